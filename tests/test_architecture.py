@@ -66,7 +66,9 @@ MAY_USE_PYTHON = {
         *("base", "native", "sources", "loading", "text", "explain", "corpora", "tokenizer"),
     },
     "adapters": {"base", "native", "tokenizer", "vocabularies"},
-    "inspect": {"base", "native", "sources", "loading", "explain", "tokenizer", "vocabularies"},
+    "inspect": {
+        *("base", "native", "sources", "loading", "chat", "explain", "tokenizer", "vocabularies"),
+    },
     "ggtok": {"base", "text", "corpora", "tokenizer", "trim", "vocabularies", "inspect"},
     "distributed": {"base", "native", "text", "corpora", "ggtok"},
     "server": {"base", "native", "chat", "ggtok"},

@@ -140,6 +140,11 @@ def count_body(
     return n + media.tokens(parts, image_tokens), 0
 
 
+def request_of(loaded: Loaded, options: Options) -> Request:
+    """The normalized request, for a caller that changes it and calls its `run`."""
+    return _request(loaded, options)
+
+
 def _one(results: list[Any]) -> Any:
     """The only result. Raises it if it is an error."""
     [found] = results

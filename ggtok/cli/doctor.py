@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import textwrap
 
 from ggtok.base.escape import shown
@@ -26,7 +27,10 @@ def run(args: argparse.Namespace) -> int:
     lines = []
     for finding in found:
         lines.append(f"{finding.code} {finding.severity}: {finding.title}")
-        for text in finding.detail, finding.means, f"To do: {finding.advice}":
+        texts = [*finding.detail.split("\n"), finding.means, f"To do: {finding.advice}"]
+        if finding.command:
+            texts.append(f"Correct it: {finding.command.replace('MODEL', shlex.quote(args.model))}")
+        for text in texts:
             wrapped = textwrap.wrap(shown(text), 96, break_on_hyphens=False)
             lines += [f"  {line}" for line in wrapped]
     dicts = [finding.as_dict() for finding in found]

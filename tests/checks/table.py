@@ -1,18 +1,59 @@
-"""The tables of docs/doctor.md: all findings, and which real vocabularies have them.
+"""The tables of docs/doctor.md and docs/two-programs.md: the findings, those in real vocabularies,
+and llama.cpp's templates in llama-server and transformers.
 
-python -m tests.checks.table           # writes the tables into the page
+python -m tests.checks.table           # writes them into the pages
 """
 
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import ggtok
 from ggtok.inspect.doctor.codes import KINDS, SERIOUS
-from tests.support.vocabularies import OTHERS, REAL, real
+from ggtok.inspect.doctor.engines import Comparison, Difference
+from ggtok.inspect.doctor.file import File
+from tests.chat.answers import templates
+from tests.support.patch import GGUF
+from tests.support.vocabularies import OTHERS, REAL, fixture, real
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "doctor.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE, PROGRAMS = DOCS / "doctor.md", DOCS / "two-programs.md"
+# How the page calls a reason, by words in it.
+LABELS = {
+    "sets enable_thinking": "thinking",
+    "sets date_string": "date",
+    "joins the parts": "parts",
+    "makes a part": "one part",
+    "content that is null": "null",
+    "arguments as JSON": "arguments",
+    "joins messages": "joined",
+    "beginning of an answer": "beginning",
+    "defines tools as none": "no tools",
+    "this family": "family",
+    "Jinja": "Jinja",
+}
+# What the engines do differently, where a reason is "Jinja".
+ENGINES = {
+    "CohereForAI-c4ai-command-r-plus-tool_use": "a parameter has no `description`: jinja2 fails to "
+    "add it to a text, llama.cpp adds nothing",
+    "GLM-4.6": "prints a mapping: jinja2 as Python, llama.cpp as nothing",
+    "GLM-4.7-Flash": "prints a mapping: jinja2 as Python, llama.cpp as nothing",
+    "Kimi-K2-Instruct": "calls `append`, which transformers' sandbox forbids",
+    "Kimi-K2-Thinking": "calls `append`, which transformers' sandbox forbids",
+    "fireworks-ai-llama-3-firefunction-v2": "adds the undefined variable `functions` to a text: "
+    "jinja2 fails, llama.cpp adds nothing",
+    "google-gemma-4-31B-it": "prints none: jinja2 as `None`, llama.cpp as nothing",
+    "google-gemma-4-31B-it-interleaved": "prints none: jinja2 as `None`, llama.cpp as nothing",
+    "llama-cpp-deepseek-r1": "applies `tojson` to the result of `map`: jinja2 fails, since it is a "
+    "generator",
+    "meetkai-functionary-medium-v3.1": "adds text to a text that is `safe`: jinja2 escapes the "
+    "other text, llama.cpp doesn't",
+    "moonshotai-Kimi-K2": "prints a list of mappings: jinja2 as Python, llama.cpp as nothing",
+    "openbmb-MiniCPM5-1B": "prints a list: jinja2 as Python, llama.cpp its items without anything "
+    "between",
+}
 _TABLE = r"(<!-- {}: written by python -m tests\.checks\.table -->\n\n)(.*?)(\n\n)"
 
 
@@ -43,19 +84,70 @@ def rows() -> str:
     return "\n".join([*head, *map(row, (*REAL, *OTHERS))])
 
 
-def written(which: str) -> str:
-    """The table in the page."""
-    found = re.search(_TABLE.format(which), PAGE.read_text("utf-8"), re.DOTALL)
+def label(difference: Difference) -> str:
+    """The page's name for a difference's reason."""
+    [found] = [name for words, name in LABELS.items() if words in difference.reason]
+    return found
+
+
+@cache
+def differences(name: str) -> list[Difference]:
+    """Those of one of llama.cpp's templates, with a small vocabulary."""
+    gguf = GGUF.read(fixture("bpe-llama3"))
+    gguf.set("tokenizer.chat_template", templates()[name], "str")
+    comparison = Comparison(File(gguf.dump()))
+    found = comparison.differences()
+    assert comparison.complete
+    return found
+
+
+def template(name: str) -> str:
+    """The row of one of llama.cpp's templates."""
+    reasons: dict[str, list[tuple[int, str]]] = {}
+    for each in differences(name):
+        lines = reasons.setdefault(label(each), [])
+        if each.line is not None:
+            lines.append((each.line, "!" if each.other.text is None else ""))
+    cells = []
+    for reason in [name for name in LABELS.values() if name in reasons]:
+        lines = sorted(set(reasons[reason]))
+        cells.append(f"{reason} {', '.join(f'{line}{mark}' for line, mark in lines)}".strip())
+    return f"| {name} | {'; '.join(cells) or 'none'} |"
+
+
+def engines() -> str:
+    """Where the engines differ."""
+    rows = ["| template | line | what the engines do |", "|---|---|---|"]
+    for name in templates():
+        found = [each for each in differences(name) if label(each) == "Jinja"]
+        lines = ", ".join(str(each.line) for each in found if each.line is not None)
+        if found:
+            rows.append(f"| {name} | {lines} | {ENGINES[name]} |")
+    return "\n".join(rows)
+
+
+def in_programs() -> str:
+    return "\n".join(["| template | reasons |", "|---|---|", *map(template, templates())])
+
+
+def written(which: str, page: Path = PAGE) -> str:
+    """A table as a page has it."""
+    found = re.search(_TABLE.format(which), page.read_text("utf-8"), re.DOTALL)
     assert found, which
     return found[2]
 
 
 def main() -> None:
-    for which, table in (("findings", kinds()), ("vocabularies", rows())):
-        page = PAGE.read_text("utf-8")
+    for path, which, table in (
+        (PAGE, "findings", kinds()),
+        (PAGE, "vocabularies", rows()),
+        (PROGRAMS, "templates", in_programs()),
+        (PROGRAMS, "engines", engines()),
+    ):
+        page = path.read_text("utf-8")
         pattern = _TABLE.format(which)
         page = re.sub(pattern, lambda m, t=table: m[1] + t + m[3], page, flags=re.DOTALL)  # type: ignore[misc]
-        PAGE.write_text(page, "utf-8")
+        path.write_text(page, "utf-8")
 
 
 if __name__ == "__main__":

@@ -11,32 +11,12 @@ import pytest
 
 import ggtok
 from ggtok.inspect.doctor.codes import KINDS, SERIOUS
+from tests.checks.healthy import CHAT, CONTROL, GGML, NORMAL, base, token
 from tests.docs.pages import TEMPLATE
 from tests.support.patch import GGUF, add_tokens
 from tests.support.vocabularies import fixture
 
-GGML = "tokenizer.ggml."
-CONTROL, NORMAL = 3, 1
-CHAT = (
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
 Fault = Callable[[GGUF], None]
-
-
-def base() -> GGUF:
-    """A vocabulary without findings; it has a chat template and the template's control tokens."""
-    gguf = GGUF.read(fixture("bpe-jina"))
-    add_tokens(gguf, ["<|im_start|>", "<|im_end|>"], CONTROL)
-    gguf.set(GGML + "eos_token_id", token(gguf, "<|im_end|>"), "u32")
-    gguf.set(GGML + "add_bos_token", False)
-    gguf.set("tokenizer.chat_template", CHAT)
-    gguf.set("general.architecture", "jina-bert-v2")
-    return gguf
-
-
-def token(gguf: GGUF, text: str) -> int:
-    return gguf.strings(GGML + "tokens").index(text.encode())
 
 
 def template(text: str) -> Fault:
@@ -108,6 +88,13 @@ FAULTS: dict[str, Fault] = {
     "GGT205": template(CHAT.replace("<|im_end|>", "<|gone|>")),
     "GGT206": template(CHAT.replace("<|im_start|>", "<|gone|>")),
     "GGT207": template("{% if %}"),
+    "GGT208": template(CHAT.replace("in parts", "in parts if true else []")),
+    "GGT209": template(CHAT.replace("{{ m.role }}", "{{ [m.role, true] }}")),
+    "GGT210": template("{{ enable_thinking is defined }}" + CHAT),
+    "GGT211": template(
+        "{{ raise_exception('no') if messages[1] and not messages[1].content is defined }}" + CHAT
+    ),
+    "GGT212": template(CHAT.replace("'\n' }}", "' ' }}")),
     "GGT301": overridden,
     "GGT302": lambda gguf: gguf.set(GGML + "mask_token_id", 99999, "u32"),
     "GGT303": plain_eos,

@@ -11,11 +11,11 @@ from itertools import chain
 
 from ggtok import _types as types
 from ggtok.errors import VocabError
-from ggtok.inspect.doctor import reach, template, tokens
+from ggtok.inspect.doctor import engines, reach, template, tokens
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import File
 
-_CHECKS = template, tokens, reach
+_CHECKS = template, engines, tokens, reach
 
 
 def doctor(source: str | os.PathLike[str] | types.Buffer) -> list[Finding]:

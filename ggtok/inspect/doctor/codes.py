@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 SERIOUS, REMARK = "serious", "remark"
@@ -94,6 +95,41 @@ KINDS = {
         "the chat template can't be rendered",
         "llama-server refuses the template, or every chat.",
         "Use another template (--chat-template-file), or correct tokenizer.chat_template.",
+    ),
+    # ---- the chat template in two programs ----
+    "GGT208": Kind(
+        SERIOUS,
+        "transformers can't render the chat template",
+        "llama-server renders it, but transformers refuses every conversation that was tried. So "
+        "the model was probably trained with another template, or with variables that none of "
+        "them has.",
+        "Use the chat template of the original model.",
+    ),
+    "GGT209": Kind(
+        SERIOUS,
+        "llama.cpp's Jinja renders plain conversations differently from jinja2",
+        "The model was trained with jinja2's text, and gets another one from llama-server.",
+        "Change the template at this line, so that both render the same text.",
+    ),
+    "GGT210": Kind(
+        REMARK,
+        "llama-server sets variables of the chat template that transformers doesn't",
+        "Without them, the template takes another way, as with enable_thinking: the model reasons "
+        "in one program and doesn't in the other.",
+        "Pass the variables yourself (chat_template_kwargs), in both programs.",
+    ),
+    "GGT211": Kind(
+        REMARK,
+        "one of llama-server and transformers refuses conversations that the other renders",
+        "Programs that send such conversations work with one of them only.",
+        "Nothing, if yours are of other kinds. For transformers, send contents as text.",
+    ),
+    "GGT212": Kind(
+        REMARK,
+        "llama-server and transformers render some conversations differently",
+        "The model sees such conversations in another form than its training may have had.",
+        "Nothing, if yours are of other kinds. For the same prompts in both, send contents as "
+        "text.",
     ),
     # ---- types and special tokens ----
     "GGT301": Kind(
@@ -211,10 +247,13 @@ class Finding:
         severity: ``"serious"``: the ids, or the ends of generations, probably differ from the
             model's training; ``"remark"``: good to know.
         title: a general description.
-        detail: the description of this case.
+        detail: the description of this case; several are on lines of their own.
         means: the consequences.
         advice: what to do about it.
         ids: the tokens concerned, ascending; may be empty.
+        lines: the chat template's lines concerned, ascending, counted from 1; may be empty.
+        changes: the changes of keys that correct it, for :func:`ggtok.edit`; empty: there is no
+            certain correction.
     """
 
     code: str
@@ -224,13 +263,39 @@ class Finding:
     means: str
     advice: str
     ids: tuple[int, ...] = ()
+    lines: tuple[int, ...] = ()
+    changes: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def command(self) -> str | None:
+        """The command that corrects it, with MODEL for the file; None: there is none."""
+        return f"ggtok edit MODEL --fix {self.code} --in-place" if self.changes else None
 
     def as_dict(self) -> dict[str, Any]:
         """The finding as a dict for JSON."""
-        return {**asdict(self), "ids": list(self.ids)}
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        lists = {"ids": list(self.ids), "lines": list(self.lines)}
+        return {**fields, **lists, "changes": dict(self.changes), "command": self.command}
 
 
-def finding(code: str, detail: str, ids: tuple[int, ...] = ()) -> Finding:
+def finding(
+    code: str,
+    detail: str,
+    ids: tuple[int, ...] = (),
+    *,
+    lines: tuple[int, ...] = (),
+    changes: Mapping[str, object] | None = None,
+) -> Finding:
     """The finding with this code."""
     kind = KINDS[code]
-    return Finding(code, kind.severity, kind.title, detail, kind.means, kind.advice, ids)
+    return Finding(
+        code,
+        kind.severity,
+        kind.title,
+        detail,
+        kind.means,
+        kind.advice,
+        ids,
+        lines,
+        changes or {},
+    )

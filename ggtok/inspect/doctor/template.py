@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ggtok.base.escape import shown
-from ggtok.errors import GGTokError
+from ggtok.errors import GGTokError, TemplateError
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import File
 from ggtok.tokenizer import Tokenizer
@@ -35,7 +35,9 @@ def check(file: File) -> Iterator[Finding]:
     try:
         tok.apply_chat_template(_FIRST[:1])
     except GGTokError as e:
-        yield finding("GGT207", shown(str(e), 300))
+        other = "" if _rendered(tok, _FIRST[:1]) is None else "; transformers renders it"
+        lines = (e.line,) if isinstance(e, TemplateError) and e.line is not None else ()
+        yield finding("GGT207", shown(str(e), 300) + other, lines=lines)
         return
     texts = [text for chat in _CHATS if (text := _rendered(tok, chat)) is not None]
     yield from _bos(file, texts)

@@ -1,0 +1,419 @@
+"""Compares the prompts of llama-server with those of transformers: the file's chat template under
+both policies, with the conversations of :mod:`~ggtok.inspect.doctor.battery`.
+
+A difference has a reason. It is found by exchanging one thing at a time: llama-server's request
+rendered by jinja2's dialect instead of llama.cpp's; transformers' request with llama-server's
+variables.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Literal
+
+from ggtok.base.escape import number, shown
+from ggtok.chat import api
+from ggtok.chat.llama import LlamaServer
+from ggtok.chat.prompt import n_shared
+from ggtok.chat.request import Options, Request, dates_of
+from ggtok.errors import GGTokError, TemplateError
+from ggtok.inspect.doctor import battery, traces
+from ggtok.inspect.doctor.battery import Chat
+from ggtok.inspect.doctor.codes import Finding, finding
+from ggtok.inspect.doctor.file import File
+from ggtok.native import chat, jinja
+
+_NOW = datetime(2026, 7, 26, 12, 34, 56)
+_SECONDS = 5.0  # in all; then no more conversations are rendered. Templates take a hundredth of it.
+_SMALLER = 200  # conversations that are tried to make one smaller
+_MOST = 6  # differences in a finding's text
+# Characters in a finding's text: of prompts before a difference (and twice that after it), of a
+# tag, an error, and a conversation.
+_CONTEXT, _TAG, _ERROR, _CHAT = 24, 80, 160, 400
+
+Json = dict[str, Any]
+Like = Literal["llama.cpp", "transformers"]
+PROGRAMS: dict[Like, str] = {"llama.cpp": "llama-server", "transformers": "transformers"}
+_DIALECTS = "llama.cpp's Jinja and jinja2 differ"
+_SETS = "llama-server sets"
+_PREFILL = "llama-server writes other text before the beginning of an answer"
+_OWN = ("bos_token", "eos_token", "tools", "messages", "add_generation_prompt")
+
+
+def check(file: File) -> Iterator[Finding]:
+    if file.tok.chat_template is None or file.tok.vocab_type == "NONE":
+        return
+    comparison = Comparison(file)
+    found = comparison.differences()
+    if not comparison.renders("llama.cpp"):
+        return  # GGT207
+    if not comparison.renders("transformers"):
+        yield _finding("GGT208", found[:1], comparison)
+        return
+    groups: dict[str, list[Difference]] = {}
+    for difference in found:
+        groups.setdefault(_code(difference), []).append(difference)
+    for code, differences in sorted(groups.items()):
+        yield _finding(code, differences, comparison)
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """What a program makes of a conversation: a text, or an error."""
+
+    text: str | None
+    error: str = ""
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A conversation of which the programs make different prompts, or that one refuses.
+
+    Attributes:
+        chat: the shortest conversation that was found.
+        name: the conversation of the battery that it comes from.
+        one, other: what llama-server and transformers make of it.
+        reason: why, in words; "" for refusals.
+        line: the template's line, or None if unknown.
+        tag: the template's tag there.
+    """
+
+    chat: Chat
+    name: str
+    one: Rendered
+    other: Rendered
+    reason: str
+    line: int | None
+    tag: str = ""
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Differences of one kind have the same cause."""
+        refuses = self.one.text is None, self.other.text is None
+        return refuses, self.reason, self.line, self.one.error if self.line is None else ""
+
+    @property
+    def sets_variables(self) -> bool:
+        return self.reason.startswith(_SETS)
+
+    def is_plain(self) -> bool:
+        return self.name in battery.PLAIN
+
+
+class Comparison:
+    """Compares the two programs with a file's templates, until it has taken too long."""
+
+    def __init__(self, file: File) -> None:
+        self._loaded = file.tok._loaded
+        self._until = time.monotonic() + _SECONDS
+        self.complete = True
+        #: What each conversation of the battery became.
+        self.rendered: dict[str, tuple[Rendered, Rendered]] = {}
+
+    def differences(self) -> list[Difference]:
+        """One difference of each kind, with a conversation made as small as possible."""
+        found: dict[tuple[object, ...], Difference] = {}
+        for name, each in (battery.PLAIN | battery.OTHERS).items():
+            if self._is_late():
+                break
+            difference = self._compare(each, name)
+            if difference is None:
+                continue
+            known = found.get(difference.kind)
+            if known is None or (
+                difference.is_plain() >= known.is_plain() and each.size() < known.chat.size()
+            ):
+                found[difference.kind] = difference
+        smaller = [self._smallest(each) for each in found.values()]
+        return sorted(smaller, key=lambda each: (not each.is_plain(), each.chat.size()))
+
+    def _is_late(self) -> bool:
+        if time.monotonic() > self._until:
+            self.complete = False
+        return not self.complete
+
+    def _compare(self, conversation: Chat, name: str) -> Difference | None:
+        one, other = (self.render(conversation, like) for like in PROGRAMS)
+        if conversation in (battery.PLAIN | battery.OTHERS).values():
+            self.rendered[name] = one, other
+        if one.text == other.text:
+            return None
+        if one.text is None or other.text is None:
+            line = other.line if one.text is not None else one.line
+            reason = self._reason_of_refusal(conversation) if other.text is None else ""
+            return Difference(conversation, name, one, other, reason, line)
+        reason, given = self._reason(conversation, one.text, other.text)
+        if given:  # the rest of the difference, without that of the variables
+            other = self.render(conversation, "transformers", given)
+        line, tag = None, ""
+        if reason != _PREFILL:
+            line, tag = self._line(conversation, one.text, str(other.text), given)
+        return Difference(conversation, name, one, other, reason, line, tag)
+
+    def _smallest(self, difference: Difference) -> Difference:
+        left = _SMALLER
+        while True:
+            for smaller in difference.chat.smaller():
+                left -= 1
+                if left < 0 or self._is_late():
+                    return difference
+                found = self._compare(smaller, difference.name)
+                if found is not None and found.kind == difference.kind:
+                    difference = found
+                    break
+            else:
+                return difference
+
+    def renders(self, like: Like) -> bool:
+        """Whether the program renders any of the conversations."""
+        at = list(PROGRAMS).index(like)
+        return any(pair[at].text is not None for pair in self.rendered.values())
+
+    # ---- renderings ----
+
+    def render(self, conversation: Chat, like: Like, more: Json | None = None) -> Rendered:
+        """The prompt of a conversation, with the variables `more`."""
+        try:
+            return self._run(self._request(conversation, like, more), conversation)
+        except TemplateError as e:
+            return Rendered(None, str(e.args[0]), e.line)
+        except GGTokError as e:
+            return Rendered(None, str(e))
+
+    def _request(self, conversation: Chat, like: Like, more: Json | None = None) -> Request:
+        """The request, without removal of BOS and EOS, which :mod:`.template` checks."""
+        tools = list(conversation.tools) or None
+        continues = like == "transformers" and conversation.prefill
+        options = Options(
+            tools,
+            like,
+            None if conversation.prefill and not continues else not continues,
+            continue_final_message=continues or None if conversation.prefill else False,
+            chat_template_kwargs=more,
+        )
+        request = api.request_of(self._loaded, options)
+        ends = ("", "", *request.text_ends[2:])
+        return replace(request, text_ends=ends)
+
+    def _run(self, request: Request, conversation: Chat) -> Rendered:
+        like = "llama.cpp" if isinstance(request.policy, LlamaServer) else "transformers"
+        messages = [_as_sent(m) if like == "llama.cpp" else m for m in conversation.messages]
+        tools = request.policy.read_tools(list(conversation.tools)) if conversation.tools else None
+        [result] = request.run(self._loaded, [messages], chat.TEXT, tools, lambda: _NOW)
+        if isinstance(result, GGTokError):
+            raise result
+        return Rendered(result)
+
+    def _text(self, request: Request, conversation: Chat) -> str | None:
+        try:
+            return self._run(request, conversation).text
+        except GGTokError:
+            return None
+
+    # ---- reasons and lines ----
+
+    def _reason(self, conversation: Chat, one: str, other: str) -> tuple[str, Json]:
+        """Why the prompts differ, and the variables that transformers needs for the rest of the
+        difference to show."""
+        request = self._request(conversation, "llama.cpp")
+        given = {k: v for k, v in request.variables.items() if k not in _OWN}
+        given |= {k: v for k, v in dates_of(_NOW).items() if k in request.dates}
+        changing = {
+            name: value
+            for name, value in given.items()
+            if self.render(conversation, "transformers", {name: value}).text != other
+        }
+        if changing:
+            rest = self.render(conversation, "transformers", changing).text
+            if rest == one:
+                listed = " and ".join(f"{k} to {_as_json(v)}" for k, v in changing.items())
+                return f"{_SETS} {listed}, and transformers doesn't", {}
+            if rest is None:
+                changing = {}
+        made = self._prepared(request, conversation)
+        ours, theirs = _by_dialects(request, made, conversation, {**request.variables, **given})
+        if ours != theirs:
+            return _DIALECTS, changing
+        if conversation.prefill:
+            return _PREFILL, changing
+        return _preparation(conversation, made), changing
+
+    def _reason_of_refusal(self, conversation: Chat) -> str:
+        """Why transformers refuses a conversation that llama-server renders."""
+        request = self._request(conversation, "llama.cpp")
+        made = self._prepared(request, conversation)
+        if _by_dialects(request, made, conversation, request.variables)[1] is None:
+            return _DIALECTS
+        given = {**request.variables, "tools": None}
+        if not conversation.tools and _by_dialects(request, made, conversation, given)[1] is None:
+            return "transformers defines tools as none, llama-server doesn't define it"
+        return _preparation(conversation, made)
+
+    def _prepared(self, request: Request, conversation: Chat) -> list[Json]:
+        """The messages that llama-server gives the template."""
+        sent = [_as_sent(message) for message in conversation.messages]
+        prepared = request.policy.prepare(request, sent, range(len(sent)), request.text_ends)
+        return [m[0] if isinstance(m, tuple) else m for m in prepared.messages]
+
+    def _swapped(
+        self, request: Request, source: str, dialect: jinja.Dialect, conversation: Chat
+    ) -> str | None:
+        try:
+            template = _compiled(source, dialect)
+        except TemplateError:
+            return None
+        return self._text(replace(request, template=template.compiled), conversation)
+
+    def _line(
+        self, conversation: Chat, one: str, other: str, given: Json
+    ) -> tuple[int | None, str]:
+        """The line of the template at which the programs part, and its tag."""
+        requests = {
+            like: self._request(conversation, like, given if like == "transformers" else None)
+            for like in PROGRAMS
+        }
+        for inner in (True, False):
+            texts: list[str] = []
+            made = None
+            for like, expected in zip(PROGRAMS, (one, other), strict=True):
+                made = traces.marked(requests[like].policy.source, inner)
+                if made is None:
+                    break
+                text = self._swapped(requests[like], made.source, like, conversation)
+                if text is None or traces.plain(text) != expected:
+                    break
+                texts.append(text)
+            if made is not None and len(texts) == len(PROGRAMS):
+                tag = traces.parting(*texts)
+                return (None, "") if tag is None else (made.lines[tag], made.tags[tag])
+        return None, ""
+
+
+@lru_cache(16)
+def _compiled(source: str, dialect: jinja.Dialect) -> jinja.Template:
+    return jinja.compile(source, dialect)
+
+
+def _by_dialects(
+    request: Request, messages: list[Json], conversation: Chat, variables: Json
+) -> tuple[str | bytes | None, ...]:
+    """The texts that both dialects of Jinja make of the same variables; None: an error."""
+    given = {"add_generation_prompt": True, **variables, "messages": messages}
+    if conversation.tools:
+        given["tools"] = request.policy.read_tools(list(conversation.tools))
+    texts: list[str | bytes | None] = []
+    for dialect in PROGRAMS:
+        try:
+            template = _compiled(request.policy.source, dialect)
+            texts.append(template.render(given, _NOW).text)
+        except TemplateError:
+            texts.append(None)
+    return tuple(texts)
+
+
+def _preparation(conversation: Chat, made: list[Json]) -> str:
+    """What llama-server changes in the messages before it renders them, in words."""
+    before = conversation.messages
+    if len(made) != len(before):
+        return "llama-server joins messages"
+    pairs = list(zip(before, made, strict=True))
+    for key in ("content", *dict.fromkeys(key for pair in pairs for each in pair for key in each)):
+        for one, other in pairs:
+            if one.get(key) != other.get(key):
+                return f"llama-server {_change(key, one.get(key), other.get(key))}"
+    return "llama-server changes the prompt for this family of templates"
+
+
+def _as_sent(message: Json) -> Json:
+    """A message as clients send it to llama-server: the arguments of calls are JSON text."""
+    calls = message.get("tool_calls")
+    if not calls:
+        return message
+    sent = []
+    for call in calls:
+        function = call["function"]
+        text = json.dumps(function["arguments"], ensure_ascii=False)
+        sent.append({**call, "function": {**function, "arguments": text}})
+    return {**message, "tool_calls": sent}
+
+
+def _change(key: str, before: Any, after: Any) -> str:
+    """What a field of a message became, in words."""
+    if key == "content":
+        if isinstance(before, list):
+            return "joins the parts of a message" if isinstance(after, str) else "changes parts"
+        if isinstance(after, list):
+            return "makes a part of a message's text"
+        if before is None:
+            return "gives the template '' for a content that is null"
+        return "trims contents" if str(before).strip() == after else "changes contents"
+    if key == "tool_calls":
+        texts = [call["function"]["arguments"] for call in after or [] if "function" in call]
+        if texts and all(isinstance(text, str) for text in texts):
+            return "gives the template a call's arguments as JSON text"
+        return "changes calls"
+    if after is None:
+        return f"leaves out {key}"
+    return f"changes {key}" if before is not None else f"adds {key}"
+
+
+def _as_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+# ---- findings ----
+
+
+def _code(difference: Difference) -> str:
+    if difference.one.text is None or difference.other.text is None:
+        return "GGT211"
+    if difference.reason == _DIALECTS and difference.is_plain():
+        return "GGT209"
+    return "GGT210" if difference.sets_variables else "GGT212"
+
+
+def _finding(code: str, differences: list[Difference], comparison: Comparison) -> Finding:
+    texts = [_described(difference) for difference in differences[:_MOST]]
+    left = len(differences) - len(texts)
+    if left:
+        texts.append(f"and {number(left, 'other cause')}")
+    if not comparison.complete:
+        texts.append("the template is so slow that not every conversation was compared")
+    lines = {difference.line for difference in differences if difference.line is not None}
+    return finding(code, "\n".join(texts), lines=tuple(sorted(lines)))
+
+
+def _described(difference: Difference) -> str:
+    where = "" if difference.line is None else f"line {difference.line}"
+    if difference.tag:
+        where += f" ('{shown(difference.tag, _TAG)}')"
+    one, other = difference.one, difference.other
+    if one.text is None:
+        what = f"llama-server refuses it: {shown(one.error, _ERROR)}"
+    elif other.text is None:
+        what = f"transformers refuses it: {shown(other.error, _ERROR)}"
+    else:
+        first, second = _parts(one.text, other.text)
+        what = f"llama-server writes {first}, transformers {second}"
+    because = f" ({difference.reason})" if difference.reason else ""
+    begin = f"{where}, for " if where else "for "
+    return f"{begin}{shown(difference.chat.as_json(), _CHAT)}, {what}{because}"
+
+
+def _parts(one: str, other: str) -> tuple[str, str]:
+    """Both texts around their first difference."""
+    at = n_shared(one, other)
+    begin = max(0, at - _CONTEXT)
+    first, second = (
+        ("..." if begin else "")
+        + text[begin : at + 2 * _CONTEXT]
+        + ("..." if len(text) > at + 2 * _CONTEXT else "")
+        for text in (one, other)
+    )
+    return f"'{shown(first)}'", f"'{shown(second)}'"

@@ -1,0 +1,125 @@
+"""Finds the line of a chat template at which two renderings part.
+
+Markers are written into the template before its tags: expressions that output the tag's number
+between private characters. So a marked rendering is a list of events, each a tag and its position
+in the plain text. The last event before the first difference that both renderings have names the
+tag: it wrote different texts, or led to different tags.
+
+Markers may change what a template does, as where it measures or compares text that a macro or a
+block has written. A marked rendering therefore counts only if it is the plain one without its
+markers. If it isn't, markers inside macros and blocks are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from ggtok.chat.prompt import n_shared
+
+_OPEN, _CLOSE = "\ue000", "\ue001"  # private characters around a marker's number
+_MARKER = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
+_TAG = re.compile(r"\{\{|\{%|\{#")
+_END = {
+    "{{": re.compile(r"""(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|(?!\}\})[^'"])*\}\}""", re.DOTALL),
+    "{%": re.compile(r"""(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|(?!%\})[^'"])*%\}""", re.DOTALL),
+    "{#": re.compile(r".*?#\}", re.DOTALL),
+}
+_NAME = re.compile(r"\{%[-+]?\s*(\w+)(\s+\w+\s*(?:%\}|-%\}|\|))?")
+_END_RAW = re.compile(r"\{%[-+]?\s*endraw\s*[-+]?%\}")
+_INNER = ("macro", "call", "filter")  # blocks whose text is a value
+_ENDS = ("endset", *(f"end{name}" for name in _INNER))
+_INDENT = re.compile(r"(?:^|(?<=\n))[ \t]+\Z")
+
+Event = tuple[int, int]  # a tag, and its position in the plain text
+
+
+class Marked(NamedTuple):
+    """A template with markers.
+
+    Attributes:
+        source: the template.
+        lines: the line of each tag, counted from 1.
+        tags: the beginning of each tag, for messages.
+    """
+
+    source: str
+    lines: tuple[int, ...]
+    tags: tuple[str, ...]
+
+
+@lru_cache(16)
+def marked(source: str, inner: bool) -> Marked | None:
+    """The template with markers; None if that can't be. `inner`: also inside of macros and blocks
+    whose text is a value."""
+    if _OPEN in source:
+        return None
+    out: list[str] = []
+    lines: list[int] = []
+    tags: list[str] = []
+    at, depth, line = 0, 0, 1
+    while (begin := _TAG.search(source, at)) is not None:
+        kind = begin[0]
+        end = _END[kind].match(source, begin.end())
+        if end is None:
+            break
+        name, is_block = _name(source, begin.start()) if kind == "{%" else ("", False)
+        before = source[at : begin.start()]
+        line += before.count("\n")
+        if kind != "{#" and (inner or not depth):
+            strips = source[begin.end() : begin.end() + 1]
+            if kind == "{%" and strips not in ("-", "+"):
+                before = _INDENT.sub("", before)
+            out += [before, "{{", "-" * (strips == "-"), f' "{_OPEN}{len(lines)}{_CLOSE}" }}}}']
+            lines.append(line)
+            tags.append(source[begin.start() : end.end()])
+        else:
+            out.append(before)
+        if name in _INNER or is_block:
+            depth += 1
+        elif name in _ENDS:
+            depth = max(0, depth - 1)
+        at = end.end()
+        if name == "raw":
+            raw = _END_RAW.search(source, at)
+            if raw is None:
+                break
+            at = raw.end()
+        out.append(source[begin.start() : at])
+        line += source.count("\n", begin.start(), at)
+    out.append(source[at:])
+    return Marked("".join(out), tuple(lines), tuple(tags))
+
+
+def _name(source: str, at: int) -> tuple[str, bool]:
+    """The name of a statement, and whether it is a set block."""
+    found = _NAME.match(source, at)
+    if found is None:
+        return "", False
+    return found[1], found[1] == "set" and found[2] is not None
+
+
+def plain(text: str) -> str:
+    """The text without markers."""
+    return _MARKER.sub("", text)
+
+
+def parting(first: str, second: str) -> int | None:
+    """The tag at which two marked renderings part; None: before the first tag, or nowhere."""
+    at = n_shared(plain(first), plain(second))
+    common = set(_events(second, at))
+    return next((event[0] for event in reversed(_events(first, at)) if event in common), None)
+
+
+def _events(text: str, end: int) -> list[Event]:
+    """The tags written up to a position of the plain text, each with its own position."""
+    events: list[Event] = []
+    pieces = _MARKER.split(text)
+    at = len(pieces[0])
+    for number, piece in zip(pieces[1::2], pieces[2::2], strict=True):
+        if at > end:
+            break
+        events.append((int(number), at))
+        at += len(piece)
+    return events

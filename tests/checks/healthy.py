@@ -1,0 +1,32 @@
+"""A file in whose tokenizer nothing is found, for tests that put faults into it."""
+
+from __future__ import annotations
+
+from tests.support.patch import GGUF, add_tokens
+from tests.support.vocabularies import fixture
+
+GGML = "tokenizer.ggml."
+CONTROL, NORMAL = 3, 1
+# All programs render the same text, also of contents that are null or have parts.
+CHAT = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+    "{% set parts = [m.content] if m.content is string else m.content or [] %}"
+    "{% for p in parts %}{{ '' if loop.first else '\n' }}"
+    "{{ p if p is string else p.text }}{% endfor %}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def base() -> GGUF:
+    """A vocabulary in which nothing is found, with a template and its control tokens."""
+    gguf = GGUF.read(fixture("bpe-jina"))
+    add_tokens(gguf, ["<|im_start|>", "<|im_end|>"], CONTROL)
+    gguf.set(GGML + "eos_token_id", token(gguf, "<|im_end|>"), "u32")
+    gguf.set(GGML + "add_bos_token", False)
+    gguf.set("tokenizer.chat_template", CHAT)
+    gguf.set("general.architecture", "jina-bert-v2")
+    return gguf
+
+
+def token(gguf: GGUF, text: str) -> int:
+    return gguf.strings(GGML + "tokens").index(text.encode())

@@ -1,0 +1,209 @@
+"""Where llama-server and transformers render a chat template differently (GGT208 to GGT212)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import ggtok
+from ggtok.inspect.doctor import battery, engines, traces
+from ggtok.inspect.doctor.battery import Chat
+from ggtok.inspect.doctor.engines import Comparison, Difference
+from ggtok.inspect.doctor.file import File
+from ggtok.native import jinja
+from tests.chat.answers import templates
+from tests.checks import table
+from tests.checks.healthy import CHAT, base
+from tests.support.full import full
+from tests.support.samples import some
+from tests.support.vocabularies import real
+
+HI = [{"role": "user", "content": "A"}]
+
+
+def compared(source: str) -> list[Difference]:
+    gguf = base()
+    gguf.set("tokenizer.chat_template", source, "str")
+    comparison = Comparison(File(gguf.dump()))
+    found = comparison.differences()
+    assert comparison.complete
+    return found
+
+
+def only(source: str) -> Difference:
+    [found] = compared(source)
+    return found
+
+
+def says(role: str, content: Any, **more: Any) -> dict[str, Any]:
+    return {"role": role, "content": content, **more}
+
+
+# A template, and of its only difference the line, the tag, words of the reason, and the shortest
+# conversation.
+CAUSES: dict[str, tuple[str, int | None, str, str, Chat]] = {
+    "a variable": (
+        "{#- a comment {% of two\nlines -#}\n{% if enable_thinking is defined %}\nON\n{% endif %}\n"
+        + CHAT,
+        3,
+        "{% if enable_thinking is defined %}",
+        "llama-server sets enable_thinking to false",
+        Chat((says("user", "A"),)),
+    ),
+    "a date": (
+        "\n\n{{ date_string }}" + CHAT,
+        3,
+        "{{ date_string }}",
+        'llama-server sets date_string to "26 Jul 2026"',
+        Chat((says("user", "A"),)),
+    ),
+    "an engine": (
+        CHAT.replace("<|im_start|>{{", "{% set x = 1 %}\n{{- [m.role, true] }}{{"),
+        2,
+        "{{- [m.role, true] }}",
+        "llama.cpp's Jinja and jinja2 differ",
+        Chat((says("user", "A"),)),
+    ),
+    "parts": (
+        CHAT.replace("'\n' }}", "'+' }}"),
+        2,
+        "{{ p if p is string else p.text }}",
+        "llama-server joins the parts of a message",
+        Chat((says("user", [{"type": "text", "text": t} for t in ("Hi", "there")]),)),
+    ),
+    "a text in macros and blocks": (
+        "{% macro f(x) %}{% if x %}\n{{ [x, true] }}{% endif %}{% endmacro %}\n"
+        "{% set y %}{{ f(3) }}{% endset %}\n{{ y }}" + CHAT,
+        2,
+        "{{ [x, true] }}",
+        "llama.cpp's Jinja and jinja2 differ",
+        Chat((says("user", "A"),)),
+    ),
+    "a text that is measured": (
+        "{% macro f(x) %}{{ [x, true] }}{% endmacro %}\n"
+        "{% set y %}{{ f(3) }}{% endset %}\n{{ y | length + 0 }}" + CHAT,
+        3,
+        "{{ y | length + 0 }}",
+        "llama.cpp's Jinja and jinja2 differ",
+        Chat((says("user", "A"),)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_causes(name: str) -> None:
+    source, line, tag, reason, chat = CAUSES[name]
+    found = only(source)
+    assert (found.line, found.tag) == (line, tag)
+    assert reason in found.reason
+    assert found.chat == chat
+    assert found.one.text != found.other.text
+
+
+def test_refusals() -> None:
+    fails = "{% if messages[1] and messages[1].content is undefined %}\n{{ {}.b.c }}{% endif %}"
+    found = only(fails + CHAT)
+    assert found.one.text is not None and found.other.text is None
+    assert found.line == 2
+    assert found.chat == Chat((*HI, says("assistant", None)))
+    assert "'' for a content that is null" in found.reason
+    gguf = base()
+    gguf.set(
+        "tokenizer.chat_template",
+        "{% if not tools is defined %}{{ nope() }}{% endif %}" + CHAT,
+        "str",
+    )
+    [refused] = ggtok.doctor(gguf.dump())
+    assert refused.code == "GGT207" and "transformers renders it" in refused.detail
+
+
+def test_findings_tell_where() -> None:
+    gguf = base()
+    gguf.set("tokenizer.chat_template", CAUSES["a variable"][0], "str")
+    [found] = ggtok.doctor(gguf.dump())
+    assert (found.code, found.lines, found.command) == ("GGT210", (3,), None)
+    assert found.detail == (
+        "line 3 ('{% if enable_thinking is defined %}'), for "
+        '[{"role": "user", "content": "A"}], llama-server writes '
+        "'ON\\n<|im_start|>user\\nA<|im_end|>\\n<|im_start|>assi...', transformers "
+        "'<|im_start|>user\\nA<|im_end|>\\n<|im_start|>assista...' (llama-server sets "
+        "enable_thinking to false, and transformers doesn't)"
+    )
+    assert found.as_dict()["lines"] == [3]
+
+
+def test_slow_templates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison ends, and says that it wasn't complete."""
+    monkeypatch.setattr(engines, "_SECONDS", 0.0)
+    gguf = base()
+    gguf.set("tokenizer.chat_template", CAUSES["a variable"][0], "str")
+    comparison = Comparison(File(gguf.dump()))
+    assert comparison.differences() == [] and not comparison.complete
+
+
+def test_hostile_templates() -> None:
+    """What a marker would break isn't marked; what can't be rendered is no difference."""
+    assert traces.marked("\ue000{{ 1 }}", True) is None
+    for source in ("{{" * 200_000, "{% '" * 100_000, "{#" * 200_000, "{% raw %}" * 1000, "{{ '\\"):
+        made = traces.marked(source, True)
+        assert made is not None and traces.plain(made.source).count("{{") >= source.count("{{")
+        gguf = base()
+        gguf.set("tokenizer.chat_template", source, "str")
+        assert {f.code for f in ggtok.doctor(gguf.dump())} <= {"GGT207"} or "raw" in source
+
+
+@pytest.mark.parametrize("dialect", ["llama.cpp", "transformers"])
+def test_markers_change_nothing(dialect: Any) -> None:
+    """Of llama.cpp's templates, in the conversations of the battery that they render."""
+    same = changed = 0
+    for name, source in templates().items():
+        template = jinja.compile(source, dialect)
+        for inner in (True, False):
+            made = traces.marked(source, inner)
+            assert made is not None and len(made.lines) == len(made.tags), name
+            for line, tag in zip(made.lines, made.tags, strict=True):
+                assert tag[:12].split("\n")[0] in source.split("\n")[line - 1], (name, line)
+            marked = jinja.compile(made.source, dialect)
+            for each in battery.PLAIN.values():
+                variables = {"messages": list(each.messages), "add_generation_prompt": True}
+                try:
+                    expected = template.render(variables).text
+                except ggtok.TemplateError:
+                    continue
+                text = marked.render(variables).text
+                assert isinstance(text, str) and isinstance(expected, str)
+                same += traces.plain(text) == expected
+                changed += traces.plain(text) != expected
+                assert inner or traces.plain(text) == expected, name
+    assert same > 500 and changed < same // 10
+
+
+# ---- llama.cpp's templates ----
+
+
+def test_templates_of_llamacpp() -> None:
+    """The page's rows, of which plain pytest renders some."""
+    rows = table.written("templates", table.PROGRAMS).splitlines()[2:]
+    assert len(rows) == len(templates()) == 70
+    for name, row in some(list(zip(templates(), rows, strict=True)), 5):
+        assert table.template(name) == row
+
+
+@pytest.mark.full
+def test_engines_of_templates() -> None:
+    assert table.written("engines", table.PROGRAMS) == table.engines()
+    jinja_rows = {n for n in templates() if "Jinja" in map(table.label, table.differences(n))}
+    assert jinja_rows == set(table.ENGINES)
+    serious = [n for n in templates() for d in table.differences(n) if engines._code(d) == "GGT209"]
+    assert serious == []
+    explained = table.PROGRAMS.read_text("utf-8")
+    assert all(f"| {label} | " in explained for label in table.LABELS.values())
+
+
+@pytest.mark.parametrize(
+    "name", ["phi-3", "qwen2", full("command-r"), full("qwen35"), full("gemma-4")]
+)
+def test_real_vocabularies(name: str) -> None:
+    found = list(engines.check(File(real(name))))
+    assert found and {f.severity for f in found} == {"remark"}
