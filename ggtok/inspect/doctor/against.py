@@ -13,8 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from ggtok.base.concurrency import cached_property
 from ggtok.base.escape import number, shown
 from ggtok.errors import InvalidValueError
+from ggtok.inspect.doctor import battery
+from ggtok.inspect.doctor.battery import Chat
 from ggtok.inspect.doctor.codes import Finding, finding
-from ggtok.inspect.doctor.engines import PROGRAMS, Comparison, difference_of
+from ggtok.inspect.doctor.engines import PROGRAMS, Comparison, Like, Rendered, around_difference
 from ggtok.inspect.doctor.file import GGML, File
 from ggtok.tokenizer import TokenAttr, Tokenizer
 from ggtok.vocabularies.convert.confirm import CHECK_LINES, lines_for
@@ -41,6 +43,7 @@ _TYPES = ~TokenAttr.UNUSED & (
 )
 _EXTRACTED = TokenAttr.CONTROL | TokenAttr.USER_DEFINED
 _MOST = 5  # items in a finding's text
+_SMALLER = 200  # conversations that are tried to make one smaller
 
 
 def check(file: File, against: str) -> Iterator[Finding]:
@@ -152,8 +155,9 @@ class _Differences:
         extra = [id for id in range(len(theirs), len(ours)) if not self._is_unused(id)]
         parts = []
         if wrong:
-            first = ", ".join(f"{id} {_quoted(ours[id])} | {_quoted(theirs[id])}" for id in wrong[:_MOST])
-            parts.append(f"{number(len(wrong), 'token')} with another text: {first}{_more(wrong)}")
+            rows = [f"{id} {_quoted(ours[id])} | {_quoted(theirs[id])}" for id in wrong[:_MOST]]
+            text = f"{number(len(wrong), 'token')} with another text"
+            parts.append(f"{text}: {', '.join(rows)}{_more(wrong)}")
         if missing:
             first = ", ".join(f"{id} {_quoted(theirs[id])}" for id in missing[:_MOST])
             parts.append(f"{number(len(missing), 'token')} missing: {first}{_more(missing)}")
@@ -161,9 +165,10 @@ class _Differences:
             parts.append(f"{number(len(extra), 'token')} more: {self.file.examples(extra)}")
         if parts:
             # The embedding has a row for each token, so tokens can't be added or removed.
-            changes = {f"{GGML}tokens[{id}]": theirs[id] for id in wrong}
-            fixable = not missing and not extra
-            yield self._finding("GGT702", "; ".join(parts), [*wrong, *extra], changes if fixable else None)
+            changes: dict[str, object] = {}
+            if not missing and not extra:
+                changes = {f"{GGML}tokens[{id}]": theirs[id] for id in wrong}
+            yield self._finding("GGT702", "; ".join(parts), [*wrong, *extra], changes)
 
     def _is_unused(self, id: int) -> bool:
         return self.file.types[id] == UNUSED
@@ -175,13 +180,13 @@ class _Differences:
             id
             for id in both
             if self.file.texts[id] == texts[id]
+            and not texts[id].startswith(b"[EMPTY_")  # a token without text has no effect
             and (self.ours.token_attr(id) ^ self.theirs.token_attr(id)) & _TYPES
         ]
         lost = [
             id
             for id in different
-            if self.theirs.token_attr(id) & _EXTRACTED
-            and not self.ours.token_attr(id) & _EXTRACTED
+            if self.theirs.token_attr(id) & _EXTRACTED and not self.ours.token_attr(id) & _EXTRACTED
         ]
         others = sorted(set(different) - set(lost))
         for code, ids in ("GGT703", lost), ("GGT704", others):
@@ -225,11 +230,11 @@ class _Differences:
         different = _different(_encoded(self.ours, lines), expected)
         if self.file.unknown_pre is None and not different:
             return
-        if vocabulary.pre is not None and self.file.values.get(f"{GGML}pre") != vocabulary.pre.encode():
+        named = self.file.values.get(f"{GGML}pre")
+        if vocabulary.pre is not None and named != vocabulary.pre.encode():
             with_theirs = self.file.load(pre=vocabulary.pre)
             if not _different(_encoded(with_theirs, lines), expected):
                 text = self._compared(lines, different, expected)
-                named = self.file.values.get(f"{GGML}pre")
                 name = "none" if named is None else shown(named)
                 changes: dict[str, object] = {f"{GGML}pre": vocabulary.pre}
                 yield self._finding("GGT706", f"{name} | {vocabulary.pre}; {text}", (), changes)
@@ -258,6 +263,8 @@ class _Differences:
             ours = getattr(self.ours, f"{name}_id", None)
             if name not in SPECIAL_KEYS or ours == id or id >= self.ours.n_tokens:
                 continue
+            if name == "eos" and self.ours.vocab_type == "WPM":
+                continue  # it ends texts with SEP
             code = "GGT708" if name in ("bos", "eos") else "GGT709"
             shown_ours = "none" if ours is None else self.file.examples([ours])
             rows[code].append(f"{name.upper()} {shown_ours} | {self.file.examples([id])}")
@@ -270,23 +277,26 @@ class _Differences:
         missing = [id for id in self.source.ends() if not self.ours.is_eog(id)]
         if not missing:
             return
-        # Every one of these keys adds its token to the EOG set.
-        free = [key for key in (f"{GGML}eot_token_id", f"{GGML}eom_token_id") if key not in self.file.values]
-        changes: dict[str, object] = dict(zip(free, missing, strict=False))
-        fixable = len(free) >= len(missing)
-        names = self.file.examples(missing)
-        yield self._finding("GGT710", f"the model will not stop at {names}", missing, changes if fixable else None)
+        # Each of these keys adds its token to the EOG set.
+        keys = (f"{GGML}eot_token_id", f"{GGML}eom_token_id")
+        free = [key for key in keys if key not in self.file.values]
+        changes: dict[str, object] = {}
+        if len(free) >= len(missing):
+            changes = dict(zip(free, missing, strict=False))
+        text = f"the model will not stop at {self.file.examples(missing)}"
+        yield self._finding("GGT710", text, missing, changes)
 
     def _flags(self) -> Iterator[Finding]:
-        names = [
-            name
-            for name in ("add_bos", "add_eos")
-            if getattr(self.ours, name) != getattr(self.theirs, name)
-        ]
-        if names:
-            text = "; ".join(f"{n} is {_flag(self.ours, n)} | {_flag(self.theirs, n)}" for n in names)
-            changes: dict[str, object] = {f"{GGML}{n}_token": getattr(self.theirs, n) for n in names}
-            yield self._finding("GGT711", text, changes=changes)
+        if self.ours.vocab_type == "WPM":
+            return  # llama.cpp adds CLS and SEP whatever the flags are
+        rows, changes = [], dict[str, object]()
+        for name in "add_bos", "add_eos":
+            ours, theirs = getattr(self.ours, name), getattr(self.theirs, name)
+            if ours != theirs:
+                rows.append(f"{name} is {_ON[ours]} | {_ON[theirs]}")
+                changes[f"{GGML}{name}_token"] = theirs
+        if rows:
+            yield self._finding("GGT711", "; ".join(rows), changes=changes)
 
     # ---- chat templates ----
 
@@ -298,12 +308,14 @@ class _Differences:
         if ours is None:
             yield self._finding("GGT712", "the source has one", changes=changes)
             return
+        one, other = Comparison(self.file), Comparison(self.source.file)
         for program in PROGRAMS:
-            text = difference_of(Comparison(self.file), Comparison(self.source.file), program)
-            if text is not None:
-                yield self._finding("GGT713", text, changes=changes)
+            chat = _parting(one, other, program)
+            if chat is not None:
+                pair = one.render(chat, program), other.render(chat, program)
+                yield self._finding("GGT713", _described(chat, program, *pair), changes=changes)
                 return
-        yield self._finding("GGT714", "no conversation that was tried shows it", changes=changes)
+        yield self._finding("GGT714", "no conversation that was tried shows it")
 
 
 def _encoded(tok: Tokenizer, lines: Sequence[str]) -> list[list[int]]:
@@ -314,8 +326,7 @@ def _different(ours: Sequence[list[int]], theirs: Sequence[list[int]]) -> list[i
     return [i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b]
 
 
-def _flag(tok: Tokenizer, name: str) -> str:
-    return "on" if getattr(tok, name) else "off"
+_ON = {False: "off", True: "on"}
 
 
 def _quoted(text: bytes) -> str:
@@ -328,3 +339,35 @@ def _more(items: Sequence[object]) -> str:
 
 def _some(ids: Sequence[int]) -> str:
     return f"[{', '.join(map(str, ids[:8]))}{', ...' if len(ids) > 8 else ''}]"
+
+
+def _parting(one: Comparison, other: Comparison, like: Like) -> Chat | None:
+    """The smallest conversation found of which two templates make different prompts."""
+
+    def differs(chat: Chat) -> bool:
+        return one.render(chat, like).text != other.render(chat, like).text
+
+    tried = sorted((battery.PLAIN | battery.OTHERS).values(), key=Chat.size)
+    found = next(filter(differs, tried), None)
+    left = _SMALLER
+    while found is not None:
+        for smaller in found.smaller():
+            left -= 1
+            if left < 0:
+                return found
+            if differs(smaller):
+                found = smaller
+                break
+        else:
+            break
+    return found
+
+
+def _described(chat: Chat, like: Like, one: Rendered, other: Rendered) -> str:
+    if one.text is None or other.text is None:
+        which, error = ("file", one.error) if one.text is None else ("source", other.error)
+        what = f"the {which}'s template refuses it: {shown(error, 160)}"
+    else:
+        ours, theirs = around_difference(one.text, other.text)
+        what = f"{PROGRAMS[like]} writes {ours}, and with the source's template {theirs}"
+    return f"for {shown(chat.as_json(), 400)}, {what}"
