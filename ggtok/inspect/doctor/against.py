@@ -38,10 +38,8 @@ _ADDRESSES = (
     "general.base_model.0.repo_url",
 )
 _TEMPLATE = "tokenizer.chat_template"
-_TYPES = ~TokenAttr.UNUSED & (
-    TokenAttr.NORMAL | TokenAttr.UNKNOWN | TokenAttr.CONTROL | TokenAttr.USER_DEFINED
-)
-_EXTRACTED = TokenAttr.CONTROL | TokenAttr.USER_DEFINED
+# The types that llama.cpp looks for in texts.
+_EXTRACTED = (TokenAttr.CONTROL, TokenAttr.USER_DEFINED, TokenAttr.UNKNOWN)
 _MOST = 5  # items in a finding's text
 _SMALLER = 200  # conversations that are tried to make one smaller
 
@@ -174,21 +172,14 @@ class _Differences:
         return self.file.types[id] == UNUSED
 
     def _types(self) -> Iterator[Finding]:
-        texts = self.source.vocabulary.texts
-        both = range(min(len(self.file.texts), len(texts)))
-        different = [
-            id
-            for id in both
-            if self.file.texts[id] == texts[id]
-            and not texts[id].startswith(b"[EMPTY_")  # a token without text has no effect
-            and (self.ours.token_attr(id) ^ self.theirs.token_attr(id)) & _TYPES
-        ]
-        lost = [
-            id
-            for id in different
-            if self.theirs.token_attr(id) & _EXTRACTED and not self.ours.token_attr(id) & _EXTRACTED
-        ]
-        others = sorted(set(different) - set(lost))
+        texts, stored = self.source.vocabulary.texts, self.source.vocabulary.types
+        lost, others = [], []
+        for id in range(min(len(self.file.texts), len(texts))):
+            if self.file.texts[id] != texts[id] or UNUSED in (stored[id], self.file.types[id]):
+                continue
+            ours, theirs = _type(self.ours, id), _type(self.theirs, id)
+            if ours != theirs:
+                (lost if theirs in _EXTRACTED and ours not in _EXTRACTED else others).append(id)
         for code, ids in ("GGT703", lost), ("GGT704", others):
             if ids:
                 text = f"{number(len(ids), 'token')}: {self.file.examples(ids)}"
@@ -316,6 +307,12 @@ class _Differences:
                 yield self._finding("GGT713", _described(chat, program, *pair), changes=changes)
                 return
         yield self._finding("GGT714", "no conversation that was tried shows it")
+
+
+def _type(tok: Tokenizer, id: int) -> TokenAttr | None:
+    """The type of special token that it is in llama.cpp; None: it is none."""
+    attr = tok.token_attr(id)
+    return next((each for each in _EXTRACTED if each in attr), None)
 
 
 def _encoded(tok: Tokenizer, lines: Sequence[str]) -> list[list[int]]:
