@@ -19,6 +19,7 @@ from tests.support.patch import GGUF
 from tests.support.servers import Hub, Server
 from tests.support.vocabularies import fixture
 
+pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 GGML = "tokenizer.ggml."
 CHAT = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -190,7 +191,7 @@ def test_a_repository(hub: Hub, pair: tuple[Path, Path], tmp_path: Path) -> None
     status, found, _ = doctor(hub, tmp_path, faulty, "--against", "user/repo")
     assert status == 1
     assert [each["code"] for each in found if each["code"] >= "GGT7"] == ["GGT711"]
-    assert not any("safetensors" in path or "README" in path for path in hub.requests)
+    assert not any("safetensors" in path or "README" in path for path in map(str, hub.requests))
     for name in "auto", "hf://user/repo", "https://huggingface.co/user/repo":
         again = doctor(hub, tmp_path, faulty, "--against", name)
         assert [each["code"] for each in again[1]] == [each["code"] for each in found], again
@@ -211,6 +212,7 @@ def dead() -> str:
 def test_sources_that_are_none(hub: Hub, pair: tuple[Path, Path], tmp_path: Path) -> None:
     model = str(pair[0])
     (tmp_path / "empty").mkdir()
+    hub.fail("user/missing", 404, "RepoNotFound")
     for against, message in [
         ("user/other", "the repository has no tokenizer files"),
         ("user/missing", "user/missing: no such file, nor such a repository"),

@@ -1,8 +1,8 @@
 """Compares a file's tokenizer with its source: the repository or folder of the original model.
 
-The source is converted anew (:func:`ggtok.convert`), which compares the conversion with the
-source's own package. The file is right if it equals that conversion in whatever affects ids, the
-ends of generations, and prompts.
+The source is converted anew (:func:`ggtok.convert`). The file is right if it equals that conversion
+in whatever affects ids, the ends of generations, and prompts. Ids are compared on the lines with
+which conversions are checked.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Source:
 
     def __init__(self, file: File, against: str) -> None:
         self.name, folder = _located(file, against)
-        self.vocabulary: Vocabulary = converted(folder, pre=None, arch=None, lines=CHECK_LINES)
+        self.vocabulary: Vocabulary = converted(folder, pre=None, arch=None, lines=0)
         self._folder = folder if os.path.isdir(folder) else None
 
     @cached_property
