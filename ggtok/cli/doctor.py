@@ -3,50 +3,179 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import textwrap
+from collections.abc import Callable, Iterator
 
-from ggtok.base.escape import shown
-from ggtok.cli import progress, writing
+from ggtok.base.escape import number, shown
+from ggtok.cli import messages, progress, writing
 from ggtok.cli.arguments import MODEL, add_model_name, reporting_waits, take_only_model
-from ggtok.cli.messages import FINDING, OK
+from ggtok.cli.messages import ERROR, FINDING, OK, UsageError
 from ggtok.cli.parser import Help, Parser
+from ggtok.errors import GGTokError
+from ggtok.inspect.doctor.codes import SERIOUS, Finding
+
+Found = list[Finding] | GGTokError
 
 
 def add_arguments(parser: Parser) -> None:
     add_model_name(parser)
+    parser.add_argument(
+        "--against",
+        metavar="SOURCE",
+        help="also compare with the original model: user/repo, a folder, or auto",
+    )
+    parser.add_argument("--sarif", action="store_true", help="print a SARIF 2.1.0 log")
 
 
 def run(args: argparse.Namespace) -> int:
-    take_only_model(args)
-    from ggtok.inspect.doctor import doctor
-    from ggtok.inspect.doctor.codes import SERIOUS
+    if args.json and args.sarif:
+        raise UsageError("--json and --sarif exclude each other")
+    several = len(args.words) > 1 or any(map(_stands_for_many, args.words))
+    if several and args.model is not None:
+        raise UsageError("-m and several models exclude each other")
+    if not several:
+        take_only_model(args)
+    found: dict[str, Found] = {}
+    with progress.waiting(args.quiet, "checking the vocabulary") as say:
+        for model in _expanded(args.words) if several else [args.model]:
+            if several:
+                say(f"checking {shown(model)}")
+            found[model] = _checked(model, args, raising=not several)
+    for model, findings in found.items():
+        if isinstance(findings, GGTokError):
+            reason = str(findings).removeprefix(f"{model}: ")
+            messages.say("error", f"{model}: {reason}")
+    if args.sarif:
+        from ggtok.inspect.doctor import sarif
 
-    with progress.waiting(args.quiet, "checking the vocabulary"), reporting_waits(args):
-        found = doctor(args.model)
+        writing.write_json(sarif.log(found), indent=2)
+    elif several:
+        writing.write_result(args, _values(found), _table(found))
+    else:
+        [findings] = found.values()
+        assert not isinstance(findings, GGTokError)
+        writing.write_result(args, [f.as_dict() for f in findings], _lines(args.model, findings))
+    if any(isinstance(findings, GGTokError) for findings in found.values()):
+        return ERROR
+    return FINDING if any(map(_n_serious, found.values())) else OK
+
+
+def _checked(model: str, args: argparse.Namespace, *, raising: bool) -> Found:
+    from ggtok.inspect.doctor import doctor
+
+    args.model = model
+    try:
+        with reporting_waits(args):
+            return doctor(model, against=args.against)
+    except GGTokError as e:
+        if raising:
+            raise
+        return e
+
+
+# ---- several models ----
+
+
+def _stands_for_many(word: str) -> bool:
+    return word in _STORES or os.path.isdir(word)
+
+
+def _ollama() -> Iterator[str]:
+    from ggtok.sources import ollama
+
+    return (name for _, name, _ in ollama.models())
+
+
+def _lmstudio() -> Iterator[str]:
+    from ggtok.sources import lmstudio
+
+    return (name for _, name, _ in lmstudio.models())
+
+
+_STORES: dict[str, Callable[[], Iterator[str]]] = {"ollama:": _ollama, "lmstudio:": _lmstudio}
+
+
+def _expanded(words: list[str]) -> list[str]:
+    """The models that the words stand for, each once."""
+    models: dict[str, None] = {}
+    for word in words:
+        if word in _STORES:
+            names = sorted(_STORES[word]())
+        elif os.path.isdir(word):
+            from ggtok.sources import listing
+
+            names = sorted(model.name for model in listing.models([word]))
+        else:
+            names = [word]
+        if not names:
+            raise UsageError(f"{word}: has no models")
+        models |= dict.fromkeys(names)
+    return list(models)
+
+
+def _n_serious(findings: Found) -> int:
+    if isinstance(findings, GGTokError):
+        return 0
+    return sum(finding.severity == SERIOUS for finding in findings)
+
+
+def _values(found: dict[str, Found]) -> list[dict[str, object]]:
+    return [
+        {"model": writing.utf8(model), "error": str(findings)}
+        if isinstance(findings, GGTokError)
+        else {"model": writing.utf8(model), "findings": [f.as_dict() for f in findings]}
+        for model, findings in found.items()
+    ]
+
+
+def _table(found: dict[str, Found]) -> list[str]:
+    rows = [("MODEL", "SERIOUS", "REMARKS", "CODES (serious ones first)")]
+    for model, findings in found.items():
+        if isinstance(findings, GGTokError):
+            rows.append((shown(model), "-", "-", "(can't be read)"))
+            continue
+        serious = _n_serious(findings)
+        codes = dict.fromkeys(
+            f.code for f in sorted(findings, key=lambda f: (f.severity != SERIOUS, f.code))
+        )
+        rows.append(
+            (shown(model), str(serious), str(len(findings) - serious), " ".join(codes) or "-")
+        )
+    n = sum(_n_serious(findings) > 0 for findings in found.values())
+    summary = f"{number(len(found), 'model')}; {n} with serious findings"
+    return [*writing.table(rows, right=(1, 2)), summary]
+
+
+# ---- one model ----
+
+
+def _lines(model: str, found: list[Finding]) -> list[str]:
     lines = []
     for finding in found:
         lines.append(f"{finding.code} {finding.severity}: {finding.title}")
         texts = [*finding.detail.split("\n"), finding.means, f"To do: {finding.advice}"]
         if finding.command:
-            texts.append(f"Correct it: {finding.command.replace('MODEL', shlex.quote(args.model))}")
+            texts.append(f"Correct it: {finding.command.replace('MODEL', shlex.quote(model))}")
         for text in texts:
             wrapped = textwrap.wrap(shown(text), 96, break_on_hyphens=False)
             lines += [f"  {line}" for line in wrapped]
-    dicts = [finding.as_dict() for finding in found]
-    writing.write_result(args, dicts, lines or ["nothing found"])
-    return FINDING if any(finding.severity == SERIOUS for finding in found) else OK
+    return lines or ["nothing found"]
 
 
 HELP = Help(
-    usage="MODEL",
+    usage="MODEL...",
     details="Each finding has a code, which docs/doctor.md explains. It is serious (ids, or the "
-    "ends of generations, probably differ from those in training) or a remark.",
-    words={"MODEL": MODEL},
+    "ends of generations, probably differ from those in training) or a remark. Several models, or "
+    "a folder, give a table.",
+    words={"MODEL": f"{MODEL}; a folder; 'ollama:' or 'lmstudio:' for all models there"},
     examples=[
         "ggtok doctor model.gguf",
         "ggtok doctor hf://user/repo/file.gguf",
-        "ggtok doctor model.gguf --json",
+        "ggtok doctor model.gguf --against user/repo",
+        "ggtok doctor ~/models ollama:",
+        "ggtok doctor model.gguf --sarif >doctor.sarif",
     ],
     finding="a finding is serious",
 )

@@ -92,6 +92,34 @@ def find(repo: Repo, did_you_mean: Hint) -> Found:
         raise
 
 
+# What a tokenizer consists of in a repository: names, or ends of names.
+_TOKENIZER_FILES = (
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("config.json", "generation_config.json", "chat_template.jinja", "chat_template.json"),
+    *("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tekken.json", ".tiktoken"),
+    *("vocab.json", "merges.txt", "vocab.txt", "tokenizer.jsonl", "rwkv_vocab_v20230424.txt"),
+)
+_MOST = 128 << 20  # bytes of one of them
+
+
+def tokenizer_folder(name: str) -> str:
+    """A folder with the tokenizer files of a repository, in huggingface_hub's cache.
+
+    Args:
+        name: ``user/repo``, ``hf://user/repo[@revision]``, or the address of its page.
+
+    Raises:
+        FileError: there is no such repository, it has no tokenizer, or it can't be reached.
+        InvalidValueError: the name is malformed.
+        MissingExtraError: huggingface_hub isn't installed.
+    """
+    page = re.match(r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([^/?#]+/[^/?#]+)", name)
+    repo = parse(page[1] if page else name)
+    if repo is None or repo.file or repo.quant:
+        raise InvalidValueError(f"{shown(name)}: not the name of a repository (user/repo)")
+    return _Hub(repo, lambda _: "").tokenizer_folder()
+
+
 def _huggingface_hub(name: str) -> Any:
     try:
         import huggingface_hub.constants
@@ -103,6 +131,12 @@ def _huggingface_hub(name: str) -> Any:
             "look on the Hugging Face Hub, install the extra: pip install 'ggtok[hub]'"
         ) from None
     return huggingface_hub
+
+
+def _is_of_tokenizer(name: str) -> bool:
+    return any(
+        name == each or (each.startswith(".") and name.endswith(each)) for each in _TOKENIZER_FILES
+    )
 
 
 class _Quiet:
@@ -209,6 +243,55 @@ class _Hub:
                 if kept.validator:
                     cache.store(kept)
         return Found(Source(repo.name, "hf", url=url), kept.payload)
+
+    def tokenizer_folder(self) -> str:
+        """See :func:`tokenizer_folder`. If the Hub can't be reached, what its cache has."""
+        if not self.offline:
+            try:
+                return self._download()
+            except UnreachableError:
+                folder = self._downloaded()
+                if folder is None:
+                    raise
+                return folder
+        folder = self._downloaded()
+        if folder is None:
+            raise not_found(
+                f"{self.shown}: not in huggingface_hub's cache, and {self.offline} to look on the "
+                "Hub"
+            )
+        return folder
+
+    def _downloaded(self) -> str | None:
+        try:
+            with _quiet:
+                folder: str = self.hf.snapshot_download(
+                    self.repo.id, revision=self.repo.revision, local_files_only=True
+                )
+        except Exception:  # several kinds, all of which mean that there is none
+            return None
+        return folder if any(map(_is_of_tokenizer, os.listdir(folder))) else None
+
+    def _download(self) -> str:
+        repo, api = self.repo, self.hf.HfApi(**self._agent)
+        entries = self._ask(lambda: list(api.list_repo_tree(repo.id, revision=repo.revision)))
+        sizes = {e.path: getattr(e, "size", None) for e in entries if _is_of_tokenizer(e.path)}
+        if not sizes:
+            raise not_found(f"{self.shown}: the repository has no tokenizer files")
+        path = ""
+        for file, size in sizes.items():
+            if not isinstance(size, int) or size > _MOST:
+                raise FileError(
+                    f"{self.shown}: {shown(file)} has more than {_MOST} bytes: too large for a "
+                    "tokenizer"
+                )
+            with waiting(f"the Hugging Face Hub ({self.shown})"):
+                path = self._translated(
+                    lambda file=file: self.hf.hf_hub_download(
+                        repo.id, file, revision=repo.revision, **self._agent
+                    )
+                )
+        return os.path.dirname(path)
 
     def _choose(self) -> str:
         repo = self.repo

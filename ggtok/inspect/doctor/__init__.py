@@ -10,7 +10,7 @@ import os
 from itertools import chain
 
 from ggtok import _types as types
-from ggtok.errors import VocabError
+from ggtok.errors import InvalidTypeError, VocabError
 from ggtok.inspect.doctor import engines, reach, template, tokens
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import File
@@ -18,23 +18,37 @@ from ggtok.inspect.doctor.file import File
 _CHECKS = template, engines, tokens, reach
 
 
-def doctor(source: str | os.PathLike[str] | types.Buffer) -> list[Finding]:
+def doctor(
+    source: str | os.PathLike[str] | types.Buffer, *, against: str | os.PathLike[str] | None = None
+) -> list[Finding]:
     """Find errors and oddities in a file's tokenizer.
 
     Args:
         source: a path, a model's name, or the bytes of a GGUF file, as for :func:`ggtok.load`.
             Of a remote file, only the beginning is downloaded.
+        against: also compare with the original model's tokenizer: a repository of the Hugging
+            Face Hub (``user/repo``), a folder or file that :func:`ggtok.convert` takes, or
+            ``"auto"`` for the repository that the file names.
 
     Returns:
         The findings, sorted by code.
 
     Raises:
-        FileError, GGUFError: as for :func:`ggtok.load`.
-        InvalidTypeError: ``source`` has another type.
+        FileError, GGUFError: as for :func:`ggtok.load`; or the original can't be read.
+        InvalidTypeError: an argument has another type.
+        InvalidValueError: the file names no repository, or `against` isn't one.
+        MissingExtraError: the repository must be downloaded, and the extra ``hub`` is missing.
+        VocabError: llama.cpp has no vocabulary like the original.
     """
+    if against is not None and not isinstance(against, (str, os.PathLike)):
+        raise InvalidTypeError(f"against must be str or a path, not {type(against).__name__}")
     try:
         file = File(source)
     except VocabError as e:
         return [finding("GGT001", str(e))]
     found = chain.from_iterable(check.check(file) for check in _CHECKS)
+    if against is not None:
+        from ggtok.inspect.doctor import against as source_of
+
+        found = chain(found, source_of.check(file, os.fsdecode(against)))
     return sorted(found, key=lambda each: each.code)

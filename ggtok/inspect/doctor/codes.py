@@ -235,6 +235,91 @@ KINDS = {
         "llama.cpp uses the number of tokens; other programs may use the key.",
         "Correct the key.",
     ),
+    # ---- compared with the source (``against``) ----
+    "GGT701": Kind(
+        SERIOUS,
+        "the vocabulary has another type than the source's",
+        "Text is tokenized by another algorithm than in the model's training.",
+        "Convert the model again.",
+    ),
+    "GGT702": Kind(
+        SERIOUS,
+        "tokens differ from the source's",
+        "The model sees other embeddings for these texts than in its training.",
+        "Convert the model again, unless a fine-tune changed its tokens.",
+    ),
+    "GGT703": Kind(
+        SERIOUS,
+        "special tokens of the source are ordinary tokens",
+        "Prompts that contain them, such as chats, become other ids than in training.",
+        "Set their types to the source's.",
+    ),
+    "GGT704": Kind(
+        REMARK,
+        "tokens have other types than in the source",
+        "Programs print or hide other tokens, or parse others in untrusted text.",
+        "Set their types to the source's, if the difference isn't intended.",
+    ),
+    "GGT705": Kind(
+        SERIOUS,
+        "merges differ from the source's",
+        "Words are split into other tokens than in the model's training.",
+        "Set tokenizer.ggml.merges to the source's.",
+    ),
+    "GGT706": Kind(
+        SERIOUS,
+        "the pre-tokenizer isn't the source's",
+        "Text is split into other words than in the model's training, so ids differ.",
+        "Set tokenizer.ggml.pre to the source's.",
+    ),
+    "GGT707": Kind(
+        SERIOUS,
+        "ids differ from the source's",
+        "The model sees other ids than in its training.",
+        "Convert the model again.",
+    ),
+    "GGT708": Kind(
+        SERIOUS,
+        "BOS or EOS isn't the source's",
+        "Texts begin or end with another token than in training.",
+        "Set the key to the source's id, unless the file's publisher changed it on purpose.",
+    ),
+    "GGT709": Kind(
+        REMARK,
+        "special tokens are others than the source's",
+        "Programs that pad, mask or separate use another token.",
+        "Nothing, if yours doesn't use them.",
+    ),
+    "GGT710": Kind(
+        SERIOUS,
+        "a token that ends generation in the source doesn't end it here",
+        "The model continues after its answer, because the token isn't in the EOG set.",
+        "Set tokenizer.ggml.eot_token_id to it.",
+    ),
+    "GGT711": Kind(
+        SERIOUS,
+        "BOS or EOS is added where the source doesn't add it, or the other way round",
+        "Every text begins or ends differently than in training.",
+        "Set the flag to the source's.",
+    ),
+    "GGT712": Kind(
+        SERIOUS,
+        "the source's chat template is missing",
+        "Programs use a general template instead of the one of the model's training.",
+        "Set tokenizer.chat_template to the source's.",
+    ),
+    "GGT713": Kind(
+        SERIOUS,
+        "the chat template makes other prompts than the source's",
+        "The model sees chats in another form than its source model does.",
+        "Set tokenizer.chat_template to the source's, unless the file's corrects an error there.",
+    ),
+    "GGT714": Kind(
+        REMARK,
+        "the chat template's text isn't the source's",
+        "Both make the same prompts of the conversations that were tried.",
+        "Nothing.",
+    ),
 }
 
 

@@ -399,14 +399,14 @@ def _described(difference: Difference) -> str:
     elif other.text is None:
         what = f"transformers refuses it: {shown(other.error, _ERROR)}"
     else:
-        first, second = _parts(one.text, other.text)
+        first, second = around_difference(one.text, other.text)
         what = f"llama-server writes {first}, transformers {second}"
     because = f" ({difference.reason})" if difference.reason else ""
     begin = f"{where}, for " if where else "for "
     return f"{begin}{shown(difference.chat.as_json(), _CHAT)}, {what}{because}"
 
 
-def _parts(one: str, other: str) -> tuple[str, str]:
+def around_difference(one: str, other: str) -> tuple[str, str]:
     """Both texts around their first difference."""
     at = n_shared(one, other)
     begin = max(0, at - _CONTEXT)

@@ -1,0 +1,91 @@
+"""Findings as a SARIF 2.1.0 log, which code-scanning services and editors read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from ggtok._version import __version__
+from ggtok.inspect.doctor.codes import KINDS, SERIOUS, Finding, Kind
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_TEMPLATE = "tokenizer.chat_template"
+
+
+def log(found: Mapping[str, Sequence[Finding] | Exception]) -> dict[str, Any]:
+    """The log of the findings of each model, or of the errors of models that can't be read."""
+    codes = list(KINDS)
+    results = [
+        _result(model, each, codes.index(each.code))
+        for model, findings in found.items()
+        if not isinstance(findings, Exception)
+        for each in findings
+    ]
+    failures = [
+        {"level": "error", "message": {"text": str(error)}, "locations": [_location(model)]}
+        for model, error in found.items()
+        if isinstance(error, Exception)
+    ]
+    run = {
+        "tool": {
+            "driver": {
+                "name": "ggtok doctor",
+                "semanticVersion": __version__,
+                "rules": [_rule(code, kind) for code, kind in KINDS.items()],
+            }
+        },
+        "invocations": [
+            {"executionSuccessful": not failures, "toolExecutionNotifications": failures}
+        ],
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+    }
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _level(severity: str) -> str:
+    return "error" if severity == SERIOUS else "note"
+
+
+def _rule(code: str, kind: Kind) -> dict[str, Any]:
+    return {
+        "id": code,
+        "shortDescription": {"text": kind.title},
+        "fullDescription": {"text": kind.means},
+        "help": {"text": kind.advice},
+        "defaultConfiguration": {"level": _level(kind.severity)},
+    }
+
+
+def _result(model: str, found: Finding, rule: int) -> dict[str, Any]:
+    location = _location(model)
+    # A GGUF file has no lines; the template in it has.
+    names = [f"{_TEMPLATE}:{line}" for line in found.lines]
+    if names:
+        location["logicalLocations"] = [{"fullyQualifiedName": name} for name in names]
+    properties: dict[str, Any] = {"ids": list(found.ids)}
+    if found.command is not None:
+        properties["command"] = found.command
+    return {
+        "ruleId": found.code,
+        "ruleIndex": rule,
+        "level": _level(found.severity),
+        "message": {"text": f"{found.title}: {found.detail}\n{found.means}"},
+        "locations": [location],
+        "properties": properties,
+    }
+
+
+def _location(model: str) -> dict[str, Any]:
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(model)}}}
+
+
+def _uri(model: str) -> str:
+    """A relative URI for a relative path; the name of a model that isn't a file."""
+    if not os.path.exists(model):
+        return quote(model, safe=":/@", errors="surrogateescape")
+    path = Path(model)
+    return path.as_uri() if path.is_absolute() else quote(os.fsencode(path.as_posix()))

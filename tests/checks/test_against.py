@@ -1,0 +1,240 @@
+"""Files compared with the repository or folder of their original models."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ggtok
+from ggtok.inspect.doctor.codes import KINDS
+from tests.cli.command import COMMAND
+from tests.support.patch import GGUF
+from tests.support.servers import Hub, Server
+from tests.support.vocabularies import fixture
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+GGML = "tokenizer.ggml."
+CHAT = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+Fault = Callable[[GGUF], None]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A model, and the folder of its original."""
+    folder = tmp_path_factory.mktemp("original")
+    model = folder / "model.gguf"
+    gguf = GGUF.read(fixture("bpe-qwen2"))
+    gguf.set(GGML + "eos_token_id", token(gguf, "<|im_end|>"), "u32")
+    gguf.set(GGML + "add_bos_token", False)
+    gguf.set("tokenizer.chat_template", CHAT)
+    gguf.write(model)
+    ggtok.vocabulary(model).save_pretrained(folder / "hf")
+    ends = [token(gguf, "<|im_end|>"), token(gguf, "<|endoftext|>")]
+    (folder / "hf" / "generation_config.json").write_text(json.dumps({"eos_token_id": ends}))
+    return model, folder / "hf"
+
+
+def token(gguf: GGUF, text: str) -> int:
+    return gguf.strings(GGML + "tokens").index(text.encode())
+
+
+def codes(found: list[ggtok.Finding]) -> list[str]:
+    return [each.code for each in found if each.code >= "GGT7"]
+
+
+def set_type(text: str, type: int) -> Fault:
+    def fault(gguf: GGUF) -> None:
+        types = gguf.array(GGML + "token_type")
+        types[token(gguf, text)] = type
+        gguf.set(GGML + "token_type", types, "i32")
+
+    return fault
+
+
+def set_text(id: int, text: str) -> Fault:
+    def fault(gguf: GGUF) -> None:
+        texts = gguf.array(GGML + "tokens")
+        texts[id] = text
+        gguf.set(GGML + "tokens", texts, "str")
+
+    return fault
+
+
+def without_token(gguf: GGUF) -> None:
+    for key, kind in ("tokens", "str"), ("token_type", "i32"):
+        gguf.set(GGML + key, gguf.array(GGML + key)[:-1], kind)
+
+
+def fewer_merges(gguf: GGUF) -> None:
+    gguf.set(GGML + "merges", gguf.array(GGML + "merges")[:-20], "str")
+
+
+def swapped_merges(gguf: GGUF) -> None:
+    merges = gguf.array(GGML + "merges")
+    gguf.set(GGML + "merges", [merges[1], merges[0], *merges[2:]], "str")
+
+
+def other_eos(gguf: GGUF) -> None:
+    gguf.set(GGML + "eos_token_id", token(gguf, "<|repo_name|>"), "u32")
+
+
+FAULTS: list[tuple[str, Fault, set[str]]] = [
+    ("another text", set_text(300, "zz"), {"GGT702"}),
+    ("a token is missing", without_token, {"GGT702"}),
+    ("lost special token", set_type("<|im_start|>", 1), {"GGT703"}),
+    ("fewer merges", fewer_merges, {"GGT705", "GGT707"}),
+    ("merges in another order", swapped_merges, {"GGT705"}),
+    ("another pre-tokenizer", lambda g: g.set(GGML + "pre", "gpt-2"), {"GGT706"}),
+    ("unknown pre-tokenizer", lambda g: g.set(GGML + "pre", "no-such"), {"GGT706"}),
+    ("another EOS", other_eos, {"GGT708"}),
+    ("BOS is added", lambda g: g.set(GGML + "add_bos_token", True), {"GGT711"}),
+    ("no template", lambda g: g.remove("tokenizer.chat_template"), {"GGT712"}),
+    (
+        "another template",
+        lambda g: g.set("tokenizer.chat_template", CHAT.replace("m.content", "m.content | trim")),
+        {"GGT713"},
+    ),
+    (
+        "another template with the same prompts",
+        lambda g: g.set("tokenizer.chat_template", "{# ours #}" + CHAT),
+        {"GGT714"},
+    ),
+]
+
+
+def test_the_original_itself(pair: tuple[Path, Path]) -> None:
+    model, original = pair
+    assert codes(ggtok.doctor(model, against=original)) == []
+    assert codes(ggtok.doctor(model, against=original / "tokenizer.json")) == []
+    assert codes(ggtok.doctor(model)) == []
+
+
+@pytest.mark.parametrize(("fault", "expected"), [f[1:] for f in FAULTS], ids=[f[0] for f in FAULTS])
+def test_faults(pair: tuple[Path, Path], tmp_path: Path, fault: Fault, expected: set[str]) -> None:
+    model, original = pair
+    gguf = GGUF.read(model)
+    fault(gguf)
+    faulty = tmp_path / "faulty.gguf"
+    gguf.write(faulty)
+    found = ggtok.doctor(faulty, against=original)
+    assert expected <= set(codes(found)), found
+    changes: dict[str, Any] = {}
+    for each in found:
+        if each.code >= "GGT7":
+            assert str(original) in each.detail
+            changes |= each.changes
+    if "GGT702" in expected and fault is without_token:
+        return  # the embedding has a row less: no edit can mend it
+    if changes:
+        ggtok.edit(faulty, changes)
+        assert codes(ggtok.doctor(faulty, against=original)) == []
+        ours, theirs = ggtok.load(faulty), ggtok.load(model)
+        for text in "Hello 123 world's\n\n<|im_start|>user", "naïve über 東京":
+            for parse in False, True:
+                ids = ours.encode(text, parse_special=parse)
+                assert ids == theirs.encode(text, parse_special=parse)
+        chat = [{"role": "user", "content": " Hi "}]
+        assert ours.encode_chat(chat) == theirs.encode_chat(chat)
+    else:
+        assert expected == {"GGT714"}
+
+
+def test_another_type(pair: tuple[Path, Path]) -> None:
+    found = ggtok.doctor(fixture("spm"), against=pair[1])
+    assert codes(found) == ["GGT701"]
+
+
+# ---- the Hub ----
+
+
+@pytest.fixture
+def hub(pair: tuple[Path, Path]) -> Iterator[Hub]:
+    with Server() as store, Hub(store) as running:
+        files: dict[str, bytes | Path] = {path.name: path for path in pair[1].iterdir()}
+        running.add("user/repo", {**files, "model.safetensors": b"weights", "README.md": b"x"})
+        running.add("user/other", {"README.md": b"x"})
+        yield running
+
+
+def doctor(hub: Hub | None, home: Path, *argv: str, **more: str) -> tuple[int, Any, str]:
+    """The command's status, JSON and messages. huggingface_hub reads its settings on import."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("HF_", "GGTOK_")) and not name.lower().endswith("_proxy")
+    }
+    environment |= {"HOME": str(home), **more}
+    if hub is not None:
+        environment["HF_ENDPOINT"] = hub.origin
+    done = subprocess.run(
+        [*COMMAND, "doctor", *argv, "--json"], capture_output=True, text=True, env=environment
+    )
+    return done.returncode, json.loads(done.stdout or "null"), done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs HOME")
+def test_a_repository(hub: Hub, pair: tuple[Path, Path], tmp_path: Path) -> None:
+    gguf = GGUF.read(pair[0])
+    gguf.set(GGML + "add_bos_token", True)
+    gguf.set("general.source.repo_url", "https://huggingface.co/user/repo")
+    faulty = str(gguf.write(tmp_path / "faulty.gguf"))
+    status, found, _ = doctor(hub, tmp_path, faulty, "--against", "user/repo")
+    assert status == 1
+    assert [each["code"] for each in found if each["code"] >= "GGT7"] == ["GGT711"]
+    assert not any("safetensors" in path or "README" in path for path in map(str, hub.requests))
+    for name in "auto", "hf://user/repo", "https://huggingface.co/user/repo":
+        again = doctor(hub, tmp_path, faulty, "--against", name)
+        assert [each["code"] for each in again[1]] == [each["code"] for each in found], again
+    # From huggingface_hub's cache, without a server.
+    offline = doctor(None, tmp_path, faulty, "--against", "user/repo", HF_HUB_OFFLINE="1")
+    assert offline[1] == found
+    away = doctor(None, tmp_path, faulty, "--against", "user/repo", HF_ENDPOINT=dead())
+    assert away[1] == found
+
+
+def dead() -> str:
+    """The address of a server that has ended."""
+    with Server() as server:
+        return server.origin
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs HOME")
+def test_sources_that_are_none(hub: Hub, pair: tuple[Path, Path], tmp_path: Path) -> None:
+    model = str(pair[0])
+    (tmp_path / "empty").mkdir()
+    hub.fail("user/missing", 404, "RepoNotFound")
+    for against, message in [
+        ("user/other", "the repository has no tokenizer files"),
+        ("user/missing", "user/missing: no such file, nor such a repository"),
+        ("auto", "the file doesn't say where it comes from"),
+        ("nothing", "nothing: not the name of a repository"),
+        (str(tmp_path / "empty"), "the folder has no tokenizer"),
+        (model, "already a vocabulary for llama.cpp"),
+        ("user/repo:Q8_0", "not the name of a repository"),
+    ]:
+        status, found, error = doctor(hub, tmp_path, model, "--against", against)
+        assert (status, found) == (2, None), against
+        assert message in error
+        assert error.count("\n") == 1, error
+    hub.json["/api/models/user/repo/tree/main"] = [
+        {"type": "file", "path": "tokenizer.json", "size": 1 << 40, "oid": "0" * 40}
+    ]
+    status, _, error = doctor(hub, tmp_path, model, "--against", "user/repo")
+    assert status == 2
+    assert "too large for a tokenizer" in error
+
+
+def test_types() -> None:
+    with pytest.raises(ggtok.InvalidTypeError, match="against must be str or a path"):
+        ggtok.doctor(fixture("spm"), against=1)  # type: ignore[arg-type]
+    assert all(code in KINDS for _, _, codes in FAULTS for code in codes)
