@@ -88,6 +88,13 @@ class File:
                 ranks.setdefault((characters(pair[0]), characters(pair[1])), rank)
         return ranks
 
+    def types_to(self, type: int, ids: Iterable[int]) -> dict[str, object]:
+        """The changes that give tokens a type, if the file has types."""
+        key = GGML + "token_type"
+        if key not in self.values:
+            return {}
+        return {f"{key}[{id}]": type for id in ids}
+
     def is_control(self, id: int) -> bool:
         """Whether it is a control token, in the file or in llama.cpp."""
         return self.types[id] == CONTROL or self.tok.is_control(id)
