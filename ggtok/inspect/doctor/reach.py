@@ -170,9 +170,9 @@ def _tokens(file: File) -> Iterator[Finding]:
         and not is_broken(file, id)
     ]
     impossible, unseen = unreached(file, normal)
-    known = template.normal_controls(file)  # GGT304
+    known = {*template.normal_controls(file), *tokens.other_bytes(file)}  # GGT304, GGT306
     tags = tuple(id for id in impossible if TAG.fullmatch(file.pieces[id]) and id not in known)
-    words = tuple(sorted({*impossible} - {*tags, *known}))
+    words = tuple(sorted({*impossible} - {*tags} - known))
     if words:
         code = "GGT401" if len(words) * _FEW > len(normal) else "GGT402"
         yield finding(code, _counted(file, words, len(normal)), words)

@@ -53,7 +53,7 @@ def check(file: File) -> Iterator[Finding]:
     no_token = [text for text in lacking if text in plain]
     if no_token:
         yield finding("GGT205", ", ".join(f"'{shown(text)}'" for text in no_token))
-    elif ends:
+    elif ends and not normal:  # which may be the end of turn
         yield from _endless(file, ends)
     others = [text for text in lacking if text not in no_token]
     if others:
@@ -120,13 +120,13 @@ def _end_of_turn(text: str) -> str | None:
 
 def _endless(file: File, ends: list[str]) -> Iterator[Finding]:
     """Reports the first control token after an answer if none of them ends generation."""
-    specials = [
+    specials = (
         [id for id in _ids(file.tok, end) if file.is_control(id) or file.tok.is_eog(id)]
         for end in ends
-    ]
-    if any(file.tok.is_eog(id) for ids in specials for id in ids):
-        return
-    first = next((ids[0] for ids in specials if ids), None)
+    )
+    # Of the chat that ends with the answer; some templates only close answers before a question.
+    ids = next((ids for ids in specials if ids), [])
+    first = None if any(map(file.tok.is_eog, ids)) else next(iter(ids), None)
     if first is not None:
         eog = file.examples(sorted(file.tok.eog_ids)) or "empty"
         yield finding(

@@ -135,15 +135,19 @@ def _is_word(file: File, id: int) -> bool:
     return file.types[id] == NORMAL and not TAG.fullmatch(file.texts[id])
 
 
-def _bytes(file: File) -> Iterator[Finding]:
-    """SPM's byte tokens of other types."""
+def other_bytes(file: File) -> tuple[int, ...]:
+    """SPM's byte tokens of types for text."""
     if file.tok.vocab_type not in ("SPM", "UGM"):
-        return
-    ids = tuple(
+        return ()
+    return tuple(
         id
         for id, text in enumerate(file.texts)
         if file.types[id] in (NORMAL, USER_DEFINED) and _BYTE_TOKEN.fullmatch(text)
     )
+
+
+def _bytes(file: File) -> Iterator[Finding]:
+    ids = other_bytes(file)
     if ids:
         yield finding(
             "GGT306",
@@ -217,7 +221,9 @@ _LISTED = 8  # names
 
 
 def is_own(file: File) -> bool:
-    """Whether the pre-tokenizer is a model's own, not llama.cpp's default."""
+    """Whether the pre-tokenizer is a model's own, not llama.cpp's default or another model's."""
+    if misfit(file):
+        return False
     name = str(file.tok.pre) if file.unknown_pre is None else "default"
     return name != "default" or file.tok.model != "gpt2"
 
@@ -232,37 +238,49 @@ def _pre_tokenizer(file: File) -> Iterator[Finding]:
         yield finding("GGT101", f"there is no key '{GGML}pre'; {_others(file)}")
     elif name.split(b"\0")[0] == b"default":
         yield finding("GGT102", _others(file))
-    else:
-        yield from _misfit(file)
+    elif detail := misfit(file):
+        yield finding("GGT104", detail)
 
 
-# Names of pre-tokenizers that split in different ways, for a comparison.
-_KINDS = "gpt-2 llama-bpe qwen35 gpt-4o falcon deepseek-llm deepseek-coder bloom starcoder".split()
-_SAMPLE = 20_000  # tokens
+# Pre-tokenizers that split in different ways, with what findings call them. None of them keeps
+# words whole that are tokens, as Llama 3's does, so damaged merges make no difference.
+_KINDS = {
+    "smaug-bpe": "'llama-bpe' or 'smaug-bpe'",
+    **{
+        name: f"'{name}'"
+        for name in "gpt-2 qwen35 gpt-4o falcon deepseek-llm deepseek-coder bloom starcoder".split()
+    },
+}
+_SAMPLE, _FEWEST = 20_000, 1000  # tokens that are compared, at most and at least
 # The part of the tokens that a right pre-tokenizer may split and another one doesn't. In published
 # vocabularies it is at most 1.1 % (qwen2), with wrong pre-tokenizers from 1.3 % to 30 %.
 _MISFIT = 0.012
 
 
-def _misfit(file: File) -> Iterator[Finding]:
+def misfit(file: File) -> str:
+    """How many tokens the pre-tokenizer splits that another one keeps; "": few."""
+    if "misfit" not in file.memo:
+        file.memo["misfit"] = _misfit(file)
+    return str(file.memo["misfit"])
+
+
+def _misfit(file: File) -> str:
+    name = file.values.get(GGML + "pre")
+    if file.tok.vocab_type != "BPE" or file.tok.model != "gpt2" or not name or file.unknown_pre:
+        return ""
     ids = [id for id, type in enumerate(file.types) if type == NORMAL and file.texts[id]]
     ids = ids[:: max(1, len(ids) // _SAMPLE)]
-    if len(ids) < 1000:
-        return  # too few for a comparison
+    if len(ids) < _FEWEST:
+        return ""
     ours = _n_split(file, file.tok, ids)
     if ours <= _MISFIT * len(ids):
-        return
+        return ""
     theirs = {name: _n_split(file, file.load(pre=name), ids) for name in _KINDS}
     least = min(theirs.values())
     if ours - least <= _MISFIT * len(ids):
-        return
-    best = [name for name, n in theirs.items() if n == least]
-    shown_name = shown(file.values[GGML + "pre"], 60)
-    yield finding(
-        "GGT104",
-        f"of {len(ids)} tokens, '{shown_name}' splits {ours}, {' and '.join(map(repr, best))} "
-        f"{least}",
-    )
+        return ""
+    best = " and ".join(text for name, text in _KINDS.items() if theirs[name] == least)
+    return f"of {len(ids)} tokens, '{shown(name, 60)}' splits {ours}, {best} {least}"
 
 
 def _n_split(file: File, tok: Tokenizer, ids: Sequence[int]) -> int:
