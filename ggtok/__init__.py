@@ -38,11 +38,12 @@ if TYPE_CHECKING:
     from ggtok.corpora.summary import EncodeProgress, Summary
     from ggtok.inspect.doctor import doctor
     from ggtok.inspect.doctor.codes import Finding
+    from ggtok.inspect.fix import edit
     from ggtok.trim import trim_chat
     from ggtok.vocabularies.contents import ConversionReport, Report, TrainingReport
     from ggtok.vocabularies.convert import convert
     from ggtok.vocabularies.counts import Progress, WordCounts, count_words
-    from ggtok.vocabularies.edit import Edited, edit, recover, undo
+    from ggtok.vocabularies.edit import Edited, recover, undo
     from ggtok.vocabularies.read import vocabulary
     from ggtok.vocabularies.train import train
     from ggtok.vocabularies.vocabulary import Vocabulary
@@ -108,7 +109,7 @@ _LAZY = {
     "convert": "vocabularies.convert",
     "count_words": "vocabularies.counts",
     "doctor": "inspect.doctor",
-    "edit": "vocabularies.edit",
+    "edit": "inspect.fix",
     "recover": "vocabularies.edit",
     "train": "vocabularies.train",
     "trim_chat": "trim",

@@ -12,6 +12,7 @@ from ggtok.cli import messages, reading, writing
 from ggtok.cli.arguments import add_model_name, check_output, take_only_model
 from ggtok.cli.messages import UsageError
 from ggtok.cli.parser import Help, Parser
+from ggtok.inspect.fix import corrections
 from ggtok.vocabularies.edit import Edited
 from ggtok.vocabularies.gguf_writer import FLAG_KEYS, SPECIAL_KEYS
 
@@ -50,6 +51,7 @@ def add_arguments(parser: Parser) -> None:
     several("--type", metavar="ID|TEXT=TYPE", help=f"the type of a token ({', '.join(_TYPES)})")
     for name in ("bos", "eos"):
         add(f"--add-{name}", choices=list(_BOOLS), help=f"whether texts get {name.upper()}")
+    several("--fix", metavar="CODE|all", help="correct what 'ggtok doctor' finds, if it can")
     add_model_name(parser)
 
 
@@ -68,8 +70,9 @@ def run(args: argparse.Namespace) -> None:
         messages.warn(f"{path}: an edit was interrupted; the header before it was restored")
     if args.out is not None:
         check_output(args.out)
-    changes = _changes(args, ggtok.load(path))
-    if not changes:
+    changes = corrections(path, args.fix)
+    changes.update(_changes(args, _loaded(path)))
+    if not changes and not args.fix:
         raise UsageError("no changes: give --set, --template or another option")
     planned = ggtok.edit(path, changes, dry_run=True, force=args.force)
     if args.in_place and planned.changes and not planned.in_place:
@@ -83,6 +86,14 @@ def run(args: argparse.Namespace) -> None:
 
 
 # ---- the changes ----
+
+
+def _loaded(path: str) -> ggtok.Tokenizer:
+    """The file's tokenizer, also if its pre-tokenizer is unknown, which an edit may correct."""
+    try:
+        return ggtok.load(path)
+    except ggtok.UnknownPreTokenizerError:
+        return ggtok.load(path, pre="default")
 
 
 def _changes(args: argparse.Namespace, tok: ggtok.Tokenizer) -> dict[str, Any]:
@@ -244,6 +255,7 @@ HELP = Help(
         "ggtok edit model.gguf --special 'eot=<|im_end|>' --dry-run",
         "ggtok edit model.gguf --pre qwen2 --add-bos false -o fixed.gguf",
         "ggtok edit model.gguf --set general.name='My model' --in-place",
+        "ggtok edit model.gguf --fix all --dry-run",
         "ggtok edit model.gguf --undo",
     ],
 )

@@ -1,4 +1,4 @@
-"""A file in whose tokenizer nothing is found, for tests that put faults into it."""
+"""Small files: one in whose tokenizer nothing is found, and one with three faults."""
 
 from __future__ import annotations
 
@@ -30,3 +30,14 @@ def base() -> GGUF:
 
 def token(gguf: GGUF, text: str) -> int:
     return gguf.strings(GGML + "tokens").index(text.encode())
+
+
+def faulty() -> GGUF:
+    """An end of turn that ends nothing, a wrong type, and a token that no text has."""
+    gguf = base()
+    add_tokens(gguf, ["<|done|>", "qzqzqz"], [CONTROL, NORMAL])
+    types = gguf.array(GGML + "token_type")
+    types[token(gguf, "<|im_end|>")] = NORMAL
+    gguf.set(GGML + "token_type", types, "i32")
+    gguf.set("tokenizer.chat_template", CHAT.replace("<|im_end|>", "<|done|>"))
+    return gguf

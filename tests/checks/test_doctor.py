@@ -66,6 +66,11 @@ def plain_eos(gguf: GGUF) -> None:
     gguf.set(GGML + "tokens", words, "str")
 
 
+def normal_control(gguf: GGUF) -> None:
+    add_tokens(gguf, ["<|turn|>"], NORMAL)
+    gguf.set("tokenizer.chat_template", CHAT.replace("<|im_start|>", "<|turn|>"))
+
+
 def pairs_of_letters(gguf: GGUF) -> None:
     """Adds a token and its merge for each pair of letters that has none."""
     known = set(gguf.strings(GGML + "tokens"))
@@ -98,6 +103,8 @@ FAULTS: dict[str, Fault] = {
     "GGT301": overridden,
     "GGT302": lambda gguf: gguf.set(GGML + "mask_token_id", 99999, "u32"),
     "GGT303": plain_eos,
+    "GGT304": normal_control,
+    "GGT305": lambda gguf: gguf.set(GGML + "eot_token_id", token(gguf, "nd"), "u32"),
     "GGT401": tokens(["qzqzqz"]),
     "GGT403": tokens(["<reserved_0>", "[unused1]"]),
     "GGT405": tokens([""]),
@@ -171,7 +178,7 @@ def test_rows_of_the_embedding(tmp_path: Path) -> None:
 
 
 def test_every_code_has_a_fault() -> None:
-    elsewhere = {"GGT402", "GGT404", "GGT502", "GGT601"}
+    elsewhere = {"GGT104", "GGT306", "GGT402", "GGT404", "GGT502", "GGT601"}
     assert set(FAULTS) | elsewhere == set(KINDS)
     assert not set(FAULTS) & elsewhere
 

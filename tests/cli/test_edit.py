@@ -12,6 +12,7 @@ import pytest
 import ggtok
 from ggtok.loading.loaded import JOURNAL
 from ggtok.vocabularies.edit import place
+from tests.checks.healthy import faulty
 from tests.cli.command import LLAMA3
 from tests.support.vocabularies import fixture
 
@@ -126,3 +127,25 @@ def test_errors(run, model: str, tmp_path: Path) -> None:
         assert result.status == 2
         assert "only a file on this machine can be edited" in str(result.errors)
     assert run("edit", str(fixture("chat")), "--dry-run", "--pre", "qwen2", "-q").status in (0, 2)
+
+
+def test_fix(run, tmp_path: Path) -> None:
+    path = str(faulty().write(tmp_path / "model.gguf"))
+    codes = lambda: [f.code for f in ggtok.doctor(path)]  # noqa: E731
+    plan = run("edit", path, "--fix", "all", "--dry-run")
+    assert plan.status == 0 and f"{GGML}eot_token_id: (none) -> ".encode() in plan.out
+    assert codes() == ["GGT204", "GGT301", "GGT401"]
+    assert f"ggtok edit {path} --fix GGT204 --in-place" in " ".join(
+        run("doctor", path).out.decode().split()
+    )
+    done = run("edit", path, "--fix", "GGT204", "--fix", "GGT301", "--in-place")
+    assert done.status == 0, done.errors
+    assert codes() == ["GGT401"]
+    again = run("edit", path, "--fix", "all", "--dry-run", "--json", "-q")
+    assert again.status == 0 and json.loads(again.out)["changes"] == []
+    wrong = run("edit", path, "--fix", "GGT401", "--dry-run")
+    assert wrong.status != 0 and "no certain correction" in " ".join(wrong.errors)
+    ggtok.edit(path, {GGML + "pre": "x"}, force=True)
+    assert "GGT103" in codes()
+    assert run("edit", path, "--pre", "jina-v2-code", "--in-place").status == 0
+    assert codes() == ["GGT401"]

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ggtok.base.escape import number
+
 SERIOUS, REMARK = "serious", "remark"
 
 
@@ -47,6 +49,14 @@ KINDS = {
         "llama.cpp refuses the file. The other findings are for the pre-tokenizer 'default'.",
         "Use a newer version, or set tokenizer.ggml.pre to a known name that produces the ids of "
         "the original tokenizer.",
+    ),
+    "GGT104": Kind(
+        SERIOUS,
+        "the pre-tokenizer isn't that of this vocabulary",
+        "It splits thousands of the vocabulary's tokens, which other pre-tokenizers keep whole, so "
+        "words get other ids than in training.",
+        "Set tokenizer.ggml.pre to the name that produces the ids of the original tokenizer "
+        "('ggtok edit MODEL --pre NAME').",
     ),
     # ---- the chat template ----
     "GGT201": Kind(
@@ -151,6 +161,27 @@ KINDS = {
         "The file names no EOS, and llama.cpp's default is an ordinary token, so generation ends "
         "as soon as the model writes it.",
         "Set tokenizer.ggml.eos_token_id.",
+    ),
+    "GGT304": Kind(
+        SERIOUS,
+        "control tokens of the chat template are NORMAL",
+        "The chat template writes them, but the vocabulary doesn't mark them as special, so they "
+        "are split into other tokens, and the model doesn't see where messages begin and end.",
+        "Set their types to CONTROL.",
+    ),
+    "GGT305": Kind(
+        SERIOUS,
+        "an ordinary token ends a generation",
+        "A key names an ordinary word as the end of the text or of a turn, so an answer ends where "
+        "the model writes that word.",
+        "Set the key to the token that ends an answer.",
+    ),
+    "GGT306": Kind(
+        SERIOUS,
+        "byte tokens have other types",
+        "Tokens such as <0x0A> that aren't of type BYTE appear in the model's output by their "
+        "names, instead of as the bytes that they stand for.",
+        "Set their types to BYTE.",
     ),
     # ---- tokens ----
     "GGT401": Kind(
@@ -357,10 +388,14 @@ class Finding:
         return f"ggtok edit MODEL --fix {self.code} --in-place" if self.changes else None
 
     def as_dict(self) -> dict[str, Any]:
-        """The finding as a dict for JSON."""
+        """The finding as a dict for JSON. Of arrays in `changes`, only the length is given."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        changes = {
+            key: number(len(value), "element") if isinstance(value, list) else value
+            for key, value in self.changes.items()
+        }
         lists = {"ids": list(self.ids), "lines": list(self.lines)}
-        return {**fields, **lists, "changes": dict(self.changes), "command": self.command}
+        return {**fields, **lists, "changes": changes, "command": self.command}
 
 
 def finding(

@@ -33,6 +33,7 @@ class File:
         values: all key/value pairs.
         end: the end of the metadata in `data`.
         tok: the tokenizer, with the pre-tokenizer "default" if the file's is unknown.
+        memo: results of checks that other checks need.
         unknown_pre: the error for an unknown pre-tokenizer, or None.
     """
 
@@ -43,6 +44,7 @@ class File:
         else:
             what = "source must be a path, a model's name or a bytes-like object"
             self.data = byte_view(source, what).tobytes()
+        self.memo: dict[str, Any] = {}
         self.unknown_pre: UnknownPreTokenizerError | None = None
         try:
             self.tok = self.load()
@@ -87,6 +89,13 @@ class File:
             if pair is not None:
                 ranks.setdefault((characters(pair[0]), characters(pair[1])), rank)
         return ranks
+
+    def types_to(self, type: int, ids: Iterable[int]) -> dict[str, object]:
+        """The changes that give tokens a type, if the file has types."""
+        key = GGML + "token_type"
+        if key not in self.values:
+            return {}
+        return {f"{key}[{id}]": type for id in ids}
 
     def is_control(self, id: int) -> bool:
         """Whether it is a control token, in the file or in llama.cpp."""

@@ -19,7 +19,7 @@ from math import inf
 
 from ggtok.base.escape import number, shown
 from ggtok.explain.bpe import merges_of
-from ggtok.inspect.doctor import tokens
+from ggtok.inspect.doctor import template, tokens
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import GGML, TAG, File, characters, is_utf8
 from ggtok.tokenizer import TokenAttr, Tokenizer
@@ -170,8 +170,9 @@ def _tokens(file: File) -> Iterator[Finding]:
         and not is_broken(file, id)
     ]
     impossible, unseen = unreached(file, normal)
-    tags = tuple(id for id in impossible if TAG.fullmatch(file.pieces[id]))
-    words = tuple(sorted({*impossible} - {*tags}))
+    known = {*template.normal_controls(file), *tokens.other_bytes(file)}  # GGT304, GGT306
+    tags = tuple(id for id in impossible if TAG.fullmatch(file.pieces[id]) and id not in known)
+    words = tuple(sorted({*impossible} - {*tags} - known))
     if words:
         code = "GGT401" if len(words) * _FEW > len(normal) else "GGT402"
         yield finding(code, _counted(file, words, len(normal)), words)
@@ -274,11 +275,22 @@ def _merges(file: File) -> Iterator[Finding]:
         return
     malformed = [merge for merge in merges if pair(merge) is None]
     if malformed:
-        yield finding("GGT501", _listed([characters(merge) for merge in malformed]))
+        whole = [merge for merge in merges if pair(merge) is not None]
+        yield finding(
+            "GGT501",
+            _listed([characters(merge) for merge in malformed]),
+            changes={GGML + "merges": whole} if whole else None,
+        )
     ranks = file.ranks
     repeated = len(merges) - len(malformed) - len(ranks)
     if repeated:
-        yield finding("GGT502", number(repeated, "merge"))
+        once, known = [], set()
+        for merge in merges:
+            parts = pair(merge)
+            if parts is None or parts not in known:
+                once.append(merge)
+            known.add(parts)
+        yield finding("GGT502", number(repeated, "merge"), changes={GGML + "merges": once})
     idle = idle_merges(ranks)
     if idle:
         yield finding("GGT503", _listed([" ".join(parts) for parts in idle]))

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from ggtok.base.escape import shown
 from ggtok.errors import GGTokError, TemplateError
 from ggtok.inspect.doctor.codes import Finding, finding
-from ggtok.inspect.doctor.file import File
+from ggtok.inspect.doctor.file import GGML, File
 from ggtok.tokenizer import Tokenizer
+from ggtok.vocabularies.spelling import CONTROL, NORMAL
 
 # Texts that look like control tokens: <|im_end|>, DeepSeek's with fullwidth lines, <end_of_turn>.
 _CONTROL = re.compile(
@@ -41,17 +42,44 @@ def check(file: File) -> Iterator[Finding]:
         return
     texts = [text for chat in _CHATS if (text := _rendered(tok, chat)) is not None]
     yield from _bos(file, texts)
-    lacking = [t for t in _control_texts(texts) if len(_ids(tok, t)) > 1]
+    split = [t for t in _control_texts(texts) if len(_ids(tok, t)) > 1]
+    normal = normal_controls(file)
+    if normal:
+        changes = file.types_to(CONTROL, normal)
+        yield finding("GGT304", file.examples(normal), normal, changes=changes)
+    lacking = [t for t in split if tok.text_to_token(t) is None]
     ends = [end for text in texts[:2] if (end := _end_of_turn(text)) is not None]
     plain = {_CONTROL.match(end)[0] for end in map(str.lstrip, ends) if _CONTROL.match(end)}  # type: ignore[index]
     no_token = [text for text in lacking if text in plain]
     if no_token:
         yield finding("GGT205", ", ".join(f"'{shown(text)}'" for text in no_token))
-    elif ends:
+    elif ends and not normal:  # which may be the end of turn
         yield from _endless(file, ends)
     others = [text for text in lacking if text not in no_token]
     if others:
         yield finding("GGT206", ", ".join(f"'{shown(text)}'" for text in others))
+
+
+def end_of_turn(file: File) -> int | None:
+    """The special token that the template writes after an answer, or None."""
+    text = None if file.tok.chat_template is None else _rendered(file.tok, _CHATS[1])
+    end = None if text is None else _end_of_turn(text)
+    if end is None:
+        return None
+    return next((id for id in _ids(file.tok, end) if file.is_control(id)), None)
+
+
+def normal_controls(file: File) -> tuple[int, ...]:
+    """NORMAL tokens that the template writes as control tokens, and that are split."""
+    if file.tok.chat_template is None:
+        return ()
+    texts = [text for chat in _CHATS if (text := _rendered(file.tok, chat)) is not None]
+    ids = {
+        file.tok.text_to_token(text)
+        for text in _control_texts(texts)
+        if len(_ids(file.tok, text)) > 1
+    }
+    return tuple(sorted(id for id in ids if id is not None and file.types[id] == NORMAL))
 
 
 def _rendered(tok: Tokenizer, chat: list[dict[str, str]]) -> str | None:
@@ -92,13 +120,18 @@ def _end_of_turn(text: str) -> str | None:
 
 def _endless(file: File, ends: list[str]) -> Iterator[Finding]:
     """Reports the first control token after an answer if none of them ends generation."""
-    specials = [
+    specials = (
         [id for id in _ids(file.tok, end) if file.is_control(id) or file.tok.is_eog(id)]
         for end in ends
-    ]
-    if any(file.tok.is_eog(id) for ids in specials for id in ids):
-        return
-    first = next((ids[0] for ids in specials if ids), None)
+    )
+    # Of the chat that ends with the answer; some templates only close answers before a question.
+    ids = next((ids for ids in specials if ids), [])
+    first = None if any(map(file.tok.is_eog, ids)) else next(iter(ids), None)
     if first is not None:
         eog = file.examples(sorted(file.tok.eog_ids)) or "empty"
-        yield finding("GGT204", f"{file.examples([first])}; the EOG set is {eog}", (first,))
+        yield finding(
+            "GGT204",
+            f"{file.examples([first])}; the EOG set is {eog}",
+            (first,),
+            changes={GGML + "eot_token_id": first},
+        )

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ggtok.base.escape import number, shown
 from ggtok.base.files import read_regular
 from ggtok.errors import GGTokError
+from ggtok.inspect.doctor import template
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import GGML, TAG, File, is_utf8
 from ggtok.native import pre_names
 from ggtok.sources.prefix import tensors
-from ggtok.tokenizer import TokenAttr
+from ggtok.tokenizer import TokenAttr, Tokenizer
 from ggtok.vocabularies.gguf_writer import SPECIAL_KEYS
 from ggtok.vocabularies.spelling import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 
@@ -28,6 +30,9 @@ _ATTRS = {
 }
 # The bits that are compared: not UNUSED, which llama.cpp adds to some control tokens.
 _TYPE = int(TokenAttr.NORMAL | TokenAttr.UNKNOWN | TokenAttr.CONTROL | TokenAttr.USER_DEFINED)
+_EOS = f"{GGML}eos_token_id"
+_BYTE_TOKEN = re.compile(rb"<0x[0-9A-F]{2}>")
+_MOST_PADS = 1 << 16  # tokens
 _EMBEDDING = b"token_embd.weight"
 _MORE = 4 << 20  # the largest number of bytes read of the tensor descriptions
 
@@ -78,18 +83,84 @@ def _special(file: File) -> Iterator[Finding]:
             "GGT301",
             f"{number(len(overridden), 'token')}: {file.examples(overridden)}",
             tuple(overridden),
+            changes={
+                key: value
+                for id in overridden
+                for key, value in file.types_to(_type(file.attrs[id]), [id]).items()
+            },
         )
+    yield from _bytes(file)
     n = file.tok.n_tokens
     keys = [f"{GGML}{key}_token_id" for key in SPECIAL_KEYS.values()]
     wrong = {key: file.values[key] for key in keys if file.values.get(key, 0) >= n}
     if wrong:
         listed = ", ".join(f"'{key}' is {id}" for key, id in wrong.items())
-        yield finding("GGT302", f"{listed}, and there are {n} tokens")
+        changes = {key: end_of(file) if key == _EOS else None for key in wrong}
+        yield finding("GGT302", f"{listed}, and there are {n} tokens", changes=changes)
+    yield from _ends(file, set(wrong))
+
+
+def end_of(file: File) -> int | None:
+    """The token that ends answers: the template's, or the only control token of the EOG set."""
+    end = template.end_of_turn(file)
+    if end is not None:
+        return end
+    ends = [id for id in file.tok.eog_ids if file.is_control(id)]
+    return ends[0] if len(ends) == 1 else None
+
+
+def _ends(file: File, wrong: set[str]) -> Iterator[Finding]:
+    """Ordinary tokens that end a generation."""
     eos = file.tok.eos_id
-    if eos is None or f"{GGML}eos_token_id" in file.values:
-        return
-    if file.attrs[eos] == TokenAttr.NORMAL and not TAG.fullmatch(file.texts[eos]):
-        yield finding("GGT303", file.examples([eos]), (eos,))
+    if eos is not None and _EOS not in file.values and _is_word(file, eos):
+        end = end_of(file)
+        changes: dict[str, object] = {} if end is None else {_EOS: end}
+        yield finding("GGT303", file.examples([eos]), (eos,), changes=changes)
+    words: dict[str, int] = {}
+    for name in ("eos", "eot", "eom"):
+        key = f"{GGML}{name}_token_id"
+        id = file.values.get(key)
+        if id is not None and key not in wrong and _is_word(file, id):
+            words[key] = id
+    if words:
+        named = (f"'{key}' is {file.examples([id])}" for key, id in words.items())
+        end = end_of(file) if _EOS in words else None
+        changes = {key: end if key == _EOS else None for key in words}
+        if _EOS in words and end is None:
+            changes = {}
+        yield finding("GGT305", ", ".join(named), tuple(sorted({*words.values()})), changes=changes)
+
+
+def _is_word(file: File, id: int) -> bool:
+    return file.types[id] == NORMAL and not TAG.fullmatch(file.texts[id])
+
+
+def other_bytes(file: File) -> tuple[int, ...]:
+    """SPM's byte tokens of types for text."""
+    if file.tok.vocab_type not in ("SPM", "UGM"):
+        return ()
+    return tuple(
+        id
+        for id, text in enumerate(file.texts)
+        if file.types[id] in (NORMAL, USER_DEFINED) and _BYTE_TOKEN.fullmatch(text)
+    )
+
+
+def _bytes(file: File) -> Iterator[Finding]:
+    ids = other_bytes(file)
+    if ids:
+        yield finding(
+            "GGT306",
+            f"{number(len(ids), 'token')}: {file.examples(ids)}",
+            ids,
+            changes=file.types_to(BYTE, ids),
+        )
+
+
+def _type(attr: int) -> int:
+    """The file's type for llama.cpp's attributes; an override keeps the bit of the file's type."""
+    order = (CONTROL, UNKNOWN, USER_DEFINED, NORMAL)
+    return next(type for type in order if attr & _ATTRS[type])
 
 
 # ---- sizes ----
@@ -99,11 +170,30 @@ def _sizes(file: File) -> Iterator[Finding]:
     n = file.tok.n_tokens
     rows = embedding_rows(file)
     if rows is not None and rows != n:
-        yield finding("GGT601", f"{rows} rows, {n} tokens")
+        yield finding("GGT601", f"{rows} rows, {n} tokens", changes=_pads(file, rows - n))
     arch = file.values.get("general.architecture", b"").decode("utf-8", "surrogateescape")
     size = file.values.get(f"{arch}.vocab_size")
     if isinstance(size, int) and size != n:
-        yield finding("GGT602", f"'{arch}.vocab_size' is {size}, and there are {n} tokens")
+        yield finding(
+            "GGT602",
+            f"'{arch}.vocab_size' is {size}, and there are {n} tokens",
+            changes={f"{arch}.vocab_size": n},
+        )
+
+
+def _pads(file: File, n: int) -> dict[str, object]:
+    """The changes that add unused tokens, as llama.cpp's converter does."""
+    stored = file.values.get(GGML + "tokens") or []
+    if not 0 < n <= _MOST_PADS:
+        return {}
+    names = [f"[PAD{id}]".encode() for id in range(len(stored), len(stored) + n)]
+    if not {*names}.isdisjoint(stored):
+        return {}
+    changes: dict[str, object] = {GGML + "tokens": [*stored, *names]}
+    for key, fill in ((GGML + "token_type", UNUSED), (GGML + "scores", -1000.0)):
+        if key in file.values:
+            changes[key] = [*file.values[key], *[fill] * n]
+    return changes
 
 
 def embedding_rows(file: File) -> int | None:
@@ -131,7 +221,9 @@ _LISTED = 8  # names
 
 
 def is_own(file: File) -> bool:
-    """Whether the pre-tokenizer is a model's own, not llama.cpp's default."""
+    """Whether the pre-tokenizer is a model's own, not llama.cpp's default or another model's."""
+    if misfit(file):
+        return False
     name = str(file.tok.pre) if file.unknown_pre is None else "default"
     return name != "default" or file.tok.model != "gpt2"
 
@@ -146,6 +238,57 @@ def _pre_tokenizer(file: File) -> Iterator[Finding]:
         yield finding("GGT101", f"there is no key '{GGML}pre'; {_others(file)}")
     elif name.split(b"\0")[0] == b"default":
         yield finding("GGT102", _others(file))
+    elif detail := misfit(file):
+        yield finding("GGT104", detail)
+
+
+# Pre-tokenizers that split in different ways, with what findings call them. None of them keeps
+# words whole that are tokens, as Llama 3's does, so damaged merges make no difference.
+_KINDS = {
+    "smaug-bpe": "'llama-bpe' or 'smaug-bpe'",
+    **{
+        name: f"'{name}'"
+        for name in "gpt-2 qwen35 gpt-4o falcon deepseek-llm deepseek-coder bloom starcoder".split()
+    },
+}
+_SAMPLE, _FEWEST = 20_000, 1000  # tokens that are compared, at most and at least
+# The part of the tokens that a right pre-tokenizer may split and another one doesn't. In published
+# vocabularies it is at most 1.1 % (qwen2), with wrong pre-tokenizers from 1.3 % to 30 %.
+_MISFIT = 0.012
+
+
+def misfit(file: File) -> str:
+    """How many tokens the pre-tokenizer splits that another one keeps; "": few."""
+    if "misfit" not in file.memo:
+        file.memo["misfit"] = _misfit(file)
+    return str(file.memo["misfit"])
+
+
+def _misfit(file: File) -> str:
+    name = file.values.get(GGML + "pre")
+    if file.tok.vocab_type != "BPE" or file.tok.model != "gpt2" or not name or file.unknown_pre:
+        return ""
+    ids = [id for id, type in enumerate(file.types) if type == NORMAL and file.texts[id]]
+    ids = ids[:: max(1, len(ids) // _SAMPLE)]
+    if len(ids) < _FEWEST:
+        return ""
+    ours = _n_split(file, file.tok, ids)
+    if ours <= _MISFIT * len(ids):
+        return ""
+    theirs = {name: _n_split(file, file.load(pre=name), ids) for name in _KINDS}
+    least = min(theirs.values())
+    if ours - least <= _MISFIT * len(ids):
+        return ""
+    best = " and ".join(text for name, text in _KINDS.items() if theirs[name] == least)
+    return f"of {len(ids)} tokens, '{shown(name, 60)}' splits {ours}, {best} {least}"
+
+
+def _n_split(file: File, tok: Tokenizer, ids: Sequence[int]) -> int:
+    """How many of the tokens aren't one token when they are encoded alone."""
+    texts = [file.pieces[id] for id in ids]
+    _, offsets = tok.encode_batch_arrays(texts, add_special=False)
+    lengths = offsets[1:] - offsets[:-1]
+    return int((lengths != 1).sum())
 
 
 def _others(file: File) -> str:

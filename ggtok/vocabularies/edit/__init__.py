@@ -31,7 +31,7 @@ _TEMPLATE = "tokenizer.chat_template"
 
 @dataclass(frozen=True)
 class Edited:
-    """The result of :func:`edit`.
+    """The result of :func:`ggtok.edit`.
 
     Attributes:
         path: the file that was written, or would be.
@@ -58,38 +58,7 @@ def edit(
     dry_run: bool = False,
     force: bool = False,
 ) -> Edited:
-    """Change the metadata of a GGUF file.
-
-    Tensors, the order of keys, the types of existing keys, alignment and byte order stay as they
-    are. Of a split model, the first file is edited, which alone has the vocabulary.
-
-    Without `out`, the file itself changes. If the new header fits where the old one is, only the
-    header is written (a shorter one is filled up with the key ``ggtok.padding``); otherwise a new
-    file is written beside it, and replaces it. In both cases the old header is kept in
-    ``NAME.ggtok-undo``, for :func:`undo`. If the process is killed while it writes the header,
-    ``NAME.ggtok-journal`` remains: :func:`recover` restores the old header, and :func:`ggtok.load`
-    refuses the file until then.
-
-    Args:
-        path: a GGUF file.
-        changes: the new value of each key. None removes the key; ``"key[3]"`` is one element of
-            an array. Values are ``bool``, ``int``, ``float``, ``str``, ``bytes``, or lists of
-            these. A new key gets the type of its value: ``uint32`` for an ``int`` that fits,
-            ``int64`` or ``uint64`` for others, ``float32`` for a ``float``.
-        out: the new file to write; it appears when it is complete.
-        dry_run: only check the changes; nothing is written.
-        force: also make changes with which ggtok can't load the vocabulary or compile the chat
-            template, and overwrite an `out` that isn't a GGUF file.
-
-    Raises:
-        FileError: a file can't be read or written, or the disk is full.
-        GGUFError: the file isn't GGUF, or is malformed.
-        InvalidTypeError, InvalidValueError: a change is impossible; the message names the key.
-            Or the file belongs to a store of Ollama or of the Hugging Face Hub, or has several
-            hard links, and `out` is None.
-        VocabError, TemplateError: the edited vocabulary or template is faulty, and `force` is
-            false.
-    """
+    """Make these changes, as :func:`ggtok.edit` documents."""
     dry_run, force = truth(dry_run, "dry_run"), truth(force, "force")
     source = first_shard(_path(path, "path"))
     target = None if out is None else _path(out, "out")
@@ -122,7 +91,7 @@ def edit(
 
 
 def undo(path: str | os.PathLike[str]) -> str:
-    """Restore the header that the last :func:`edit` of a file replaced; returns the file's path.
+    """Restore the header that the last :func:`ggtok.edit` replaced; returns the file's path.
 
     Restores the old header of an interrupted edit, too.
 

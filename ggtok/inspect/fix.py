@@ -1,0 +1,111 @@
+"""Corrects what :func:`ggtok.doctor` finds: :func:`ggtok.edit`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+from ggtok.errors import InvalidTypeError, InvalidValueError
+from ggtok.inspect.doctor import doctor
+from ggtok.inspect.doctor.codes import KINDS, Finding
+from ggtok.vocabularies import edit as editing
+from ggtok.vocabularies.edit import Edited
+
+ALL = "all"
+_ROUNDS = 4  # a correction may show another fault, which is then corrected, too
+
+
+def edit(
+    path: str | os.PathLike[str],
+    changes: Mapping[str, object] | None = None,
+    *,
+    fix: str | Iterable[str] = (),
+    out: str | os.PathLike[str] | None = None,
+    dry_run: bool = False,
+    force: bool = False,
+) -> Edited:
+    """Change the metadata of a GGUF file.
+
+    Tensors, the order of keys, the types of existing keys, alignment and byte order stay as they
+    are. Of a split model, the first file is edited, which alone has the vocabulary.
+
+    Without `out`, the file itself changes. If the new header fits where the old one is, only the
+    header is written (a shorter one is filled up with the key ``ggtok.padding``); otherwise a new
+    file is written beside it, and replaces it. In both cases the old header is kept in
+    ``NAME.ggtok-undo``, for :func:`undo`. If the process is killed while it writes the header,
+    ``NAME.ggtok-journal`` remains: :func:`recover` restores the old header, and :func:`ggtok.load`
+    refuses the file until then.
+
+    Args:
+        path: a GGUF file.
+        changes: the new value of each key; None removes the key; ``"key[3]"`` is one element of
+            an array. Values are ``bool``, ``int``, ``float``, ``str``, ``bytes``, or lists of
+            these. A new key gets the type of its value: ``uint32`` for an ``int`` that fits,
+            ``int64`` or ``uint64`` for others, ``float32`` for a ``float``.
+        fix: codes of findings of :func:`ggtok.doctor`, or ``"all"``: the changes that correct them.
+            `changes` come after these.
+        out: the new file to write; it appears when it is complete.
+        dry_run: only check the changes; nothing is written.
+        force: also make changes with which ggtok can't load the vocabulary or compile the chat
+            template, and overwrite an `out` that isn't a GGUF file.
+
+    Raises:
+        FileError: a file can't be read or written, or the disk is full.
+        GGUFError: the file isn't GGUF, or is malformed.
+        InvalidTypeError, InvalidValueError: a change is impossible; the message names the key.
+            A finding of `fix` isn't in the file, or has no certain correction. Or the file belongs
+            to a store of Ollama or of the Hugging Face Hub, or has several hard links, and `out`
+            is None.
+        VocabError, TemplateError: the edited vocabulary or template is faulty, and `force` is
+            false.
+    """
+    if changes is not None and not isinstance(changes, Mapping):
+        raise InvalidTypeError(
+            f"changes must be a mapping of keys to values, not {type(changes).__name__}"
+        )
+    made = {**corrections(path, fix), **(changes or {})}
+    return editing.edit(path, made, out=out, dry_run=dry_run, force=force)
+
+
+def corrections(path: str | os.PathLike[str], fix: str | Iterable[str]) -> dict[str, object]:
+    """The changes that correct these findings of a file."""
+    codes = _codes(fix)
+    if not codes:
+        return {}
+    found = doctor(editing.edit(path, {}, dry_run=True, force=True).path)
+    if codes != {ALL}:
+        _check(found, codes)
+    changes: dict[str, object] = {}
+    for _ in range(_ROUNDS):
+        new: dict[str, object] = {}
+        for finding in found:
+            if finding.code in codes or ALL in codes:
+                new.update(finding.changes)
+        if not new or new.items() <= changes.items():
+            break
+        changes.update(new)
+        edited = editing.edit(path, changes, dry_run=True, force=True)
+        found = doctor(edited.after)
+    return changes
+
+
+def _codes(fix: str | Iterable[str]) -> set[str]:
+    if not isinstance(fix, Iterable):
+        raise InvalidTypeError(f"fix must be codes or 'all', not {type(fix).__name__}")
+    codes = {fix} if isinstance(fix, str) else {*fix}
+    for code in codes:
+        if code != ALL and code not in KINDS:
+            raise InvalidValueError(f"fix: {code!r} is no finding's code, such as 'GGT301'")
+    return codes
+
+
+def _check(found: list[Finding], codes: set[str]) -> None:
+    by_code = {finding.code: finding for finding in found}
+    for code in sorted(codes - {ALL}):
+        finding = by_code.get(code)
+        if finding is None:
+            raise InvalidValueError(f"fix: {code} ({KINDS[code].title}) isn't found in the file")
+        if not finding.changes:
+            raise InvalidValueError(
+                f"fix: {code} ({finding.title}) has no certain correction: {finding.advice}"
+            )

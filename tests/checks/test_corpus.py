@@ -1,0 +1,138 @@
+"""The corpus of faults: each is found by its own code; corrections give the original's ids and
+prompts; llama.cpp loads what was edited, and agrees."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ggtok
+from ggtok.inspect.doctor.codes import SERIOUS
+from tests.checks.corpus import CORPUS, ORIGINALS, REAL_ONES, Row
+from tests.support.full import full
+from tests.support.llamacpp import LlamaCpp
+from tests.support.patch import GGUF
+
+TEXTS = [
+    "",
+    "Hello, World! I'm sure they'LL pay $1234567.89 in 2024.\n\n",
+    "\tdef f(x):\r\n        return x**2  # ok...   \n",
+    "été Привет مرحبا 你好\uff0c世界 한국어 \U0001f44d\U0001f3fd \x00\x7f",
+    "<|im_start|>user\nHi<|im_end|><|done|><|eot_id|><|end|></s><0x0A>",
+    "the quick brown fox and the endless land, nd nd la",
+]
+CHATS: list[list[dict[str, Any]]] = [
+    [{"role": "user", "content": "Hi"}],
+    [
+        {"role": "user", "content": "What is 2 + 2?"},
+        {"role": "assistant", "content": "4, and"},
+        {"role": "user", "content": "Bye <|im_end|>"},
+    ],
+]
+SMALL = [name for name in ORIGINALS if name[0].isupper() or name.startswith("own")]
+
+
+def marked(names: list[str], originals: list[str]) -> list[Any]:
+    """Cases of large vocabularies only run with --full."""
+    plain = {*SMALL, *REAL_ONES}
+    return [n if o in plain else full(n) for n, o in zip(names, originals, strict=True)]
+
+
+ROWS = marked(list(CORPUS), [row.original for row in CORPUS.values()])
+FIXED = [n for n, row in CORPUS.items() if row.fixed]
+FIXED_ROWS = marked(FIXED, [CORPUS[n].original for n in FIXED])
+
+
+@cache
+def original_codes(name: str) -> frozenset[str]:
+    return frozenset(f.code for f in ggtok.doctor(ORIGINALS[name]().dump()))
+
+
+def faulty(row: Row) -> GGUF:
+    gguf = ORIGINALS[row.original]()
+    row.fault(gguf)
+    return gguf
+
+
+def loaded(source: Any) -> ggtok.Tokenizer:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ggtok.VocabWarning)
+        return ggtok.load(source)
+
+
+def behaviour(tok: ggtok.Tokenizer) -> list[Any]:
+    """The ids and prompts of some texts and conversations."""
+    seen: list[Any] = [
+        tok.encode(text, add_special=added, parse_special=parsed)
+        for text in TEXTS
+        for added in (True, False)
+        for parsed in (True, False)
+    ]
+    for chat in CHATS if tok.chat_template is not None else []:
+        for like in ("llama.cpp", "transformers"):
+            options: Any = {"like": like, "add_generation_prompt": True}
+            seen += [tok.apply_chat_template(chat, **options), tok.encode_chat(chat, **options)]
+    return seen
+
+
+def test_size() -> None:
+    assert len(CORPUS) >= 50
+    assert len({row.code for row in CORPUS.values()}) >= 25
+    assert len(FIXED) >= 20
+
+
+@pytest.mark.parametrize("name", marked(list(ORIGINALS), list(ORIGINALS)))
+def test_originals(name: str) -> None:
+    """Nothing serious."""
+    found = ggtok.doctor(ORIGINALS[name]().dump())
+    assert [f.code for f in found if f.severity == SERIOUS] == []
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_each_is_found_by_its_code(name: str) -> None:
+    row = CORPUS[name]
+    found = ggtok.doctor(faulty(row).dump())
+    codes = {f.code for f in found}
+    before = original_codes(row.original)
+    assert codes - before == {row.code, *row.also}
+    assert before - codes <= {*row.lost, *_HIDDEN.get(row.code, ())}
+    assert any(f.changes for f in found if f.code not in before) or not row.fixed
+    assert row.fixed or not next(f for f in found if f.code == row.code).changes
+
+
+# Findings that aren't looked for beside these, because they would mean nothing.
+_HIDDEN = {"GGT101": ("GGT404",), "GGT102": ("GGT404",), "GGT103": ("GGT404",)}
+
+
+@pytest.mark.parametrize("name", FIXED_ROWS)
+def test_corrections(name: str, tmp_path: Path) -> None:
+    """Clean, and the original's ids and prompts, which llama.cpp gives, too."""
+    row = CORPUS[name]
+    path = faulty(row).write(tmp_path / "model.gguf")
+    planned = ggtok.edit(path, fix="all", dry_run=True)
+    assert planned.changes
+    edited = ggtok.edit(path, fix="all")
+    assert edited.changes == planned.changes
+    assert {f.code for f in ggtok.doctor(path)} == original_codes(row.original)
+    ours = loaded(path)
+    assert behaviour(ours) == behaviour(loaded(ORIGINALS[row.original]().dump()))
+    same_ids(path, ours)
+    import gguf
+
+    assert set(ours.metadata) <= set(gguf.GGUFReader(path).fields)
+    ggtok.undo(path)
+    assert path.read_bytes() == faulty(row).dump()
+
+
+def same_ids(path: Path, ours: ggtok.Tokenizer) -> None:
+    with LlamaCpp() as llama:
+        theirs = llama.load(path)
+        for text in TEXTS:
+            for added in (True, False):
+                for parsed in (True, False):
+                    ids = theirs.tokenize(text.encode(), add_special=added, parse_special=parsed)
+                    assert ours.encode(text, add_special=added, parse_special=parsed) == ids
