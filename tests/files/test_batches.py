@@ -129,7 +129,7 @@ def test_progress(tok: ggtok.Tokenizer) -> None:
 
 def test_what_is_refused(tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[tuple[Any, dict[str, Any], str]] = [
-        ("text", {}, "not str; of a file's name make a pathlib.Path"),
+        ("text", {}, "not str; pass a file's name as a pathlib.Path"),
         (b"text", {}, "not bytes"),
         ([], {"batch_bytes": 0}, "batch_bytes must be positive, but is 0"),
         ([], {"batch_bytes": 0.5}, "batch_bytes must be an integer, not float"),

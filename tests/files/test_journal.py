@@ -165,7 +165,7 @@ def test_checkpoints_that_cannot_be(tok: ggtok.Tokenizer, begun: Path) -> None:
     last = entries[-1]["checkpoint"]
     counts = {**last["counts"], "ids": last["counts"]["ids"] + 1}
     write(begun, [*entries, {"checkpoint": {**last, "counts": counts}}])
-    refused(tok, begun, "its last checkpoint is impossible; resume=False begins again")
+    refused(tok, begun, "its last checkpoint contradicts itself; resume=False starts over")
     place, state = [9, 0, 0, 0, False], [72, 0, 72, 0]
     write(begun, [*entries, {"checkpoint": {**last, "place": place, "sources": state}}])
     refused(tok, begun, "o.journal: is malformed")
@@ -187,7 +187,7 @@ def test_manifests_that_are_malformed(tok: ggtok.Tokenizer, begun: Path) -> None
     rows += [{**manifest, "counts": {"ids": []}}, {**manifest, "sources": [{"path": 1}]}]
     for row in rows:
         path.write_text(json.dumps(row))
-        refused(tok, begun, "has no manifest that says what it is")
-        refused(tok, begun, "has no manifest that says what it is", resume=False)
+        refused(tok, begun, "has no manifest of encode_files")
+        refused(tok, begun, "has no manifest of encode_files", resume=False)
     path.write_text("[" * 100_000)
-    refused(tok, begun, "has no manifest that says what it is")
+    refused(tok, begun, "has no manifest of encode_files")

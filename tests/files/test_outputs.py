@@ -111,7 +111,7 @@ def test_sources_and_the_model(tok: ggtok.Tokenizer, text: Path, tmp_path: Path)
     model.write_bytes(Path(str(tok._loaded.path)).read_bytes())
     own = ggtok.load(model)
     for out in ("a", "link", "hard"):
-        match = "a source and the output at once"
+        match = "is both a source and the output"
         refused(tok, match, text, tmp_path / out, resume=False, force=True)
     refused(own, "is the source itself", text, model, resume=False, force=True)
     assert text.read_text() == "some text" and model.read_bytes()[:4] == b"GGUF"

@@ -215,7 +215,7 @@ def refused(message: str, tok: ggtok.Tokenizer, *args: Any, **options: Any) -> N
     with pytest.raises(ggtok.InvalidValueError) as raised:
         tok.encode_files(*args, **options)
     assert message in str(raised.value)
-    assert "resume=False begins again" in str(raised.value)
+    assert "resume=False starts over" in str(raised.value)
 
 
 @pytest.mark.parametrize("finished", [False, True])
@@ -239,7 +239,7 @@ def test_changes_are_refused(
         folder / "b.txt",
         out,
     )
-    refused("the sources have another order", tok, [folder / "b.txt", folder / "a.txt"], out)
+    refused("the order of the sources changed", tok, [folder / "b.txt", folder / "a.txt"], out)
     rows: list[tuple[dict[str, Any], str]] = [
         ({"format": "npy"}, 'format was "raw", is "npy"'),
         ({"dtype": "uint32"}, 'dtype was "uint16", is "uint32"'),
@@ -271,7 +271,7 @@ def test_changes_are_refused(
     for path in many:
         path.write_text("x")
     refused("(and 6 more)", tok, many, out)
-    # resume=False begins again, whatever there is.
+    # resume=False starts over, whatever there is.
     tok.encode_files(folder, out, resume=False)
     assert not list(tmp_path.glob("o*.partial")) and not list(tmp_path.glob("*.journal"))
 
@@ -346,7 +346,7 @@ def test_data_that_is_not_what_the_journal_says(
     data, then = partial.read_bytes(), kill.checkpointed(tmp_path / "o.journal")
     for changed in (data[: then - 1], data[: then - 1] + bytes([data[then - 1] ^ 1])):
         partial.write_bytes(changed)
-        with pytest.raises(ggtok.FileError, match=r"o.partial: is not what it was.*resume=False"):
+        with pytest.raises(ggtok.FileError, match=r"o.partial: has changed since.*resume=False"):
             tok.encode_files(tmp_path / "a.txt", tmp_path / "o")
     partial.write_bytes(data[:then] + b"nonsense")
     with (tmp_path / "o.journal").open("ab") as file:
@@ -407,7 +407,7 @@ def test_two_runs_at_once(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
     seen = []
 
     def progress(_: EncodeProgress) -> None:
-        with pytest.raises(ggtok.FileError, match="another run writes this output at the moment"):
+        with pytest.raises(ggtok.FileError, match="another run is writing this output"):
             tok.encode_files(tmp_path / "a.txt", tmp_path / "o")
         seen.append(tok.encode_files(tmp_path / "a.txt", tmp_path / "p").ids)
 

@@ -60,7 +60,7 @@ def test_whole_files(
     (folder / ".git" / "config").write_text("no")
     (folder / "dangling").symlink_to("nowhere")
     os.mkfifo(folder / "pipe")
-    with pytest.warns(ggtok.VocabWarning, match="dangling: a link that leads nowhere is skipped"):
+    with pytest.warns(ggtok.VocabWarning, match="dangling: a dangling link is skipped"):
         tok.encode_files(folder, folder / "o")
     # Files of a folder come before what is in the folders below.
     assert raw_ids(folder / "o") == expected
@@ -343,7 +343,7 @@ def test_zstd_windows(tok: ggtok.Tokenizer, tmp_path: Path, log: int, reads: boo
         tok.encode_files(tmp_path / "a.txt.zst", tmp_path / "o")
         assert raw_ids(tmp_path / "o") == ids_of(tok, ["some text"], tok.eos_id)
     else:
-        with pytest.raises(ggtok.FileError, match=r"a.txt.zst: takes more than 1024 MiB .*zstd -d"):
+        with pytest.raises(ggtok.FileError, match=r"a.txt.zst: needs more than 1024 MiB .*zstd -d"):
             tok.encode_files(tmp_path / "a.txt.zst", tmp_path / "o")
 
 
@@ -420,7 +420,7 @@ def test_what_is_refused(
         ("cut.txt.xz", {}, ggtok.FileError, "cut.txt.xz: the compressed data is cut off"),
         ("not.txt.bz2", {}, ggtok.FileError, "not.txt.bz2: not valid bz2 data"),
         ("not.txt.xz", {}, ggtok.FileError, "not.txt.xz: not valid xz data"),
-        ("large.txt.xz", {}, ggtok.FileError, "large.txt.xz: takes more than 1024 MiB of memory"),
+        ("large.txt.xz", {}, ggtok.FileError, "large.txt.xz: needs more than 1024 MiB of memory"),
         ("large.txt.xz", {}, ggtok.FileError, "decompress it with 'xz -d'"),
         ("a.parquet.gz", {}, ValueError, "decompress it"),
         ("a.txt", {"format": "tar"}, ValueError, "format must be one of 'raw', 'npy'"),
@@ -449,7 +449,7 @@ def test_what_is_refused(
         with pytest.raises(ggtok.GGTokError, match=message):
             tok.encode_files("a.txt", out)
     (tmp_path / "a").write_text("a")
-    with pytest.raises(ggtok.InvalidValueError, match="a source and the output at once"):
+    with pytest.raises(ggtok.InvalidValueError, match="is both a source and the output"):
         tok.encode_files("a", "a")
     with pytest.raises(ggtok.FileError, match="nowhere/o: the folder nowhere doesn't exist"):
         tok.encode_files("a.txt", "nowhere/o")
@@ -463,7 +463,7 @@ def test_a_source_that_changes_meanwhile(tok: ggtok.Tokenizer, tmp_path: Path, s
         with (tmp_path / "49.txt").open("a") as file:
             file.write("more")
 
-    with pytest.raises(ggtok.FileError, match=r"49.txt: changed while it was read; start again"):
+    with pytest.raises(ggtok.FileError, match=r"49.txt: changed while it was read; run again"):
         tok.encode_files(tmp_path, tmp_path / "o", progress=change)
 
 
