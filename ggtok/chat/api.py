@@ -63,7 +63,7 @@ def run_body(
     template: str | None = None,
     clock: Clock | None = None,
 ) -> Any:
-    """The same for the body of a request to llama-server."""
+    """Like `run`, for the body of a request to llama-server."""
     if not isinstance(body, Mapping):
         raise InvalidTypeError(f"a request must be a mapping, not {type(body).__name__}")
     if "messages" not in body:

@@ -160,7 +160,7 @@ def _passing_on(upstream: Upstream) -> Callable[[Request, Exception], Awaitable[
 def _asgi(
     endpoint: Endpoint, registry: Registry, workers: Workers, held: Bodies
 ) -> Callable[[Request], Awaitable[Response]]:
-    """What Starlette calls for the endpoint's path."""
+    """The function that Starlette calls for the endpoint's path."""
 
     async def answer(request: Request) -> Response:
         with held.held_body() as body:

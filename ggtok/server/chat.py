@@ -27,7 +27,7 @@ _MEDIA = {
 
 
 def prompt_of(tok: Tokenizer, body: Any) -> str:
-    """What /apply-template returns. Raises Refusal."""
+    """The answer of /apply-template. Raises Refusal."""
     prompt: str = _result(tok, body, chat.TEXT)
     return prompt
 

@@ -155,7 +155,7 @@ def _refresh(model: Model) -> None:
 
 
 def _stamp(model: Model) -> Stamp | None:
-    """What tells a version of a file from another; None: there is no file."""
+    """Identifies the version of a model's file; None if there is no file."""
     path = model.source
     if model.tok is not None and model.tok.source is not None and model.tok.source.path:
         path = model.tok.source.path

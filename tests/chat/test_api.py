@@ -214,7 +214,7 @@ def test_keywords_that_make_a_difference(tok: Tokenizer) -> None:
     show("efforts", preserve_reasoning=True, drop_thinking=False)
     assert "low low" in show("efforts", reasoning_effort="low")
     assert "de" in show("translate gemma", source_lang_code="de")
-    # unknown fields of a request are accepted
+    # fields of requests are accepted even if the template ignores them
     for field, value in (
         ("enable_thinking", True),
         ("tool_choice", "auto"),

@@ -95,7 +95,8 @@ def with_calls(answer: Callable[[Json], str]) -> Callable[[Json], str]:
 
 
 def say_so(thinking: bool) -> str:
-    """A template with a different system message, and a long text at the end."""
+    """A prompt that depends on `thinking` in the system message, and ends with a long equal
+    text."""
     return f"thinking {'on' if thinking else 'off'}\n" + "<|user|>x" * 20
 
 

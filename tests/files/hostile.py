@@ -50,7 +50,7 @@ def parquet(
     name: bytes = b"text",
     size: int = 0,
 ) -> bytes:
-    """A file with a column of so many nulls, in a few hundred bytes.
+    """A file of a few hundred bytes that has a column of `rows` nulls.
 
     Args:
         metadata: whether the column chunk has its metadata.

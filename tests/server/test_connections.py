@@ -24,7 +24,7 @@ MODEL = fixture("bpe-llama3")
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., str]]:
-    """Starts a server with these limits."""
+    """A function that sets limits, starts a server, and returns its URL."""
     from contextlib import ExitStack
 
     with ExitStack() as stack:
@@ -115,7 +115,7 @@ def test_much_that_is_not_read(start: Callable[..., str]) -> None:
 
 
 def _open_connections(url: str) -> list[str]:
-    """The number of established connections to the server, according to the kernel."""
+    """The established connections to the server, according to the kernel."""
     port = f":{int(url.rpartition(':')[2]):04X}"
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return [line[1] for line in lines if line[1].endswith(port) and line[3] == "01"]
