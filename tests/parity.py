@@ -4,10 +4,10 @@
     python -m tests.parity --vocab qwen2 --vocab spm          # some of them
     python -m tests.parity --pre all --texts 500              # gpt-2 and llama-bpe, every `pre`
 
-For each vocabulary: all that can be asked about it and its tokens; generated
-texts to ids under the four flag pairs; those ids and random ones to text under
-the four flag pairs. Differences are counted, shrunk and printed. Exit status 1
-if there are any. Texts that kill the reference are counted apart.
+For each vocabulary, all facts about it and its tokens are compared; then the ids of generated
+texts, and the texts of these ids and of random ones, under all four pairs of flags. Differences are
+counted, reduced and printed; the exit status is 1 if there are any. Texts that crash the reference
+are counted separately.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ SHOWN = 5  # differences printed for each vocabulary
 
 @dataclass
 class Result:
-    """What came of one vocabulary."""
+    """The result for one vocabulary."""
 
     name: str
     texts: int = 0
     comparisons: int = 0
     differences: int = 0
     shown: list[str] = field(default_factory=list)
-    # Texts that killed the reference.
+    # The number of texts that crashed the reference.
     deaths: int = 0
     seconds: float = 0.0
 
@@ -67,7 +67,7 @@ class Result:
         ours: Sequence[object],
         ids: Sequence[int] | None = None,
     ) -> None:
-        """same() for the entries of these tokens, by default of every one."""
+        """Calls same() for the values of these tokens (default: all)."""
         if len(theirs) == len(ours) and theirs == ours:
             self.comparisons += len(theirs)
             return
@@ -76,7 +76,7 @@ class Result:
 
 
 def attempt(call: Callable[[], object]) -> object:
-    """The call's result; an error of ggtok's is a result like any other, and a wrong one."""
+    """The result of a call. An error of ggtok counts as a result, which is different."""
     try:
         return call()
     except ggtok.GGTokError as error:
@@ -92,8 +92,8 @@ def load(path: Path) -> ggtok.Tokenizer:
 def compare_vocabulary(
     vocab: Vocab, tok: ggtok.Tokenizer, result: Result, each: int = 1, seed: int = 0
 ) -> None:
-    """Everything that is no text: special ids, flags, each token's data, and the pieces of all
-    that aren't normal and of one in `each` others."""
+    """Compares special ids, flags, each token's data, the pieces of all tokens that aren't NORMAL,
+    and the pieces of one in `each` NORMAL tokens."""
     facts = vocab.facts()
     result.same("n_tokens", facts.n_tokens, tok.n_tokens)
     result.same("vocab_type", facts.vocab_type, tok.vocab_type)
@@ -105,7 +105,7 @@ def compare_vocabulary(
     result.same("eog_ids", facts.eog_ids, tok.eog_ids)
     ids = range(len(facts.texts))
     result.each("text", facts.texts, [tok.token_text(id) for id in ids])
-    # As bits, for NaN differs from itself.
+    # As bytes, since NaN doesn't equal itself.
     scores = struct.Struct("<f").pack
     theirs = [scores(score) for score in facts.scores]
     result.each("score", theirs, [scores(tok.token_score(id)) for id in ids])
@@ -127,7 +127,7 @@ def compare_vocabulary(
 def compare_texts(
     vocab: Vocab, tok: ggtok.Tokenizer, batch: Sequence[bytes], result: Result
 ) -> list[list[int]]:
-    """Compares ids under all flags; returns the reference's, for decoding."""
+    """Compares ids under all flags; returns the reference's ids, to be decoded."""
     seen: dict[tuple[int, ...], None] = {}
     dead: set[bytes] = set()
     for add_special, parse_special in FLAG_PAIRS:
@@ -195,8 +195,8 @@ def compare(
     tokens: int = 1,
     llama: LlamaCpp | None = None,
 ) -> Result:
-    """All comparisons for one vocabulary; of the tokens' pieces one in `tokens`, without the
-    tokens' data if it is 0."""
+    """Makes all comparisons for one vocabulary. One in `tokens` pieces is compared; if it is 0, no
+    data of tokens is."""
     result = Result(name)
     started = time.monotonic()
     own = None if llama else LlamaCpp()
@@ -225,10 +225,10 @@ def compare(
 
 
 def _plan(args: argparse.Namespace, folder: Path) -> dict[str, Path]:
-    """Names and files of what is to be compared."""
+    """The names and files of the vocabularies to compare."""
     if not args.pre:
         known = {name: real(name) for name in (*REAL, *OTHERS)}
-        # The reference reads its host's byte order only.
+        # The reference only reads its host's byte order.
         known |= {name: fixture(name) for name in fixture_names() if name != "big-endian"}
         names = args.vocab or list(known)
         unknown = set(names) - set(known)

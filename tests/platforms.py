@@ -1,9 +1,9 @@
-"""python -m tests.platforms, or tests.instrument platforms: tests/c on other platforms.
+"""python -m tests.platforms, or tests.instrument platforms: runs tests/c on other platforms.
 
-Compiles them for 64-bit ARM (NEON), for IBM Z (big-endian) and for Windows, runs them under
-qemu-user and wine, and compares what `paths` prints, a sum over the ids of many texts with each
-fixture, with this machine's. The other programs hold parts of the library against their
-definitions, there as here.
+Compiles the programs for 64-bit ARM (NEON), IBM Z (big-endian) and Windows, and runs them under
+qemu-user and wine. The output of `paths`, a checksum of the ids of many texts with each fixture,
+must be the same as on this machine. The other programs compare parts of the library with simple
+definitions, as on this machine.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Platform:
     name: str
     cc: str
     flags: tuple[str, ...]
-    run: tuple[str, ...]  # what runs its programs; empty: this machine itself
-    packages: tuple[str, ...]  # of Debian
+    run: tuple[str, ...]  # the command that runs its programs; empty for this machine
+    packages: tuple[str, ...]  # the Debian packages that are needed
 
 
 HERE = Platform("this machine", "cc", (), (), ())
@@ -55,7 +55,7 @@ OTHERS = (
     ),
 )
 
-# Programs that compare parts of the library with their definitions, and how much they try.
+# Programs that compare parts of the library with simple definitions, and how many cases they try.
 DEFINITIONS = {
     "pretok_chains": ("300",),
     "partition": ("1000",),
@@ -66,19 +66,19 @@ DEFINITIONS = {
 
 
 def missing(platform: Platform) -> tuple[str, ...]:
-    """Debian's packages that its compiler and its emulator come from, if one isn't there."""
+    """The Debian packages with the platform's compiler and emulator, if one of these is missing."""
     tools = (platform.cc, *platform.run)
     return () if all(map(shutil.which, tools)) else platform.packages
 
 
 def run(platform: Platform, folder: Path, program: str, *arguments: str) -> str:
-    """What the program prints, compiled for the platform and run there."""
+    """Compiles a program for the platform and runs it; returns its output."""
     out = folder / f"{platform.name.replace(' ', '-')}-{program}"
     build(out, platform.flags, platform.cc, program, folder / "objects")
     if platform.name == "Windows" and not out.exists():
         out = out.with_name(out.name + ".exe")
     environment = {**os.environ, "WINEDEBUG": "-all", "WINEPREFIX": str(folder / "wine")}
-    environment |= {"WINEDLLOVERRIDES": "mscoree,mshtml="}  # no offers to install them
+    environment |= {"WINEDLLOVERRIDES": "mscoree,mshtml="}  # wine won't offer to install Mono
     done = subprocess.run(
         [*platform.run, str(out), *arguments], capture_output=True, text=True, env=environment
     )
@@ -95,7 +95,7 @@ def sums(platform: Platform, folder: Path) -> dict[str, str]:
 
 
 def check(platform: Platform, folder: Path, expected: dict[str, str]) -> str:
-    """Compares one platform with this machine; returns what it did."""
+    """Compares a platform with this machine; returns a summary."""
     for program, arguments in DEFINITIONS.items():
         run(platform, folder, program, *arguments)
     run(platform, folder, "capi", str(fixture("bpe-gpt2")))

@@ -55,8 +55,8 @@ static inline const uint32_t *long_cache_find(const long_cache *c, const uint8_t
     return NULL;
 }
 
-/* The text's entry if it is the last one noted of its length, else NULL. Lengths of white space, of
- * which code has much, occur again and again: then this needs no hash. */
+/* The text's entry if it is the most recent one of its length, else NULL. In code, runs of white space
+ * of equal lengths are frequent, and this finds them without a hash. */
 static inline const uint32_t *long_cache_recent(const long_cache *c, const uint8_t *p, size_t n) {
     if (!c->recent[n]) return NULL;
     const uint32_t *e = c->arena + c->recent[n];

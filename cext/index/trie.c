@@ -5,7 +5,7 @@
  * Building: sort the texts; then split sorted ranges byte by byte, each range being a
  * unit, and place the children of the unit.
  *
- * Sorting compares eight bytes at a time. They are copied beside the text's number, so
+ * Sorting compares eight bytes at a time. They are copied next to the text's number, so
  * that neither sorting nor splitting reads the texts, which are scattered in memory. A
  * range that isn't yet split up after eight bytes loads the next eight and is sorted
  * again.

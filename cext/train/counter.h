@@ -66,7 +66,7 @@ struct ggtok_counter {
     ggtok_counts *counts;
     counter_set *shorts;
     void *shorts_block;
-    uint32_t since;         /* words added since the counts of short ones were 0 */
+    uint32_t since;         /* words added since the counts of short words were last reset */
     counter_long *longs;    /* sets of two */
     counter_batch *batches; /* one for each shard */
     bytebuf text, spaced;   /* copies: well-formed; with spaces escaped */

@@ -1,4 +1,4 @@
-"""What several adapters need."""
+"""Helpers that several adapters share."""
 
 from __future__ import annotations
 

@@ -95,10 +95,10 @@ class _Raised:
 
 
 def ahead(items: Iterator[T], room: int = 1) -> Iterator[T]:
-    """The items, prefetched by a separate thread: at most `room` of them wait.
+    """The items, prefetched by a separate thread; at most `room` of them wait.
 
-    A thread that is inside a caller's iterator when nobody wants more can't be stopped there;
-    it is a daemon, and ends when the iterator answers.
+    If the caller stops early, the thread may be inside the iterator and can't be interrupted. It is
+    a daemon thread, and ends when the iterator returns.
     """
     waiting: Channel[T | _Raised] = Channel(room)
 
@@ -107,7 +107,7 @@ def ahead(items: Iterator[T], room: int = 1) -> Iterator[T]:
             for item in items:
                 if not waiting.put(item):
                     return
-                del item  # or it would live while the next is made
+                del item  # frees it before the next one is made
         except BaseException as e:
             waiting.put(_Raised(e))
         waiting.end()

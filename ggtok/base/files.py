@@ -169,7 +169,7 @@ def check(
         raise InvalidValueError(
             Wording(
                 f"{path}: exists and is not {kind.name}; ",
-                *(Argument("force", True), " writes over it"),
+                *(Argument("force", True), " overwrites it"),
             )
         )
     return status

@@ -101,7 +101,7 @@ def run_body(
     clock: Clock | None = None,
     media_marker: str = media.MARKER,
 ) -> Any:
-    """The same for the body of a request to llama-server, without warnings."""
+    """Like `run`, for the body of a request to llama-server."""
     if not isinstance(body, Mapping):
         raise InvalidTypeError(f"a request must be a mapping, not {type(body).__name__}")
     if "messages" not in body:

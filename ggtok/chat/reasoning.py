@@ -160,7 +160,8 @@ def _by_thinking(render: Render, tags: Tags) -> None:
 
 
 def _by_tail(off: str, on: str, tags: Tags) -> None:
-    """If both renderings have text of their own: finds two markers after the end of the other."""
+    """Handles two renderings that both have text that the other lacks: searches one for the end of
+    the other, and takes two markers after it."""
     for base, longer in ((on, off), (off, on)):
         anchor = base.encode()[-_ANCHOR:]
         at = longer.encode().rfind(anchor)

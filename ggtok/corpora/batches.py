@@ -1,4 +1,4 @@
-"""Documents to batches of a bounded size."""
+"""Groups documents into batches of a bounded size."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from ggtok.corpora.sources import Source
 from ggtok.corpora.summary import Counts
 
 BYTES = 4 << 20  # of text
-DOCUMENTS = 1 << 16  # pieces, even if they are small
+DOCUMENTS = 1 << 16  # at most, however small they are
 
 Read = Callable[[Source, Place], Pieces]
 
 
 @dataclass
 class Batch:
-    """Pieces that are encoded at once. Where it ends depends on the pieces alone, so that a run
-    that goes on from its end makes the same batches after it.
+    """Pieces that are encoded together. The end of a batch depends only on the pieces, so a run
+    that is resumed there makes the same batches as an uninterrupted one.
 
     Attributes:
-        next: where the batch after it begins.
-        read: bytes of the sources on disk that were read up to its end.
-        pieces: with their texts.
-        counts: bytes and faults.
-        closed: for each source that ends in the batch, how many of `pieces` come before its end.
+        next: where the next batch begins.
+        read: how many bytes of the sources, on disk, were read up to the batch's end.
+        pieces: the pieces of documents, except dropped ones.
+        counts: the batch's bytes and faults.
+        closed: for each source that ends in the batch, the number of `pieces` before its end.
     """
 
     next: Place
@@ -38,7 +38,7 @@ class Batch:
 def batches(
     sources: Sequence[Source], place: Place, read: Read, limit: int = BYTES
 ) -> Iterator[Batch]:
-    """All that comes from a place on, in batches of about `limit` bytes."""
+    """The documents of all sources from `place` on, in batches of about `limit` bytes."""
     finished = sum(source.size for source in sources[: place.source])
     batch, size, n = Batch(place), 0, 0
     for piece in _pieces(sources, place, read):
@@ -61,7 +61,8 @@ def batches(
 
 
 def _pieces(sources: Sequence[Source], place: Place, read: Read) -> Pieces:
-    """The pieces of all sources; a source's last one says so, and goes on with the next source."""
+    """The pieces of all sources. The last one of each source has `last` set, and its `next` is the
+    beginning of the next source."""
     for number in range(place.source, len(sources)):
         source = sources[number]
         last: Piece | None = None

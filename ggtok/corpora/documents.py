@@ -1,5 +1,5 @@
-"""Documents: the fields of a record that contain one, what readers yield, and the rule for faulty
-ones (``errors=``)."""
+"""Documents: the pieces that readers yield, the fields of records that contain documents, and the
+rule for faulty ones (``errors=``)."""
 
 from __future__ import annotations
 
@@ -19,24 +19,26 @@ from ggtok.errors import (
     Wording,
 )
 
-# The most bytes of a record, or of a document that must fit in memory whole.
+# The maximum size of a record, and of a document that must be in memory whole, in bytes.
 LIMIT = 1 << 30
 RULES = ("raise", "replace", "skip")
-BOM = b"\xef\xbb\xbf"  # at a file's beginning, no part of its first document
+BOM = b"\xef\xbb\xbf"  # ignored at a file's beginning
 
-# Where a reader goes on: between two documents, inside one, or inside one that is dropped.
+# The state in which a reader continues: between two documents, inside one, or inside one that is
+# dropped.
 BETWEEN, INSIDE, DROPPING = range(3)
 
 
 class Place(NamedTuple):
-    """Where the next piece begins.
+    """The position where the next piece begins.
 
     Attributes:
-        source: the number of the source.
-        offset: bytes of a text, or rows of a table.
-        skip: bytes that follow, after repair, and were encoded already.
+        source: the index of the source.
+        offset: in bytes of a text, or in rows of a table.
+        skip: the number of bytes after `offset`, with malformed UTF-8 replaced, that were already
+            encoded.
         state: BETWEEN, INSIDE or DROPPING.
-        faulty: whether the document that is being read was found to be invalid UTF-8.
+        faulty: whether malformed UTF-8 was found in the current document.
     """
 
     source: int
@@ -47,7 +49,8 @@ class Place(NamedTuple):
 
 
 def without_bom(blocks: Iterator[bytes]) -> tuple[int, Iterator[bytes]]:
-    """How long the BOM at the beginning of a file is, 0 if it has none, and what follows."""
+    """The length of the BOM at the beginning of a file (0 if there is none), and the blocks after
+    it."""
     start = b""
     for block in blocks:
         start += block
@@ -62,15 +65,15 @@ class Piece:
     """A document, a part of one that is too long for memory, or a group of small ones.
 
     Attributes:
-        text: UTF-8; None if the document, including its earlier pieces, is dropped.
-        size: bytes of the source that it took.
-        next: where the piece after it begins.
-        at: bytes of the file read by then, before decompression.
-        begins, ends: whether the document begins and ends with it.
-        faults: the document's faults to count; only in its last piece.
-        last: whether the source ends with it.
-        many: the documents of a group, none of which is faulty; `text` is empty then.
-        inside: whether more of its group follow: a batch doesn't end here, so that groups are the
+        text: in UTF-8; None if the document, including its earlier pieces, is dropped.
+        size: the number of the source's bytes that it consumed.
+        next: where the next piece begins.
+        at: the number of bytes of the file that were read by then, before decompression.
+        begins, ends: whether it is the document's first or last piece.
+        faults: the counts of the document's faults; only in its last piece.
+        last: whether it is the source's last piece.
+        many: the documents of a group without faults; `text` is then empty.
+        inside: whether more pieces of its group follow. No batch ends here, so that groups are the
             same after a checkpoint.
     """
 
@@ -94,7 +97,7 @@ class Faults:
     path: str
 
     def found(self, kind: str, where: str, what: str) -> Counts:
-        """The counts of a document with a fault: `kind` is a field of Counts."""
+        """The counts for a faulty document, or a DocumentError. `kind` is a field of Counts."""
         if self.rule == "raise":
             raise DocumentError(
                 Wording(
@@ -116,7 +119,7 @@ class Faults:
         )
 
     def document(self, text: bytes, size: int, next: Place, at: int, where: str) -> Piece:
-        """A whole document, as the rule has it."""
+        """The piece for a whole document, after applying the rule."""
         faults = None
         if not text.isascii():
             try:
@@ -134,14 +137,15 @@ class Faults:
         return Piece(None if dropped else text, size, next, at, faults=faults)
 
 
-# Small documents come in groups, since handling them one by one takes as long as encoding them. A
-# group ends with the document that makes it so large.
+# Small documents are handled in groups, since handling one takes as long as encoding it. A group
+# ends
+# with the document with which it reaches one of these sizes.
 GROUP = 1 << 18  # bytes
 GROUP_DOCUMENTS = 4096
 
 
 def filled(texts: Iterable[bytes | None]) -> int:
-    """How many of these documents make a group; 0: all, and more may follow."""
+    """The number of documents in the first group; 0 if they don't fill a group yet."""
     size = 0
     for n, text in enumerate(texts, 1):
         size += len(text or b"")
@@ -165,7 +169,8 @@ def faultless(texts: Sequence[bytes | None]) -> bool:
 
 
 def one_by_one(pieces: Iterable[Piece], start: Place, end: Place) -> Pieces:
-    """The pieces of a group with faults, between two places; if it has none, one that says so."""
+    """The pieces of a group with faults, from `start` to `end`. If there are none, an empty piece
+    moves to `end`."""
     last: Piece | None = None
     for piece in pieces:
         if last is not None:
@@ -193,12 +198,13 @@ JOINER = "\n\n"  # between the texts of two fields
 
 
 class Fields:
-    """One field or several, whose texts are joined by a blank line. A name with dots that no field
-    has is a path: ``meta.text`` is the field ``text`` of the object ``meta``.
+    """The fields of a record that contain its document; several are joined by a blank line. If no
+    field is named ``meta.text``, this is the field ``text`` of the object ``meta``.
 
     Attributes:
-        names: at least one.
-        text: a record's document, or an exception of any kind.
+        names: at least one name.
+        text: a function that returns a record's document. If the record is faulty, it may raise any
+            exception, or return another type.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -210,7 +216,7 @@ class Fields:
 
     @classmethod
     def checked(cls, named: object) -> Fields:
-        """Of a caller's argument; None is the field ``text``."""
+        """Checks and converts a caller's argument; None means the field ``text``."""
         if named is None:
             return cls(["text"])
         names = [named] if isinstance(named, str) else named
@@ -223,7 +229,7 @@ class Fields:
 
     @property
     def plan(self) -> str | list[str]:
-        """For journals and manifests."""
+        """The names as JSON for journals and manifests."""
         return self.names[0] if len(self.names) == 1 else list(self.names)
 
     def __str__(self) -> str:
@@ -233,7 +239,7 @@ class Fields:
         return JOINER.join([value(record, name) for name in self.names])
 
     def fault(self, record: Any) -> str | None:
-        """What is wrong with a record's fields, if anything is."""
+        """A description of the fault in a record's fields, or None."""
         for name in self.names:
             try:
                 found = value(record, name)
@@ -245,7 +251,7 @@ class Fields:
 
 
 def value(record: Any, name: str) -> Any:
-    """What a field holds; LookupError or TypeError: there is none."""
+    """The value of a field. Raises LookupError or TypeError if there is none."""
     if name in record:
         return record[name]
     for part in name.split("."):

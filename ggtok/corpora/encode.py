@@ -1,4 +1,4 @@
-"""A batch to ids: what ``encode`` gives for each document, and EOS where it is asked for."""
+"""Encodes batches: the ids of ``encode`` for each document, and EOS on request."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Encoded:
-    """What is written of a batch.
+    """The ids of a batch.
 
     Attributes:
-        ids: int32, of all its documents, one after the other.
-        ends: int64, where documents end, counted in `ids`.
-        before: the number of documents that end before each of the batch's pieces, and in all.
-        drops: the document that was going on when the batch began, if any, is dropped.
-        opens: a document is going on when the batch ends.
+        ids: int32, of all documents, joined.
+        ends: int64, the position in `ids` where each document ends.
+        before: for each piece, the number of documents that end before it; and the total number.
+        drops: whether the document that continues from the previous batch is dropped.
+        opens: whether the last document continues in the next batch.
     """
 
     ids: NDArray[np.int32]
@@ -92,7 +92,7 @@ class Encoder:
         return with_eos(array, ends, self.eos), ends[1:] + np.arange(1, len(ends))
 
     def _parts(self, pieces: list[Piece]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Parts of documents, each on a thread."""
+        """Encodes parts of documents on several threads."""
         arrays: list[Any] = [None] * len(pieces)
         todo = iter(range(len(pieces)))
         lock = threading.Lock()
@@ -119,7 +119,7 @@ class Encoder:
         try:
             for thread in threads:
                 thread.join()
-        except BaseException as e:  # Ctrl-C: they end after their part
+        except BaseException as e:  # such as Ctrl-C; each thread ends after its current part
             errors.append(e)
             raise
         if errors:
@@ -139,8 +139,7 @@ class Encoder:
 
 
 def _kept(pieces: Sequence[Piece]) -> tuple[list[Piece], list[int], bool, bool]:
-    """The pieces that are written; how many documents end before each piece, and in all; whether
-    the document that was going on when the batch began is dropped; whether one goes on after it."""
+    """The pieces to encode, and `before`, `drops` and `opens` of :class:`Encoded`."""
     kept: list[Piece] = []
     before, n, start = [], 0, 0
     drops, opens, new = False, False, False
@@ -160,7 +159,7 @@ def _kept(pieces: Sequence[Piece]) -> tuple[list[Piece], list[int], bool, bool]:
 
 
 def _runs(pieces: list[Piece]) -> Iterator[tuple[bool, list[Piece]]]:
-    """Runs of whole documents (False) and of parts of documents (True)."""
+    """Divides pieces into runs of parts of documents (True) and of whole documents (False)."""
     run: list[Piece] = []
     parts = False
     for piece in pieces:
@@ -183,7 +182,7 @@ def with_eos(ids: NDArray[Any], offsets: NDArray[np.int64], eos: int) -> NDArray
     n = len(offsets) - 1
     out = np.empty(len(ids) + n, ids.dtype)
     ends = offsets[1:] + np.arange(n)
-    if len(ids) > 256 * n:  # long documents: copied one by one
+    if len(ids) > 256 * n:  # for long documents, copying one by one is faster
         begin = 0
         for i, end in enumerate(offsets[1:].tolist()):
             out[begin + i : end + i] = ids[begin:end]
@@ -197,7 +196,7 @@ def with_eos(ids: NDArray[Any], offsets: NDArray[np.int64], eos: int) -> NDArray
 
 
 def _adds_eos(loaded: Loaded) -> bool:
-    """Whether the vocabulary itself ends each text with EOS when special tokens are added."""
+    """Whether add_special adds EOS with this vocabulary."""
     alone = loaded.native.encode("a", False, False, False)
     framed = loaded.native.encode("a", True, False, False)
     return framed[-1:] == [loaded.eos_id] and framed[len(framed) - len(alone) :] != alone

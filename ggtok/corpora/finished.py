@@ -19,8 +19,8 @@ _MOST = 1 << 30  # bytes of a manifest, which names each source
 
 
 class Written(NamedTuple):
-    """A file as it was written: its size, that of its header, and the CRC-32 of the header and of
-    what follows."""
+    """A file according to its manifest: its size, the size of its header, and the CRC-32 of the
+    header and of the rest."""
 
     size: int
     header: int
@@ -29,12 +29,12 @@ class Written(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """What a manifest says.
+    """The contents of a manifest.
 
     Attributes:
-        plan: as a journal has it, with the sources.
-        counts: of the whole output.
-        files: the files, by their names.
+        plan: the same as in a journal, with the sources.
+        counts: the counts of the whole output.
+        files: the files by name.
     """
 
     plan: dict[str, Any]
@@ -43,15 +43,15 @@ class Manifest(NamedTuple):
 
 
 def existing(out: str, paths: Iterable[str], inputs: Sequence[str]) -> list[str]:
-    """Those of an output's files that exist already.
+    """The files of an output that already exist.
 
     Raises:
-        FileError: one is no regular file, or can't be written to; a folder is missing.
-        InvalidValueError: one is one of `inputs`.
+        FileError: a file isn't regular or writable, or its folder doesn't exist.
+        InvalidValueError: a file is also one of `inputs`.
     """
     found = []
     for path in paths:
-        if path != out and os.path.islink(path):  # nobody has named it
+        if path != out and os.path.islink(path):  # the caller named only `out`
             raise file_error(errno.ELOOP, "a symbolic link, which isn't followed", path)
         status = files.existing(path)
         if status is None:
@@ -65,12 +65,12 @@ def existing(out: str, paths: Iterable[str], inputs: Sequence[str]) -> list[str]
 
 
 def check_own(manifest: str, found: Iterable[str], partial: Iterable[str]) -> None:
-    """Refuses to replace files that no run for the same output has written.
+    """Refuses to replace files that weren't written by a run for the same output.
 
     Args:
         manifest: the path of the output's manifest.
-        found: of the output's files, those that exist.
-        partial: unfinished files that exist, while no journal tells of them.
+        found: the output's files that exist.
+        partial: existing unfinished files, if there is no journal.
     """
     known = read(manifest)
     files = {} if known is None else known.files
@@ -91,14 +91,14 @@ def _name(path: str) -> str:
 def not_ours(path: str) -> InvalidValueError:
     return InvalidValueError(
         Wording(
-            f"{path}: exists, and has no manifest that says what it is; ",
-            *(Argument("force", True), " writes over it"),
+            f"{path}: exists, and has no manifest of encode_files; ",
+            *(Argument("force", True), " overwrites it"),
         )
     )
 
 
 def read(path: str) -> Manifest | None:
-    """A manifest; None: there is none, or it is something else."""
+    """Reads a manifest; None if the file doesn't exist or isn't a manifest."""
     try:
         with files.open_regular(path, follow=False) as file:
             manifest = json.loads(files.read_up_to(file, _MOST))
@@ -134,10 +134,10 @@ _BLOCK = 4 << 20  # bytes
 
 
 def verify(out: str) -> tuple[Manifest, list[str]]:
-    """An output's manifest, and what is wrong with its files, each by its name.
+    """Verifies an output: returns its manifest, and a description of each damaged file.
 
     Raises:
-        FileError: there is no manifest, or it isn't one of ``encode_files``.
+        FileError: there is no manifest, or ``encode_files`` didn't write it.
     """
     path = out + ".manifest.json"
     if not os.path.lexists(path):
@@ -149,7 +149,8 @@ def verify(out: str) -> tuple[Manifest, list[str]]:
 
 
 def faults(out: str, manifest: Manifest) -> list[str]:
-    """What is wrong with an output's files, whose names its format decides, not the manifest."""
+    """A description of each damaged file of an output. The files' names follow from the format; the
+    manifest isn't trusted with them."""
     found = []
     for path in FORMATS[manifest.plan["options"]["format"]].paths(out):
         written = manifest.files.get(os.path.basename(path))
@@ -174,5 +175,5 @@ def _fault(path: str, expected: Written, follow: bool) -> str | None:
     except OSError as e:
         return f"can't be read: {e.strerror}"
     if (header, crc) != (expected.header_crc, expected.crc):
-        return "doesn't hold what was written (its checksum differs)"
+        return "has changed (its checksum differs)"
     return None

@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 _MEGATRON_MAGIC = b"MMIDIDX\0\0"  # megatron/core/datasets/indexed_dataset.py
 _MEGATRON_CODES = {"int32": 4, "uint16": 8}
-_MOST = (1 << 31) - 1  # ids of a document
-_AT_ONCE = 1 << 20  # numbers of an index that are converted at a time
+_MOST = (1 << 31) - 1  # ids per document
+_AT_ONCE = 1 << 20  # numbers of the index that are converted at a time
 
 
 class Raw:
-    """Ids alone, little-endian; and where documents begin, int64, n + 1 of them: the i-th
-    document is ``ids[index[i]:index[i + 1]]``.
+    """A file of little-endian ids, and an index of n + 1 int64 offsets: the i-th document is
+    ``ids[index[i]:index[i + 1]]``.
 
-    What formats have in common: `data` and `index` grow.
+    Also the base class of the other formats. A format has two files that grow, `data` and `index`.
     """
 
     name = "raw"
     dtypes: tuple[str, ...] = ("uint16", "uint32", "int32")
-    whole = False  # documents come in one piece
+    whole = False  # whether a document can't be written in parts
     header = 0  # bytes before the first id
 
     def __init__(self, out: str, dtype: str) -> None:
@@ -43,34 +43,35 @@ class Raw:
 
     @staticmethod
     def names(out: str) -> tuple[str, str]:
-        """The files that grow: that of the ids, and the index."""
+        """The names of the files that grow: the ids and the index."""
         return out, out + ".offsets"
 
     @classmethod
     def paths(cls, out: str) -> tuple[str, ...]:
-        """The finished files, that of the ids first."""
+        """The paths of the finished files, the ids' first."""
         return cls.names(out)
 
     @staticmethod
     def auto(n_tokens: int) -> str:
-        """The smallest type that holds all ids."""
+        """The smallest type for all ids."""
         return "uint16" if n_tokens <= 1 << 16 else "uint32"
 
     def begin(self) -> None:
-        """Writes what comes first into the new files."""
+        """Writes the beginning of new files."""
         self.index.append(struct.pack("<q", 0))
 
     def append(self, ids: NDArray[np.int32], ends: NDArray[np.int64]) -> None:
-        """Writes ids, and where documents end, counted from the first id of all."""
+        """Writes ids, and the ends of documents as positions among all ids of the output."""
         self.data.append(self._converted(ids))
         self.index.append(ends.astype("<i8", copy=False).view(np.uint8))
 
     def finish(self, n_ids: int, n_documents: int) -> list[PartialFile]:
-        """Completes the files, and says which there are."""
+        """Completes and returns the files."""
         return [self.index, self.data]
 
     def fits(self, n_ids: int, n_documents: int, data: int, index: int) -> bool:
-        """Whether files with so many bytes hold so many ids and documents."""
+        """Whether the files have the right sizes, in bytes, for these numbers of ids and
+        documents."""
         ids = self.header + self.dtype.itemsize * n_ids
         return (data, index) == (ids, self.index.header + 8 * (n_documents + 1))
 
@@ -81,10 +82,10 @@ class Raw:
 
 
 class Npy(Raw):
-    """NumPy's format, which ``np.load(mmap_mode="r")`` maps; the index likewise."""
+    """NumPy's format, which ``np.load(mmap_mode="r")`` can map, for the ids and the index."""
 
     name = "npy"
-    header = 128  # whatever the length is
+    header = 128  # enough for every number of ids
 
     @staticmethod
     def names(out: str) -> tuple[str, str]:
@@ -96,15 +97,15 @@ class Npy(Raw):
         return super().finish(n_ids, n_documents)
 
     def _header(self, dtype: np.dtype[Any], n: int) -> bytes:
-        """Version 1.0: numpy/lib/format.py."""
+        """A header of version 1.0 (numpy/lib/format.py)."""
         text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': ({n},), }}"
         start = b"\x93NUMPY\x01\x00" + struct.pack("<H", self.header - 10)
         return start + text.ljust(self.header - 11).encode() + b"\n"
 
 
 class Megatron(Raw):
-    """Megatron's indexed dataset: ids in ``.bin``; ``.idx`` tells lengths and places of sequences,
-    each document being one."""
+    """Megatron's indexed dataset: ids in ``.bin``, and the lengths and offsets of sequences in
+    ``.idx``. Each document is a sequence."""
 
     name = "megatron"
     dtypes = ("uint16", "int32")
@@ -148,7 +149,7 @@ class Megatron(Raw):
         return [idx, self.data]
 
     def _offsets(self, n: int) -> Iterator[NDArray[np.int64]]:
-        """The offsets, in parts, each of which begins with the last one of the part before."""
+        """The offsets in parts. Each part begins with the last offset of the previous one."""
         with self.index.written() as file:
             for start in range(0, max(n - 1, 1), _AT_ONCE):
                 file.seek(8 * start)
@@ -196,7 +197,7 @@ class Arrow(Raw):
     def append(self, ids: NDArray[np.int32], ends: NDArray[np.int64]) -> None:
         if not len(ends):
             return
-        first = int(ends[-1]) - len(ids)  # whole documents: the last one ends with the ids
+        first = int(ends[-1]) - len(ids)  # the last document ends with the ids
         offsets = np.concatenate([np.zeros(1, np.int64), ends - first])
         pa = self._pa
         values = pa.array(ids.astype(self.dtype.newbyteorder("="), copy=False))
@@ -219,7 +220,7 @@ class Arrow(Raw):
         return [self.data]
 
     def _footer(self, blocks: bytes) -> bytes:
-        """pyarrow's own, of a file with as many empty batches, with our blocks in it."""
+        """The footer: pyarrow's, for a file with as many empty batches, with our blocks in it."""
         pa = self._pa
         sink = pa.BufferOutputStream()
         empty = pa.record_batch([pa.array([], field.type) for field in self._schema], self._schema)
@@ -236,12 +237,12 @@ class Arrow(Raw):
 
 
 def schema(pa: Any, dtype: str) -> Any:
-    """The schema of such a file."""
+    """The schema of an Arrow file of ids."""
     return pa.schema([pa.field("ids", pa.large_list(getattr(pa, dtype)()), nullable=False)])
 
 
 def _vector(flatbuffer: bytearray, field: int) -> int:
-    """Where the elements of a vector begin, which is a field of the root table."""
+    """The offset of the elements of a vector that is a field of the root table."""
     (table,) = struct.unpack_from("<I", flatbuffer, 0)
     (back,) = struct.unpack_from("<i", flatbuffer, table)
     (slot,) = struct.unpack_from("<H", flatbuffer, table - back + 4 + 2 * field)
@@ -250,11 +251,11 @@ def _vector(flatbuffer: bytearray, field: int) -> int:
     return int(place + offset + 4)  # after its length
 
 
-# One row for each.
 FORMATS: dict[str, type[Raw]] = {"raw": Raw, "npy": Npy, "megatron": Megatron, "arrow": Arrow}
 
-# The formats that may have a name with this extension, the default first. Other extensions say
-# nothing, but for those of files that ids can't be.
+# The formats that an extension allows, the default first. Other extensions allow all formats,
+# except
+# those in _OTHERS, which are refused.
 _EXTENSIONS = {
     ".bin": ("raw", "megatron"),
     ".npy": ("npy",),
@@ -267,7 +268,8 @@ _OTHERS = (
 
 
 def named(name: str | None, out: str) -> str:
-    """The name of the format: `name`, which must fit the output's extension, or by that alone."""
+    """The name of the output's format: `name`, which must fit the file extension, or the
+    extension's default."""
     extension = os.path.splitext(out)[1].lower()
     if extension in _OTHERS:
         raise InvalidValueError(
@@ -280,16 +282,16 @@ def named(name: str | None, out: str) -> str:
     if name in FORMATS and name not in fitting:
         raise InvalidValueError(
             Wording(
-                f"{out}: a {extension} file doesn't hold ",
-                *(Argument("format", repr(name)), ", but ", Argument("format", repr(fitting[0]))),
-                "; name the output otherwise, or leave the format to its name",
+                f"{out}: a {extension} file can't have ",
+                *(Argument("format", repr(name)), ", only ", Argument("format", repr(fitting[0]))),
+                "; choose another name, or leave out the format",
             )
         )
     return name
 
 
 def find(name: str, dtype: str, n_tokens: int) -> tuple[type[Raw], str]:
-    """The class of a format, and the type of its ids."""
+    """The class of a format, and the type of its ids ("auto" resolved)."""
     if name not in FORMATS:
         known = ", ".join(map(repr, FORMATS))
         raise InvalidValueError(f"format must be one of {known}, not {name!r}")
@@ -317,7 +319,7 @@ def find(name: str, dtype: str, n_tokens: int) -> tuple[type[Raw], str]:
 
 
 def _grown(out: str) -> set[str]:
-    """The files that a run for `out` may write, of whatever format."""
+    """The files that a run for `out` may write, in any format."""
     names = {out, out + ".manifest.json", out + ".sources"}
     for format in FORMATS.values():
         names.update(format.names(out))
@@ -326,18 +328,18 @@ def _grown(out: str) -> set[str]:
 
 
 def unfinished(out: str) -> list[str]:
-    """Names of what a run for `out` leaves when it is stopped, besides its journal."""
+    """The names of the files that an interrupted run for `out` may leave, except its journal."""
     return sorted(map(partial_of, _grown(out)))
 
 
 def companions(out: str) -> frozenset[str]:
-    """Absolute paths of all files that a run for `out` may write."""
+    """The absolute paths of all files that a run for `out` may write."""
     names = [*_grown(out), *unfinished(out), out + ".journal", os.path.realpath(out)]
     return frozenset(map(os.path.abspath, names))
 
 
 def clean(out: str) -> None:
-    """Removes what an earlier run for `out` didn't finish, of whatever format."""
+    """Removes the unfinished files of an earlier run for `out`, in any format."""
     for path in unfinished(out):
         try:
             os.unlink(path)

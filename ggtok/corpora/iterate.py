@@ -1,4 +1,4 @@
-"""Texts from memory or a generator to ids, batch by batch: ``Tokenizer.encode_batches``."""
+"""``Tokenizer.encode_batches``: encodes texts from memory or a generator, batch by batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 BATCH_BYTES = 8 << 20
-_TEXTS = 1 << 17  # at most this many per batch, however short
+_TEXTS = 1 << 17  # at most, per batch, however short they are
 
 
 def encode_batches(
@@ -72,17 +72,18 @@ def _encoded(
 
 
 def _check(source: object, batch_bytes: int) -> None:
-    """Refuses what can't be texts, before anything is read."""
+    """Refuses a wrong type of source before anything is read."""
     if batch_bytes < 1:
         raise InvalidValueError(f"batch_bytes must be positive, but is {batch_bytes}")
     if isinstance(source, (str, bytes, bytearray, memoryview)):
         what = "texts must be an iterable of texts, an Arrow stream, or the path of a file of lines"
-        hint = "; of a file's name make a pathlib.Path" if isinstance(source, str) else ""
+        hint = "; pass a file's name as a pathlib.Path" if isinstance(source, str) else ""
         raise InvalidTypeError(f"{what}, not {type(source).__name__}{hint}")
 
 
 def _batches(source: Any, batch_bytes: int) -> Iterator[tuple[tuple[bytes, ...], int]]:
-    """Texts as UTF-8, and how many bytes they have. What fails comes after all texts before it."""
+    """Batches of texts in UTF-8, and their sizes in bytes. An error is raised after all texts
+    before it have been yielded."""
     batch: list[bytes] = []
     size = 0
     try:
@@ -112,7 +113,7 @@ def _texts(source: Any) -> Iterator[Any]:
 
 
 def _lines(path: str | bytes) -> Iterator[bytes]:
-    """A file's lines, each with its newline, as Python gives them."""
+    """A file's lines, each with its newline."""
     try:
         with open(path, "rb") as file:
             yield from file
@@ -121,7 +122,7 @@ def _lines(path: str | bytes) -> Iterator[bytes]:
 
 
 def _arrow(source: Any) -> Iterator[bytes]:
-    """The strings of an Arrow stream of one column, or of a struct that has one."""
+    """The strings of an Arrow stream that has one column, possibly in a struct."""
     pa = pyarrow("an Arrow stream of texts")
     try:
         reader = pa.RecordBatchReader.from_stream(source)

@@ -1,12 +1,12 @@
-"""The journal of a run: what it is about, and its checkpoints.
+"""The journal of a run: its plan and its checkpoints.
 
-``OUT.journal`` has a line for each, after its CRC-32: the sources, the rest of the plan; a
-checkpoint each time that the data up to there was on the disk; at last, that the files are
-complete and lack only their names. A kill may leave half a line, which doesn't count. While a
-run uses a journal it holds a lock on it.
+Each line of ``OUT.journal`` is a CRC-32 and an entry in JSON: the sources (in several entries), the
+rest of the plan, a checkpoint whenever the data up to it has been synced to the disk, and finally
+that the files are complete and only need to be renamed. An incomplete line, left by a kill, is
+ignored. A run locks its journal.
 
-A journal may be forged: it is never a symbolic link, its entries are checked,
-and it names no file that is written: the output's name alone decides those.
+Since a journal may be forged, it must not be a symbolic link, and its entries are checked. It
+contains no names of output files; these follow from the output's name.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ggtok.corpora.documents import DROPPING, Place
 from ggtok.corpora.summary import Counts
 from ggtok.errors import Argument, FileError, InvalidValueError, Wording, file_error
 
-# A source's path, size, time of change and sample.
+# A source's path, size, modification time and sample.
 SourceState = tuple[str, int, int, int]
-_AT_ONCE = 1000  # sources in a line
-_LINE = 32 << 20  # bytes: more than so many sources take
+_AT_ONCE = 1000  # sources per line
+_LINE = 32 << 20  # bytes; a line with _AT_ONCE sources is shorter
 _BEGINS = re.compile(rb'[0-9a-f]{8} \{"(sources|plan)":')
 
 
@@ -35,9 +35,9 @@ class Journal:
     """An open journal, locked.
 
     Attributes:
-        plan: of the run that began it, as it was read, or None: it is new.
+        plan: the plan in an existing journal; None if the journal is new.
         last: its last checkpoint, or None.
-        complete: whether the files lack only their names.
+        complete: whether the files only need to be renamed.
     """
 
     def __init__(self, path: str) -> None:
@@ -58,17 +58,17 @@ class Journal:
             raise file_error(e.errno or 0, e.strerror or str(e), path) from None
 
     def begin(self, plan: dict[str, Any], sources: Iterator[SourceState]) -> None:
-        """Begins afresh, with a plan that lacks its sources, which may be many."""
+        """Starts a new journal. The sources, of which there may be many, aren't in the plan."""
         self._file.seek(0)
         self._file.truncate()
         self.plan, self.last, self.complete = None, None, False
         while some := list(islice(sources, _AT_ONCE)):
             self._append({"sources": some}, sync=False)
-        self._append({"plan": plan})  # last: a journal without it is none
+        self._append({"plan": plan})  # last, since a journal without a plan is ignored
         sync_folder(self.path)
 
     def amend(self, plan: dict[str, Any]) -> None:
-        """From here on, with other options."""
+        """Replaces the plan for the rest of the run."""
         self._append({"plan": plan})
 
     def checkpoint(self, state: dict[str, Any]) -> None:
@@ -76,13 +76,13 @@ class Journal:
         self._append({"checkpoint": state})
 
     def finish(self) -> None:
-        """From here on, the files only get their names."""
+        """Records that the files only need to be renamed."""
         self._append({"complete": True})
         self.complete = True
 
     def remove(self) -> None:
         if not self._is_locked:
-            self.close()  # Windows removes no open file
+            self.close()  # Windows can't remove open files
         os.unlink(self.path)
 
     def close(self) -> None:
@@ -135,13 +135,13 @@ class Journal:
 
 
 def _text(line: bytes) -> bytes | None:
-    """An entry's JSON; None: the line isn't whole."""
+    """An entry's JSON; None if the line is incomplete."""
     crc, _, text = line.rstrip(b"\n").partition(b" ")
     return text if line.endswith(b"\n") and crc == b"%08x" % zlib.crc32(text) else None
 
 
 def _checked(entry: Any) -> tuple[str, Any]:
-    """What an entry is, and what it holds."""
+    """The kind of an entry, and its value, which has been checked."""
     if not isinstance(entry, dict):
         raise ValueError("not an object")
     ((kind, value),) = entry.items()
@@ -150,10 +150,10 @@ def _checked(entry: Any) -> tuple[str, Any]:
 
 
 def _locked(path: str) -> tuple[Any, bool]:
-    """The open journal, and whether it is locked: Windows, which lacks fcntl, doesn't remove files
-    that are open."""
+    """Opens the journal and locks it. False if fcntl is missing, as on Windows; there, the file
+    can't be removed while it is open."""
     while True:
-        # A reader of its beginning, and a writer at its end.
+        # Reads start at the beginning; writes always append.
         file = os.fdopen(open_own(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+b")
         is_locked = True
         try:
@@ -164,8 +164,8 @@ def _locked(path: str) -> tuple[Any, bool]:
             is_locked = False
         except OSError:
             file.close()
-            raise FileError(f"{path}: another run writes this output at the moment") from None
-        # Whoever held it may have finished and removed it in between.
+            raise FileError(f"{path}: another run is writing this output") from None
+        # The run that held the lock before may have finished and removed the file.
         try:
             same = os.path.samestat(os.lstat(path), os.fstat(file.fileno()))
         except FileNotFoundError:
@@ -177,7 +177,7 @@ def _locked(path: str) -> tuple[Any, bool]:
 
 
 def sync_folder(path: str) -> None:
-    """Waits until the names in a file's folder are on the disk, where the system can."""
+    """Syncs the folder of a file, so that renamed files survive a crash; a no-op on Windows."""
     try:
         folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
     except OSError:  # Windows
@@ -189,14 +189,14 @@ def sync_folder(path: str) -> None:
 
 
 def compare(out: str, plan: dict[str, Any], before: dict[str, Any]) -> None:
-    """Refuses to go on with a run of another plan: the message names what differs."""
+    """Refuses to resume a run that has another plan; the message names the differences."""
     changes = list(_changes(plan, before))
     if changes:
         more = f" (and {len(changes) - 3} more)" if len(changes) > 3 else ""
         raise InvalidValueError(
             Wording(
-                f"{out}: was begun with something else: {'; '.join(changes[:3])}{more}. ",
-                *(Argument("resume", False), " begins again"),
+                f"{out}: was begun with other options or sources: {'; '.join(changes[:3])}{more}. ",
+                *(Argument("resume", False), " starts over"),
             )
         )
 
@@ -222,7 +222,7 @@ def _changes(plan: dict[str, Any], before: dict[str, Any]) -> Any:
     for path in old_sources:
         yield f"the source {path} is missing"
     if [s[0] for s in plan["sources"]] != [s[0] for s in before["sources"]]:
-        yield "the sources have another order"
+        yield "the order of the sources changed"
 
 
 def _short(value: object) -> str:

@@ -1,7 +1,7 @@
 """JSON lines: each line is an object, and one or more of its fields are the document.
 
-The fastest parser that is installed reads a line; what it refuses is read again by the standard
-library, which judges, so that which parser is installed makes no difference.
+Lines are parsed by the fastest parser that is installed. If it refuses a line, the standard
+library decides, so that results don't depend on the installed parsers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ggtok.errors import Argument, DocumentError, InvalidValueError, Wording
 
 
 def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
-    """The documents of a JSONL file from a place on. Blank lines are no records."""
+    """The documents of a JSONL file from `place` on. Blank lines are ignored."""
     reader = _Reader(place, fields, Faults(errors, source.path))
     with Stream(source) as stream:
         stream.seek(place.offset)
@@ -45,7 +45,7 @@ def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
 
 
 class Lenient(Faults):
-    """Keeps empty documents and replaces bad UTF-8."""
+    """Keeps empty documents and replaces malformed UTF-8, but refuses malformed records."""
 
     def found(self, kind: str, where: str, what: str) -> Counts:
         if kind in ("missing", "malformed"):
@@ -54,7 +54,7 @@ class Lenient(Faults):
 
 
 def documents(blocks: Iterable[bytes], faults: Faults, fields: Fields) -> Iterator[Sequence[bytes]]:
-    """The documents of JSON lines that come from anywhere, some at a time."""
+    """The documents in blocks of JSON lines from any source, some at a time."""
     reader = _Reader(Place(0), fields, faults)
     for lines in _lines(blocks, faults):
         for piece in reader.group(lines, 0):
@@ -63,18 +63,18 @@ def documents(blocks: Iterable[bytes], faults: Faults, fields: Fields) -> Iterat
 
 
 class _Reader:
-    """From lines to pieces."""
+    """Converts lines to pieces."""
 
     def __init__(self, place: Place, fields: Fields, faults: Faults) -> None:
         self._place, self._fields, self.faults = place, fields, faults
         self._offset = place.offset  # of the next line
 
     def group(self, lines: list[bytes], at: int) -> Pieces:
-        """Some lines: one piece, if each holds a document without faults."""
+        """The pieces of some lines: a single one if no document has a fault."""
         parse, text = _parser(), self._fields.text
         try:
             texts = [text(parse(line)).encode() for line in lines]
-        except Exception:  # one holds none: which, and why, is looked at again
+        except Exception:  # at least one record is faulty; `_one` finds out which
             texts = []
         if texts and faultless(texts):
             self._offset += sum(map(len, lines))
@@ -101,7 +101,7 @@ class _Reader:
 
 
 def _lines(blocks: Iterable[bytes], faults: Faults) -> Iterator[list[bytes]]:
-    """Lines with their newlines."""
+    """Lines with their newlines, some at a time."""
     held: list[bytes] = []
     size = 0
     for block in blocks:
@@ -147,7 +147,8 @@ def _piece(
 
 
 def _judged(line: bytes, faults: Faults, where: str) -> tuple[object, Any]:
-    """A line that the parser refuses: what it holds, and the counts of its fault or None."""
+    """Parses a line that the fast parser refused. Returns its value, and the counts of its fault or
+    None."""
     faulty = None
     try:
         text = line.decode()
@@ -161,7 +162,7 @@ def _judged(line: bytes, faults: Faults, where: str) -> tuple[object, Any]:
 
 
 def _repaired(text: str) -> bytes:
-    """UTF-8 with U+FFFD for each lone surrogate. Pairs of them were joined by the parser."""
+    """UTF-8 with U+FFFD for each lone surrogate. (The parser has already joined pairs.)"""
     return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text).encode()
 
 
@@ -187,14 +188,14 @@ def _standard(line: bytes) -> Any:
     return json.loads(line.decode())
 
 
-LOOK = 256 << 10  # bytes, decompressed, of a file's beginning that decide
+LOOK = 256 << 10  # how many bytes at a file's beginning are examined, after decompression
 
 
 def decided(sources: Iterable[Source], fields: Fields) -> list[Source]:
-    """The sources, each of a kind that can be read.
+    """Decides for .json files whether they are JSON lines or text.
 
     Raises:
-        InvalidValueError: a file may be either, or holds records in another form.
+        InvalidValueError: a file may be either, or is an array of records.
     """
     return [
         replace(source, kind=_kind(source, fields)) if source.kind == "json" else source
@@ -203,13 +204,13 @@ def decided(sources: Iterable[Source], fields: Fields) -> list[Source]:
 
 
 def _kind(source: Source, fields: Fields) -> str:
-    """JSON lines, if two lines begin an object, or if the only one is an object with the fields."""
+    """The kind is "jsonl" if the first two lines begin with an object, or if the only line is an
+    object with the fields; otherwise it is "text"."""
     start, is_whole = _start(source)
     if start[:1] == b"[" and _is_record(start[1:].lstrip(), fields):
         raise InvalidValueError(
             Wording(
-                f"{source.path}: an array of records, not a line for each: 'jq -c .[]' makes such "
-                "lines; ",
+                f"{source.path}: an array of records, not JSON lines; 'jq -c .[]' converts it; ",
                 *(Argument("kind", "'text'"), " takes the file as a text"),
             )
         )
@@ -227,7 +228,7 @@ def _kind(source: Source, fields: Fields) -> str:
 
 
 def _start(source: Source) -> tuple[bytes, bool]:
-    """The beginning of a file, without white space before it, and whether that is all."""
+    """The beginning of a file, without leading white space, and whether it is the whole file."""
     start = b""
     with Stream(source) as stream:
         for block in stream.blocks():
@@ -238,7 +239,7 @@ def _start(source: Source) -> tuple[bytes, bool]:
 
 
 def _is_record(text: bytes, fields: Fields) -> bool:
-    """Whether it begins with an object that has the fields."""
+    """Whether the text begins with an object that has the fields."""
     try:
         record: Any = json.JSONDecoder().raw_decode(text.decode("utf-8", "replace"))[0]
     except (ValueError, RecursionError):

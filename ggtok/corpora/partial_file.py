@@ -1,4 +1,4 @@
-"""A file that is appended to, whose beginning is known by its CRC-32, and that can be cut back."""
+"""Unfinished files: data is appended and covered by a CRC-32, and the end can be cut off again."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Extent(NamedTuple):
 
 
 def partial_of(path: str) -> str:
-    """The name of a file that isn't finished."""
+    """The name of a file while it is unfinished."""
     return files.followed(path) + ".partial"
 
 
 def give_name(path: str) -> None:
-    """Makes a finished ``PATH.partial`` ``PATH``."""
+    """Renames the finished ``PATH.partial`` to ``PATH``."""
     try:
         files.give_name(partial_of(path), files.followed(path))
     except FileNotFoundError:
@@ -46,7 +46,7 @@ class PartialFile:
         self.path = path
         self.partial = partial_of(path)
         self.extent = self._start = Extent(header)
-        self._since = self._start  # what follows was written after the last checkpoint
+        self._since = self._start  # the extent at the last checkpoint
         self.header_crc = 0
         self._file: Any = None
 
@@ -55,7 +55,7 @@ class PartialFile:
         return self._start.size
 
     def create(self) -> None:
-        """Begins with a new, empty file."""
+        """Creates the file; an old one is removed."""
         try:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.partial)
@@ -65,8 +65,8 @@ class PartialFile:
         self.patch(bytes(self._start.size))
 
     def reopen(self, state: tuple[int, int, int, int]) -> None:
-        """Goes on from a checkpoint. What was written since the one before it is compared with the
-        CRC-32; the rest was on the disk a checkpoint earlier."""
+        """Continues from a checkpoint. Data that was written between the previous checkpoint and
+        this one is compared with its CRC-32; older data was synced at the previous one."""
         extent, (size, crc) = Extent(*state[:2]), state[2:]
         self._open(0)
         try:
@@ -85,14 +85,14 @@ class PartialFile:
             raise self._named(e) from None
 
     def state(self) -> tuple[int, int, int, int]:
-        """What a checkpoint holds of the file, after :meth:`sync`."""
+        """The file's state for a checkpoint; call it after :meth:`sync`."""
         state = *self.extent, *self._since
         self._since = self.extent
         return state
 
     def append(self, data: Any) -> None:
         view = memoryview(data)
-        if not view.nbytes:  # which can't be cast
+        if not view.nbytes:  # an empty view can't be cast
             return
         view = view.cast("B")
         size, crc = self.extent
@@ -105,14 +105,14 @@ class PartialFile:
         self.extent = Extent(size + len(view), zlib.crc32(view, crc))
 
     def cut(self, extent: Extent) -> None:
-        """Goes on after `extent`: what was appended after it no longer counts, but stays in the
-        file until :meth:`trim`."""
+        """Continues after `extent`. Data after it no longer counts, but stays in the file until
+        :meth:`trim`."""
         self._file.seek(extent.size)
         self.extent = extent
         self._since = min(self._since, extent)
 
     def trim(self) -> None:
-        """Takes what was cut out of the file."""
+        """Removes the data after the extent from the file."""
         self._file.truncate(self.extent.size)
 
     def patch(self, data: bytes) -> None:
@@ -123,18 +123,18 @@ class PartialFile:
         self._file.seek(self.extent.size)
 
     def sync(self) -> None:
-        """Waits until the data is on the disk."""
+        """Syncs the data to the disk."""
         try:
             getattr(os, "fdatasync", os.fsync)(self._file.fileno())
         except OSError as e:
             raise self._named(e) from None
 
     def written(self) -> BinaryIO:
-        """The file as it is so far, opened for reading."""
+        """Opens the unfinished file for reading."""
         return files.open_regular(self.partial, follow=False)
 
     def give_name(self) -> None:
-        """Makes ``PATH.partial``, which is complete, ``PATH``."""
+        """Renames the complete ``PATH.partial`` to ``PATH``."""
         give_name(self.path)
 
     def close(self) -> None:
@@ -157,8 +157,8 @@ class PartialFile:
     def _damaged(self) -> FileError:
         return FileError(
             Wording(
-                f"{self.partial}: is not what it was at the last checkpoint, so the run can't go "
-                "on; ",
-                *(Argument("resume", False), " begins again"),
+                f"{self.partial}: has changed since the last checkpoint, so the run can't be "
+                "resumed; ",
+                *(Argument("resume", False), " starts over"),
             )
         )

@@ -1,4 +1,4 @@
-"""From sources to one output's finished files.
+"""Writes one output: from the sources to the finished files.
 
     sources ─► documents ─► batches ─┐            (a thread)
                                      ▼
@@ -6,8 +6,8 @@
                                      ▼
                         output, checkpoints       (a thread)
 
-What the output is depends on the plan alone. A checkpoint holds all that the rest depends on: the
-place in the sources, and how long the files are.
+The output depends only on the plan. A checkpoint contains everything that the rest of the output
+depends on: the position in the sources, and the lengths of the files.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from ggtok.loading.loaded import Loaded
 from ggtok.native.contexts import Blocks
 
 CHECKPOINT = 64 << 20  # bytes of ids
-_THREAD = 2 << 20  # bytes of text for each thread
-# Vocabularies whose ids for a very long text are those of the text in one piece.
+_THREAD = 2 << 20  # bytes of text per thread
+# Vocabulary types whose documents can't be encoded in parts.
 _WHOLE = ("UGM",)
 
 
 class Run:
-    """One output."""
+    """The encoding of sources into one output."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Run:
         }
 
     def _plan(self) -> dict[str, Any]:
-        """All that the output depends on, but for the sources."""
+        """Everything that the output depends on, except the sources."""
         return {
             "ggtok": ggtok._version.__version__,
             "model": vocabulary.identity(self._loaded),
@@ -114,7 +114,7 @@ class Run:
         return array("L", map(streams.sampled, self._sources))
 
     def summary(self) -> Summary:
-        """Does it."""
+        """Starts or resumes the run, and returns its summary."""
         model = vocabulary.path(self._loaded)
         there = finished.existing(self._out, self._files(), () if model is None else (model,))
         journal = Journal(self._out + ".journal")
@@ -139,7 +139,7 @@ class Run:
                 summary = self._carried_out(output)
             except BaseException:
                 output.close()
-                if journal.last is None:  # nothing to go on from
+                if journal.last is None:  # there is no checkpoint to resume from
                     formats.clean(self._out)
                     journal.remove()
                 raise
@@ -150,7 +150,8 @@ class Run:
             journal.close()
 
     def _begin(self, journal: Journal, there: list[str]) -> None:
-        """Makes room: files that no run for this output has written stay, unless `force`."""
+        """Removes unfinished files and starts a journal. Unless `force`, files that weren't written
+        by a run for this output are an error."""
         if journal.plan is None and not self._force:
             left = filter(os.path.lexists, formats.unfinished(self._out))
             try:
@@ -162,7 +163,7 @@ class Run:
         journal.begin(self._plan(), self._states())
 
     def _give_names(self, journal: Journal) -> None:
-        """Gives the complete files their names, the manifest's last, as far as they lack them."""
+        """Renames the complete files that aren't renamed yet, the manifest last."""
         *_, manifest = files = self._files()
         for path in (*reversed(files[:-1]), manifest):
             if os.path.lexists(partial_of(path)) or not os.path.lexists(path):
@@ -170,11 +171,11 @@ class Run:
         sync_folder(journal.path)
 
     def _go_on(self, journal: Journal, before: dict[str, Any]) -> None:
-        """Checks that the journal is of the same run."""
-        journal.plan = None  # sources may be many
+        """Checks that the journal belongs to a run with the same plan."""
+        journal.plan = None  # frees the list of sources, which may be long
         was = before["options"]["errors"]
         if was == "raise" and self._errors != was:
-            # Documents up to now had no faults, so that any rule gives the same.
+            # There were no faulty documents yet, so the result would be the same with any rule.
             before["options"]["errors"] = self._errors
             self._compare(before)
             journal.amend(self._plan())
@@ -190,8 +191,8 @@ class Run:
         total = sum(source.size for source in self._sources)
         before: int | None = None
         bytes_before = counts.bytes
-        # Arrow's record batches must not depend on the number of threads; all else doesn't on
-        # batches.
+        # In Arrow files, each batch becomes a record batch, so its size must not depend on the
+        # number of threads. Other formats don't depend on batches.
         limit = BYTES if self._format.whole else max(BYTES, self._threads * _THREAD)
         ready = ahead(batches(self._sources, output.place, self._read, limit))
         with contextlib.closing(ready), BackgroundWriter(output.write) as writer:  # type: ignore[type-var]
@@ -248,7 +249,7 @@ class Run:
         )
 
     def _files(self) -> tuple[str, ...]:
-        """The output's names; the manifest's is the last."""
+        """The paths of the output's files, the manifest's last."""
         return (*self._format.paths(self._out), self._out + ".manifest.json")
 
     def _manifest(self, output: _Output) -> dict[str, Any]:
@@ -267,7 +268,7 @@ class Run:
         }
 
     def _source_rows(self, output: _Output) -> Iterator[dict[str, Any]]:
-        """What the manifest says about each source."""
+        """The manifest's entry for each source."""
         documents = output.source_documents()
         for (path, size, mtime, sample), n in zip(self._states(), documents, strict=True):
             yield {
@@ -279,7 +280,8 @@ class Run:
             }
 
     def _finished(self, already: bool = False) -> Summary:
-        """The summary of an output that is complete, if this run would make the same."""
+        """The summary of a complete output, after checking that its plan is this run's and that its
+        files are intact."""
         files = self._files()
         manifest = finished.read(files[-1])
         if manifest is None:
@@ -291,7 +293,7 @@ class Run:
                 Wording(
                     f"{damage[0]}{more}: the output is damaged; ",
                     *(Argument("resume", False), " and ", Argument("force", True)),
-                    " make it again",
+                    " write it again",
                 )
             )
         counts = manifest.counts
@@ -308,25 +310,25 @@ class Run:
 
 
 class _Output:
-    """The files of ids, and how far they are."""
+    """The files of an output, and their progress."""
 
     def __init__(self, out: str, format: Raw, journal: Journal) -> None:
         self._out, self._format, self.journal = out, format, journal
-        # The number of documents up to the end of each source.
+        # For each source, the number of documents up to its end.
         self._sources = PartialFile(out + ".sources")
         self._partials = {"data": format.data, "index": format.index, "sources": self._sources}
         self.place = Place(0)
         self.counts = Counts()
-        # Of a document that is going on: ids before it, and the data's extent there.
+        # For an unfinished document: the number of ids before it, and the data's extent there.
         self._opened: tuple[int, Extent] | None = None
-        self._bytes_then = 0  # of text, at the last checkpoint
+        self._bytes_then = 0  # the count of bytes of text at the last checkpoint
 
     @property
     def ids(self) -> int:
         return self.counts.ids
 
     def open(self) -> None:
-        """Goes on from the last checkpoint, or begins."""
+        """Opens the files at the last checkpoint, or creates them."""
         state = self.journal.last
         if state is None:
             for partial in self._partials.values():
@@ -339,8 +341,8 @@ class _Output:
         if not self._format.fits(self.counts.ids, self.counts.documents, *sizes):
             raise FileError(
                 Wording(
-                    f"{self.journal.path}: its last checkpoint is impossible; ",
-                    *(Argument("resume", False), " begins again"),
+                    f"{self.journal.path}: its last checkpoint contradicts itself; ",
+                    *(Argument("resume", False), " starts over"),
                 )
             )
         for name, partial in self._partials.items():
@@ -374,7 +376,7 @@ class _Output:
         self.counts.documents += len(ends)
         self.counts.ids += len(ids)
         self.place = batch.next
-        # Where nearly all is skipped, checkpoints come by what was read.
+        # If most documents are skipped, few ids are written; then the text read counts.
         read = self.counts.bytes - self._bytes_then
         if (
             self._format.data.extent.size - self._size_then() >= CHECKPOINT
@@ -387,12 +389,12 @@ class _Output:
         return last["data"][0] if last is not None else 0
 
     def _drop(self, ids: int, extent: Extent) -> None:
-        """Takes back the document that is going on, which began before the batch."""
+        """Removes an unfinished document that began before the batch."""
         self.counts.ids, self._opened = ids, None
         self._format.data.cut(extent)
         if extent.size < self._size_then():
-            # A kill must not find less than the journal says: before anything is taken out of the
-            # file, a checkpoint, from which the rest of the document is dropped.
+            # After a kill, the file must not be shorter than the journal says. So before data is
+            # removed, write a checkpoint from which the rest of the document is dropped.
             counts = Counts(**self.counts.as_dict())
             counts.add(Counts(invalid_utf8=1, skipped=1))
             self._checkpoint(self.place._replace(skip=0, state=DROPPING), counts)
@@ -412,13 +414,13 @@ class _Output:
         )
 
     def source_documents(self) -> Any:
-        """How many documents came from each source."""
+        """The number of documents of each source."""
         with self._sources.written() as file:
             ends = np.frombuffer(read_up_to(file, self._sources.extent.size), "<i8")
         return np.diff(ends, prepend=np.int64(0))
 
     def finish(self, manifest: dict[str, Any], sources: Iterator[dict[str, Any]]) -> None:
-        """Completes the files, which lack nothing but their names then."""
+        """Completes the files, so that they only need to be renamed."""
         files = self._format.finish(self.counts.ids, self.counts.documents)
         manifest["files"] = [
             {
@@ -433,7 +435,7 @@ class _Output:
         last = PartialFile(self._out + ".manifest.json")
         last.create()
         last.append(json.dumps(manifest, indent=1).encode()[:-2] + b',\n "sources": [')
-        for i, source in enumerate(sources):  # which may be many
+        for i, source in enumerate(sources):  # one by one, since there may be many
             last.append(b",\n  "[not i :] + json.dumps(source).encode())
         last.append(b"\n ]\n}\n")
         for file in (*files, last):
@@ -448,12 +450,12 @@ class _Output:
 
 
 def checked_path(out: object) -> str:
-    """Of a caller's argument: the path of the output."""
+    """Checks and converts a caller's argument: the path of the output."""
     if not isinstance(out, (str, os.PathLike)):
         raise InvalidTypeError(f"out must be str or a path, not {type(out).__name__}")
     path = os.fsdecode(os.fspath(out))
     if "\0" in path or not os.path.basename(path):
-        raise InvalidValueError(f"out: {path!r} is no file's name")
+        raise InvalidValueError(f"out: {path!r} is not a file name")
     if os.path.isdir(path):
         raise file_error(21, "is a folder, and out must be a file", path)
     return path

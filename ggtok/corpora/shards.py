@@ -1,7 +1,7 @@
-"""One output, or several shards, each a separate run for some of the sources.
+"""Writes one output, or several shards, each of which is a separate run for some of the sources.
 
-Shards have consecutive sources, as whole files, of about the same size on the disk. A shard that is
-complete is not made again, so that shards go on as a single output does.
+A shard has consecutive sources, which aren't divided; shards have about equal amounts of bytes on
+disk. Like a single output, shards can be resumed: complete ones aren't written again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def encode_files(
     progress: ProgressFn | None,
     **options: Any,
 ) -> Summary:
-    """Does what ``Tokenizer.encode_files`` says."""
+    """Implements ``Tokenizer.encode_files``."""
     begun = time.perf_counter()
     path, fields, checked = checked_path(out), Fields.checked(field), checked_kind(kind)
     options["format"] = formats.named(format, path)
@@ -58,14 +58,14 @@ def encode_files(
 
 
 def names(out: str, n: int) -> list[str]:
-    """The shards' names: ``ids-00000-of-00002.bin`` for ``ids.bin``."""
+    """The names of shards, such as ``ids-00000-of-00002.bin`` for ``ids.bin``."""
     stem, extension = os.path.splitext(out)
     return [f"{stem}-{i:05}-of-{n:05}{extension}" for i in range(n)]
 
 
 def existing(out: str) -> list[str]:
-    """The outputs that `out` names: itself if any of its files is there, or else the shards of
-    which some have a manifest."""
+    """The existing outputs for `out`: `out` itself if any of its files exists, else its shards if
+    any has a manifest."""
     stem, extension = os.path.splitext(out)
     end = f"{extension}.manifest.json"
     found = glob.glob(f"{glob.escape(stem)}-*-of-*{glob.escape(end)}")
@@ -78,7 +78,8 @@ def existing(out: str) -> list[str]:
 
 
 def verify_all(out: str) -> tuple[Counts, list[str], list[str]]:
-    """Of an output or its shards: counts, the names of files, and what is wrong with them."""
+    """Verifies an output or its shards: returns the counts, the names of the files, and a
+    description of each damaged file."""
     counts = Counts()
     files: list[str] = []
     wrong: list[str] = []
@@ -98,18 +99,18 @@ def verify_all(out: str) -> tuple[Counts, list[str], list[str]]:
 
 
 def split(sources: Sequence[Source], n: int) -> list[list[Source]]:
-    """Consecutive sources in n parts of about the same size, none empty."""
+    """Divides the sources into n consecutive, nonempty parts of about equal size."""
     if len(sources) < n:
         raise InvalidValueError(
             Wording(
                 Argument("shards", n),
                 f" of {len(sources)} source files: a shard has whole files, so there can't be more "
-                "shards; cut large files before",
+                "shards; split large files first",
             )
         )
     parts: list[list[Source]] = []
     left, at = sum(source.size for source in sources), 0
-    for more in reversed(range(n)):  # parts that come after this one
+    for more in reversed(range(n)):  # the number of parts after this one
         share, size, start = left / (more + 1), 0, at
         while at < len(sources) - more and (
             at == start or not more or size + sources[at].size / 2 <= share
@@ -122,7 +123,7 @@ def split(sources: Sequence[Source], n: int) -> list[list[Source]]:
 
 
 class _Whole:
-    """The progress and the summary of all shards."""
+    """Combines the progress and the summaries of all shards."""
 
     def __init__(self, total: int, begun: float, progress: ProgressFn | None) -> None:
         self._total, self._begun, self._progress = total, begun, progress
@@ -132,7 +133,7 @@ class _Whole:
         self._last: EncodeProgress | None = None
 
     def show(self, p: EncodeProgress) -> None:
-        """Passes on a shard's progress, added to that of the shards before it."""
+        """Reports a shard's progress, added to that of the shards before it."""
         self._last = p
         if self._progress is not None:
             self._progress(
@@ -149,7 +150,7 @@ class _Whole:
             )
 
     def add(self, summary: Summary, read: int) -> None:
-        """A shard is complete, and `read` bytes of sources were read for it."""
+        """Adds a complete shard, whose sources have `read` bytes."""
         if summary.already_complete:
             done = summary.bytes, summary.documents, summary.ids, read, read, 0.0
             self.show(EncodeProgress(*done, summary.bytes, read))

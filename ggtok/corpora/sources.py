@@ -1,4 +1,4 @@
-"""Finds the files that paths, folders and globs name, with the kind that each name tells."""
+"""Finds the files that paths, folders and globs name, and derives their kinds from their names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ggtok.errors import (
 )
 from ggtok.native.arguments import iterated
 
-# How a file's name ends, without that of a compression: what kind of file it is. All else is text.
+# The kind of file by extension, after removing a compression's extension. Other files are text.
 KINDS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -38,13 +38,13 @@ TABLES = ("parquet", "arrow")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file, and what tells it from a changed one.
+    """A file, with the size and time by which changes are detected.
 
     Attributes:
-        kind: one of NAMES; "json" if that must be decided by what is in it (:mod:`.kinds`).
+        kind: one of NAMES; "json" if its contents must decide (:func:`.jsonl.decided`).
         compression: "" or one of COMPRESSIONS.
-        size: bytes on disk (compressed, if it is).
-        mtime: when it was last changed, nanoseconds.
+        size: bytes on disk (after compression).
+        mtime: modification time in nanoseconds.
     """
 
     path: str
@@ -55,8 +55,8 @@ class Source:
 
 
 class Own:
-    """The files of an output, by their absolute paths or as the files that they are: a source may
-    be a link to one."""
+    """The files of an output, which aren't sources. They are recognized by their absolute path or
+    inode, since a source may be a link to one."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._paths = frozenset(paths)
@@ -72,12 +72,12 @@ class Own:
 
 
 class Search:
-    """Finds the files that paths, folders and globs name, each once, by its real path.
+    """Finds the files that paths, folders and globs name; files with the same real path only once.
 
     Args:
-        own: the paths of the output's files, which folders may hold.
-        choice: which files are meant of those that no path names itself.
-        kind: of all files, one of NAMES; None: by their names.
+        own: the paths of the output's files, which are ignored in folders.
+        choice: selects among the files of folders and globs.
+        kind: the kind of all files, one of NAMES; None: their names decide.
     """
 
     def __init__(
@@ -91,8 +91,8 @@ class Search:
         self._dangling: dict[str, None] = {}
 
     def find(self, sources: object) -> list[Source]:
-        """The files of a path, or of an iterable of paths, that this search hasn't found yet; in
-        order, those of a folder or a glob sorted."""
+        """The files of one or several paths, in order, without those that this search has already
+        found. The files of a folder or a glob are sorted."""
         if isinstance(sources, (str, bytes, os.PathLike)):
             sources = [sources]
         what = "sources must be a path or an iterable of paths"
@@ -107,7 +107,7 @@ class Search:
             warnings.warn(_about(list(self._dangling)), VocabWarning, stacklevel=2)
         if not self._seen:
             raise InvalidValueError(
-                "no sources: the list is empty, or the folders hold no files that are meant"
+                "no sources: the list is empty, or no file in the folders is selected"
             )
         return self._found
 
@@ -128,12 +128,12 @@ class Search:
         if stat.S_ISDIR(status.st_mode):
             self._add_folder(path)
         elif self._own.has(path, status):
-            raise InvalidValueError(f"{path}: a source and the output at once")
+            raise InvalidValueError(f"{path}: is both a source and the output")
         elif stat.S_ISREG(status.st_mode):
             self._add_file(path, os.path.realpath(path), status)
         else:
             raise InvalidValueError(
-                f"{path}: not a regular file; a run that was stopped must be able to read it again"
+                f"{path}: not a regular file, which a resumed run could read again"
             )
 
     def _add_match(self, path: str) -> None:
@@ -148,8 +148,8 @@ class Search:
             self._add_other(path, os.path.realpath(path), status)
 
     def _add_folder(self, path: str) -> None:
-        """The files in a folder and those below it, sorted by path, without hidden ones. Links
-        are followed, but each folder is entered once."""
+        """Adds the files in a folder and its subfolders, sorted by path, without hidden ones. Links
+        are followed, but each folder is entered only once."""
         waiting = [(path, os.path.realpath(path), "")]
         entered = set()
         while waiting:
@@ -172,7 +172,8 @@ class Search:
             waiting += reversed(below)
 
     def _status(self, path: str) -> os.stat_result | None:
-        """The status of what a folder or a glob names; None: it is a link that leads nowhere."""
+        """The status of a path that was found in a folder or by a glob; None for a dangling
+        link."""
         try:
             return os.stat(path)
         except OSError as e:
@@ -182,7 +183,8 @@ class Search:
         return None
 
     def _add_other(self, path: str, real: str, status: os.stat_result) -> None:
-        """A file that a folder or a glob names; FIFOs, devices and the output are passed over."""
+        """Adds a file that was found in a folder or by a glob, unless it is a FIFO, a device or
+        part of the output."""
         if stat.S_ISREG(status.st_mode) and not self._own.has(path, status):
             self._add_file(path, real, status)
 
@@ -194,17 +196,17 @@ class Search:
 
 def _about(links: list[str]) -> str:
     more = f" (and {len(links) - 1} more)" if len(links) > 1 else ""
-    return f"{links[0]}: a link that leads nowhere is skipped{more}"
+    return f"{links[0]}: a dangling link is skipped{more}"
 
 
 def _plain(path: str) -> str:
-    """The path in its shortest spelling: ``./in`` is ``in``. After a link, ``..`` leads elsewhere
-    than its spelling says, and stays."""
+    """The path in its shortest spelling: ``./in`` becomes ``in``. Paths with ``..`` are kept, since
+    after a link, ``..`` isn't the folder before it."""
     return path if os.pardir in path.split(os.sep) else os.path.normpath(path)
 
 
 def checked_kind(kind: object) -> str | None:
-    """Of a caller's argument."""
+    """Checks a caller's argument."""
     if kind is not None and kind not in NAMES:
         raise InvalidValueError(f"kind must be one of {', '.join(NAMES)}, not {kind!r}")
     return None if kind is None else str(kind)
@@ -223,7 +225,7 @@ def _source(path: str, status: os.stat_result, kind: str | None) -> Source:
 
 
 def compression_of(path: str) -> str:
-    """How the file's name says that it is compressed: "" or one of COMPRESSIONS."""
+    """The compression according to the file's name: "" or one of COMPRESSIONS."""
     extension = os.path.splitext(path)[1].lower()
     return extension if extension in COMPRESSIONS else ""
 
@@ -233,11 +235,11 @@ def changed(source: Source, status: os.stat_result) -> bool:
 
 
 class Choice:
-    """Which files of a folder are meant.
+    """Selects files of a folder.
 
     Args:
-        include, exclude: globs; one without ``/`` is matched with names, else with paths from
-            the folder. What is excluded is so with all that is in it.
+        include, exclude: globs. A glob without ``/`` is matched with names, others with paths
+            relative to the folder. An excluded folder is excluded with all its contents.
     """
 
     def __init__(self, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
@@ -245,19 +247,19 @@ class Choice:
 
     @classmethod
     def checked(cls, include: object, exclude: object) -> Choice:
-        """Of a caller's arguments: each a glob, or several."""
+        """Checks and converts a caller's arguments, each one or several globs."""
         return cls(_globs(include, "include"), _globs(exclude, "exclude"))
 
     def excludes(self, path: str) -> bool:
-        """Whether a file or folder is excluded by its own path."""
+        """Whether the path itself is excluded, without regard to the folders above it."""
         return bool(self._exclude) and _matches(path, self._exclude)
 
     def has(self, path: str) -> bool:
-        """Whether a file is meant that is in no excluded folder."""
+        """Whether a file is selected, provided that no folder above it is excluded."""
         return not self.excludes(path) and (not self._include or _matches(path, self._include))
 
     def has_below(self, path: str) -> bool:
-        """Whether a file is meant, the folders above it considered."""
+        """Whether a file is selected, and no folder above it is excluded."""
         parts = path.split("/")
         above = ("/".join(parts[:n]) for n in range(1, len(parts)))
         return not any(map(self.excludes, above)) and self.has(path)
@@ -276,15 +278,15 @@ def _matches(path: str, globs: Sequence[str]) -> bool:
 
 
 _SEPARATOR = f"[{re.escape(os.sep + (os.altsep or ''))}]"
-# ``**/``, which may be repeated, or ``**`` at the end.
+# ``**/``, possibly repeated, or ``**`` at the end.
 _DEEP = re.compile(rf"(?:^|(?<={_SEPARATOR}))(?:\*\*(?:{_SEPARATOR}+|$))+")
 
 
 def expanded(pattern: str) -> set[str]:
-    """The paths that a glob matches, as ``glob.glob(pattern, recursive=True)`` finds them. But
-    ``**`` enters each folder once, where glob follows links that lead back without end, and raises
-    a FileError for one that can't be read; and a ``**`` at the end stands for the folders before
-    it, with all that is in them."""
+    """The paths that a glob matches, as in ``glob.glob(pattern, recursive=True)``, with three
+    differences: ``**`` enters each folder only once, even if links form a cycle; it raises a
+    FileError for a folder that can't be read; and ``**`` at the end only matches the folders before
+    it, which stand for all their contents."""
     found = _DEEP.search(pattern)
     if found is None:
         return set(glob.glob(pattern))
@@ -302,7 +304,7 @@ def expanded(pattern: str) -> set[str]:
 
 
 def folders_below(folder: str) -> Iterator[str]:
-    """A folder and those below it, each once, without hidden ones; links are followed."""
+    """A folder and its subfolders, each once, without hidden ones; links are followed."""
     waiting = [folder]
     seen = set()
     while waiting:
@@ -317,7 +319,7 @@ def folders_below(folder: str) -> Iterator[str]:
 
 
 def entries_of(folder: str) -> list[os.DirEntry[str]]:
-    """What is in a folder, sorted, without what is hidden."""
+    """The entries of a folder, sorted by name, without hidden ones."""
     try:
         with os.scandir(folder or ".") as entries:
             found = [entry for entry in entries if not entry.name.startswith(".")]

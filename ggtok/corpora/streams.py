@@ -1,4 +1,4 @@
-"""Reads a source's bytes from an offset on, and decompresses them in a bounded amount of memory."""
+"""Reads a source's bytes from an offset on, and decompresses them in bounded memory."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ggtok.corpora.documents import LIMIT
 from ggtok.corpora.sources import Source, changed
 from ggtok.errors import FileError, GGTokError, MissingExtraError, file_error
 
-# Bytes read at a time. Larger blocks come and go in malloc's heap, and fragment it.
+# Bytes read at a time. Larger blocks would fragment malloc's heap.
 BLOCK = 1 << 20
-_SAMPLES, _SAMPLE = 16, 4096  # blocks, and bytes of each
+_SAMPLES, _SAMPLE = 16, 4096  # the number of blocks, and the bytes of each
 
 
 class Stream:
-    """An open source. Use it with ``with``: what goes wrong inside names the file."""
+    """An open source, a context manager. Errors of its methods name the file."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self._file: Any = None
         self._bytes: Any = None
-        self._ahead = b""  # read by seek(), beyond its place
+        self._ahead = b""  # bytes after the offset that seek() has already read
 
     def __enter__(self) -> Stream:
         with naming(self.source.path):
@@ -40,7 +40,7 @@ class Stream:
             self._file.close()
 
     def seek(self, offset: int) -> None:
-        """Goes to an offset in the decompressed bytes; what is compressed is read up to there."""
+        """Moves to an offset in the decompressed bytes. A compressed file is read up to there."""
         with naming(self.source.path):
             if not self.source.compression:
                 self._file.seek(offset)
@@ -48,12 +48,12 @@ class Stream:
             while offset:
                 got = self._bytes.read(min(BLOCK, offset))
                 if not got:
-                    raise FileError(f"{self.source.path}: ends before the place to go on from")
+                    raise FileError(f"{self.source.path}: is shorter than at the last checkpoint")
                 self._ahead = got[offset:]
                 offset -= len(got) - len(self._ahead)
 
     def blocks(self) -> Iterator[bytes]:
-        """What follows, at most BLOCK bytes at a time."""
+        """The remaining bytes, at most BLOCK at a time."""
         with naming(self.source.path):
             if self._ahead:
                 yield self._ahead
@@ -68,7 +68,7 @@ class Stream:
 
 
 def sampled(source: Source) -> int:
-    """A CRC-32 of some of the file's bytes on disk: all of a small file, else evenly spaced
+    """A CRC-32 of a sample of the file's bytes on disk: a small file whole, else evenly spaced
     blocks, including the first and the last."""
     with naming(source.path), open_regular(source.path) as file:
         check(source, file.fileno())
@@ -82,14 +82,15 @@ def sampled(source: Source) -> int:
 
 
 def check(source: Source, file: int) -> None:
-    """Refuses a file that isn't the one that was listed, or has changed since."""
+    """Refuses a file that has changed or been replaced since it was found."""
     if changed(source, os.fstat(file)):
-        raise FileError(f"{source.path}: changed while it was read; start again")
+        raise FileError(f"{source.path}: changed while it was read; run again")
 
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Inside, errors of the system and of decompressors become FileErrors with the path."""
+    """A context in which errors of the system and of decompressors become FileErrors with the
+    path."""
     try:
         yield
     except GGTokError:
@@ -101,23 +102,23 @@ def naming(path: str) -> Iterator[None]:
     except OSError as e:
         from gzip import BadGzipFile
 
-        if isinstance(e, BadGzipFile):  # its message may show bytes
+        if isinstance(e, BadGzipFile):  # its message may contain bytes of the file
             raise FileError(f"{path}: not valid gzip data") from None
         raise file_error(e.errno or 0, e.strerror or str(e), path) from None
 
 
-_IN = 4096  # bytes that are decompressed at a time: of zstd, four can become 128 KB
-_WINDOW_LOG = LIMIT.bit_length() - 1  # of the decompressed data that a decompressor looks back at
+_IN = 4096  # bytes that are decompressed at a time; four bytes of zstd can become 128 KB
+_WINDOW_LOG = LIMIT.bit_length() - 1  # limits the window of a zstd decompressor to LIMIT bytes
 
 
 class _Format(NamedTuple):
-    """A format whose files are frames, one after the other.
+    """A compression format whose files are sequences of frames.
 
     Attributes:
-        new: makes an object that decompresses one frame.
-        error: what that raises.
-        tool: a command that decompresses what takes more memory.
-        padding: what may stand between frames.
+        new: creates an object that decompresses one frame.
+        error: the exception that this object raises.
+        tool: a command that decompresses files that need more memory.
+        padding: a byte that may occur between frames.
     """
 
     name: str
@@ -128,7 +129,7 @@ class _Format(NamedTuple):
 
 
 def decompressor(path: str, compression: str, file: Any) -> Any:
-    """What reads an open file's bytes as they were before their compression, if any."""
+    """An object that reads an open file and decompresses it, if it is compressed."""
     if not compression:
         return file
     if compression == ".gz":
@@ -141,11 +142,11 @@ def decompressor(path: str, compression: str, file: Any) -> Any:
 class _Frames:
     def __init__(self, path: str, file: Any, format: _Format) -> None:
         self._path, self._file, self._format = path, file, format
-        self._frame: Any = None  # the frame that began and hasn't ended
-        self._rest = b""  # what follows a frame's end
+        self._frame: Any = None  # the decompressor of an unfinished frame
+        self._rest = b""  # input after the last frame's end
 
     def read(self, n: int) -> bytes:
-        """About n bytes; none at the end."""
+        """About n decompressed bytes; b"" at the end."""
         parts, have = [], 0
         while have < n:
             data = self._compressed()
@@ -158,7 +159,7 @@ class _Frames:
         return b"".join(parts)
 
     def _compressed(self) -> bytes | None:
-        """What comes next; None: nothing."""
+        """The next input for the decompressor (b"" if it needs none), or None at the end."""
         if self._frame is not None and not getattr(self._frame, "needs_input", True):
             return b""
         while data := self._rest or self._file.read(_IN):
@@ -175,7 +176,7 @@ class _Frames:
         try:
             if self._frame is None:
                 self._frame = self._format.new()
-            # zstandard's object, which lacks needs_input, gives all that there is.
+            # zstandard's object lacks needs_input, and always returns all its output.
             bounded = hasattr(self._frame, "needs_input")
             part: bytes = self._frame.decompress(data, *([most] if bounded else []))
         except (self._format.error, ValueError) as e:
@@ -187,8 +188,8 @@ class _Frames:
     def _fault(self, error: Exception) -> FileError:
         if "memory" in str(error).lower():
             return FileError(
-                f"{self._path}: takes more than {LIMIT >> 20} MiB of memory to decompress, the "
-                f"most that is used: decompress it with '{self._format.tool}'"
+                f"{self._path}: needs more than {LIMIT >> 20} MiB of memory to decompress, the "
+                f"limit; decompress it with '{self._format.tool}'"
             )
         return FileError(f"{self._path}: not valid {self._format.name} data: {error}")
 
@@ -207,7 +208,7 @@ def _xz() -> _Format:
 
 
 def _zstd() -> _Format:
-    """By the standard library (Python 3.14) or the package zstandard."""
+    """Uses the standard library (Python 3.14) or the package zstandard."""
     tool = "zstd -d --long=31"
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]

@@ -1,4 +1,4 @@
-"""What a run tells its user: how far it is, and what it did."""
+"""The progress and the summary of a run."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 @dataclass
 class Counts:
-    """What was read and made so far.
+    """The counts of a run so far.
 
     Attributes:
-        documents: that were written.
-        ids: that were written, BOS and EOS included.
-        bytes: of text that was read, decompressed; skipped documents included.
-        invalid_utf8: documents that are not valid UTF-8 (or hold a lone surrogate, in JSON).
+        documents: documents that were written.
+        ids: ids that were written, including BOS and EOS.
+        bytes: bytes of text that were read, after decompression, including skipped documents.
+        invalid_utf8: documents that aren't valid UTF-8 (or, in JSON, have a lone surrogate).
         empty: documents without text.
-        missing: records without the field, or with something else than a string there.
-        malformed: records that are not JSON objects.
+        missing: records in which the field is missing or isn't a string.
+        malformed: records that aren't JSON objects.
         skipped: documents and records of these four kinds that ``errors="skip"`` dropped.
     """
 
@@ -41,16 +41,16 @@ class Counts:
 
 @dataclass(frozen=True)
 class EncodeProgress:
-    """How far a call is: what ``progress`` is called with, after each batch.
+    """The progress of a call, the argument of ``progress`` after each batch.
 
     Attributes:
-        bytes: of text that was encoded so far.
-        documents, ids: that were made so far.
-        read, total: bytes of the source files on disk: those read so far, and all; 0 for texts
-            that aren't files.
-        seconds: since the call.
-        bytes_before: of ``bytes``, those that an earlier run encoded, which this one continues.
-        read_before: the same of ``read``.
+        bytes: bytes of text encoded so far.
+        documents, ids: documents and ids written so far.
+        read, total: bytes of the source files on disk, read so far and in total; 0 for texts that
+            aren't in files.
+        seconds: time since the call began.
+        bytes_before: the part of ``bytes`` that an earlier run encoded, if this one resumes it.
+        read_before: the same part of ``read``.
     """
 
     bytes: int
@@ -68,18 +68,18 @@ ProgressFn = Callable[[EncodeProgress], object]
 
 @dataclass
 class Summary(Counts):
-    """What :meth:`ggtok.Tokenizer.encode_files` did; the manifest has the same counts.
+    """The result of :meth:`ggtok.Tokenizer.encode_files`; the manifest has the same counts.
 
-    All counts are of the whole output, whatever part of it earlier runs made.
+    All counts are for the whole output, including parts that earlier runs wrote.
 
     Attributes:
-        files: the paths that were written: ids, index if the format has one, manifest.
-        format, dtype: of the ids.
-        sources: how many files were read.
-        seconds: that this call took.
-        resumed: ids that an earlier run had written, and this one didn't make again.
-        already_complete: whether an earlier run had completed the output, so that this one did
-            nothing but verify it.
+        files: the paths of the output's files: ids, index (if the format has one), manifest.
+        format, dtype: the format and the type of the ids.
+        sources: the number of source files.
+        seconds: the duration of this call.
+        resumed: the number of ids that earlier runs had already written.
+        already_complete: whether an earlier run had completed the output, so that this call only
+            verified it.
     """
 
     files: tuple[str, ...] = ()

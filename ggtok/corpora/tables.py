@@ -1,4 +1,4 @@
-"""Parquet and Arrow IPC files: each row a document, by pyarrow."""
+"""Reads Parquet and Arrow IPC files with pyarrow; each row is a document."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ from ggtok.errors import (
     Wording,
 )
 
-_AT_ONCE = 4 << 20  # bytes of rows, about, that are read of a Parquet file at a time
-# The same, whatever the file says about them: rows, and bytes if each is the longest value.
+_AT_ONCE = 4 << 20  # approximate bytes of rows of a Parquet file that are read at a time
+# Upper limits, in case the file's metadata is wrong: of rows, and of bytes if every row has the
+# longest value.
 _MOST_ROWS = 1 << 16
 _MOST = 64 << 20
 
 
 def pyarrow(what: str) -> Any:
-    """The module, or an error that says that `what` needs it."""
+    """The module pyarrow; if it is missing, the error says that `what` needs it."""
     try:
         import pyarrow
     except ImportError:
@@ -51,7 +52,7 @@ def pyarrow(what: str) -> Any:
 
 def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
     """The documents of a Parquet or Arrow file from a row on."""
-    if not source.size:  # such as Hadoop's markers
+    if not source.size:  # such as Hadoop's marker files
         return
     pa = pyarrow(f"{source.path}: a {source.kind} file")
     faults = Faults(errors, source.path)
@@ -75,7 +76,8 @@ def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
 
 
 class _Bounded:
-    """An open file for pyarrow, which allocates what a file says it has before it reads that."""
+    """An open file that limits reads to its size. pyarrow allocates memory for a read before it
+    reads, and its sizes come from the file."""
 
     def __init__(self, file: Any, size: int) -> None:
         self._file, self._size = file, size
@@ -89,7 +91,7 @@ class _Bounded:
 
 
 def _joined(pa: Any, columns: list[Any], path: str, fields: Fields) -> Iterator[list[bytes | None]]:
-    """The documents of some rows, of which each field is a column."""
+    """The documents of some rows; `columns` has a column for each field."""
     each = [
         texts(pa, column, path, name, FileError)
         for column, name in zip(columns, fields.names, strict=True)
@@ -106,7 +108,8 @@ def _joined(pa: Any, columns: list[Any], path: str, fields: Fields) -> Iterator[
 def _group(
     group: list[bytes | None], row: int, number: int, at: int, faults: Faults, fields: Fields
 ) -> Pieces:
-    """Some rows: one piece, if each holds a document without faults, or none does."""
+    """The pieces of some rows: a single one if no document has a fault, or if all are null and
+    skipped."""
     if faults.rule == "skip" and not any(text is not None for text in group):
         n, next = len(group), Place(number, row + len(group))
         yield faults.piece(b"", 0, next, at, Counts(missing=n, skipped=n))
@@ -135,10 +138,11 @@ def _pieces(
 def texts(
     pa: Any, column: Any, path: str, field: str, error: type[GGTokError] = InvalidValueError
 ) -> Iterator[list[bytes | None]]:
-    """A column's strings as UTF-8, some rows at a time.
+    """A column's strings in UTF-8, some rows at a time.
 
-    The column may come from a stranger's file. pyarrow doesn't look at its offsets, views and
-    indices on its own, and would hand out whatever memory they lead to. `error` says so then.
+    The column may come from an untrusted file. pyarrow doesn't check offsets, views and indices by
+    itself, and would return memory outside the buffers, so they are validated here. `error` is the
+    exception for a malformed column.
     """
     is_dictionary = pa.types.is_dictionary(column.type)
     _check_type(pa, column.type, path, field)
@@ -147,7 +151,7 @@ def texts(
         yield from (values[: len(column) - at] for at in range(0, len(column), _ROWS))
         return
     try:
-        if is_dictionary:  # a value may be in very many rows, which share it
+        if is_dictionary:  # many rows may share a large value, so it isn't copied
             values, column = _checked(pa, column.dictionary).to_pylist(), column.indices
             column.validate(full=True)
         else:
@@ -166,7 +170,7 @@ def _check_type(pa: Any, type: Any, path: str, field: str) -> None:
         raise InvalidTypeError(f"{path}: the column {field!r} is of {type}, not of strings")
 
 
-# Types of columns of texts, and those of the same layout for which pyarrow asks no UTF-8.
+# The types of columns of text, and types with the same layout that pyarrow doesn't check for UTF-8.
 _BINARY = {
     "string": "binary",
     "large_string": "large_binary",
@@ -177,7 +181,7 @@ _ROWS = 1024
 
 
 def _checked(pa: Any, column: Any) -> Any:
-    """A column of strings as bytes, of which none are outside of its memory."""
+    """A column of strings as bytes, after checking that all are inside its buffers."""
     column = column.view(getattr(pa, _BINARY[str(column.type)])())
     column.validate(full=True)
     return column
@@ -192,7 +196,8 @@ def _value(values: list[bytes | None], i: int | None) -> bytes | None:
 def _parquet(
     pa: Any, file: Any, source: Source, fields: Fields, row: int
 ) -> Iterator[tuple[list[Any], float]]:
-    """The fields' columns of rows from one on, and the share of the file's rows up to their end."""
+    """The fields' columns, for some rows at a time from `row` on, and the share of the file's rows
+    up to their end."""
     import pyarrow.parquet
 
     def opened(**options: Any) -> Any:
@@ -207,8 +212,9 @@ def _parquet(
         if at + rows <= row:
             at += rows
             continue
-        # All columns' bytes: those of one are told by a call that ends the process, not by an
-        # error, if the column has no metadata.
+        # Uses the bytes of all columns: if a column has no metadata, the call that returns its
+        # bytes
+        # aborts the process.
         each = max(1, parquet.metadata.row_group(group).total_byte_size // max(rows, 1))
         if each > LIMIT:
             raise FileError(
@@ -227,12 +233,14 @@ def _parquet(
             if past < batch.num_rows:
                 yield [_leaf(batch, place).slice(past) for place in places], at / total
         if at != end:
-            raise FileError(f"{source.path}: row group {group}: not as many rows as it says")
+            raise FileError(
+                f"{source.path}: row group {group}: fewer or more rows than its metadata says"
+            )
 
 
 def _longest(pa: Any, dictionaries: Any, group: int, fields: Fields, places: list[_Place]) -> int:
-    """Bytes of the longest values in the dictionaries of a row group: each row may be that value,
-    which takes no more than a few bits of the file."""
+    """The length of the longest values in a row group's dictionaries, in bytes. Every row may have
+    that value, which takes only a few bits per row in the file."""
     import pyarrow.compute
 
     longest = 0
@@ -272,7 +280,7 @@ def _arrow(
             yield columns, file.tell() / max(source.size, 1)
 
 
-# A column's name, and those of the fields of structs that lead to a field.
+# The path of a field: a column's name, and the names of fields in nested structs.
 _Place = tuple[str, ...]
 
 
@@ -302,7 +310,7 @@ def _place(pa: Any, name: str, schema: Any, path: str) -> _Place:
 
 
 def _leaf(batch: Any, place: _Place) -> Any:
-    """The column of a field of a batch, which may be in structs."""
+    """The column of a field in a batch, which may be inside structs."""
     name, *inner = place
     column = batch.column(name)
     for part in inner:
@@ -313,7 +321,7 @@ def _leaf(batch: Any, place: _Place) -> Any:
 
 @contextmanager
 def _naming(source: Source, pa: Any) -> Iterator[None]:
-    """Inside, pyarrow's errors become FileErrors with the path."""
+    """A context in which pyarrow's errors become FileErrors with the path."""
     with naming(source.path):
         try:
             yield

@@ -1,8 +1,8 @@
-"""Text files: each a document, or cut into documents at a separator.
+"""Reads text files: each is a document, or is divided into documents by a separator.
 
-A document of more than LONG bytes is never held: it comes in parts, which end where
-``ggtok_safe_cut`` proves that nothing reaches across, so that their ids, joined, are the
-document's. Where a part ends depends on how the file was read; the ids don't.
+A document of more than LONG bytes is read in parts and never in memory whole. The parts end at cuts
+that ``ggtok_safe_cut`` finds, so that their ids, joined, are the document's. The ends of the parts
+depend on the blocks in which the file was read; the ids don't.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from ggtok.native import NOT_FIRST_BLOCK
 from ggtok.native.contexts import Blocks
 
 LONG = 4 << 20  # bytes
-PART = 1 << 20  # bytes, about, that are encoded at a time of a long document
+PART = 1 << 20  # approximate bytes of a part of a long document
 
 
 @dataclass(frozen=True)
 class TextOptions:
-    """What reading text depends on.
+    """The options for reading text.
 
     Attributes:
-        separator: between two documents, or None: each file is one.
-        errors: the rule.
-        whole: no document may come in parts.
-        blocks: what finds places to cut.
-        flags: of the first part's encoding.
+        separator: the bytes between two documents; None if each file is one.
+        errors: the rule for faulty documents.
+        whole: whether documents must not be divided into parts.
+        blocks: finds cuts.
+        flags: the flags with which the first part is encoded.
     """
 
     separator: bytes | None
@@ -56,18 +56,19 @@ class TextOptions:
     flags: int
 
 
-# A part of a document as it lies in the file, whether the document ends with it, and the length of
-# the separator that follows; or a group of whole documents, each with a separator after it.
+# Part of a document with its original bytes, whether it is the document's end, and the length of
+# the
+# separator after it; or a group of whole documents, each followed by a separator.
 Segment = tuple[bytes, bool, int] | list[bytes]
 
 
 def read(source: Source, place: Place, options: TextOptions) -> Pieces:
-    """The documents of a text file from a place on."""
+    """The documents of a text file from `place` on."""
     faults = Faults(options.errors, source.path)
     if options.separator is None and source.size <= LONG and not source.compression:
         data = _all(source)
         text, n = data.removeprefix(BOM), len(data)
-        if text:  # an empty file holds no document
+        if text:  # an empty file has no document
             yield faults.document(text, n, Place(place.source, n), n, "the whole file")
         return
     with Stream(source) as stream:
@@ -82,7 +83,7 @@ def read(source: Source, place: Place, options: TextOptions) -> Pieces:
 
 
 def _all(source: Source) -> bytes:
-    """A small file's bytes, in few calls: a folder may hold very many."""
+    """A small file's bytes. Uses few system calls, since a folder may contain many such files."""
     with naming(source.path), open_regular(source.path) as file:
         text = read_up_to(file, source.size + 1)
         check(source, file.fileno())
@@ -92,8 +93,8 @@ def _all(source: Source) -> bytes:
 def _segments(
     blocks: Iterable[bytes], separator: bytes | None, place: Place, most: int
 ) -> Iterator[Segment]:
-    """Cuts blocks at the separator. A document of at most `most` bytes is one segment."""
-    held: list[bytes] = []  # of the document that goes on
+    """Splits blocks at the separator. A document of at most `most` bytes is one segment."""
+    held: list[bytes] = []  # blocks of the unfinished document
     group: list[bytes] = []
     size = 0
     long = place.state != BETWEEN
@@ -128,7 +129,7 @@ def _segments(
 
 
 def _border(held: list[bytes], block: bytes, n: int) -> bytes:
-    """The n bytes on each side of the border between what is held and a block."""
+    """The n bytes on each side of the boundary between the held blocks and a new one."""
     before, at = b"", len(held)
     while at and len(before) < n:
         at -= 1
@@ -137,30 +138,30 @@ def _border(held: list[bytes], block: bytes, n: int) -> bytes:
 
 
 def _overlap(text: bytes, separator: bytes | None) -> int:
-    """How many bytes at a text's end may be the separator's beginning."""
+    """The length of the longest suffix of the text that may be the beginning of a separator."""
     longest = min(len(separator or b"") - 1, len(text))
     return next((n for n in range(longest, 0, -1) if text.endswith((separator or b"")[:n])), 0)
 
 
 class _Reader:
-    """From segments to pieces."""
+    """Converts segments to pieces."""
 
     def __init__(
         self, stream: Stream, place: Place, options: TextOptions, faults: Faults, bom: int
     ) -> None:
         self._stream, self._options, self._faults = stream, options, faults
-        self._offset = place.offset + bom  # of the segment that comes next
-        self._told = place.offset  # up to where pieces have told their sizes
+        self._offset = place.offset + bom  # of the next segment
+        self._told = place.offset  # the end of the bytes that `size` of pieces has counted
         self._source = place.source
         self._state = place.state
         self._faulty = place.faulty
-        self._begins = place.offset  # of the document
-        # Of a document in parts: the text that waits to be cut, and of what it came from, where
-        # each segment begins: in the text (before it, if a part has gone) and in the file.
+        self._begins = place.offset  # of the current document
+        # For a document in parts: the text that isn't cut yet, and for each of its segments the
+        # offset in the text (negative if its beginning was already yielded) and in the file.
         self._text = bytearray()
         self._origins: list[tuple[int, int]] = []
         self._skip = place.skip
-        self._rest = b""  # the beginning of a character
+        self._rest = b""  # an incomplete character at the end of the last segment
         self._enough = PART
         self._sent = place.state == INSIDE
 
@@ -190,7 +191,7 @@ class _Reader:
         yield from self._part(segment, start, ends)
 
     def group(self, texts: list[bytes]) -> Pieces:
-        """Whole documents, each with a separator after it."""
+        """The pieces of whole documents, each followed by a separator."""
         separator = len(self._options.separator or b"")
         if faultless(texts):
             self._offset += sum(map(len, texts)) + len(texts) * separator
@@ -206,11 +207,11 @@ class _Reader:
         return f"the document at byte {self._begins}"
 
     def _next(self) -> tuple[Place, int]:
-        """The place after all that was read, and what the piece before it took."""
+        """The place after all bytes that were read, and the size of the piece before it."""
         return self._told_up_to(Place(self._source, self._offset, 0, self._state, self._faulty))
 
     def _inside(self) -> tuple[Place, int]:
-        """The same after the part that has gone."""
+        """The same, for a piece that ends before the text that isn't cut yet."""
         while len(self._origins) > 1 and self._origins[1][0] <= 0:
             del self._origins[0]
         at, offset = self._origins[0]
@@ -244,7 +245,7 @@ class _Reader:
         yield from self._cut(ends)
 
     def _cut(self, ends: bool) -> Pieces:
-        """Pieces of the text that waits; all of it if the document ends."""
+        """Cuts pieces from the text; if the document ends, yields all of it."""
         while len(self._text) >= self._enough or (ends and len(self._text) > PART):
             n = self._place_to_cut()
             if not n:
@@ -278,8 +279,8 @@ class _Reader:
 
 
 def _decoded(raw: bytes, final: bool) -> tuple[bytes, int, bool]:
-    """Text as valid UTF-8, how many bytes of `raw` it took (all but the beginning of a
-    character, unless `final`), and whether it was valid."""
+    """The text as valid UTF-8, how many bytes of `raw` were decoded (all except an incomplete
+    character at the end, unless `final`), and whether they were valid."""
     if raw.isascii():
         return raw, len(raw), True
     try:

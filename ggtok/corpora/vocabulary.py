@@ -1,4 +1,4 @@
-"""What tells one vocabulary from another: its metadata, and a hash of it."""
+"""Identifies a vocabulary by a hash of its metadata."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ggtok.text.batches import encode_arrays
 
 
 def metadata(loaded: Loaded) -> bytes | None:
-    """The bytes of the GGUF file's metadata: :func:`ggtok.load` takes them in place of the file.
-    None if they aren't here: it was loaded from memory that may change, or by a name."""
+    """The bytes of the GGUF file's metadata, which :func:`ggtok.load` accepts in place of the file.
+    None if they aren't available: it was loaded from mutable memory or by a name."""
     kept, size = loaded.pickled, loaded.native.metadata_bytes()
     if isinstance(kept, bytes):
         return kept[:size]
@@ -21,7 +21,7 @@ def metadata(loaded: Loaded) -> bytes | None:
 
 
 def path(loaded: Loaded) -> str | None:
-    """The file that a tokenizer was loaded from; None: it was loaded from memory."""
+    """The path of the file from which a tokenizer was loaded; None if it was loaded from memory."""
     kept: str | bytes | None = loaded.pickled
     found = loaded.found.path if loaded.found is not None else kept
     if found is None or isinstance(found, bytes):
@@ -34,7 +34,7 @@ def path(loaded: Loaded) -> str | None:
 
 
 def identity(loaded: Loaded) -> dict[str, object]:
-    """What ids depend on, for journals and manifests, in terms of JSON."""
+    """Everything about the vocabulary that ids depend on, as JSON for journals and manifests."""
     data = metadata(loaded)
     return {
         "sha256": hashlib.sha256(data).hexdigest() if data is not None else _probed(loaded),
@@ -45,7 +45,7 @@ def identity(loaded: Loaded) -> dict[str, object]:
 
 
 def description(loaded: Loaded) -> dict[str, object]:
-    """The same with what people want to know."""
+    """The identity, with additional information for people."""
     name = loaded.path and os.path.basename(loaded.path)
     return {
         "name": loaded.metadata.get("general.name", name),
@@ -57,8 +57,8 @@ def description(loaded: Loaded) -> dict[str, object]:
 
 
 def _probed(loaded: Loaded) -> str:
-    """A hash of a vocabulary whose file isn't at hand: of its tokens, and of the ids that it gives
-    their texts."""
+    """A hash for a vocabulary whose file isn't available: of its tokens, and of the ids into which
+    their texts are encoded."""
     h = hashlib.sha256(repr((loaded.vocab_type, loaded.model, loaded.pre, loaded.flags)).encode())
     texts = []
     for id in range(loaded.n_tokens):

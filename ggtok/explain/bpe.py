@@ -26,7 +26,7 @@ S = TypeVar("S", str, bytes)
 
 
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
-    """Replaces bad bytes by U+FFFD and, if the vocabulary escapes them, spaces by U+2581.
+    """Replaces malformed UTF-8 by U+FFFD and, if the vocabulary escapes spaces, these by U+2581.
 
     For mmbert, inserts a U+2581 at the start of each line.
     """

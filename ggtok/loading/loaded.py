@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ggtok.sources.files import Source
 
 
-# Added to a file's name: its old header while ggtok.edit writes the new one.
+# The suffix of the file that keeps the old header while ggtok.edit writes the new one in place.
 JOURNAL = ".ggtok-journal"
 _TEMPLATE_KEY = "tokenizer.chat_template"
 

@@ -177,7 +177,7 @@ def _passing_on(upstream: Upstream) -> Callable[[Request, Exception], Awaitable[
 def _asgi(
     endpoint: Endpoint, answering: Callable[..., Response], workers: Workers, held: Bodies
 ) -> Callable[[Request], Awaitable[Response]]:
-    """What Starlette calls for the endpoint's path."""
+    """The function that Starlette calls for the endpoint's path."""
 
     async def answer(request: Request) -> Response:
         with held.held_body() as body:

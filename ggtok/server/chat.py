@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 
 def prompt_of(tok: Tokenizer, body: Any) -> str:
-    """What /apply-template returns. Raises Refusal."""
+    """The answer of /apply-template. Raises Refusal."""
 
     def prompt(body: dict[str, Any]) -> str:
         text: str = api.run_body(

@@ -36,8 +36,8 @@ _STATE = "ggtok.connections"
 
 _OVERHEAD = 32  # bytes that a header counts for besides its own
 
-# What of a request arrives: nothing, for as long as uvicorn's timer says, or for a short while; its
-# head; its body.
+# The state of a connection: idle (limited by uvicorn's timer), without data for a short time, or in
+# the head or the body of a request.
 _IDLE, _NOTHING, _HEAD, _BODY = range(4)
 _REASONS = {
     400: "the request isn't valid HTTP",

@@ -1,6 +1,6 @@
-"""How long the context of an upstream server is.
+"""Finds the length of an upstream server's context.
 
-llama-server tells it in /props, Ollama in /api/ps, vLLM and LM Studio in their lists of models.
+llama-server reports it in /props, Ollama in /api/ps, vLLM and LM Studio in their lists of models.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Contexts:
         """Tokens of the context in which this request will be answered.
 
         Raises:
-            Refusal: nobody knows.
+            Refusal: the length is unknown.
         """
         wanted = anything(anything(body, "options"), "num_ctx")  # Ollama's
         if _is_length(wanted):

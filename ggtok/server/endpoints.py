@@ -1,4 +1,4 @@
-"""What a face of the server consists of: a table of endpoints."""
+"""Tables of endpoints, of which each face of the server consists."""
 
 from __future__ import annotations
 

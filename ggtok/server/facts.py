@@ -1,4 +1,4 @@
-"""What the server tells about its models."""
+"""The facts that the server reports about its models."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is recorded about requests: a line of the log each, and the metrics. Never their texts.
+"""Records of requests: a line in the log for each, and the metrics. Texts are never recorded.
 
 Records go to the logger ``ggtok.server``, requests at level DEBUG, with their fields in the
-record's attribute `fields`. :class:`Lines` writes records as JSON, one a line.
+record's attribute `fields`. :class:`Lines` writes records as JSON, one per line.
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ def _log(message: str, model: Model, level: int = logging.INFO, **more: object) 
 
 
 def _stamp(model: Model) -> Stamp | None:
-    """What tells a version of a file from another; None: there is no file."""
+    """Identifies the version of a model's file; None if there is no file."""
     path = model.source
     if model.tok is not None and model.tok.source is not None and model.tok.source.path:
         path = model.tok.source.path

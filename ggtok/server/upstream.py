@@ -350,7 +350,7 @@ def _has_body(headers: Headers) -> bool:
 
 
 def _kept(headers: Headers, own: set[bytes]) -> Headers:
-    """The headers that go on: not those of one connection, and not ours."""
+    """The headers to pass on, without those of a single connection and those in `own`."""
     listed = {
         part.strip().lower()
         for name, value in headers

@@ -104,7 +104,7 @@ def _documents(source: Source, reading: Reading) -> Iterator[Text]:
 
 
 def stream_of(blocks: Iterable[bytes], name: str, reading: Reading) -> Iterator[Text]:
-    """The texts of a stream of blocks, which is a text or JSON lines."""
+    """The texts in a stream of blocks, which are either one text or JSON lines."""
     if reading.kind in TABLES:
         raise InvalidValueError(f"{name}: a {reading.kind} file can only be read by its path")
     if reading.kind == "jsonl":

@@ -15,7 +15,7 @@ from tests.support.llamacpp import LlamaCpp
 from tests.support.vocabularies import fixture, fixture_names, real
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-# The reference doesn't load big-endian, and aborts for none.
+# The reference doesn't load the fixture "big-endian", and aborts for "none".
 NAMES = [name for name in fixture_names() if name not in ("big-endian", "none")]
 TEXTS = [b"", b"Hello, world", "Zoë 日本 <|eot_id|></s>".encode(), b"  a  b\n", b"<s> x"]
 TEXTS += [b"caf\xc3\xa9 \xff"]

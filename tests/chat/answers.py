@@ -1,11 +1,11 @@
-"""What llama-server answers to `requests.REQUESTS` under each of llama.cpp's chat templates.
+"""Records llama-server's answers to `requests.REQUESTS` with each of llama.cpp's chat templates.
 
     python -m tests.chat.answers --vocab qwen2 --vocab llama-bpe     # some 3 minutes
 
-A file for each vocabulary and template, in the cache folder (GGTOK_CHAT_ANSWERS, or one beside
-the fetched templates), so that comparisons are quick to repeat; what is in a file isn't asked
-again. Each holds the capabilities that the server reports for the template, and for each body
-(its name and its JSON) the prompt and its ids, or the error, and when it was asked.
+There is a file for each vocabulary and template in a cache folder (GGTOK_CHAT_ANSWERS, by default
+next to the downloaded templates), so that comparisons can be repeated quickly; recorded requests
+aren't sent again. A file has the capabilities that the server reports for the template, and for
+each body (by name, with its JSON) the prompt and its ids or the error, and the time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def as_sent(body: object) -> str:
 
 
 def ask(server: Server, body: Body) -> dict[str, Any]:
-    """The answer of a server to one body."""
+    """Sends one body to a server, and returns its answer."""
     answer: dict[str, Any] = {"body": as_sent(body), "at": datetime.now().isoformat()}
     prompt, error = server.prompt(answer["body"])
     if prompt is None:
@@ -66,7 +66,7 @@ def _messages(body: Body) -> list[Any]:
 
 
 def recorded(vocab: str, name: str, template: str) -> dict[str, Any]:
-    """What the file of this template has, or an empty record."""
+    """The record in the file for this template, or an empty record."""
     path = _path(vocab, name)
     digest = hashlib.sha256(template.encode()).hexdigest()
     if path.is_file():
@@ -88,7 +88,7 @@ def missing(record: dict[str, Any], bodies: dict[str, Body]) -> dict[str, Body]:
 def record(
     servers: Servers, vocab: str, name: str, template: str, bodies: dict[str, Body]
 ) -> dict[str, Any]:
-    """The record of a template with every body answered."""
+    """Completes the record of a template: sends all bodies that it lacks."""
     done = recorded(vocab, name, template)
     wanted = list(missing(done, bodies).items())
     while wanted and done["failed"] is None:
@@ -106,7 +106,7 @@ def record(
                     done["answers"][key] = ask(server, body)
                 except ServerError as e:
                     done["answers"][key] = {"body": as_sent(body), "died": str(e)}
-                    break  # and another server for the rest
+                    break  # start another server for the rest
     write(vocab, name, done)
     return done
 
@@ -119,7 +119,7 @@ def write(vocab: str, name: str, record: dict[str, Any]) -> None:
 
 
 def records(vocab: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """(name, template, record) of the templates that have answers."""
+    """The name, template and record of each template with recorded answers."""
     for name, template in templates().items():
         done = recorded(vocab, name, template)
         if done["answers"] or done["failed"]:

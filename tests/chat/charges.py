@@ -1,12 +1,13 @@
 # ruff: noqa: E501
-"""Instructions that templates execute for each step that they are charged, from callgrind.
+"""Measures the instructions that templates execute for each step that they are charged.
 
-    python -m tests.chat.charges           # instructions for each step
+    python -m tests.chat.charges           # prints instructions for each step
     python -m tests.chat.charges --save    # writes steps.txt: steps by builtin
 
-Each builtin of both dialects, on each kind of large value and with each kind of large argument, and
-what loops over names and arguments elsewhere. A rendering has 30 million steps for a second or so:
-what takes many more instructions than a step stands for makes it minutes.
+Callgrind counts the instructions of each builtin of both dialects, on each kind of large value and
+with each kind of large argument, and of other constructs that loop over names and arguments. A
+rendering may use 30 million steps, which should take about a second. If a construct executes far
+more instructions than it is charged for, a rendering can take minutes.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from tests.chat import jinja_tables
 from tests.chat.jinja_program import Case, render
 
 JINJA = Path(__file__).resolve().parents[2] / "cext" / "jinja"
-EACH = 400  # instructions for a step at most
-START = 30_000  # that a rendering takes, whatever it does: errors and what is done once
+EACH = 400  # the maximum number of instructions per step
+START = 30_000  # instructions that every rendering needs, such as for errors
 
 # Large values of each kind: 128 kB of text, a thousand items.
 LARGE: dict[str, Any] = {
@@ -61,7 +62,7 @@ class Charged(NamedTuple):
 
 
 def _given(names: str) -> Iterator[list[str]]:
-    """Arguments for these parameters: sane ones, and each of them large."""
+    """Lists of arguments for these parameters: one of usual values, others with one large value."""
 
     def sane(name: str) -> str:
         return _SANE.get(name) or jinja_tables.meant(name)
@@ -136,7 +137,7 @@ def _both() -> Iterator[str]:
 
 
 def _templates() -> Iterator[str]:
-    """What isn't a builtin."""
+    """Templates for constructs other than builtins."""
     numbers = range(400)
     yield "{{ '" + "{}" * 400 + "'.format(" + "1, " * 400 + ") }}"
     yield "{{ '" + "{x}" * 400 + "'.format(" + ", ".join(f"a{i}=1" for i in numbers) + ", x=1) }}"
@@ -185,7 +186,7 @@ def cases() -> list[Case]:
 
 
 def measure(program: Path, some: Sequence[Case]) -> Iterator[Charged]:
-    """In batches, for the values of all are large."""
+    """Measures cases in batches, since their values are large."""
     for at in range(0, len(some), 400):
         yield from _measure(program, some[at : at + 400])
 
@@ -194,7 +195,7 @@ def _measure(program: Path, some: Sequence[Case]) -> list[Charged]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "counts"
         command = ["valgrind", "--tool=callgrind", "--combine-dumps=yes"]
-        first = Case("llama.cpp", "{{ 1 }}")  # which pays for starting
+        first = Case("llama.cpp", "{{ 1 }}")  # includes the costs of starting
         took = render([*command, f"--callgrind-out-file={file}", program], [first, *some])[1:]
         counts, at = {}, -1
         for line in file.open():
@@ -215,7 +216,7 @@ _NAME = re.compile(r"\| (\w+)\(|\bis (\w+)\(|\.(\w+)\(|\) is (\w+)|\{% (\w+)")
 
 
 def steps_by_builtin(program: Path, some: Sequence[Case]) -> str:
-    """A line for each builtin, or other construct, of each dialect: the steps of its cases."""
+    """A line for each builtin or other construct of each dialect, with the steps of its cases."""
     sums: Counter[str] = Counter()
     for at in range(0, len(some), 400):
         part = some[at : at + 400]

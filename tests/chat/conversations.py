@@ -7,14 +7,14 @@ from typing import Any
 from tests.chat import requests
 from tests.chat.requests import CALCULATE, call, says
 
-# Some templates show what a function returns.
+# A function with a return type, which some templates show.
 WEATHER = {
     "type": "function",
     "function": {**requests.WEATHER["function"], "return": {"type": "string"}},
 }
 TOOLS = [WEATHER, CALCULATE]
 
-# Words that appear nowhere in a template, to be replaced by hostile ones.
+# A word that occurs in no template; tests replace it by hostile text.
 WORD = "Wintermute"
 
 COMPARED = {"expression": f"2 < 3 && '{WORD}'", "n": [1, 2.5, None]}
@@ -106,7 +106,7 @@ SETTINGS: dict[str, tuple[list[dict[str, Any]] | None, dict[str, Any]]] = {
 
 
 def replaced(value: Any, old: str, new: str) -> Any:
-    """The value with the texts in it changed."""
+    """A copy of the value in which all texts are changed."""
     if isinstance(value, str):
         return value.replace(old, new)
     if isinstance(value, dict):

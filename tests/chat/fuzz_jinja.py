@@ -1,14 +1,15 @@
-"""Compares the template engine with its references over random templates.
+"""Compares the template engine with its references on random templates.
 
     python -m tests.chat.fuzz_jinja --seconds 60 [--dialect llama.cpp] [--seed 0]
     python -m tests.chat.fuzz_jinja --sanitize --seconds 3600
 
---sanitize: no references, but the engine under AddressSanitizer and UndefinedBehaviorSanitizer (and
-floats cast to integers), over the same templates and each builtin on each kind of value.
+With --sanitize, the engine runs under AddressSanitizer and UndefinedBehaviorSanitizer (including
+casts of floats to integers) and isn't compared, on the same templates and on each builtin with each
+kind of value.
 
-`differs` decides what counts. Left out of it, as documented in docs/design/jinja.md: integers
-beyond 64 bits, how functions and generators are shown, and what transformers' filters do that
-are not for templates.
+`differs` decides which differences count. It ignores those that docs/design/jinja.md documents:
+integers beyond 64 bits, how functions and generators are shown, and features of transformers'
+filters that aren't for templates.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from tests.chat.jinja_grammar import VALUES, Grammar, mutated
 from tests.chat.jinja_program import Case, Died, render
 from tests.chat.jinja_references import Answer, own
 
-# What jinja2 has and templates here don't.
+# Features of jinja2 that templates here don't have.
 _LEFT_OUT = re.compile(
     r"pprint|random|striptags|urlize|wordwrap|xmlattr|encode|translate|expandtabs"
 )
-# jinja2 writes constants that it computes into Python code, where these aren't names.
+# jinja2 inserts constants that it computes into Python code, where nan and inf aren't defined.
 _FOLDED = re.compile(r"NameError: name '(nan|inf)'")
 _SHOWN = re.compile(r" at 0x|<class|<built-in|<generator|<bound|<function", re.IGNORECASE)
 
@@ -45,7 +46,7 @@ def template(seed: int, dialect: str) -> str:
 
 
 def differs(source: str, reference: Answer, mine: Answer, dialect: str) -> bool:
-    if reference[0] in "XT" or "bad_alloc" in str(reference[1]):  # it died, or doesn't end
+    if reference[0] in "XT" or "bad_alloc" in str(reference[1]):  # it crashed or timed out
         return False
     if dialect == "transformers":
         shown = f"{reference[1]!r}{mine[1]!r}"
@@ -59,11 +60,12 @@ def differs(source: str, reference: Answer, mine: Answer, dialect: str) -> bool:
 
 
 _FLAGS = (*SANITIZERS, "-fsanitize=float-cast-overflow")
-_BATCH, _STEPS = 300, 300_000  # templates of a process, and the budget of each: sanitizers are slow
+_BATCH, _STEPS = 300, 300_000  # templates per process; a small budget, as sanitizers are slow
 
 
 def sanitized(seed: int, seconds: float, dialect: jinja.Dialect, program: Path) -> int:
-    """Prints each template that kills the program, and how many were tried; how many killed it."""
+    """Prints each template that crashes the program, and the number tried; returns the number of
+    crashes."""
     end, found, kinds = time.monotonic() + seconds, 0, Counter[str]()
     table = jinja_tables.every(dialect)
     while time.monotonic() < end:

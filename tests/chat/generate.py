@@ -1,4 +1,4 @@
-"""Random bodies of chat requests, some of them malformed, from a seed."""
+"""Random bodies of chat requests, some of them malformed, reproducible by seed."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ _FIELDS: dict[str, tuple[object, ...]] = {
 
 
 class Generator:
-    """Bodies under one seed. `wrong` is how often a value is of the wrong kind."""
+    """Generates bodies from a seed. `wrong` is the probability that a value has the wrong type."""
 
     def __init__(self, seed: int, wrong: float = 0.01) -> None:
         self._random = random.Random(seed)
@@ -203,7 +203,7 @@ class Generator:
         return {self._text(): self._value(levels - 1) for _ in range(rng.randrange(3))}
 
     def _calling(self) -> list[Any]:
-        """A question, calls, and their results in any order."""
+        """A question, tool calls, and their results in any order."""
         rng = self._random
         calls = [self._call() for _ in range(rng.choice((1, 1, 2, 3)))]
         results = [

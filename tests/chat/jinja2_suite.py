@@ -1,13 +1,13 @@
-"""The templates of jinja2's own tests, rendered by jinja2 as transformers sets it up and by the
-engine's dialect for it.
+"""Renders the templates of jinja2's tests with jinja2, set up as in transformers, and with the
+engine's dialect for transformers.
 
     pip download --no-deps --no-binary jinja2 jinja2 && tar xzf jinja2-*.tar.gz
     python -m tests.chat.jinja2_suite jinja2-3.1.6
 
-FOLDER is jinja2's source distribution, whose tests run (they need trio, too) while each template's
-source is recorded with the variables that it is given. Variables that aren't plain data are left
-out, in both. `KINDS` are the documented differences (docs/design/jinja.md); exit status 1 if there
-is any other.
+The argument is jinja2's source distribution. Its tests (which also need trio) run while each
+template's source and variables are recorded. Both engines get only variables that are plain data.
+`KINDS` are the documented differences (docs/design/jinja.md); the exit status is 1 if there are
+others.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.support import samples
 Case = tuple[str, dict[str, Any]]
 
 
-# Documented differences, by what the engine says, and what the template has.
+# Documented differences, by the engine's message and the template's contents.
 KINDS = {
     "a statement that isn't there": (
         "unknown statement '(autoescape|block|extends|from|import|include)'",
@@ -88,10 +88,10 @@ def _variables(given: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _recorded(cases: dict[str, Case]) -> Iterator[None]:
-    """Adds each template that is compiled, and each set of variables that it is rendered with."""
+    """Records each template that is compiled, and the variables with which it is rendered."""
     compile, from_code = jinja2.Environment.compile, jinja2.Template.from_code.__func__
     new_context = jinja2.Template.new_context
-    sources: dict[Any, str] = {}  # of each code object
+    sources: dict[Any, str] = {}  # by code object
 
     def note(source: str, variables: dict[str, Any]) -> None:
         cases.setdefault(repr((source, variables)), (source, variables))
@@ -125,7 +125,7 @@ def _recorded(cases: dict[str, Case]) -> Iterator[None]:
 
 
 def collect(folder: Path) -> list[Case]:
-    """What the tests in `folder` compile and render."""
+    """The templates that the tests in `folder` compile, and the variables that they render."""
     cases: dict[str, Case] = {}
     options = [
         "-q",

@@ -1,4 +1,4 @@
-"""The C program tests/c/jinja.c: what renderings take."""
+"""Runs the C program tests/c/jinja.c, which measures renderings."""
 
 from __future__ import annotations
 
@@ -23,8 +23,13 @@ class Case(NamedTuple):
 
 
 class Took(NamedTuple):
-    """kind: O, E or C, as in jinja_references, or J: malformed JSON; stack: bytes of it; text: at
-    most 200 bytes."""
+    """The result and the cost of a rendering.
+
+    Attributes:
+        kind: O, E or C, as in jinja_references, or J for malformed JSON.
+        stack: bytes of stack.
+        text: at most 200 bytes of the text or error.
+    """
 
     kind: str
     steps: int
@@ -33,7 +38,8 @@ class Took(NamedTuple):
 
 
 class Died(Exception):
-    """case: the one that the program died of, or that wrote to its template; report: its errors."""
+    """The program crashed on `case`, or the rendering wrote to its template; `report` has the
+    program's errors."""
 
     def __init__(self, case: Case | None, report: str) -> None:
         super().__init__(case, report)
@@ -43,8 +49,8 @@ class Died(Exception):
 def render(
     program: Sequence[str | Path], cases: Sequence[Case], stack: int = 512, steps: int = 0
 ) -> list[Took]:
-    """What each took, on a thread with so many kilobytes of stack, with a budget of steps (0: the
-    usual one). `program`: how it is run. Raises Died."""
+    """Renders cases on a thread with `stack` kilobytes of stack and a budget of `steps` (0: the
+    usual one). `program` is the command. Raises Died."""
     told = []
     for case in cases:
         given = case.values
@@ -53,7 +59,7 @@ def render(
         told.append(b"%d %d %d\n" % (DIALECTS.index(case.dialect), len(variables), len(source)))
         told += [variables, source]
     command = [*map(str, program), str(stack), str(steps)]
-    environment = {**os.environ, "LD_BIND_NOW": "1"}  # no case pays for finding functions
+    environment = {**os.environ, "LD_BIND_NOW": "1"}  # no case includes the time for symbol lookups
     done = subprocess.run(command, input=b"".join(told), capture_output=True, env=environment)
     took, text = [], done.stdout
     while text:

@@ -1,8 +1,8 @@
-"""What the template engine is compared with: llama.cpp's own engine, compiled from the pinned
-source distribution, and jinja2 as transformers sets it up.
+"""The references of the template engine: llama.cpp's engine, compiled from the pinned source
+distribution, and jinja2, set up as in transformers.
 
-Both answer (kind, text): "O" and what was rendered, "C" and why it can't be compiled, "E" and
-why it failed, "X" if the reference died, "T" if it took too long.
+Both return a kind and a text: "O" and the output, "C" and a compilation error, "E" and a rendering
+error, "X" if the reference crashed, "T" if it timed out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COMPILED = (
 
 
 def own(source: str, values: dict[str, Any], dialect: jinja.Dialect) -> Answer:
-    """The engine's own answer."""
+    """The result of ggtok's engine."""
     try:
         template = jinja.compile(source, dialect)
     except TemplateError as e:
@@ -126,8 +126,7 @@ class LlamaCpp:
 
 @cache
 def _environment() -> Any:
-    """An environment with what transformers gives to chat templates, of which --full takes the
-    original."""
+    """An environment like transformers' for chat templates; with --full, the original one."""
     from jinja2 import TemplateError, nodes
     from jinja2.ext import Extension, loopcontrols
     from jinja2.sandbox import ImmutableSandboxedEnvironment

@@ -1,5 +1,5 @@
-"""jinja2's filters, tests and methods with their parameters, and calls of them with arguments of
-any kind: by place and by name, too few and too many, of types that they take and that they don't.
+"""jinja2's filters, tests and methods with their parameters, and calls of them with all kinds of
+arguments: by position and by name, too few and too many, of right and wrong types.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ METHODS = {
     "dict": {"copy": "", "get": "key default", "items": "", "keys": "", "values": ""},
 }
 
-# What parameters of these names are made for.
+# Suitable arguments for parameters of these names.
 _MEANT = {
     "attribute": "'name' 'v' 'k' 'sub.k' 'v,name' 0".split(),
     "name": "'name' 'v' 'gt' 'odd' 'string'".split(),
@@ -110,7 +110,7 @@ _MEANT = {
     "indent": "2 0 '-'".split(),
     "separators": ["(',', ':')"],
 }
-_ALONE = {"indent", "separators"}  # of other types they are refused earlier than by Python
+_ALONE = {"indent", "separators"}  # wrong types are refused earlier than in Python
 _ANY = (
     "none true false 0 1 2 7 -1 1.5 '' 'a' 'gt' 'b' [] ['a'] {} undef (1,2) range(2) ints s".split()
 )
@@ -123,7 +123,7 @@ _OPERANDS = [x for x in _OPERANDS if x.count("'") % 2 == 0] + ["' a b '", "'Titl
 
 
 def arguments(r: random.Random, parameters: str) -> str:
-    """An argument list, or nothing; now and then one argument too many or of a wrong name."""
+    """An argument list, or ""; occasionally with an extra argument, or one with a wrong name."""
     names = parameters.split()
     if not names and r.random() < 0.7:
         return r.choice(["", "()"])
@@ -163,7 +163,7 @@ def called(r: random.Random) -> str:
 
 
 def formatted(r: random.Random) -> str:
-    """A value in a format of `%` or of str.format."""
+    """A value formatted by `%` or by str.format."""
 
     def some(*ways: str) -> str:
         return r.choice(ways)
@@ -193,7 +193,7 @@ def expression(r: random.Random) -> str:
 
 
 def meant(name: str) -> str:
-    """An argument that a parameter of this name is made for."""
+    """A suitable argument for a parameter of this name."""
     return _MEANT.get(name, ["1"])[0]
 
 
@@ -254,7 +254,7 @@ _LLAMA_ARGUMENTS = ["", "1", "'a'", "'a', 'b'", "attribute='k'", "'k', 'eq', 1",
 
 
 def builtins(dialect: str) -> list[tuple[str, str, list[str]]]:
-    """How each builtin is called on OPERAND, its name, and arguments."""
+    """For each builtin a call with OPERAND, its name, and its arguments."""
     if dialect == "llama.cpp":
         rows = [(f"OPERAND | {name}", name, _LLAMA_ARGUMENTS) for name in LLAMA]
         rows += [(f"OPERAND.{name}", f".{name}", _LLAMA_ARGUMENTS) for name in LLAMA]
@@ -278,8 +278,8 @@ def builtins(dialect: str) -> list[tuple[str, str, list[str]]]:
 
 
 def tried(dialect: str, call: str, name: str, arguments: list[str], kind: str) -> Iterator[str]:
-    """A builtin on a kind of value, and with it as an argument; the result is shown, and gone
-    through."""
+    """Templates that apply a builtin to a kind of value, or pass it as an argument, and then print
+    and iterate over the result."""
     llama = dialect == "llama.cpp"
     setup = _SETUP.replace("map('abs')", "list") if llama else _SETUP
     made = call.replace("OPERAND", KINDS[kind])
@@ -317,8 +317,8 @@ _GROUPS = {
 
 
 def table() -> list[str]:
-    """The pairs of a builtin and a kind of value in each group: how many render with some arguments
-    of all that are tried."""
+    """For each group, the number of pairs of a builtin and a kind of value, and how many of these
+    render with some arguments."""
     from tests.chat.jinja_grammar import VALUES
     from tests.chat.jinja_references import own
 

@@ -1,12 +1,12 @@
-"""llama-server itself, asked for prompts: the reference of the chat tests.
+"""Runs llama-server, the reference for the prompts of the chat tests.
 
     with Servers(vocabulary) as servers:
         server = servers.start(template)
         server.post("/apply-template", {"messages": [...]})   # (200, {"prompt": ...}) or an error
 
-The xllamacpp wheel has the whole server. It needs a model with tensors, so one layer of zeros
-is written around a vocabulary. A server takes one template for its life and starts in about a
-second; each runs in a separate process, because some requests crash it.
+The xllamacpp wheel contains the whole server. It needs a model with tensors, so one layer of zeros
+is added to a vocabulary. A server has one template and starts in about a second; each runs in a
+separate process, because some requests crash it.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from tests.support.patch import GGUF
 
 START_SECONDS = 120
 REQUEST_SECONDS = 60
-_WIDTH = 64  # of the layer
+_WIDTH = 64  # the layer's embedding size
 _F32, _F16 = 0, 1
 _ALIGNMENT = 32
 
 
 class ServerError(Exception):
-    """The server didn't start (its last words), or died."""
+    """The server didn't start (the message has its last output), or crashed."""
 
 
 def write_model(vocabulary: Path, path: Path, patch: dict[str, object] | None = None) -> Path:
-    """A model file of one layer around the vocabulary of another, without its chat template."""
+    """Writes a model of one layer with the vocabulary of a file, without its chat template."""
     gguf = GGUF.read(vocabulary)
     for key in [key.decode() for key in gguf.raw if not key.startswith(b"tokenizer.")]:
         gguf.remove(key)
@@ -97,7 +97,7 @@ class Server:
         environment["LLAMA_MEDIA_MARKER"] = mediafiles.MARKER
         if zone is not None:
             environment["TZ"] = zone
-        # A file, since a pipe that nobody reads fills up.
+        # A file, since an unread pipe would fill up.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         self._child = subprocess.Popen(
             [
@@ -131,7 +131,8 @@ class Server:
         )
 
     def post(self, path: str, body: object) -> tuple[int, Any]:
-        """The status and the answer. A str goes as it is, anything else as its JSON."""
+        """Posts a body, and returns the status and the answer. A str is sent unchanged, other
+        values as JSON."""
         data = body if isinstance(body, str) else json.dumps(body)
         return self._exchange("POST", path, data.encode("utf-8", "surrogatepass"))
 
@@ -146,7 +147,7 @@ class Server:
         return None, answer["error"]["message"]
 
     def ids(self, prompt: str, *, add_special: bool = True) -> list[int]:
-        """As the server tokenizes a prompt."""
+        """The ids into which the server tokenizes a prompt."""
         request = {"content": prompt, "add_special": add_special, "parse_special": True}
         status, answer = self.post("/tokenize", request)
         if status != 200:
@@ -159,9 +160,9 @@ class Server:
         return status, json.loads(raw)
 
     def exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes]:
-        """The status and the body of the answer."""
+        """Sends bytes, and returns the status and the body of the answer."""
         try:
-            # The server hangs up on a connection that is idle for seconds: each has one request.
+            # One request per connection, since the server closes idle connections.
             headers = {"Content-Type": "application/json", "Connection": "close"}
             self._connection.request(method, path, data, headers)
             answer = self._connection.getresponse()
@@ -234,7 +235,7 @@ class Servers:
 def _serve(model: str, context: int, projector: str) -> None:
     import xllamacpp
 
-    # Nothing that the library prints may come between the address and its reader.
+    # Output of the library must not mix with the address, which the parent reads.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     template = json.loads(sys.stdin.readline())
@@ -255,7 +256,7 @@ def _serve(model: str, context: int, projector: str) -> None:
     answers.write(f"{server.listening_address}\n")
     answers.flush()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    sys.stdin.read()  # until the other side goes
+    sys.stdin.read()  # returns when the parent closes the pipe
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 # ruff: noqa: E501
-"""Loops of the template engine that nobody pays for.
+"""Finds loops of the template engine that don't charge steps.
 
     python -m tests.chat.loops
 
-A function that loops, or looks through memory, must charge for it: JINJA_EACH, jinja_charge,
-jinja_charge_bytes, or a call of a function that charges what it is given. `unpaid` finds the
-others; BOUNDED says why those that are left take little.
+A function that loops or scans memory must charge steps for it: by JINJA_EACH, jinja_charge or
+jinja_charge_bytes, or by calling a function that charges for its arguments. `unpaid` finds loops that
+don't. Those that are allowed are in _REASONS, with the reason why they are short.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 JINJA = Path(__file__).resolve().parents[2] / "cext" / "jinja"
-# While a template is compiled or a file read, work goes by the size of the source, once.
+# Files whose work is linear in the size of the source, and done once.
 READERS = {"lexer", "parser", "json_reader"}
 _FUNCTION = re.compile(
     r"^(?:static |JINJA_NOINLINE |_Noreturn )*[\w *]+?\b(\w+)\([^;{}]*\) \{\n(.*?)^\}", re.M | re.S
 )
 _LOOPS = re.compile(r"\b(for|while|memchr|memcmp|strlen|memmove|memset) ?\(")
-# What charges, each time that it is called.
+# Functions and macros that charge steps.
 _CHARGES = (
     "JINJA_EACH jinja_charge jinja_charge_bytes ggtok_jinja_eval ggtok_jinja_exec ggtok_jinja_set "
     "ggtok_jinja_python_set ggtok_jinja_builder_add ggtok_jinja_builder_text ggtok_jinja_text_find "
@@ -29,11 +29,11 @@ _CHARGES = (
     "ggtok_jinja_next fetch show repr print less_items find_own visit bind"
 )
 _PAID = re.compile(rf"\b(?:{_CHARGES.replace(' ', '|')})\(")
-# Of a literal's length, or of what a constant says.
+# Loops bounded by a literal's length or a constant.
 _CONSTANT = re.compile(
     r"for \([^;]*; \w+ < (?:\d+|[A-Z_]+|sizeof [^;]*|ggtok_jinja_\w*_n_\w+);|strlen\(\"|memcmp\([^,]+, \"[^\"]*\", \d+\)"
 )
-# Functions, by the reason why what they do is little.
+# Functions whose loops are short, by reason.
 _REASONS = {
     "a name of a builtin or of the engine": (
         "llama/builtins:first_row llama/builtins:alias llama/builtins:ggtok_jinja_llama_global "
@@ -79,7 +79,7 @@ BOUNDED = {name: reason for reason, names in _REASONS.items() for name in names.
 
 
 def unpaid() -> Iterator[tuple[str, str]]:
-    """(file:function, the loop)"""
+    """The functions with loops that don't charge, as "file:function", and the loops."""
     for path in sorted(JINJA.rglob("*.c")):
         if path.stem in READERS:
             continue

@@ -1,4 +1,4 @@
-"""Small templates, each made for a thing that llama-server does and llama.cpp's own don't show."""
+"""Small templates for features of llama-server that llama.cpp's own templates don't use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ggtok
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
 
-# Roles and contents, with what the rows put around them.
+# A template of roles and contents, with placeholders for the rows.
 _PLAIN = """\
 {%- for m in messages -%}
 <|{{ m.role }}|>
@@ -16,7 +16,7 @@ _PLAIN = """\
 <end>
 {% endfor -%}
 {%- if add_generation_prompt %}<|assistant|>{% endif %}"""
-# Fields under every name that a handler may write, so that its changes show.
+# Prints every field that a handler may set, so that its changes are visible.
 _ALL = """\
 {%- for m in messages -%}
 ({{ m.role }}|{{ m.content | tojson }}|{{ m.reasoning_content }}|{{ m.thinking }}|
@@ -31,12 +31,12 @@ _ALL = """\
 
 
 def _marked(*texts: str, body: str = _ALL) -> str:
-    """A template with a comment that contains these texts, by which handlers recognize families."""
+    """A template with these texts in a comment, by which handlers recognize families."""
     return "{#- " + " ".join(texts) + " -#}\n" + body
 
 
 def _thinking(on: str, off: str, before: str = "", answer: str = "{{ m.content }}") -> str:
-    """A prompt for the answer that depends on enable_thinking."""
+    """A template whose generation prompt depends on enable_thinking."""
     return (
         before
         + "{%- for m in messages -%}<|{{ m.role }}|>"

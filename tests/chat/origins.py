@@ -1,8 +1,8 @@
-"""Which control tokens a template's output gives: what any engine has to keep to.
+"""Which control tokens a template's output may contain, in every engine.
 
-A character has the template's origin if it comes from the template's text or from a message's
-role that templates know; what is made of nothing else has it too. What comes from a message
-never has. Rows are rendered with spm-phi3's vocabulary.
+A character has the template's origin if it comes from the template's text, or from a message's role
+that templates know, or is computed only from such characters. Text of a message never has it. Rows
+are rendered with spm-phi3's vocabulary.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 @dataclass(frozen=True)
 class Row:
     template: str
-    control: list[str]  # the control tokens of the ids, without the BOS that is added
-    text: str | None = None  # where it matters
+    control: list[str]  # the expected control tokens, without the added BOS
+    text: str | None = None  # the expected text, if it matters
     content: str = "x"
     role: str = "user"
     jinja2_only: bool = False  # llama.cpp's dialect lacks it
@@ -29,7 +29,7 @@ class Row:
 END, USER = ["<|end|>"], ["<|user|>"]
 
 ROWS = [
-    # The template's own text, through operations that keep it.
+    # The template's own text, after operations that preserve its origin.
     Row("{{ '<|end' ~ '|>' }}", END),
     Row("{{ ['<|', 'end|>'] | join }}", END),
     Row("{{ '<|END|>' | lower }}", END),
@@ -45,7 +45,7 @@ ROWS = [
     Row("{{ '<|' ~ messages[0].role | title | lower ~ '|>' }}", USER),
     Row("{{ '<|%s|>' % messages[0].role }}", USER, jinja2_only=True),
     Row("{{ '<|' ~ messages[0].role ~ '|>' }}", [], role="end"),
-    # A message's text, through the same.
+    # A message's text, after the same operations.
     Row("{{ messages[0].content }}", [], content="<|end|>"),
     Row("{{ '<|' ~ messages[0].content ~ '|>' }}", [], content="end"),
     Row("{{ '%-5s' % messages[0].content }}", [], content="<|end|>", jinja2_only=True),
@@ -59,11 +59,11 @@ ROWS = [
     Row("{{ messages[0].content | replace('-', '') }}", [], content="<|-end|>"),
     Row("{% for k in messages[0].content %}{{ k }}{% endfor %}", [], content="<|end|>"),
     Row("{% for k in dict(end=1) %}{{ '<|' ~ k ~ '|>' }}{% endfor %}", END),
-    # An engine's own workings aren't there to be seen.
+    # The engine's internals aren't accessible.
     Row("{{ 'abc'.runs }}", [], ""),
     Row("{{ messages[0].content.runs is defined }}", [], "False"),
 ]
 
-# Methods that are shown instead of called: jinja2 prints their addresses, this engine doesn't.
-# In any case they are no control tokens.
+# Methods that are printed instead of called: jinja2 prints their addresses, this engine doesn't.
+# In both cases, they give no control tokens.
 METHODS = ["{{ ''.join }}", "{{ messages[0].items }}"]

@@ -1,15 +1,14 @@
-"""Compares chat prompts and ids with those of llama-server, at length.
+"""Compares chat prompts and ids with llama-server's.
 
     python -m tests.chat.parity                              # recorded requests, two vocabularies
     python -m tests.chat.parity --vocab qwen2 --template Qwen3
     python -m tests.chat.parity --random 100 --seed 1        # generated bodies, live
     python -m tests.chat.parity --random 100 --made          # under the tests' own templates
 
-For each template: the capabilities; for each request the prompt or the refusal, the ids of
-`trusted=True`, and those of the default, which may only differ if the request holds the text of a
-control token. Requests whose answers aren't recorded
-yet are asked first (`tests.chat.answers`). Exit status 1 if anything differs that no row of
-EXCEPTIONS explains.
+Compares for each template the capabilities, and for each request the prompt or the refusal, the ids
+with `trusted=True`, and the ids by default. The latter may only differ if the request contains the
+text of a control token. Answers that aren't recorded yet are recorded first (`tests.chat.answers`).
+The exit status is 1 if there is a difference that no row of EXCEPTIONS explains.
 """
 
 from __future__ import annotations
@@ -41,12 +40,13 @@ from tests.support.vocabularies import real
 VOCABS = ("qwen2", "llama-bpe")
 SHOWN = 10  # differences printed
 
-# What the server refuses for reasons that aren't the template's and aren't looked for here, by
-# what it says. Each is a row in docs/chat.md.
+# Messages of requests that only the server refuses, for reasons unrelated to the template. Each is
+# a
+# row in docs/chat.md.
 EXCEPTIONS = (
-    # a JSON schema, of a tool or the answer, that it can't make a grammar of
+    # a JSON schema, of a tool or the answer, that it can't convert to a grammar
     re.compile(r"JSON schema error at "),
-    # the beginning of an answer that its own parser for answers can't read
+    # the beginning of an answer that its parser for answers refuses
     re.compile(r"The model produced output that does not match the expected"),
     # images, audio and video, which ggtok doesn't read
     re.compile(r"Invalid base64 value|Invalid uri|Failed to download image|file:// URLs are not"),
@@ -83,7 +83,7 @@ _FINE = (
 
 
 def compare(tok: Tokenizer, template: str, answer: dict[str, Any], where: str, to: Result) -> None:
-    """One request under one template."""
+    """Compares one request with one template."""
     body = json.loads(answer["body"])
     now = datetime.fromisoformat(answer["at"])
     theirs = answer.get("prompt")
@@ -143,7 +143,7 @@ def _media_difference(tok: Tokenizer, template: str, answer: dict[str, Any]) -> 
 
 @cache
 def _control_texts(tok: Tokenizer) -> list[str]:
-    """Of tokens that never come from messages, as JSON has them."""
+    """The texts of tokens that never come from messages, as they are written in JSON."""
     reserved = ggtok.TokenAttr.CONTROL | ggtok.TokenAttr.UNKNOWN
     ids = {*tok.eog_ids, *(i for i in range(tok.n_tokens) if tok.token_attr(i) & reserved)}
     pieces = (tok.token_to_piece(id).decode("utf-8", "replace") for id in ids)

@@ -1,7 +1,7 @@
 """Bodies of chat requests, as a client sends them to llama-server.
 
-One row for each thing that a request can hold: roles, tools, calls, reasoning, content parts,
-empty and hostile texts, a final assistant message, and the fields besides the messages.
+There is a row for each feature of a request: roles, tools, calls, reasoning, content parts, empty
+and hostile texts, a final assistant message, and the fields other than the messages.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ REQUESTS: dict[str, Body] = {
     "format none": body(*REASONED, reasoning_format="none"),
     "format deepseek": body(*REASONED, reasoning_format="deepseek"),
     "format wrong": body(user(), reasoning_format="loud"),
-    # a last message of the assistant's
+    # a final message of the assistant
     "assistant last": body(user("Say"), says("assistant", "Hello, w")),
     "assistant last, space": body(user("Say"), says("assistant", "Hello,\n ")),
     "assistant last, empty": body(user("Say"), says("assistant", "")),
@@ -303,7 +303,7 @@ REQUESTS: dict[str, Body] = {
     "no prompt, many": body(
         user("A"), says("assistant", "B"), user("C"), add_generation_prompt=False
     ),
-    # the rest of the body
+    # other fields of the body
     "json object": body(user(), response_format={"type": "json_object"}),
     "json schema": body(
         user(),
@@ -392,7 +392,7 @@ REQUESTS: dict[str, Body] = {
     "part with the marker": body(user([{"type": "media_marker", "text": MARKER}])),
     "unreadable image": body(user([{"type": "image_url", "image_url": {"url": "data:,"}}])),
     "image as text": body(user([{"type": "image_url", "image_url": "x"}])),
-    # what is refused
+    # invalid requests
     "number content": body(says("user", 1)),
     "object content": body(says("user", {"type": "text", "text": "Hi"})),
     "no content": body({"role": "user"}),

@@ -1,10 +1,10 @@
-"""The stack that the template engine's recursions take, from gcc's call graph.
+"""Computes the stack that the template engine's recursion needs, from gcc's call graph.
 
     python -m tests.chat.stack
 
-A level is a call of a function that enters one (jinja_enter). `worst` finds the cycle of calls that
-takes the most stack for each level; a cycle without a level would be recursion that nothing bounds.
-Left out is the parser, whose levels are fewer and larger: tests measure what it takes.
+A function enters a level by calling jinja_enter. `worst` finds the cycle of calls that needs the
+most stack per level; a cycle without a level would be unbounded recursion. The parser is excluded,
+since its levels are fewer and larger; tests measure its stack.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 JINJA = Path(__file__).resolve().parents[2] / "cext" / "jinja"
 PARSER = "parser.c"
-ENTERS = "ggtok_jinja_fail_depth"  # what the inline function calls
+ENTERS = "ggtok_jinja_fail_depth"  # called by the inline function jinja_enter
 RETURN_ADDRESS = 8
-# What is called through pointers: callers, and where the functions that they may call are listed.
+# Calls through pointers: the callers, and patterns that find the functions that they may call.
 
 
 def _rules(fields: str) -> tuple[str, re.Pattern[str]]:
-    """Functions of the dialects' rules."""
+    """The functions in the tables of the dialects' rules."""
     pattern = rf"^    \.(?:{fields.replace(' ', '|')}) = (\w+),$"
     return "llama/eval python/exec", re.compile(pattern, re.MULTILINE)
 
@@ -49,9 +49,9 @@ POINTERS = {
         "llama/list",
         re.compile(r"^static bool (less_\w+)\(", re.MULTILINE),
     ),
-    "ggtok_jinja_protect": ("", re.compile("$^")),  # nothing below calls it
+    "ggtok_jinja_protect": ("", re.compile("$^")),  # a leaf
 }
-# Calls that close no cycle, and why.
+# Calls that can't close a cycle, and why.
 HARMLESS = {
     (
         "core/strftime:expand_text",
@@ -67,7 +67,7 @@ class Graph(NamedTuple):
 
 
 def read(folder: Path, cc: str = "gcc", flags: tuple[str, ...] = ("-O2", "-fPIC")) -> Graph:
-    """Compiles the engine's files into the folder."""
+    """Compiles the engine's files into the folder, and reads their call graphs."""
     stack: dict[str, int] = {}
     calls: dict[str, set[str]] = defaultdict(set)
     for source in sorted(JINJA.rglob("*.c")):
@@ -117,7 +117,7 @@ def _behind_pointers(caller: str) -> set[str]:
 
 
 def worst(graph: Graph) -> tuple[float, list[str]]:
-    """Bytes for each level of the cycle that takes the most, and the cycle."""
+    """The cycle that needs the most stack per level, and the number of bytes."""
     low, high, cycle = 0.0, float(sum(graph.stack.values())), []
     while high - low > 1:
         middle = (low + high) / 2
@@ -129,7 +129,7 @@ def worst(graph: Graph) -> tuple[float, list[str]]:
 
 
 def _cycle_over(graph: Graph, each: float) -> list[str]:
-    """A cycle that takes more than so many bytes for each level, or nothing."""
+    """A cycle that needs more than this number of bytes per level, or none."""
     weight = {name: size - each * (name in graph.levels) for name, size in graph.stack.items()}
     longest = dict.fromkeys(graph.stack, 0.0)
     before: dict[str, str] = {}

@@ -83,7 +83,7 @@ def test_no_warning_where_a_template_is_named() -> None:
         assert tok.apply_chat_template(HI, template="{{ 'own' }}") == "own"
         assert named.apply_chat_template(HI) == CHATML
         assert for_tools.apply_chat_template(HI) == "t"
-        for _ in range(2):  # as an error it comes each time
+        for _ in range(2):  # as an error, the warning is repeated
             with pytest.raises(ggtok.VocabWarning):
                 tok.count_chat(HI)
 
@@ -214,7 +214,7 @@ def test_keywords_that_make_a_difference(tok: Tokenizer) -> None:
     show("efforts", preserve_reasoning=True, drop_thinking=False)
     assert "low low" in show("efforts", reasoning_effort="low")
     assert "de" in show("translate gemma", source_lang_code="de")
-    # fields of a request are never wrong
+    # fields of requests are accepted even if the template ignores them
     for field, value in (
         ("enable_thinking", True),
         ("tool_choice", "auto"),
@@ -260,7 +260,8 @@ def test_control_tokens_of_messages() -> None:
 
 
 def test_text_that_preparation_adds_is_the_templates() -> None:
-    """A role that only the template's author could have meant, and answers that are continued."""
+    """Text that the preparation adds counts as the template's: a role that only the template's
+    author can have meant, and continued answers."""
     tok = templated(default="{% for m in messages %}{{ '<|im_' + m.role + '|>' }}{% endfor %}")
     assert tok.encode_chat([says("start", "")]) != tok.encode("<|im_start|>", parse_special=True)
     tok = templated(default=TEMPLATES["qwen coder"])
@@ -337,7 +338,7 @@ def test_batches(tok: Tokenizer) -> None:
 )
 def test_probes_share_a_budget(template: str) -> None:
     tok = templated(default=template)
-    for _ in range(50):  # of which the first one takes a second; the failure is kept
+    for _ in range(50):  # the first takes a second; then the failure is cached
         with pytest.raises(ggtok.TemplateError, match="llama-server doesn't start"):
             tok.apply_chat_template(HI)
 
@@ -370,7 +371,7 @@ def test_masks() -> None:
     talk = [user(), says("assistant", "One <|im_end|>."), user(), says("assistant", "two")]
     assert masked(tok, talk) == b"One <|im_end|>.<|im_end|>two<|im_end|>"
     assert masked(tok, talk, trusted=True) == b"One <|im_end|>.<|im_end|>two<|im_end|>"
-    # a last answer is closed unless told otherwise
+    # a final answer is closed by default
     continued = {"continue_final_message": True, "add_generation_prompt": False}
     assert masked(tok, talk, **continued) == b"One <|im_end|>.<|im_end|>"
     assert tok.encode_chat(talk, return_assistant_mask=False) == tok.encode_chat(talk)

@@ -1,4 +1,5 @@
-"""The chat calls in both ways (`like`): errors, what templates compute, injection, masks."""
+"""The chat calls like llama.cpp and like transformers: errors, templates' results, injection,
+masks."""
 
 from __future__ import annotations
 
@@ -77,7 +78,7 @@ LIKES = ["llama.cpp", "transformers"]
         ({"template": "{{ [1, 'a'] | select('gt', 0) | list }}"}, ggtok.TemplateError, "'>' not"),
         ({"template": "{{ ['a'] | sum(start='') }}"}, ggtok.TemplateError, "can't sum strings"),
         ({"template": "{{ '%s' | format(1, a=2) }}"}, ggtok.TemplateError, "keyword arguments"),
-        # What jinja2 has and templates here don't.
+        # Features of jinja2 that templates here don't have.
         ({"template": "{{ '{a}'.format_map({}) }}"}, ggtok.TemplateError, "'format_map' is undef"),
         ({"template": "{{ 'a'.expandtabs(8) }}"}, ggtok.TemplateError, "'expandtabs' is undef"),
         ({"template": "{{ dict.fromkeys('ab', 1) }}"}, ggtok.TemplateError, "'fromkeys' is undef"),
@@ -138,7 +139,7 @@ def test_chat_needs_no_other_package() -> None:
     assert set(done.stdout.split()) <= {"ggtok"} | sys.stdlib_module_names
 
 
-# ---- what templates compute ----
+# ---- results of templates ----
 
 
 @pytest.mark.parametrize(
@@ -177,7 +178,8 @@ def test_expressions_give_what_jinja2_gives(expression: str, load_fixture: Load)
 
 
 def test_lazy_filters_on_top_of_each_other_take_little_stack(load_fixture: Load) -> None:
-    """As in jinja2, whose generators meet Python's limit of recursion."""
+    """Deeply nested filters are an error, as in jinja2, whose generators exceed Python's recursion
+    limit."""
     template = (
         "{% set ns = namespace(x=['a']) %}{% for i in range(20000) %}"
         "{% set ns.x = ns.x | map('string') %}{% endfor %}{{ ns.x | first }}"
@@ -195,7 +197,7 @@ def test_lazy_filters_on_top_of_each_other_take_little_stack(load_fixture: Load)
 # ---- ids ----
 
 
-# What only jinja2's dialect has.
+# Features that only the transformers dialect has.
 NOT_IN_LLAMA = ("'%s' %", "'{}'.format", "| list", "'%c%c")
 
 
@@ -211,7 +213,7 @@ NOT_IN_LLAMA = ("'%s' %", "'{}'.format", "| list", "'%c%c")
         "{{ messages[0].content[:5] }}{{ messages[0].content[5:] }}",
         "{{ '%s' % messages[0].content }}{{ '{}'.format(messages[0].content) }}",
         "{{ messages[0].content | list | join }}{{ messages[0].content | indent(2) }}",
-        "{{ '<|' ~ messages[0].content[2:] }}",  # half of it the template's
+        "{{ '<|' ~ messages[0].content[2:] }}",  # half of it is the template's text
         "{{ messages[0].content[:9] ~ 'nd|>' }}",
         "{% set x %}{{ messages[0].content }}{% endset %}{{ x | trim }}",
         "{% macro f(x) %}{{ x }}{% endmacro %}{{ f(messages[0].content) }}",
@@ -243,7 +245,7 @@ def test_no_control_token_out_of_content(template: str, content: str, like: Any)
         ("{{ '<|reserved_special_token_{}|>'.format(messages[0].content) }}", False),
         ("{{ '<|reserved_special_token_{!s}|>'.format(messages[0].content) }}", False),
         ("{{ (messages[0].content ~ '<|eot_id|>{}').format('') }}", True),
-        # The template's, but in a way that is not followed.
+        # The template's text, but through an operation that doesn't track origins.
         ("{{ '{!r}'.format('<|eot_id|>') }}", False),
     ],
 )
@@ -277,8 +279,8 @@ def test_user_defined_tokens_are_found_everywhere(load_fixture: Load) -> None:
 @given(st.data())
 @pytest.mark.parametrize("name", ["bpe-qwen2", "bpe-overlap", "spm-phi3", "bpe-jina", "wpm"])
 def test_trusted_ranges(name: str, load_fixture: Load, data: st.DataObject) -> None:
-    """Everything trusted is parse_special, nothing is without; between, each special token
-    lies in a range, and what is left raw holds none there."""
+    """With all text trusted, the result equals parse_special=True, and with none, False. Otherwise,
+    each special token is inside a trusted range, and raw text has none there."""
     tok = load_fixture(name)
     special = ggtok.TokenAttr.CONTROL | ggtok.TokenAttr.UNKNOWN
     texts = {
@@ -329,7 +331,7 @@ def test_assistant_mask(name: str, like: Any, load_fixture: Load) -> None:
         *HI,
         {"role": "assistant", "content": ""},
     ]
-    if name == "wpm":  # its tokens don't spell the text
+    if name == "wpm":  # its tokens normalize the text
         with pytest.raises(ggtok.InvalidValueError, match="WPM"):
             tok.encode_chat(messages, template=MARKED, like=like, return_assistant_mask=True)
         return
@@ -344,7 +346,7 @@ def test_assistant_mask(name: str, like: Any, load_fixture: Load) -> None:
     assert len(mask) == len(ids) and {type(m) for m in mask} == {bool}
     spoken = [tok.token_to_piece(id) for id, m in zip(ids, mask, strict=True) if m]
     silent = [tok.token_to_piece(id) for id, m in zip(ids, mask, strict=True) if not m]
-    # Without spaces: SPM puts some in.
+    # Compares without spaces, since SPM adds some.
     assert b"".join(spoken).decode().replace(" ", "") == "néandso<|im_end|><|im_end|>"
     assert "and" not in b"".join(silent).decode()
 

@@ -1,4 +1,4 @@
-"""What a hostile template can do: each of these ends in an error, or gives little."""
+"""Hostile templates: each ends with an error, or produces little output."""
 
 from __future__ import annotations
 
@@ -154,8 +154,8 @@ for name, template in templates.items():
 json.dump(results, sys.stdout)
 """
 MEMORY = 900 << 20
-# What isn't too much for the engine; in llama.cpp's dialect numbers have 64 bits, and attributes
-# that aren't there are undefined.
+# Templates that the engine can render. In llama.cpp's dialect, numbers have 64 bits, and missing
+# attributes are undefined.
 HARMLESS = {
     "branches",
     "deep varargs",
@@ -176,14 +176,14 @@ HARMLESS_TO = {
     ],
     "transformers": ["cycler", "deep", "deep, of plain lists", "format widths", "truncate"],
 }
-MOST = 64 << 20  # characters that a rendering gives
+MOST = 64 << 20  # the maximum length of a rendered text in characters
 
 
 @pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS")
 @pytest.mark.parametrize("like", ["llama.cpp", "transformers"])
 def test_hostile_templates_end_within_their_memory(like: str) -> None:
-    """In an error of the template, or a text that is no larger than it may be."""
+    """They end with an error of the template, or a text within the limit."""
     templates = {**TOO_MUCH, **TOO_LONG}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", CHILD],

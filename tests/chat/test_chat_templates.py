@@ -1,6 +1,6 @@
-"""llama.cpp's collection of chat templates, each with each conversation: the text of
-transformers, the ids of the text, no control token out of a message; and what
-llama_chat_apply_template makes of them."""
+"""llama.cpp's collection of chat templates, each with each conversation: the text is that of
+transformers, the ids are those of the text, and no control token comes from a message. They are
+also compared with llama_chat_apply_template."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def templates() -> dict[str, str]:
 
 
 def renderings() -> Iterator[tuple[str, list[Any], dict[str, Any]]]:
-    """Neither takes a conversation without messages."""
+    """All conversations with all settings. Empty conversations are left out, since both ggtok and
+    transformers refuse them."""
     for conversation, messages in CONVERSATIONS.items():
         if not messages:
             continue
@@ -96,7 +97,7 @@ def test_same_text_as_transformers(load_fixture: Any, monkeypatch: pytest.Monkey
 
 # ---- ids ----
 
-# What looks like a special token in a rendered text.
+# Text that looks like a special token.
 LOOKS_SPECIAL = re.compile(
     r"<[|\uff5c][^<>|\s\uff5c]+[|\uff5c]>|<\uff5c[^<>\uff5c]+\uff5c>|\[/?[A-Z_]{3,}\]"
     r"|</?[a-z_A-Z]+>|<[a-z_]+\|>|<\|[a-z_]+>|\]<\][a-z]+\[>\["
@@ -112,14 +113,16 @@ def keys(value: Any) -> Iterator[str]:
 
 
 def from_conversations(text: str) -> bool:
-    """Some templates write <KEY>; and some messages hold such text."""
+    """Whether the text comes from a conversation: some templates write <KEY>, and some messages
+    contain such text."""
     inside = text.strip("</>")
     return inside in {"b", "now", "clear", *keys([CONVERSATIONS, SETTINGS])}
 
 
 @cache
 def looks_special(source: str) -> list[str]:
-    """What looks like a special token in the template's renderings, if it is the template's."""
+    """The texts in the template's renderings that look like special tokens and come from the
+    template."""
     probe = ggtok.load(fixture("bpe-gpt2"))
     found: Counter[str] = Counter()
     for _, messages, settings in renderings():
@@ -148,7 +151,8 @@ def with_special_tokens(name: str, control: list[str], user_defined: list[str]) 
 
 
 def as_llama_server(tok: ggtok.Tokenizer, text: str) -> list[int]:
-    """Its rule: the template's BOS and EOS go if the vocabulary adds its own."""
+    """llama-server's rule: the template's BOS and EOS are removed if the vocabulary adds its
+    own."""
     if tok.add_bos and tok.bos_id is not None:
         text = text.removeprefix(tok.token_to_piece(tok.bos_id).decode())
     if tok.add_eos and tok.eos_id is not None:
@@ -159,9 +163,9 @@ def as_llama_server(tok: ggtok.Tokenizer, text: str) -> list[int]:
 @pytest.mark.full
 @pytest.mark.parametrize("vocabulary", ["bpe-gpt2", "spm-bytes", "spm-phi3"])
 def test_ids_of_the_text_and_no_token_out_of_a_message(vocabulary: str) -> None:
-    """Harmless messages give the ids of the rendered text. Inserting the texts of all control
-    tokens (whole, cut, adjacent) into messages, tools and documents doesn't change the number
-    of any control token."""
+    """With harmless messages, the ids are those of the rendered text. Inserting the texts of all
+    control tokens (whole, cut, adjacent) into messages, tools and documents doesn't change the
+    number of any control token."""
     compared = injected = 0
     for i, (name, source) in enumerate(templates().items()):
         rest: dict[str, Any] = {
@@ -171,7 +175,7 @@ def test_ids_of_the_text_and_no_token_out_of_a_message(vocabulary: str) -> None:
             "add_generation_prompt": True,
         }
         special = looks_special(source)
-        thoughts = [text for text in special if "think" in text]  # as vocabularies have them
+        thoughts = [text for text in special if "think" in text]  # as in real vocabularies
         tok = with_special_tokens(
             vocabulary, [text for text in special if text not in thoughts], thoughts
         )
@@ -209,7 +213,7 @@ BRIEF = [("system", "Be brief."), ("user", "Hi"), ("assistant", "Hello"), ("user
 
 
 def test_differences_from_llama_chat_apply_template(llama: LlamaCpp, load_fixture: Any) -> None:
-    """docs/chat.md lists what became of each template."""
+    """docs/chat.md lists the result for each template."""
     tok = load_fixture("bpe-kimi")
     messages = [{"role": role, "content": content} for role, content in BRIEF]
     listed = dict.fromkeys(("same", "same but BOS", "other", "refused", "unknown"), "")

@@ -1,4 +1,4 @@
-"""The rules for families of templates: messages, prompts, and continued answers."""
+"""The handlers for families of templates: messages, prompts, and continued answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def answered(
     thinking: bool = True,
     **variables: Any,
 ) -> str:
-    """The text of a begun answer whose content is C."""
+    """The text of an unfinished answer with the content C."""
     message = Message("assistant", "C", reasoning=reasoning)
     ranges = ((0, len(prompt)),) if prompt else ()
     written = Prompt(prompt, ranges)
@@ -196,12 +196,12 @@ def test_results_in_the_order_of_calls() -> None:
     assert order(calls, *results("c", "a", "b")) == ["A", "B", "C"]
     b, a = results("b", "a")
     assert order(calls, b, question, a) == ["A", "between", "B"]
-    # an id of no call counts as the first one's
+    # an id that belongs to no call counts as the first call's
     assert order(calls, *results("b", "x", "a")) == ["X", "A", "B"]
     assert order(*results("b", "a")) == ["B", "A"]
     assert order(unnamed, *results("b", "a"))[1:] == ["B", "A"]
     assert order(calls, *results("b"), says("system", "s"), *results("a")) == ["B", "s", "A"]
-    # results are sorted by the last calls before them
+    # results are sorted in the order of the last calls before them
     assert order(calls, says("assistant", "no calls"), *results("b", "a"))[1:] == ["A", "B"]
 
 

@@ -1,4 +1,4 @@
-"""Each family of templates with messages that imitate what its handler looks for in a prompt."""
+"""For each family of templates, messages that imitate the texts that its handler searches for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.vocabularies import fixture
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
-# What handlers look for and write, as far as it may be a control token.
+# The texts that handlers search for and write; some may be control tokens.
 _CONSTANT = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 _TOKEN = re.compile(r"<[^<>\s=\[\]]+>|\[/?[A-Z_]+\]")
 SPECIAL = sorted(
@@ -37,7 +37,7 @@ _CONTENT = """\
 {%- endif %}
 {%- endmacro -%}
 """
-# Templates that end with what a message says, or with each text of their own that is looked for.
+# Templates that end with a message's text, or with one of the texts that handlers search for.
 BODIES = {
     "message last": _CONTENT
     + "{% for m in messages %}<|start|>{{ m.reasoning_content or m.thinking or '' }}"
@@ -76,7 +76,7 @@ def vocabulary() -> ggtok.Tokenizer:
 
 
 def conversations(content: str) -> Iterator[tuple[list[dict[str, Any]], dict[str, Any]]]:
-    """What a user, a tool or an answer says: content is its end."""
+    """Conversations in which a message of the user, a tool or the assistant ends with `content`."""
     calls = says("assistant", "", tool_calls=[call("1", "f", {"x": content})])
     result = says("tool", content, tool_call_id="1")
     answer = says("assistant", content, reasoning_content=content)
@@ -93,7 +93,7 @@ def conversations(content: str) -> Iterator[tuple[list[dict[str, Any]], dict[str
 
 
 def control(content: str, source: str) -> list[int]:
-    """How many control tokens each conversation has."""
+    """The number of control tokens of each conversation."""
     tok, counts = vocabulary(), []
     for messages, options in conversations(content):
         ids = tok.encode_chat(messages, template=source, **options)

@@ -1,4 +1,4 @@
-"""What messages, tools and variables can't do to a conversation, and what callers may choose."""
+"""Messages, tools and variables can't inject control tokens; callers can choose exceptions."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_text_without_another_token_is_refused() -> None:
     with pytest.raises(ggtok.InvalidValueError, match="only by the control token"):
         tok.encode_chat(says("Hi, you"), template=template)
     merges = gguf.array("tokenizer.ggml.merges")
-    gguf.set("tokenizer.ggml.merges", [b", ,", *merges], "str")  # what it makes is no token
+    gguf.set("tokenizer.ggml.merges", [b", ,", *merges], "str")  # its result isn't a token
     tok = ggtok.load(gguf.dump())
     assert tok.encode(",,", add_special=False) == [comma, comma]
     with pytest.raises(ggtok.InvalidValueError, match="only by the control token"):
@@ -203,7 +203,7 @@ def test_text_without_another_token_is_refused() -> None:
 
 
 def test_an_empty_line_ends_rwkvs_turns() -> None:
-    """The template's does, a message's doesn't."""
+    """An empty line of the template ends a turn; one in a message doesn't."""
     gguf = GGUF.read(fixture("rwkv"))
     texts = gguf.strings("tokenizer.ggml.tokens")
     end = texts.index(rb"\n\n")
@@ -271,7 +271,7 @@ def test_a_templates_words_are_escaped_in_errors(load_fixture: Load) -> None:
     assert str(named.value).isprintable()
 
 
-# ---- what the template's own text becomes ----
+# ---- the template's own text ----
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.template)

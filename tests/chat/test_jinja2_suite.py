@@ -1,4 +1,4 @@
-"""The command that renders the templates of jinja2's own tests."""
+"""The command that renders the templates of jinja2's tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_some():
 @pytest.mark.full
 @pytest.mark.parametrize(("last", "status"), [("2", 0), ("range", 1)])
 def test_the_command(last: str, status: int, tmp_path: Path) -> None:
-    """An address, as of a function, is no documented difference."""
+    """A printed address, such as a function's, isn't a documented difference."""
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_some.py").write_text(TESTS.replace("%s", last))
     (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")

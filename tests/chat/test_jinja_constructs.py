@@ -1,5 +1,5 @@
-"""Each filter, test, method, operator and statement of templates, by hand: templates.txt has one
-template a line, in which both dialects do what their references do.
+"""Every filter, test, method, operator and statement of templates: for each line of templates.txt,
+a template written by hand, both dialects have the result of their references.
 
 Claim jinja.1, Claim jinja.2.
 """

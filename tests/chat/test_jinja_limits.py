@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""No template takes more than its budget: attacks, each in a process with little memory.
+"""Templates can't exceed their budget: attacks, each in a process with little memory.
 
 Claim jinja.3, Claim jinja.4.
 """
@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.waits import LIMIT
 
-MEMORY = 900 << 20  # a rendering's budget is 256 MB; the rest is for Python
+MEMORY = 900 << 20  # bytes; a rendering may use 256 MB, and Python needs the rest
 
 ATTACKS = [
     "{{ ('a' * 7900000).rfind('ab' + 'a' * 3900000) }}",

@@ -1,5 +1,5 @@
-"""What jinja2's own tables list: each filter, test and method with arguments of each kind gives
-what jinja2 gives, or both fail.
+"""Every filter, test and method in jinja2's tables, with arguments of each kind, has jinja2's
+result, or both fail.
 
 Claim jinja.2.
 """

@@ -135,7 +135,8 @@ def test_continuing() -> None:
 def test_continuing_what_a_template_changes(
     template: str, content: str, text: str | None, kimi: Tokenizer
 ) -> None:
-    """As transformers, which writes a tag after the content, finds it again and cuts there."""
+    """As in transformers, which adds a tag to the content, searches for it in the text, and cuts
+    there."""
     messages = [says("assistant", content)]
     for _ in range(2):
         if text is None:
@@ -176,7 +177,7 @@ def test_continuing_beside_transformers(kimi: Tokenizer) -> None:
 
 
 def test_no_messages(kimi: Tokenizer) -> None:
-    """transformers refuses them, also where a template could do without."""
+    """transformers refuses a conversation without messages, even if the template needs none."""
     for call in kimi.apply_chat_template, kimi.encode_chat, kimi.count_chat:
         with pytest.raises(ggtok.InvalidValueError, match="there are no messages"):
             call([], template="{{ 'x' }}", like="transformers")
@@ -229,7 +230,7 @@ def test_bos_and_eos_are_not_doubled() -> None:
     ids = ids_of(tok)
     assert ids.count(tok.bos_id) == ids.count(tok.eos_id) == 1
     assert show(tok, template) == "<s>Hi</s>"
-    # what a message says isn't the template's
+    # a message's text doesn't have the template's origin
     ids = ids_of(tok, [user("<s>Hi</s>")], template="{{ messages[0].content }}")
     assert len(ids) > len(ids_of(tok, template="{{ messages[0].content }}"))
 

@@ -1,4 +1,4 @@
-"""What of a request's messages and tools gets to the template, and what is refused."""
+"""Which fields of a request's messages and tools the template receives, and which are refused."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def test_tools_that_are_refused(tools: Any, says: str) -> None:
         m.read_tools(tools)
 
 
-# ---- the rest of the body ----
+# ---- other fields of the body ----
 
 
 TURNS = """\

@@ -1,4 +1,4 @@
-"""Messages that are objects with model_dump(), as pydantic's models and OpenAI's answers are."""
+"""Messages that are objects with model_dump(), such as pydantic's models and OpenAI's answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Model:
 
 FUNCTION = {"name": "f", "arguments": "{}"}
 CALL = {"type": "function", "id": "1", "function": FUNCTION}
-# An answer as OpenAI's library has it: all fields are there, and None says nothing.
+# An answer like OpenAI's library returns: all fields are present, and unset ones are None.
 ANSWER = Model(
     role="assistant", content=None, name=None, reasoning_content=None, function_call=None,
     tool_calls=[Model(type="function", id="1", function=Model(**FUNCTION))],

@@ -1,4 +1,4 @@
-"""No string of a request becomes a control token, under each of llama.cpp's templates."""
+"""With each of llama.cpp's templates, no string of a request becomes a control token."""
 
 from __future__ import annotations
 
@@ -84,6 +84,6 @@ def test_no_way_in(name: str, tok: Tokenizer) -> None:
             assert found == expected, template[:60]
             rendered += 1
     assert rendered > 90
-    # and the test would see it
+    # the test would detect one
     trusted = api.run_body(tok._loaded, hostile, chat.IDS, trusted=True, template=TEMPLATES["all"])
     assert tok.text_to_token(END) in trusted

@@ -1,4 +1,4 @@
-"""Text that knows who wrote it."""
+"""Prompts: text that records which parts come from the template."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ PIECES = st.lists(st.tuples(st.text("ab<é👍", max_size=4), st.booleans()), ma
 
 
 def marks(text: str, ranges: tuple[tuple[int, int], ...]) -> list[bool]:
-    """For each byte whether it is in a range."""
+    """For each byte, whether it is in a range."""
     inside = [False] * len(text.encode())
     last = -1
     for begin, end in ranges:
-        assert last < begin < end  # they touch nowhere
+        assert last < begin < end  # ranges aren't adjacent
         inside[begin:end] = [True] * (end - begin)
         last = end
     return inside
@@ -109,7 +109,8 @@ def test_with_last_of_none() -> None:
 
 
 def test_with_last_of_the_conversations() -> None:
-    """What it becomes is the conversation's, too, also if a part of it isn't."""
+    """The replacement counts as the conversation's text, even if part of it doesn't come from
+    it."""
     changed = prompt_of([("a<r>b", False)]).with_last("<r>", "<e>")
     assert (changed.text, changed.ranges) == ("a<e>b", ())
     changed = prompt_of([("a<", True), ("r>b", False), ("c", True)]).with_last("<r>", "<e>")

@@ -67,7 +67,7 @@ def templated(
     head: Callable[[bool], str] = lambda thinking: "",
     fails: Callable[[list[Json]], bool] = lambda messages: False,
 ) -> reasoning.Render:
-    """A template in Python."""
+    """A template written as a Python function."""
 
     def render(
         messages: list[Json], tools: list[Json] | None, generation: bool, thinking: bool
@@ -90,12 +90,13 @@ def reasoned(before: str, after: str) -> Callable[[Json], str]:
 
 
 def with_calls(answer: Callable[[Json], str]) -> Callable[[Json], str]:
-    """The same where the message calls tools, and nothing of it elsewhere."""
+    """The same template for messages with tool calls; other messages have no reasoning."""
     return lambda m: f"{answer(m)}[call]" if m.get("tool_calls") else str(m["content"])
 
 
 def say_so(thinking: bool) -> str:
-    """A system message that differs, and more than is compared at the end."""
+    """A prompt that depends on `thinking` in the system message, and ends with a long equal
+    text."""
     return f"thinking {'on' if thinking else 'off'}\n" + "<|user|>x" * 20
 
 
@@ -108,7 +109,7 @@ BOTH = Tags("[A]", "[/A]", True)
         (templated(), Tags()),
         (templated(reasoned("<t>\n", "\n</t>\n\n")), Tags("<t>\n", "\n</t>\n\n", True)),
         (templated(reasoned("[T] ", " [/T] ")), Tags("[T] ", " [/T] ", True)),
-        # what stands before the thought is a marker, too
+        # the text before the reasoning is also a marker
         (templated(reasoned("", "</t>")), Tags("<|assistant|>", "</t>", True)),
         (templated(reasoned("Thought: ", "</t> ")), Tags("", "</t> ", True)),
         (templated(reasoned("Thought: ", " Answer: ")), Tags()),
@@ -158,7 +159,7 @@ def test_beside_calls(answer: Callable[[Json], str], tags: Tags) -> None:
 
 @pytest.mark.parametrize("calls", [False, True])
 def test_beside_calls_that_do_not_render(calls: bool) -> None:
-    """Or where only calls do."""
+    """Some templates fail with tool calls, or only render with them."""
     render = templated(
         with_calls(reasoned("<t>", "</t>")),
         fails=lambda messages: bool(messages[-1].get("tool_calls")) == calls,
@@ -179,7 +180,8 @@ def test_beside_calls_that_do_not_render(calls: bool) -> None:
     ],
 )
 def test_calls_are_read_as_json(call: str, fault: str) -> None:
-    """Without the tags of reasoning, if the function's name stands where JSON has one."""
+    """Calls are parsed as JSON, without tags of reasoning, if the function's name is at the right
+    place."""
     answer = reasoned("<t>", "</t>")
     render = templated(lambda message: call if message.get("tool_calls") else answer(message))
     found = reasoning.find(render, "", tool_calls=True).unreadable

@@ -1,4 +1,4 @@
-"""Messages that C reads become the same prompt as messages that Python prepares."""
+"""Messages that C reads give the same prompt as messages that Python prepares."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Strange(str):
 
 
 class Odd(Mapping[str, Any]):
-    """A message that is no dict."""
+    """A message that isn't a dict."""
 
     def __init__(self, **fields: Any) -> None:
         self.fields = fields
@@ -98,7 +98,7 @@ def outcome(call: Callable[[], Any]) -> Any:
 def both(
     tok: Tokenizer, messages: Any, want: int, trusted: bool = False, **fields: Any
 ) -> tuple[Any, Any]:
-    """The result of messages that C reads, and that of messages that Python prepares."""
+    """The results of reading messages in C, and of preparing them in Python."""
     options = Options(clock=lambda: NOW, **fields)
 
     def prepared() -> Any:
@@ -118,7 +118,8 @@ def both(
 
 @pytest.fixture
 def ways(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How many conversations C read, and how many Python prepared as a whole or in part."""
+    """The number of conversations that C read, and the number that Python prepared, wholly or in
+    part."""
     counts: Counter[str] = Counter()
     run = Request.run
 
@@ -156,7 +157,7 @@ def test_requests(like: str, ways: Counter[str]) -> None:
             read, prepared = both(
                 tok, body["messages"], want, k == 0, template=template, like=like, **fields
             )
-            # If several things are wrong with a request, each names one of them.
+            # If a request has several faults, the two may report different ones.
             wrong = isinstance(read, tuple) and isinstance(prepared, tuple)
             assert wrong or read == prepared, (body, template, fields)
     assert ways["C"] > 300
@@ -175,7 +176,7 @@ def test_irregular_messages(messages: list[Any], want: str) -> None:
 
 @pytest.mark.parametrize("like", ["llama.cpp", "transformers"])
 def test_messages_that_change_meanwhile(like: Any) -> None:
-    """While one message is prepared, another becomes one that needs preparation, too."""
+    """While one message is prepared, another changes so that it needs preparation, too."""
     tok = load(fixture("bpe-qwen2"))
     template = "{% for m in messages %}[{{ m.role }} {{ m['content'] }}]{% endfor %}"
 
@@ -192,7 +193,7 @@ def test_messages_that_change_meanwhile(like: Any) -> None:
 
 @pytest.mark.parametrize("same", [True, False])
 def test_roles_that_come_again(same: bool) -> None:
-    """As the same object or another, and after more roles than are kept."""
+    """A role is repeated as the same or another object, and after more roles than are cached."""
     tok = load(fixture("bpe-qwen2"))
     turns = "system user assistant user assistant developer tool user system developer user".split()
     kept = {role: role for role in turns}
@@ -345,7 +346,8 @@ def test_requests_with_variables_are_cached(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_template_is_analyzed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also for options that aren't cached, and another tokenizer with the same template."""
+    """This also holds for options that aren't cached, and for another tokenizer with the same
+    template."""
     made: list[str] = []
     create = LlamaServer.__init__
 
@@ -365,7 +367,7 @@ def test_a_template_is_analyzed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_korean_and_bytes_of_surrogates() -> None:
-    """Their UTF-8 begins with the same byte."""
+    """Korean letters and surrogates begin with the same byte in UTF-8."""
     tok = templated(default="{{ messages[0].content }}")
     text = "\ud7ff\ud55c \ud7a3"
     for like in ("llama.cpp", "transformers"):
@@ -463,7 +465,7 @@ def test_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_signatures_show_the_default() -> None:
-    """llama-server's, which transformers hasn't."""
+    """Signatures show llama-server's defaults, which transformers doesn't have."""
     for call in (
         Tokenizer.apply_chat_template,
         Tokenizer.encode_chat,

@@ -28,8 +28,9 @@ TEMPLATES = (
     "google-gemma-4-31B-it",
     "mistralai-Ministral-3-14B-Reasoning-2512",
 )
-# Each request is made of a megabyte of text in this child, which has no more memory than a
-# few renderings may take.
+# A child process that makes each request from a megabyte of text. Its memory only suffices for a
+# few
+# renderings.
 CHILD = """
 import json, resource, sys
 import ggtok
@@ -88,12 +89,13 @@ for i, name in enumerate([*REQUESTS, *NOT_LAST_BLOCK]):
         results[f"{name}, {key}, {like}"] = n
 json.dump(results, sys.stdout)
 """
-MEMORY = 1500 << 20  # of the process; its Python objects take a good part of it
+MEMORY = 1500 << 20  # bytes for the process, much of them for Python objects
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS")
 def test_requests_of_a_megabyte() -> None:
-    """Each with a template, or all with `--full`, like llama.cpp and like transformers by turns."""
+    """Each request is rendered with a template (with `--full`, with all), alternately like
+    llama.cpp and like transformers."""
     templates = {name: answers.templates()[name] for name in TEMPLATES}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", CHILD],
@@ -114,7 +116,7 @@ SLOW = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% end
 
 
 def test_other_threads_run_meanwhile() -> None:
-    """A rendering up to its budget lets them."""
+    """A rendering that uses up its budget releases the GIL."""
     tok = load(fixture("bpe-qwen2"))
 
     def run() -> None:
@@ -123,17 +125,17 @@ def test_other_threads_run_meanwhile() -> None:
 
     thread = threading.Thread(target=run)
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(LIMIT)  # no thread has to give up the GIL
+    sys.setswitchinterval(LIMIT)  # threads only release the GIL voluntarily
     try:
         thread.start()
         turns = 0
         while thread.is_alive():
-            time.sleep(0)  # gives it up, and takes it back
+            time.sleep(0)  # releases and reacquires the GIL
             turns += 1
     finally:
         sys.setswitchinterval(interval)
     thread.join()
-    # A rendering that keeps it would let this thread run before it and after it.
+    # If the rendering kept the GIL, this thread would only run before and after it.
     assert turns > 10
 
 
@@ -156,7 +158,7 @@ def test_two_large_ones_at_once() -> None:
 
 
 class Meddling(Mapping[str, Any]):
-    """A message that changes the list it is in while it is read."""
+    """A message that changes its list while it is read."""
 
     def __init__(self, change: Any) -> None:
         self.change = change
@@ -179,7 +181,7 @@ class Meddling(Mapping[str, Any]):
 
 
 class Dict(dict[str, Any]):
-    """A dict that shows other things than it holds."""
+    """A dict whose methods return other items than it contains."""
 
     def __getitem__(self, key: str) -> Any:
         return {"role": "user", "content": "shown"}[key]
@@ -240,7 +242,7 @@ def test_messages_from_a_generator() -> None:
 
 
 def test_generators_of_generators_end_on_a_small_stack() -> None:
-    """Claim jinja.4 for what nests without recursion in the template."""
+    """Claim jinja.4 for values that are nested without recursion in the template."""
     template = (
         "{% set n = namespace(g=[1]) %}{% for i in range(5000) %}{% set n.g = n.g | FILTER %}"
         "{% endfor %}{{ n.g | first }}"

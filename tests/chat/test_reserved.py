@@ -1,4 +1,4 @@
-"""No message says a control token, in any kind of vocabulary and whichever way it spells it.
+"""No message becomes a control token, in any kind of vocabulary and with any spelling.
 
 Claim partition.4.
 """
@@ -52,14 +52,15 @@ def texts_of(tok: ggtok.Tokenizer, ids: frozenset[int]) -> list[str]:
 
 @cache
 def unknown_of(tok: ggtok.Tokenizer) -> set[int]:
-    """What stands for text that is no token's."""
+    """The id of unknown text, unless it ends generation."""
     unk = tok.unk_id
     return set() if unk is None or unk in tok.eog_ids else {unk}
 
 
 @cache
 def spelled_by_one(tok: ggtok.Tokenizer, reserved: frozenset[int]) -> bool:
-    """Is a reserved token one character, or one byte, for which there may be no other?"""
+    """Whether a reserved token is a single character or byte, for which there may be no other
+    token."""
     return tok.vocab_type == "TEST" or any(
         len(text) == 1 or len(text.encode()) == 1 for text in texts_of(tok, reserved)
     )
@@ -71,7 +72,8 @@ def encoded(
     parts: list[tuple[str, bool]],
     flags: int = PARSE,
 ) -> list[int] | None:
-    """The ids of parts that are trusted or not; None: refused, where it may be."""
+    """The ids of trusted and untrusted parts; None if they are refused, which is only allowed for
+    some vocabularies."""
     ranges: list[tuple[int, int]] = []
     at = 0
     for text, trusted in parts:
@@ -108,12 +110,12 @@ def stripped_pieces(tok: ggtok.Tokenizer, ids: frozenset[int]) -> dict[int, byte
     return {id: tok.token_to_piece(id).strip() for id in ids}
 
 
-# The model "test" knows no texts, only sums of bytes.
+# The model "test" doesn't use texts, only a hash of bytes.
 @pytest.mark.parametrize("name", [name for name in [*VOCABULARIES, *REAL] if name != "test"])
 @settings(max_examples=times(20, of=60), deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_nor_do_the_template_and_a_message_together(name: str, seed: int) -> None:
-    """The template writes one part of a token's text, a message the other."""
+    """The template writes one part of a token's text, and a message the other."""
     _, tok, reserved = vocabulary(name)
     chooser = random.Random(seed)
     text = chooser.choice([*texts_of(tok, reserved), "plain"])
@@ -125,7 +127,7 @@ def test_nor_do_the_template_and_a_message_together(name: str, seed: int) -> Non
     around = made_text(chooser, ["plain", "text"])
     parts = [(around, False), *parts, (around, False)]
     ids = encoded(tok, reserved, parts)
-    # A part of a token's text may hold another's, as it is or normalized.
+    # A part of a token's text may contain another's, unchanged or normalized.
     own_texts = [spelling.encode() for part in own for spelling in (part, part.lower())]
     pieces = stripped_pieces(tok, reserved).items()
     may = {id for id, piece in pieces if any(piece in text for text in own_texts)}
@@ -150,7 +152,7 @@ TEMPLATE = "{{ messages[0].content }}"
 
 
 def without_eos(name: str, text: str | None = None, kind: int = NORMAL) -> GGUF:
-    """A vocabulary whose file names no EOS, so that llama.cpp's default is one."""
+    """A vocabulary whose file has no EOS, so that llama.cpp uses its default."""
     gguf = GGUF.read(fixture(name))
     if EOS in gguf:
         gguf.remove(EOS)
@@ -182,7 +184,7 @@ def chat(tok: ggtok.Tokenizer, text: str) -> list[int]:
     [("bpe-gpt2", None), ("bpe-gpt2", "\u0120tea"), ("spm", "tea"), ("ugm", "tea")],
 )
 def test_plain_text_that_is_eos_by_default_stays_text(name: str, text: str | None) -> None:
-    """As "," does in GPT-2's vocabulary, which no text can do without."""
+    """An example is "," in GPT-2's vocabulary, which ordinary text needs."""
     gguf = without_eos(name, text)
     with pytest.warns(
         ggtok.VocabWarning, match="the file names no EOS token .* llama.cpp's default"
@@ -212,18 +214,18 @@ def test_not_if_a_key_names_it(key: str) -> None:
     [("<stop>", NORMAL), ("[stop]", NORMAL), ("stop", CONTROL), ("stop", USER_DEFINED)],
 )
 def test_nor_if_it_may_be_meant_as_an_end(text: str, kind: int) -> None:
-    gguf = without_eos("plamo2", text, kind)  # where any text may be a token
+    gguf = without_eos("plamo2", text, kind)  # there, any text can be a token
     tok, eos, _ = default_eos(gguf)
     assert eos in tok.special_ids
     assert eos in tok.encode(text, parse_special=True)
     assert eos not in chat(tok, f"{text} a{text}")
 
 
-# ---- the rest is llama.cpp's ----
+# ---- other ids are llama.cpp's ----
 
 
 def without_reserved(gguf: GGUF, reserved: frozenset[int]) -> GGUF:
-    """The vocabulary in which no text is a reserved token's, and no merge makes one."""
+    """The vocabulary without the texts of reserved tokens, and without merges that produce them."""
     new = GGUF.parse(gguf.dump())
     tokens = new.strings("tokenizer.ggml.tokens")
     gone = {tokens[id] for id in reserved}
@@ -242,14 +244,14 @@ def without_reserved(gguf: GGUF, reserved: frozenset[int]) -> GGUF:
     return new
 
 
-# hybriddna finds its tags by their texts; the reference reads little-endian files only.
+# hybriddna finds its tags by their texts; the reference only reads little-endian files.
 @pytest.mark.parametrize(
     "name",
     [n for n in [*VOCABULARIES, *REAL] if "hybriddna" not in n and n != "big-endian"],
 )
 def test_ids_are_those_without_the_tokens(name: str, llama: LlamaCpp, tmp_path: Path) -> None:
-    """A message whose ids would hold a reserved token has the ids that it has in a vocabulary
-    without such tokens. Any other has llama.cpp's."""
+    """If a message's ids would contain a reserved token, it has the ids of a vocabulary without
+    such tokens. Otherwise it has llama.cpp's."""
     gguf, tok, reserved = vocabulary(name)
     path = gguf.write(tmp_path / "usual.gguf")
     usual_vocab = llama.load(path)
@@ -262,18 +264,18 @@ def test_ids_are_those_without_the_tokens(name: str, llama: LlamaCpp, tmp_path: 
         if id not in reserved and tok.token_attr(id) & user
     ]
     texts = [made_text(chooser, [*texts_of(tok, reserved), "plain"]) for _ in range(150)]
-    # These would part the text before it is looked at.
+    # These would divide the text first.
     texts = [text for text in texts if text and not any(s in text for s in special)]
     raw = [text.encode() for text in texts]
     usual = usual_vocab.survivors(raw, False, False)
     less = less_vocab.survivors(raw, False, False)
     for text, ids, others in zip(texts, usual, less, strict=True):
         if ids is None or others is None:
-            continue  # it kills llama.cpp
+            continue  # llama.cpp crashes
         got = encoded(tok, reserved, [(text, False)])
         if got is not None:
             assert got == (others if reserved.intersection(ids) else ids), text
-    if name.endswith((" ends", ", merges")):  # by their spelling alone
+    if name.endswith((" ends", ", merges")):  # only by their spelling
         assert any(reserved.intersection(ids or []) for ids in usual)
     usual_vocab.free()
     less_vocab.free()

@@ -19,9 +19,9 @@ from tests.support.llamacpp import LlamaCpp
 from tests.support.vocabularies import fixture, real
 
 SEED = 19
-# Of llama.cpp's templates: one without a handler, two with, one that refuses much.
+# llama.cpp's templates: one without a handler, two with handlers, one that refuses many requests.
 SAMPLE = ("Qwen-Qwen3-0.6B", "openai-gpt-oss-120b", "google-gemma-4-31B-it", "Kimi-K2-Instruct")
-# Of the tests' own: all that change messages, and what is drawn.
+# The tests' own templates: all that change messages, and a random selection.
 MADE = (
     "harmony",
     "minimax",
@@ -96,7 +96,8 @@ def test_templates_that_are_not_served(servers: Servers, tok: Tokenizer) -> None
             tok.apply_chat_template([user()], template=TEMPLATES[name])
 
 
-# How a template writes a call of n with the arguments a, and whether the server can read it.
+# Ways in which templates write a call of n with the arguments a, and whether the server can parse
+# it.
 CALLS = {
     """{{ '{"name": "' + n + '", "arguments": ' + a + '}' }}""": False,
     """{"name": "{{ n }}", "arguments": {{ a }}}""": False,
@@ -131,7 +132,7 @@ def test_calls_that_look_like_json_must_be(call: str, servers: Servers, tok: Tok
 
 
 def test_answers_that_the_servers_parser_cant_read(servers: Servers, tok: Tokenizer) -> None:
-    """Qwen3-Coder's parser, under a template that begins answers otherwise."""
+    """Qwen3-Coder's parser, with a template that begins answers in another way."""
     messages = [user(), {"role": "assistant", "content": None}]
     with servers.start(TEMPLATES["qwen coder"]) as server:
         prompt, error = server.prompt(body(*messages))

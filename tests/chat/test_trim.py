@@ -1,4 +1,4 @@
-"""trim_chat: the oldest turns go, no more than needed."""
+"""trim_chat removes the oldest turns, and no more than needed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def tok() -> ggtok.Tokenizer:
 
 
 def turns_dropped(tok: ggtok.Tokenizer, messages: list[Any], budget: int, **options: Any) -> Any:
-    """The rule, in the plainest way."""
+    """A naive implementation of the rule."""
     kept = list(messages)
     while tok.count_chat(kept, **options) > budget:
         turns = [n for n, message in enumerate(kept) if message["role"] == "user"]

@@ -1,4 +1,4 @@
-"""What Python values mean in a request, and how the server writes them."""
+"""How Python values in a request are converted, and how the server writes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ggtok.errors import InvalidTypeError, InvalidValueError
 
 
 class Name(str):
-    """A str of another type."""
+    """A subclass of str."""
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_dumped() -> None:
     )
 
 
-# As the reference build writes them.
+# The expected spellings are those of the reference build.
 @pytest.mark.parametrize(
     ("number", "written"),
     [
@@ -134,7 +134,7 @@ def test_dumped() -> None:
         (1.7976931348623157e308, "1.7976931348623157e+308"),
         (2.0**-1022, "2.2250738585072014e-308"),
         (2.0**53, "9.007199254740992e+15"),
-        # digits that aren't the shortest
+        # not the shortest digits
         (5.972269109151214e16, "5.9722691091512144e+16"),
     ],
 )
@@ -157,7 +157,7 @@ def test_doubles_read_back() -> None:
 
 
 def test_paths_take_linear_time() -> None:
-    """A name for each of many values far inside would take minutes."""
+    """Building a path for each of many deeply nested values would take minutes."""
     values.from_python({"k" * 500_000: [0] * 100_000}, "x")
     with pytest.raises(InvalidTypeError, match=r"^x\['k{59}\]\[1\]: must be str, a number,"):
         values.from_python({"k" * 500_000: [0, b""]}, "x")

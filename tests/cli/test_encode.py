@@ -72,9 +72,9 @@ def test_options(run: Any, here: Path) -> None:
             "b.jsonl: the line at byte 0: the field 'text' is missing",
         ),
         ([LLAMA3, "b.jsonl", "-o", "o"], "--errors skip drops such documents"),
-        ([LLAMA3, "a.txt", "-o", "notes"], "--force writes over it"),
+        ([LLAMA3, "a.txt", "-o", "notes"], "--force overwrites it"),
         ([LLAMA3, "a.txt", "-o", "ids.parquet"], "name the output ids.bin, or .npy or .arrow"),
-        ([LLAMA3, "a.txt", "-o", "o.npy", "--format", "raw"], "doesn't hold --format raw, but"),
+        ([LLAMA3, "a.txt", "-o", "o.npy", "--format", "raw"], "can't have --format raw, only"),
     ],
 )
 def test_errors(run: Any, here: Path, arguments: list[str], message: str) -> None:
@@ -198,7 +198,7 @@ def test_verify(run: Any, here: Path) -> None:
     found = json.loads(run("encode", "--verify", "o", "--json").out)
     assert found == {"files": ["o.offsets", "o"], "faults": ["o.offsets: is missing"]}
     again = run("encode", LLAMA3, "a.txt", "-o", "o")
-    assert again.status == 2 and "--restart and --force make it again" in again.errors[0]
+    assert again.status == 2 and "--restart and --force write it again" in again.errors[0]
     assert run("encode", "--verify", "a.txt").status == 2
     assert "unexpected argument" in run("encode", "--verify", "o", "p").errors[0]
 

@@ -1,4 +1,5 @@
-"""A small vocabulary, and sizes with which small files are many batches, parts and checkpoints."""
+"""Fixtures: a small vocabulary, and small sizes, so that small files have many batches, parts and
+checkpoints."""
 
 from __future__ import annotations
 
@@ -28,6 +29,6 @@ def tok(load_fixture: Callable[[str], ggtok.Tokenizer]) -> ggtok.Tokenizer:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Inside, all sizes are small."""
+    """Makes all sizes small."""
     for (module, name), value in SIZES.items():
         monkeypatch.setattr(module, name, value)

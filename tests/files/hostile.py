@@ -1,4 +1,4 @@
-"""Tables as nobody's library writes them: files that claim what isn't there."""
+"""Malformed tables that no library writes: their metadata claims what they don't contain."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _value(kind: int, value: Any) -> bytes:
 
 
 def thrift(fields: dict[int, Column]) -> bytes:
-    """A struct of Thrift's compact protocol: by number, each field's type and value."""
+    """A struct in Thrift's compact protocol, from the type and value of each field by number."""
     out, last = b"", 0
     for number, (kind, value) in fields.items():
         out += bytes([(number - last) << 4 | kind]) + _value(kind, value)
@@ -50,14 +50,14 @@ def parquet(
     name: bytes = b"text",
     size: int = 0,
 ) -> bytes:
-    """A file with a column of so many nulls, in a few hundred bytes.
+    """A file of a few hundred bytes that has a column of `rows` nulls.
 
     Args:
         metadata: whether the column chunk has its metadata.
         encrypted: whether it claims to be encrypted.
-        chunks: how many the row group has, of the one column.
-        name: the column's.
-        size: bytes that the row group claims to have.
+        chunks: the number of column chunks in the row group, all of the same column.
+        name: the column's name.
+        size: the size that the row group claims, in bytes.
     """
     levels = _varint(rows << 1) + b"\0"  # one run of zeros
     page = struct.pack("<I", len(levels)) + levels
@@ -79,7 +79,7 @@ def parquet(
                 9: (_I64, 4),
             },
         )
-    if encrypted:  # ColumnCryptoMetaData, by a key of the column's
+    if encrypted:  # ColumnCryptoMetaData, with a key for the column
         chunk[8] = _STRUCT, {2: (_STRUCT, {1: (_LIST, (_BINARY, [name]))})}
     group = {1: (_LIST, (_STRUCT, [chunk] * chunks)), 2: (_I64, size or len(page)), 3: (_I64, rows)}
     root = {4: (_BINARY, b"schema"), 5: (_I32, 1)}
@@ -96,7 +96,7 @@ def parquet(
 
 
 def arrow(column: Any, was: bytes, now: bytes, *, stream: bool = False) -> bytes:
-    """An IPC file of a column, in which some bytes were changed."""
+    """An IPC file of a column with some bytes changed."""
     batch = pa.record_batch([column], ["text"])
     sink = io.BytesIO()
     new = pa.ipc.new_stream if stream else pa.ipc.new_file

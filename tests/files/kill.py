@@ -1,9 +1,9 @@
-"""Kills runs of ``encode_files`` with SIGKILL at random moments and lets them go on.
+"""Kills runs of ``encode_files`` with SIGKILL at random moments, and resumes them.
 
 python -m tests.files.kill MODEL SOURCE... [--kills N] [--checkpoint BYTES] [--format F]
 
-encodes the sources once without interruption, once with N kills, compares all files, and says how
-much work was done twice. The tests run a small variant.
+Encodes the sources once without interruption and once with N kills, compares all files, and prints
+how much work was done twice. The tests run a small variant.
 """
 
 from __future__ import annotations
@@ -53,13 +53,14 @@ def killed(
     kills: int,
     seed: int = 0,
 ) -> list[int]:
-    """Encodes to ``folder/o`` with so many kills; bytes of ids that were lost by each of them."""
+    """Encodes to ``folder/o`` with this number of kills; returns how many bytes of ids each kill
+    lost."""
     r = random.Random(seed)
     out = folder / "o"
     partial, journal = Path(f"{out}.partial"), Path(f"{out}.journal")
     whole = folder.parent / "whole" / "o"
     total = whole.stat().st_size
-    # Moments by how far the file has grown, in order, so that all of them come.
+    # The file sizes at which to kill, in ascending order, so that all are reached.
     moments = sorted(r.randrange(total) for _ in range(kills))
     lost = []
     for moment in moments:
@@ -83,7 +84,7 @@ def size(path: Path) -> int:
 
 
 def checkpointed(journal: Path) -> int:
-    """How long the file of ids was at the last checkpoint."""
+    """The size of the file of ids at the last checkpoint."""
     done = 0
     for line in journal.read_bytes().splitlines(keepends=True):
         entry = json.loads(line[9:]) if line.endswith(b"\n") else {}
@@ -101,7 +102,8 @@ def compare(
     kills: int,
     seed: int = 0,
 ) -> list[int]:
-    """Both runs in `folder`; fails unless all files are equal. What each kill lost."""
+    """Makes both runs in `folder`, and asserts that all files are equal; returns what each kill
+    lost."""
     for name in ("whole", "killed"):
         (folder / name).mkdir()
     process = child(model, sources, folder / "whole" / "o", options, sizes)

@@ -1,7 +1,7 @@
 """Megatron's own reader of indexed datasets, from its wheel, with a stand-in for torch.
 
-Only ``megatron/core/datasets/indexed_dataset.py`` is run, which needs of torch a base class for
-its dataset, and of Megatron's other modules names alone.
+Only ``megatron/core/datasets/indexed_dataset.py`` is run. It needs a base class from torch, and
+only names from Megatron's other modules.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from fixtures.fetch import cache_folder
 
 REQUIREMENT = "megatron-core==0.16.1"
 MEMBER = "megatron/core/datasets/indexed_dataset.py"
-SHA256 = "86650eec71319b99e63fde40c95d38176b89cbbe7ede9581aa7c67f1334eab72"  # of the member
+SHA256 = "86650eec71319b99e63fde40c95d38176b89cbbe7ede9581aa7c67f1334eab72"  # of the file
 
 
 @cache
 def module() -> Any:
-    """The module, fetched on the first use ever."""
+    """The module, downloaded on first use and then cached."""
     path = cache_folder() / f"megatron-{SHA256[:12]}.py"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ def module() -> Any:
 
 
 class _Names(types.ModuleType):
-    """Whatever is asked for does nothing."""
+    """An object with every attribute; none does anything."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

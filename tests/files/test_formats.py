@@ -68,7 +68,7 @@ def read_megatron(folder: Path, dtype: str) -> Ids:
 
 
 def by_layout(data: Path, index: Path) -> Ids:
-    """By what its documentation says about the files, without any of its code."""
+    """Reads Megatron's files according to its documentation, without its code."""
     head = index.read_bytes()
     magic, version, code, n, n_documents = struct.unpack_from("<9sQBQQ", head)
     assert (magic, version, n_documents) == (b"MMIDIDX\0\0", 1, n + 1)
@@ -98,7 +98,7 @@ def test_read_back(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, source: Path, format: Any, dtype: Any
 ) -> None:
     if (format, dtype) == ("megatron", "uint32"):
-        return  # test_sources.py has the refusal
+        return  # test_sources.py tests that it is refused
     summary = tok.encode_files(source, tmp_path / "o", format=format, dtype=dtype, separator="\n")
     ids = READERS[format](tmp_path, dtype)
     assert ids == ids_of(tok, TEXTS, tok.eos_id)
@@ -108,7 +108,7 @@ def test_read_back(
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_nothing(tok: ggtok.Tokenizer, tmp_path: Path, format: Any) -> None:
-    """Files without documents are readable, too; so are documents without ids."""
+    """Outputs without documents, and documents without ids, are readable."""
     (tmp_path / "in.txt").write_bytes(b"")
     made: Any = {"format": format, "dtype": "uint16"}
     tok.encode_files(tmp_path / "in.txt", tmp_path / "o", errors="skip", **made)
@@ -144,14 +144,15 @@ def test_names(tok: ggtok.Tokenizer, tmp_path: Path, source: Path) -> None:
 def test_the_extension_selects_the_format(
     tok: ggtok.Tokenizer, tmp_path: Path, source: Path
 ) -> None:
-    """Where no argument does; what doesn't fit it is an error that says what would."""
+    """Without an argument, the file extension selects the format. If they don't fit, the error
+    names the right one."""
     for out, format in (("t.npy", "npy"), ("t.NPY", "npy"), ("t.bin", "raw"), ("t.tokens", "raw")):
         assert tok.encode_files(source, tmp_path / out, resume=False, force=True).format == format
     assert np.load(tmp_path / "t.npy").dtype == np.uint16
     rows: list[tuple[str, Any, str]] = [
-        ("u.npy", "raw", r"a .npy file doesn't hold format='raw', but format='npy'"),
-        ("u.arrow", "npy", r"a .arrow file doesn't hold format='npy', but format='arrow'"),
-        ("u.bin", "npy", r"a .bin file doesn't hold format='npy', but format='raw'"),
+        ("u.npy", "raw", r"a .npy file can't have format='raw', only format='npy'"),
+        ("u.arrow", "npy", r"a .arrow file can't have format='npy', only format='arrow'"),
+        ("u.bin", "npy", r"a .bin file can't have format='npy', only format='raw'"),
         ("u.parquet", None, r"u.parquet: ids aren't written as .parquet; name the output .*u.bin"),
         ("u.bin.gz", "raw", r"ids aren't written as .gz"),
         ("u.idx", "megatron", r"ids aren't written as .idx"),
@@ -171,7 +172,8 @@ def test_the_extension_selects_arrow(tok: ggtok.Tokenizer, tmp_path: Path, sourc
 
 
 def test_types(tok: ggtok.Tokenizer) -> None:
-    """ "auto" takes the smallest that fits; Megatron's rule for Megatron."""
+    """The dtype "auto" is the smallest type for all ids; for Megatron it follows Megatron's
+    rule."""
     from ggtok.corpora.formats import find
 
     rows = [
@@ -206,10 +208,10 @@ def test_a_document_too_long_for_megatron(
 )
 @pytest.mark.parametrize("add_special", [True, False])
 def test_eos_once(tmp_path: Path, source: Path, name: str, adds: bool, add_special: bool) -> None:
-    """Also where the vocabulary adds it, and BOS as add_special says."""
+    """EOS is added once, even if the vocabulary adds it; add_special decides about BOS."""
     gguf = GGUF.read(fixture(name))
     gguf.set("tokenizer.ggml.eos_token_id", 3)
-    if name != "wpm":  # where 3 is SEP, which it adds
+    if name != "wpm":  # there, 3 is SEP, which is always added
         gguf.set("tokenizer.ggml.add_eos_token", adds)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ggtok.VocabWarning)
@@ -240,7 +242,7 @@ def test_no_eos(load_fixture: Load, tmp_path: Path, source: Path) -> None:
 def test_long_documents_of_other_models(
     load_fixture: Load, tmp_path: Path, small: None, name: str
 ) -> None:
-    """In parts where the vocabulary can be cut, else whole."""
+    """Long documents are encoded in parts if the vocabulary has cuts, otherwise whole."""
     tok = load_fixture(name)
     text = " ".join(documents(2, 100)).encode()
     (tmp_path / "a.txt").write_bytes(text)
@@ -270,8 +272,8 @@ def test_the_manifest(tok: ggtok.Tokenizer, tmp_path: Path, source: Path) -> Non
 
 
 def test_the_models_identity(tmp_path: Path, source: Path) -> None:
-    """The same vocabulary from a path or from memory is the same; from memory that isn't kept, its
-    tokens and their ids stand for it."""
+    """A vocabulary has the same identity whether it is loaded from a path or from memory. If the
+    memory isn't kept, the identity is a hash of its tokens and their ids."""
     path = fixture("bpe-llama3")
     data = path.read_bytes()
     hashes = [
@@ -299,7 +301,7 @@ def test_the_models_identity(tmp_path: Path, source: Path) -> None:
 def test_threads_and_batches_change_nothing(
     tok: ggtok.Tokenizer, tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files are the same to the bit, whatever the number of threads."""
+    """The files are identical for any number of threads."""
     made = []
     for threads in (1, 2, 7):
         folder = tmp_path / str(threads)

@@ -1,4 +1,4 @@
-"""Tables from strangers: no memory of this process is read, and none is taken out of proportion."""
+"""Untrusted tables: they can't read memory of this process, or make it allocate excessively."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def rows() -> list[tuple[str, bytes]]:
 
 @pytest.mark.parametrize("errors", ["raise", "replace", "skip"])
 def test_offsets_that_lead_elsewhere(tok: ggtok.Tokenizer, tmp_path: Path, errors: str) -> None:
-    """Into the process' memory, or to no memory at all: refused before a text is read."""
+    """Offsets outside the buffers are refused before any text is read."""
     path = tmp_path / "a.arrow"
     for name, data in rows():
         path.write_bytes(data)
@@ -77,7 +77,7 @@ def test_offsets_that_lead_elsewhere(tok: ggtok.Tokenizer, tmp_path: Path, error
 
 
 def test_texts_that_are_not_utf8(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
-    """In columns of strings, too: these are faulty documents, not a faulty file."""
+    """Malformed UTF-8, even in a column of strings, makes a document faulty, not the file."""
     path = tmp_path / "a.arrow"
     for kind in (pa.string(), pa.large_string(), pa.string_view()):
         path.write_bytes(hostile.arrow(pa.array(["a", "b#c"], kind), b"b#c", b"b\xffc"))
@@ -88,7 +88,8 @@ def test_texts_that_are_not_utf8(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
 
 
 def test_columns_of_other_libraries(tok: ggtok.Tokenizer) -> None:
-    """Are checked as far as Arrow tells: not the sizes of their buffers."""
+    """Columns of other libraries are checked, except for the sizes of their buffers, which the
+    Arrow interface doesn't provide."""
     data = hostile.arrow(pa.array(TEXTS), SHORT, offsets("<4i", 0, 16, 8, 24))
     table = pa.ipc.open_file(pa.py_buffer(data)).read_all()
     for read in (
@@ -99,7 +100,7 @@ def test_columns_of_other_libraries(tok: ggtok.Tokenizer) -> None:
             read()
 
 
-# A child that may take little memory and time, and what it had at most, in kB.
+# A child process with limited memory and time; it prints its peak memory in kB.
 _CHILD = """
 import json, resource, signal, sys
 signal.alarm(200)
@@ -146,14 +147,14 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc tells how much
         ({"encrypted": True}, "not a readable parquet file|Cannot decrypt"),
         ({"chunks": 3}, "row 0: the field 'text' is null"),
         ({"chunks": 0}, "has only 0 columns"),
-        ({"metadata": False}, "not as many rows as it says"),
+        ({"metadata": False}, "fewer or more rows than its metadata says"),
         ({"size": 1 << 50, "rows": 5}, "rows of more than 1024 MiB"),
         ({"rows": 1_000_000_000}, "row 0: the field 'text' is null"),
         ({"rows": (1 << 31) - 1, "size": 1}, "row 0: the field 'text' is null"),
     ],
 )
 def test_parquet_files_that_claim(tmp_path: Path, options: dict[str, Any], says: str) -> None:
-    """What ended the process inside pyarrow, or took gigabytes, in some hundred bytes."""
+    """Files of a few hundred bytes that crashed pyarrow or made it allocate gigabytes."""
     path = tmp_path / "a.parquet"
     path.write_bytes(hostile.parquet(options.pop("rows", 5), **options))
     assert path.stat().st_size < 400
@@ -164,7 +165,7 @@ def test_parquet_files_that_claim(tmp_path: Path, options: dict[str, Any], says:
 
 @linux
 def test_a_long_value_in_many_rows(tmp_path: Path) -> None:
-    """Of a dictionary, in a few hundred bytes: in Parquet, and in Arrow, where rows share it."""
+    """A dictionary's long value in many rows, in a few hundred bytes of a Parquet or Arrow file."""
     text = pa.array(["word " * 200_000])
     column = pa.DictionaryArray.from_arrays(pa.array([0] * 50_000, pa.int32()), text)
     table = pa.table({"text": column})
@@ -194,7 +195,7 @@ def test_names_that_are_not_utf8(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
 
 
 def test_runs_of_nulls(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
-    """Are counted together; the result is that of each row."""
+    """Runs of nulls are counted at once, with the same result as row by row."""
     texts = ["a", *[None] * 9000, "b", None]
     parquet.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
     summary = tok.encode_files(tmp_path / "a.parquet", tmp_path / "o", errors="skip")
@@ -225,7 +226,7 @@ def bases() -> dict[str, list[bytes]]:
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 def test_mutated_files(tok: ggtok.Tokenizer, tmp_path: Path, kind: str) -> None:
-    """Are read, or an error of ggtok's that names the file."""
+    """A mutated file is read, or raises an error of ggtok that names the file."""
     r, path = random.Random(4), tmp_path / f"a.{kind}"
     some = bases()[kind]
     read = unnamed = 0

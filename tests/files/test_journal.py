@@ -1,4 +1,4 @@
-"""Journals that anybody has written: links, forged entries, entries that are malformed."""
+"""Untrusted journals: links, forged entries, malformed entries."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def refused(tok: ggtok.Tokenizer, folder: Path, match: str, **options: Any) -> N
 @pytest.mark.skipif(sys.platform == "win32", reason="no links and FIFOs")
 @pytest.mark.parametrize("options", [{}, {"resume": False}, {"resume": False, "force": True}])
 def test_links_and_fifos(tok: ggtok.Tokenizer, begun: Path, options: dict[str, Any]) -> None:
-    """Neither followed nor truncated nor waited for."""
+    """Links and FIFOs in place of a journal are neither followed nor truncated, and don't block."""
     (begun / "o.journal").unlink()
     (begun / "o.journal").symlink_to("mine")
     refused(tok, begun, "o.journal", **options)
@@ -78,8 +78,8 @@ def test_links_where_the_system_has_no_flag_for_them(
 
 
 def test_forged_renames(tok: ggtok.Tokenizer, begun: Path) -> None:
-    """An entry that names files is none; one that says that all is complete moves what the
-    output's name says, and nothing else.
+    """An entry can't name files. An entry that says that the output is complete only renames files
+    whose names follow from the output's name.
 
     Claim corpora.4."""
     whole = tok.encode_files(begun / "a.txt", begun / "p")
@@ -122,7 +122,8 @@ CHECKPOINTS: list[Callable[[Entry], object]] = [
 
 @pytest.mark.parametrize("number", range(len(CHECKPOINTS)))
 def test_malformed_checkpoints(tok: ggtok.Tokenizer, begun: Path, number: int) -> None:
-    """With a right CRC-32: an error of ggtok's that names the journal and the entry."""
+    """A malformed checkpoint with a correct CRC-32 is an error that names the journal and the
+    entry."""
     entries = read(begun)
     last = entries[-1]["checkpoint"]
     write(begun, [*entries, {"checkpoint": CHECKPOINTS[number](last)}])
@@ -160,12 +161,12 @@ def test_other_malformed_entries(tok: ggtok.Tokenizer, begun: Path, entry: objec
 
 
 def test_checkpoints_that_cannot_be(tok: ggtok.Tokenizer, begun: Path) -> None:
-    """Well-formed ones that no run has written."""
+    """Checkpoints that are well-formed, but that no run can have written."""
     entries = read(begun)
     last = entries[-1]["checkpoint"]
     counts = {**last["counts"], "ids": last["counts"]["ids"] + 1}
     write(begun, [*entries, {"checkpoint": {**last, "counts": counts}}])
-    refused(tok, begun, "its last checkpoint is impossible; resume=False begins again")
+    refused(tok, begun, "its last checkpoint contradicts itself; resume=False starts over")
     place, state = [9, 0, 0, 0, False], [72, 0, 72, 0]
     write(begun, [*entries, {"checkpoint": {**last, "place": place, "sources": state}}])
     refused(tok, begun, "o.journal: is malformed")
@@ -179,7 +180,7 @@ def test_nested_entries(tok: ggtok.Tokenizer, begun: Path) -> None:
 
 
 def test_manifests_that_are_malformed(tok: ggtok.Tokenizer, begun: Path) -> None:
-    """Count as none: the output isn't known to be a run's."""
+    """A malformed manifest counts as missing, so the output isn't recognized as one."""
     tok.encode_files(begun / "a.txt", begun / "o")
     path = begun / "o.manifest.json"
     manifest = json.loads(path.read_bytes())
@@ -187,7 +188,7 @@ def test_manifests_that_are_malformed(tok: ggtok.Tokenizer, begun: Path) -> None
     rows += [{**manifest, "counts": {"ids": []}}, {**manifest, "sources": [{"path": 1}]}]
     for row in rows:
         path.write_text(json.dumps(row))
-        refused(tok, begun, "has no manifest that says what it is")
-        refused(tok, begun, "has no manifest that says what it is", resume=False)
+        refused(tok, begun, "has no manifest of encode_files")
+        refused(tok, begun, "has no manifest of encode_files", resume=False)
     path.write_text("[" * 100_000)
-    refused(tok, begun, "has no manifest that says what it is")
+    refused(tok, begun, "has no manifest of encode_files")

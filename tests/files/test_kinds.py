@@ -1,4 +1,5 @@
-"""Files named .json are JSON lines or texts, by what is in them; ``kind=`` says what files are."""
+"""The contents of a .json file decide whether it is JSON lines or text; ``kind=`` overrides
+this."""
 
 from __future__ import annotations
 
@@ -125,7 +126,8 @@ def test_kind_of_tables(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
 def test_a_byte_order_mark_is_dropped(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, separator: Any, name: str, length: int
 ) -> None:
-    """At a file's beginning alone, of short and long documents, also where a run goes on."""
+    """A BOM is only dropped at a file's beginning, for short and long documents and resumed
+    runs."""
     text = "\ufeff|" + "word \u00fc " * length if length else ""
     data = ("\ufeff" + text).encode()
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)

@@ -1,4 +1,4 @@
-"""Memory doesn't grow with the files."""
+"""Memory use doesn't depend on the size of files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.files.corpus import documents, jsonl
 from tests.support.vocabularies import fixture
 
-# Encodes the first file, then one four times as large, and tells by how much the peak grew: MB.
+# Encodes a file, then one four times as large, and prints by how many MB the peak memory grew.
 SCRIPT = """
 import sys
 import ggtok

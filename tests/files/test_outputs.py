@@ -1,4 +1,4 @@
-"""Writing an output never destroys anything else: sources, links, devices, other files, modes."""
+"""Writing an output never damages anything else: sources, links, devices, other files, modes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def refused(tok: ggtok.Tokenizer, match: str, *args: Any, **options: Any) -> Non
 def test_what_is_no_file(
     tok: ggtok.Tokenizer, text: Path, tmp_path: Path, options: dict[str, Any]
 ) -> None:
-    """Devices, FIFOs, and links under names that nobody has given, stay what they are."""
+    """Devices, FIFOs, and links under names that the caller didn't give are left unchanged."""
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "null").symlink_to("/dev/null")
     (tmp_path / "mine").write_text("precious")
@@ -57,7 +57,7 @@ def test_what_is_no_file(
 
 @posix
 def test_links_are_followed(tok: ggtok.Tokenizer, text: Path, tmp_path: Path) -> None:
-    """Of the name that was given; the file behind it need not exist yet."""
+    """A link is followed if the caller named it; its target needn't exist."""
     (tmp_path / "disk").mkdir()
     (tmp_path / "o").symlink_to(tmp_path / "disk" / "ids")
     for options in ({}, {"resume": False}, {"resume": False, "eos": False}):
@@ -80,7 +80,8 @@ def test_modes_are_kept(tok: ggtok.Tokenizer, text: Path, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", ["o", "o.offsets", "o.manifest.json", "o.partial"])
 def test_files_of_others(tok: ggtok.Tokenizer, text: Path, tmp_path: Path, name: str) -> None:
-    """Are replaced only by force; a run's own may be, in another format, too."""
+    """Other files are only replaced with force=True; outputs of earlier runs may be replaced, even
+    by another format."""
     (tmp_path / name).write_text("precious")
     refused(tok, "exists, and has no manifest", text, tmp_path / "o", resume=False)
     if name != "o":
@@ -103,7 +104,7 @@ def test_a_journal_of_others(tok: ggtok.Tokenizer, text: Path, tmp_path: Path) -
 
 @posix
 def test_sources_and_the_model(tok: ggtok.Tokenizer, text: Path, tmp_path: Path) -> None:
-    """Are no outputs, under whatever name, and not by force either."""
+    """The output can't be a source or the model, under any name, even with force=True."""
     text = text.rename(tmp_path / "a")
     (tmp_path / "link").symlink_to(text)
     os.link(text, tmp_path / "hard")
@@ -111,7 +112,7 @@ def test_sources_and_the_model(tok: ggtok.Tokenizer, text: Path, tmp_path: Path)
     model.write_bytes(Path(str(tok._loaded.path)).read_bytes())
     own = ggtok.load(model)
     for out in ("a", "link", "hard"):
-        match = "a source and the output at once"
+        match = "is both a source and the output"
         refused(tok, match, text, tmp_path / out, resume=False, force=True)
     refused(own, "is the source itself", text, model, resume=False, force=True)
     assert text.read_text() == "some text" and model.read_bytes()[:4] == b"GGUF"
@@ -135,7 +136,7 @@ def test_files_that_may_not_be_written(
 def test_unfinished_files_are_never_links(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None
 ) -> None:
-    """What a stopped run has left may be swapped for a link to a file of somebody else."""
+    """Somebody may replace an unfinished file by a link to another file."""
     (tmp_path / "a.txt").write_text(" ".join(documents(1, 60)))
     (tmp_path / "mine").write_text("precious")
 
@@ -153,7 +154,7 @@ def test_unfinished_files_are_never_links(
 
 
 def test_a_stream_that_became_a_file_is_kept(tmp_path: Path) -> None:
-    """Between the look at it and its opening."""
+    """The path becomes a regular file after it was examined and before it is opened."""
     path = tmp_path / "out"
     path.write_bytes(b"somebody's")
     with pytest.raises(OSError, match="changed while it was opened"):

@@ -1,4 +1,4 @@
-"""Reading goes on from any place, and small things that larger tests reach by chance alone."""
+"""Reading can continue from any place; and details that larger tests only reach by chance."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def source(path: Path) -> Source:
 
 
 def meaning(pieces: list[Piece]) -> list[tuple[bytes | None, bool, int]]:
-    """Documents, however they are cut: their text, and whether they are whole."""
+    """The text of each document, however it is divided into pieces, and whether it is whole."""
     found: list[tuple[bytes | None, bool, int]] = []
     text: bytes | None = b""
     faults = 0
@@ -59,7 +59,7 @@ def meaning(pieces: list[Piece]) -> list[tuple[bytes | None, bool, int]]:
 
 
 def places(read: Read, found: Source) -> None:
-    """From where each piece says the next begins, the rest is read."""
+    """Reading from each piece's `next` gives the remaining documents."""
     pieces = list(read(found, Place(0)))
     assert len(pieces) > 8
     for n in range(len(pieces) - 1):
@@ -67,7 +67,7 @@ def places(read: Read, found: Source) -> None:
         if before[-1].ends:
             assert meaning(before) + meaning(rest) == meaning(pieces), n
         else:
-            # Inside a document: no dropped text is reported twice.
+            # Inside a document, dropped text isn't reported again.
             assert not rest[0].begins
             assert meaning([*before, *rest]) == meaning(pieces), n
         assert sum(piece.size for piece in [*before, *rest]) == sum(p.size for p in pieces)
@@ -104,7 +104,7 @@ def test_tables(tmp_path: Path, small: None) -> None:
 
 
 def test_seek(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In what is compressed, to any offset; beyond the end there is nothing to go on from."""
+    """In compressed files, seek moves to any offset, and refuses one beyond the end."""
     monkeypatch.setattr(streams, "BLOCK", 10)
     data = bytes(range(200))
     for name in ("a.gz", "a", *(["a.zst"] if samples.FULL else [])):
@@ -114,18 +114,18 @@ def test_seek(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                 stream.seek(offset)
                 assert b"".join(stream.blocks()) == data[offset:]
         if name != "a":
-            with Stream(found) as stream, pytest.raises(ggtok.FileError, match="ends before"):
+            with Stream(found) as stream, pytest.raises(ggtok.FileError, match="is shorter than"):
                 stream.seek(201)
 
 
 def test_reading_errors(
     tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the system, with the file's name."""
+    """Errors of the system while reading have the file's name."""
     (tmp_path / "in" / "below").mkdir(parents=True)
     path = tmp_path / "in" / "below" / "a.txt"
     path.write_text("some text")
-    with monkeypatch.context() as patched:  # a read may give less than was asked for
+    with monkeypatch.context() as patched:  # a read may return fewer bytes than requested
         patched.setattr(files, "_BLOCK", 2)
         tok.encode_files(f"{tmp_path}/in/*", tmp_path / "o")
     assert raw_ids(tmp_path / "o") == ids_of(tok, ["some text"], tok.eos_id)
@@ -142,14 +142,14 @@ def test_reading_errors(
         patched.setattr(os, "scandir", fails)
         with pytest.raises(ggtok.FileError, match="Input/output error"):
             tok.encode_files(tmp_path / "in", tmp_path / "p")
-    sync_folder(str(tmp_path / "nowhere" / "x"))  # as where folders can't be opened
+    sync_folder(str(tmp_path / "nowhere" / "x"))  # as on systems where folders can't be opened
 
 
 def test_encoding_errors(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Come to the caller, from whichever thread."""
-    (tmp_path / "a.txt").write_text(" ".join(documents(1, 50)))  # long: in parts
+    """Errors on any thread are raised in the caller."""
+    (tmp_path / "a.txt").write_text(" ".join(documents(1, 50)))  # long enough for parts
     (tmp_path / "b.txt").write_text("short")
 
     def fails(*_: object) -> Any:
@@ -178,7 +178,7 @@ def test_encoding_errors(
 
 
 def test_a_thread_behind() -> None:
-    """What it raises comes with the next item, or at the end."""
+    """An error in the writing thread is raised with the next item, or at the end."""
 
     def do(item: int) -> None:
         if item == 3:
@@ -220,7 +220,7 @@ def test_lines_without_records(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
 
 
 def test_a_slow_iterable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Is waited for."""
+    """Prefetching waits for a slow iterable."""
     monkeypatch.setattr(concurrency, "_POLL", 0.001)
 
     def slow() -> Iterator[int]:

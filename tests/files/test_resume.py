@@ -1,4 +1,5 @@
-"""A run that is interrupted goes on, and gives the same files; whatever else is refused by name."""
+"""An interrupted run is resumed and writes the same files; changed sources or options are
+refused."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ def stopping(after: int) -> Any:
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with every kind of file, faulty documents among them, long ones too. Kinds that
-    need an extra's package are left to --full."""
+    """A folder with files of every kind, and faulty and long documents. Kinds that need a package
+    of an extra are only tested with --full."""
     folder = tmp_path_factory.mktemp("sources")
     r = random.Random(5)
     names = ["a.txt", "b.txt.gz", "d.txt", *(["c.txt.zst"] if samples.FULL else [])]
@@ -86,7 +87,7 @@ def test_stopped_anywhere(
     errors: str,
     separator: str | None,
 ) -> None:
-    """Files, manifest and Summary are the same, to the bit, wherever it was stopped.
+    """Files, manifest and Summary are identical wherever the run was stopped.
 
     Claim corpora.1, Claim corpora.2."""
     options: dict[str, Any] = {"format": format, "errors": errors, "separator": separator}
@@ -120,7 +121,7 @@ def test_stopped_anywhere(
 
 
 def test_killed(tmp_path: Path) -> None:
-    """By SIGKILL, at random moments; at most one checkpoint's work is done again.
+    """After SIGKILL at random moments, at most one checkpoint's work is repeated.
 
     Claim corpora.2, Claim corpora.3."""
     data = "\n\n".join(documents(1, 9000)).encode()
@@ -132,8 +133,8 @@ def test_killed(tmp_path: Path) -> None:
     options = {"separator": "\n\n", "errors": "replace"}
     lost = kill.compare(model, names, tmp_path, options, sizes, kills=6)
     assert len(lost) >= 3
-    # Two bytes an id, at most an id a byte and BOS and EOS; a batch may exceed its size by one
-    # document.
+    # An id has two bytes, and there is at most one per byte of text, plus BOS and EOS. A batch may
+    # exceed its size by one document.
     assert max(lost) <= sizes["CHECKPOINT"] + 4 * sizes["BYTES"]
 
 
@@ -156,7 +157,8 @@ def test_a_finished_output_is_not_made_again(
 def test_a_damaged_output_is_not_complete(
     tok: ggtok.Tokenizer, tmp_path: Path, format: Any
 ) -> None:
-    """Whichever of its files is missing, or has another size or byte, in its header, too."""
+    """An output is damaged if any file is missing, or has another size or a changed byte, including
+    in its header."""
     (tmp_path / "a.txt").write_text("some text")
     first = tok.encode_files(tmp_path / "a.txt", tmp_path / "o", format=format)
     for name in first.files[:-1]:
@@ -178,7 +180,7 @@ def test_a_damaged_output_is_not_complete(
             manifest, faults = finished.verify(str(tmp_path / "o"))
             assert len(faults) == 1 and faults[0].startswith(f"{name}: ") and message in faults[0]
             assert manifest.counts.ids == first.ids
-            if damaged is not None or name != first.files[0]:  # else it is made again
+            if damaged is not None or name != first.files[0]:  # else it is written again
                 with pytest.raises(
                     ggtok.FileError, match=f"{message}.*resume=False and force=True"
                 ):
@@ -215,14 +217,14 @@ def refused(message: str, tok: ggtok.Tokenizer, *args: Any, **options: Any) -> N
     with pytest.raises(ggtok.InvalidValueError) as raised:
         tok.encode_files(*args, **options)
     assert message in str(raised.value)
-    assert "resume=False begins again" in str(raised.value)
+    assert "resume=False starts over" in str(raised.value)
 
 
 @pytest.mark.parametrize("finished", [False, True])
 def test_changes_are_refused(
     tok: ggtok.Tokenizer, load_fixture: Any, tmp_path: Path, small: None, finished: bool
 ) -> None:
-    """Before and after the end, by name."""
+    """Changed sources and options are refused and named, in unfinished and finished runs."""
     folder, out = tmp_path / "in", tmp_path / "o"
     folder.mkdir()
     for name in ("a.txt", "b.txt"):
@@ -239,7 +241,7 @@ def test_changes_are_refused(
         folder / "b.txt",
         out,
     )
-    refused("the sources have another order", tok, [folder / "b.txt", folder / "a.txt"], out)
+    refused("the order of the sources changed", tok, [folder / "b.txt", folder / "a.txt"], out)
     rows: list[tuple[dict[str, Any], str]] = [
         ({"format": "npy"}, 'format was "raw", is "npy"'),
         ({"dtype": "uint32"}, 'dtype was "uint16", is "uint32"'),
@@ -271,7 +273,7 @@ def test_changes_are_refused(
     for path in many:
         path.write_text("x")
     refused("(and 6 more)", tok, many, out)
-    # resume=False begins again, whatever there is.
+    # resume=False always starts over.
     tok.encode_files(folder, out, resume=False)
     assert not list(tmp_path.glob("o*.partial")) and not list(tmp_path.glob("*.journal"))
 
@@ -281,7 +283,7 @@ def test_changes_are_refused(
 def test_content_that_changed_under_the_same_size_and_time(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, finished: bool, length: int
 ) -> None:
-    """Of a small file any byte, of a large one those of the blocks that are sampled."""
+    """Any changed byte of a small file is detected, and in a large file those in sampled blocks."""
     path, out = tmp_path / "a.txt", tmp_path / "o"
     path.write_bytes(b"some text\n" * 1000 * length)
     if finished:
@@ -302,7 +304,8 @@ def test_content_that_changed_under_the_same_size_and_time(
 
 
 def test_a_stricter_rule_may_be_relaxed(tok: ggtok.Tokenizer, tmp_path: Path, small: None) -> None:
-    """Where "raise" stopped at a fault, the run goes on with another rule, and not back."""
+    """After "raise" stopped at a fault, the run can be resumed with another rule; the reverse is
+    refused."""
     texts = [text.replace("\n", " ").encode() for text in documents(1, 100)]
     texts[90] = b"\xff"
     (tmp_path / "a.txt").write_bytes(b"\n".join(texts))
@@ -339,14 +342,14 @@ def interrupted(tok: ggtok.Tokenizer, folder: Path) -> None:
 def test_data_that_is_not_what_the_journal_says(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None
 ) -> None:
-    """A file that was changed or cut at the last checkpoint is refused; data after
-    the checkpoint is ignored, and so is half a line of the journal."""
+    """A file that was changed or truncated before the last checkpoint is refused. Data after the
+    checkpoint and an incomplete line of the journal are ignored."""
     interrupted(tok, tmp_path)
     partial = tmp_path / "o.partial"
     data, then = partial.read_bytes(), kill.checkpointed(tmp_path / "o.journal")
     for changed in (data[: then - 1], data[: then - 1] + bytes([data[then - 1] ^ 1])):
         partial.write_bytes(changed)
-        with pytest.raises(ggtok.FileError, match=r"o.partial: is not what it was.*resume=False"):
+        with pytest.raises(ggtok.FileError, match=r"o.partial: has changed since.*resume=False"):
             tok.encode_files(tmp_path / "a.txt", tmp_path / "o")
     partial.write_bytes(data[:then] + b"nonsense")
     with (tmp_path / "o.journal").open("ab") as file:
@@ -365,7 +368,7 @@ def test_data_that_is_not_what_the_journal_says(
 def test_killed_while_renaming(
     tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: int
 ) -> None:
-    """The next run gives the rest of the names."""
+    """The next run renames the remaining files."""
     (tmp_path / "a.txt").write_text("some text")
     expected = tok.encode_files(tmp_path / "a.txt", tmp_path / "o")
     files = files_of(tmp_path, "o")
@@ -381,7 +384,7 @@ def test_killed_while_renaming(
         replace(source, target)
 
     with monkeypatch.context() as patched:
-        # As a kill would: nothing is cleaned up.
+        # Like a kill, this skips the clean-up.
         patched.setattr(run.formats, "clean", lambda out: None)
         patched.setattr(journal.Journal, "remove", lambda self: None)
         patched.setattr(journal.os, "replace", stop)
@@ -402,12 +405,12 @@ def test_killed_while_renaming(
 
 
 def test_two_runs_at_once(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
-    """The second is refused while the first works; another output is no matter."""
+    """A second run for the same output is refused; one for another output isn't."""
     (tmp_path / "a.txt").write_text("some text")
     seen = []
 
     def progress(_: EncodeProgress) -> None:
-        with pytest.raises(ggtok.FileError, match="another run writes this output at the moment"):
+        with pytest.raises(ggtok.FileError, match="another run is writing this output"):
             tok.encode_files(tmp_path / "a.txt", tmp_path / "o")
         seen.append(tok.encode_files(tmp_path / "a.txt", tmp_path / "p").ids)
 
@@ -418,8 +421,8 @@ def test_two_runs_at_once(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
 def test_a_journal_that_vanishes_while_its_lock_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run that held it has finished and removed it: a new one is made. Without fcntl there
-    are no locks."""
+    """The run that held the lock finishes and removes the journal, so a new one is created. Without
+    fcntl, there are no locks."""
     import fcntl
 
     path = str(tmp_path / "o.journal")
@@ -443,7 +446,7 @@ def test_a_journal_that_vanishes_while_its_lock_is_waited_for(
 
 
 class Full:
-    """A file on a disk that is full after some bytes."""
+    """A file on a disk that becomes full after some bytes."""
 
     def __init__(self, file: Any, room: int) -> None:
         self.file, self.room = file, room
@@ -463,7 +466,7 @@ class Full:
 def test_a_full_disk(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error names the file; the run goes on when there is room."""
+    """The error names the file; the run can be resumed when there is room again."""
     (tmp_path / "a.txt").write_text(" ".join(documents(1, 100)))
     with monkeypatch.context() as patched:
         opened = partial_file.os.fdopen
@@ -490,7 +493,7 @@ def test_a_full_disk(
 
 
 def test_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stops; the files that are there go on."""
+    """Ctrl-C stops the run, which can then be resumed."""
     tok = ggtok.load(fixture("bpe-llama3"))
     monkeypatch.setattr(run, "CHECKPOINT", 20_000)
     monkeypatch.setattr(run, "BYTES", 20_000)

@@ -1,4 +1,4 @@
-"""Each kind of source gives the ids of ``encode`` of its documents."""
+"""For each kind of source, the ids are those of ``encode`` for its documents."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def test_text_by_separator(
 def test_whole_files(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, end: str, expected: list[list[int]]
 ) -> None:
-    """A long one comes in parts; folders, globs and single files; sorted, hidden ones passed."""
+    """Whole files as documents, including a long one: in folders, by globs and single; sorted, and
+    without hidden ones."""
     folder = tmp_path / "in"
     (folder / "below").mkdir(parents=True)
     for i, text in enumerate(TEXTS):
@@ -60,16 +61,16 @@ def test_whole_files(
     (folder / ".git" / "config").write_text("no")
     (folder / "dangling").symlink_to("nowhere")
     os.mkfifo(folder / "pipe")
-    with pytest.warns(ggtok.VocabWarning, match="dangling: a link that leads nowhere is skipped"):
+    with pytest.warns(ggtok.VocabWarning, match="dangling: a dangling link is skipped"):
         tok.encode_files(folder, folder / "o")
-    # Files of a folder come before what is in the folders below.
+    # A folder's files come before those in its subfolders.
     assert raw_ids(folder / "o") == expected
     tok.encode_files(
         [f"{folder}/**/03*", f"{folder}/0*.txt{end}", str(folder / "below")], tmp_path / "p"
     )
     glob = [*range(30, 40), *range(30), *range(40, 60)]
     assert raw_ids(tmp_path / "p") == [expected[i] for i in glob]
-    # What an earlier run wrote there is no source.
+    # Outputs of earlier runs aren't sources.
     (folder / "dangling").unlink()
     again = tok.encode_files(folder, folder / "o", resume=False)
     assert again.sources == 60
@@ -88,14 +89,14 @@ def test_jsonl(
 ) -> None:
     use(parser, monkeypatch)
     data = b"\xef\xbb\xbf" + jsonl(TEXTS, "content").replace(b"\n", b"\n  \n\n", 5)
-    path = compressed(tmp_path / f"a{end}", data[:-1])  # the last line without its newline
+    path = compressed(tmp_path / f"a{end}", data[:-1])  # the last line has no newline
     summary = tok.encode_files(path, tmp_path / "o", field="content")
     assert raw_ids(tmp_path / "o") == expected
     assert summary.bytes == len(data[:-1])
 
 
 def use(parser: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if only this parser were installed."""
+    """Simulates that only this parser is installed."""
     for other in {"orjson": [], "msgspec": ["orjson"], "json": ["orjson", "msgspec"]}[parser]:
         monkeypatch.setitem(__import__("sys").modules, other, None)
     jsonl_reader._parser.cache_clear()
@@ -116,7 +117,8 @@ FIELDS = [
 def test_nested_and_several_fields(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, field: Any, texts: list[str]
 ) -> None:
-    """A field whose name has dots comes before a path; several are joined by a blank line."""
+    """A field whose name contains dots takes precedence over a path; several fields are joined by a
+    blank line."""
     data = "".join(json.dumps(record) + "\n" for record in NESTED)
     (tmp_path / "a.jsonl").write_text(data)
     tok.encode_files(tmp_path / "a.jsonl", tmp_path / "o", field=field)
@@ -138,7 +140,7 @@ def test_nested_and_several_columns(
 
 @pytest.mark.full
 def test_nested_nulls(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
-    """Of the field, of the struct and of one of several fields."""
+    """The field, its struct, or one of several fields is null."""
     rows = [{"m": {"t": "a"}, "u": "x"}, {"m": {"t": None}, "u": "x"}, {"m": None, "u": "x"}]
     rows.append({"m": {"t": "b"}, "u": None})
     for name in ("a.parquet", "a.arrow"):
@@ -212,7 +214,7 @@ LINES = [
 def test_jsonl_parsers_agree(
     tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which one is installed makes no difference, whatever a line holds."""
+    """Results don't depend on which parser is installed, for any line."""
     (tmp_path / "a.jsonl").write_bytes(b"{}\n" + b"\n".join(LINES))
     seen = {}
     for parser in ("orjson", "msgspec", "json"):
@@ -229,7 +231,7 @@ def test_jsonl_parsers_agree(
     assert (counts["invalid_utf8"], counts["empty"], counts["missing"]) == (4, 1, 4)
     kept = [b"a", b"b", "\U0001f600".encode(), *[b"a"] * 3, b"a\0b", *[b"a"] * 2]
     assert ids == ids_of(tok, kept, tok.eos_id)
-    assert counts["skipped"] == len(LINES) - len(kept)  # one more, and one is blank
+    assert counts["skipped"] == len(LINES) - len(kept)  # one line is blank, and one was added
 
 
 def parquet(table: pa.Table, path: Path) -> None:
@@ -290,7 +292,7 @@ def test_tables_with_nulls(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
 def test_faulty_documents(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, errors: str, end: str
 ) -> None:
-    """Small and long ones, faulty anywhere, at random; U+FFFD as Python puts it."""
+    """Random short and long documents with faults anywhere; U+FFFD is inserted as by Python."""
     r = random.Random(3)
     bad = [b"\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf0\x9f\x98"]
     texts = [text.encode().replace(b"|", b"") for text in documents(4, 80, 900)]
@@ -323,7 +325,7 @@ def test_faulty_documents(
     assert summary.bytes == len(b"||".join(texts))
 
 
-# The beginning of an .xz file with a dictionary of 1.5 GiB: a header's bytes before its CRC-32.
+# The block header of an .xz file with a dictionary of 1.5 GiB, without its CRC-32.
 _HEADER = bytes.fromhex("0200210125000000")
 LARGE_XZ = (
     bytes.fromhex("fd377a585a000004e6d6b446") + _HEADER + zlib.crc32(_HEADER).to_bytes(4, "little")
@@ -333,7 +335,8 @@ LARGE_XZ = (
 @pytest.mark.full
 @pytest.mark.parametrize(("log", "reads"), [(29, True), (30, True), (31, False)])
 def test_zstd_windows(tok: ggtok.Tokenizer, tmp_path: Path, log: int, reads: bool) -> None:
-    """As of 'zstd --long=31': up to 1 GiB they are read, above they are refused in words."""
+    """Windows of up to 1 GiB are supported; larger ones (zstd --long=31) are refused with a clear
+    message."""
     import zstandard
 
     options = zstandard.ZstdCompressionParameters(window_log=log)
@@ -343,7 +346,7 @@ def test_zstd_windows(tok: ggtok.Tokenizer, tmp_path: Path, log: int, reads: boo
         tok.encode_files(tmp_path / "a.txt.zst", tmp_path / "o")
         assert raw_ids(tmp_path / "o") == ids_of(tok, ["some text"], tok.eos_id)
     else:
-        with pytest.raises(ggtok.FileError, match=r"a.txt.zst: takes more than 1024 MiB .*zstd -d"):
+        with pytest.raises(ggtok.FileError, match=r"a.txt.zst: needs more than 1024 MiB .*zstd -d"):
             tok.encode_files(tmp_path / "a.txt.zst", tmp_path / "o")
 
 
@@ -351,7 +354,7 @@ Refusal = tuple[object, dict[str, object], type[Exception], str]
 
 
 def refused(tok: ggtok.Tokenizer, folder: Path, rows: list[Refusal]) -> None:
-    """Checks the error of each row, and that nothing is left in the folder."""
+    """Checks the error of each row, and that no file remains in the folder."""
     before = set(folder.iterdir())
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
@@ -390,7 +393,7 @@ def test_what_is_refused_by_the_packages_of_extras(tok: ggtok.Tokenizer, tmp_pat
 def test_what_is_refused(
     tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each with the name of the file and what to do."""
+    """Each error has the file's name and says what to do."""
     (tmp_path / "a.txt").write_text("a")
     (tmp_path / "empty").mkdir()
     (tmp_path / "cut.txt.gz").write_bytes(
@@ -420,7 +423,7 @@ def test_what_is_refused(
         ("cut.txt.xz", {}, ggtok.FileError, "cut.txt.xz: the compressed data is cut off"),
         ("not.txt.bz2", {}, ggtok.FileError, "not.txt.bz2: not valid bz2 data"),
         ("not.txt.xz", {}, ggtok.FileError, "not.txt.xz: not valid xz data"),
-        ("large.txt.xz", {}, ggtok.FileError, "large.txt.xz: takes more than 1024 MiB of memory"),
+        ("large.txt.xz", {}, ggtok.FileError, "large.txt.xz: needs more than 1024 MiB of memory"),
         ("large.txt.xz", {}, ggtok.FileError, "decompress it with 'xz -d'"),
         ("a.parquet.gz", {}, ValueError, "decompress it"),
         ("a.txt", {"format": "tar"}, ValueError, "format must be one of 'raw', 'npy'"),
@@ -444,12 +447,12 @@ def test_what_is_refused(
     for out, message in (
         (3, "out must be str"),
         (tmp_path, "is a folder"),
-        ("a/", "no file's name"),
+        ("a/", "is not a file name"),
     ):
         with pytest.raises(ggtok.GGTokError, match=message):
             tok.encode_files("a.txt", out)
     (tmp_path / "a").write_text("a")
-    with pytest.raises(ggtok.InvalidValueError, match="a source and the output at once"):
+    with pytest.raises(ggtok.InvalidValueError, match="is both a source and the output"):
         tok.encode_files("a", "a")
     with pytest.raises(ggtok.FileError, match="nowhere/o: the folder nowhere doesn't exist"):
         tok.encode_files("a.txt", "nowhere/o")
@@ -463,12 +466,12 @@ def test_a_source_that_changes_meanwhile(tok: ggtok.Tokenizer, tmp_path: Path, s
         with (tmp_path / "49.txt").open("a") as file:
             file.write("more")
 
-    with pytest.raises(ggtok.FileError, match=r"49.txt: changed while it was read; start again"):
+    with pytest.raises(ggtok.FileError, match=r"49.txt: changed while it was read; run again"):
         tok.encode_files(tmp_path, tmp_path / "o", progress=change)
 
 
 def test_extras(tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without their packages, kinds of files say which extra they need."""
+    """If a package is missing, the error names the extra that has it."""
     for name in ("a.txt.zst", "a.parquet", "a.arrow"):
         (tmp_path / name).write_bytes(b"x")
     monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
@@ -484,7 +487,7 @@ def test_extras(tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.Monkey
 def test_the_standard_librarys_zstd(
     tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Python 3.14's, which has the same shape as zstandard's object."""
+    """Simulates Python 3.14's module with zstandard's decompressor."""
     import sys
     import types
 
@@ -509,7 +512,7 @@ def test_documents_that_are_too_long(
     small: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Data that must fit in memory whole is capped."""
+    """The size of data that must be in memory whole is limited."""
     from ggtok.corpora import text
 
     for module in (text, jsonl_reader):
@@ -522,7 +525,7 @@ def test_documents_that_are_too_long(
         parquet(pa.table({"text": [long]}), tmp_path / "c.parquet")
     tok.encode_files(tmp_path / "a.txt", tmp_path / "o")
     assert raw_ids(tmp_path / "o") == ids_of(tok, [long], tok.eos_id)
-    whole = load_fixture("test")  # a vocabulary that can't cut
+    whole = load_fixture("test")  # a vocabulary without cuts
     for name, options, which in (
         *([("a.txt", {"format": "arrow"}, tok)] if samples.FULL else []),
         ("b.jsonl", {}, tok),

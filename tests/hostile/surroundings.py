@@ -86,7 +86,7 @@ def contents(large: bool) -> tuple[bytes, bytes]:
     for letter in "wv":
         gguf = GGUF.read(fixture("spm"))
         tokens = gguf.strings("tokenizer.ggml.tokens")
-        keep = 300  # bytes and special tokens
+        keep = 300  # byte tokens, special tokens, and some more
         rest = len(tokens) - keep if not large else 150_000
         gguf.set(
             "tokenizer.ggml.tokens",

@@ -571,10 +571,10 @@ def test_each_interface_words_the_parts_of_a_message() -> None:
     from ggtok.cli.messages import reason
     from ggtok.errors import Argument, ForPython, Wording
 
-    wording = Wording("a: exists; ", Argument("force", True), " writes over it", ForPython("; f()"))
-    assert wording == "a: exists; force=True writes over it; f()"
+    wording = Wording("a: exists; ", Argument("force", True), " overwrites it", ForPython("; f()"))
+    assert wording == "a: exists; force=True overwrites it; f()"
     error = ggtok.InvalidValueError(wording)
-    assert str(error) == wording and reason(error) == "a: exists; --force writes over it"
+    assert str(error) == wording and reason(error) == "a: exists; --force overwrites it"
     again = pickle.loads(pickle.dumps(error))
     assert reason(again) == reason(error) and str(again) == wording
     document = ggtok.DocumentError(

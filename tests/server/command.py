@@ -1,4 +1,4 @@
-"""``ggtok serve`` as a process."""
+"""Runs ``ggtok serve`` in a process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Served:
-    """A running command. Its standard error goes to a file, since nobody reads a pipe."""
+    """A running command. Its standard error goes to a file, since an unread pipe would fill up."""
 
     def __init__(self, arguments: Sequence[str], log: Path, environment: dict[str, str]) -> None:
         self.log = log
@@ -34,7 +34,7 @@ class Served:
         return self.log.read_text("utf-8", "replace")
 
     def lines(self) -> list[dict[str, Any]]:
-        """The log's lines of JSON."""
+        """The lines of the log, parsed as JSON."""
         return [json.loads(line) for line in self.text().splitlines() if line.startswith("{")]
 
     @property

@@ -1,4 +1,4 @@
-"""The server, asked in the tests' process."""
+"""The fixture that serves models in the tests' process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random requests to a server, well-formed and malformed, from a seed."""
+"""Random requests, well-formed and malformed, reproducible by seed."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Request(NamedTuple):
 
 
 def post(path: str, body: Any) -> Request:
-    """A request with the JSON of a body."""
+    """A POST request with a body as JSON."""
     return Request("POST", path, json.dumps(body, ensure_ascii=False).encode())
 
 
 class Generator:
-    """Requests under one seed. `n_tokens` is the size of the vocabulary."""
+    """Generates requests from a seed. `n_tokens` is the size of the vocabulary."""
 
     def __init__(self, seed: int, n_tokens: int) -> None:
         self._random = random.Random(seed)
@@ -183,7 +183,7 @@ class Generator:
         return self._damaged({"type": "output_text", "text": self._text(), "annotations": []})
 
     def _damaged(self, value: dict[str, Any]) -> Any:
-        """Sometimes without a field, or with an odd one."""
+        """The body, sometimes without a field or with an invalid one."""
         rng = self._random
         if rng.random() < 0.02:
             del value[rng.choice(sorted(value))]

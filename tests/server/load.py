@@ -1,11 +1,11 @@
-"""Load: requests a second and latencies of /tokenize, compared with llama-server's.
+"""Measures requests per second and latencies of /tokenize, compared with llama-server.
 
     python -m tests.server.load                      # the table of docs/serving.md; needs wrk
     python -m tests.server.load --seconds 200 --connections 16 --servers ggtok  # then memory
 
-llama-server is the one of the xllamacpp wheel, over a model of one layer (tests.chat.llamaserver).
-Each server answers the same bodies, in turns, on the same machine, which also runs wrk. Before a
-server is timed, its ids are compared with ggtok's.
+llama-server comes from the xllamacpp wheel, and serves a model of one layer
+(tests.chat.llamaserver). The servers answer the same bodies in turns, on the same machine, which
+also runs wrk. Before a server is timed, its ids are compared with ggtok's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.chat.llamaserver import Servers
 from tests.support.vocabularies import real
 
 ROOT = Path(__file__).resolve().parents[2]
-BODIES = 64  # different ones, sent in turn
+BODIES = 64  # different bodies, sent in turn
 # Each connection sends the bodies in turn and reads the answer before it sends the next one.
 SCRIPT = """
 local made, n = {{}}, 0
@@ -51,7 +51,7 @@ end
 
 @dataclass
 class Result:
-    """Latencies are in microseconds."""
+    """A measurement; latencies are in microseconds."""
 
     per_second: float
     errors: float
@@ -87,7 +87,7 @@ def measure(url: str, folder: Path, bodies: int, connections: int, seconds: floa
 
 @contextmanager
 def ggtok_serve(model: Path, *options: str) -> Iterator[tuple[str, int]]:
-    """The command's address and process id."""
+    """Starts the command; yields its address and process id."""
     child = subprocess.Popen(
         [sys.executable, "-m", "ggtok", "serve", str(model), "--port", "0", *options],
         stderr=subprocess.PIPE,

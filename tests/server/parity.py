@@ -6,10 +6,10 @@
     python -m tests.server.parity --vocab qwen2          # one of llama.cpp's own vocabularies
     python -m tests.server.parity --record               # rewrites answers.json
 
-Both servers get the same bytes. Compared are the status, the type of an error, and each field of
-the body. Of errors, the messages are compared too, but only counted: the sentences of
-llama-server's own code are the same, those of its JSON library and of templates aren't. Exit status
-1 if anything differs that no row of EXPLAINED, OURS, THEIRS or OTHER explains.
+Both servers get the same bytes. The status, the type of an error, and each field of the body are
+compared. Differences between error messages are only counted: messages from llama-server's own code
+are equal; those of its JSON library and of templates aren't. The exit status is 1 if there is a
+difference that no row of EXPLAINED, OURS, THEIRS or OTHER explains.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tests.server.written import REQUESTS
 from tests.support.vocabularies import fixture, real
 
 ANSWERS = Path(__file__).with_name("answers.json")
-# Vocabularies, and the template of each: without a handler of llama-server's, or with one.
+# Vocabularies, each with a template; llama-server has handlers for some of these.
 PAIRS = {
     "bpe-llama3": "tools",
     "spm": "harmony",
@@ -48,8 +48,8 @@ PAIRS = {
 }
 RECORDED = ("bpe-llama3", "spm")
 
-# What llama-server refuses and the server doesn't, by llama-server's message. Each is a row of
-# docs/serving.md or docs/chat.md.
+# Messages of llama-server for requests that only it refuses. Each is a row of docs/serving.md or
+# docs/chat.md.
 EXPLAINED = (
     re.compile(r"JSON schema (error|conversion failed)"),
     re.compile(r"The model produced output that does not match the expected"),
@@ -69,7 +69,7 @@ OTHER = {
     "/v1/models": {
         "data.0.created",
         "data.0.owned_by",
-        "data.0.meta.n_ctx",  # of a slot
+        "data.0.meta.n_ctx",  # the context of a slot
     },
     "/props": {
         "default_generation_settings.n_ctx",
@@ -155,7 +155,7 @@ def _error(body: Any) -> dict[str, Any]:
 
 
 def _differences(ours: Any, theirs: Any, at: str) -> Iterator[tuple[str, str, object]]:
-    """(what, the field's path, the values)."""
+    """The differences, as tuples of a kind, the field's path, and the values."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for name in ours.keys() | theirs.keys():
             where = f"{at}.{name}" if at else name
@@ -180,7 +180,7 @@ def ask(client: TestClient, request: Request) -> Answer:
 
 @contextmanager
 def serving(model: Path) -> Iterator[TestClient]:
-    """Our server for a model whose name is its path, as llama-server calls it."""
+    """Our server for a model whose name is its path, as in llama-server."""
     app = server.app({str(model): model})
     with TestClient(app, "http://127.0.0.1", raise_server_exceptions=False) as client:
         yield client
@@ -188,7 +188,7 @@ def serving(model: Path) -> Iterator[TestClient]:
 
 @contextmanager
 def both(path: Path, template: str) -> Iterator[tuple[TestClient, Server]]:
-    """Both servers, for a vocabulary and a template."""
+    """Starts both servers for a vocabulary and a template."""
     with TemporaryDirectory(prefix="ggtok-server-") as folder:
         model = Path(folder) / "model.gguf"
         write_model(path, model, {"tokenizer.chat_template": template.encode()})
@@ -201,8 +201,8 @@ def vocabulary(name: str) -> Path:
 
 
 def run(name: str, requests: Sequence[Request], to: Result) -> None:
-    """Compares the answers to requests. A request that kills llama-server is counted, and the
-    next one goes to another."""
+    """Compares the answers to requests. A request that crashes llama-server is counted, and another
+    one is started."""
     template = TEMPLATES[PAIRS.get(name, "tools")]
     left = list(requests)
     while left:
@@ -220,7 +220,7 @@ def run(name: str, requests: Sequence[Request], to: Result) -> None:
 
 
 def record() -> dict[str, Any]:
-    """llama-server's answers to the written requests, for the tests that run without it."""
+    """Records llama-server's answers to the written requests, for tests that run without it."""
     recorded: dict[str, Any] = {}
     for name in RECORDED:
         template = TEMPLATES[PAIRS[name]]
@@ -237,7 +237,7 @@ def record() -> dict[str, Any]:
 
 
 def _drop(body: Any, path: Sequence[str]) -> None:
-    """Removes a field, which the server doesn't have."""
+    """Removes a field that our server doesn't have."""
     *above, last = path
     for name in above:
         body = body[int(name)] if isinstance(body, list) else body.get(name, {})

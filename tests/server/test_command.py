@@ -29,7 +29,7 @@ SPM, BPE = str(fixture("spm")), str(fixture("bpe-llama3"))
 
 @contextmanager
 def started(*argv: str, **environment: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """A process of the command, and its URL."""
+    """Starts the command; yields its process and URL."""
     command = [*COMMAND, "serve", "--port", "0", *argv]
     child = subprocess.Popen(
         command,
@@ -45,7 +45,7 @@ def started(*argv: str, **environment: str) -> Iterator[tuple[subprocess.Popen[b
         yield child, url[1]
     finally:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)  # also its workers
+            os.killpg(child.pid, signal.SIGKILL)  # including its workers
         child.communicate()
 
 

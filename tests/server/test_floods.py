@@ -1,4 +1,4 @@
-"""Many connections and huge bodies: bounded, and others are served meanwhile."""
+"""Many connections and huge bodies use bounded resources, and don't block other clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No body makes the server fail: each gets an answer, or a refusal that says why."""
+"""No body causes an internal error: each gets an answer, or a refusal with a reason."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def client() -> Iterator[TestClient]:
 def check(client: TestClient, path: str, body: Any) -> None:
     try:
         data = bodies.dump(body)
-    except Exception:  # numbers that orjson doesn't write
+    except Exception:  # orjson refuses some numbers
         return
     answer = client.post(path, content=data)
     found = answer.json()

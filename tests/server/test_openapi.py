@@ -1,4 +1,4 @@
-"""The OpenAPI document describes what the server does."""
+"""The OpenAPI document describes the server's requests and answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TYPES = {
 
 
 def fits(value: Any, schema: dict[str, Any]) -> bool:
-    """Whether a value has the schema, of which this knows what the document uses."""
+    """Whether a value matches the schema. Supports the features that the document uses."""
     if "anyOf" in schema:
         return any(fits(value, one) for one in schema["anyOf"])
     if "type" in schema and not isinstance(value, _TYPES[schema["type"]]):

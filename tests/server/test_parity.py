@@ -61,7 +61,7 @@ def test_many_live_answers(name: str, llama: LlamaCpp) -> None:
 
 
 def test_differences_are_noticed() -> None:
-    """The comparison itself."""
+    """A test of the comparison."""
     request = REQUESTS[0]
     result = parity.Result()
 

@@ -1,4 +1,4 @@
-"""Names, loading, dropping and reloading of models."""
+"""The registry: names of models, loading, dropping and reloading."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_few_models_stay_loaded() -> None:
 
 @pytest.fixture
 def changing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file that is looked at with each request."""
+    """A model's file that is checked for changes at each request."""
     monkeypatch.setattr(registry_module, "CHECK_SECONDS", 0.0)
     return Path(shutil.copy(BPE, tmp_path / "model.gguf"))
 
@@ -109,7 +109,7 @@ def test_a_changed_file_is_loaded_again(changing: Path) -> None:
     assert registry.get().tok is first
     _replace(changing, SPM)
     assert registry.get().tok.model == "llama"
-    assert first.encode("Hi")  # still works for those who use it
+    assert first.encode("Hi")  # still works for its users
 
 
 def test_a_model_outlives_its_file(changing: Path) -> None:
@@ -189,7 +189,7 @@ def test_many_threads(changing: Path) -> None:
 
 
 def test_a_model_that_is_dropped_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if another thread had dropped it between loading and use."""
+    """Simulates that another thread drops the model between loading and use."""
     registry = Registry(BPE)
     keep, dropped = registry._keep, list[str]()
 

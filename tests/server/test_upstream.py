@@ -1,4 +1,5 @@
-"""Requests that are passed on: what arrives, what comes back, what happens when one side ends."""
+"""Requests that are passed on to an upstream server: what it receives, what the client receives,
+and what happens when one side disconnects."""
 
 from __future__ import annotations
 
@@ -36,12 +37,12 @@ def tok(tmp_path_factory: pytest.TempPathFactory) -> ggtok.Tokenizer:
 
 
 class Other:
-    """An upstream server that records what it gets, and answers as told."""
+    """An upstream server that records requests, and gives prepared answers."""
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
         self.answers: dict[str, Any] = {}  # JSON by path
-        self.headers: list[tuple[bytes, bytes]] = []  # of all answers
+        self.headers: list[tuple[bytes, bytes]] = []  # sent with all answers
         self.act: Callable[..., Awaitable[None]] | None = None
         self.gone = 0
 
@@ -80,7 +81,7 @@ def other() -> Other:
 
 @contextmanager
 def passing(other: Other, models: object, **options: Any) -> Iterator[str]:
-    """A server before another one."""
+    """A server in front of an upstream server."""
     with listening(other) as upstream, running(models, upstream=upstream, **options) as url:
         yield url
 
@@ -144,7 +145,7 @@ def test_headers(other: Other, tok: ggtok.Tokenizer) -> None:
         assert "a=1" in found["set-cookie"] or "b=2" in found["set-cookie"]
         for name in "x-hop", "keep-alive", "access-control-allow-origin":
             assert name not in found
-        # Cookies are the client's: none is kept here.
+        # The server doesn't store cookies; only the client does.
         ask(url, "GET", "/x")
         assert not sent(other.requests[-1], "cookie")
 
@@ -164,7 +165,7 @@ def test_our_key_is_never_passed_on(key: str | None, other: Other, tok: ggtok.To
             assert names == ([f"Bearer {key}"] if key else [])
             text = str(other.requests[-1]["headers"])
             assert "ours" not in text and "too" not in text
-        # A key for the upstream server goes there, unless we have one.
+        # The client's key is passed on, unless the server has one for the upstream server.
         both = {"Authorization": "Bearer ours", "X-Api-Key": "client"}
         ask(url, "GET", "/x", headers=both)
         assert sent(other.requests[-1], "x-api-key") == ([] if key else ["client"])
@@ -231,7 +232,8 @@ def test_a_client_that_goes_away_ends_the_upstream_request(
 
     other.act = act
     with passing(other, {"m": tok}) as url:
-        # While the answer is awaited; while it is streamed; while the body is sent.
+        # The client disconnects while it waits for the answer, while that is streamed, and while it
+        # sends the body.
         for begin in (
             b"GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n",
             b"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n1",
@@ -363,7 +365,7 @@ def test_counts(other: Other, tok: ggtok.Tokenizer, n: int) -> None:
         ("/completions", {"prompt": [1, 2, 3]}, 3),
         ("/completions", {"prompt": [[1, 2, 3], text, [text, 5]]}, 4 + 2 * n_text),
         ("/completion", {"prompt": {"prompt_string": text}}, n_text),
-        # What can't be counted is passed on, to be refused there.
+        # A request that can't be counted is passed on, and refused by the upstream server.
         (COMPLETION, {"messages": 7}, None),
         (COMPLETION, {"messages": MESSAGES, "model": "unknown"}, None),
         (COMPLETION, b"not JSON", None),
@@ -397,7 +399,7 @@ def test_limits(other: Other, tok: ggtok.Tokenizer, n: int) -> None:
         assert not other.requests
         status, headers, _ = ask(url, "POST", "/completion", {"prompt": ["a", "b"]})
         assert status == 200 and "x-prompt-tokens" not in headers
-        # A model that isn't known has a limit that can't be kept.
+        # An unknown model's limit can't be enforced.
         status, _, body = ask(url, "POST", COMPLETION, {"messages": MESSAGES, "model": "x"})
         assert status == 404 and "known: m" in body["error"]["message"]
     with passing(other, {"m": tok}, limit=n + 1) as url:
@@ -453,7 +455,7 @@ def test_a_model_that_ollama_has_not_loaded(other: Other, tok: ggtok.Tokenizer, 
         assert status == 400 and f"only {n}" in found["error"]
         paths = [request["path"] for request in other.requests]
         assert paths == ["/props", "/api/ps", "/api/generate", "/api/ps"]
-        # Which is remembered.
+        # The result is cached.
         ask(url, "POST", "/api/chat", body)
         assert len(other.requests) == 4
 

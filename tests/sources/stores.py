@@ -48,7 +48,7 @@ class Ollama:
 
 
 def hub_cache(folder: Path, repo: str, files: dict[str, bytes], ref: str = "main") -> Path:
-    """As huggingface_hub writes it: blobs by hash, links to them by name, refs."""
+    """Writes huggingface_hub's cache: blobs by hash, links to them by name, refs."""
     root = folder / ("models--" + repo.replace("/", "--"))
     for name, content in files.items():
         blob = root / "blobs" / hashlib.sha256(content).hexdigest()

@@ -14,7 +14,7 @@ from ggtok.explain import bpe
 from ggtok.explain.characters import Byte
 from ggtok.explain.explain import normalized_bytes, partition, vocabulary_of
 
-ENOUGH = 40  # ways
+ENOUGH = 40  # the maximum number of ways to match
 
 Span = tuple[int, int]
 

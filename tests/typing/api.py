@@ -81,7 +81,7 @@ def arrow(tok: ggtok.Tokenizer) -> None:
     assert_type(tok.encode_batch(Column()), list[list[int]])
     assert_type(
         tok.encode_batch(ids), list[list[int]]
-    )  # has __arrow_c_array__, as far as types tell
+    )  # according to its type, it has __arrow_c_array__
     tok.encode_batch_arrow(["a", b"b"])
     tok.encode_batch_arrow(3)  # type: ignore[arg-type]
 

@@ -57,8 +57,8 @@ void *ggtok_jinja_alloc_slow(jinja_arena *mem, size_t n) {
     size_t header = (sizeof(jinja_chunk) + 15) & ~(size_t)15;
     size_t size = mem->chunks ? 2 * mem->chunks->size : FIRST_CHUNK;
     if (size > LARGEST_CHUNK) size = LARGEST_CHUNK;
-    bool alone = rounded >
-                 size / 4; /* a large block gets a chunk of its own; the current one stays in use */
+    bool alone =
+        rounded > size / 4; /* a large block gets a separate chunk; the current one stays in use */
     if (alone && rounded > (size_t)-1 - header)
         size = (size_t)-1;
     else if (alone)

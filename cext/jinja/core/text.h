@@ -2,7 +2,7 @@
  * Texts that know where each of their bytes came from.
  *
  * A text is an array of bytes with a list of parts: the end and the label of each part. In
- * llama.cpp's dialect each concatenated text stays a part of its own, even beside one with the same
+ * llama.cpp's dialect each concatenated text stays a separate part, even next to one with the same
  * label, because some filters work part by part.
  *
  *     "<|" role "|>"     data  < | u s e r | >

@@ -77,7 +77,7 @@ typedef enum jinja_kind {
     N_BREAK,
     N_CONTINUE,
     N_GENERATION, /* body; in llama.cpp's dialect no kids, and flag is set at the beginning */
-    N_SCOPE,      /* body in a scope of its own */
+    N_SCOPE,      /* body in a separate scope */
     /* Expressions. */
     N_CONST, /* value */
     N_NAME,  /* sym */
@@ -108,7 +108,7 @@ typedef enum jinja_kind {
 typedef struct jinja_node jinja_node;
 struct jinja_node {
     uint8_t kind, flag;
-    uint16_t up;   /* N_NAME, transformers: the value is so many frames up */
+    uint16_t up;   /* N_NAME, transformers: the value is this many frames up */
     uint32_t slot; /* N_NAME and nodes that declare names: index in that frame; python/scope.c */
     uint32_t pos, n;
     uint32_t sym;

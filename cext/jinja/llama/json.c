@@ -92,7 +92,7 @@ static void write_dict(writer *w, const jinja_dict *dict, uint32_t level) {
     put(w, "}");
 }
 
-/* A function of its own, so that its buffer isn't in the stack frame of each level of nesting. */
+/* A separate function, so that its buffer isn't in the stack frame of each level of nesting. */
 static JINJA_NOINLINE void put_number(writer *w, jinja_value v) {
     char number[JINJA_NUMBER_ROOM];
     size_t n = v.type == JINJA_INT

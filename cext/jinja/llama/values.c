@@ -102,7 +102,7 @@ static void show_dict(jinja_env *e, jinja_builder *b, jinja_value v) {
     jinja_leave(&e->arena);
 }
 
-/* Writes a number. A function of its own, so that its buffer isn't in the stack frames of nested
+/* Writes a number. A separate function, so that its buffer isn't in the stack frames of nested
  * values. */
 static JINJA_NOINLINE void put_number(jinja_builder *b, jinja_value v) {
     char number[JINJA_NUMBER_ROOM];
@@ -155,7 +155,7 @@ static void show(jinja_env *e, jinja_builder *b, jinja_value v) {
     }
 }
 
-/* The same, but for a string, shows its parts. */
+/* The same, but shows the parts of a string. */
 void ggtok_jinja_show_debug(jinja_env *e, jinja_builder *b, jinja_value v) {
     if (v.type != JINJA_STRING) {
         show(e, b, v);

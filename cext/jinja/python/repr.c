@@ -110,7 +110,7 @@ static void repr_object(jinja_env *e, jinja_builder *b, jinja_object *object) {
     put(b, ">");
 }
 
-/* Functions of their own, so that their buffers aren't in the frames of nested values. */
+/* Separate functions, so that their buffers aren't in the frames of nested values. */
 static JINJA_NOINLINE void put_int(jinja_builder *b, int64_t i) {
     char number[32];
     ggtok_jinja_builder_add(b, number, ggtok_jinja_format_int(number, i), 0);

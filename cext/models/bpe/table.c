@@ -303,7 +303,7 @@ static bool add_pairs(bpe_table *t, const halves *pairs, const uint32_t *rank, s
             while (t->pairs[s] && t->pairs[s] >> t->rank_bits != key) {
                 s = bpe_pair_at(own, ++steps, t->pair_mask);
             }
-            if (t->pairs[s]) continue; /* a pair that is there already keeps its first rank */
+            if (t->pairs[s]) continue; /* a pair that already has a rank keeps it */
             t->pairs[s] = key << t->rank_bits | ((rank ? rank[base + i] : base + i) + 1);
             if (steps > t->pair_reach) t->pair_reach = steps;
         }

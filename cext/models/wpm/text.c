@@ -145,7 +145,7 @@ ALWAYS_INLINE bool classify(wpm_text *t, const vocab *v, const uint8_t *p, kinds
  * SIZE_MAX: out of memory.
  */
 ALWAYS_INLINE size_t add_words(wpm_text *t, const vocab *v, const uint8_t *p, size_t at,
-                               wpm_spans *spans) {
+                               wpm_words *spans) {
     kinds k;
     if (!classify(t, v, p, &k)) return SIZE_MAX;
     const uint64_t known = window_first(k.known), part = ~(k.space | k.alone);
@@ -162,7 +162,7 @@ ALWAYS_INLINE size_t add_words(wpm_text *t, const vocab *v, const uint8_t *p, si
 
 /* Appends the next word, character by character. */
 static bool add_word(wpm_text *t, const vocab *v, const uint8_t *text, size_t n, size_t *at,
-                     wpm_spans *spans) {
+                     wpm_words *spans) {
     size_t start = n, i = *at;
     while (i < n) {
         uint32_t cpt;
@@ -184,11 +184,11 @@ static bool add_word(wpm_text *t, const vocab *v, const uint8_t *text, size_t n,
 }
 
 ALWAYS_INLINE bool find_words(wpm_text *t, const vocab *v, const uint8_t *text, size_t n,
-                              size_t *at, wpm_spans *spans) {
+                              size_t *at, wpm_words *spans) {
     enum { STRETCH = INTERRUPT_EVERY };
     size_t stop = n - *at < STRETCH ? n : *at + STRETCH; /* long white space has no words */
     spans->n = 0;
-    while (*at < stop && spans->n <= WPM_SPANS - WINDOW) {
+    while (*at < stop && spans->n <= WPM_WORDS - WINDOW) {
         uint8_t padded[WINDOW];
         const uint8_t *p = text + *at;
         size_t left = n - *at, step = 0;
@@ -205,12 +205,12 @@ ALWAYS_INLINE bool find_words(wpm_text *t, const vocab *v, const uint8_t *text, 
 }
 
 static TARGET_AVX2 bool find_words_avx2(wpm_text *t, const vocab *v, const uint8_t *text, size_t n,
-                                        size_t *at, wpm_spans *spans) {
+                                        size_t *at, wpm_words *spans) {
     return find_words(t, v, text, n, at, spans);
 }
 
 bool ggtok_wpm_words(wpm_text *t, const vocab *v, const uint8_t *text, size_t n, size_t *at,
-                     wpm_spans *spans) {
+                     wpm_words *spans) {
     return cpu_has_avx2() ? find_words_avx2(t, v, text, n, at, spans)
                           : find_words(t, v, text, n, at, spans);
 }

@@ -24,7 +24,7 @@ typedef struct wpm_char {
 enum {
     WPM_PAGE = 256, /* characters are normalized lazily, a page at a time */
     WPM_PAGES = 0x110000 / WPM_PAGE,
-    WPM_SPANS = 512
+    WPM_WORDS = 512
 };
 
 typedef struct wpm_text {
@@ -36,10 +36,10 @@ typedef struct wpm_text {
     interrupt *interrupt; /* the current call's */
 } wpm_text;
 
-typedef struct wpm_spans { /* text[start[i]..end[i]) */
-    size_t start[WPM_SPANS], end[WPM_SPANS], n;
-    size_t made[WPM_SPANS]; /* number of ids after each word */
-} wpm_spans;
+typedef struct wpm_words { /* text[start[i]..end[i]) */
+    size_t start[WPM_WORDS], end[WPM_WORDS], n;
+    size_t made[WPM_WORDS]; /* number of ids after each word */
+} wpm_words;
 
 bool ggtok_wpm_text_init(wpm_text *t, const vocab *v); /* from zeros; false: out of memory */
 void ggtok_wpm_text_free(wpm_text *t);
@@ -64,6 +64,6 @@ static inline bool wpm_is_chinese_lead(uint8_t c) {
  * the end of the text, and in long white space, there are none. False: out of memory, or
  * interrupted. */
 bool ggtok_wpm_words(wpm_text *t, const vocab *v, const uint8_t *text, size_t n, size_t *at,
-                     wpm_spans *spans);
+                     wpm_words *spans);
 
 #endif

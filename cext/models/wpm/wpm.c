@@ -22,7 +22,7 @@ typedef struct wpm_model {
 
 typedef struct wpm_scratch {
     wpm_text text;
-    wpm_spans spans;
+    wpm_words spans;
     bytebuf padded;   /* a copy of a short text */
     bytebuf word;     /* PHANTOM bytes, then the word, normalized */
     idbuf ids;        /* ids of one word */
@@ -169,7 +169,7 @@ static void find_changes(changes *c) {
 
 /* Assigns the span of a word's only id, which may be the unknown one. `at` is the word's first
  * character that isn't dropped. */
-static bool place_one(changes *c, int64_t at, int64_t stop, ggtok_span *span) {
+static bool assign_one(changes *c, int64_t at, int64_t stop, ggtok_span *span) {
     int64_t from = at;
     *span = (ggtok_span){at, at};
     for (const change *next; (next = changes_before(c, stop)) != NULL; c->i++) {
@@ -183,8 +183,8 @@ static bool place_one(changes *c, int64_t at, int64_t stop, ggtok_span *span) {
 }
 
 /* Assigns the spans of ids[k..to) along a word, character by character. */
-static bool place_changed(const model_call *call, const model_source *source, size_t start,
-                          size_t end, size_t k, size_t to) {
+static bool assign_changed(const model_call *call, const model_source *source, size_t start,
+                           size_t end, size_t k, size_t to) {
     change_place place = {(int64_t)start, 0};
     const int64_t stop = (int64_t)end;
     changes c;
@@ -202,7 +202,7 @@ static bool place_changed(const model_call *call, const model_source *source, si
             n -= PHANTOM;
         }
         *span = (ggtok_span){place.at, place.at};
-        if (one ? !place_one(&c, place.at, stop, span)
+        if (one ? !assign_one(&c, place.at, stop, span)
                 : n && !ggtok_changes_take(&c, &place, stop, n, span))
             return false;
         span->begin += source->base;
@@ -219,8 +219,8 @@ static inline bool is_chinese(const uint8_t *p, size_t n) {
 
 /* Assigns the spans of ids[k..to) along a word by their lengths, assuming that its characters keep
  * theirs. No branch distinguishes one id from two, which is unpredictable. */
-static inline bool place_even(const model_source *source, const tile_length *len, size_t start,
-                              size_t end, size_t k, size_t to) {
+static inline bool assign_even(const model_source *source, const tile_length *len, size_t start,
+                               size_t end, size_t k, size_t to) {
     const int64_t from = source->base + (int64_t)start, stop = source->base + (int64_t)end;
     const int32_t *ids = source->ids;
     ggtok_span *spans = source->spans;
@@ -243,8 +243,8 @@ static inline bool place_even(const model_source *source, const tile_length *len
 }
 
 /* The same, by the bytes that each character becomes. Fails if one is dropped or divided. */
-static bool place_letters(const model_call *call, const model_source *source, size_t start,
-                          size_t end, size_t k, size_t to) {
+static bool assign_letters(const model_call *call, const model_source *source, size_t start,
+                           size_t end, size_t k, size_t to) {
     wpm_text *t = &((wpm_scratch *)call->scratch)->text;
     const tile_length *len = ((wpm_scratch *)call->scratch)->tiles.len;
     size_t at = start;
@@ -272,16 +272,16 @@ static bool place_letters(const model_call *call, const model_source *source, si
  * the word's last id. Claim offsets.5. */
 static bool assign_words(const model_call *call, const uint8_t *text, size_t n, size_t first) {
     wpm_scratch *s = call->scratch;
-    const wpm_spans *f = &s->spans;
+    const wpm_words *f = &s->spans;
     const tile_length *len = s->tiles.len;
     const bool grows = s->text.grows;
     model_source source;
     if (!s->tiles.whole || !ggtok_tile_source(call, text, n, first, &source)) return false;
     for (size_t i = 0, k = 0; i < f->n; i++) {
         const size_t start = f->start[i], end = f->end[i], to = f->made[i] - first;
-        if ((grows || !place_even(&source, len, start, end, k, to)) &&
-            !place_letters(call, &source, start, end, k, to) &&
-            !place_changed(call, &source, start, end, k, to))
+        if ((grows || !assign_even(&source, len, start, end, k, to)) &&
+            !assign_letters(call, &source, start, end, k, to) &&
+            !assign_changed(call, &source, start, end, k, to))
             return false;
         if (to > k) source.spans[to - 1].end = source.base + (int64_t)end;
         k = to;
@@ -297,7 +297,7 @@ static ggtok_status wpm_encode(const model_call *call, const uint8_t *text, size
     s->text.interrupt = call->interrupt;
     if (!(text = ggtok_words_pad(&s->padded, text, n, &room))) return ggtok_error_memory(call->err);
     for (size_t at = 0, before = 0; !status && at < n; before = at) {
-        wpm_spans *f = &s->spans;
+        wpm_words *f = &s->spans;
         if (!ggtok_wpm_words(&s->text, call->v, text, n, &at, f))
             return ggtok_error_memory(call->err);
         if (interrupted(call->interrupt, at - before)) return GGTOK_ERR_STOPPED;
@@ -362,7 +362,7 @@ static ggtok_status wpm_encode_guarded(const model_call *call, const uint8_t *te
     wpm_scratch *s = call->scratch;
     idbuf *out = call->out;
     for (size_t at = 0; at < n;) {
-        wpm_spans *f = &s->spans;
+        wpm_words *f = &s->spans;
         if (!ggtok_wpm_words(&s->text, call->v, text, n, &at, f))
             return ggtok_error_memory(call->err);
         for (size_t i = 0; i < f->n; i++) {

@@ -1,9 +1,9 @@
 """Puts a new header into a file, so that no moment of it loses anything.
 
-In place: the old header is first saved beside the file, as ``NAME.ggtok-journal``, and synced; then
-the new header is written and synced; then the journal is renamed to ``NAME.ggtok-undo``. If the
-process ends in between, the journal is still there, and :func:`recover` restores the old header. A
-writer holds a lock on the file, so a journal without a lock is one of an interrupted edit.
+In place: the old header is first saved next to the file, as ``NAME.ggtok-journal``, and synced;
+then the new header is written and synced; then the journal is renamed to ``NAME.ggtok-undo``. If
+the process ends in between, the journal still exists, and :func:`recover` restores the old header.
+A writer holds a lock on the file, so a journal without a lock is one of an interrupted edit.
 
 As a new file: the header and the tensors' data are written to a temporary file in the same folder,
 which is synced and then renamed.
@@ -106,7 +106,7 @@ def size_of(file: BinaryIO) -> int:
 
 
 def save(path: str, extension: str, old: bytes, new: bytes, file_size: int) -> None:
-    """Saves the old header beside a file, completely or not at all."""
+    """Saves the old header next to a file, completely or not at all."""
     fields = {
         "file_size": file_size,
         "header": len(old),
