@@ -28,7 +28,7 @@ from ggtok.server.errors import llama_server as llama_server_error
 from ggtok.server.limits import Bodies
 from ggtok.server.logs import Observed
 from ggtok.server.metrics import CONTENT_TYPE, Gauge, Metrics
-from ggtok.server.origins import Origins
+from ggtok.server.origins import Origins, check_origins
 from ggtok.server.registry import MAX_LOADED, Registry
 from ggtok.server.replies import Reply, reply
 from ggtok.server.upstream import COUNT_HEADER, Upstream
@@ -66,6 +66,9 @@ def build(
     metrics_folder: str | None = None,
 ) -> Starlette:
     """:func:`ggtok.server.app`."""
+    if max_body < 1:
+        raise InvalidValueError(f"max_body must be at least 1 byte, not {max_body}")
+    check_origins(cors_origins)
     registry = models if isinstance(models, Registry) else Registry(models, max_loaded)
     workers = Workers(threads)
     held = Bodies(max_body)
