@@ -93,13 +93,19 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     models = _models(args)
+    if "" in args.api_key:
+        raise UsageError("--api-key is empty, so it would protect nothing")
     keys = [key for key in (*args.api_key, os.environ.get("GGTOK_API_KEY", "")) if key]
+    if not args.host:
+        raise UsageError("--host is empty: give an address, such as 127.0.0.1")
     if args.host not in LOOPBACK and not keys and not args.no_auth:
         raise UsageError(
             f"other machines can reach {args.host}: give a key with --api-key, or --no-auth"
         )
     if args.workers < 1:
         raise UsageError("--workers must be at least 1")
+    if not args.upstream and (args.upstream_key or args.count_header or args.limit is not None):
+        raise UsageError("--upstream-key, --count-header and --limit need --upstream")
     from ggtok import server
 
     make = partial(
@@ -174,6 +180,9 @@ def _models(args: argparse.Namespace) -> dict[str, str]:
             alias = source = word
             if os.path.exists(word):
                 alias = os.path.basename(word)
+        if not alias or not source:
+            raise UsageError(f"{word!r}: write ALIAS=MODEL")
+        _check_exists(source)
         _add(models, alias, source)
     if args.models is not None:
         found = sorted(name for name in _listed(args.models) if name.lower().endswith(".gguf"))
@@ -186,9 +195,22 @@ def _models(args: argparse.Namespace) -> dict[str, str]:
     return models
 
 
+def _check_exists(source: str) -> None:
+    """Raises an error for a path of nothing, rather than each request for it later."""
+    is_path = "://" not in source and (
+        source.lower().endswith(".gguf") or not ("/" in source or ":" in source)
+    )
+    if is_path and not os.path.exists(source):
+        from ggtok import sources
+
+        if sources.find(source) is None:
+            raise UsageError(f"{source}: no such file")
+
+
 def _listed(folder: str) -> list[str]:
+    """The files of a folder."""
     try:
-        return os.listdir(folder)
+        return [name for name in os.listdir(folder) if os.path.isfile(os.path.join(folder, name))]
     except NotADirectoryError:
         raise UsageError(f"--models takes a folder, and {folder} is a file") from None
 

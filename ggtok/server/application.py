@@ -29,7 +29,7 @@ from ggtok.server.errors import llama_server as llama_server_error
 from ggtok.server.limits import Bodies
 from ggtok.server.logs import Observed
 from ggtok.server.metrics import CONTENT_TYPE, Gauge, Metrics
-from ggtok.server.origins import Origins
+from ggtok.server.origins import Origins, check_origins
 from ggtok.server.registry import MAX_LOADED, Registry
 from ggtok.server.replies import Reply, reply
 from ggtok.server.upstream import COUNT_HEADER, Upstream
@@ -69,6 +69,9 @@ def build(
 ) -> Starlette:
     """:func:`ggtok.server.app`."""
     check_tokens(image_tokens)
+    if max_body < 1:
+        raise InvalidValueError(f"max_body must be at least 1 byte, not {max_body}")
+    check_origins(cors_origins)
     registry = models if isinstance(models, Registry) else Registry(models, max_loaded)
     workers = Workers(threads)
     held = Bodies(max_body)

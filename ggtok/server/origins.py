@@ -14,12 +14,23 @@ from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ggtok.errors import InvalidValueError
 from ggtok.server.errors import Refusal, llama_server
 from ggtok.server.replies import Reply
 
 ANY = "*"
+_ORIGIN = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^/\s]+/?")
 _REMEMBERED = 256  # names that were checked
 _PREFLIGHT_SECONDS = b"600"
+
+
+def check_origins(origins: Iterable[str]) -> None:
+    """Raises InvalidValueError for an origin that no page can have."""
+    for origin in origins:
+        if origin != ANY and not _ORIGIN.fullmatch(origin):
+            raise InvalidValueError(
+                f"{origin!r} is not an origin of web pages, such as https://chat.example"
+            )
 
 
 class Origins:

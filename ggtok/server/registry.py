@@ -163,8 +163,9 @@ class Registry:
                 model.tok = ggtok.load(model.source)
             except GGTokError as e:
                 self._count(failed=True)
-                _log(f"model not {what}", model, logging.WARNING, error=str(e))
-                model.error = f"{model.name}: {e}"
+                reason = (isinstance(e, OSError) and e.strerror) or str(e)
+                _log(f"model not {what}", model, logging.WARNING, error=reason)
+                model.error = f"{model.name}: {reason}"
                 model.stamp = stamp
                 break
             model.error = ""

@@ -21,6 +21,7 @@ from ggtok import cli
 from ggtok.cli import serve
 from ggtok.cli.commands import parser
 from tests.cli.command import COMMAND
+from tests.support import waits
 from tests.support.vocabularies import fixture
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
@@ -51,9 +52,10 @@ def started(*argv: str, **environment: str) -> Iterator[tuple[subprocess.Popen[b
 
 def test_a_server() -> None:
     with started("a=" + SPM, BPE) as (child, url):
-        answer = httpx2.post(f"{url}/tokenize", json={"model": "a", "content": "Hi"})
-        assert answer.json()["count"]
-        ids = [row["id"] for row in httpx2.get(f"{url}/v1/models").json()["data"]]
+        with httpx2.Client(base_url=url, timeout=waits.LIMIT) as client:
+            answer = client.post("/tokenize", json={"model": "a", "content": "Hi"})
+            assert answer.json()["count"]
+            ids = [row["id"] for row in client.get("/v1/models").json()["data"]]
         assert ids == ["a", "bpe-llama3.gguf"]
         child.send_signal(signal.SIGINT)
         assert child.wait() == 0
@@ -63,9 +65,11 @@ def test_a_server() -> None:
 
 def test_several_processes_and_a_key() -> None:
     with started(SPM, "--workers", "2", GGTOK_API_KEY="secret") as (child, url):
-        assert httpx2.post(f"{url}/tokenize", json={}).status_code == 401
-        headers = {"Authorization": "Bearer secret"}
-        assert httpx2.post(f"{url}/tokenize", json={}, headers=headers).status_code == 200
+        # The processes need their time to start.
+        with httpx2.Client(base_url=url, timeout=waits.LIMIT) as client:
+            assert client.post("/tokenize", json={}).status_code == 401
+            headers = {"Authorization": "Bearer secret"}
+            assert client.post("/tokenize", json={}, headers=headers).status_code == 200
         child.send_signal(signal.SIGTERM)
         child.wait()
 
@@ -90,6 +94,11 @@ def test_models(tmp_path: Path) -> None:
         "a.GGUF": os.path.join(folder, "a.GGUF"),
         "b.gguf": os.path.join(folder, "b.gguf"),
     }
+    # Neither of these is a file.
+    (tmp_path / "folder.gguf").mkdir()
+    (tmp_path / "dangling.gguf").symlink_to("none")
+    os.mkfifo(tmp_path / "fifo.gguf")
+    assert list(models("--models", folder)) == ["a.GGUF", "b.gguf"]
     equals = shutil.copy(SPM, tmp_path / "c=d.gguf")
     assert models(str(equals)) == {"c=d.gguf": str(equals)}
 
@@ -109,6 +118,17 @@ def test_errors(
     assert "No such file" in error(capsys, "--models", folder + "/none")
     assert "two models have the name spm.gguf" in error(capsys, SPM, SPM)
     assert "is a folder, not a model" in error(capsys, folder)
+    assert "none.gguf: no such file" in error(capsys, "none.gguf")
+    assert "x/none.gguf: no such file" in error(capsys, "a=x/none.gguf")
+    assert "-5: no such file" in error(capsys, SPM, "--limit", "-5")
+    for wrong in "a=", "=" + SPM:
+        assert "write ALIAS=MODEL" in error(capsys, wrong)
+    assert "--api-key is empty" in error(capsys, SPM, "--api-key", "")
+    assert "--host is empty" in error(capsys, SPM, "--host", "", "--no-auth")
+    assert "max_body must be at least 1 byte" in error(capsys, SPM, "--max-body", "0")
+    assert "is not an origin" in error(capsys, SPM, "--cors-origin", "chat.example")
+    for option in ["--upstream-key", "k"], ["--count-header"], ["--limit", "5"]:
+        assert "need --upstream" in error(capsys, SPM, *option)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = str(taken.getsockname()[1])

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals")
         (["--host", "0.0.0.0"], "other machines can reach 0.0.0.0: give a key with --api-key"),
         (["--host", "::"], "other machines can reach ::"),
         (["--workers", "0"], "--workers must be at least 1"),
-        (["--limit"], "need an upstream server"),
+        (["--limit"], "need --upstream"),
         (["--limit", "x"], "put the models before --limit"),
         (["--upstream", "nonsense"], "must be the address of a server"),
         (["--host", "256.256.256.256", "--no-auth"], "can't listen at"),

@@ -299,7 +299,7 @@ def test_lines_of_json_that_break_off(begun: bytes, other: Other, tok: ggtok.Tok
 
     other.act = act
     with passing(other, {"m": tok}) as url:
-        text = httpx2.post(f"{url}/api/chat", json={"stream": True}).content
+        text = httpx2.post(f"{url}/api/chat", json={"stream": True}, timeout=waits.LIMIT).content
     assert text.endswith(b"\n") and text.startswith(begun)
     lines = [json.loads(line) for line in text[:-1].split(b"\n")]
     assert "broke off the answer" in lines.pop()["error"]
