@@ -35,7 +35,7 @@ def of(
     items = value if is_text or isinstance(value, Sequence) else list(iterated(value, _EXPECTED))
     if not is_text and len(items) and not hasattr(items[0], "__index__"):
         if not isinstance(items[0], Mapping) and not hasattr(items[0], "model_dump"):
-            raise InvalidTypeError(f"{_EXPECTED}, not {type(items[0]).__name__}s")
+            raise InvalidTypeError(f"{_EXPECTED}, not items of type {type(items[0]).__name__}")
         return _of_messages(loaded, items, limit, chat)
     if chat:
         raise InvalidTypeError(f"{next(iter(chat))} is an argument for conversations only")

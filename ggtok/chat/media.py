@@ -19,6 +19,7 @@ Part = Mapping[str, Any]
 ImageTokens = SupportsIndex | Callable[[Part], SupportsIndex]
 
 MARKER = "<__media__>"  # mtmd's default
+_ARGUMENT = "image_tokens"
 KINDS = {
     "image_url": "image",
     "input_audio": "audio",
@@ -84,18 +85,19 @@ def ranges(text: str, marker: str, n_parts: int) -> tuple[tuple[int, int], ...]:
 def check_tokens(image_tokens: object) -> None:
     """Raises an error unless `image_tokens` is a number, a function or None."""
     if image_tokens is not None and not callable(image_tokens):
-        _checked(cast(SupportsIndex, image_tokens), "image_tokens")
+        _checked(cast(SupportsIndex, image_tokens), _ARGUMENT)
 
 
 def tokens(parts: Sequence[Part], image_tokens: ImageTokens) -> int:
     """The number of tokens of these parts."""
     if not callable(image_tokens):
-        return _checked(image_tokens, "image_tokens") * len(parts)
+        return _checked(image_tokens, _ARGUMENT) * len(parts)
     return sum(_checked(image_tokens(part), "the result of image_tokens") for part in parts)
 
 
 def _checked(n: SupportsIndex, what: str) -> int:
     found = index(n, what)
     if found < 0:
-        raise InvalidValueError(f"{what} must not be negative, not {found}")
+        name = Argument(what) if what == _ARGUMENT else what
+        raise InvalidValueError(Wording(name, f" must not be negative, not {found}"))
     return found

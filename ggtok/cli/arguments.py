@@ -227,7 +227,7 @@ def add_media(parser: Parser, only: str = "") -> None:
     """The options for images, audio and video in chats. `only` begins their help."""
     parser.add_argument(
         "--image-tokens",
-        type=_not_negative,
+        type=token_count,
         metavar="N",
         help=f"{only}count N tokens for each image, audio and video",
     )
@@ -236,13 +236,6 @@ def add_media(parser: Parser, only: str = "") -> None:
         metavar="TEXT",
         help=f"{only}the text that stands for an image in the prompt (default: <__media__>)",
     )
-
-
-def _not_negative(word: str) -> int:
-    n = token_count(word)
-    if n < 0:
-        raise ValueError(word)
-    return n
 
 
 def load(args: argparse.Namespace) -> ggtok.Tokenizer:

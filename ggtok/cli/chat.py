@@ -88,10 +88,10 @@ def run(args: argparse.Namespace) -> None:
         writing.write_text(text.encode())
         return
     ids = render(body, chat.IDS)
-    uncounted = len(media.parts_of(body["messages"], args.like))
-    n = len(ids)
+    parts = media.parts_of(body["messages"], args.like)
+    n, uncounted = len(ids), len(parts)
     if args.image_tokens is not None:
-        n, uncounted = n + args.image_tokens * uncounted, 0
+        n, uncounted = n + media.tokens(parts, args.image_tokens), 0
     api.warn_of_media(uncounted)
     if args.json:
         more = {"uncounted_parts": uncounted} if uncounted else {}

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
+from unicodedata import category
 
 from ggtok.base.escape import number, shown
 
@@ -117,7 +118,13 @@ class Shown:
             kind = (token.role or f"h{token.id % _HUES}") + (" s" if token.special else "")
             title = escape(_title(token))
             body.append(_dropped(token.dropped))
-            body.append(f'<bdi class="{kind}" title="{title}">{_html(_cut(token.piece))}</bdi>')
+            piece = _html(_cut(token.piece))
+            # A line break at the end stays outside, or the token's edge would be in the next line.
+            end = "<br>" if piece.endswith("<br>") else ""
+            piece = piece.removesuffix("<br>")
+            element = f'<bdi class="{kind}" title="{title}">{piece}</bdi>{end}'
+            # Lines break around special tokens rather than inside them.
+            body.append(f"<wbr>{element}<wbr>" if token.special else element)
         ids = ", ".join(str(token.id) for token in self.tokens)
         return (
             f'<div class="{_CLASS[1:]}" dir="ltr"><style>{_STYLE}</style>'
@@ -170,7 +177,7 @@ def _title(token: ShownToken) -> str:
 
 def _html(piece: bytes) -> str:
     """A piece as HTML, with marks for white space, escapes and bytes."""
-    out = []
+    out: list[str] = []
     for c in piece.decode("utf-8", "surrogateescape"):
         if c == " ":
             out.append("<i>·</i><wbr>")
@@ -180,10 +187,12 @@ def _html(piece: bytes) -> str:
             out.append("<i>↵</i><br>")
         elif "\udc80" <= c <= "\udcff":
             out.append(f"<kbd>{ord(c) - 0xDC00:02x}</kbd>")
-        elif c.isprintable():
-            out.append(escape(c))
-        else:
+        elif not c.isprintable():
             out.append(f"<kbd>{shown(c)}</kbd>")
+        elif not out and category(c)[0] == "M":  # it would be drawn over the token before
+            out.append(f"<kbd>{c.encode('unicode-escape').decode()}</kbd>")
+        else:
+            out.append(escape(c))
     return "".join(out)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import warnings
 
@@ -36,6 +37,8 @@ def write_pretrained(
     try:
         for path in paths.values():
             os.makedirs(os.path.dirname(path), exist_ok=True)
+    except FileExistsError:
+        raise file_error(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name) from None
     except OSError as e:
         raise file_error(e.errno or 0, e.strerror or str(e), name) from None
     kinds = {file: _KINDS[os.path.splitext(file)[1]] for file in files}

@@ -154,3 +154,9 @@ def test_auto_tokenizer(name: str, tmp_path: Path) -> None:
     assert auto.eos_token_id in (tok.eos_id, None)
     named = {**v.chat_templates, "default": v.chat_template}
     assert auto.chat_template == (named if v.chat_templates else v.chat_template)
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(ggtok.FileError, match="Not a directory: .*file"):
+        ggtok.vocabulary(fixture("bpe-llama3")).save_pretrained(tmp_path / "file")

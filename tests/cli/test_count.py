@@ -423,8 +423,8 @@ def test_images_in_chats(run, tmp_path: Path) -> None:
     for option, says in (
         ("--media-marker=", "--media-marker must not be empty"),
         ("--media-marker=H", "--media-marker TEXT chooses another"),
-        ("--image-tokens=-1", "--image-tokens"),
-        ("--image-tokens=x", "--image-tokens"),
+        ("--image-tokens=-1", "--image-tokens must not be negative, not -1"),
+        ("--image-tokens=x", "--image-tokens must be a number, not 'x'"),
     ):
         [error] = run("count", model, "--chat", str(file), option).errors
         assert says in error

@@ -32,6 +32,7 @@ NOT_RUN = {
         "needs the libraries and a server",
         "needs lm-evaluation-harness and a server",
         "needs a server",
+        "needs a server",
         "a unit of systemd",
         "needs a container",
         "needs a container",

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import ggtok
+from ggtok.text.shown import _html
 from tests.support.vocabularies import fixture_names
 
 Load = Callable[[str], ggtok.Tokenizer]
@@ -110,6 +111,16 @@ def test_ids_and_bytes(load_fixture: Load) -> None:
     assert tok.show(b"a b").ids == tok.show(bytearray(b"a b")).ids == ids
     assert tok.show([]).ids == []
     assert repr(tok.show([1])) == "<ggtok.Shown: 1 token>"
+
+
+def test_html_of_lines_and_combining_characters(load_fixture: Load) -> None:
+    tok = load_fixture("bpe-llama3")
+    html = tok.show("a\nb", add_special=False)._repr_html_()
+    assert "<i>↵</i></bdi><br><bdi" in html  # the break is outside of the token
+    assert _html("\u0301a\u0301".encode()) == "<kbd>\\u0301</kbd>a\u0301"
+    html = tok.show("<|eot_id|>a", add_special=False, parse_special=True)._repr_html_()
+    assert '<wbr><bdi class="' in html
+    assert html.count("<wbr>") == 2
 
 
 def test_limit(load_fixture: Load) -> None:
