@@ -158,5 +158,5 @@ def test_auto_tokenizer(name: str, tmp_path: Path) -> None:
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(ggtok.FileError, match="Not a directory: .*file"):
+    with pytest.raises(ggtok.FileError, match="Not a directory"):
         ggtok.vocabulary(fixture("bpe-llama3")).save_pretrained(tmp_path / "file")

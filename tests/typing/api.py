@@ -115,6 +115,9 @@ def chat(tok: ggtok.Tokenizer) -> None:
         list[int],
     )
     assert_type(tok.count_chat(messages, enable_thinking=False), int)
+    assert_type(tok.count_chat(messages, image_tokens=256, media_marker="<image>"), int)
+    assert_type(tok.count_chat(messages, image_tokens=lambda part: len(part["type"])), int)
+    tok.count_chat(messages, image_tokens="256")  # type: ignore[arg-type]
     assert_type(tok.encode_chat_batch(iter([messages]), threads=2), list[list[int]])
     tok.encode_chat(messages, like="jinja2")  # type: ignore[call-overload]
     assert_type(tok.special_ids, frozenset[int])
