@@ -105,7 +105,8 @@ def build(
         middleware=[
             Middleware(Observed, metrics=metrics, rows=_row_of_path(), other=len(ROWS)),
             Middleware(Origins, hosts=allowed_hosts, origins=cors_origins, exposed=[COUNT_HEADER]),
-            Middleware(Keys, keys=list(api_keys), public=PUBLIC),
+            # Without a key, nothing reaches the upstream server.
+            Middleware(Keys, keys=list(api_keys), public=PUBLIC, options=passed_on is None),
         ],
         lifespan=lifespan,
         # llama-server, too, has no status for a known path and another method.

@@ -13,12 +13,21 @@ from ggtok.server.replies import Reply
 
 
 class Keys:
-    """ASGI middleware that refuses requests without one of the keys, as llama-server does."""
+    """ASGI middleware that refuses requests without one of the keys, as llama-server does.
 
-    def __init__(self, app: ASGIApp, keys: Sequence[str], public: frozenset[str]) -> None:
+    Args:
+        public: paths that anybody may GET.
+        options: whether OPTIONS needs no key, as in llama-server. Preflights of pages never get
+            here.
+    """
+
+    def __init__(
+        self, app: ASGIApp, keys: Sequence[str], public: frozenset[str], options: bool
+    ) -> None:
         self.app = app
         self.keys = [key.encode() for key in keys]
         self.public = public
+        self.options = options
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not self._may(scope):
@@ -30,7 +39,10 @@ class Keys:
     def _may(self, scope: Scope) -> bool:
         # A program that mounts the application puts a prefix before its paths.
         path = scope["path"].removeprefix(scope.get("root_path", ""))
-        if not self.keys or path in self.public or scope["method"] == "OPTIONS":
+        method = scope["method"]
+        if not self.keys or (path in self.public and method in ("GET", "HEAD")):
+            return True
+        if method == "OPTIONS" and self.options:
             return True
         headers = Headers(scope=scope)
         given = headers.get("authorization") or headers.get("x-api-key") or ""

@@ -10,6 +10,7 @@ from ggtok.errors import GGTokError
 from ggtok.server import bodies
 from ggtok.server.errors import ErrorBody, Refusal
 
+MOST = 128 << 20  # bytes of an answer: half of those that may wait for their clients together
 JSON = "application/json; charset=utf-8"
 
 
@@ -26,7 +27,13 @@ class Reply(Response):
 def reply(answer: Callable[[], object], errors: ErrorBody) -> Reply:
     """The response to a request: the answer, or why there is none."""
     try:
-        return Reply(bodies.dump(answer()))
+        data = bodies.dump(answer())
+        if len(data) > MOST:
+            raise Refusal(
+                f"the answer has {len(data)} bytes, and may have {MOST}: send a part of the text",
+                status=413,
+            )
+        return Reply(data)
     except Refusal as e:
         return Reply.of(e, errors)
     except GGTokError as e:

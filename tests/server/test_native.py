@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import ggtok
+from ggtok.server import replies
 from tests.support.vocabularies import fixture
 
 Serve = Callable[..., TestClient]
@@ -52,6 +53,15 @@ def test_spans(ask: Callable[..., Any], tok: ggtok.Tokenizer) -> None:
     ids, spans = tok.encode_with_offsets("ab " * 9000)  # in several blocks
     assert ask("spans", text="ab " * 9000) == {"ids": ids, "spans": spans.tolist()}
     assert len(ids) > 9000
+
+
+def test_answers_that_are_too_long(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replies, "MOST", 100)
+    client = serve()
+    assert client.post("/v1/ggtok/spans", json={"text": "a"}).status_code == 200
+    answer = client.post("/v1/ggtok/spans", json={"text": "a b c d " * 9})
+    assert answer.status_code == 413
+    assert "bytes, and may have 100: send a part" in answer.json()["error"]["message"]
 
 
 def test_cutting(ask: Callable[..., Any], tok: ggtok.Tokenizer) -> None:

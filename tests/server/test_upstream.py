@@ -111,6 +111,17 @@ def test_what_is_passed_on(other: Other, tok: ggtok.Tokenizer) -> None:
         assert len(other.requests) == n
 
 
+def test_nothing_is_passed_on_without_a_key(other: Other, tok: ggtok.Tokenizer) -> None:
+    with passing(other, {"m": tok}, api_keys=["k"]) as url:
+        for method, path in [
+            *[("GET", "/x"), ("POST", COMPLETION), ("OPTIONS", "/x"), ("OPTIONS", "/health")],
+            *[("POST", "/health"), ("DELETE", "/v1/health"), ("POST", "//health")],
+        ]:
+            assert ask(url, method, path)[0] == 401, (method, path)
+        assert ask(url, "GET", "/health")[0] == 200
+        assert not other.requests
+
+
 def test_headers(other: Other, tok: ggtok.Tokenizer) -> None:
     other.headers = [
         *[(b"set-cookie", b"a=1"), (b"set-cookie", b"b=2"), (b"x-own", b"1"), (b"x-hop", b"1")],
