@@ -21,7 +21,7 @@
 #include "jinja/core/env.h"
 
 #if defined(__has_include)
-#if __has_include(<valgrind/callgrind.mem>)
+#if __has_include(<valgrind/callgrind.h>)
 #include <valgrind/callgrind.h>
 #endif
 #endif
