@@ -166,7 +166,8 @@ def _bind(host: str, port: int) -> socket.socket:
         made.listen(BACKLOG)  # from here on, connections wait until the server is ready
     except (OSError, OverflowError) as e:
         made.close()
-        raise UsageError(f"can't listen at {host}, port {port}: {e}") from None
+        reason = getattr(e, "strerror", None) or e
+        raise UsageError(f"can't listen at {host}, port {port}: {reason}") from None
     made.set_inheritable(True)
     return made
 

@@ -42,7 +42,7 @@ _IDLE, _NOTHING, _HEAD, _BODY = range(4)
 _REASONS = {
     400: "the request isn't valid HTTP",
     408: "the request took too long to arrive",
-    431: "the request's headers are too long",
+    431: "the request's headers are too long, or too many requests wait for answers before them",
     503: "too many connections; try again",
 }
 

@@ -150,6 +150,7 @@ NEED = {
     "ggtok.server.bodies": "orjson",
     "ggtok.server.connections": "uvicorn",
     "ggtok.server.context": "orjson",
+    "ggtok.server.native": "orjson",
     "ggtok.server.serving": "uvicorn",
     "ggtok.server.upstream": "httpx2",
     "ggtok.sources.connect": "httpcore2",
