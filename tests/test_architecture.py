@@ -68,10 +68,11 @@ MAY_USE_PYTHON = {
     "inspect": {"base", "native", "sources", "loading", "explain", "tokenizer", "vocabularies"},
     "ggtok": {"base", "text", "corpora", "tokenizer", "trim", "vocabularies", "inspect"},
     "distributed": {"base", "native", "text", "corpora", "ggtok"},
-    "server": {"base", "native", "chat", "ggtok"},
+    "page": {"base"},
+    "server": {"base", "native", "chat", "page", "vocabularies", "ggtok"},
     "cli": {
         *("base", "native", "sources", "loading", "text", "chat", "explain", "corpora"),
-        *("vocabularies", "inspect", "ggtok", "server"),
+        *("vocabularies", "inspect", "ggtok", "page", "server"),
     },
 }
 

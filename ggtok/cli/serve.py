@@ -86,7 +86,9 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    models = _models(args)
+    models = models_by_alias(args.words, args.models)
+    if not models:
+        raise UsageError("no model: name one, or give a folder with --models")
     keys = [key for key in (*args.api_key, os.environ.get("GGTOK_API_KEY", "")) if key]
     if args.host not in LOOPBACK and not keys and not args.no_auth:
         raise UsageError(
@@ -110,17 +112,11 @@ def run(args: argparse.Namespace) -> None:
         max_loaded=args.max_loaded,
     )
     make()  # reports errors before anything listens
-    try:
-        import uvicorn  # noqa: F401
+    check_packages("serve")
+    listening, url = bind(args.host, args.port)
+    messages.say("note", f"serving {', '.join(models)} at {url}")
+    from ggtok.server import serving
 
-        from ggtok.server import serving
-    except ImportError as e:
-        raise MissingExtraError(f"serve needs {e.name}: pip install 'ggtok[serve]'") from None
-
-    listening = _bind(args.host, args.port)
-    host, port = listening.getsockname()[:2]
-    where = f"[{host}]" if ":" in host else host
-    messages.say("note", f"serving {', '.join(models)} at http://{where}:{port}")
     serving.run(
         make,
         listening,
@@ -128,6 +124,16 @@ def run(args: argparse.Namespace) -> None:
         level=args.log_level,
         each_request=args.log_requests,
     )
+
+
+def check_packages(command: str) -> None:
+    """Raises MissingExtraError if a package of the server isn't installed."""
+    try:
+        import uvicorn  # noqa: F401
+
+        from ggtok.server import serving  # noqa: F401
+    except ImportError as e:
+        raise MissingExtraError(f"{command} needs {e.name}: pip install 'ggtok[serve]'") from None
 
 
 def _limit(text: str) -> int:
@@ -138,7 +144,8 @@ def _limit(text: str) -> int:
     return int(text)
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> tuple[socket.socket, str]:
+    """A socket that listens, and its URL."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     made = socket.socket(family)
     try:
@@ -149,27 +156,26 @@ def _bind(host: str, port: int) -> socket.socket:
         made.close()
         raise UsageError(f"can't listen at {host}, port {port}: {e}") from None
     made.set_inheritable(True)
-    return made
+    host, port = made.getsockname()[:2]
+    return made, f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _models(args: argparse.Namespace) -> dict[str, str]:
+def models_by_alias(words: list[str], folder: str | None = None) -> dict[str, str]:
     """The models by alias: ``ALIAS=MODEL``, models, and those of a folder."""
     models: dict[str, str] = {}
-    for word in args.words:
+    for word in words:
         alias, equals, source = word.partition("=")
         if not equals or os.path.exists(word):
             alias = source = word
             if os.path.exists(word):
                 alias = os.path.basename(word)
         _add(models, alias, source)
-    if args.models is not None:
-        found = sorted(name for name in _listed(args.models) if name.lower().endswith(".gguf"))
+    if folder is not None:
+        found = sorted(name for name in _listed(folder) if name.lower().endswith(".gguf"))
         if not found:
-            raise UsageError(f"{args.models}: has no .gguf file")
+            raise UsageError(f"{folder}: has no .gguf file")
         for name in found:
-            _add(models, name, os.path.join(args.models, name))
-    if not models:
-        raise UsageError("no model: name one, or give a folder with --models")
+            _add(models, name, os.path.join(folder, name))
     return models
 
 

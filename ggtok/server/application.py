@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ggtok.errors import InvalidValueError
-from ggtok.server import bodies, koboldcpp, llama_server, native, ollama, openapi, vllm
+from ggtok.server import bodies, koboldcpp, llama_server, native, ollama, openapi, page, vllm
 from ggtok.server.auth import Keys
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import NotReady, Refusal
@@ -29,7 +29,7 @@ from ggtok.server.limits import Bodies
 from ggtok.server.logs import Observed
 from ggtok.server.metrics import CONTENT_TYPE, Gauge, Metrics
 from ggtok.server.origins import Origins
-from ggtok.server.registry import MAX_LOADED, Registry
+from ggtok.server.registry import Registry
 from ggtok.server.replies import Reply, reply
 from ggtok.server.upstream import COUNT_HEADER, Upstream
 from ggtok.server.workers import SMALL, Workers
@@ -40,6 +40,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *ollama.ENDPOINTS,
     *koboldcpp.ENDPOINTS,
     *native.ENDPOINTS,
+    *page.ENDPOINTS,
     *openapi.ENDPOINTS,
 )
 PUBLIC = frozenset(path for endpoint in ENDPOINTS if endpoint.public for path in endpoint.paths)
@@ -51,7 +52,7 @@ MAX_BODY = 64 << 20
 
 
 def build(
-    models: object,
+    registry: Registry,
     *,
     api_keys: Sequence[str] = (),
     upstream: str | None = None,
@@ -61,12 +62,10 @@ def build(
     allowed_hosts: Sequence[str] = (),
     cors_origins: Sequence[str] = (),
     max_body: int = MAX_BODY,
-    max_loaded: int = MAX_LOADED,
     threads: int = 0,
     metrics_folder: str | None = None,
 ) -> Starlette:
     """:func:`ggtok.server.app`."""
-    registry = models if isinstance(models, Registry) else Registry(models, max_loaded)
     workers = Workers(threads)
     held = Bodies(max_body)
     passed_on = None
@@ -93,7 +92,7 @@ def build(
             await passed_on.close()
 
     made = Starlette(
-        routes=_routes(registry, workers, held, metrics),
+        routes=_routes(registry, workers, held, metrics, passed_on is not None),
         # The first is the outermost.
         middleware=[
             Middleware(Observed, metrics=metrics, rows=_row_of_path(), other=len(ROWS)),
@@ -114,7 +113,9 @@ def build(
     return made
 
 
-def _routes(registry: Registry, workers: Workers, held: Bodies, metrics: Metrics) -> list[Route]:
+def _routes(
+    registry: Registry, workers: Workers, held: Bodies, metrics: Metrics, has_upstream: bool
+) -> list[Route]:
     async def report(request: Request) -> Response:
         return Response(metrics.text(), media_type=CONTENT_TYPE)
 
@@ -122,6 +123,7 @@ def _routes(registry: Registry, workers: Workers, held: Bodies, metrics: Metrics
         Route(path, _asgi(endpoint, registry, workers, held), methods=[endpoint.method])
         for endpoint in ENDPOINTS
         for path in endpoint.paths
+        if not (path == page.HOME and has_upstream)  # which may have a page of its own there
     ]
     return [*routes, Route(METRICS, report, methods=["GET"])]
 

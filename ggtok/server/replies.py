@@ -23,10 +23,12 @@ class Reply(Response):
         return cls(bodies.dump((refusal.body or errors)(refusal)), refusal.status)
 
 
-def reply(answer: Callable[[], object], errors: ErrorBody) -> Reply:
-    """The response to a request: the answer, or why there is none."""
+def reply(answer: Callable[[], object], errors: ErrorBody) -> Response:
+    """The response to a request: the answer, which is JSON or a response itself, or why there is
+    none."""
     try:
-        return Reply(bodies.dump(answer()))
+        made = answer()
+        return made if isinstance(made, Response) else Reply(bodies.dump(made))
     except Refusal as e:
         return Reply.of(e, errors)
     except GGTokError as e:

@@ -51,7 +51,7 @@ def started(*argv: str, **environment: str) -> Iterator[tuple[subprocess.Popen[b
 
 def test_a_server() -> None:
     with started("a=" + SPM, BPE) as (child, url):
-        answer = httpx2.post(f"{url}/tokenize", json={"model": "a", "content": "Hi"})
+        answer = httpx2.post(f"{url}/tokenize", json={"model": "a", "content": "Hi"}, timeout=60)
         assert answer.json()["count"]
         ids = [row["id"] for row in httpx2.get(f"{url}/v1/models").json()["data"]]
         assert ids == ["a", "bpe-llama3.gguf"]
@@ -63,16 +63,18 @@ def test_a_server() -> None:
 
 def test_several_processes_and_a_key() -> None:
     with started(SPM, "--workers", "2", GGTOK_API_KEY="secret") as (child, url):
-        assert httpx2.post(f"{url}/tokenize", json={}).status_code == 401
+        assert httpx2.post(f"{url}/tokenize", json={}, timeout=60).status_code == 401
         headers = {"Authorization": "Bearer secret"}
-        assert httpx2.post(f"{url}/tokenize", json={}, headers=headers).status_code == 200
+        assert (
+            httpx2.post(f"{url}/tokenize", json={}, headers=headers, timeout=60).status_code == 200
+        )
         child.send_signal(signal.SIGTERM)
         child.wait()
 
 
 def models(*argv: str) -> dict[str, str]:
     args = parser("serve").parse(argv)
-    return serve._models(args)
+    return serve.models_by_alias(args.words, args.models)
 
 
 def test_models(tmp_path: Path) -> None:
