@@ -68,7 +68,7 @@ MAY_USE_PYTHON = {
     "inspect": {"base", "native", "sources", "loading", "explain", "tokenizer", "vocabularies"},
     "ggtok": {"base", "text", "corpora", "tokenizer", "trim", "vocabularies", "inspect"},
     "distributed": {"base", "native", "text", "corpora", "ggtok"},
-    "page": {"base"},
+    "page": set(),
     "server": {"base", "native", "chat", "page", "vocabularies", "ggtok"},
     "cli": {
         *("base", "native", "sources", "loading", "text", "chat", "explain", "corpora"),

@@ -17,8 +17,8 @@ import pytest
 
 import ggtok
 from tests.cli.command import COMMAND
-from tests.making.test_edit import with_tensors
-from tests.server.test_page import data
+from tests.support.page import data
+from tests.support.tensors import with_tensors
 from tests.support.vocabularies import fixture
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from gguf import GGUFReader
@@ -14,16 +11,11 @@ from starlette.testclient import TestClient
 
 import ggtok
 from ggtok import server
-from tests.making.test_edit import with_tensors
+from tests.support.page import data
+from tests.support.tensors import with_tensors
 from tests.support.vocabularies import fixture
 
 Serve = Callable[..., TestClient]
-_DATA = re.compile(r'<script type="application/json" id="ggtok-models">(.*?)</script>')
-
-
-def data(page: str) -> Any:
-    (found,) = _DATA.findall(page)
-    return json.loads(found)
 
 
 def test_the_page_lists_the_models(serve: Serve) -> None:
