@@ -172,13 +172,15 @@ class Shell extends Element {
           </select>
         </label>
       </header>
-      <div class="tabs" role="tablist" aria-label=${strings.tabs} @keydown=${this.#keys}>
+      ${models.length === 0
+        ? nothing
+        : html`<div class="tabs" role="tablist" aria-label=${strings.tabs} @keydown=${this.#keys}>
         ${this.#tabs().map(
           ({ name }) =>
             html`<button
               role="tab"
               id="tab-${name}"
-              aria-controls="content"
+              aria-controls="view"
               aria-selected=${name === shown ? "true" : "false"}
               tabindex=${name === shown ? 0 : -1}
               @click=${() => this.#choose(name)}
@@ -186,8 +188,10 @@ class Shell extends Element {
               ${strings.tab[name]}
             </button>`,
         )}
-      </div>
-      <main id="content" role="tabpanel" tabindex="-1" aria-labelledby="tab-${shown}" data-view=${shown}>${this.#view(shown)}</main>
+      </div>`}
+      <main id="content" tabindex="-1" data-view=${shown}>
+        <div class="view" id="view" role=${models.length ? "tabpanel" : nothing} aria-labelledby=${models.length ? `tab-${shown}` : nothing}>${this.#view(shown)}</div>
+      </main>
       <div class="toast" role="status">${this.message ? html`<span>${this.message}</span>` : nothing}</div>
       ${this.dragging ? html`<div class="dropping" aria-hidden="true">${strings.models.dropNow}</div>` : nothing}
     `;

@@ -4,6 +4,25 @@ import { VocabularyTable } from "./vocabulary-table.js";
 import { strings } from "./strings.js";
 import { WorkerTokenizer } from "../js/index.js";
 
+// The page has the module and the worker's script in blocks of data (see page.html).
+const text = (id) => document.getElementById(id).textContent;
+
+let module; // a promise of the compiled module
+
+function compiledModule() {
+  module ??= unpacked(text("ggtok-wasm")).then((bytes) => WebAssembly.compile(bytes));
+  return module;
+}
+
+function startWorker() {
+  const url = URL.createObjectURL(new Blob([text("ggtok-worker")], { type: "text/javascript" }));
+  const worker = new Worker(url);
+  worker.addEventListener("message", () => URL.revokeObjectURL(url), { once: true });
+  return worker;
+}
+
+const BUDGET = 10_000; // milliseconds of one call
+
 let last = 0;
 
 /**
@@ -30,16 +49,26 @@ export class Model {
   }
 
   close() {
-    this.tok.close();
+    this.tok.free();
+  }
+
+  /** Loads the tokenizer again, whose worker was ended because a call took too long. */
+  async restart() {
+    this.tok.free();
+    this.tok = await load(this.source);
   }
 }
 
+async function load(source) {
+  return WorkerTokenizer.load(source, { wasm: await compiledModule(), worker: startWorker, budget: BUDGET });
+}
+
 export async function open(source, facts) {
-  const tok = await WorkerTokenizer.load(source);
+  const tok = await load(source);
   try {
     return new Model(tok, new VocabularyTable(await tok.pieces()), { ...facts, source });
   } catch (error) {
-    tok.close();
+    tok.free();
     throw error;
   }
 }
@@ -71,6 +100,6 @@ export function offeredModels() {
 
 /** What an error of opening or tokenizing says to the user. */
 export function messageOf(error) {
-  if (error?.name === "TimeoutError" || error?.code === "timeout") return strings.error.budget;
+  if (error?.code === "time") return strings.error.budget;
   return error?.message ?? String(error);
 }

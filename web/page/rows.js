@@ -92,8 +92,8 @@ export class Rows {
       return rows.map((i) => html`<div class="row static" role=${this.role}>${row(i)}</div>`);
     }
     const items = this.#virtualizer.getVirtualItems();
-    return html`<div class="rows" role="none" .style=${`height: ${this.#virtualizer.getTotalSize()}px`}>
-      ${repeat(
+    return html`<div class="rows" role="none" .style=${`height: ${this.#virtualizer.getTotalSize()}px`}
+      >${repeat(
         items,
         (item) => item.key,
         (item) =>
@@ -102,9 +102,8 @@ export class Rows {
             role=${this.role}
             data-index=${item.index}
             .style=${`transform: translateY(${item.start}px)`}
-          >
-            ${row(item.index)}
-          </div>`,
+            >${row(item.index)}</div
+          >`,
       )}
     </div>`;
   }

@@ -6,6 +6,7 @@ import { declare } from "./state.js";
 import { Latest, View } from "./view.js";
 import { messageOf } from "./models.js";
 import { points } from "./tokens.js";
+import "./editor.js";
 import { count, ratio, strings } from "./strings.js";
 
 const t = strings.text;
@@ -96,16 +97,16 @@ class TextView extends View {
 
   // ---- between the text and the tokens ----
 
-  get #area() {
-    return this.querySelector("textarea");
+  get #editor() {
+    return this.querySelector("gg-editor");
   }
 
   /** The token at the text's caret becomes the current one. */
   #caret = () => {
-    const area = this.#area;
+    const editor = this.#editor;
     const { starts, ends, text } = this.result;
-    if (document.activeElement !== area || !starts || text !== this.app.values.text) return;
-    const at = area.selectionStart;
+    if (!editor?.focused || !starts || text !== this.app.values.text) return;
+    const at = editor.caret;
     let low = 0;
     let high = starts.length - 1;
     while (low < high) {
@@ -122,9 +123,7 @@ class TextView extends View {
   #pick(index) {
     const { starts, ends, text } = this.result;
     if (!starts || text !== this.app.values.text || starts[index] === ends[index]) return;
-    const area = this.#area;
-    if (!matchMedia("(pointer: coarse)").matches) area.focus();
-    area.setSelectionRange(starts[index], ends[index]);
+    this.#editor.select(starts[index], ends[index], !matchMedia("(pointer: coarse)").matches);
   }
 
   // ---- what is shown ----
@@ -162,16 +161,12 @@ class TextView extends View {
           : nothing}
       </div>
       ${isText
-        ? html`<textarea
-            class="editor"
-            aria-label=${t.textLabel}
+        ? html`<gg-editor
+            .text=${text}
+            label=${t.textLabel}
             placeholder=${t.textPlaceholder}
-            spellcheck="false"
-            autocomplete="off"
-            autocapitalize="off"
-            .value=${live(text)}
-            @input=${(event) => this.app.set({ text: event.target.value })}
-          ></textarea>`
+            @text-input=${(event) => this.app.set({ text: event.detail })}
+          ></gg-editor>`
         : html`<textarea
               class="editor code"
               aria-label=${t.idsLabel}
@@ -272,7 +267,9 @@ class TextView extends View {
             @token-pick=${(event) => this.#pick(event.detail)}
           ></gg-tokens>`
         : nothing}
-      ${result.ids.length || this.error ? nothing : html`<p class="hint empty">${t.empty}</p>`}
+      ${this.app.values.text || this.app.values.input === "ids"
+        ? nothing
+        : html`<p class="bar hint">${t.empty} <button @click=${() => this.app.set({ text: t.sample })}>${t.trySample}</button></p>`}
     </section>`;
   }
 

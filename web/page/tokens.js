@@ -299,7 +299,7 @@ export class TokenFacts extends Element {
     const { id } = token;
     const length = vocab.length(id);
     const type = vocab.types[id];
-    const score = vocab.scores?.[id];
+    const score = vocab.hasScores ? vocab.scores[id] : undefined;
     return html`<dl class="facts">
       <dt>${t.id}</dt>
       <dd>

@@ -120,6 +120,7 @@ export class VocabularyTable {
     this.types = types;
     this.scores = scores;
     this.size = offsets.length - 1;
+    this.hasScores = scores.some((score) => score !== 0);
     this.breaks = this.#breaks();
   }
 
