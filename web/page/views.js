@@ -21,11 +21,13 @@
 import "./models-view.js";
 import "./text-view.js";
 import "./vocabulary-view.js";
+import "./chat-view.js";
 import "./file-view.js";
 
 export const views = [
   { name: "models", tag: "gg-models-view", needsModel: false },
   { name: "text", tag: "gg-text-view" },
   { name: "vocabulary", tag: "gg-vocabulary-view" },
+  { name: "chat", tag: "gg-chat-view" },
   { name: "file", tag: "gg-file-view" },
 ];

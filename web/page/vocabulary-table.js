@@ -36,7 +36,7 @@ function characterAt(bytes, i) {
  * "return", "code" (a character without a picture, as U+200B), "byte" (a byte that is no whole
  * character, as E2) or "more" (the number of bytes left out).
  */
-export function partsOf(bytes) {
+export function partsOf(bytes, most = MOST_CHARACTERS) {
   const parts = [];
   let plain = "";
   const flush = () => {
@@ -48,7 +48,7 @@ export function partsOf(bytes) {
     parts.push({ kind, text });
   };
   let i = 0;
-  for (let drawn = 0; i < bytes.length && drawn < MOST_CHARACTERS; drawn += 1) {
+  for (let drawn = 0; i < bytes.length && drawn < most; drawn += 1) {
     const n = characterAt(bytes, i);
     if (n === 0) {
       add("byte", hex(bytes[i]));
