@@ -8,7 +8,7 @@ import { views } from "./views.js";
 import { strings } from "./strings.js";
 
 const THEMES = ["auto", "light", "dark"];
-const MESSAGE_SECONDS = 6;
+const MESSAGE_SECONDS = 4;
 
 class Shell extends Element {
   static properties = { message: { state: true }, dragging: { state: true }, theme: { state: true } };

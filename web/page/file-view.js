@@ -12,6 +12,7 @@ const t = strings.file;
 declare({ "file.filter": "" });
 
 const FLAGS = ["addBos", "addEos", "addSep", "addSpacePrefix", "ignoreMerges", "cleanSpaces", "removeExtraWhitespaces", "escapeWhitespaces", "lowercase", "stripAccents"];
+const WORDPIECE = new Set(["lowercase", "stripAccents"]); // which nothing else reads
 const MOST_CHARACTERS = 240;
 
 class FileView extends View {
@@ -66,7 +67,7 @@ class FileView extends View {
       [t.context, info.contextLength ? count(info.contextLength) : "–"],
       [t.added, added.join(", ") || t.nothing],
       [t.read, size(info.bytesRead ?? 0)],
-      ["Flags", FLAGS.filter((flag) => info[flag]).map(words).join(", ") || t.nothing],
+      [t.flags, FLAGS.filter((flag) => info[flag] && (info.type === "wpm" || !WORDPIECE.has(flag))).map(words).join(", ") || t.nothing],
     ];
     return html`<section class="panel card" aria-labelledby="file-summary">
       <h2 id="file-summary">${t.summary}</h2>
@@ -144,10 +145,10 @@ class FileView extends View {
               <ul class="findings">
                 ${this.findings.map(
                   (finding) =>
-                    html`<li class=${finding.severity ?? ""}>
-                      <strong>${finding.severity ?? ""}</strong>
-                      <span><bdi>${finding.message ?? finding.what ?? JSON.stringify(finding)}</bdi></span>
-                      ${finding.fix || finding.advice || finding.hint ? html`<span class="hint">${finding.fix ?? finding.advice ?? finding.hint}</span>` : nothing}
+                    html`<li class=${finding.severity}>
+                      <strong>${finding.title}</strong>
+                      <bdi>${finding.detail}</bdi>
+                      <span class="hint">${finding.means} ${finding.advice}</span>
                     </li>`,
                 )}
               </ul>`}
@@ -158,8 +159,9 @@ class FileView extends View {
   // ---- metadata ----
 
   #text(entry) {
-    const { value, length } = entry;
-    if (!Array.isArray(value)) return typeof value === "string" ? value : String(value);
+    const { value, length, type } = entry;
+    if (type === "f32") return String(Number(value.toPrecision(7)));
+    if (!Array.isArray(value)) return String(value);
     const items = value.map((item) => (typeof item === "string" ? JSON.stringify(item) : String(item)));
     return `[${items.join(", ")}${length > value.length ? ", …" : ""}]`;
   }

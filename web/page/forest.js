@@ -3,18 +3,19 @@
 // With merges, the parent is the left part of the merge that makes the token; without, the longest
 // other token that the piece begins with.
 
-import { hierarchy, partition } from "d3-hierarchy";
+import { hierarchy, treemap } from "d3-hierarchy";
 import { html, nothing } from "lit";
-import { repeat } from "lit/directives/repeat.js";
 import { Element } from "./view.js";
 import { tokenClass, tokenPiece } from "./tokens.js";
-import { count, strings } from "./strings.js";
+import { strings } from "./strings.js";
 
 const t = strings.vocabulary;
 
-const LEVELS = 5;
-const MOST_CHILDREN = 48;
-const NARROWEST = 0.0015; // of the picture's width
+const LEVELS = 2;
+const MOST_TILES = 900; // on each level
+const MOST_CHILDREN = 300; // of one token
+const HEADER = 18; // pixels of a tile above the tiles in it
+const SMALLEST = 5; // pixels of a tile's side
 
 /** { children: lists of ids by parent, sizes: tokens of each subtree, roots } */
 export function forestOf(vocab, merges) {
@@ -74,51 +75,81 @@ function longestPrefixes(vocab, parent) {
   }
 }
 
-/** A zoomable picture of the forest. Property `forest`; event "token-find" (detail: id). */
+/** A zoomable picture of the forest, as nested tiles. Property `forest`. */
 export class Forest extends Element {
   static properties = {
     vocab: { attribute: false },
     forest: { attribute: false },
-    focus: { state: true },
-    at: { state: true },
+    focus: { state: true }, // an id, or -1
+    from: { state: true }, // the first of the focus' children that is shown
+    at: { state: true }, // the tile that the Tab key reaches
+    box: { state: true },
   };
+
+  #observer = new ResizeObserver(([{ contentRect }]) => {
+    const { width, height } = contentRect;
+    if (width && (width !== this.box?.width || height !== this.box?.height)) this.box = { width, height };
+  });
 
   constructor() {
     super();
-    this.focus = -1;
-    this.at = "";
+    this.#zoomTo(-1);
+  }
+
+  disconnectedCallback() {
+    super.disconnectedCallback();
+    this.#observer.disconnect();
+    this.observed = undefined;
   }
 
   willUpdate(changed) {
-    if (changed.has("forest")) this.focus = -1;
-    if ((changed.has("forest") || changed.has("focus")) && this.forest) this.nodes = this.#layout();
+    if (changed.has("forest")) this.#zoomTo(-1);
+    const moved = ["forest", "focus", "from", "box"].some((name) => changed.has(name));
+    if (moved && this.forest && this.box) this.tiles = this.#layout();
   }
 
-  #tree(id, level) {
-    const { children, sizes, roots } = this.forest;
-    const list = id < 0 ? roots : (children.get(id) ?? []);
-    const node = { id, own: id < 0 ? 0 : 1, below: list.length };
-    if (level >= LEVELS || list.length === 0) {
-      node.own = id < 0 ? 0 : sizes[id];
-      return node;
+  updated() {
+    const tiles = this.querySelector(".tiles");
+    if (tiles && tiles !== this.observed) {
+      this.observed = tiles;
+      this.#observer.observe(tiles);
     }
-    const shown = list.slice(0, MOST_CHILDREN);
-    node.children = shown.map((child) => this.#tree(child, level + 1));
-    const rest = list.slice(MOST_CHILDREN).reduce((sum, child) => sum + sizes[child], 0);
-    if (rest) node.children.push({ id: -2, own: rest, below: 0 });
-    return node;
+  }
+
+  #zoomTo(id, from = 0) {
+    this.focus = id;
+    this.from = from;
+    this.at = 0;
+  }
+
+  #zoom(id, from) {
+    this.#zoomTo(id, from);
+    this.updateComplete.then(() => this.querySelector(".tiles button")?.focus());
+  }
+
+  #children(id) {
+    return id < 0 ? this.forest.roots : (this.forest.children.get(id) ?? []);
+  }
+
+  #tree(id, level, total) {
+    const { sizes } = this.forest;
+    const list = this.#children(id);
+    if (level === LEVELS || list.length === 0) return { id, own: sizes[id] };
+    const from = level === 0 ? this.from : 0;
+    const share = level === 0 ? 1 : sizes[id] / total;
+    const to = from + Math.min(MOST_CHILDREN, Math.ceil(MOST_TILES * share));
+    const children = list.slice(from, to).map((child) => this.#tree(child, level + 1, total));
+    const own = list.slice(to).reduce((sum, child) => sum + sizes[child], 0);
+    if (own) children.push({ rest: to, level, own });
+    return { id, own: 0, children };
   }
 
   #layout() {
-    const root = hierarchy(this.#tree(this.focus, 0)).sum(({ own }) => own);
-    partition().size([1, LEVELS + 1])(root);
-    return root.descendants().filter((node) => node.x1 - node.x0 >= NARROWEST);
-  }
-
-  #zoom(id) {
-    this.focus = id;
-    this.at = "";
-    this.updateComplete.then(() => this.querySelector(".bars button")?.focus());
+    const { width, height } = this.box;
+    const total = this.focus < 0 ? this.vocab.size : this.forest.sizes[this.focus];
+    const root = hierarchy(this.#tree(this.focus, 0, total)).sum(({ own }) => own);
+    treemap().size([width, height]).paddingInner(1).paddingTop(({ depth }) => (depth ? HEADER : 0)).paddingLeft(1).paddingRight(1).paddingBottom(1)(root);
+    return root.descendants().filter((tile) => tile.x1 - tile.x0 >= SMALLEST && tile.y1 - tile.y0 >= SMALLEST && tile.depth > 0);
   }
 
   #path() {
@@ -131,62 +162,66 @@ export class Forest extends Element {
     const button = event.target.closest("button");
     if (!button || !event.key.startsWith("Arrow")) return;
     event.preventDefault();
-    const node = this.nodes[Number(button.dataset.n)];
-    const level = this.nodes.filter(({ depth }) => depth === node.depth);
+    const tile = this.tiles[Number(button.dataset.n)];
+    const siblings = this.tiles.filter(({ parent, data }) => parent === tile.parent && (data.id !== undefined || data.level === 0));
     const to = {
-      ArrowRight: level[level.indexOf(node) + 1],
-      ArrowLeft: level[level.indexOf(node) - 1],
-      ArrowUp: node.parent,
-      ArrowDown: node.children?.find((child) => this.nodes.includes(child)),
+      ArrowRight: siblings[siblings.indexOf(tile) + 1],
+      ArrowLeft: siblings[siblings.indexOf(tile) - 1],
+      ArrowUp: tile.parent,
+      ArrowDown: this.tiles.find(({ parent, data }) => parent === tile && data.id !== undefined),
     }[event.key];
-    const n = this.nodes.indexOf(to);
-    if (n >= 0) {
-      this.at = String(n);
-      this.updateComplete.then(() => this.querySelector(`[data-n="${n}"]`)?.focus());
-    }
+    const n = this.tiles.indexOf(to);
+    if (n < 0) return;
+    this.at = n;
+    this.updateComplete.then(() => this.querySelector(`[data-n="${n}"]`)?.focus());
   };
 
-  #bar(node, n) {
-    const { id } = node.data;
-    const width = node.x1 - node.x0;
-    const place = `left: ${100 * node.x0}%; width: ${100 * width}%; top: ${34 * node.depth}px`;
-    if (id === -2) return html`<span class="bar-rest" .style=${place} title=${t.forestMore(node.value)}></span>`;
-    const label = id < 0 ? t.forestTop : this.vocab.visible(id);
+  #tile(tile, n) {
+    const { data, x0, y0, x1, y1, value, depth } = tile;
+    const place = `left: ${x0}px; top: ${y0}px; width: ${x1 - x0}px; height: ${y1 - y0}px`;
+    const roomy = x1 - x0 > 22 && y1 - y0 > 15;
+    if (data.id === undefined) {
+      const label = t.forestMore(value);
+      if (data.level > 0) return html`<span class="rest" .style=${place} title=${label}></span>`;
+      return html`<button class="rest" data-n=${n} tabindex=${n === this.at ? 0 : -1} .style=${place} @click=${() => this.#zoom(this.focus, data.rest)}>
+        <span>${label}</span>
+      </button>`;
+    }
+    const label = t.forestLabel(this.vocab.visible(data.id), value);
     return html`<button
-      class=${id < 0 ? "top" : tokenClass(this.vocab, id)}
+      class="${tokenClass(this.vocab, data.id)}${depth === 1 ? " outer" : ""}"
       data-n=${n}
-      tabindex=${String(n) === (this.at || "0") ? 0 : -1}
+      tabindex=${n === this.at ? 0 : -1}
       .style=${place}
-      title=${t.forestLabel(label, node.value)}
-      aria-label=${t.forestLabel(label, node.value)}
-      @focus=${() => (this.at = String(n))}
-      @click=${() => this.#zoom(n === 0 && id >= 0 ? this.forest.parent[id] : id)}
-    >
-      ${width < 0.012 ? nothing : id < 0 ? t.forestTop : tokenPiece(this.vocab, id)}
-    </button>`;
+      title=${label}
+      aria-label=${label}
+      @click=${() => this.#zoom(data.id)}
+      >${roomy ? tokenPiece(this.vocab, data.id) : nothing}</button
+    >`;
   }
 
   render() {
-    if (!this.forest) return nothing;
-    const path = this.#path();
+    const { forest, focus, from } = this;
     return html`<nav class="path" aria-label=${t.forest}>
-        <button ?disabled=${this.focus < 0} @click=${() => this.#zoom(-1)}>${t.forestTop}</button>
-        ${path.map(
+        <button ?disabled=${focus < 0 && from === 0} @click=${() => this.#zoom(-1)}>${t.forestTop}</button>
+        ${forest &&
+        this.#path().map(
           (id) =>
             html`<span aria-hidden="true">›</span>
-              <button ?disabled=${id === this.focus} @click=${() => this.#zoom(id)}><bdi class="parts code">${tokenPiece(this.vocab, id)}</bdi></button>`,
+              <button ?disabled=${id === focus && from === 0} @click=${() => this.#zoom(id)}>
+                <bdi class="parts code">${tokenPiece(this.vocab, id)}</bdi>
+              </button>`,
         )}
-        ${this.focus < 0
-          ? nothing
-          : html`<span class="space"></span><span class="hint number">${count(this.forest.sizes[this.focus])} · id ${this.focus}</span>`}
+        ${from ? html`<span aria-hidden="true">› ${t.forestFrom(from)}</span>` : nothing}
+        <span class="space"></span>
+        ${forest && focus >= 0
+          ? html`<span class="hint number">${strings.token.id} ${focus}, ${strings.models.tokens(forest.sizes[focus])}</span>`
+          : nothing}
       </nav>
-      <div class="bars" role="group" aria-label=${t.forest} @keydown=${this.#keys} .style=${`height: ${34 * (LEVELS + 1)}px`}>
-        ${repeat(
-          this.nodes,
-          (_, n) => n,
-          (node, n) => this.#bar(node, n),
-        )}
-      </div>`;
+      <div class="tiles" role="group" aria-label=${t.forest} @keydown=${this.#keys}>
+        ${forest && this.tiles ? this.tiles.map((tile, n) => this.#tile(tile, n)) : nothing}
+      </div>
+      ${forest && this.#children(focus).length === 0 ? html`<p class="hint">${t.forestLeaf}</p>` : nothing}`;
   }
 }
 
