@@ -101,10 +101,13 @@ class Engine {
     const details = {};
     const [key, name, message] = [at.key, at.name, at.message].map((p) => this.text(p));
     if (key) details.key = key;
-    if (name) details.pre = name;
     if (offset >= 0) details.offset = offset;
-    if (line || status === 10) details.line = line;
-    return ofStatus(status, message, details);
+    if (status !== 10) {
+      if (name) details.pre = name;
+      return ofStatus(status, message, details);
+    }
+    details.line = line; // `name` is that line of the template
+    return ofStatus(status, name ? `${message}, in: ${name}` : message, details);
   }
 
   /** A copy of bytes. */

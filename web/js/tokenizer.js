@@ -1,4 +1,6 @@
 // A loaded vocabulary.
+import { Chat } from "./chat/chat.js";
+import { sizeOf } from "./chat/values.js";
 import * as engines from "./engine.js";
 import { ArgumentError, GgtokError } from "./errors.js";
 import { entry } from "./metadata.js";
@@ -17,6 +19,7 @@ const FLAGS = [
   "addBos", "addEos", "addSep", "addSpacePrefix", "ignoreMerges", "cleanSpaces",
   "removeExtraWhitespaces", "escapeWhitespaces", "lowercase", "stripAccents",
 ]; // prettier-ignore
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 const UNITS = ["bytes", "codepoints", "utf16"];
 
 const TOKEN_TYPES = ["undefined", "normal", "unknown", "control", "user_defined", "unused", "byte"];
@@ -27,6 +30,7 @@ const TYPE_BITS = [0, 4, 1, 8, 16, 2, 32];
 const ADD_SPECIAL = 1;
 const PARSE_SPECIAL = 2;
 const CONTINUATION = 32;
+const PLAIN_USER_DEFINED = 4;
 const SPANS = 64;
 // ggtok_decode's.
 const REMOVE_SPECIAL = 1;
@@ -76,6 +80,7 @@ async function read(engine, handle, reader, signal, onProgress) {
 export class Tokenizer {
   #engine;
   #handle;
+  #chat;
 
   constructor(engine, handle, bytesRead) {
     this.#engine = engine;
@@ -236,6 +241,52 @@ export class Tokenizer {
     return unnamed === undefined ? named : { ...named, default: unnamed };
   }
 
+  // ---- chat ----
+
+  renderChat(request, options) {
+    const { text, ranges } = this.#chats().render(request, options);
+    return { text, own: inUnits(text, ranges) };
+  }
+
+  encodeChat(request, options = {}) {
+    const { trusted = false, userDefined = "parse", ...rest } = options;
+    if (!["parse", "plain"].includes(userDefined)) {
+      throw argument('userDefined must be "parse" or "plain"');
+    }
+    const now = rest.now ?? new Date();
+    const shown = this.renderChat(request, { ...rest, now });
+    const { text, ranges } = this.#chats().render(request, { ...rest, now }, true);
+    const flags =
+      ADD_SPECIAL | PARSE_SPECIAL | (userDefined === "plain" ? PLAIN_USER_DEFINED : 0);
+    const whole = text ? [[0, sizeOf(text)]] : [];
+    const list = Uint32Array.from((trusted ? whole : ranges).flat());
+    const engine = this.#engine;
+    const ids = engine.withText(text, (at, n) =>
+      engine.withNumbers(list, (listAt) => {
+        engine.try("encode_trusted", this.#handle, at, n, flags, listAt, list.length / 2);
+        return engine.int32(engine.report.data, engine.report.n);
+      }),
+    );
+    return { ...shown, ids };
+  }
+
+  #chats() {
+    this.#alive();
+    this.#chat ??= new Chat(this.#engine, this.#file());
+    return this.#chat;
+  }
+
+  /** What chat templates get from the file. */
+  #file() {
+    const { special, addBos, addEos } = this.info;
+    const texts = { bos_token: "", eos_token: "" };
+    for (const name of ["bos", "eos", "unk", "sep", "pad", "mask"]) {
+      if (special[name] !== null) texts[`${name}_token`] = decoder.decode(this.piece(special[name]));
+    }
+    const ends = [addBos ? texts.bos_token : "", addEos ? texts.eos_token : ""];
+    return { templates: this.templates(), texts, ends: [...ends, "", ""] };
+  }
+
   #info(bytesRead) {
     const call = (name, ...args) => this.#engine.call(name, this.#handle, ...args);
     const ids = (name) => {
@@ -271,6 +322,7 @@ export class Tokenizer {
 
   free() {
     if (!this.#handle) return;
+    this.#chat?.free();
     if (!this.#engine.broken) this.#engine.call("file_free", this.#handle);
     engines.release(this.#engine);
     this.#handle = 0;
@@ -287,6 +339,20 @@ export class Tokenizer {
 }
 
 const TEMPLATE = "tokenizer.chat_template";
+
+/** Ranges in bytes of UTF-8, as ranges in UTF-16 units. */
+function inUnits(text, ranges) {
+  let [bytes, units] = [0, 0];
+  const to = (end) => {
+    while (bytes < end) {
+      const code = text.codePointAt(units);
+      bytes += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+      units += code < 0x10000 ? 1 : 2;
+    }
+    return units;
+  };
+  return ranges.map(([begin, end]) => [to(begin), to(end)]);
+}
 
 function argument(message) {
   return new ArgumentError("argument", message);

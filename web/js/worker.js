@@ -8,7 +8,7 @@ const BUDGET = 10_000;
 const METHODS = [
   "encode", "count", "spans", "decode", "decodeBytes",
   "piece", "token", "tokenBytes", "type", "score", "find", "pieces", "merges",
-  "metadata", "templates",
+  "metadata", "templates", "renderChat", "encodeChat",
 ]; // prettier-ignore
 
 export class WorkerTokenizer {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "gguf/gguf.h"
+#include "jinja/core/jinja.h"
 
 #define EXPORT(name) __attribute__((export_name(#name))) name
 
@@ -322,41 +323,216 @@ const char *EXPORT(version)(void) {
 
 /* ---- chat templates ---- */
 
+static bool jinja_done(ggtok_status status, const jinja_error *err) {
+    if (!status) return done(GGTOK_OK);
+    static jinja_error last;
+    last = *err;
+    memset(&error, 0, sizeof error);
+    error.offset = GGTOK_NO_OFFSET;
+    done(status);
+    report.line = last.line;
+    report.name = last.source;
+    report.message = last.message;
+    return false;
+}
+
 /* NULL: an error. */
-ggtok_template *EXPORT(template_new)(const char *source, size_t n, uint32_t dialect) {
-    ggtok_template *t = NULL;
-    done(ggtok_template_compile(source, n, (ggtok_dialect)dialect, &t, &error));
+jinja_template *EXPORT(template_new)(const char *source, size_t n, uint32_t dialect) {
+    jinja_template *t = NULL;
+    jinja_error err;
+    jinja_done(ggtok_jinja_compile(source, n, (jinja_dialect)dialect, &t, &err), &err);
     return t;
 }
 
-void EXPORT(template_free)(ggtok_template *t) {
-    ggtok_template_free(t);
+void EXPORT(template_free)(jinja_template *t) {
+    ggtok_jinja_template_free(t);
 }
 
-/* Renders with a JSON object and a local time: seconds, minutes, hours, day, month (from 0), year,
- * day of the week (from Sunday) and of the year (from 0). The text (data, n) and the ranges that
- * the template wrote (more, n_more) live until rendering_free. NULL: an error. */
-ggtok_rendering *EXPORT(render)(const ggtok_template *t, const char *json, size_t n,
-                                const int32_t *time) {
-    struct tm now = {
-        .tm_sec = time[0],
-        .tm_min = time[1],
-        .tm_hour = time[2],
-        .tm_mday = time[3],
-        .tm_mon = time[4],
-        .tm_year = time[5] - 1900,
-        .tm_wday = time[6],
-        .tm_yday = time[7],
+/* The i-th variable that the template reads; false if there are no more. */
+bool EXPORT(template_variable)(const jinja_template *t, uint32_t i) {
+    const jinja_text *name = ggtok_jinja_template_variable(t, i);
+    if (!name) return false;
+    return give(GGTOK_OK, (ggtok_bytes){(const char *)name->data, name->n});
+}
+
+/* Values as web/js/chat/values.js writes them: a letter for the type, and the value. */
+typedef struct reader {
+    jinja_env *env;
+    jinja_arena *mem;
+    jinja_dialect dialect;
+    const uint8_t *p;
+} reader;
+
+static uint32_t next_size(reader *r) {
+    uint32_t n;
+    memcpy(&n, r->p, sizeof n);
+    r->p += sizeof n;
+    return n;
+}
+
+/* A text with the ranges that count as the template's own. */
+static jinja_text *next_text(reader *r) {
+    uint32_t n = next_size(r), n_ranges = next_size(r), at = 0;
+    const uint8_t *ranges = r->p, *data = ranges + 8 * (size_t)n_ranges;
+    ggtok_jinja_env_grow(r->env, n);
+    jinja_text *text = ggtok_jinja_text_copy(r->mem, data, n, 0);
+    if (n_ranges) {
+        jinja_builder b = ggtok_jinja_builder_new(r->mem, 0);
+        b.merge = true;
+        for (uint32_t i = 0; i < n_ranges; i++) {
+            uint32_t begin = next_size(r), end = next_size(r);
+            ggtok_jinja_builder_cut(&b, text, at, begin);
+            ggtok_jinja_builder_add(&b, text->data + begin, end - begin, JINJA_FROM_TEMPLATE);
+            at = end;
+        }
+        ggtok_jinja_builder_cut(&b, text, at, n);
+        text = ggtok_jinja_text_fuse(r->mem, ggtok_jinja_builder_end(&b));
+    }
+    r->p = data + n;
+    return text;
+}
+
+static jinja_value next_value(reader *r) {
+    jinja_value v = jinja_none();
+    jinja_charge(r->mem, 1);
+    jinja_enter(r->mem);
+    ggtok_jinja_env_grow(r->env, 8);
+    switch (*r->p++) {
+    case 't': v = jinja_bool(true); break;
+    case 'f': v = jinja_bool(false); break;
+    case 'i': {
+        int64_t i;
+        memcpy(&i, r->p, sizeof i);
+        r->p += sizeof i;
+        v = jinja_int(i);
+        break;
+    }
+    case 'd': {
+        double d;
+        memcpy(&d, r->p, sizeof d);
+        r->p += sizeof d;
+        v = jinja_float(d);
+        break;
+    }
+    case 's': v = jinja_of_text(next_text(r)); break;
+    case 'j': { /* JSON */
+        uint32_t n = next_size(r);
+        ggtok_jinja_env_grow(r->env, n);
+        v = ggtok_jinja_read_json(r->mem, (const char *)r->p, n, 0, r->dialect);
+        r->p += n;
+        break;
+    }
+    case 'l': {
+        uint32_t n = next_size(r);
+        jinja_list *list = ggtok_jinja_list_new(r->mem, n);
+        for (uint32_t i = 0; i < n; i++) ggtok_jinja_list_push(r->mem, list, next_value(r));
+        v = jinja_of_list(list);
+        break;
+    }
+    case 'm': {
+        uint32_t n = next_size(r);
+        jinja_dict *dict = ggtok_jinja_dict_new(r->mem, n);
+        for (uint32_t i = 0; i < n; i++) {
+            jinja_value key = next_value(r);
+            ggtok_jinja_dict_set(r->mem, dict, key, next_value(r));
+        }
+        v = jinja_of_dict(dict);
+        break;
+    }
+    default: break;
+    }
+    jinja_leave(r->mem);
+    return v;
+}
+
+static void read_variables(jinja_arena *mem, void *user) {
+    reader *r = user;
+    (void)mem;
+    for (uint32_t n = next_size(r); n; n--) {
+        jinja_text *name = next_text(r);
+        ggtok_jinja_env_set(r->env, (const char *)name->data, name->n, next_value(r));
+    }
+}
+
+/* A rendering with these variables and this local time: year, month from 1, day, hour, minute,
+ * second. `ends` has four NUL-terminated texts: BOS and EOS, to be removed, and the texts of
+ * jinja_finish_options' turn and answer; NULL: a probe. The result are the text (data, n) and the
+ * ranges that the template wrote (more, n_more), which live until rendering_free. *env is NULL if
+ * memory runs out; otherwise the caller frees it, also after an error. */
+bool EXPORT(render)(const jinja_template *t, const uint8_t *variables, const int32_t *time,
+                    const char *ends, jinja_env **env) {
+    jinja_error err;
+    jinja_result out = {0};
+    jinja_dialect dialect = ggtok_jinja_template_dialect(t);
+    const jinja_options options = {
+        .now = {.year = time[0],
+                .month = time[1],
+                .day = time[2],
+                .hour = time[3],
+                .minute = time[4],
+                .second = time[5]},
+        .probe = !ends,
     };
-    ggtok_rendering *r = NULL;
-    if (!done(ggtok_template_render(t, json, n, &now, &r, &error))) return NULL;
-    ggtok_bytes text = ggtok_rendering_text(r);
-    report.data = text.data;
-    report.n = text.n;
-    report.more = ggtok_rendering_trusted(r, &report.n_more);
-    return r;
+    *env = NULL;
+    ggtok_status s = ggtok_jinja_env_new(&options, env, &err);
+    if (s) return jinja_done(s, &err);
+    reader r = {*env, ggtok_jinja_env_arena(*env), dialect, variables};
+    s = ggtok_jinja_protect(r.mem, read_variables, &r, &err);
+    if (!s) s = ggtok_jinja_render(*env, t, &out, &err);
+    if (!s && ends) {
+        const char *texts[4];
+        for (int i = 0; i < 4; i++) {
+            texts[i] = ends;
+            ends += strlen(ends) + 1;
+        }
+        const jinja_finish_options finish = {
+            .bos = texts[0],
+            .eos = texts[1],
+            .only_from_template = dialect == JINJA_TRANSFORMERS,
+            .turn = texts[2],
+            .answer = texts[3],
+        };
+        s = ggtok_jinja_finish(*env, &finish, &out, &err);
+    }
+    report.data = out.text;
+    report.n = out.n;
+    report.more = out.from_template;
+    report.n_more = out.n_from_template;
+    return jinja_done(s, &err);
 }
 
-void EXPORT(rendering_free)(ggtok_rendering *r) {
-    ggtok_rendering_free(r);
+void EXPORT(rendering_free)(jinja_env *env) {
+    ggtok_jinja_env_free(env);
+}
+
+/* How a probe used the value at a path, as jinja_note bits. The path is n steps: the texts of names
+ * and keys, and numbers of items. */
+uint32_t EXPORT(notes)(const jinja_env *env, const uint8_t *path, uint32_t n) {
+    jinja_value v = jinja_absent();
+    for (uint32_t i = 0; i < n; i++) {
+        bool named = *path++ == 's';
+        uint32_t size, at;
+        memcpy(&size, path, sizeof size);
+        path += sizeof size;
+        if (!named) {
+            at = size;
+            v = v.type == JINJA_LIST && at < v.as.list->n ? v.as.list->data[at] : jinja_absent();
+            continue;
+        }
+        const char *name = (const char *)path;
+        path += size;
+        if (i == 0) {
+            v = ggtok_jinja_env_get((jinja_env *)env, name, size, n == 1);
+            continue;
+        }
+        jinja_value found = jinja_absent();
+        for (uint32_t k = 0; v.type == JINJA_DICT && k < v.as.dict->n; k++) {
+            jinja_value key = v.as.dict->entries[k].key;
+            if (key.type == JINJA_STRING && key.as.text->n == size &&
+                !memcmp(key.as.text->data, name, size))
+                found = v.as.dict->entries[k].value;
+        }
+        v = found;
+    }
+    return ggtok_jinja_env_notes(env, v);
 }
