@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tools.web import module
+from tools.web import module, page
 
 OUT = module.ROOT / "ggtok" / "page"
 
@@ -25,6 +25,7 @@ def main() -> int:
         out = work / "out"
         out.mkdir()
         module.build(out / "ggtok.wasm", work)
+        page.build(out / "ggtok.wasm", out)
         differ = 0
         for built in sorted(out.iterdir()):
             kept = OUT / built.name

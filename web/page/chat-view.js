@@ -23,7 +23,7 @@ declare({
   "chat.show": "tokens",
 });
 
-const NOTHING = { text: "", ids: [], ranges: undefined };
+const NOTHING = { text: "", ids: [], own: [] };
 const utf8 = new TextEncoder();
 
 class ChatView extends View {
@@ -117,11 +117,10 @@ class ChatView extends View {
     const options = { dialect: this.#value("dialect"), ...(template === undefined ? {} : { template }) };
     this.busy = true;
     try {
-      const { text, ranges } = await model.tok.renderChat(request, options);
-      const { ids } = await model.tok.encodeChat(request, options);
+      const { text, own, ids } = await model.tok.encodeChat(request, options);
       if (model !== this.#model) return;
       this.error = undefined;
-      this.result = { text, ranges, ids };
+      this.result = { text, own, ids };
       if (this.current >= ids.length) this.current = -1;
     } finally {
       this.busy = false;
@@ -278,22 +277,19 @@ class ChatView extends View {
   // ---- the prompt ----
 
   #origins() {
-    const { text, ranges } = this.result;
-    if (!ranges) return html`<p class="hint">${t.noOrigins}</p>`;
-    const bytes = utf8.encode(text);
+    const { text, own } = this.result;
     const parts = [];
     let at = 0;
-    for (const [begin, end] of [...ranges, [bytes.length, bytes.length]]) {
-      if (begin > at) parts.push(["message", at, begin]);
-      if (end > begin) parts.push(["template", begin, end]);
+    for (const [begin, end] of [...own, [text.length, text.length]]) {
+      if (begin > at) parts.push(["message", text.slice(at, begin)]);
+      if (end > begin) parts.push(["template", text.slice(begin, end)]);
       at = Math.max(at, end);
     }
-    const decoder = new TextDecoder();
     return html`<p class="legend">
         ${Object.entries(t.origins).map(([kind, name]) => html`<span class="origin ${kind}">${name}</span>`)}
       </p>
       <pre class="prompt frame" dir="ltr" tabindex="0" role="region" aria-label=${t.prompt}>${parts.map(
-        ([kind, begin, end]) => html`<span class="origin ${kind}">${wholeText(decoder.decode(bytes.subarray(begin, end)))}</span>`,
+        ([kind, part]) => html`<span class="origin ${kind}">${wholeText(part)}</span>`,
       )}</pre>`;
   }
 

@@ -255,7 +255,6 @@ export const strings = {
     badJson: (what, message) => `${what} is not valid JSON: ${message}`,
     stopped: "The template took too long and was stopped. The model is loaded again for the next one.",
     rendering: "Rendering",
-    noOrigins: "This template's output has no origins: the prompt is coloured as a whole.",
     sample: [
       { role: "system", content: "You are a helpful assistant." },
       { role: "user", content: "What is a token?" },

@@ -11,7 +11,7 @@
 import { html, nothing } from "lit";
 import { Element } from "./view.js";
 import { Rows } from "./rows.js";
-import { count, strings } from "./strings.js";
+import { strings } from "./strings.js";
 
 const t = strings.token;
 
@@ -225,8 +225,17 @@ export class Tokens extends Element {
       aria-posinset=${i + 1}
       aria-setsize=${this.ids.length}
       aria-label=${t.label(vocab.visible(id), id)}
-      >${this.display === "ids" ? id : tokenPiece(vocab, id)}${this.display === "both" ? html`<b class="id">${id}</b>` : nothing}</span
+      >${this.display === "ids" ? id : this.display === "both" ? this.#withId(id) : tokenPiece(vocab, id)}</span
     >`;
+  }
+
+  /** The piece and its id, which is on the line where the piece ends. */
+  #withId(id) {
+    const parts = this.vocab.parts(id);
+    let end = parts.length;
+    while (end > 0 && parts[end - 1].kind === "newline") end -= 1;
+    const before = parts.slice(0, end);
+    return html`${before.length || !parts.length ? partsTemplate(before) : nothing}<b class="id">${id}</b>${parts.slice(end).map(part)}`;
   }
 
   #block(row) {
@@ -339,5 +348,3 @@ export function points(text) {
   }
   return n;
 }
-
-export { count };
