@@ -156,21 +156,19 @@ class Shell extends Element {
         <span class="mark" aria-hidden="true"><i></i><i></i><i></i></span>
         <span class="name">${strings.title}</span>
         ${models.length
-          ? html`<label class="model">
-              <span class="hidden">${strings.model}</span>
-              <select @change=${(event) => this.app.use(Number(event.target.value))}>
+          ? html`<span class="model">
+              <select aria-label=${strings.model} @change=${(event) => this.app.use(Number(event.target.value))}>
                 ${models.map((model, i) => html`<option value=${i} ?selected=${i === active}>${model.name}</option>`)}
               </select>
-            </label>`
+            </span>`
           : nothing}
         <span class="space"></span>
         ${models.length ? html`<button class="quiet" @click=${this.#link}>${strings.link}</button>` : nothing}
-        <label class="theme">
-          <span class="hidden">${strings.theme.label}</span>
-          <select @change=${this.#theme}>
+        <span class="theme">
+          <select aria-label=${strings.theme.label} @change=${this.#theme}>
             ${THEMES.map((theme) => html`<option value=${theme} ?selected=${theme === this.theme}>${strings.theme[theme]}</option>`)}
           </select>
-        </label>
+        </span>
       </header>
       ${models.length === 0
         ? nothing

@@ -67,6 +67,11 @@ class TextView extends View {
 
   #for;
 
+  /** Whether the result is that of the current text and options. */
+  get settled() {
+    return !this.#latest.busy && this.result.model === this.app.model;
+  }
+
   async #encode(model, text, options) {
     const began = performance.now();
     const { ids, starts, ends } = await model.tok.spans(text, { ...options, unit: "utf16" });

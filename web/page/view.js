@@ -53,6 +53,10 @@ export class Latest {
     this.failed = failed;
   }
 
+  get busy() {
+    return this.#running;
+  }
+
   async request(run) {
     this.#next = run;
     if (this.#running) return;
