@@ -3,6 +3,7 @@ import { ArgumentError, GgtokError, LimitError, ofStatus } from "./errors.js";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+const LARGE = 64 << 20; // bytes of memory
 const SHORT = 1 << 16; // UTF-16 units of a text that is written without counting its bytes
 
 let compiled; // a promise of the module
@@ -46,11 +47,12 @@ export async function acquire() {
   return current;
 }
 
-/** Says that a tokenizer doesn't use its engine any more. Memory that grew is given back only with
- * the whole engine. */
+/** Says that a tokenizer doesn't use its engine any more. The memory of an engine never shrinks, so
+ * a large one isn't kept. */
 export function release(engine) {
   engine.users--;
-  if (engine === current && engine.users === 0) current = undefined;
+  const isLarge = engine.memory.buffer.byteLength > LARGE;
+  if (engine === current && engine.users === 0 && isLarge) current = undefined;
 }
 
 class Engine {

@@ -159,6 +159,33 @@ export interface StreamDecoder {
   finish(): string;
 }
 
+/** The body of a chat request to llama-server, or its JSON text (which tells 1.0 from 1). */
+export type ChatRequest = { messages: object[]; [field: string]: unknown } | string;
+
+export interface ChatOptions {
+  /** Whose template engine and rules apply: llama-server's ("llama") unless set, or those of
+   * transformers' apply_chat_template. */
+  dialect?: "llama" | "transformers";
+  /** A template, the name of one of the file's, or "chatml". Unless set, the file's. */
+  template?: string | null;
+  /** The time that a template may ask for. */
+  now?: Date;
+}
+
+export interface RenderedChat {
+  text: string;
+  /** The ranges of the text, in UTF-16 units, that the template wrote itself. The rest comes from the
+   * request. */
+  own: Array<[start: number, end: number]>;
+}
+
+export interface EncodeChatOptions extends ChatOptions {
+  /** Control tokens are parsed in the request's text, too, not only in the template's own. */
+  trusted?: boolean;
+  /** Whether user-defined tokens are parsed in the request's text ("parse") or not ("plain"). */
+  userDefined?: "parse" | "plain";
+}
+
 export class Tokenizer {
   private constructor();
   readonly info: Info;
@@ -191,6 +218,12 @@ export class Tokenizer {
   metadata(options?: { items?: number }): MetadataEntry[];
   /** The chat templates by name; the unnamed one is "default". */
   templates(): Record<string, string>;
+
+  /** The prompt of a chat request. Throws TemplateError with the line if the template fails, and
+   * ArgumentError where llama-server, or transformers, refuses the request. */
+  renderChat(request: ChatRequest, options?: ChatOptions): RenderedChat;
+  /** The prompt and its ids, with BOS and EOS if the vocabulary adds them. */
+  encodeChat(request: ChatRequest, options?: EncodeChatOptions): RenderedChat & { ids: Int32Array };
 
   /** Gives back the memory. Later calls throw. */
   free(): void;
