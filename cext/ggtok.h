@@ -359,6 +359,21 @@ typedef struct ggtok_span {
  */
 GGTOK_API ggtok_status ggtok_spans(ggtok_context *ctx, ggtok_span *spans, ggtok_error *err);
 
+/* What the offsets of a text count. */
+typedef enum ggtok_unit {
+    GGTOK_UNIT_BYTE,
+    GGTOK_UNIT_CHAR, /* code points */
+    GGTOK_UNIT_UTF16 /* UTF-16 code units */
+} ggtok_unit;
+
+/*
+ * Converts spans of a text from bytes to another unit. The text is well-formed UTF-8, except that
+ * surrogates may occur. The spans are those of ggtok_spans, or others in ascending order of their
+ * beginnings. A span that contains part of a character gets the whole of it.
+ */
+GGTOK_API void ggtok_convert_spans(const char *text, size_t n, ggtok_span *spans, size_t n_spans,
+                                   ggtok_unit unit);
+
 /* A part of a text that was encoded by itself: one special token, or raw text. */
 typedef struct ggtok_part {
     size_t pos, n;       /* bytes of the text; a special token stripped any bytes between parts */

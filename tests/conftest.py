@@ -44,6 +44,8 @@ FULL = {
     "making/test_patterns.py",
     "package",
     "server/test_clients.py",
+    "web/test_page_access.py",
+    "web/test_page_text.py",
 }
 
 

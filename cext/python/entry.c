@@ -154,12 +154,12 @@ static void call_end(long_call *p, ggtok_context *ctx) {
 static bool spans_of(ggtok_context *ctx, const char *text, Py_ssize_t n, size_t n_ids,
                      PyObject *unit, PyObject **out, ggtok_error *err) {
     ggtok_span *spans;
-    int counted = (int)PyLong_AsLong(unit);
+    ggtok_unit counted = (ggtok_unit)PyLong_AsLong(unit);
     if (!(*out = ggtok_python_array_of_spans(n_ids, &spans))) return false;
     long_call p;
     call_begin(&p, ctx, (size_t)n);
     bool ok = !ggtok_spans(ctx, spans, err);
-    if (ok) entry_convert_spans(text, (size_t)n, spans, n_ids, counted);
+    if (ok) ggtok_convert_spans(text, (size_t)n, spans, n_ids, counted);
     call_end(&p, ctx);
     if (!ok) Py_CLEAR(*out);
     return ok;
