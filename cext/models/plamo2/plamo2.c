@@ -21,7 +21,7 @@
 #include "vocab/keys.h"
 
 /* llama.cpp's scores, in units of 1e-4. A score of INVALID or less is never used. */
-enum { SCORE_UNIT = 10000, SCORE_INVALID = -20000000, SCORE_UNKNOWN = -10000000 };
+enum { SCORE_INVALID = -20000000, SCORE_UNKNOWN = -10000000 };
 
 typedef struct plamo2_scratch {
     bytebuf text; /* a text that had to be repaired, or one padded for the cache */
@@ -326,48 +326,6 @@ static bool is_forbidden(const model_call *call, const row *r, const uint8_t *p,
     return !guard_allows(g, r->id, (size_t)(p - g->text.data), n);
 }
 
-/* Reports the word, and the best path from each of its characters. */
-static bool trace_places(const model_call *call, const uint8_t *text, size_t n, size_t chars) {
-    const plamo2_model *m = call->model;
-    const plamo2_scratch *s = call->scratch;
-    text_guard *g = call->guard;
-    const uint8_t *p = text;
-    if (!ggtok_trace_word(g, (size_t)(text - g->text.data), n)) return false;
-    for (size_t i = 0; i < chars; i++) {
-        const row *r = &m->row[s->taken[i]];
-        const uint8_t *end = p;
-        for (uint32_t k = r->length; k; k--) end += utf8_lead_len(*end);
-        ggtok_trace_event e = {.kind = GGTOK_TRACE_PLACE, .at = i, .id = r->id};
-        e.text = (ggtok_bytes){(const char *)p, (size_t)(end - p)};
-        e.has_score = e.has_total = true;
-        e.score = (double)(s->sum[i + r->length] - s->sum[i]) / SCORE_UNIT;
-        e.total = (double)-s->sum[i] / SCORE_UNIT;
-        if (!trace_emit(g->trace, e)) return false;
-        p += utf8_lead_len(*p);
-    }
-    return true;
-}
-
-/* Reports the token of row `r`, or the n byte tokens that represent its character; `sum` is that of
- * the path from it to the end. Their spans are the last ones. */
-static bool trace_row(const model_call *call, const row *r, int64_t sum, size_t n) {
-    const plamo2_scratch *s = call->scratch;
-    text_guard *g = call->guard;
-    if (r->id >= 0) {
-        ggtok_trace_event e = {.id = r->id, .how = GGTOK_HOW_BEST_PATH};
-        e.has_score = e.has_total = true;
-        e.score = (double)r->score / SCORE_UNIT;
-        e.total = (double)-sum / SCORE_UNIT;
-        return ggtok_trace_token_at(g, e, g->n_made - 1);
-    }
-    for (size_t i = 0; i < n; i++) {
-        ggtok_trace_event e = {.id = s->ids.data[s->ids.n - n + i], .how = GGTOK_HOW_BYTE};
-        e.note = trace_note("no token with a better score contains this character");
-        if (!ggtok_trace_token_at(g, e, g->n_made - n + i)) return false;
-    }
-    return true;
-}
-
 /* Finds the ids of text[0..n), which is in shortest forms, and writes them to s->ids. */
 static bool find_path(const model_call *call, const uint8_t *text, size_t n) {
     const plamo2_model *m = call->model;
@@ -403,10 +361,11 @@ static bool find_path(const model_call *call, const uint8_t *text, size_t n) {
 
     s->ids.n = 0;
     const bool traced = trace_of(call->guard);
-    if (traced && !trace_places(call, text, n, chars)) return false;
+    const plamo2_path path = {m, s->sum, s->taken, chars};
+    if (traced && !ggtok_plamo2_trace_places(call->guard, &path, text, n)) return false;
     for (size_t i = 0; i < chars;) {
         const row *r = &m->row[s->taken[i]];
-        const int64_t sum = s->sum[i];
+        const size_t at = i;
         if (!(r->id >= 0 ? idbuf_push(&s->ids, r->id)
                          : push_bytes(call, &s->ids, p, utf8_lead_len(*p)))) {
             return false;
@@ -420,7 +379,9 @@ static bool find_path(const model_call *call, const uint8_t *text, size_t n) {
                               (size_t)(p - from))) {
             return false;
         }
-        if (traced && !trace_row(call, r, sum, (size_t)(p - from))) return false;
+        if (traced &&
+            !ggtok_plamo2_trace_taken(call->guard, &path, at, &s->ids, (size_t)(p - from)))
+            return false;
     }
     return true;
 }
