@@ -172,7 +172,7 @@ class Shell extends Element {
       </header>
       ${models.length === 0
         ? nothing
-        : html`<div class="tabs" role="tablist" aria-label=${strings.tabs} @keydown=${this.#keys}>
+        : html`<nav aria-label=${strings.tabs}><div class="tabs" role="tablist" aria-label=${strings.tabs} @keydown=${this.#keys}>
         ${this.#tabs().map(
           ({ name }) =>
             html`<button
@@ -186,7 +186,7 @@ class Shell extends Element {
               ${strings.tab[name]}
             </button>`,
         )}
-      </div>`}
+      </div></nav>`}
       <main id="content" tabindex="-1" data-view=${shown}>
         <div class="view" id="view" role=${models.length ? "tabpanel" : nothing} aria-labelledby=${models.length ? `tab-${shown}` : nothing}>${this.#view(shown)}</div>
       </main>

@@ -288,7 +288,7 @@ class ChatView extends View {
     return html`<p class="legend">
         ${Object.entries(t.origins).map(([kind, name]) => html`<span class="origin ${kind}">${name}</span>`)}
       </p>
-      <pre class="prompt frame" dir="ltr" tabindex="0" role="region" aria-label=${t.prompt}>${parts.map(
+      <pre class="prompt frame" dir="ltr" tabindex="0" role="group" aria-label=${t.prompt}>${parts.map(
         ([kind, part]) => html`<span class="origin ${kind}">${wholeText(part)}</span>`,
       )}</pre>`;
   }

@@ -90,7 +90,7 @@ class FileView extends View {
       </tr>`;
     return html`<section class="panel card" aria-labelledby="file-special">
       <h2 id="file-special">${t.special}</h2>
-      <div class="scroll" tabindex="0" role="region" aria-label=${t.special}>
+      <div class="scroll" tabindex="0" role="group" aria-label=${t.special}>
         <table>
           <thead>
             <tr>
@@ -138,7 +138,7 @@ class FileView extends View {
       <p class="hint">${t.doctorHint}</p>
       ${!local
         ? html`<p>${t.doctorStatic}</p>
-            <pre class="json" tabindex="0" role="region" aria-label=${t.doctor}>${t.doctorLocal(model.source instanceof File ? shellWord(model.source.name) : "MODEL.gguf")}</pre>`
+            <pre class="json" tabindex="0" role="group" aria-label=${t.doctor}>${t.doctorLocal(model.source instanceof File ? shellWord(model.source.name) : "MODEL.gguf")}</pre>`
         : this.findings === undefined
           ? html`<p class="bar"><button @click=${() => this.#runDoctor()}>${t.doctorRun}</button></p>`
           : html`<p role="status">${t.findings(this.findings.length)}</p>

@@ -176,10 +176,15 @@ export class Forest extends Element {
     this.updateComplete.then(() => this.querySelector(`[data-n="${n}"]`)?.focus());
   };
 
+  /** Whether the tile has room for its text, or for the beginning of a long one. */
+  #fits({ data, x0, y0, x1, y1 }) {
+    const width = this.vocab.parts(data.id).reduce((sum, { kind, text }) => sum + (kind === "text" ? 8 * text.length : 9 + 7 * String(text).length), 8);
+    return x1 - x0 >= Math.min(width, 64) && y1 - y0 > 15;
+  }
+
   #tile(tile, n) {
     const { data, x0, y0, x1, y1, value, depth } = tile;
     const place = `left: ${x0}px; top: ${y0}px; width: ${x1 - x0}px; height: ${y1 - y0}px`;
-    const roomy = x1 - x0 > 22 && y1 - y0 > 15;
     if (data.id === undefined) {
       const label = t.forestMore(value);
       if (data.level > 0) return html`<span class="rest" .style=${place} title=${label}></span>`;
@@ -187,7 +192,7 @@ export class Forest extends Element {
         <span>${label}</span>
       </button>`;
     }
-    const label = t.forestLabel(this.vocab.visible(data.id), value);
+    const label = t.forestLabel(this.vocab.spoken(data.id), value);
     return html`<button
       class="${tokenClass(this.vocab, data.id)}${depth === 1 ? " outer" : ""}"
       data-n=${n}
@@ -196,7 +201,7 @@ export class Forest extends Element {
       title=${label}
       aria-label=${label}
       @click=${() => this.#zoom(data.id)}
-      >${roomy ? tokenPiece(this.vocab, data.id) : nothing}</button
+      >${this.#fits(tile) ? tokenPiece(this.vocab, data.id) : nothing}</button
     >`;
   }
 

@@ -103,7 +103,7 @@ class ModelsView extends View {
     if (!models.length) return nothing;
     return html`<section>
       <h2>${t.opened}</h2>
-      <div class="scroll" tabindex="0" role="region" aria-label=${t.opened}>
+      <div class="scroll" tabindex="0" role="group" aria-label=${t.opened}>
         <table>
           <thead>
             <tr>

@@ -36,6 +36,7 @@ export class Rows {
   }
 
   hostConnected() {
+    this.#measured = new WeakSet();
     this.#virtualizer = new Virtualizer(this.#options());
     this.#unmount = this.#virtualizer._didMount();
     addEventListener("beforeprint", this.#print);
@@ -74,6 +75,7 @@ export class Rows {
 
   /** Measures all rows anew. */
   forget() {
+    this.#measured = new WeakSet();
     this.#virtualizer?.measure();
   }
 

@@ -181,7 +181,7 @@ class TextView extends View {
               @input=${(event) => this.app.set({ ids: event.target.value })}
             ></textarea>
             <h3>${t.decoded}</h3>
-            <pre class="decoded" tabindex="0" role="region" aria-label=${t.decoded}><bdi>${this.result.text.slice(0, 100_000)}</bdi></pre>`}
+            <pre class="decoded" tabindex="0" role="group" aria-label=${t.decoded}><bdi>${this.result.text.slice(0, 100_000)}</bdi></pre>`}
       <p role="alert" class="error">${this.error}</p>
     </section>`;
   }

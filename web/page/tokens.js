@@ -224,7 +224,7 @@ export class Tokens extends Element {
       aria-selected=${i === this.current ? "true" : "false"}
       aria-posinset=${i + 1}
       aria-setsize=${this.ids.length}
-      aria-label=${t.label(vocab.visible(id), id)}
+      aria-label=${t.label(vocab.spoken(id), id)}
       >${this.display === "ids" ? id : this.display === "both" ? this.#withId(id) : tokenPiece(vocab, id)}</span
     >`;
   }
@@ -235,7 +235,7 @@ export class Tokens extends Element {
     let end = parts.length;
     while (end > 0 && parts[end - 1].kind === "newline") end -= 1;
     const before = parts.slice(0, end);
-    return html`${before.length || !parts.length ? partsTemplate(before) : nothing}<b class="id">${id}</b>${parts.slice(end).map(part)}`;
+    return html`${before.length || !parts.length ? partsTemplate(before) : nothing}<i class="gap"> </i><b class="id">${id}</b>${parts.slice(end).map(part)}`;
   }
 
   #block(row) {

@@ -1,5 +1,7 @@
 // All pieces of a vocabulary, held in the page so that drawing a token asks nobody.
 
+import { strings } from "./strings.js";
+
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
 export const CONTROL = 3;
@@ -74,6 +76,20 @@ const SPOKEN = { space: "␠", tab: "→", newline: "↵", return: "␍" };
 /** The parts as one line of text, in which white space is visible. */
 export function visible(parts) {
   return parts.map(({ kind, text }) => SPOKEN[kind] ?? (kind === "byte" ? `<${text}>` : kind === "code" ? `<${text}>` : kind === "more" ? "…" : text)).join("");
+}
+
+/**
+ * The parts as a screen reader should read them. The words are those of the drawn text, in their
+ * order; white space at the ends, which changes the token, is named.
+ */
+export function spoken(parts) {
+  const isSpace = ({ kind }) => kind in SPOKEN;
+  const words = parts.map((part, i) => {
+    if (!isSpace(part)) return part.kind === "more" ? strings.token.hiddenBytes(part.text) : part.text;
+    const inside = parts.slice(0, i).some((other) => !isSpace(other)) && parts.slice(i).some((other) => !isSpace(other));
+    return inside ? " " : ` ${SPOKEN[part.kind]} `;
+  });
+  return words.join("").trim() || strings.token.empty;
 }
 
 /** The scripts that the filter and the chart tell apart, in the order in which a tie is decided. */
@@ -166,6 +182,10 @@ export class VocabularyTable {
   /** The piece as one line of visible text. */
   visible(id) {
     return visible(this.parts(id));
+  }
+
+  spoken(id) {
+    return spoken(this.parts(id));
   }
 
   /** The piece as text, with U+FFFD for what is no UTF-8. */

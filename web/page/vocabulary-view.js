@@ -116,9 +116,9 @@ class TokenList extends Element {
       aria-selected=${picked ? "true" : "false"}
       aria-posinset=${i + 1}
       aria-setsize=${this.ids.length}
-      aria-label="${strings.token.label(vocab.visible(id), id)}, ${vocab.length(id)} bytes, ${type}"
+      aria-label="${id} ${vocab.spoken(id)} ${count(vocab.length(id))} ${type} ${names[of[id]]}"
     >
-      <span class="pick" title=${t.pick(id)}>${picked ? "☑" : "☐"}</span>
+      <span class="pick" title=${t.pick(id)}></span>
       <span class="number">${id}</span>
       <span class="piece code">${tokenChip(vocab, id)}</span>
       <span class="number">${count(vocab.length(id))}</span>
@@ -367,8 +367,8 @@ class VocabularyView extends View {
               ${picked.slice(0, 200).map(
                 (id) =>
                   html`<li>
-                    <button aria-label=${t.unpick(id)} title=${t.unpick(id)} @click=${() => this.#toggle(id)}>
-                      <span class="code">${tokenChip(this.#vocab, id)}</span><span class="number">${id}</span><span aria-hidden="true">×</span>
+                    <button aria-label=${t.unpick(this.#vocab.spoken(id), id)} title=${t.unpick(this.#vocab.visible(id), id)} @click=${() => this.#toggle(id)}>
+                      <span class="code">${tokenChip(this.#vocab, id)}</span> <span class="number">${id}</span> <span aria-hidden="true">×</span>
                     </button>
                   </li>`,
               )}
@@ -388,7 +388,7 @@ class VocabularyView extends View {
               <button @click=${() => this.copy(json, "JSON")}>${strings.text.copyJson}</button>
               <button @click=${() => this.#set({ picked: "" })}>${t.clear}</button>
             </p>
-            <pre class="json" tabindex="0" role="region" aria-label=${t.picked}>${json}</pre>`
+            <pre class="json" tabindex="0" role="group" aria-label=${t.picked}>${json}</pre>`
         : nothing}
     </section>`;
   }
@@ -404,7 +404,7 @@ class VocabularyView extends View {
           ({ name, n, value }) =>
             html`<li>
               <button @click=${() => choose(value)} aria-label=${t.bar(name, n)}>
-                <span>${name}</span><span class="track"><i .style=${`width: ${(100 * n) / most}%`}></i></span><span class="number">${count(n)}</span>
+                <span>${name}</span> <span class="track"><i .style=${`width: ${(100 * n) / most}%`}></i></span> <span class="number">${count(n)}</span>
               </button>
             </li>`,
         )}
