@@ -113,9 +113,8 @@ class CompareView extends View {
     if (!good.length || !this.app.values.text) return nothing;
     const fewest = Math.min(...good.map(({ ids }) => ids.length));
     const alike = good.length > 1 && good.every(({ differs }) => !differs.includes(1));
-    return html`<div class="scroll">
+    return html`<div class="scroll" tabindex="0" role="region" aria-label=${t.summary}>
         <table class="summary">
-          <caption class="hidden">${t.summary}</caption>
           <thead>
             <tr>
               <th>${t.table.model}</th>

@@ -113,7 +113,7 @@ class WhyView extends View {
     capture: true,
     handleEvent: () => {
       this.key = true;
-      queueMicrotask(() => (this.key = false));
+      setTimeout(() => (this.key = false));
     },
   };
 
@@ -142,7 +142,7 @@ class WhyView extends View {
       <tbody>
         ${rules.map(
           ({ scanner, expression }) =>
-            html`<tr><td>${scanner}</td><td class="code wrap">${expression === null ? html`<span class="hint">${t.between}</span>` : expression}</td></tr>`,
+            html`<tr><td>${scanner}</td><td class="code wrap">${expression === null ? html`<span class="hint">${t.between}</span>` : textTemplate(expression, 600)}</td></tr>`,
         )}
       </tbody>
     </table>`;
