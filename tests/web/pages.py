@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+import shutil
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright
 
 import ggtok
 
@@ -23,16 +22,9 @@ ARGUMENTS = (
 )
 
 
-@contextlib.contextmanager
-def chromium() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=list(ARGUMENTS)
-        )
-        try:
-            yield browser
-        finally:
-            browser.close()
+def launch(playwright: Playwright) -> Browser:
+    path = shutil.which("chromium")
+    return playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
 
 
 class Shown:

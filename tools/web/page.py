@@ -50,6 +50,7 @@ def _bundle(entry: str) -> str:
         entry,
         "--bundle",
         "--minify",
+        "--keep-names",  # of classes, which errors carry from the worker to the page
         "--format=esm",
         "--target=es2022",
         "--charset=utf8",

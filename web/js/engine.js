@@ -3,6 +3,7 @@ import { ArgumentError, GgtokError, LimitError, ofStatus } from "./errors.js";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+const TEMPLATE = 9; // GGTOK_ERR_TEMPLATE
 const LARGE = 64 << 20; // bytes of memory
 const SHORT = 1 << 16; // UTF-16 units of a text that is written without counting its bytes
 
@@ -104,7 +105,7 @@ class Engine {
     const [key, name, message] = [at.key, at.name, at.message].map((p) => this.text(p));
     if (key) details.key = key;
     if (offset >= 0) details.offset = offset;
-    if (status !== 10) {
+    if (status !== TEMPLATE) {
       if (name) details.pre = name;
       return ofStatus(status, message, details);
     }

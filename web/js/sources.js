@@ -1,15 +1,18 @@
 // Reads the beginning of a file: from memory, by slices of a Blob, or over HTTP.
-import { ArgumentError, NetworkError } from "./errors.js";
+import { ArgumentError, GgtokError, NetworkError } from "./errors.js";
 
 /**
  * A source has `size` (Infinity: unknown), `read(from, to)`, which gives fewer bytes only at the
  * file's end, and `close()`. Each read begins where the last one ended.
  */
-export function open(source, signal) {
+export async function open(source, signal) {
   if (source instanceof ArrayBuffer) return new Memory(new Uint8Array(source));
   if (source instanceof Uint8Array) return new Memory(source);
   if (source instanceof Blob) return new Slices(source);
-  if (source instanceof URL || typeof source === "string") return new Url(String(source), signal);
+  if (source instanceof URL || typeof source === "string") {
+    const url = String(source);
+    return url.startsWith("file:") ? FileUrl.open(url) : new Url(url, signal);
+  }
   throw new ArgumentError(
     "argument",
     "the source must be an ArrayBuffer, a Uint8Array, a Blob, a File or a URL",
@@ -40,6 +43,37 @@ class Slices {
   }
 
   close() {}
+}
+
+/** A file in Node, whose Blobs give wrong results for files of more than 2 GB (nodejs/node#52585). */
+class FileUrl {
+  static async open(url) {
+    const { open } = await import("node:fs/promises");
+    const self = new FileUrl();
+    try {
+      self.file = await open(new URL(url));
+      self.size = (await self.file.stat()).size;
+    } catch (error) {
+      self.close();
+      throw new GgtokError("io", error.message, { cause: error });
+    }
+    return self;
+  }
+
+  async read(from, to) {
+    const bytes = new Uint8Array(to - from);
+    let n = 0;
+    while (n < bytes.length) {
+      const { bytesRead } = await this.file.read(bytes, n, bytes.length - n, from + n);
+      if (!bytesRead) break;
+      n += bytesRead;
+    }
+    return bytes.subarray(0, n);
+  }
+
+  close() {
+    this.file?.close();
+  }
 }
 
 /** Asks for ranges. If the server answers with the whole file, its bytes are taken as they come. */

@@ -39,7 +39,7 @@ const KEEP_SPACES = 4;
 const CLEAN_SPACES = 8;
 
 export async function load(source, { signal, onProgress, pre } = {}) {
-  const reader = open(source, signal);
+  const reader = await open(source, signal);
   let engine, handle;
   try {
     engine = await engines.acquire();

@@ -4,7 +4,7 @@ import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
 import { declare } from "./state.js";
 import { Latest, View } from "./view.js";
-import { messageOf } from "./models.js";
+import { messageOf, recover } from "./models.js";
 import { partsOf } from "./vocabulary-table.js";
 import { partsTemplate } from "./tokens.js";
 import { count, strings } from "./strings.js";
@@ -130,12 +130,8 @@ class ChatView extends View {
   #failed(error) {
     const { model } = this.app;
     this.result = NOTHING;
-    if (error.code === "time" || error.code === "crash" || error.code === "stack") {
-      this.error = { message: error.code === "time" ? t.stopped : messageOf(error) };
-      model.restart().catch((again) => (this.error = { message: messageOf(again) }));
-    } else {
-      this.error = { message: messageOf(error), line: error.line || undefined };
-    }
+    this.error = { message: error.code === "time" ? t.stopped : messageOf(error), line: error.line || undefined };
+    recover(model, error).catch((again) => (this.error = { message: messageOf(again) }));
   }
 
   // ---- messages ----

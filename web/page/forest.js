@@ -187,7 +187,7 @@ export class Forest extends Element {
     const place = `left: ${x0}px; top: ${y0}px; width: ${x1 - x0}px; height: ${y1 - y0}px`;
     if (data.id === undefined) {
       const label = t.forestMore(value);
-      if (data.level > 0) return html`<span class="rest" .style=${place} title=${label}></span>`;
+      if (data.level > 0) return html`<span class="rest" .style=${place} title=${label}>${x1 - x0 > 90 && y1 - y0 > 20 ? label : nothing}</span>`;
       return html`<button class="rest" data-n=${n} tabindex=${n === this.at ? 0 : -1} .style=${place} @click=${() => this.#zoom(this.focus, data.rest)}>
         <span>${label}</span>
       </button>`;
@@ -201,7 +201,7 @@ export class Forest extends Element {
       title=${label}
       aria-label=${label}
       @click=${() => this.#zoom(data.id)}
-      >${this.#fits(tile) ? tokenPiece(this.vocab, data.id) : nothing}</button
+      >${this.#fits(tile) ? html`<span>${tokenPiece(this.vocab, data.id)}</span>` : nothing}</button
     >`;
   }
 

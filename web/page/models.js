@@ -52,6 +52,17 @@ export class Model {
     this.tok.free();
   }
 
+  /** Options with which a text has only its own tokens, if the vocabulary can do that. */
+  async alone() {
+    try {
+      await this.tok.count("a", { addSpecial: false, continuation: true });
+      return { addSpecial: false, continuation: true };
+    } catch (error) {
+      if (error.code !== "unsupported" && error.code !== "argument") throw error;
+      return { addSpecial: false };
+    }
+  }
+
   /** Loads the tokenizer again, whose worker was ended because a call took too long. */
   async restart() {
     this.tok.free();
@@ -96,6 +107,14 @@ export function offeredModels() {
   } catch {
     return { models: [] };
   }
+}
+
+/** Codes of errors that end a tokenizer. */
+const FATAL = new Set(["time", "crash", "stack", "worker"]);
+
+/** Loads the model's tokenizer again if the error ended it. */
+export async function recover(model, error) {
+  if (FATAL.has(error?.code)) await model.restart();
 }
 
 /** What an error of opening or tokenizing says to the user. */

@@ -121,7 +121,7 @@ export const strings = {
     previous: "Previous part",
     next: "Next part",
     returns: "The text has carriage returns (CR). Editing it here turns them into line feeds.",
-    stopped: "Tokenizing took too long and was stopped. Shorten the text or reopen the model.",
+    stopped: "Tokenizing took too long and was stopped. Shorten the text.",
     unpairedSurrogate: "The text contains half of a UTF-16 pair, which no UTF-8 text can contain; U+FFFD replaces it.",
   },
 
@@ -253,7 +253,7 @@ export const strings = {
     copyRequest: "Copy request",
     error: (message, line) => (line ? `Line ${line}: ${message}` : message),
     badJson: (what, message) => `${what} is not valid JSON: ${message}`,
-    stopped: "The template took too long and was stopped. The model is loaded again for the next one.",
+    stopped: "The template took too long and was stopped.",
     rendering: "Rendering",
     sample: [
       { role: "system", content: "You are a helpful assistant." },

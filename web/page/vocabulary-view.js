@@ -283,10 +283,10 @@ class VocabularyView extends View {
     for (let id = 0; id < vocab.size; id += 1)
       if (!vocab.isSpecial(id) && vocab.types[id] !== 6 && vocab.length(id) && !inWords(id)) ids.push(id);
     const found = [];
-    const options = { addSpecial: false, continuation: true };
     const BATCH = 500;
     this.checked = { done: 0, all: ids.length, found, running: true };
     try {
+      const options = await model.alone();
       for (let i = 0; i < ids.length && !this.#stop; i += BATCH) {
         const batch = ids.slice(i, i + BATCH);
         const results = await Promise.all(batch.map((id) => tok.encode(vocab.bytes(id), options)));
@@ -337,9 +337,10 @@ class VocabularyView extends View {
     if (!word) return;
     const capital = word.charAt(0).toUpperCase() + word.slice(1);
     const forms = [...new Set([word, capital, word.toUpperCase()].flatMap((form) => [form, ` ${form}`]))];
-    const { tok } = this.app.model;
+    const { model } = this.app;
     try {
-      const results = await Promise.all(forms.map((form) => tok.encode(form, { addSpecial: false, continuation: true })));
+      const options = await model.alone();
+      const results = await Promise.all(forms.map((form) => model.tok.encode(form, options)));
       const found = results.filter((ids) => ids.length === 1).map(([id]) => id);
       const left = forms.filter((_, i) => results[i].length !== 1);
       this.notOne = left.length ? t.notOne(left.map((form) => `“${form.replace(" ", "␠")}”`).join(" ")) : "";
