@@ -132,6 +132,94 @@ export interface Spans {
   ends: Int32Array;
 }
 
+/** In the texts of a trace, bytes that aren't UTF-8 are lone surrogates: U+DC80 to U+DCFF. Positions
+ * are bytes of the text. */
+export interface TraceToken {
+  /** -1 if llama.cpp returns -1 because there is no unknown token. */
+  id: number;
+  /** The token's piece. */
+  text: string;
+  how:
+    | "added" | "special" | "whole word" | "merged" | "symbol" | "byte" | "longest match"
+    | "best path" | "unknown" | "k-mer" | "tag" | "hash";
+  /** The token's score, if scores decide ("spm", "ugm", "plamo2", "plamo3"). */
+  score: number | null;
+  /** The sum of scores up to and including it ("ugm"), or from it to the end (PLaMo). */
+  total: number | null;
+  /** A remark, possibly empty. */
+  why: string;
+  begin: number;
+  end: number;
+}
+export interface TraceMerge {
+  left: string;
+  right: string;
+  /** The index in the file's list of merges ("bpe"); the lowest is merged first. */
+  rank: number | null;
+  /** The score of the resulting token ("spm"); the highest is merged first. */
+  score: number | null;
+  /** The number of the left symbol among the word's initial symbols. */
+  at: number;
+}
+/** The best path to a position of a word (PLaMo: from it to the end). */
+export interface TracePlace {
+  /** In bytes (PLaMo: characters) of the word. */
+  at: number;
+  id: number;
+  text: string;
+  score: number;
+  total: number;
+}
+/** A part of a text that is tokenized separately. */
+export interface TraceWord {
+  /** The normalized text. */
+  text: string;
+  begin: number;
+  end: number;
+  tokens: TraceToken[];
+  /** The alternative by which each scanner of the pre-tokenizer found the word ("bpe"); null: the
+   * word is between two matches. */
+  rules: Array<{ scanner: string; expression: string | null }>;
+  /** The initial symbols ("bpe", "spm"). */
+  symbols: string[];
+  /** The merges in order. */
+  merges: TraceMerge[];
+  lattice: TracePlace[];
+}
+/** A special token, or raw text between special tokens. */
+export interface TraceFragment {
+  text: string;
+  begin: number;
+  end: number;
+  special: TraceToken | null;
+  /** The normalized raw text; null if normalization didn't change it. */
+  normalized: string | null;
+  notes: string[];
+  words: TraceWord[];
+}
+export interface Trace {
+  ids: number[];
+  before: TraceToken[];
+  after: TraceToken[];
+  fragments: TraceFragment[];
+}
+/** The merges of one token's own text. */
+export interface TokenTrace {
+  text: string;
+  /** Whether they result in the token. */
+  reached: boolean;
+  /** Whether a word equal to the token becomes it without merging. */
+  whole_word: boolean;
+  symbols: string[];
+  merges: TraceMerge[];
+  tokens: TraceToken[];
+  /** All pairs whose merge is the token, in the order of precedence. */
+  pairs: TraceMerge[];
+  /** The parts into which the pre-tokenizer splits the text, if there are several. */
+  words: string[];
+  notes: string[];
+}
+
 export interface DecodeOptions {
   /** Drop a leading BOS and a trailing EOS, if the vocabulary adds them; false unless set. */
   removeSpecial?: boolean;
@@ -194,6 +282,10 @@ export class Tokenizer {
   encode(text: string | Uint8Array, options?: EncodeOptions): Int32Array;
   count(text: string | Uint8Array, options?: EncodeOptions): number;
   spans(text: string | Uint8Array, options?: SpansOptions): Spans;
+  /** The steps from a text of up to 16 KiB to its ids. */
+  trace(text: string | Uint8Array, options?: EncodeOptions): Trace;
+  /** The merges that build a token, if any do ("bpe", "spm"). */
+  traceToken(id: number): TokenTrace;
 
   /** llama_detokenize; malformed UTF-8 becomes U+FFFD. */
   decode(ids: Ids, options?: DecodeOptions): string;

@@ -117,13 +117,33 @@ export class Tokenizer {
     });
   }
 
-  #encode(text, { addSpecial = true, parseSpecial = false, continuation = false } = {}, more, use) {
+  trace(text, options) {
     const handle = this.#alive();
-    const flags =
-      (addSpecial ? ADD_SPECIAL : 0) |
-      (parseSpecial ? PARSE_SPECIAL : 0) |
-      (continuation ? CONTINUATION : 0) |
-      more;
+    const flags = encodeFlags(options);
+    return this.#engine.withText(text, (at, n) => {
+      this.#engine.try("trace", handle, at, n, flags);
+      return this.#steps();
+    });
+  }
+
+  traceToken(id) {
+    const handle = this.#alive();
+    this.#engine.try("trace_token", handle, idList([id])[0]);
+    return this.#steps();
+  }
+
+  /** The module's JSON, in which a score that isn't finite is a string. */
+  #steps() {
+    const { data, n } = this.#engine.report;
+    const isScore = (key) => key === "score" || key === "total";
+    return JSON.parse(this.#engine.string(data, n), (key, value) =>
+      isScore(key) && value !== null ? Number(value) : value,
+    );
+  }
+
+  #encode(text, options, more, use) {
+    const handle = this.#alive();
+    const flags = encodeFlags(options) | more;
     return this.#engine.withText(text, (at, n) => {
       this.#engine.try("encode", handle, at, n, flags);
       return use(at, n);
@@ -352,6 +372,14 @@ function inUnits(text, ranges) {
     return units;
   };
   return ranges.map(([begin, end]) => [to(begin), to(end)]);
+}
+
+function encodeFlags({ addSpecial = true, parseSpecial = false, continuation = false } = {}) {
+  return (
+    (addSpecial ? ADD_SPECIAL : 0) |
+    (parseSpecial ? PARSE_SPECIAL : 0) |
+    (continuation ? CONTINUATION : 0)
+  );
 }
 
 function argument(message) {

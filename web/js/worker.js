@@ -6,7 +6,7 @@ import { streamOver } from "./stream.js";
 
 const BUDGET = 10_000;
 const METHODS = [
-  "encode", "count", "spans", "decode", "decodeBytes",
+  "encode", "count", "spans", "trace", "traceToken", "decode", "decodeBytes",
   "piece", "token", "tokenBytes", "type", "score", "find", "pieces", "merges",
   "metadata", "templates", "renderChat", "encodeChat",
 ]; // prettier-ignore

@@ -20,6 +20,8 @@
 
 import "./models-view.js";
 import "./text-view.js";
+import "./why-view.js";
+import "./compare-view.js";
 import "./vocabulary-view.js";
 import "./chat-view.js";
 import "./file-view.js";
@@ -27,6 +29,8 @@ import "./file-view.js";
 export const views = [
   { name: "models", tag: "gg-models-view", needsModel: false },
   { name: "text", tag: "gg-text-view" },
+  { name: "why", tag: "gg-why-view" },
+  { name: "compare", tag: "gg-compare-view" },
   { name: "vocabulary", tag: "gg-vocabulary-view" },
   { name: "chat", tag: "gg-chat-view" },
   { name: "file", tag: "gg-file-view" },

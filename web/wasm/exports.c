@@ -219,6 +219,17 @@ bool EXPORT(encode_trusted)(handle *h, const char *text, size_t n, uint32_t flag
     return done(s);
 }
 
+/* The steps from a text to its ids, and the merges of a token's own text, as JSON. */
+bool EXPORT(trace)(handle *h, const char *text, size_t n, uint32_t flags) {
+    ggtok_bytes json = {0};
+    return give(ggtok_trace_json(h->ctx, text, n, flags, SIZE_MAX, &json, &error), json);
+}
+
+bool EXPORT(trace_token)(handle *h, int32_t id) {
+    ggtok_bytes json = {0};
+    return give(ggtok_trace_token_json(h->ctx, id, SIZE_MAX, &json, &error), json);
+}
+
 bool EXPORT(decode)(handle *h, const int32_t *ids, size_t n, uint32_t flags) {
     ggtok_bytes text = {0};
     return give(ggtok_decode(h->ctx, ids, n, flags, &text, &error), text);
