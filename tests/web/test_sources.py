@@ -14,7 +14,7 @@ import ggtok
 from tests.support.patch import GGUF
 from tests.support.samples import times
 from tests.support.vocabularies import fixture
-from tests.web.hosts import WASM, Host, JsError, Node, Tokenizer, node, run, served
+from tests.web.hosts import NODE_NEEDED, WASM, Host, JsError, Node, Tokenizer, node, run, served
 
 GIB = 1 << 30
 ERRORS = {
@@ -219,7 +219,8 @@ def with_memory(more: int) -> bytes:
     raise AssertionError("no memory")
 
 
-@pytest.mark.skipif(not node(), reason="needs Node")
+@pytest.mark.full
+@pytest.mark.skipif(not node(), reason=NODE_NEEDED)
 def test_running_out_of_memory_is_an_error(tmp_path: Path) -> None:
     """Wherever it happens; the tokenizer can be used afterwards."""
     text = "Hello wörld 123 <|eot_id|>" * 60_000
@@ -263,7 +264,7 @@ def test_a_call_beyond_its_budget_ends_the_worker(host: Host) -> None:
     js = Tokenizer(host, source, worker=True, budget=400)
     loop = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
     request = {"messages": [{"role": "user", "content": "Hi"}]}
-    text = "x y" * (8 << 20)
+    text = {"$repeat": ["x y", 8 << 20]}
     found = js.each("spans", [(text, {"unit": "codepoints"})] * 4)
     slow = [e for e in found if isinstance(e, JsError)]
     assert slow and {(e.name, e.data["code"]) for e in slow} == {("LimitError", "time")}
