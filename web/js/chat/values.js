@@ -1,6 +1,7 @@
 // The values of a chat request: plain data, and texts that know which of their parts are the
 // template's own.
 import { ArgumentError } from "../errors.js";
+import { digitsOf } from "./digits.js";
 
 const MAX_LEVEL = 90; // the deepest nesting of arrays and objects
 const encoder = new TextEncoder();
@@ -211,10 +212,10 @@ function number(source) {
 function double(value) {
   if (!Number.isFinite(value)) throw refuse("a number is too large for a double");
   if (value === 0) return Object.is(value, -0) ? "-0.0" : "0.0";
-  const [digits, exponent] = Math.abs(value).toExponential().replace(".", "").split("e");
+  const [digits, exponent] = digitsOf(Math.abs(value));
   const sign = value < 0 ? "-" : "";
   const n = digits.length;
-  const point = Number(exponent) + 1; // the value is 0.DIGITS * 10**point
+  const point = n + exponent; // the value is 0.DIGITS * 10**point
   if (n <= point && point <= 15) return `${sign}${digits}${"0".repeat(point - n)}.0`;
   if (0 < point && point <= 15) return `${sign}${digits.slice(0, point)}.${digits.slice(point)}`;
   if (-4 < point && point <= 0) return `${sign}0.${"0".repeat(-point)}${digits}`;
