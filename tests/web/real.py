@@ -5,8 +5,8 @@
 
 For each vocabulary: everything about it and its tokens, its keys and merges, the ids and spans (in
 three units) of generated texts under four settings, and decoded text. For each template of
-llama.cpp's collection and of the tests: random bodies of requests, and conversations as transformers
-renders them. The first difference is an error.
+llama.cpp's collection and of the tests: random bodies of requests, and conversations as
+transformers renders them. The first difference is an error.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def test_a_server_that_answers_otherwise(node: Node, tmp_path: Path) -> None:
 def test_loading_can_be_aborted(host: Host, tmp_path: Path) -> None:
     path = {"$contents": host.file(fixture("bpe-llama3"))}
     for worker in (False, True):
-        with pytest.raises(JsError, match="Abort|Timeout"):
+        with pytest.raises(JsError, match="AbortError"):
             Tokenizer(host, path, worker=worker, aborted=True)
 
 
@@ -232,13 +232,15 @@ def test_running_out_of_memory_is_an_error(tmp_path: Path) -> None:
         wasm = tmp_path / f"{pages}.wasm"
         wasm.write_bytes(with_memory(pages))
         with Node(wasm=wasm) as small:
+            error = None
             try:
                 js = Tokenizer(small, fixture("bpe-llama3"))
             except JsError as e:
-                assert (e.name, e.data["code"]) == ("LimitError", "memory")
-                seen.add("load")
+                error = e
+            seen.add("load" if error else "loaded")
+            if error:
+                assert (error.name, error.data["code"]) == ("LimitError", "memory")
                 continue
-            seen.add("loaded")
             for method, arguments in (
                 ("encode", (text,)),
                 ("spans", (text, {"unit": "utf16"})),
