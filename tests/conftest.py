@@ -44,6 +44,11 @@ FULL = {
     "making/test_patterns.py",
     "package",
     "server/test_clients.py",
+    "web/test_page_access.py",
+    "web/test_page_hostile.py",
+    "web/test_page_models.py",
+    "web/test_page_text.py",
+    "web/test_page_views.py",
 }
 
 

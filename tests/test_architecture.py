@@ -62,10 +62,10 @@ MAY_USE_PYTHON = {
     },
     "trim": {"base", "native", "chat", "tokenizer"},
     "vocabularies": {
-        *("base", "native", "sources", "loading", "text", "explain", "corpora", "tokenizer"),
+        *("base", "native", "sources", "loading", "text", "corpora", "tokenizer"),
     },
     "adapters": {"base", "native", "tokenizer", "vocabularies"},
-    "inspect": {"base", "native", "sources", "loading", "explain", "tokenizer", "vocabularies"},
+    "inspect": {"base", "native", "sources", "loading", "tokenizer", "vocabularies"},
     "ggtok": {"base", "text", "corpora", "tokenizer", "trim", "vocabularies", "inspect"},
     "distributed": {"base", "native", "text", "corpora", "ggtok"},
     "page": set(),

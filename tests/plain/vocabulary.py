@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, TypeVar
 from ggtok.base.concurrency import cached_property
 from ggtok.base.escape import shown
 from ggtok.errors import InvalidTypeError, VocabError
-from ggtok.explain.chains import PRE
 from ggtok.explain.steps import Token, text_of
 from ggtok.loading.gguf_reader import Reader, first_bytes
 from ggtok.loading.loaded import Loaded, TokenAttr
-from ggtok.native.library import sorted_descending
+from tests.plain.chains import PRE
+from tests.plain.native import sorted_descending
 
 T = TypeVar("T")
 _RESERVED = TokenAttr.CONTROL | TokenAttr.UNKNOWN

@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from ggtok.explain.characters import MARK, Byte, became, characters, span, utf8, value, whole
 from ggtok.explain.steps import Token, Word, text_of
-from ggtok.explain.vocabulary import LongestMatch, Vocabulary
 from ggtok.native.library import category, first_of_nfd, is_white_space, lower
+from tests.plain.characters import MARK, Byte, became, characters, span, utf8, value, whole
+from tests.plain.vocabulary import LongestMatch, Vocabulary
 
 _CHINESE = (  # from 2B920, not 2B820, as in the original
     *((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF)),
@@ -77,8 +77,7 @@ def _tokens(v: Vocabulary, word: bytes) -> list[Token]:
     while at < len(word):
         id = v.keep(LongestMatch, lambda: LongestMatch(v.texts)).find(word, at)
         if id is None:
-            rest = text_of(word[at:])
-            why = f"no token matches at {rest!r}, so the whole word is unknown"
+            why = f"no token matches at byte {at} of the word, so all of it is unknown"
             return [v.token(v.unknown, "unknown", why=why)]
         tokens.append(v.token(id, "longest match"))
         at += len(v.text(id))

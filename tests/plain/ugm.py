@@ -7,7 +7,9 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ggtok.explain.characters import (
+from ggtok.explain.steps import Place, Token, Word, text_of
+from ggtok.loading.loaded import TokenAttr
+from tests.plain.characters import (
     MARK,
     Byte,
     became,
@@ -18,9 +20,7 @@ from ggtok.explain.characters import (
     value,
     whole,
 )
-from ggtok.explain.steps import Place, Token, Word, text_of
-from ggtok.explain.vocabulary import LongestMatch, Vocabulary
-from ggtok.loading.loaded import TokenAttr
+from tests.plain.vocabulary import LongestMatch, Vocabulary
 
 _FLT_MAX = (2 - 2**-23) * 2.0**127
 _MATCHED = TokenAttr.NORMAL | TokenAttr.USER_DEFINED | TokenAttr.UNUSED

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ggtok.errors import VocabError
-from ggtok.explain.characters import Byte, became, characters, span, utf8, value
 from ggtok.explain.steps import Place, Token, Word, text_of
-from ggtok.explain.vocabulary import LongestMatch, Vocabulary
 from ggtok.loading.loaded import TokenAttr
 from ggtok.native.library import is_white_space
+from tests.plain.characters import Byte, became, characters, span, utf8, value
+from tests.plain.vocabulary import LongestMatch, Vocabulary
 
 # llama.cpp's integer scores, in units of 1/10,000. Tokens with a score up to NEVER aren't used.
 _UNIT, _NEVER, _UNKNOWN = 10_000, -20_000_000, -10_000_000

@@ -7,8 +7,9 @@ from functools import cache
 from heapq import heapify, heappop, heappush
 from typing import TypeVar
 
-from ggtok.explain import pretok
-from ggtok.explain.characters import (
+from ggtok.explain.steps import Merge, Rule, Token, Word, text_of
+from tests.plain import pretok
+from tests.plain.characters import (
     MARK,
     Byte,
     became,
@@ -19,8 +20,7 @@ from ggtok.explain.characters import (
     value,
     whole,
 )
-from ggtok.explain.steps import Merge, Rule, Token, Word, text_of
-from ggtok.explain.vocabulary import Vocabulary
+from tests.plain.vocabulary import Vocabulary
 
 S = TypeVar("S", str, bytes)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ggtok.explain import bpe
-from ggtok.explain.characters import (
+from ggtok.explain.steps import Token, Word, text_of
+from ggtok.native.library import is_white_space, lower
+from tests.plain import bpe
+from tests.plain.characters import (
     MARK,
     Byte,
     became,
@@ -17,9 +19,7 @@ from ggtok.explain.characters import (
     value,
     whole,
 )
-from ggtok.explain.steps import Token, Word, text_of
-from ggtok.explain.vocabulary import LongestMatch, Vocabulary
-from ggtok.native.library import is_white_space, lower
+from tests.plain.vocabulary import LongestMatch, Vocabulary
 
 _CHUNK = 5  # bytes that TEST hashes
 

@@ -13,10 +13,11 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from ggtok.explain.chains import EXPRESSIONS
 from ggtok.explain.steps import Rule
-from ggtok.explain.vocabulary import Vocabulary
-from ggtok.native.library import category, is_han, is_white_space
+from ggtok.native.library import category, is_white_space
+from tests.plain.chains import EXPRESSIONS
+from tests.plain.native import is_han
+from tests.plain.vocabulary import Vocabulary
 
 # Stand-ins for characters beyond ASCII, by category. llama.cpp's blocks of Chinese characters have
 # separate ones; they include unassigned code points.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ggtok.explain.bpe import first_symbols, how_found
-from ggtok.explain.characters import MARK, Byte, each, span, value, whole
 from ggtok.explain.steps import Merge, Token, Word, text_of
-from ggtok.explain.vocabulary import Vocabulary
+from tests.plain.bpe import first_symbols, how_found
+from tests.plain.characters import MARK, Byte, each, span, value, whole
+from tests.plain.vocabulary import Vocabulary
 
 
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:

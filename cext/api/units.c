@@ -1,6 +1,6 @@
 /* Converts spans to code points, or to UTF-16 code units. */
+#include "api/tokenizer.h"
 #include "base/bits.h"
-#include "python/state.h"
 
 /* A position in the text, and the number of units of the characters that begin before it. */
 typedef struct place {
@@ -39,11 +39,11 @@ static size_t units_inside(const uint8_t *text, size_t n, size_t at, bool utf16)
     return utf16 && text[at] >= 0xF0 ? 2 : 1;
 }
 
-/* Spans are in ascending order of their beginnings. */
-void entry_convert_spans(const char *utf8, size_t n, ggtok_span *spans, size_t n_spans, int unit) {
+void ggtok_convert_spans(const char *utf8, size_t n, ggtok_span *spans, size_t n_spans,
+                         ggtok_unit unit) {
     const uint8_t *text = (const uint8_t *)utf8;
-    bool utf16 = unit == UNIT_UTF16;
-    if (unit == UNIT_BYTE) return;
+    bool utf16 = unit == GGTOK_UNIT_UTF16;
+    if (unit == GGTOK_UNIT_BYTE) return;
     place begin = {0, 0}, end = {0, 0};
     for (size_t i = 0; i < n_spans; i++) {
         size_t from = (size_t)spans[i].begin, to = (size_t)spans[i].end;
