@@ -359,6 +359,21 @@ typedef struct ggtok_span {
  */
 GGTOK_API ggtok_status ggtok_spans(ggtok_context *ctx, ggtok_span *spans, ggtok_error *err);
 
+/* What the offsets of a text count. */
+typedef enum ggtok_unit {
+    GGTOK_UNIT_BYTE,
+    GGTOK_UNIT_CHAR, /* code points */
+    GGTOK_UNIT_UTF16 /* UTF-16 code units */
+} ggtok_unit;
+
+/*
+ * Converts spans of a text from bytes to another unit. The text is well-formed UTF-8, except that
+ * surrogates may occur. The spans are those of ggtok_spans, or others in ascending order of their
+ * beginnings. A span that contains part of a character gets the whole of it.
+ */
+GGTOK_API void ggtok_convert_spans(const char *text, size_t n, ggtok_span *spans, size_t n_spans,
+                                   ggtok_unit unit);
+
 /* A part of a text that was encoded by itself: one special token, or raw text. */
 typedef struct ggtok_part {
     size_t pos, n;       /* bytes of the text; a special token stripped any bytes between parts */
@@ -487,6 +502,113 @@ GGTOK_API ggtok_status ggtok_decode(ggtok_context *ctx, const int32_t *ids, size
  */
 GGTOK_API ggtok_status ggtok_token_to_piece(const ggtok_tokenizer *tok, int32_t id, int32_t lstrip,
                                             bool special, ggtok_bytes *piece, ggtok_error *err);
+
+/* ---- trace ---- */
+
+/* How a token was found. */
+typedef enum ggtok_how {
+    GGTOK_HOW_BEFORE,     /* added before the text */
+    GGTOK_HOW_AFTER,      /* added after the text */
+    GGTOK_HOW_SPECIAL,    /* a special token in the text */
+    GGTOK_HOW_WHOLE_WORD, /* BPE: the word is a token, and isn't merged */
+    GGTOK_HOW_MERGED,
+    GGTOK_HOW_SYMBOL, /* an initial symbol that wasn't merged */
+    GGTOK_HOW_BYTE,   /* byte fallback */
+    GGTOK_HOW_LONGEST_MATCH,
+    GGTOK_HOW_BEST_PATH,
+    GGTOK_HOW_UNKNOWN,
+    GGTOK_HOW_KMER, /* hybriddna: six bases */
+    GGTOK_HOW_TAG,  /* hybriddna: <dna> or </dna> */
+    GGTOK_HOW_HASH  /* TEST */
+} ggtok_how;
+
+GGTOK_API const char *ggtok_how_name(ggtok_how how); /* "added", "special", "whole word", ... */
+
+typedef enum ggtok_trace_kind {
+    GGTOK_TRACE_TOKEN,   /* an id of the result: id, how, text (its piece), begin, end; score and
+                            total, if scores decide; note, if any. It belongs to the word or the
+                            special token before it. */
+    GGTOK_TRACE_SPECIAL, /* a fragment, a special token: text, begin, end, which include the white
+                            space that it strips */
+    GGTOK_TRACE_RAW,     /* a fragment, the raw text between special tokens: text, begin, end */
+    GGTOK_TRACE_NOTE,    /* a remark on the fragment before it, after its words: note */
+    GGTOK_TRACE_WORD,    /* a part of raw text that is tokenized separately: text (normalized), and
+                            begin, end, its source. Its rules, symbols, merges, places and tokens
+                            follow, in this order. */
+    GGTOK_TRACE_RULE,   /* BPE, one for each scanner of the pre-tokenizer: text, the scanner's name;
+                            right, the alternative of its expression that found the word (its data is
+                            NULL if the word is between two matches) */
+    GGTOK_TRACE_SYMBOL, /* BPE, SPM: an initial symbol: text */
+    GGTOK_TRACE_MERGE,  /* two neighbours become one symbol: text, right; at, the number of the left
+                            one among the initial symbols; rank (BPE: the index in the file's list;
+                            the lowest is merged first) or score (SPM: the highest first) */
+    GGTOK_TRACE_PLACE,  /* UGM, PLaMo: the best path to a position (PLaMo: from it to the end): at,
+                            in bytes (PLaMo: characters) of the word; the token that ends (PLaMo:
+                            begins) there: id, text, score; total */
+    GGTOK_TRACE_PAIR    /* ggtok_trace_token: a pair whose merge is the token: text, right; rank or
+                            score */
+} ggtok_trace_kind;
+
+/* One step. Fields that aren't listed for its kind are zero. Texts are valid during the call. */
+typedef struct ggtok_trace_event {
+    ggtok_trace_kind kind;
+    ggtok_how how;
+    int32_t id;
+    uint32_t rank;
+    bool has_rank, has_score, has_total;
+    size_t begin, end; /* bytes of the text */
+    size_t at;
+    ggtok_bytes text, right;
+    double score, total;
+    ggtok_bytes note; /* a phrase */
+} ggtok_trace_event;
+
+/* Called for each step, on the calling thread. Returning false stops the trace with
+ * GGTOK_ERR_STOPPED. It must not use the context. */
+typedef bool (*ggtok_trace_fn)(void *user, const ggtok_trace_event *event);
+
+enum { GGTOK_TRACE_BYTES = 16 * 1024 }; /* of the longest text, or token, that can be traced */
+
+/*
+ * Encodes a text like ggtok_encode and reports each step: the special tokens, the words and the
+ * rules that found them, the merges in order or the best paths, and the tokens in the order of the
+ * ids. The steps are those of llama.cpp's algorithm, without caches and cuts. GGTOK_ERR_ARGUMENT
+ * if the text is longer than GGTOK_TRACE_BYTES or has more than max_events steps. *out, which may
+ * be NULL, are the ids.
+ */
+GGTOK_API ggtok_status ggtok_trace(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
+                                   size_t max_events, ggtok_trace_fn fn, void *user, ggtok_ids *out,
+                                   ggtok_error *err);
+
+/* What merging a token's own text results in. */
+typedef struct ggtok_token_trace {
+    bool reached;     /* the token itself */
+    bool whole_word;  /* a word equal to the token becomes it without merging */
+    ggtok_bytes text; /* the token's text (BPE: the bytes that it stands for, if it stands for any),
+                         valid until the context's next use */
+} ggtok_token_trace;
+
+/*
+ * Merges a token's own text (BPE, SPM; otherwise GGTOK_ERR_UNSUPPORTED) and reports the symbols,
+ * merges and tokens; as words, the parts into which a BPE pre-tokenizer splits the text, if there
+ * are several; the pairs whose merge is the token, in the order of precedence; and, as notes, other
+ * ways to the token.
+ */
+GGTOK_API ggtok_status ggtok_trace_token(ggtok_context *ctx, int32_t id, size_t max_events,
+                                         ggtok_trace_fn fn, void *user, ggtok_token_trace *out,
+                                         ggtok_error *err);
+
+/*
+ * The same as JSON objects, owned by the context and valid until its next use. Bytes that aren't
+ * UTF-8 are lone surrogates, \udc80 to \udcff; a score that isn't finite is the string "NaN",
+ * "Infinity" or "-Infinity". Fields and their order are those of the Python package's Explanation
+ * and MergeTree (docs/explain.md), without the texts, ids and names that the caller has.
+ */
+GGTOK_API ggtok_status ggtok_trace_json(ggtok_context *ctx, const char *text, size_t n,
+                                        unsigned flags, size_t max_events, ggtok_bytes *out,
+                                        ggtok_error *err);
+GGTOK_API ggtok_status ggtok_trace_token_json(ggtok_context *ctx, int32_t id, size_t max_events,
+                                              ggtok_bytes *out, ggtok_error *err);
 
 /* ---- the vocabulary ---- */
 

@@ -1344,8 +1344,8 @@ class Tokenizer:
     ) -> types.Explanation:
         """Explain step by step how a text is encoded.
 
-        A plain implementation in Python repeats the steps, and its ids are those of
-        :meth:`encode`. The text may have at most 16 KiB.
+        The steps are those of llama.cpp's algorithm, without ggtok's caches and shortcuts. The
+        text may have at most 16 KiB.
 
         Args:
             text, add_special, parse_special: as for :meth:`encode`.
@@ -1356,10 +1356,6 @@ class Tokenizer:
 
         Raises:
             InvalidValueError: the text has more than 16 KiB.
-            InvalidTypeError: the tokenizer was loaded from memory other than ``bytes``, and its
-                type (BPE, UGM) requires reading the file again.
-            VocabError: the file has changed since it was loaded; or a PLaMo vocabulary has a
-                score of -1000 or a token that isn't UTF-8.
             TextEncodeError, InvalidTypeError, InvalidValueError: as for :meth:`encode`.
         """
         from ggtok.explain.explain import explain
@@ -1376,10 +1372,8 @@ class Tokenizer:
 
         Raises:
             TokenIdError: ``id`` is outside the vocabulary.
-            VocabError: the vocabulary has another type, without merges; or the file has changed
-                since it was loaded.
+            VocabError: the vocabulary has another type, without merges.
             InvalidValueError: the token has more than 16 KiB.
-            InvalidTypeError: as for :meth:`explain`.
         """
         from ggtok.explain.explain import merge_tree
 

@@ -45,6 +45,11 @@ FULL = {
     "package",
     "server/test_clients.py",
     "server/test_clients_live.py",
+    "web/test_page_access.py",
+    "web/test_page_hostile.py",
+    "web/test_page_models.py",
+    "web/test_page_text.py",
+    "web/test_page_views.py",
 }
 
 

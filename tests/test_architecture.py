@@ -63,18 +63,19 @@ MAY_USE_PYTHON = {
     },
     "trim": {"base", "native", "chat", "tokenizer"},
     "vocabularies": {
-        *("base", "native", "sources", "loading", "text", "explain", "corpora", "tokenizer"),
+        *("base", "native", "sources", "loading", "text", "corpora", "tokenizer"),
     },
     "adapters": {"base", "native", "tokenizer", "vocabularies"},
     "inspect": {
-        *("base", "native", "sources", "loading", "chat", "explain", "tokenizer", "vocabularies"),
+        *("base", "native", "sources", "loading", "chat", "tokenizer", "vocabularies"),
     },
     "ggtok": {"base", "text", "corpora", "tokenizer", "trim", "vocabularies", "inspect"},
     "distributed": {"base", "native", "text", "corpora", "ggtok"},
-    "server": {"base", "native", "chat", "ggtok"},
+    "page": set(),
+    "server": {"base", "native", "chat", "page", "vocabularies", "ggtok"},
     "cli": {
         *("base", "native", "sources", "loading", "text", "chat", "explain", "corpora"),
-        *("vocabularies", "inspect", "ggtok", "server"),
+        *("vocabularies", "inspect", "ggtok", "page", "server"),
     },
 }
 

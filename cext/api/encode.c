@@ -130,6 +130,13 @@ static const struct {
     [GGTOK_VOCAB_TEST] = {NOTHING, NOTHING, GGTOK_EOS, GGTOK_FLAG_ADD_EOS},
 };
 
+bool ggtok_adds_before(const ggtok_context *ctx) {
+    const vocab *v = &ctx->tok->v;
+    added when = added_tokens[v->type].before;
+    return ctx->flags & GGTOK_ADD_SPECIAL && !(ctx->flags & GGTOK_NOT_FIRST_BLOCK) &&
+           (when == ALWAYS || (when == BY_FLAG && v->flag[GGTOK_FLAG_ADD_BOS]));
+}
+
 static ggtok_status add_token(ggtok_context *ctx, added when, ggtok_special which,
                               ggtok_vocab_flag flag, ggtok_error *err) {
     static const struct {

@@ -20,10 +20,10 @@ static bool goes_first(const ggtok_context *ctx, const special_set *set, int32_t
     return true;
 }
 
-/* The boundary of parts i - 1 and i (of n; both may be out of range) in the white space between them,
- * all of which belongs to the one that strips it. */
-static size_t divide(const ggtok_context *ctx, const special_set *set, size_t i, size_t n) {
+size_t ggtok_part_boundary(const ggtok_context *ctx, size_t i) {
+    const special_set *set = ggtok_context_specials(ctx, ctx->flags);
     const ggtok_part *parts = ctx->parts;
+    const size_t n = ctx->partition.now.n;
     size_t begin = i ? parts[i - 1].pos + parts[i - 1].n : 0, end = i < n ? parts[i].pos : ctx->n;
     if (begin == end || i == n) return end;
     if (!i || !parts[i - 1].special) return begin;
@@ -75,7 +75,6 @@ static ggtok_status spans_of_raw(ggtok_context *ctx, const model_call *call, con
 }
 
 static ggtok_status assign_spans(ggtok_context *ctx, ggtok_span *out, ggtok_error *err) {
-    const special_set *set = ggtok_context_specials(ctx, ctx->flags);
     size_t n = ctx->partition.now.n, k = 0;
     model_call call = ggtok_context_call(ctx, ctx->flags, err);
     call.out = NULL;
@@ -83,7 +82,7 @@ static ggtok_status assign_spans(ggtok_context *ctx, ggtok_span *out, ggtok_erro
     for (size_t i = 0; i < n; i++) {
         const ggtok_part *part = &ctx->parts[i];
         if (part->special) {
-            size_t begin = divide(ctx, set, i, n), end = divide(ctx, set, i + 1, n);
+            size_t begin = ggtok_part_boundary(ctx, i), end = ggtok_part_boundary(ctx, i + 1);
             out[part->first] = (ggtok_span){(int64_t)begin, (int64_t)end};
         } else if (i < ctx->assigned.n && ctx->assigned.data[i]) {
             const size_t size = part->n_ids * sizeof *out;

@@ -54,4 +54,11 @@ ggtok_status ggtok_encode_text(ggtok_context *ctx, const uint8_t *text, size_t n
 ggtok_status ggtok_encode_guarded(ggtok_context *ctx, const model_call *call, const uint8_t *text,
                                   const fragment *f, size_t first, const trusted_ranges *trusted);
 
+/* Does a text with the context's last flags get a token before it? */
+bool ggtok_adds_before(const ggtok_context *ctx);
+
+/* The boundary of the last text's parts i - 1 and i (both may be out of range) in the white space
+ * between them, all of which belongs to the one that strips it. */
+size_t ggtok_part_boundary(const ggtok_context *ctx, size_t i);
+
 #endif

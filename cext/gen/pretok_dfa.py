@@ -11,6 +11,7 @@ automata", has the argument and the encoding.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -382,7 +383,91 @@ def encode_high(name: str, h: High) -> str:
     )
 
 
-def encode(pattern: Pattern | Fused, dfa: Dfa, highs: dict[High, str]) -> tuple[list[str], int]:
+# ---- the rules: which alternative of a pattern matched (pretok/rules.c) ----
+
+RULE_SPLIT, RULE_LOOK, RULE_NONE = 0xFFFF, 0x8000, 0xFFFF
+RULE_STEPS = 2048  # the most instructions of a program, PRETOK_RULE_STEPS
+SET_WORDS, SET_END = 4, 255  # a set's words, and its bit for the end of the text
+
+
+def alternatives(regex: str) -> list[str]:
+    """The alternatives of an expression: split at bars outside of groups and sets."""
+    found, depth, in_set = [""], 0, False
+    for part in re.findall(r"\\.|.", regex, re.DOTALL):
+        if part == "|" and not depth and not in_set:
+            found.append("")
+            continue
+        found[-1] += part
+        if in_set:
+            in_set = part != "]"
+        elif part == "[":
+            in_set = True
+        else:
+            depth += (part == "(") - (part == ")")
+    return found
+
+
+def encode_rules(pattern: Pattern, tree: Node, sets: dict[int, int]) -> tuple[list[str], int, int]:
+    """The program that finds the alternative of a match, the size of its tables, and its start. Its
+    first instructions are the ends of the alternatives, in order. Adds new sets to `sets`."""
+    options = tree.options if isinstance(tree, Alt) else [tree]
+    texts = alternatives(pattern.regex)
+    if len(texts) != len(options):
+        raise SystemExit(f"{pattern.name}: {len(texts)} alternatives, parsed as {len(options)}")
+    program = Program(Seq([]))
+    program.code = [Match() for _ in options]
+    program.start = program._add(
+        Split([program._emit(option, end) for end, option in enumerate(options)])
+    )
+    steps: list[tuple[int, int, int]] = []
+    more: list[tuple[int, int, int]] = []  # splits into more than two
+    for i in program.code:
+        if isinstance(i, Split):
+            link = RULE_NONE
+            for goto in reversed(i.goto[1:]):
+                more.append((RULE_SPLIT, goto, link))
+                link = len(program.code) + len(more) - 1
+            steps.append((RULE_SPLIT, i.goto[0], link))
+        elif isinstance(i, Step):
+            number = sets.setdefault(i.mask, len(sets))
+            steps.append((number | (RULE_LOOK if i.look else 0), i.goto, RULE_NONE))
+        else:
+            steps.append((RULE_NONE, RULE_NONE, RULE_NONE))
+    steps += more
+    if len(steps) > RULE_STEPS:
+        raise SystemExit(f"{pattern.name}: {len(steps)} instructions do not fit")
+    name = pattern.name
+    strings = [text.replace("\\", "\\\\").replace('"', '\\"') for text in texts]
+    text = [
+        f"static const pretok_step {name}_steps[{len(steps)}] = {{",
+        table(f"{{{a}, {b}, {c}}}" for a, b, c in steps),
+        "};",
+        f"static const char *const {name}_rules[] = {{",
+        *(f'    "{string}",' for string in strings),
+        "};\n",
+    ]
+    return text, 6 * len(steps) + sum(len(text) + 1 for text in texts), program.start
+
+
+def encode_sets(sets: dict[int, int]) -> list[str]:
+    if END > SET_END:
+        raise SystemExit(f"{END} letters do not fit in a set")
+    masks = [mask & ALL | (mask >> END & 1) << SET_END for mask in sets]
+    words = [mask >> 64 * i & (1 << 64) - 1 for mask in masks for i in range(SET_WORDS)]
+    return [
+        "/* The sets of all rules: a bit for each letter. */",
+        f"static const uint64_t rule_sets[{len(sets)}][PRETOK_SET_WORDS] = {{",
+        table(
+            "{" + ", ".join(f"0x{w:X}" for w in words[i : i + SET_WORDS]) + "}"
+            for i in range(0, len(words), SET_WORDS)
+        ),
+        "};\n",
+    ]
+
+
+def encode(
+    pattern: Pattern | Fused, dfa: Dfa, highs: dict[High, str], rules: str
+) -> tuple[list[str], int]:
     """The C text of the automaton's tables, and their size in bytes. Tables of windows that are
     already in `highs` are shared."""
     end = dfa.symbol[END]
@@ -453,7 +538,8 @@ def encode(pattern: Pattern | Fused, dfa: Dfa, highs: dict[High, str]) -> tuple[
         f"static const pretok_scanner {name} = {{",
         f"    .cut = ggtok_pretok_dfa_cut, .next = {name}_next, .ascii = {name}_ascii,",
         f"    .class_ = {name}_class, .begin = {len(dfa.next) * width}, .memo_state = {memo_row}"
-        + windows,
+        + windows
+        + rules,
         "};\n",
     ]
     return text, 2 * len(cells) + 256 + len(by_class)
@@ -463,20 +549,39 @@ def generate() -> str:
     text = []
     total = 0
     dfas: dict[str, Dfa] = {}
+    trees: dict[str, Node] = {}
     for pattern in (*PATTERNS, *FAST_PATTERNS):
         parser = Parser(pattern.regex, mixed=pattern.mixed or pattern in FAST_PATTERNS)
         dfa = minimize(determinize(Program(parser.tree)))
         if any(accepts for accepts, _ in dfa.next[0]):
             raise SystemExit(f"{pattern.name} matches the empty text: write a scanner")
         dfas[pattern.name] = dfa
+        trees[pattern.name] = parser.tree
     for fused in FUSED:
         *outer, inner = (dfas[name] for name in fused.patterns)
         for dfa in reversed(outer):
             inner = fuse(dfa, inner)
         dfas[fused.name] = inner
     highs: dict[High, str] = {}
+    sets: dict[int, int] = {}
+    starts: dict[str, int] = {}
+    for pattern in PATTERNS:
+        c, size, starts[pattern.name] = encode_rules(pattern, trees[pattern.name], sets)
+        text += c
+        total += size
+    text = encode_sets(sets) + text
+    total += 8 * SET_WORDS * len(sets)
     for row in (*PATTERNS, *FUSED):
-        c, size = encode(row, dfas[row.name], highs)
+        rules = ""
+        if row in PATTERNS:
+            rules = (
+                f',\n    .name = "{row.name}", .rules = {row.name}_rules,'
+                f"\n    .steps = {row.name}_steps,"
+                f"\n    .sets = rule_sets, .n_rules = sizeof {row.name}_rules / sizeof(char *),"
+                f"\n    .n_steps = sizeof {row.name}_steps / sizeof(pretok_step), "
+                f".first = {starts[row.name]}"
+            )
+        c, size = encode(row, dfas[row.name], highs, rules)
         text += c
         total += size
     total += sum(8 + 8 * len(h.planes) for h in highs)

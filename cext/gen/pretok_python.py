@@ -1,4 +1,4 @@
-"""Writes ggtok/explain/chains.py: the pre-tokenizers, for the Python implementation.
+"""Writes tests/plain/chains.py: the pre-tokenizers, for the tests' plain tokenizer.
 
     python cext/gen/pretok_python.py [--check]
 
@@ -17,7 +17,7 @@ from unicode_tables import main
 
 ROOT = Path(__file__).parents[2]
 NAMES = ROOT / "cext" / "pretok" / "names.c"
-OUTPUT = ROOT / "ggtok" / "explain" / "chains.py"
+OUTPUT = ROOT / "tests" / "plain" / "chains.py"
 
 _CHAIN = re.compile(r"^#define (CHAIN_\w+)\s+\\?\s*\{(.*?)\},", re.MULTILINE | re.DOTALL)
 _ROW = re.compile(r'^    \{"([^"]+)", "(\w+)", ([\w |]+), (CHAIN_\w+)\},$', re.MULTILINE)

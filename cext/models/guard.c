@@ -4,6 +4,7 @@ bool ggtok_guard_begin(text_guard *g, const ggtok_range *trusted, size_t n_trust
                        size_t n) {
     g->refused = GGTOK_NO_TOKEN;
     g->spans = false;
+    g->trace = NULL;
     g->origin = NULL;
     g->source.n = 0;
     if (!bytebuf_reserve(&g->source, n)) return false;
@@ -58,8 +59,7 @@ void ggtok_guard_clear(text_guard *g) {
     g->text.n = g->trusted.n = 0;
 }
 
-/* The source of source[begin..end) in the fragment; an empty range is before source[begin]. */
-static ggtok_range origin_of(const text_guard *g, size_t begin, size_t end) {
+ggtok_range ggtok_guard_origin(const text_guard *g, size_t begin, size_t end) {
     if (!g->origin) return (ggtok_range){begin, end};
     if (begin < end) return (ggtok_range){g->origin[begin].begin, g->origin[end - 1].end};
     size_t at = g->origin[begin].begin;
@@ -81,7 +81,7 @@ bool ggtok_guard_put_all(text_guard *g, const void *p, size_t n, bool trusted, s
                          size_t end) {
     if (!reserve_sources(g, n)) return false;
     if (g->spans && n) {
-        ggtok_range source = origin_of(g, begin, end);
+        ggtok_range source = ggtok_guard_origin(g, begin, end);
         for (size_t i = 0; i < n; i++) g->from[g->text.n + i] = source;
     }
     if (!bytebuf_append(&g->text, p, n) || !bytebuf_reserve(&g->trusted, n)) return false;
@@ -95,7 +95,8 @@ bool ggtok_guard_put(text_guard *g, const void *p, size_t n, size_t from, size_t
     bool trusted = ggtok_guard_trusts(g, from, len);
     if (!ggtok_guard_put_all(g, p, n, trusted, from, from + len)) return false;
     if (g->spans && n == len && n > 1 && !memcmp(p, g->bytes + from, n)) {
-        for (size_t i = 0; i < n; i++) g->from[before + i] = origin_of(g, from + i, from + i + 1);
+        for (size_t i = 0; i < n; i++)
+            g->from[before + i] = ggtok_guard_origin(g, from + i, from + i + 1);
     }
     return true;
 }
@@ -122,7 +123,7 @@ bool ggtok_guard_made(text_guard *g, size_t at, size_t n) {
 }
 
 bool ggtok_guard_made_of(text_guard *g, size_t begin, size_t end) {
-    return !g->spans || push_span(g, origin_of(g, begin, end));
+    return !g->spans || push_span(g, ggtok_guard_origin(g, begin, end));
 }
 
 bool ggtok_guard_seal(text_guard *g) {

@@ -41,6 +41,7 @@ typedef struct text_guard {
     size_t from_cap;
     ggtok_span *made; /* the spans of the ids, in their order */
     size_t n_made, made_cap;
+    struct trace *trace; /* with `spans`: to report each step (models/trace.h), or NULL */
 } text_guard;
 
 /* Starts a new fragment text[pos..pos + n), given the trusted ranges of the text. False: out of
@@ -72,6 +73,9 @@ bool ggtok_guard_add(text_guard *g, const void *p, size_t n, size_t at);
 /* Records the span of the next id: text[at..at + n), or source[begin..end). False: out of memory. */
 bool ggtok_guard_made(text_guard *g, size_t at, size_t n);
 bool ggtok_guard_made_of(text_guard *g, size_t begin, size_t end);
+
+/* The source of source[begin..end) in the fragment; an empty range is before source[begin]. */
+ggtok_range ggtok_guard_origin(const text_guard *g, size_t begin, size_t end);
 
 /* Extends the last id's span over what was dropped after it, up to source[end]. */
 static inline void ggtok_guard_extend(text_guard *g, size_t end) {

@@ -6,6 +6,7 @@
  * has already cut them out and none are found below.
  */
 #include "models/model.h"
+#include "models/trace.h"
 #include "unicode/space_mark.h"
 
 enum { K = 6, N_KMERS = 1 << 2 * K };
@@ -110,13 +111,24 @@ static bool allows(const model_call *call, int32_t id, const uint8_t *p, size_t 
     return !memchr(s->trusted.data + (p - s->spaced.data), 0, n);
 }
 
-/* Appends an id that has no alternative. False: out of memory. */
-static bool push(const model_call *call, int32_t id, const uint8_t *p, size_t n) {
-    if (!allows(call, id, p, n)) guard_refuse(call->guard, id);
+/* Appends an id that has no alternative; `note` is for a trace. False: out of memory. */
+static bool push(const model_call *call, int32_t id, ggtok_how how, ggtok_bytes note,
+                 const uint8_t *p, size_t n) {
+    text_guard *g = call->guard;
+    if (!allows(call, id, p, n)) guard_refuse(g, id);
     if (!idbuf_push(call->out, id)) return false;
+    if (!g) return true;
     const dna_scratch *s = call->scratch;
-    size_t at = call->guard ? (size_t)(p - s->spaced.data) : 0;
-    return !call->guard || ggtok_guard_made_of(call->guard, at, at + n);
+    size_t at = (size_t)(p - s->spaced.data);
+    if (!ggtok_guard_made_of(g, at, at + n)) return false;
+    if (!g->trace) return true;
+    g->trace->marks = false; /* BPE may have set it for its own text */
+    ggtok_trace_event e = {.id = id, .how = how, .note = note};
+    return ggtok_trace_word_of(g, p, n, at, at + n) && ggtok_trace_token_at(g, e, g->n_made - 1);
+}
+
+static bool push_tag(const model_call *call, int32_t id, const uint8_t *p, size_t n) {
+    return push(call, id, GGTOK_HOW_TAG, (ggtok_bytes){NULL, 0}, p, n);
 }
 
 /* `find` for a tag that is allowed to be the token `id`. */
@@ -163,8 +175,16 @@ static bool push_kmers(const model_call *call, const uint8_t *seq, size_t n, int
             strange |= base[c];
         }
         int32_t id = strange & 0x80 ? find_kmer(call->v, kmer) : m->kmer[number];
-        if (id < 0) id = oov;
-        if (!push(call, id, seq + i, n - i < K ? n - i : K)) return false;
+        static const char unknown[] = "there is no token for ";
+        char note[sizeof unknown + K];
+        memcpy(note, unknown, sizeof unknown);
+        memcpy(note + sizeof unknown - 1, kmer, K);
+        bool known = id >= 0;
+        ggtok_bytes why = {note, known ? 0 : sizeof unknown - 1 + K};
+        if (!push(call, known ? id : oov, known ? GGTOK_HOW_KMER : GGTOK_HOW_UNKNOWN, why, seq + i,
+                  n - i < K ? n - i : K)) {
+            return false;
+        }
     }
     return true;
 }
@@ -220,15 +240,22 @@ static ggtok_status dna_encode(const model_call *call, const uint8_t *text, size
         }
         rest.after_special = true;
         if (start == n) break;
-        if (!push(call, open, text + start, open_n)) return ggtok_error_memory(call->err);
+        if (!push_tag(call, open, text + start, open_n)) return ggtok_error_memory(call->err);
         pos = start + open_n;
         size_t end = find_tag(call, text, n, pos, CLOSE, close_n, close);
         if (!push_kmers(call, text + pos, end - pos, oov)) return ggtok_error_memory(call->err);
         if (end == n) break;
-        if (!push(call, close, text + end, close_n)) return ggtok_error_memory(call->err);
+        if (!push_tag(call, close, text + end, close_n)) return ggtok_error_memory(call->err);
         pos = end + close_n;
     }
     return GGTOK_OK;
+}
+
+static ggtok_status dna_trace_token(const model_call *call, uint32_t id, ggtok_token_trace *out) {
+    model_call bpe = *call;
+    bpe.model = ((const dna_model *)call->model)->bpe;
+    bpe.scratch = ((dna_scratch *)call->scratch)->bpe;
+    return ggtok_model_bpe.trace_token(&bpe, id, out);
 }
 
 static bool dna_same(const void *a, const void *b) {
@@ -244,5 +271,6 @@ const model_ops ggtok_model_hybriddna = {
     .encode = dna_encode,
     .encode_guarded = dna_encode,
     .cache_bytes = dna_cache_bytes,
+    .trace_token = dna_trace_token,
     .same = dna_same,
 };

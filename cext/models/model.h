@@ -74,6 +74,10 @@ typedef struct model_ops {
     /* Are the ids of every text with this position those of its two parts? May return false wrongly.
      * NULL: always false. */
     bool (*may_cut)(const vocab *v, const void *model, void *scratch, const model_place *place);
+    /* Reports the merges of a token's own text to call->guard->trace, and the pairs whose merge is the
+     * token; appends the ids that result. Sets *out; `reached` is
+     * whether its text can be merged at all. NULL: there are no merges. */
+    ggtok_status (*trace_token)(const model_call *call, uint32_t id, ggtok_token_trace *out);
     /* Were two models, of vocabularies with the same tokens and flags, built from the same merges
      * and charsmap? NULL: models of this type depend only on tokens and flags. */
     bool (*same)(const void *a, const void *b);

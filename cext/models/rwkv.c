@@ -10,8 +10,11 @@
 #include "models/bpe/cuts.h"
 #include "models/model.h"
 #include "models/tile.h"
+#include "models/trace.h"
 #include "models/words.h"
 #include "vocab/rwkv_text.h"
+
+#include <stdio.h>
 
 /* A "digit" as llama.cpp reads it, with signed char: bytes from 0x80 on are less than
  * 'a'. Modulo 256. */
@@ -263,6 +266,13 @@ static ggtok_status rwkv_encode(const model_call *call, const uint8_t *text, siz
     return st;
 }
 
+static bool trace_token(const model_call *call, int32_t id, bool found, uint8_t byte) {
+    char note[64];
+    snprintf(note, sizeof note, "no token starts with the byte %02X", byte);
+    return ggtok_trace_last(call->guard, id, found ? GGTOK_HOW_LONGEST_MATCH : GGTOK_HOW_UNKNOWN,
+                            found ? NULL : note);
+}
+
 static ggtok_status rwkv_encode_guarded(const model_call *call, const uint8_t *text, size_t n) {
     const rwkv_model *m = call->model;
     rwkv_scratch *s = call->scratch;
@@ -278,6 +288,7 @@ static ggtok_status rwkv_encode_guarded(const model_call *call, const uint8_t *t
             return ggtok_error_memory(call->err);
         hits = s->hits.data;
     }
+    if (g->trace && !ggtok_trace_word(g, 0, n)) return ggtok_error_memory(call->err);
     for (size_t i = 0; i < n;) {
         int32_t id = unknown, usual;
         size_t len = ggtok_guard_longest(g, &m->t, &m->longs, hits, i, &id);
@@ -285,9 +296,12 @@ static ggtok_status rwkv_encode_guarded(const model_call *call, const uint8_t *t
             guard_refuse(g, usual);
         }
         if (!len) guard_unknown(g, unknown, i, 1);
-        if (!len) len = 1;
         call->out->data[call->out->n++] = id;
-        if (!ggtok_guard_made(g, i, len)) return ggtok_error_memory(call->err);
+        if (!ggtok_guard_made(g, i, len ? len : 1) ||
+            (g->trace && !trace_token(call, id, len, text[i]))) {
+            return ggtok_error_memory(call->err);
+        }
+        if (!len) len = 1;
         i += len;
     }
     return GGTOK_OK;

@@ -9,11 +9,13 @@
 #include "index/adjacency.h"
 #include "models/model.h"
 #include "models/tile.h"
+#include "models/trace.h"
 #include "models/words.h"
 #include "unicode/space_mark.h"
 #include "unicode/utf8_valid.h"
 
 #include <math.h>
+#include <stdio.h>
 
 typedef struct spm_model {
     adjacency pairs; /* in any token's text */
@@ -126,6 +128,25 @@ static void emit(const model_call *call, const uint8_t *p, size_t n, int32_t id)
     }
 }
 
+static ggtok_trace_event with_score(const model_call *call, ggtok_trace_event e, int32_t id) {
+    e.has_score = true;
+    e.score = call->v->score[id];
+    return e;
+}
+
+/* Reports the id of a byte that is part of no token. */
+static bool trace_byte(const model_call *call, uint8_t byte, int32_t id) {
+    char note[64];
+    ggtok_trace_event e = {.id = id, .how = GGTOK_HOW_BYTE};
+    e.note = trace_note("no token has this text");
+    if (id < 0) {
+        snprintf(note, sizeof note, "there is no token for the byte %02X", byte);
+        e = (ggtok_trace_event){.id = call->v->special[GGTOK_UNK], .how = GGTOK_HOW_UNKNOWN};
+        e.note = trace_note(note);
+    }
+    return ggtok_trace_token_at(call->guard, e, call->guard->n_made - 1);
+}
+
 /* The same for text that the guard may forbid to be the token. */
 static bool emit_guarded(const model_call *call, const uint8_t *p, size_t n, int32_t id) {
     const spm_model *m = call->model;
@@ -133,7 +154,11 @@ static bool emit_guarded(const model_call *call, const uint8_t *p, size_t n, int
     size_t at = (size_t)(p - g->text.data);
     if (id >= 0 && guard_allows(g, id, at, n)) {
         emit(call, p, n, id);
-        return ggtok_guard_made(g, at, n);
+        if (!ggtok_guard_made(g, at, n)) return false;
+        if (!g->trace) return true;
+        bool merged = n > utf8_lead_len(*p);
+        ggtok_trace_event e = {.id = id, .how = merged ? GGTOK_HOW_MERGED : GGTOK_HOW_SYMBOL};
+        return ggtok_trace_token_at(g, with_score(call, e, id), g->n_made - 1);
     }
     for (size_t i = 0; i < n; i++) {
         id = m->byte_id[p[i]];
@@ -141,6 +166,7 @@ static bool emit_guarded(const model_call *call, const uint8_t *p, size_t n, int
         if (id >= 0 && !guard_allows(g, id, at + i, 1)) guard_refuse(g, id);
         bool given = id >= 0 || call->v->special[GGTOK_UNK] >= 0;
         if (given && !ggtok_guard_made(g, at + i, 1)) return false;
+        if (given && g->trace && !trace_byte(call, p[i], id)) return false;
     }
     emit(call, p, n, GGTOK_NO_TOKEN);
     return true;
@@ -252,6 +278,12 @@ static bool try_pair(const model_call *call, const uint8_t *p, size_t left, size
     return true;
 }
 
+static bool trace_merge(const model_call *call, const uint8_t *p, const symbol *left, bigram b) {
+    ggtok_trace_event e = {
+        .kind = GGTOK_TRACE_MERGE, .at = b.left, .has_score = true, .score = b.score};
+    return ggtok_trace_merge(call->guard, e, p + left->start, left->n, b.n - left->n);
+}
+
 static ggtok_status merge_long(const model_call *call, const uint8_t *p, size_t n) {
     enum { STEP = 8 }; /* one merge is as much work as this many bytes */
     spm_state *s = call->scratch;
@@ -271,6 +303,11 @@ static ggtok_status merge_long(const model_call *call, const uint8_t *p, size_t 
         i += len;
     }
     sym[count - 1].next = NO_SYMBOL;
+    const bool traced = trace_of(call->guard);
+    for (size_t i = 0; traced && i < count; i++) {
+        if (!ggtok_trace_symbol(call->guard, p + sym[i].start, sym[i].n))
+            return ggtok_error_memory(call->err);
+    }
     for (size_t i = 1; i < count; i++) {
         if (interrupted(call->interrupt, STEP)) return GGTOK_ERR_STOPPED;
         if (!try_pair(call, p, i - 1, i, &n_heap)) return ggtok_error_memory(call->err);
@@ -280,6 +317,7 @@ static ggtok_status merge_long(const model_call *call, const uint8_t *p, size_t 
         bigram b = heap_pop(s->heap, &n_heap);
         symbol *left = &sym[b.left], *right = &sym[b.right];
         if (!left->n || !right->n || left->n + right->n != b.n) continue; /* stale */
+        if (traced && !trace_merge(call, p, left, b)) return ggtok_error_memory(call->err);
         left->n = b.n;
         right->n = 0;
         left->next = right->next;
@@ -408,6 +446,7 @@ static ggtok_status encode_guarded(const model_call *call, const uint8_t *text, 
     if (!ok || !ggtok_guard_seal(g) || !idbuf_reserve(call->out, g->text.n)) {
         return ggtok_error_memory(call->err);
     }
+    if (g->trace && !ggtok_trace_word(g, 0, g->text.n)) return ggtok_error_memory(call->err);
     return merge_long(call, g->text.data, g->text.n);
 }
 
@@ -449,6 +488,32 @@ static bool may_cut(const vocab *v, const void *model, void *scratch, const mode
     return !m->unordered && !pair_in(&m->pairs, a, b);
 }
 
+/* Can merges make this symbol? It is a token, or a single character. */
+static bool can_be(const vocab *v, const uint8_t *p, size_t n) {
+    return n <= utf8_lead_len(*p) || ggtok_vocab_find(v, p, n) >= 0;
+}
+
+static ggtok_status trace_token(const model_call *call, uint32_t id, ggtok_token_trace *out) {
+    text_guard *g = call->guard;
+    gguf_view text = vocab_text(call->v, id);
+    ggtok_guard_clear(g);
+    out->reached = true;
+    out->text = (ggtok_bytes){(const char *)text.p, text.n};
+    if (!ggtok_guard_put(g, text.p, text.n, 0, text.n) || !ggtok_guard_seal(g) ||
+        !idbuf_reserve(call->out, text.n)) {
+        return ggtok_error_memory(call->err);
+    }
+    ggtok_status st = text.n ? merge_long(call, g->text.data, text.n) : GGTOK_OK;
+    for (size_t i = 0, len; !st && i < text.n; i += len) {
+        char_at(text.p + i, text.n - i, &len);
+        if (!i || !can_be(call->v, text.p, i) || !can_be(call->v, text.p + i, text.n - i)) continue;
+        ggtok_trace_event e =
+            with_score(call, (ggtok_trace_event){.kind = GGTOK_TRACE_PAIR}, (int32_t)id);
+        if (!ggtok_trace_merge(g, e, text.p, i, text.n - i)) st = ggtok_error_memory(call->err);
+    }
+    return st;
+}
+
 const model_ops ggtok_model_spm = {
     .build = model_build,
     .free = model_free,
@@ -459,4 +524,5 @@ const model_ops ggtok_model_spm = {
     .place = place,
     .cache_bytes = cache_bytes,
     .may_cut = may_cut,
+    .trace_token = trace_token,
 };

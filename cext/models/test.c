@@ -1,6 +1,7 @@
 /* test: llama.cpp's stand-in for a vocabulary, which hashes every five bytes. */
 #include "base/cpu.h"
 #include "models/model.h"
+#include "models/trace.h"
 #include "vocab/keys.h"
 
 enum { CHUNK = 5, HASH_BITS = 28 }; /* all of llama.cpp's 32 bits that five bytes can set */
@@ -106,7 +107,12 @@ static ggtok_status test_encode_guarded(const model_call *call, const uint8_t *t
         bool reserved = (call->v->attr[id] & g->reserved) != 0;
         size_t len = n - at < CHUNK ? n - at : CHUNK;
         if (reserved && !ggtok_guard_trusts(g, at, len)) guard_refuse(g, id);
-        if (!ggtok_guard_made_of(g, at, at + len)) s = ggtok_error_memory(call->err);
+        bool ok = ggtok_guard_made_of(g, at, at + len);
+        if (ok && g->trace) {
+            ok = ggtok_trace_word_of(g, text + at, len, at, at + len) &&
+                 ggtok_trace_last(g, id, GGTOK_HOW_HASH, NULL);
+        }
+        if (!ok) s = ggtok_error_memory(call->err);
     }
     return s;
 }

@@ -124,6 +124,12 @@ static bool ws_may_cut(const vocab *v, const void *model, void *scratch, const m
     return is_space(v, place->before) || is_space(v, place->after);
 }
 
+static ggtok_status ws_trace_token(const model_call *call, uint32_t id, ggtok_token_trace *out) {
+    model_call bpe = *call;
+    bpe.scratch = ((ws_scratch *)call->scratch)->bpe;
+    return ggtok_model_bpe.trace_token(&bpe, id, out);
+}
+
 static bool ws_same(const void *a, const void *b) {
     return ggtok_model_bpe.same(a, b);
 }
@@ -137,5 +143,6 @@ const model_ops ggtok_model_whitespace = {
     .encode_guarded = ws_encode,
     .cache_bytes = ws_cache_bytes,
     .may_cut = ws_may_cut,
+    .trace_token = ws_trace_token,
     .same = ws_same,
 };

@@ -52,7 +52,7 @@ static size_t groups_right_cut(const pretok_scanner *self, const uint8_t *text, 
     return n;
 }
 
-const pretok_scanner ggtok_pretok_groups_right = {.cut = groups_right_cut};
+const pretok_scanner ggtok_pretok_groups_right = {.cut = groups_right_cut, .name = "groups_right"};
 
 /* [^\n]+|[\n]+ */
 static size_t newlines_cut(const pretok_scanner *self, const uint8_t *text, pretok_stage *st,
@@ -102,4 +102,4 @@ static size_t groups_left_cut(const pretok_scanner *self, const uint8_t *text, p
     return n;
 }
 
-const pretok_scanner ggtok_pretok_groups_left = {.cut = groups_left_cut};
+const pretok_scanner ggtok_pretok_groups_left = {.cut = groups_left_cut, .name = "groups_left"};

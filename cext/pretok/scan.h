@@ -55,8 +55,29 @@ typedef struct pretok_high {
                               is another character; of both: it is a letter of the third class */
 } pretok_high;
 
+/* An instruction of a pattern's program, which a backtracking matcher runs: consume a character of
+ * sets[set], or (PRETOK_RULE_LOOK) only check it, and go to `to`; or try `to`, then `other`. */
+typedef struct pretok_step {
+    uint16_t set, to, other;
+} pretok_step;
+
+enum {
+    PRETOK_RULE_SPLIT = 0xFFFF, /* as `set` */
+    PRETOK_RULE_LOOK = 0x8000,
+    PRETOK_RULE_NONE = 0xFFFF, /* as `to` or `other` */
+    PRETOK_RULE_STEPS = 2048,  /* no program has more instructions */
+    PRETOK_SET_WORDS = 4, /* a set has a bit for each ASCII character, for each class of other */
+    PRETOK_SET_END = 255  /* characters (from bit 128 on), and for the end of the text */
+};
+
 struct pretok_scanner {
     pretok_cut *cut;
+    /* Scanners of llama.cpp's chains: for pretok/rules.c. */
+    const char *name;
+    const char *const *rules; /* the pattern's alternatives */
+    const pretok_step *steps; /* the first n_rules are the ends of the alternatives */
+    const uint64_t (*sets)[PRETOK_SET_WORDS];
+    unsigned n_rules, n_steps, first;
     /* Automata only. */
     const uint16_t *next;
     const uint8_t *ascii;  /* column of each byte; from 0x80 on 0, the column of STOP_DECODE */

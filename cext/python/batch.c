@@ -65,12 +65,13 @@ static PyObject *result_of(entry *e, ggtok_batch **batch, size_t n, bool as_list
 }
 
 /* Converts spans from bytes to another unit, in the batch's own memory. */
-static void convert_spans(const ggtok_batch *batch, const ggtok_bytes *texts, size_t n, int unit) {
+static void convert_spans(const ggtok_batch *batch, const ggtok_bytes *texts, size_t n,
+                          ggtok_unit unit) {
     const int64_t *offsets = ggtok_batch_offsets(batch);
     ggtok_span *spans = (ggtok_span *)ggtok_batch_spans(batch);
     for (size_t i = 0; i < n; i++) {
         size_t count = (size_t)(offsets[i + 1] - offsets[i]);
-        if (count) entry_convert_spans(texts[i].data, texts[i].n, spans + offsets[i], count, unit);
+        if (count) ggtok_convert_spans(texts[i].data, texts[i].n, spans + offsets[i], count, unit);
     }
 }
 
@@ -101,13 +102,13 @@ PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n
     size_t failed;
     python_call call;
     if (arrow) options.flags |= GGTOK_COPY_TEXTS;
-    int unit = args[7] == Py_None ? UNIT_BYTE : (int)PyLong_AsLong(args[7]);
+    ggtok_unit unit = args[7] == Py_None ? GGTOK_UNIT_BYTE : (ggtok_unit)PyLong_AsLong(args[7]);
     if (args[7] != Py_None) options.flags |= GGTOK_SPANS;
     options.keep_going = args[6] == Py_True ? ggtok_python_keep_going : NULL;
     options.user = &call;
     ggtok_python_leave(&call);
     ggtok_status s = ggtok_encode_batch_with(e->pool, texts, n, &options, &batch, &failed, &err);
-    if (!s && unit != UNIT_BYTE) convert_spans(batch, texts, n, unit);
+    if (!s && unit != GGTOK_UNIT_BYTE) convert_spans(batch, texts, n, unit);
     ggtok_python_return(&call);
     if (s) { /* a text may fail after a signal handler has raised */
         if (!PyErr_Occurred()) entry_fail(e, &err, failed, failed < n);

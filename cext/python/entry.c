@@ -154,12 +154,12 @@ static void call_end(long_call *p, ggtok_context *ctx) {
 static bool spans_of(ggtok_context *ctx, const char *text, Py_ssize_t n, size_t n_ids,
                      PyObject *unit, PyObject **out, ggtok_error *err) {
     ggtok_span *spans;
-    int counted = (int)PyLong_AsLong(unit);
+    ggtok_unit counted = (ggtok_unit)PyLong_AsLong(unit);
     if (!(*out = ggtok_python_array_of_spans(n_ids, &spans))) return false;
     long_call p;
     call_begin(&p, ctx, (size_t)n);
     bool ok = !ggtok_spans(ctx, spans, err);
-    if (ok) entry_convert_spans(text, (size_t)n, spans, n_ids, counted);
+    if (ok) ggtok_convert_spans(text, (size_t)n, spans, n_ids, counted);
     call_end(&p, ctx);
     if (!ok) Py_CLEAR(*out);
     return ok;
@@ -311,6 +311,54 @@ static PyObject *count(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     return PyLong_FromSize_t(ids.n);
 }
 
+/* ---- steps ---- */
+
+/* A new bytes object, or an exception for a failure; releases the context. */
+static PyObject *steps_of(entry *e, ggtok_context *ctx, ggtok_status s, ggtok_bytes json,
+                          const ggtok_error *err) {
+    PyObject *bytes = s ? NULL : PyBytes_FromStringAndSize(json.data, (Py_ssize_t)json.n);
+    ggtok_pool_release(e->pool, ctx);
+    if (s && !PyErr_Occurred()) entry_fail(e, err, 0, false);
+    return bytes;
+}
+
+/* (bytes, add_special, parse_special, continuation) -> bytes: ggtok_trace_json */
+static PyObject *trace(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
+    SELF;
+    (void)n_args;
+    ggtok_error err;
+    ggtok_bytes json;
+    Py_ssize_t n;
+    unsigned flags;
+    const ggtok_special_choice *choice;
+    if (!entry_encode_flags(args + 1, &flags, &choice)) return NULL;
+    const char *text = entry_text_of(args[0], &n);
+    ggtok_context *ctx = text ? ggtok_pool_acquire(e->pool, &err) : NULL;
+    if (!ctx) return text ? entry_fail(e, &err, 0, false) : NULL;
+    ggtok_context_set_special_choice(ctx, choice);
+    long_call p;
+    call_begin(&p, ctx, RELEASE_FROM); /* reporting takes longer than encoding */
+    ggtok_status s = ggtok_trace_json(ctx, text, (size_t)n, flags, SIZE_MAX, &json, &err);
+    call_end(&p, ctx);
+    return steps_of(e, ctx, s, json, &err);
+}
+
+/* (id) -> bytes: ggtok_trace_token_json */
+static PyObject *trace_token(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
+    SELF;
+    (void)n_args;
+    ggtok_error err;
+    ggtok_bytes json;
+    long id = PyLong_AsLong(args[0]);
+    ggtok_context *ctx = PyErr_Occurred() ? NULL : ggtok_pool_acquire(e->pool, &err);
+    if (!ctx) return PyErr_Occurred() ? NULL : entry_fail(e, &err, 0, false);
+    long_call p;
+    call_begin(&p, ctx, RELEASE_FROM);
+    ggtok_status s = ggtok_trace_token_json(ctx, (int32_t)id, SIZE_MAX, &json, &err);
+    call_end(&p, ctx);
+    return steps_of(e, ctx, s, json, &err);
+}
+
 /* ---- caches ---- */
 
 /* () -> None */
@@ -431,11 +479,23 @@ PyObject *ggtok_py_error(PyObject *self, const ggtok_error *err) {
 #define CHAT {"chat", (PyCFunction)(void (*)(void))ggtok_py_chat, METH_FASTCALL, NULL}
 
 static PyMethodDef methods[] = {
-    METHOD(encode),       METHOD(encode_array), METHOD(encode_trusted),
-    METHOD(count),        BOUND(decode),        BOUND(decode_at),
-    BOUND(encode_batch),  METHOD(clear),        METHOD(take),
-    METHOD(encode_part),  METHOD(safe_cut),     METHOD(cache_info),
-    METHOD(encode_spans), BOUND(choose),        CHAT,
+    METHOD(encode),
+    METHOD(encode_array),
+    METHOD(encode_trusted),
+    METHOD(count),
+    BOUND(decode),
+    BOUND(decode_at),
+    BOUND(encode_batch),
+    METHOD(clear),
+    METHOD(take),
+    METHOD(encode_part),
+    METHOD(safe_cut),
+    METHOD(cache_info),
+    METHOD(encode_spans),
+    BOUND(choose),
+    METHOD(trace),
+    METHOD(trace_token),
+    CHAT,
 };
 
 bool entry_bind(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error) {

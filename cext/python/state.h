@@ -41,13 +41,6 @@ bool entry_decode_flags(PyObject *const *args, unsigned *flags);
 bool entry_encode_flags(PyObject *const *args, unsigned *flags,
                         const ggtok_special_choice **choice);
 
-/* The units of spans. */
-enum { UNIT_BYTE, UNIT_CHAR, UNIT_UTF16 };
-
-/* Converts spans from bytes of the UTF-8 text[0..n), which is well-formed, to another unit. A span that
- * contains part of a character is extended to all of it. */
-void entry_convert_spans(const char *utf8, size_t n, ggtok_span *spans, size_t n_spans, int unit);
-
 /* The UTF-8 of a str, or the bytes of a bytes object, which keeps them. NULL with TypeError set for any
  * other object. */
 const char *entry_text_of(PyObject *text, Py_ssize_t *n);

@@ -34,6 +34,7 @@ SUMMARIES = {
     "parity": "compare ids with the installed llama.cpp",
     "train": "train a vocabulary on text files",
     "serve": "answer requests for ids and counts over HTTP",
+    "view": "show vocabularies in a browser: pieces, merges, templates",
     "list": "list the models on this machine",
     "cache": "list or remove cached vocabularies",
     "completion": "print a shell's completion script",

@@ -92,7 +92,9 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    models = _models(args)
+    models = models_by_alias(args.words, args.models)
+    if not models:
+        raise UsageError("no model: name one, or give a folder with --models")
     if "" in args.api_key:
         raise UsageError("--api-key is empty, so it would protect nothing")
     keys = [key for key in (*args.api_key, os.environ.get("GGTOK_API_KEY", "")) if key]
@@ -123,17 +125,11 @@ def run(args: argparse.Namespace) -> None:
         image_tokens=args.image_tokens,
     )
     make()  # reports errors before anything listens
-    try:
-        import uvicorn  # noqa: F401
+    check_packages("serve")
+    listening, url = bind(args.host, args.port)
+    messages.say("note", f"serving {', '.join(models)} at {url}")
+    from ggtok.server import serving
 
-        from ggtok.server import serving
-    except ImportError as e:
-        raise MissingExtraError(f"serve needs {e.name}: pip install 'ggtok[serve]'") from None
-
-    listening = _bind(args.host, args.port)
-    host, port = listening.getsockname()[:2]
-    where = f"[{host}]" if ":" in host else host
-    messages.say("note", f"serving {', '.join(models)} at http://{where}:{port}")
     serving.run(
         make,
         listening,
@@ -149,6 +145,16 @@ def _tokens(text: str) -> int:
     return int(text)
 
 
+def check_packages(command: str) -> None:
+    """Raises MissingExtraError if a package of the server isn't installed."""
+    try:
+        import uvicorn  # noqa: F401
+
+        from ggtok.server import serving  # noqa: F401
+    except ImportError as e:
+        raise MissingExtraError(f"{command} needs {e.name}: pip install 'ggtok[serve]'") from None
+
+
 def _limit(text: str) -> int:
     if not text.isdigit():
         raise argparse.ArgumentTypeError(
@@ -157,7 +163,8 @@ def _limit(text: str) -> int:
     return int(text)
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> tuple[socket.socket, str]:
+    """A socket that listens, and its URL."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     made = socket.socket(family)
     try:
@@ -169,13 +176,14 @@ def _bind(host: str, port: int) -> socket.socket:
         reason = getattr(e, "strerror", None) or e
         raise UsageError(f"can't listen at {host}, port {port}: {reason}") from None
     made.set_inheritable(True)
-    return made
+    host, port = made.getsockname()[:2]
+    return made, f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _models(args: argparse.Namespace) -> dict[str, str]:
+def models_by_alias(words: list[str], folder: str | None = None) -> dict[str, str]:
     """The models by alias: ``ALIAS=MODEL``, models, and those of a folder."""
     models: dict[str, str] = {}
-    for word in args.words:
+    for word in words:
         alias, equals, source = word.partition("=")
         if not equals or os.path.exists(word):
             alias = source = word
@@ -185,14 +193,12 @@ def _models(args: argparse.Namespace) -> dict[str, str]:
             raise UsageError(f"{word!r}: write ALIAS=MODEL")
         _check_exists(source)
         _add(models, alias, source)
-    if args.models is not None:
-        found = sorted(name for name in _listed(args.models) if name.lower().endswith(".gguf"))
+    if folder is not None:
+        found = sorted(name for name in _listed(folder) if name.lower().endswith(".gguf"))
         if not found:
-            raise UsageError(f"{args.models}: has no .gguf file")
+            raise UsageError(f"{folder}: has no .gguf file")
         for name in found:
-            _add(models, name, os.path.join(args.models, name))
-    if not models:
-        raise UsageError("no model: name one, or give a folder with --models")
+            _add(models, name, os.path.join(folder, name))
     return models
 
 

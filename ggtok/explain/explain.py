@@ -1,261 +1,104 @@
-"""Explains all steps from the arguments of :meth:`Tokenizer.encode` to the ids, and merges."""
+"""Reads the steps that the C library reports: :meth:`Tokenizer.explain`, and merges."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from ggtok.base.escape import number
 from ggtok.errors import InvalidValueError, VocabError
-from ggtok.explain import bpe, plamo, pretok, simple, spm, ugm, wpm
-from ggtok.explain.characters import Byte, characters, lead_length, value
-from ggtok.explain.steps import Explanation, Fragment, Merge, MergeTree, Token, Word, text_of
-from ggtok.explain.vocabulary import Special, Vocabulary
-from ggtok.loading.loaded import Loaded, TokenAttr
-from ggtok.native.arguments import chosen_ids, text_bytes, truth
+from ggtok.explain.steps import (
+    Explanation,
+    Fragment,
+    Merge,
+    MergeTree,
+    Place,
+    Rule,
+    Token,
+    Word,
+    text_of,
+)
+from ggtok.loading.loaded import Loaded
+from ggtok.native.arguments import text_bytes, truth
 
 if TYPE_CHECKING:
     from ggtok._types import ParseSpecial
 
-
-LONGEST = 16 * 1024  # bytes of text
-
-Normalize = Callable[[Vocabulary, bytes, bool], Iterator[Byte]]
+LONGEST = 16 * 1024  # bytes of text: GGTOK_TRACE_BYTES
+Json = dict[str, Any]
 
 
-# By type: the function that normalizes raw text, and the one that tokenizes the result.
-_KINDS: dict[str, tuple[Normalize, Callable[[Vocabulary, list[Byte]], Iterator[Word]]]] = {
-    "BPE": (bpe.normalized, bpe.words),
-    "SPM": (spm.normalized, spm.words),
-    "WPM": (wpm.normalized, wpm.words),
-    "UGM": (ugm.normalized, ugm.words),
-    "RWKV": (simple.unchanged, simple.rwkv_words),
-    "TEST": (simple.unchanged, simple.test_words),
-}
-# The same, by type or model, if the text is split before it is normalized.
-_CUT_FIRST: dict[str, tuple[Normalize, Callable[[Vocabulary, bytes], Iterator[Word]]]] = {
-    "PLAMO2": (plamo.normalized, plamo.words),
-    "PLAMO3": (plamo.normalized, plamo.words),
-    "hybriddna": (bpe.normalized, simple.hybriddna_words),
-    "whitespace": (simple.whitespace_normalized, simple.whitespace_words),
-}
-
-
-def _checked(text: object) -> bytes:
-    """The text as UTF-8. Raises InvalidValueError if it is too long."""
-    data = text_bytes(text)
-    if len(data) > LONGEST:
-        raise InvalidValueError(
-            f"the text has {len(data):,} bytes, and at most {LONGEST:,} can be explained: pass "
-            "only the part in question"
-        )
-    return data
+def _steps(loaded: Loaded, function: Callable[..., bytes], *args: object) -> Json:
+    try:
+        steps: Json = json.loads(function(*args))
+    except Exception as e:
+        loaded.native.reraise(e)
+    return steps
 
 
 def explain(
     loaded: Loaded, text: object, add_special: bool, parse_special: ParseSpecial
 ) -> Explanation:
-    data = _checked(text)
-    if isinstance(parse_special, Iterator):  # it is read twice
-        parse_special = tuple(parse_special)
-    native, add_special = loaded.native, truth(add_special, "add_special")
-    try:
-        want = native.encode(data, add_special, native.parsed(parse_special), False)
-    except Exception as e:
-        native.reraise(e)
-    v = vocabulary_of(loaded)
-    before, after = _added(loaded, v) if add_special else ([], [])
-    fragments = list(_fragments(v, data, chosen_ids(native, parse_special)))
-    found = [token.id for token in chain(before, chain.from_iterable(map(_ids, fragments)), after)]
-    if found != want:
-        raise VocabError(
-            "the explained ids differ from those of encode: if the file hasn't changed since it "
-            "was loaded, please report this text and vocabulary"
+    data, native = text_bytes(text), loaded.native
+    if len(data) > LONGEST:
+        raise InvalidValueError(
+            f"the text has {len(data):,} bytes, and at most {LONGEST:,} can be explained: pass "
+            "only the part in question"
         )
-    shown = text_of(data)
-    return Explanation(found, shown, v.type, v.model, v.pre, before, after, fragments)
-
-
-def vocabulary_of(loaded: Loaded) -> Vocabulary:
-    """The tokenizer's vocabulary, cached. If two threads create it at once, both are equal."""
-    found: Vocabulary | None = loaded.memo.get("explain")
-    if found is None:
-        found = loaded.memo["explain"] = Vocabulary(loaded)
-    return found
-
-
-def _ids(fragment: Fragment) -> Iterable[Token]:
-    if fragment.special is not None:
-        return [fragment.special]
-    return chain.from_iterable(word.tokens for word in fragment.words)
-
-
-# ---- added tokens ----
-
-
-def _added(loaded: Loaded, v: Vocabulary) -> tuple[list[Token], list[Token]]:
-    """The tokens added before and after the text. `encode` has checked that they exist."""
-    if v.type in ("RWKV", "TEST", "NONE"):
-        return [], []
-    if v.type == "WPM":
-        why = "a WPM vocabulary puts CLS and SEP around every text"
-        return _one(v, loaded.bos_id, why), _one(v, loaded.special("sep"), why)
-    bos, eos = loaded.flags["add_bos"], loaded.flags["add_eos"]
-    return (
-        _one(v, loaded.bos_id, "BOS, because the vocabulary's add_bos is on") if bos else [],
-        _one(v, loaded.eos_id, "EOS, because the vocabulary's add_eos is on") if eos else [],
+    add_special = truth(add_special, "add_special")
+    found = _steps(loaded, native.trace, data, add_special, native.parsed(parse_special), False)
+    return Explanation(
+        found["ids"],
+        text_of(data),
+        loaded.vocab_type,
+        loaded.model,
+        loaded.pre,
+        [_token(token) for token in found["before"]],
+        [_token(token) for token in found["after"]],
+        [_fragment(fragment) for fragment in found["fragments"]],
     )
 
 
-def _one(v: Vocabulary, id: int | None, why: str) -> list[Token]:
-    return [] if id is None else [v.token(id, "added", why=why)]
-
-
-# ---- fragments ----
-
-
-def _fragments(v: Vocabulary, text: bytes, parsed: bool | frozenset[int]) -> Iterator[Fragment]:
-    prefix = True  # the text begins, or follows a special token
-    for part in partition(v, text, parsed):
-        if part.id is None:
-            yield _raw(v, text[part.begin : part.end], part.begin, prefix)
-        else:
-            yield _special(v, text, part, part.id)
-        prefix = part.id is not None
-
-
-def _special(v: Vocabulary, text: bytes, part: Part, id: int) -> Fragment:
-    attr = v.attrs[id]
-    kind = (
-        "a user-defined token, which is always parsed"
-        if attr & TokenAttr.USER_DEFINED
-        else "a control token, parsed because parse_special is on"
-    )
-    notes = []
-    begin, end = part.span
-    if begin < part.begin:
-        notes.append(
-            f"LSTRIP: it strips {number(part.begin - begin, 'byte')} of white space before it"
-        )
-    if part.end < end:
-        notes.append(f"RSTRIP: it strips {number(end - part.end, 'byte')} of white space after it")
-    shown = text_of(text[part.begin : part.end])
-    return Fragment(shown, begin, end, v.token(id, "special", why=kind), notes=notes)
-
-
-def _raw(v: Vocabulary, text: bytes, base: int, prefix: bool) -> Fragment:
-    made = normalized_bytes(v, text, prefix)
-    cut_first = _CUT_FIRST.get(_kind(v))
-    if cut_first is not None:
-        words = list(cut_first[1](v, text))
-    else:
-        words = list(_KINDS[v.type][1](v, made)) if made else []
-    normalized = value(made)
+def _fragment(found: Json) -> Fragment:
+    special = found["special"]
     return Fragment(
-        text_of(text),
-        base,
-        base + len(text),
-        normalized=None if normalized == text else text_of(normalized),
-        notes=list(_notes(v, text, normalized, prefix)),
-        words=[replace(word, begin=word.begin + base, end=word.end + base) for word in words],
+        found["text"],
+        found["begin"],
+        found["end"],
+        None if special is None else _token(special),
+        found["normalized"],
+        found["notes"],
+        [_word(word) for word in found["words"]],
     )
 
 
-def _kind(v: Vocabulary) -> str:
-    return v.model if v.type == "BPE" and v.model in _CUT_FIRST else v.type
+def _word(found: Json) -> Word:
+    return Word(
+        found["text"],
+        found["begin"],
+        found["end"],
+        [_token(token) for token in found["tokens"]],
+        [Rule(**rule) for rule in found["rules"]],
+        found["symbols"],
+        [_merge(merge) for merge in found["merges"]],
+        [Place(**(place | _scores(place))) for place in found["lattice"]],
+    )
 
 
-def normalized_bytes(v: Vocabulary, text: bytes, prefix: bool) -> list[Byte]:
-    """Normalized raw text. `prefix`: it starts the whole text, or follows a special token."""
-    normalize = (_CUT_FIRST.get(_kind(v)) or _KINDS[v.type])[0]
-    return list(normalize(v, text, prefix))
+def _token(found: Json) -> Token:
+    return Token(found["id"], found["text"], found["how"], **_scores(found), why=found["why"])
 
 
-def _notes(v: Vocabulary, text: bytes, normalized: bytes, prefix: bool) -> Iterator[str]:
-    """Remarks about the normalization of raw text."""
-    if v.type in ("RWKV", "TEST"):
-        return
-    if v.type == "SPM":
-        if prefix and v.flags["add_space_prefix"]:
-            yield "add_space_prefix: a space is inserted before it"
-        if b" " in text or (prefix and v.flags["add_space_prefix"]):
-            yield "spaces become U+2581"
-        return
-    bad = sum(c is None for *_, c in characters(text))
-    if bad:
-        become = "is dropped" if v.type == "WPM" else "becomes U+FFFD"
-        yield f"{bad} of its bytes aren't UTF-8: each {become}"
-    if v.type == "BPE" and v.flags["escape_whitespaces"]:
-        yield "escape_whitespaces: spaces become U+2581"
-    if v.model == "whitespace":
-        yield "white space is dropped"
-    if v.model == "whitespace" and v.flags["lowercase"]:
-        yield "lowercase: letters are lower-cased"
-    if v.type == "WPM":
-        yield "white space and control characters are dropped; a U+2581 begins each word"
-        for flag, what in (
-            ("strip_accents", "accents are dropped"),
-            ("lowercase", "letters are lower-cased"),
-        ):
-            if v.flags[flag]:
-                yield f"{flag}: {what}"
-    if v.type == "UGM":
-        for flag, what in (
-            ("add_space_prefix", "a space is inserted before it"),
-            ("escape_whitespaces", "spaces become U+2581"),
-            (
-                "remove_extra_whitespaces",
-                "repeated spaces become one, and spaces at the end are removed",
-            ),
-        ):
-            if v.flags[flag] and normalized:
-                yield f"{flag}: {what}"
+def _merge(found: Json) -> Merge:
+    score = None if found["score"] is None else float(found["score"])
+    return Merge(found["left"], found["right"], found["rank"], score, found["at"])
 
 
-# ---- special tokens: longest token first, each from the left ----
-
-_WHITE_SPACE = b" \t\n\v\f\r"  # C's isspace
-
-
-class Part(NamedTuple):
-    """A special token, or raw text."""
-
-    begin: int
-    end: int
-    id: int | None  # None: raw text
-    span: tuple[int, int]  # of a token: including the white space that it strips
-
-
-def partition(v: Vocabulary, text: bytes, parsed: bool | frozenset[int]) -> list[Part]:
-    """The parts of a text. `parsed`: which control and unknown tokens are parsed."""
-    parts = [Part(0, len(text), None, (0, len(text)))]
-    for special in v.specials(parsed):
-        parts = [
-            piece
-            for part in parts
-            for piece in (_cut(text, part, special) if part.id is None else [part])
-        ]
-    return [part for part in parts if part.id is not None or part.begin < part.end]
-
-
-def _cut(text: bytes, raw: Part, special: Special) -> Iterator[Part]:
-    """Divides raw text at the occurrences of a token."""
-    at = raw.begin
-    while (found := text.find(special.text, at, raw.end)) >= 0:
-        begin, end = found, found + len(special.text)
-        while special.attr & TokenAttr.LSTRIP and begin > at and text[begin - 1] in _WHITE_SPACE:
-            begin -= 1
-        while special.attr & TokenAttr.RSTRIP and end < raw.end and text[end] in _WHITE_SPACE:
-            end += 1
-        yield Part(at, begin, None, (at, begin))
-        yield Part(found, found + len(special.text), special.id, (begin, end))
-        at = end
-    yield Part(at, raw.end, None, (at, raw.end))
-
-
-# ---- the merges of one token ----
+def _scores(found: Mapping[str, Any]) -> dict[str, float | None]:
+    """The scores; "NaN", "Infinity" and "-Infinity" are strings."""
+    return {
+        name: None if found[name] is None else float(found[name]) for name in ("score", "total")
+    }
 
 
 def merge_tree(loaded: Loaded, id: int) -> MergeTree:
@@ -265,100 +108,25 @@ def merge_tree(loaded: Loaded, id: int) -> MergeTree:
         raise InvalidValueError(
             f"token {id} has {len(text):,} bytes, and at most {LONGEST:,} can be explained"
         )
-    v = vocabulary_of(loaded)
-    return _bpe_tree(v, id, text) if loaded.vocab_type == "BPE" else _spm_tree(v, id, text)
+    found = _steps(loaded, loaded.native.trace_token, id)
+    notes = found["notes"]
+    if found["words"]:
+        pieces = " | ".join(map(repr, found["words"]))
+        notes.append(f"on its own, it is split by the pre-tokenizer: {pieces}")
+    return MergeTree(
+        id=id,
+        text=found["text"],
+        reached=found["reached"],
+        whole_word=found["whole_word"],
+        symbols=found["symbols"],
+        merges=[_merge(merge) for merge in found["merges"]],
+        tokens=[_token(token) for token in found["tokens"]],
+        pairs=[_merge(pair) for pair in found["pairs"]],
+        notes=notes,
+    )
 
 
 def check_merges(loaded: Loaded) -> None:
     """Raises VocabError for a vocabulary without merges."""
     if loaded.vocab_type not in ("BPE", "SPM"):
         raise VocabError(f"a {loaded.vocab_type} vocabulary has no merges, only BPE and SPM have")
-
-
-def _bpe_tree(v: Vocabulary, id: int, stored: bytes) -> MergeTree:
-    notes = [*_token_notes(v, id)]
-    word = bpe.from_stored(v, stored)
-    symbols: list[bytes] = []
-    if word is None:
-        notes.append(
-            "it contains a character that stands for no byte, so merging never produces it"
-        )
-    elif bpe.is_raw(v) and not _is_utf8(word):
-        notes.append("it isn't UTF-8, but merging starts from whole characters")
-    else:
-        symbols = bpe.first_symbols(v, stored)
-        cuts = pretok.words(v, word.decode()) if _is_utf8(word) else []
-        if len(cuts) > 1:
-            pieces = " | ".join(repr(cut.text) for cut in cuts)
-            notes.append(f"on its own, it is split by the pre-tokenizer: {pieces}")
-    merges, left = bpe.merge(v, symbols)
-    splits = ((stored[:i], stored[i:]) for i in range(1, len(stored)))
-    pairs = [
-        Merge(bpe.readable(v, pair[0]), bpe.readable(v, pair[1]), rank=v.ranks[pair])
-        for pair in splits
-        if pair in v.ranks
-    ]
-    return MergeTree(
-        id=id,
-        text=bpe.readable(v, stored),
-        reached=left == [stored] and v.find(stored) == id,
-        whole_word=word is not None and bpe.takes_whole(v, word),
-        symbols=[bpe.readable(v, symbol) for symbol in symbols],
-        merges=merges,
-        tokens=[token for symbol in left for token in bpe.tokens_of(v, symbol)],
-        pairs=sorted(pairs, key=lambda merge: merge.rank or 0),
-        notes=notes,
-    )
-
-
-def _spm_tree(v: Vocabulary, id: int, text: bytes) -> MergeTree:
-    symbols = bpe.first_symbols(v, text)
-    merges, left = spm.merge(v, symbols)
-    score = v.score(id)
-    ends = [0]
-    for symbol in symbols:
-        ends.append(ends[-1] + len(symbol))
-    pairs = [
-        Merge(text_of(text[:i]), text_of(text[i:]), score=score)
-        for i in ends[1:-1]
-        if _can_be(v, text[:i]) and _can_be(v, text[i:])
-    ]
-    return MergeTree(
-        id=id,
-        text=text_of(text),
-        reached=left == [text],
-        whole_word=False,
-        symbols=[text_of(symbol) for symbol in symbols],
-        merges=merges,
-        tokens=[token for symbol in left for token in spm.tokens_of(v, symbol)],
-        pairs=pairs,
-        notes=[*_token_notes(v, id)],
-    )
-
-
-def _can_be(v: Vocabulary, symbol: bytes) -> bool:
-    """Whether a merge can produce this symbol: it is a token or a single character."""
-    return len(symbol) <= lead_length(symbol[0]) or v.find(symbol) is not None
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _token_notes(v: Vocabulary, id: int) -> Iterator[str]:
-    """Remarks about other ways to the token."""
-    attr = v.attrs[id]
-    if attr & TokenAttr.CONTROL:
-        yield "a control token: parsed before any merge, if control tokens are parsed"
-    if attr & TokenAttr.USER_DEFINED:
-        yield "a user-defined token: always parsed, before any merge"
-    if attr & TokenAttr.UNKNOWN:
-        yield "the unknown token"
-    if attr & TokenAttr.BYTE:
-        yield "a byte token: used for a byte of text that isn't part of another token"
-    if v.find(v.text(id)) != id:
-        yield "it is a k-mer, which is only used between <dna> and </dna>"

@@ -233,13 +233,6 @@ def chosen(native: Any, made: dict[Hashable, object], parse_special: object) -> 
     return choice
 
 
-def chosen_ids(native: Any, parse_special: object) -> bool | frozenset[int]:
-    """The ids of a collection that :func:`chosen` has accepted, or a bool."""
-    if not isinstance(parse_special, Iterable):
-        return bool(parse_special)
-    return frozenset(_ids(native, tuple(parse_special)))
-
-
 def _ids(native: Any, entries: tuple[object, ...]) -> list[int]:
     ids = {}
     for entry in entries:

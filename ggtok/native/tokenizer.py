@@ -143,6 +143,8 @@ class Native:
     encode_part: Callable[[object, int, int, int], bytes]
     safe_cut: Callable[[object, int, int, int], int]
     choose: Callable[[list[int]], object]
+    trace: Callable[[bytes, object, object, object], bytes]
+    trace_token: Callable[[int], bytes]
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ without a model in memory.
 
 - `application` reads the request and chooses the endpoint.
 - `endpoints` defines what an endpoint is; each face has a module with a table of them.
+- `page` has the page that shows them in a browser.
 - `registry` has the models: names, loading, reloading.
 - `workers` has the threads.
 - `errors` has the refusals, `replies` the responses, `bodies` the JSON.
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ggtok.errors import MissingExtraError
+from ggtok.errors import InvalidValueError, MissingExtraError
 
 TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
@@ -81,9 +82,13 @@ def app(
             f"the server needs the package {e.name}: pip install 'ggtok[serve]'"
         ) from None
     from ggtok.server import application
+    from ggtok.server.registry import Registry
 
+    registry = Registry(models, max_loaded)
+    if not registry.models:
+        raise InvalidValueError("models is empty: name at least one model")
     return application.build(
-        models,
+        registry,
         api_keys=api_keys,
         upstream=upstream,
         upstream_key=upstream_key,
@@ -92,7 +97,6 @@ def app(
         allowed_hosts=allowed_hosts,
         cors_origins=cors_origins,
         max_body=max_body,
-        max_loaded=max_loaded,
         threads=threads,
         image_tokens=image_tokens,
         metrics_folder=metrics_folder,

@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from ggtok.chat.media import check_tokens
 from ggtok.errors import InvalidValueError
-from ggtok.server import bodies, koboldcpp, llama_server, native, ollama, openapi, vllm
+from ggtok.server import bodies, koboldcpp, llama_server, native, ollama, openapi, page, vllm
 from ggtok.server.auth import Keys
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import NotReady, Refusal
@@ -30,7 +30,7 @@ from ggtok.server.limits import Bodies
 from ggtok.server.logs import Observed
 from ggtok.server.metrics import CONTENT_TYPE, Gauge, Metrics
 from ggtok.server.origins import Origins, check_origins
-from ggtok.server.registry import MAX_LOADED, Registry
+from ggtok.server.registry import Registry
 from ggtok.server.replies import Reply, reply
 from ggtok.server.upstream import COUNT_HEADER, Upstream
 from ggtok.server.workers import SMALL, Workers
@@ -41,6 +41,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *ollama.ENDPOINTS,
     *koboldcpp.ENDPOINTS,
     *native.ENDPOINTS,
+    *page.ENDPOINTS,
     *openapi.ENDPOINTS,
 )
 PUBLIC = frozenset(path for endpoint in ENDPOINTS if endpoint.public for path in endpoint.paths)
@@ -52,7 +53,7 @@ MAX_BODY = 16 << 20
 
 
 def build(
-    models: object,
+    registry: Registry,
     *,
     api_keys: Sequence[str] = (),
     upstream: str | None = None,
@@ -62,7 +63,6 @@ def build(
     allowed_hosts: Sequence[str] = (),
     cors_origins: Sequence[str] = (),
     max_body: int = MAX_BODY,
-    max_loaded: int = MAX_LOADED,
     threads: int = 0,
     image_tokens: int | None = None,
     metrics_folder: str | None = None,
@@ -72,7 +72,6 @@ def build(
     if max_body < 1:
         raise InvalidValueError(f"max_body must be at least 1 byte, not {max_body}")
     check_origins(cors_origins)
-    registry = models if isinstance(models, Registry) else Registry(models, max_loaded)
     workers = Workers(threads)
     held = Bodies(max_body)
     passed_on = None
@@ -100,7 +99,9 @@ def build(
             await passed_on.close()
 
     made = Starlette(
-        routes=_routes(registry, workers, held, metrics, image_tokens),
+        routes=_routes(
+            registry, workers, held, metrics, image_tokens, has_upstream=passed_on is not None
+        ),
         # The first is the outermost.
         middleware=[
             Middleware(Observed, metrics=metrics, rows=_row_of_path(), other=len(ROWS)),
@@ -128,6 +129,8 @@ def _routes(
     held: Bodies,
     metrics: Metrics,
     image_tokens: int | None,
+    *,
+    has_upstream: bool,
 ) -> list[Route]:
     async def report(request: Request) -> Response:
         return Response(metrics.text(), media_type=CONTENT_TYPE)
@@ -140,6 +143,7 @@ def _routes(
         Route(path, asgi(endpoint), methods=[endpoint.method])
         for endpoint in ENDPOINTS
         for path in endpoint.paths
+        if not (path == page.HOME and has_upstream)  # which may have a page of its own there
     ]
     return [*routes, Route(METRICS, report, methods=["GET"])]
 

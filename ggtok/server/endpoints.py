@@ -40,7 +40,7 @@ class Endpoint:
     """A path and what answers it.
 
     Attributes:
-        answer: returns the JSON of the answer; raises Refusal.
+        answer: returns the JSON of the answer, or a response; raises Refusal.
         light: the time is linear in the size of the body, so small bodies are answered on the
             event loop.
         public: needs no key.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from ggtok.server.endpoints import Call, Endpoint
 
 Json = dict[str, Any]
 
+JSON_TYPE = "application/json"
 STRING, INTEGER, NUMBER = ({"type": kind} for kind in ("string", "integer", "number"))
 BOOLEAN, OBJECT, ANY = {"type": "boolean"}, {"type": "object"}, dict[str, Any]()
 
@@ -62,6 +64,7 @@ class Row(NamedTuple):
         api: whose endpoint it is.
         request: the schema of the body; None for GET.
         example: a body.
+        media_type: of the answer.
     """
 
     api: str
@@ -69,6 +72,7 @@ class Row(NamedTuple):
     response: Json
     request: Json | None = None
     example: Json | None = None
+    media_type: str = JSON_TYPE
 
 
 _LLAMA, _VLLM, _OLLAMA, _KOBOLD, _OWN = "llama-server", "vLLM", "Ollama", "KoboldCpp", "ggtok"
@@ -78,6 +82,7 @@ _MODELS = Row(
     "The models",
     answer(object=STRING, models=array(OBJECT), data=array(answer(id=STRING, object=STRING))),
 )
+_PAGE = Row(_OWN, "A page that shows the vocabularies", STRING, media_type="text/html")
 _CHAT = fields("messages", model=MODEL, messages=MESSAGES, tools=array(OBJECT))
 _CHAT_TOKENS = Row(
     _LLAMA,
@@ -288,6 +293,14 @@ ROWS: dict[str, Row] = {
         fields(model=MODEL),
         {},
     ),
+    "/v1/ggtok/vocabulary": Row(
+        _OWN,
+        "A model's vocabulary, without its weights, as a GGUF file",
+        {"type": "string", "format": "binary"},
+        media_type="application/octet-stream",
+    ),
+    "/ggtok": _PAGE,
+    "/": _PAGE,
     "/openapi.json": Row(_OWN, "This document", OBJECT),
 }
 ERROR = answer(error=answer(code=INTEGER, message=STRING, type=STRING))
@@ -318,11 +331,14 @@ def document() -> Json:
 def _path(path: str, row: Row) -> Json:
     refusal = {"description": "why there is no answer", "content": _json({"$ref": _ERROR})}
     operation: Json = {
-        "operationId": path.strip("/").replace("/", "_").replace(".", "_").replace("-", "_"),
+        "operationId": re.sub(r"[/.-]", "_", path.strip("/")) or "home",
         "tags": row.api.split(", "),
         "summary": row.summary,
         "responses": {
-            "200": {"description": "the answer", "content": _json(row.response)},
+            "200": {
+                "description": "the answer",
+                "content": {row.media_type: {"schema": row.response}},
+            },
             "default": refusal,
         },
     }
@@ -339,7 +355,7 @@ _ERROR = "#/components/schemas/Error"
 
 
 def _json(schema: Json, **more: object) -> Json:
-    return {"application/json": {"schema": schema, **more}}
+    return {JSON_TYPE: {"schema": schema, **more}}
 
 
 ENDPOINTS = (Endpoint("GET", ("/openapi.json",), openapi),)

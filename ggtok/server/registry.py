@@ -101,12 +101,14 @@ class Registry:
                 return self.models[0]
             listed = ", ".join(self.names)
             message = f"several models are served, so the request must name one: {listed}"
+            if not self.models:
+                message = "no model is served"
             raise UnknownModel(message, self.names, False)
         if not isinstance(name, str):
             raise Refusal(f"model must be a string, not {name!r:.80}")
         found = self._names.get(name) or self._names.get(ANY)
         if found is None:
-            listed = ", ".join(self.names)
+            listed = ", ".join(self.names) or "none"
             raise UnknownModel(f"unknown model {name!r:.200}; known: {listed}", self.names, True)
         return found
 
@@ -214,8 +216,6 @@ def _models(given: object) -> list[Model]:
             f"not {type(given).__name__}"
         )
     models = [_model(alias, source) for alias, source in pairs]
-    if not models:
-        raise InvalidValueError("models is empty: name at least one model")
     names = [model.name for model in models]
     for name in names:
         if names.count(name) > 1:

@@ -24,10 +24,14 @@ class Reply(Response):
         return cls(bodies.dump((refusal.body or errors)(refusal)), refusal.status)
 
 
-def reply(answer: Callable[[], object], errors: ErrorBody) -> Reply:
-    """The response to a request: the answer, or why there is none."""
+def reply(answer: Callable[[], object], errors: ErrorBody) -> Response:
+    """The response to a request: the answer, which is JSON or a response itself, or why there is
+    none."""
     try:
-        data = bodies.dump(answer())
+        made = answer()
+        if isinstance(made, Response):
+            return made
+        data = bodies.dump(made)
         if len(data) > MOST:
             raise Refusal(
                 f"the answer has {len(data)} bytes, and may have {MOST}: send a part of the text",

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from ggtok.explain.bpe import merges_of
+from ggtok.vocabularies.merging import merges_of
 from ggtok.vocabularies.patterns import Chain
 
 # ---- categories limited to Unicode 15.1 ----

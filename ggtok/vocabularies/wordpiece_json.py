@@ -11,12 +11,12 @@ from __future__ import annotations
 import base64
 import itertools
 import struct
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from ggtok.explain.wpm import is_dropped, stands_alone
-from ggtok.native.library import first_of_nfd, is_white_space, lower
+from ggtok.native.library import category, first_of_nfd, is_white_space, lower
 
 Json = dict[str, Any]
 UNLIMITED = 1 << 30  # the limit on characters of a word, never reached
@@ -27,6 +27,27 @@ _OTHER = r"[^\x{0}-\x{7F}]"
 # All except surrogates, and planes 4 to 13, which have no characters.
 _CODE_POINTS = (range(0xD800), range(0xE000, 0x40000), range(0xE0000, 0x110000))
 
+_CHINESE = (  # from 2B920, not 2B820, as in the original
+    *((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF)),
+    *((0x2A700, 0x2B73F), (0x2B740, 0x2B81F), (0x2B920, 0x2CEAF), (0x2F800, 0x2FA1F)),
+)
+_CHINESE_FIRST = [first for first, _ in _CHINESE]
+
+
+def _is_dropped(c: int, strip_accents: bool) -> bool:
+    """Whether a character that isn't white space is dropped from its word."""
+    letter = category(c)
+    return c in (0, 0xFFFD) or letter == "C" or (strip_accents and letter == "M")
+
+
+def _stands_alone(c: int) -> bool:
+    """Whether the character is a word by itself."""
+    letter = category(c)
+    if letter == "P" or (c < 0x7F and letter == "S"):
+        return True
+    block = bisect_right(_CHINESE_FIRST, c) - 1
+    return block >= 0 and c <= _CHINESE[block][1]
+
 
 @cache
 def wordpiece_steps(strip_accents: bool, lowercase: bool) -> Json:
@@ -36,9 +57,9 @@ def wordpiece_steps(strip_accents: bool, lowercase: bool) -> Json:
     for c in itertools.chain(*_CODE_POINTS):
         if is_white_space(c):
             spaces.append(c)
-        elif is_dropped(c, strip_accents):
+        elif _is_dropped(c, strip_accents):
             dropped.append(c)
-        elif stands_alone(c):
+        elif _stands_alone(c):
             alone.append(c)
         made = first_of_nfd(c) if strip_accents else c
         if lowercase:

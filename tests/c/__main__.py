@@ -33,6 +33,7 @@ RUNS: dict[str, tuple[str, tuple[str, ...], list[str]]] = {
     "train-oom": ("train", (*SANITIZERS, ALLOC, SMALL), []),
     "oom": ("oom", (*SANITIZERS, ALLOC), FIXTURES),
     "stops": ("stops", SANITIZERS, ["-a", *FIXTURES]),
+    "trace": ("trace", (*SANITIZERS, ALLOC), FIXTURES),
     "paths": ("paths", SANITIZERS, FIXTURES),
     "paths-small": ("paths", (*SANITIZERS, SMALL), FIXTURES),
     "pretok_chains": ("pretok_chains", SANITIZERS, ["100000"]),

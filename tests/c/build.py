@@ -51,6 +51,7 @@ PROGRAMS = {
     "paths": LIBRARY,
     "work": LIBRARY,
     "stops": LIBRARY,
+    "trace": LIBRARY,
     "stl_order": ("index/stl_order.c", "base/mem.c"),
     "partition": ("special/*.c", "index/stl_order.c", "base/error.c", "base/mem.c"),
     "pretok_chains": ("pretok/**/*.c", "unicode/*.c", "base/*.c"),

@@ -126,6 +126,11 @@ def test_memory_of_calls_that_are_told_to_stop(
     assert output(c_program("stops", *sanitizers), *map(fixture, KINDS)) == "ok\n"
 
 
+def test_traces_that_end_early(c_program: Build, sanitizers: tuple[str, ...]) -> None:
+    """Stopped at each step, limited to each number of steps, and with each allocation failing."""
+    assert output(c_program("trace", "-DGGTOK_TEST_ALLOC", *sanitizers), *FIXTURES) == "ok\n"
+
+
 def test_threads_share_a_tokenizer(c_program: Build) -> None:
     """Threads get the same ids. `python -m tests.c threads` checks their memory accesses."""
     output(c_program("threads"), *FIXTURES)

@@ -1,4 +1,4 @@
-"""explain, a plain implementation, gives the same ids as encode: each tests the other."""
+"""The steps of the library are those of the plain implementation, and end in encode's ids."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given, settings
 
 import ggtok
-from ggtok.explain.chains import EXPRESSIONS, PRE
 from ggtok.inspect.parity.texts import ALPHABETS, BROKEN, WHITE_SPACE, texts
 from ggtok.native import pre_names
+from tests.plain import explain as plain
+from tests.plain.chains import EXPRESSIONS, PRE
 from tests.properties.given import NAMES, flags, some_bytes
 from tests.support.patch import GGUF
-from tests.support.vocabularies import fixture, inp_out, real
+from tests.support.vocabularies import INP_OUT, fixture, inp_out, real
 
 Load = Callable[[str], ggtok.Tokenizer]
 
@@ -33,9 +34,24 @@ HOSTILE = [
 ]
 
 
-def check(tok: ggtok.Tokenizer, text: str | bytes, **flags: bool) -> None:
+def same(found: object, want: object) -> bool:
+    """Whether two explanations are equal. NaN equals NaN, and 0.0 differs from -0.0."""
+    return repr(found) == repr(want)
+
+
+def check(
+    tok: ggtok.Tokenizer,
+    text: str | bytes,
+    add_special: bool = True,
+    parse_special: bool = False,
+    judged: bool = True,
+) -> None:
+    """`judged`: the plain implementation knows vocabularies of this kind."""
+    flags = {"add_special": add_special, "parse_special": parse_special}
     found = tok.explain(text, **flags)
     assert found.ids == tok.encode(text, **flags), text
+    if judged:
+        assert same(found, plain.explain(tok._loaded, text, add_special, parse_special)), text
     assert json.loads(json.dumps(dataclasses.asdict(found)))["ids"] == found.ids
     # Fragments tile the text; stripped white space belongs to its special token's fragment.
     data = text.encode() if isinstance(text, str) else text
@@ -91,13 +107,18 @@ def test_every_name_has_a_row() -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["llama-spm", "llama-bpe", "bert-bge"])
+@pytest.mark.parametrize("name", INP_OUT)
 def test_real_vocabularies(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ggtok.VocabWarning)
         tok = ggtok.load(real(name))
     for text, want in [*zip(*inp_out(name), strict=True)][::3]:
         assert tok.explain(text, add_special=False).ids == want
+        check(tok, text)
+    for text in HOSTILE[-4:]:
+        check(tok, text, parse_special=True)
+    for id in range(0, tok.n_tokens, tok.n_tokens // 100) if tok.vocab_type != "WPM" else ():
+        assert same(tok.merge_tree(id), plain.merge_tree(tok._loaded, id))
 
 
 def test_patterns_of_ones_own() -> None:

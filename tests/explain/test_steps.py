@@ -161,42 +161,29 @@ def test_arguments_are_judged_as_by_encode(load_fixture: Load) -> None:
         load_fixture("none").explain("a")
 
 
-def test_a_file_that_is_gone_or_another(tmp_path: Path) -> None:
-    path = tmp_path / "model.gguf"
-    path.write_bytes(fixture("bpe-gpt2").read_bytes())
-    kept, late, later, last = (ggtok.load(path) for _ in range(4))
-    assert kept.explain("the kettle").ids == kept.encode("the kettle")
-    gguf = GGUF.read(path)
-    gguf.set("tokenizer.ggml.merges", gguf.array("tokenizer.ggml.merges")[::-1])
-    gguf.write(path)
-    with pytest.raises(ggtok.VocabError, match="the explained ids differ from those of encode"):
-        late.explain("the kettle is on the table")
-    path.write_bytes(b"GGUF")
-    with pytest.raises(ggtok.VocabError, match=r"model\.gguf was changed since it was loaded"):
-        later.explain("the")
-    path.unlink()
-    with pytest.raises(ggtok.VocabError, match=r"was changed since it was loaded .*No such file"):
-        last.explain("the")
-    assert kept.explain("again").ids == kept.encode("again")
+def test_the_file_is_not_read_again(tmp_path: Path) -> None:
+    for name in "bpe-gpt2", "ugm":
+        path = tmp_path / "model.gguf"
+        path.write_bytes(fixture(name).read_bytes())
+        tok, data = ggtok.load(path), bytearray(path.read_bytes())
+        path.unlink()
+        from_memory = ggtok.load(data)
+        data[:] = bytes(len(data))
+        assert tok.explain("the kettle") == from_memory.explain("the kettle")
 
 
-def test_memory_that_may_have_changed(load_fixture: Load) -> None:
-    data = fixture("bpe-gpt2").read_bytes()
-    assert ggtok.load(data).explain("the").ids == load_fixture("bpe-gpt2").encode("the")
-    with pytest.raises(ggtok.InvalidTypeError, match="loaded from memory other than bytes"):
-        ggtok.load(bytearray(data)).explain("the")
-    # For SPM, explain doesn't read the file again.
-    spm = ggtok.load(bytearray(fixture("spm").read_bytes()))
-    assert spm.explain("the").ids == spm.encode("the")
-
-
-def test_plamo_vocabularies_with_odd_scores(tmp_path: Path) -> None:
+def test_odd_plamo_vocabularies(tmp_path: Path) -> None:
+    """The plain implementation doesn't know them, so only the ids are compared."""
     gguf = GGUF.read(fixture("plamo2"))
     scores = gguf.array("tokenizer.ggml.scores")
     scores[400] = -1000.0
     gguf.set("tokenizer.ggml.scores", scores)
+    add_tokens(gguf, [b"\xe3\x81a", b"the\xff"], 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ggtok.VocabWarning)
         tok = ggtok.load(gguf.write(tmp_path / "odd.gguf"))
-    with pytest.raises(ggtok.VocabError, match="token 400 has the score -1000"):
-        tok.explain("the kettle")
+    for text in "the kettle \u2603", b"the\xff \xe3\x81a", tok.token_to_piece(400) * 3:
+        found = tok.explain(text)
+        assert found.ids == tok.encode(text)
+        (word,) = found.fragments[0].words
+        assert len(word.lattice) == len(word.text)

@@ -12,6 +12,7 @@ import pytest
 
 import ggtok
 from ggtok.explain.steps import MergeTree
+from tests.plain import explain as plain
 from tests.support.patch import GGUF, add_tokens
 from tests.support.vocabularies import fixture
 
@@ -41,6 +42,7 @@ def test_every_token(load_fixture: Load, name: str) -> None:
     reached = 0
     for id in range(0, tok.n_tokens, 7):
         tree = tok.merge_tree(id)
+        assert repr(tree) == repr(plain.merge_tree(tok._loaded, id))
         assert tree.id == id
         assert json.dumps(dataclasses.asdict(tree))
         left = replayed(tree)

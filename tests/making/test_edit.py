@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import ggtok
@@ -19,34 +18,11 @@ from ggtok.loading.loaded import JOURNAL
 from ggtok.vocabularies.edit import place
 from ggtok.vocabularies.edit.header import PADDING
 from tests.support.full import full
+from tests.support.tensors import with_tensors
 from tests.support.vocabularies import fixture, fixture_names
 
 NAME = "general.name"
 UNDO = place.UNDO
-
-
-def with_tensors(path: Path, name: str = "bpe-llama3", *, alignment: int | None = None) -> Path:
-    """A fixture's metadata with two tensors."""
-    import gguf
-
-    reader = gguf.GGUFReader(fixture(name))
-    writer = gguf.GGUFWriter(str(path), "llama")
-    if alignment is not None:
-        writer.add_custom_alignment(alignment)
-    for key, field in reader.fields.items():
-        if key.startswith("GGUF.") or key == "general.architecture":
-            continue
-        kind = field.types[0]
-        sub = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
-        writer.add_key_value(key, field.contents(), kind, sub)
-    rng = np.random.default_rng(1)
-    writer.add_tensor("a.weight", rng.random((7, 32), np.float32))
-    writer.add_tensor("b.weight", rng.random((100,), np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
 
 
 def tensors(path: Path) -> dict[str, bytes]:

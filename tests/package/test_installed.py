@@ -143,7 +143,8 @@ NEED = {
     **dict.fromkeys(
         (
             *("ggtok.server.application", "ggtok.server.auth", "ggtok.server.limits"),
-            *("ggtok.server.logs", "ggtok.server.origins", "ggtok.server.replies"),
+            *("ggtok.server.logs", "ggtok.server.origins", "ggtok.server.page"),
+            "ggtok.server.replies",
         ),
         "starlette",
     ),
@@ -209,6 +210,7 @@ JOBS: dict[str, tuple[list[str], str]] = {
     "list": ([], ""),
     "cache": (["ls"], ""),
     "parity": (["model.gguf"], "pip install"),  # it needs a llama.cpp
+    "view": (["model.gguf", "-o", "page.html"], "page.html"),
     "serve": (["model.gguf"], "pip install 'ggtok[serve]'"),
     "completion": (["bash"], "pip install 'ggtok[completion]'"),
     "help": (["tokenize"], "usage: ggtok tokenize"),

@@ -76,7 +76,7 @@ def test_several_processes_and_a_key() -> None:
 
 def models(*argv: str) -> dict[str, str]:
     args = parser("serve").parse(argv)
-    return serve._models(args)
+    return serve.models_by_alias(args.words, args.models)
 
 
 def test_models(tmp_path: Path) -> None:

@@ -62,7 +62,6 @@ def test_what_models_may_be() -> None:
     assert Registry({"a": tok}).get("a").tok is tok
     assert Registry([BPE, str(SPM)]).names == ["bpe-llama3.gguf", "spm.gguf"]
     for wrong, message in [
-        ([], "models is empty"),
         ([BPE, BPE], "two models have the name"),
         ([7], "not int"),
         (7, "not int"),

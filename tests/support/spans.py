@@ -1,6 +1,6 @@
 """An oracle for the spans of encode_with_offsets.
 
-The plain implementation (ggtok/explain) partitions and normalizes the text into bytes that know
+The plain implementation (tests/plain) partitions and normalizes the text into bytes that know
 their source, and the ids are matched with these bytes in every way that their texts allow.
 Usually there is only one way.
 """
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import ggtok
-from ggtok.explain import bpe
-from ggtok.explain.characters import Byte
-from ggtok.explain.explain import normalized_bytes, partition, vocabulary_of
+from tests.plain import bpe
+from tests.plain.characters import Byte
+from tests.plain.explain import normalized_bytes, partition, vocabulary_of
 
 ENOUGH = 40  # the maximum number of ways to match
 

@@ -6,6 +6,8 @@
  */
 #include "models/bpe/misses.h"
 
+#include "models/trace.h"
+#include "pretok/rules.h"
 #include "unicode/space_mark.h"
 #include "unicode/utf8_valid.h"
 
@@ -152,25 +154,51 @@ static bool guarded_text(const model_call *call, const uint8_t *text, size_t n) 
     return ggtok_guard_seal(g);
 }
 
-static ggtok_status encode_word_guarded(const model_call *call, size_t at, size_t n) {
+/* Reports a word and the rules that found it (`rules` may be NULL). */
+static ggtok_status trace_word(const model_call *call, pretok_rules *rules, size_t at, size_t n) {
+    text_guard *g = call->guard;
+    const trace *t = g->trace;
+    if (!ggtok_trace_word(g, at, n)) return ggtok_error_memory(call->err);
+    if (!rules) return GGTOK_OK;
+    if (!ggtok_pretok_rules_next(rules, at, at + n)) {
+        return ggtok_error_set(call->err, GGTOK_ERR_UNSUPPORTED,
+                               "the pre-tokenizer's rules end another word at byte %llu",
+                               (unsigned long long)(at + n));
+    }
+    for (unsigned i = 0; i < rules->n_stages; i++) {
+        ggtok_trace_event e = {.kind = GGTOK_TRACE_RULE,
+                               .text = trace_note(rules->rule[i].scanner),
+                               .right = trace_note(rules->rule[i].expression)};
+        if (!trace_emit(t, e)) return ggtok_error_memory(call->err);
+    }
+    return GGTOK_OK;
+}
+
+static ggtok_status encode_word_guarded(const model_call *call, pretok_rules *rules, size_t at,
+                                        size_t n) {
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
     text_guard *g = call->guard;
     int32_t id;
+    ggtok_status st = g->trace ? trace_word(call, rules, at, n) : GGTOK_OK;
+    if (st) return st;
     if (!ggtok_bpe_find_token(m, s, call->v, g->text.data + at, n, &id))
         return ggtok_error_memory(call->err);
     if (id < 0 || !guard_allows(g, id, at, n)) {
         return ggtok_bpe_merge_guarded(&m->table, &s->merge, g, at, n, call->out, call->err);
     }
-    return idbuf_push(call->out, id) && ggtok_guard_made(g, at, n) ? GGTOK_OK
-                                                                   : ggtok_error_memory(call->err);
+    bool ok = idbuf_push(call->out, id) && ggtok_guard_made(g, at, n);
+    if (ok && g->trace) {
+        ok = ggtok_trace_last(g, id, GGTOK_HOW_WHOLE_WORD, "a word that is a token isn't merged");
+    }
+    return ok ? GGTOK_OK : ggtok_error_memory(call->err);
 }
 
-static ggtok_status encode_words_guarded(const model_call *call, size_t from, const size_t *ends,
-                                         size_t count) {
+static ggtok_status encode_words_guarded(const model_call *call, pretok_rules *rules, size_t from,
+                                         const size_t *ends, size_t count) {
     ggtok_status st = GGTOK_OK;
     for (size_t i = 0; !st && i < count; from = ends[i++]) {
-        st = encode_word_guarded(call, from, ends[i] - from);
+        st = encode_word_guarded(call, rules, from, ends[i] - from);
     }
     return st;
 }
@@ -182,16 +210,19 @@ static ggtok_status encode_guarded(const model_call *call, const uint8_t *text, 
     const bytebuf *own = &call->guard->text;
     size_t ends[BPE_BATCH], count = 0, from = 0;
     if (!guarded_text(call, text, n)) return ggtok_error_memory(call->err);
+    if (call->guard->trace) call->guard->trace->marks = m->table.escapes && !m->split;
     if (m->split) {
         ggtok_status st = ggtok_split_text(m->split, m->split_user, own->data, own->n, &s->ends,
                                            &count, call->err);
-        return st ? st : encode_words_guarded(call, 0, s->ends.data, count);
+        return st ? st : encode_words_guarded(call, NULL, 0, s->ends.data, count);
     }
     pretok_walk walk;
+    pretok_rules rules;
     ggtok_pretok_begin(&walk, call->v->pre, own->data, own->n);
+    if (call->guard->trace) ggtok_pretok_rules_begin(&rules, call->v->pre, own->data, own->n);
     ggtok_status st = GGTOK_OK;
     while (!st && (count = ggtok_pretok_next(&walk, ends, BPE_BATCH))) {
-        st = encode_words_guarded(call, from, ends, count);
+        st = encode_words_guarded(call, &rules, from, ends, count);
         from = ends[count - 1];
     }
     return st;
@@ -264,6 +295,138 @@ static bool may_cut(const vocab *v, const void *model, void *scratch, const mode
     return !ggtok_bpe_cuts_joined(&m->table.cuts, place->text, place->start, place->at);
 }
 
+/* ---- a token's own merges ---- */
+
+/* Appends the bytes that p[0..n) represents. False: a character represents none. */
+static bool unspell(const bpe_table *t, const uint8_t *p, size_t n, bytebuf *out) {
+    const uint8_t *end = p + n;
+    if (t->raw_utf8) return memcpy(out->data + out->n, p, n), out->n += n, true;
+    for (size_t len; p < end; p += len) {
+        uint32_t cpt;
+        uint8_t spelled[2];
+        int byte = byte_map_byte_at(p, end, &cpt, &len);
+        if (byte < 0 || byte_map_spell((uint8_t)byte, spelled) != len || memcmp(spelled, p, len))
+            return false;
+        out->data[out->n++] = (uint8_t)byte;
+    }
+    return true;
+}
+
+/* A half of a pair, as bytes if it represents any, else as it is stored. */
+static ggtok_bytes half(const bpe_table *t, const uint8_t *p, size_t n, bytebuf *out) {
+    out->n = 0;
+    bool ok = unspell(t, p, n, out);
+    return (ggtok_bytes){ok ? (const char *)out->data : (const char *)p, ok ? out->n : n};
+}
+
+/* Reports the pairs whose merge is the token, by rank. */
+static bool trace_pairs(const model_call *call, gguf_view text) {
+    const bpe_model *m = call->model;
+    const bpe_table *t = &m->table;
+    bpe_state *s = call->scratch;
+    trace *to = call->guard->trace;
+    uint64_t *found = ggtok_mem_alloc(mem_mul(text.n + 1, sizeof *found)); /* rank, length */
+    size_t n = 0;
+    bool ok = found && bytebuf_reserve(&s->mapped, text.n) && bytebuf_reserve(&s->spaced, text.n);
+    for (size_t i = 1; ok && i < text.n; i++) {
+        uint32_t left = ggtok_bpe_symbol(t, call->v, text.p, i), index;
+        uint32_t right =
+            left == BPE_NO_SYMBOL ? left : ggtok_bpe_symbol(t, call->v, text.p + i, text.n - i);
+        uint32_t rank = right == BPE_NO_SYMBOL ? BPE_NO_RANK : bpe_rank(t, left, right);
+        if (rank == BPE_NO_RANK) continue;
+        ok = ggtok_bpe_file_rank(t, &s->merge, rank, &index);
+        size_t k = n++;
+        for (; k && found[k - 1] >> 32 > index; k--) found[k] = found[k - 1];
+        found[k] = (uint64_t)index << 32 | i;
+    }
+    for (size_t k = 0; ok && k < n; k++) {
+        size_t i = (uint32_t)found[k];
+        ggtok_trace_event e = {
+            .kind = GGTOK_TRACE_PAIR, .has_rank = true, .rank = (uint32_t)(found[k] >> 32)};
+        s->mapped.n = s->spaced.n = 0;
+        e.text = half(t, text.p, i, &s->mapped);
+        e.right = half(t, text.p + i, text.n - i, &s->spaced);
+        ok = trace_emit(to, e);
+    }
+    ggtok_mem_free(found);
+    return ok;
+}
+
+/* Reports the parts into which the pre-tokenizer splits the guard's text, if there are several. */
+static ggtok_status trace_split(const model_call *call) {
+    const bpe_model *m = call->model;
+    bpe_state *s = call->scratch;
+    text_guard *g = call->guard;
+    size_t end, count;
+    if (m->split) {
+        ggtok_status st = ggtok_split_text(m->split, m->split_user, g->text.data, g->text.n,
+                                           &s->ends, &count, call->err);
+        if (st) return st;
+    } else {
+        pretok_walk walk;
+        ggtok_pretok_begin(&walk, call->v->pre, g->text.data, g->text.n);
+        for (count = 0; ggtok_pretok_next(&walk, &end, 1); count++) {
+            if (count == s->ends.cap) {
+                size_t cap = 2 * count + 64;
+                size_t *grown = ggtok_mem_realloc(s->ends.data, mem_mul(cap, sizeof *grown));
+                if (!grown) return ggtok_error_memory(call->err);
+                s->ends.data = grown;
+                s->ends.cap = cap;
+            }
+            s->ends.data[count] = end;
+        }
+    }
+    for (size_t i = 0, from = 0; count > 1 && i < count; from = s->ends.data[i++]) {
+        if (!ggtok_trace_word(g, from, s->ends.data[i] - from))
+            return ggtok_error_memory(call->err);
+    }
+    return GGTOK_OK;
+}
+
+static ggtok_status trace_token(const model_call *call, uint32_t id, ggtok_token_trace *out) {
+    const bpe_model *m = call->model;
+    bpe_state *s = call->scratch;
+    text_guard *g = call->guard;
+    gguf_view text = vocab_text(call->v, id);
+    s->text.n = 0;
+    s->merge.interrupt = call->interrupt;
+    if (!bytebuf_reserve(&s->text, text.n)) return ggtok_error_memory(call->err);
+    bool spells = unspell(&m->table, text.p, text.n, &s->text);
+    const uint8_t *word = s->text.data;
+    size_t n = s->text.n;
+    bool valid = spells && ggtok_utf8_valid_prefix(word, n) == n;
+    const char *reason = NULL;
+    if (!spells) {
+        reason = "it contains a character that stands for no byte, so merging never produces it";
+    } else if (m->table.raw_utf8 && !valid) {
+        reason = "it isn't UTF-8, but merging starts from whole characters";
+    } else if (call->v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES] && n && memchr(word, ' ', n)) {
+        reason = "it contains a space, but spaces become U+2581 before merging";
+    }
+    out->reached = !reason;
+    out->text =
+        (ggtok_bytes){spells ? (const char *)word : (const char *)text.p, spells ? n : text.n};
+    out->whole_word = spells && call->v->flag[GGTOK_FLAG_IGNORE_MERGES];
+    if (spells && m->pre_flags & PRETOK_NEWLINE_WORDS) {
+        size_t i = 0;
+        while (i < n && word[i] == '\n') i++;
+        out->whole_word |= i == n;
+    }
+    ggtok_status st = GGTOK_OK;
+    if (!reason && n) {
+        ggtok_guard_clear(g);
+        bool ok = ggtok_guard_put_all(g, word, n, true, 0, text.n) && ggtok_guard_seal(g);
+        st = !ok ? ggtok_error_memory(call->err) : valid ? trace_split(call) : GGTOK_OK;
+        if (!st) st = ggtok_bpe_merge_guarded(&m->table, &s->merge, g, 0, n, call->out, call->err);
+    }
+    if (!st && !trace_pairs(call, text)) st = ggtok_error_memory(call->err);
+    if (!st && reason) {
+        ggtok_trace_event e = {.kind = GGTOK_TRACE_NOTE, .note = trace_note(reason)};
+        if (!trace_emit(g->trace, e)) st = ggtok_error_memory(call->err);
+    }
+    return st;
+}
+
 static bool same(const void *a, const void *b) {
     const bpe_model *first = a, *second = b;
     return ggtok_bpe_table_same(&first->table, &second->table);
@@ -279,5 +442,6 @@ const model_ops ggtok_model_bpe = {
     .place = place,
     .cache_bytes = cache_bytes,
     .may_cut = may_cut,
+    .trace_token = trace_token,
     .same = same,
 };

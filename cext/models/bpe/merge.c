@@ -9,8 +9,11 @@
 
 #include "base/cpu.h"
 #include "base/heap.h"
+#include "models/trace.h"
 #include "unicode/space_mark.h"
 #include "unicode/utf8.h"
+
+#include <stdlib.h>
 
 enum { SHORT = 32 };
 
@@ -184,6 +187,36 @@ static bool note_bytes(const bpe_table *t, guarded w, const uint8_t *p, size_t n
     return true;
 }
 
+/* Reports the initial symbols; then each merge of text[from..from + n) and the n_right bytes after it,
+ * given the number of its left symbol. */
+static bool trace_symbols(guarded w, const uint8_t *word, const uint32_t *start, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (!ggtok_trace_symbol(w.g, word + start[i], start[i + 1] - start[i])) return false;
+    }
+    return true;
+}
+
+static bool trace_merge(const bpe_table *t, bpe_scratch *s, guarded w, const uint8_t *word,
+                        size_t i, size_t gone, size_t after, uint32_t rank) {
+    const uint32_t *start = s->start;
+    ggtok_trace_event e = {.kind = GGTOK_TRACE_MERGE, .at = i, .has_rank = true};
+    return ggtok_bpe_file_rank(t, s, rank, &e.rank) &&
+           ggtok_trace_merge(w.g, e, word + start[i], start[gone] - start[i],
+                             start[after] - start[gone]);
+}
+
+/* Reports the ids from `before` on, which are bytes that have no other token; their spans are the
+ * last ones. */
+static bool trace_bytes(guarded w, const idbuf *out, size_t before) {
+    for (size_t k = before; k < out->n; k++) {
+        ggtok_trace_event e = {.id = out->data[k],
+                               .how = GGTOK_HOW_BYTE,
+                               .note = trace_note("the merged symbol is not a token")};
+        if (!ggtok_trace_token_at(w.g, e, w.g->n_made - (out->n - k))) return false;
+    }
+    return true;
+}
+
 static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, size_t count,
                        guarded w, idbuf *out) {
     enum { STEP = 8 }; /* one merge is as much work as this many bytes */
@@ -199,6 +232,8 @@ static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, 
         if (rank[i] != BPE_NO_RANK && !push(s, &n_heap, rank[i], i)) return false;
     }
     if (!heap_make(s->heap, n_heap, s->interrupt)) return false;
+    bool traced = trace_of(w.g);
+    if (traced && !trace_symbols(w, word, start, count)) return false;
     while (n_heap) {
         if (interrupted(s->interrupt, STEP)) return false;
         uint32_t top = (uint32_t)(s->heap[0] >> 32);
@@ -208,6 +243,7 @@ static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, 
         /* A rank identifies its pair, so if the rank is equal, the pair is still there. */
         if (rank[i] != top) continue;
         size_t gone = next[i], after = next[gone];
+        if (traced && !trace_merge(t, s, w, word, i, gone, after, top)) return false;
         symbol[i] = bpe_merged(t, top);
         rank[gone] = BPE_NO_RANK;
         next[i] = (uint32_t)after;
@@ -230,11 +266,14 @@ static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, 
             ggtok_bpe_emit_bytes(t, word + start[i], n, out);
             check_bytes(w, start[i], n, out, before);
             if (!note_bytes(t, w, word + start[i], n, start[i])) return false;
+            if (traced && !trace_bytes(w, out, before)) return false;
         } else if (w.g && !guard_allows(w.g, (int32_t)symbol[i], w.at + start[i], n)) {
             emit_forbidden(t, w, symbol[i], word + start[i], n, start[i], out);
         } else {
             out->data[out->n++] = (int32_t)symbol[i];
             if (w.g && !ggtok_guard_made(w.g, w.at + start[i], n)) return false;
+            ggtok_how how = next[i] == i + 1 ? GGTOK_HOW_SYMBOL : GGTOK_HOW_MERGED;
+            if (traced && !ggtok_trace_last(w.g, (int32_t)symbol[i], how, NULL)) return false;
         }
     }
     return true;
@@ -274,7 +313,47 @@ ggtok_status ggtok_bpe_merge_guarded(const bpe_table *t, bpe_scratch *s, text_gu
     return merge_word(t, g->v, s, g->text.data + at, n, (guarded){g, at}, out, err);
 }
 
+static int by_value(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* If ranks include symbols, they have gaps: a rank's index is its position among all ranks, and the
+ * merges of the file that are in no pair come in between. */
+bool ggtok_bpe_file_rank(const bpe_table *t, bpe_scratch *s, uint32_t rank, uint32_t *index) {
+    *index = rank;
+    if (t->merged) return true;
+    if (!s->ranks) {
+        if (!(s->ranks = ggtok_mem_alloc(mem_mul(t->n_pairs, sizeof *s->ranks)))) return false;
+        uint64_t mask = ((uint64_t)1 << t->rank_bits) - 1;
+        for (size_t i = 0; i <= t->pair_mask; i++) {
+            if (t->pairs[i]) s->ranks[s->n_ranks++] = (uint32_t)(t->pairs[i] & mask) - 1;
+        }
+        qsort(s->ranks, s->n_ranks, sizeof *s->ranks, by_value);
+    }
+    size_t low = 0, high = s->n_ranks;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (s->ranks[middle] < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    size_t from = 0,
+           to = t->n_unused; /* unused[k] comes before the pair if it is at most low + k */
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (t->unused[middle] <= low + middle)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    *index = (uint32_t)(low + from);
+    return true;
+}
+
 void ggtok_bpe_scratch_free(bpe_scratch *s) {
+    ggtok_mem_free(s->ranks);
     ggtok_mem_free(s->symbol);
     ggtok_mem_free(s->start);
     ggtok_mem_free(s->next);

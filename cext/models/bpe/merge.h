@@ -12,6 +12,8 @@ typedef struct bpe_scratch {
     uint32_t *symbol, *start, *next, *prev, *rank; /* by position, cap + 1 each */
     uint64_t *heap;
     size_t cap, heap_cap;
+    uint32_t *ranks; /* of all pairs, ascending, for ggtok_bpe_file_rank; computed lazily */
+    size_t n_ranks;
     interrupt *interrupt; /* the current call's */
 } bpe_scratch;
 
@@ -22,6 +24,9 @@ ggtok_status ggtok_bpe_merge_word(const bpe_table *t, const vocab *v, bpe_scratc
 ggtok_status ggtok_bpe_merge_guarded(const bpe_table *t, bpe_scratch *s, text_guard *g, size_t at,
                                      size_t n, idbuf *out, ggtok_error *err);
 void ggtok_bpe_scratch_free(bpe_scratch *s);
+
+/* Sets *index to a rank's index in the file's list of merges. False: out of memory. */
+bool ggtok_bpe_file_rank(const bpe_table *t, bpe_scratch *s, uint32_t rank, uint32_t *index);
 
 /* Appends the tokens to which a symbol that isn't a token falls back, given its bytes. `out` has room
  * for 3 * n ids. */

@@ -288,7 +288,7 @@ static bool make_ranks(bpe_table *t, const halves *pairs, size_t n) {
  * is further than `most` slots from its home slot. */
 static bool add_pairs(bpe_table *t, const halves *pairs, const uint32_t *rank, size_t n,
                       size_t most) {
-    t->pair_reach = 0;
+    t->pair_reach = t->n_pairs = 0;
     for (size_t base = 0; base < n; base += BATCH) {
         size_t count = n - base < BATCH ? n - base : BATCH;
         const halves *p = pairs + base;
@@ -305,11 +305,24 @@ static bool add_pairs(bpe_table *t, const halves *pairs, const uint32_t *rank, s
             }
             if (t->pairs[s]) continue; /* a pair that already has a rank keeps it */
             t->pairs[s] = key << t->rank_bits | ((rank ? rank[base + i] : base + i) + 1);
+            t->n_pairs++;
             if (steps > t->pair_reach) t->pair_reach = steps;
         }
         if (t->pair_reach > most) return false;
     }
     return true;
+}
+
+/* Sets t->unused. */
+static bool find_unused(bpe_table *t, const halves *pairs, const uint32_t *rank, size_t n) {
+    if (t->n_pairs == n) return true;
+    t->unused = ggtok_mem_alloc(mem_mul(n - t->n_pairs, sizeof *t->unused));
+    for (size_t i = 0; t->unused && i < n; i++) {
+        const halves *p = &pairs[i];
+        bool is_used = p->left != BPE_NO_SYMBOL && bpe_rank(t, p->left, p->right) == rank[i];
+        if (!is_used) t->unused[t->n_unused++] = (uint32_t)i;
+    }
+    return t->unused != NULL;
 }
 
 static ggtok_status build_pairs(bpe_table *t, const halves *pairs, size_t n, ggtok_error *err) {
@@ -334,6 +347,7 @@ static ggtok_status build_pairs(bpe_table *t, const halves *pairs, size_t n, ggt
         t->pair_factor = ggtok_hash_new_seed(t->pairs);
     }
     if (rank) {
+        if (!find_unused(t, pairs, rank, n)) return ggtok_error_memory(err);
         ggtok_mem_free(t->merged);
         t->merged = NULL;
     }
@@ -442,4 +456,5 @@ void ggtok_bpe_table_free(bpe_table *t) {
     ggtok_interned_free(&t->extras.set);
     ggtok_mem_free(t->pair_block);
     ggtok_mem_free(t->merged);
+    ggtok_mem_free(t->unused);
 }

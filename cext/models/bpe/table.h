@@ -46,6 +46,10 @@ typedef struct bpe_table {
     uint64_t pair_factor; /* BPE_PAIR_FACTOR, unless pairs were made to collide */
     unsigned pair_shift, symbol_bits, rank_bits, repeat_bits;
     uint32_t *merged; /* by rank: the symbol that the pair becomes; NULL if ranks include it */
+    /* Then the merges of the file that are in no pair (repeated, or without two halves): their
+     * indices, ascending. */
+    uint32_t *unused;
+    size_t n_unused, n_pairs;
     /* The rank of the merge of two bytes, for the first symbols of a word: few of them need a look-up
      * of the pair. Exact unless `raw_utf8`, which doesn't use it. */
     uint32_t byte_rank[256][256];

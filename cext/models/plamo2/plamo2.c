@@ -15,6 +15,7 @@
 #include "models/plamo2/plamo2.h"
 #include "cache/piece_cache.h"
 #include "models/tile.h"
+#include "models/trace.h"
 #include "unicode/unicode.h"
 #include "unicode/utf8_valid.h"
 #include "vocab/keys.h"
@@ -359,8 +360,12 @@ static bool find_path(const model_call *call, const uint8_t *text, size_t n) {
     }
 
     s->ids.n = 0;
+    const bool traced = trace_of(call->guard);
+    const plamo2_path path = {m, s->sum, s->taken, chars};
+    if (traced && !ggtok_plamo2_trace_places(call->guard, &path, text, n)) return false;
     for (size_t i = 0; i < chars;) {
         const row *r = &m->row[s->taken[i]];
+        const size_t at = i;
         if (!(r->id >= 0 ? idbuf_push(&s->ids, r->id)
                          : push_bytes(call, &s->ids, p, utf8_lead_len(*p)))) {
             return false;
@@ -374,6 +379,9 @@ static bool find_path(const model_call *call, const uint8_t *text, size_t n) {
                               (size_t)(p - from))) {
             return false;
         }
+        if (traced &&
+            !ggtok_plamo2_trace_taken(call->guard, &path, at, &s->ids, (size_t)(p - from)))
+            return false;
     }
     return true;
 }
@@ -411,7 +419,8 @@ static bool push_part(const model_call *call, const uint8_t *text, size_t n, siz
     const plamo2_model *m = call->model;
     size_t start = 0, len, i;
     uint32_t c = char_at(text, n, &len);
-    for (i = len; i < n && !m->whole; i += len) {
+    const bool whole = m->whole || trace_of(call->guard);
+    for (i = len; i < n && !whole; i += len) {
         uint32_t next = text[i];
         if (next < 0x80)
             len = 1;

@@ -1,5 +1,6 @@
-/* PLaMo's automaton, shared by the code that builds and walks it (models/plamo2/plamo2.c) and
- * the code for tokens in malformed UTF-8 (models/plamo2/odd.c). */
+/* PLaMo's automaton, shared by the code that builds and walks it (models/plamo2/plamo2.c),
+ * the code for tokens in malformed UTF-8 (models/plamo2/odd.c) and the one that reports steps
+ * (models/plamo2/trace.c). */
 #ifndef GGTOK_MODEL_PLAMO2_H
 #define GGTOK_MODEL_PLAMO2_H
 
@@ -91,6 +92,22 @@ static inline uint32_t plamo2_advance(const plamo2_model *m, uint32_t s, const u
 
 /* The same for a model with odd links. */
 uint32_t ggtok_plamo2_advance_odd(const plamo2_model *m, uint32_t s, const uint8_t *p, size_t len);
+
+/* The best paths from each of a word's `chars` characters to its end: the row taken there, and the
+ * cost. */
+typedef struct plamo2_path {
+    const plamo2_model *m;
+    const int64_t *sum;
+    const uint32_t *taken;
+    size_t chars;
+} plamo2_path;
+
+/* Report to g->trace the word text[0..n) and its paths; then the token taken at a character, or the n
+ * bytes that represent it, which are the last of `ids` and of the spans. */
+bool ggtok_plamo2_trace_places(text_guard *g, const plamo2_path *path, const uint8_t *text,
+                               size_t n);
+bool ggtok_plamo2_trace_taken(text_guard *g, const plamo2_path *path, size_t at, const idbuf *ids,
+                              size_t n);
 
 /* Adds the odd links of b->odd to the automaton, whose failure links are complete. When these are
  * final, the second function computes what walks over them need. False: out of memory. */

@@ -1,4 +1,5 @@
 /* The best path through a piece, and the pieces of a normalized text. */
+#include "models/trace.h"
 #include "models/ugm/ugm.h"
 
 #include <float.h>
@@ -61,6 +62,46 @@ static inline bool offer_tokens(const ugm_run *r, const int32_t *hits, const uin
     return known;
 }
 
+/* Reports the word, the best path to each position, and the tokens, whose spans are the last ones. */
+static bool trace_path(const ugm_run *r, const uint8_t *text, size_t n) {
+    const best *at = r->s->best;
+    const idbuf *ids = &r->s->ids;
+    text_guard *g = r->call->guard;
+    int32_t unk = r->call->v->special[GGTOK_UNK];
+    if (!ggtok_trace_word(g, 0, n)) return false;
+    for (size_t i = 0; i <= n; i++) {
+        size_t from = i - at[i].len;
+        ggtok_trace_event e = {.kind = GGTOK_TRACE_PLACE, .at = i, .id = at[i].id};
+        e.text = (ggtok_bytes){(const char *)text + from, at[i].len};
+        e.has_score = e.has_total = true;
+        e.score = at[i].score - at[from].score;
+        e.total = at[i].score;
+        if (at[i].len && !trace_emit(g->trace, e)) return false;
+    }
+    /* The ends of the tokens: of consecutive unknown ones, the last counts. */
+    size_t *ends = ggtok_mem_alloc(mem_mul(ids->n, sizeof *ends)), count = 0;
+    bool was_unknown = false, ok = ends != NULL;
+    for (size_t i = n; ok;) {
+        bool unknown = at[i].id == unk;
+        if (!(was_unknown && unknown)) ends[count++] = i;
+        was_unknown = unknown;
+        if (!at[i].len || at[i].len == i) break;
+        i -= at[i].len;
+    }
+    for (size_t k = count; ok && k-- > 0;) {
+        const best *b = &at[ends[k]];
+        bool unknown = b->id == unk;
+        ggtok_trace_event e = {.id = b->id, .has_score = true, .has_total = true};
+        e.how = unknown ? GGTOK_HOW_UNKNOWN : GGTOK_HOW_BEST_PATH;
+        if (unknown) e.note = trace_note("consecutive unknown characters become one token");
+        e.score = b->score - at[ends[k] - b->len].score;
+        e.total = b->score;
+        ok = ggtok_trace_token_at(g, e, g->n_made - 1 - k);
+    }
+    ggtok_mem_free(ends);
+    return ok;
+}
+
 /*
  * Finds the ids of text[0..n) and writes them to s->ids, last to first, unknowns fused.
  *
@@ -110,7 +151,7 @@ static bool find_path(const ugm_run *r, const uint8_t *text, size_t n) {
         was_unknown = unknown;
     }
     if (g && g->spans) ggtok_guard_reverse(g, ids->n);
-    return true;
+    return !trace_of(g) || trace_path(r, text, n);
 }
 
 /* Appends the path of a piece. */

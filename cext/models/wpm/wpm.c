@@ -8,10 +8,13 @@
 #include "models/changes.h"
 #include "models/model.h"
 #include "models/tile.h"
+#include "models/trace.h"
 #include "models/words.h"
 #include "models/wpm/text.h"
 #include "unicode/space_mark.h"
 #include "unicode/utf8.h"
+
+#include <stdio.h>
 
 enum { PHANTOM = 3 /* length of the U+2581 before each word */ };
 
@@ -29,6 +32,7 @@ typedef struct wpm_scratch {
     idbuf hits;       /* from ggtok_trie_long_find */
     word_cache words; /* keys: words of the text, not normalized */
     tiles tiles;
+    size_t unmatched; /* where split_guarded found no token; SIZE_MAX: nowhere */
 } wpm_scratch;
 
 static void wpm_free(void *model) {
@@ -339,6 +343,7 @@ static bool split_guarded(const model_call *call) {
     int32_t unknown = call->v->special[GGTOK_UNK];
     size_t n = g->text.n;
     s->ids.n = 0;
+    s->unmatched = SIZE_MAX;
     if (!n) return true;
     size_t before = g->n_made;
     if (trie_long_for(&m->longs, n)) {
@@ -349,11 +354,32 @@ static bool split_guarded(const model_call *call) {
         int32_t id;
         if (!(len = ggtok_guard_longest(g, &m->t, &m->longs, hits, i, &id))) {
             guard_unknown(g, unknown, 0, n);
+            s->unmatched = i;
             s->ids.n = 0;
             g->n_made = before;
             return idbuf_push(&s->ids, unknown) && ggtok_guard_made(g, 0, n);
         }
         if (!idbuf_push(&s->ids, id) || !ggtok_guard_made(g, i, len)) return false;
+    }
+    return true;
+}
+
+/* Reports a word whose source ends at `end`, and its tokens; their spans are the last ones. */
+static bool trace_word(const model_call *call, size_t end) {
+    const idbuf *ids = &((const wpm_scratch *)call->scratch)->ids;
+    text_guard *g = call->guard;
+    const size_t unmatched = ((const wpm_scratch *)call->scratch)->unmatched;
+    bool unknown = unmatched != SIZE_MAX;
+    char note[96];
+    if (!ggtok_trace_word_until(g, 0, g->text.n, end)) return false;
+    snprintf(note, sizeof note,
+             "no token matches at byte %llu of the word, so all of it is unknown",
+             (unsigned long long)unmatched);
+    for (size_t i = 0; i < ids->n; i++) {
+        ggtok_trace_event e = {.id = ids->data[i],
+                               .how = unknown ? GGTOK_HOW_UNKNOWN : GGTOK_HOW_LONGEST_MATCH};
+        if (unknown) e.note = trace_note(note);
+        if (!ggtok_trace_token_at(g, e, g->n_made - ids->n + i)) return false;
     }
     return true;
 }
@@ -372,6 +398,8 @@ static ggtok_status wpm_encode_guarded(const model_call *call, const uint8_t *te
                 return ggtok_error_memory(call->err);
             }
             if (s->ids.n) ggtok_guard_extend(call->guard, f->end[i]);
+            if (s->ids.n && call->guard->trace && !trace_word(call, f->end[i]))
+                return ggtok_error_memory(call->err);
             if (s->ids.n) memcpy(out->data + out->n, s->ids.data, s->ids.n * sizeof *out->data);
             out->n += s->ids.n;
         }

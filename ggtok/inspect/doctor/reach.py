@@ -18,11 +18,11 @@ from itertools import islice, product
 from math import inf
 
 from ggtok.base.escape import number, shown
-from ggtok.explain.bpe import merges_of
 from ggtok.inspect.doctor import template, tokens
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import GGML, TAG, File, characters, is_utf8
 from ggtok.tokenizer import TokenAttr, Tokenizer
+from ggtok.vocabularies.merging import merges_of
 from ggtok.vocabularies.read import pair
 from ggtok.vocabularies.spelling import NORMAL, scheme
 

@@ -16,7 +16,6 @@ import tiktoken
 from tokenizers import Tokenizer
 
 import ggtok
-from ggtok.explain.ugm import Charsmap
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.convert import confirm
 from ggtok.vocabularies.convert.formats import converted
@@ -25,6 +24,7 @@ from ggtok.vocabularies.patterns import CHAIN_OF_PRE, GPT2
 from ggtok.vocabularies.vocabulary import Vocabulary
 from ggtok.vocabularies.wordpiece_json import charsmap
 from tests.making.convert import sources
+from tests.plain.ugm import Charsmap
 from tests.support.beginnings import beginning
 from tests.support.vocabularies import fixture, fixture_names
 

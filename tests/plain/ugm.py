@@ -1,0 +1,191 @@
+"""UGM: normalizes with the charsmap, then finds the tokens with the highest sum of scores."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ggtok.explain.steps import Place, Token, Word, text_of
+from ggtok.loading.loaded import TokenAttr
+from tests.plain.characters import (
+    MARK,
+    Byte,
+    became,
+    characters,
+    lead_length,
+    span,
+    utf8,
+    value,
+    whole,
+)
+from tests.plain.vocabulary import LongestMatch, Vocabulary
+
+_FLT_MAX = (2 - 2**-23) * 2.0**127
+_MATCHED = TokenAttr.NORMAL | TokenAttr.USER_DEFINED | TokenAttr.UNUSED
+
+
+class Charsmap:
+    """SentencePiece's precompiled normalizer: a double array (XCDA) with replacements."""
+
+    def __init__(self, data: bytes) -> None:
+        n = int.from_bytes(data[:4], "little")
+        self._units = struct.unpack_from(f"<{n // 4}I", data, 4)
+        self._texts = data[4 + n :]
+
+    def match(self, text: bytes) -> tuple[int, bytes] | None:
+        """The longest match at the start of the text: its length, and its replacement."""
+        found = None
+        unit = self._units[0] if self._units else 0
+        at = (unit >> 10) << ((unit & 1 << 9) >> 6)
+        for k, b in enumerate(text if self._units else b""):
+            if b == 0:
+                break
+            at ^= b
+            unit = self._units[at]
+            if unit & (1 << 31 | 0xFF) != b:
+                break
+            at ^= (unit >> 10) << ((unit & 1 << 9) >> 6)
+            if unit >> 8 & 1:
+                begin = self._units[at] & 0x7FFFFFFF
+                found = k + 1, begin
+        if found is None:
+            return None
+        return found[0], self._texts[found[1] : self._texts.index(0, found[1])]
+
+
+class _Tables:
+    """All prefixes of user-defined tokens, and the charsmap."""
+
+    def __init__(self, v: Vocabulary) -> None:
+        self.user = {
+            v.text(id)[:n]
+            for id, attr in enumerate(v.first_attrs)
+            if attr & TokenAttr.USER_DEFINED
+            for n in range(1, len(v.text(id)) + 1)
+        }
+        data = v.charsmap
+        self.charsmap = None if data is None else Charsmap(data)
+
+
+def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
+    """Normalizes with the charsmap, then white space according to the flags.
+
+    Any prefix of a user-defined token stays unchanged.
+    """
+    tables = v.keep(_Tables, lambda: _Tables(v))
+    remove = v.flags["remove_extra_whitespaces"]
+    space = MARK if v.flags["escape_whitespaces"] else b" "
+    prefixed, in_word = not prefix, False
+    white: tuple[int, int] | None = None  # dropped white space, the source of the next mark
+    at = 0
+    while at < len(text):
+        used = 0
+        while at + used < len(text) and text[at : at + used + 1] in tables.user:
+            used += 1
+        with_ = text[at : at + used]
+        if not used:
+            match = tables.charsmap.match(text[at:]) if tables.charsmap else None
+            if match:
+                used, with_ = match
+            else:
+                begin, end, c = next(characters(text[at : at + 4], 0x1FFFFF))
+                used = end - begin
+                with_ = utf8(None) if c is None else text[at : at + used]
+        for b in became(text, at, at + used, with_):
+            if b.value != 0x20:
+                if not in_word and (remove or (v.flags["add_space_prefix"] and not prefixed)):
+                    yield from whole(space, *(white or (b.begin, b.begin)))
+                    prefixed = True
+                in_word, white = True, None
+                yield b
+            else:
+                in_word = False
+                if remove:
+                    white = (white[0] if white else b.begin, b.end)
+                else:
+                    yield from whole(space, b.begin, b.end)
+        at += used
+
+
+class _Best(NamedTuple):
+    """The best path to a position."""
+
+    total: float
+    id: int
+    size: int  # bytes of its last token
+
+
+def _single(number: float) -> float:
+    """The number rounded to single precision, as in llama.cpp."""
+    single: float = struct.unpack("<f", struct.pack("<f", number))[0]
+    return single
+
+
+class _Tokens:
+    """The tokens that a path may take."""
+
+    def __init__(self, v: Vocabulary) -> None:
+        ids = [id for id, attr in enumerate(v.first_attrs) if attr & _MATCHED]
+        self.longest = LongestMatch(v.texts, ids)
+        lowest = _FLT_MAX  # as in llama.cpp, if no token is NORMAL
+        for id in ids:
+            if v.first_attrs[id] & TokenAttr.NORMAL and v.score(id) < lowest:
+                lowest = v.score(id)
+        self.unknown = _single(lowest - 10.0)
+
+
+def words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
+    """The whole text is one word."""
+    text = value(made)
+    best = _lattice(v, text)
+    lattice = [
+        Place(at, b.id, text_of(text[at - b.size : at]), b.total - best[at - b.size].total, b.total)
+        for at, b in enumerate(best)
+        if b.size
+    ]
+    yield Word(text_of(text), *span(made), _path(v, best), lattice=lattice)
+
+
+def _lattice(v: Vocabulary, text: bytes) -> list[_Best]:
+    """The best path to each position; of equal ones, that whose last token starts first."""
+    tokens = v.keep(_Tokens, lambda: _Tokens(v))
+    best = [_Best(-sys.float_info.max, v.unknown, 0)] * (len(text) + 1)
+    best[0] = _Best(0.0, v.unknown, 0)
+
+    def offer(begin: int, end: int, id: int, score: float) -> None:
+        total = best[begin].total + score
+        if total > best[end].total:
+            best[end] = _Best(total, id, end - begin)
+
+    at = 0
+    while at < len(text):
+        size = min(lead_length(text[at]), len(text) - at)
+        known = False
+        for id in tokens.longest.all(text, at):
+            n = len(v.texts[id])
+            known |= n == size
+            user = v.attrs[id] & TokenAttr.USER_DEFINED
+            offer(at, at + n, id, 0.0 if user else v.score(id))
+        if not known:
+            offer(at, at + size, v.unknown, tokens.unknown)
+        at += size
+    return best
+
+
+def _path(v: Vocabulary, best: list[_Best]) -> list[Token]:
+    """The tokens of the best path. Consecutive unknown tokens become one."""
+    tokens: list[Token] = []
+    at, was_unknown = len(best) - 1, False
+    while True:
+        b = best[at]
+        unknown = b.id == v.unknown
+        if not (was_unknown and unknown):
+            score = b.total - best[at - b.size].total
+            why = "consecutive unknown characters become one token" if unknown else ""
+            how = "unknown" if unknown else "best path"
+            tokens.append(v.token(b.id, how, score=score, total=b.total, why=why))
+        if b.size in (0, at):
+            return tokens[::-1]
+        at, was_unknown = at - b.size, unknown

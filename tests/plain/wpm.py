@@ -1,0 +1,84 @@
+"""WPM: each word becomes the longest tokens from the left, or one unknown token."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from ggtok.explain.steps import Token, Word, text_of
+from ggtok.native.library import category, first_of_nfd, is_white_space, lower
+from tests.plain.characters import MARK, Byte, became, characters, span, utf8, value, whole
+from tests.plain.vocabulary import LongestMatch, Vocabulary
+
+_CHINESE = (  # from 2B920, not 2B820, as in the original
+    *((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF)),
+    *((0x2A700, 0x2B73F), (0x2B740, 0x2B81F), (0x2B920, 0x2CEAF), (0x2F800, 0x2FA1F)),
+)
+_CHINESE_FIRST = [first for first, _ in _CHINESE]
+
+
+def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
+    """Splits text into words, each with U+2581 before it.
+
+    White space, bad bytes and control characters are dropped; accents and upper case, if the
+    flags say so. Characters dropped at a word's end belong to the source of its last byte.
+    """
+    word: list[Byte] = []
+    end_of_word = 0
+    strip = v.flags["strip_accents"]
+    begins = True  # whether the next character starts a word
+    for begin, end, c in characters(text):
+        made = 0 if c is None else first_of_nfd(c) if strip else c  # 0 is dropped later
+        if is_white_space(made):
+            begins = True
+            continue
+        if is_dropped(made, strip):
+            end_of_word = end_of_word if begins else end
+            continue
+        alone = stands_alone(made)
+        if begins or alone:
+            yield from _up_to(word, end_of_word)
+            word = [b._replace(word=i == 0) for i, b in enumerate(whole(MARK, begin, begin))]
+        if v.flags["lowercase"]:
+            made = lower(made)
+        word += became(text, begin, end, utf8(made))
+        begins, end_of_word = alone, end
+    yield from _up_to(word, end_of_word)
+
+
+def _up_to(word: list[Byte], end: int) -> list[Byte]:
+    return [*word[:-1], word[-1]._replace(end=end)] if word else []
+
+
+def is_dropped(c: int, strip_accents: bool) -> bool:
+    """Whether a character that isn't white space is dropped from its word."""
+    letter = category(c)
+    return c in (0, 0xFFFD) or letter == "C" or (strip_accents and letter == "M")
+
+
+def stands_alone(c: int) -> bool:
+    """Whether the character is a word by itself."""
+    letter = category(c)
+    if letter == "P" or (c < 0x7F and letter == "S"):
+        return True
+    block = bisect_right(_CHINESE_FIRST, c) - 1
+    return block >= 0 and c <= _CHINESE[block][1]
+
+
+def words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
+    begins = [i for i, b in enumerate(made) if b.word]
+    for begin, end in zip(begins, [*begins[1:], len(made)], strict=True):
+        part = made[begin:end]
+        yield Word(text_of(value(part)), *span(part), _tokens(v, value(part)))
+
+
+def _tokens(v: Vocabulary, word: bytes) -> list[Token]:
+    tokens, at = [], 0
+    while at < len(word):
+        id = v.keep(LongestMatch, lambda: LongestMatch(v.texts)).find(word, at)
+        if id is None:
+            why = f"no token matches at byte {at} of the word, so all of it is unknown"
+            return [v.token(v.unknown, "unknown", why=why)]
+        tokens.append(v.token(id, "longest match"))
+        at += len(v.text(id))
+    return tokens

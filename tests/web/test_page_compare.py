@@ -1,0 +1,156 @@
+"""The page's view Compare."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import ggtok
+from tests.support.vocabularies import fixture
+from tests.web.test_page_access import set_state, violations
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+    from tests.web.pages import Shown
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+
+TEXT = "Hello there, it's 12345 \u2603\n the kettle, na\u00efve \U0001f44b"
+NAMES = ["bpe-llama3", "ugm", "spm"]
+
+SETTLED = """async () => {
+  const view = document.querySelector("gg-compare-view");
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    await view.updateComplete;
+    if (view.settled) break;
+  }
+  for (const part of view.querySelectorAll("gg-tokens")) await part.updateComplete;
+}"""
+TOKENS = """column => [...column.querySelectorAll("[role=option]")].map((one) =>
+  [Number(one.getAttribute("aria-label").split(" ").at(-1)), one.classList.contains("differs")])"""
+CELLS = "rows => rows.map((row) => [...row.children].map((cell) => cell.innerText.trim()))"
+
+
+def show(shown: Shown, **values: Any) -> None:
+    shown.page.evaluate("values => document.querySelector('gg-app').app.set(values)", values)
+    shown.page.evaluate(SETTLED)
+
+
+def columns(shown: Shown) -> list[list[list[Any]]]:
+    """The id of each token, and whether it is marked, for each model."""
+    return [column.evaluate(TOKENS) for column in shown.page.locator(".compared > section").all()]
+
+
+def expected(names: list[str], text: str, **flags: bool) -> list[list[list[Any]]]:
+    found = []
+    for name in names:
+        ids, spans = ggtok.load(fixture(name)).encode_with_offsets(text, unit="utf16", **flags)
+        found.append((ids, [tuple(span) for span in spans.tolist()]))
+    sets = [set(spans) for _, spans in found]
+    return [
+        [
+            [id, span[0] != span[1] and not all(span in spans for spans in sets)]
+            for id, span in zip(ids, spans_of, strict=True)
+        ]
+        for ids, spans_of in found
+    ]
+
+
+def test_differing_spans_are_marked(shown: Shown) -> None:
+    for name in NAMES:
+        shown.open(fixture(name))
+    shown.view("compare")
+    show(shown, text=TEXT)
+    want = expected(NAMES, TEXT)
+    assert columns(shown) == want
+    assert any(marked for column in want for _, marked in column)
+    table = shown.page.locator(".summary tbody tr").evaluate_all(CELLS)
+    size = len(TEXT.encode())
+    for name, column, row in zip(NAMES, want, table, strict=True):
+        differ = sum(marked for _, marked in column)
+        assert row[:4] == [name, str(len(column)), f"{size / len(column):.2f}", str(differ)]
+    # Fewest tokens are bold.
+    bold = shown.page.locator(".summary strong").all_inner_texts()
+    assert set(bold) == {str(min(map(len, want)))}
+    show(shown, addSpecial=False)
+    assert columns(shown) == expected(NAMES, TEXT, add_special=False)
+
+
+def test_models_are_chosen(shown: Shown) -> None:
+    for name in [*NAMES, "bpe-gpt2", "rwkv"]:
+        shown.open(fixture(name))
+    shown.view("compare")
+    show(shown, text=TEXT)
+    assert shown.page.locator(".compared > section").count() == 4
+    box = shown.page.locator(".choice")
+    assert box.get_by_label("rwkv").is_disabled()
+    box.get_by_label("ugm").uncheck()
+    box.get_by_label("spm").press("Space")
+    shown.page.evaluate(SETTLED)
+    assert columns(shown) == expected(["bpe-llama3", "bpe-gpt2", "rwkv"], TEXT)
+    box.get_by_label("rwkv").uncheck()
+    box.get_by_label("bpe-gpt2").uncheck()
+    shown.page.evaluate(SETTLED)
+    # Of the other models the first ones follow.
+    assert [row[0] for row in shown.page.locator(".summary tbody tr").evaluate_all(CELLS)] == [
+        "bpe-llama3"
+    ]
+
+
+def test_one_model_and_equal_models(shown: Shown) -> None:
+    shown.open(fixture("bpe-gpt2"))
+    shown.view("compare")
+    show(shown, text="the kettle")
+    assert "Open two or more models" in shown.page.locator(".compare-view .note").inner_text()
+    shown.open(fixture("bpe-gpt2"))
+    shown.view("compare")
+    show(shown, text="the kettle")
+    assert "All models divide the text alike." in shown.page.locator("main").inner_text()
+    assert shown.page.locator(".differs").count() == 0
+
+
+def test_a_model_that_refuses(shown: Shown) -> None:
+    for name in "wpm", "bpe-gpt2":
+        shown.open(fixture(name))
+    shown.view("compare")
+    show(shown, text="the kettle", continuation=True)
+    assert "can't encode a text as a continuation" in shown.error
+    assert [row[0] for row in shown.page.locator(".summary tbody tr").evaluate_all(CELLS)] == [
+        "bpe-gpt2"
+    ]
+
+
+def test_the_same_place_in_each_model(shown: Shown) -> None:
+    for name in NAMES:
+        shown.open(fixture(name))
+    shown.view("compare")
+    show(shown, text="the kettle")
+    lists = shown.page.locator(".compared gg-tokens")
+    first = lists.first.locator("[role=listbox]")
+    first.focus()
+    first.press("End")
+    shown.page.evaluate(SETTLED)
+    for i in range(3):
+        assert lists.nth(i).locator(".current").count() == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_and_narrow_screens(browser: Browser, scheme: Any) -> None:
+    from tests.web.pages import Shown
+
+    for width in 1280, 360:
+        context = browser.new_context(
+            viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce"
+        )
+        shown = Shown(context.new_page())
+        for name in NAMES:
+            shown.open(fixture(name))
+        set_state(shown, {"view": "compare", "text": TEXT})
+        shown.page.evaluate(SETTLED)
+        assert not violations(shown), f"{width} pixels"
+        assert shown.page.evaluate("document.documentElement.scrollWidth") == width
+        context.close()
+        assert not shown.errors

@@ -1,0 +1,192 @@
+"""Files, texts and templates that a stranger made: nothing runs, nothing hangs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from gguf import GGUFWriter
+
+import ggtok
+from tests.support.patch import GGUF
+from tests.support.vocabularies import FIXTURES, fixture
+
+if TYPE_CHECKING:
+    from tests.web.pages import Shown
+
+MARKUP = (
+    "<img src=x onerror=window.ran=1>",
+    "<script>window.ran=1</script>",
+    "</textarea><svg onload=window.ran=1>",
+    "javascript:window.ran=1",
+    "${window.ran=1}",
+    "&lt;b&gt;",
+    "\u202egnp.exe\u2066",
+    "\u200b",
+    "\x00",
+)
+
+
+def vocabulary(path: Path, tokens: list[bytes], name: str = "hostile") -> Path:
+    """An SPM vocabulary with these user-defined tokens after the bytes."""
+    writer = GGUFWriter(path, "llama")
+    every = [b"<unk>", b"<s>", b"</s>", *(b"<0x%02X>" % i for i in range(256)), *tokens]
+    writer.add_name(name)
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(every)
+    writer.add_token_scores([0.0] * 259 + [-float(i) for i in range(len(tokens))])
+    writer.add_token_types([2, 3, 3, *[6] * 256, *[4] * len(tokens)])
+    writer.add_chat_template("<img src=x onerror=window.ran=1>{{ messages[0].content }}")
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    return path
+
+
+def nothing_ran(shown: Shown) -> None:
+    assert shown.page.evaluate("window.ran") is None
+    assert shown.page.locator("main img, main script, main svg").count() == 0
+
+
+def test_markup_is_text(shown: Shown, tmp_path: Path) -> None:
+    path = vocabulary(
+        tmp_path / "<img src=x onerror=window.ran=1>.gguf",
+        [text.encode() for text in MARKUP],
+        "<img src=x onerror=window.ran=1>",
+    )
+    shown.open(path)
+    text = " ".join(MARKUP).replace("\x00", "")
+    shown.type(text)
+    assert "<script>window.ran=1</script>" in "".join(shown.pieces)
+    assert "U+202E" in "".join(shown.pieces)
+    nothing_ran(shown)
+    for view in ("vocabulary", "chat", "file", "models"):
+        shown.view(view)
+        shown.page.wait_for_timeout(300)
+        nothing_ran(shown)
+    shown.view("file")
+    assert shown.fact("Name") == "<img src=x onerror=window.ran=1>"
+    shown.view("vocabulary")
+    for panel in ("Charts", "Merges"):
+        shown.page.locator(".segments label", has_text=panel).click()
+        shown.page.wait_for_timeout(300)
+        nothing_ran(shown)
+
+
+def test_markup_in_a_link(shown: Shown) -> None:
+    link = shown.page.url + "#vocabulary?vocabulary.query=<img src=x onerror=window.ran=1>"
+    link += "&model=<script>window.ran=1</script>&chat.messages=[{]&text.split=1e99&view=x"
+    shown.page.goto("about:blank")
+    shown.page.goto(link + "&vocabulary.picked=-1,999999999999,__proto__&__proto__=1")
+    shown.page.locator(".note", has_text="<script>window.ran=1</script>").wait_for()
+    shown.open(fixture("spm"))
+    for view in ("text", "vocabulary", "chat", "file"):
+        shown.view(view)
+        shown.page.wait_for_timeout(200)
+    nothing_ran(shown)
+
+
+def test_300_000_tokens(shown: Shown, tmp_path: Path) -> None:
+    path = vocabulary(tmp_path / "many.gguf", [b"t%d" % i for i in range(300_000)])
+    shown.open(path)
+    shown.view("vocabulary")
+    shown.page.locator(".found", has_text="300,259 tokens").wait_for()
+    assert shown.page.locator(".token-row[role=option]").count() < 200
+    shown.page.get_by_label("Search", exact=True).fill("t299999")
+    shown.page.locator(".found", has_text="1 of 300,259 tokens").wait_for()
+    shown.page.locator(".segments label", has_text="Merges").click()
+    shown.page.locator(".tiles button").first.wait_for()
+    assert shown.page.locator(".tiles > *").count() < 5000
+
+
+def test_token_of_a_megabyte(shown: Shown, tmp_path: Path) -> None:
+    long = b"ab" * (1 << 19)
+    path = vocabulary(tmp_path / "long.gguf", [long, b"ab"])
+    shown.open(path)
+    shown.view("vocabulary")
+    shown.page.get_by_label("Order").select_option("Longest first")
+    row = shown.page.locator(".token-row[role=option]").first
+    row.locator(".more", has_text="1,048,376 bytes").wait_for()
+    row.click()
+    shown.page.locator(".facts", has_text="1,048,576 bytes in all").wait_for()
+    shown.page.locator(".segments label", has_text="Merges").click()
+    shown.page.locator(".tiles button").first.wait_for()
+
+
+@pytest.mark.parametrize("share", [0, 0.01, 0.3, 0.9, 0.999])
+def test_truncated_files(shown: Shown, share: float) -> None:
+    data = fixture("bpe-llama3").read_bytes()
+    buffer = data[: int(len(data) * share)]
+    shown.open({"name": "cut.gguf", "mimeType": "", "buffer": buffer})
+    assert shown.error.startswith("Cannot open cut.gguf: ")
+    shown.open(fixture("spm"))  # the page works on
+    shown.type("the")
+    assert shown.ids == ggtok.load(fixture("spm")).encode("the")
+
+
+def test_malformed_files(shown: Shown) -> None:
+    """Flipped bytes: each file opens or says why not."""
+    data = fixture("bpe-llama3").read_bytes()
+    random = np.random.default_rng(43)
+    for i in range(20):
+        bytes_ = bytearray(data)
+        for at in random.integers(0, len(data) // 8, 6):
+            bytes_[at] = random.integers(256)
+        shown.open({"name": f"flipped{i}.gguf", "mimeType": "", "buffer": bytes(bytes_)})
+    shown.open(fixture("spm"))
+    shown.type("the")
+    assert shown.ids == ggtok.load(fixture("spm")).encode("the")
+
+
+BOMBS = {
+    "loops": "{% for a in range(99999) %}{% for b in range(99999) %}{{ b }}{% endfor %}"
+    "{% endfor %}",
+    "memory": "{% set ns = namespace(x='a' * 1000) %}{% for i in range(99) %}"
+    "{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x }}",
+    "recursion": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+    "nesting": "{{ " + "(" * 50_000 + ")" * 50_000 + " }}",
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize("dialect", ["llama", "transformers"])
+def test_template_bombs(shown: Shown, name: str, dialect: str) -> None:
+    shown.open(FIXTURES / "chat.gguf")
+    shown.page.evaluate(
+        "values => document.querySelector('gg-app').app.set(values)",
+        {"view": "chat", "chat.template": BOMBS[name], "chat.dialect": dialect},
+    )
+    assert shown.error
+    # The page answers, and the model works on.
+    shown.page.get_by_role("button", name="Restore the file's template").click()
+    shown.page.locator("gg-tokens [role=option]").first.wait_for(timeout=30_000)
+    shown.view("text")
+    shown.type("Hi")
+    assert shown.ids == ggtok.load(FIXTURES / "chat.gguf").encode("Hi")
+
+
+def test_regular_expression_bomb(shown: Shown, tmp_path: Path) -> None:
+    shown.open(vocabulary(tmp_path / "a.gguf", [b"a" * 4000 + b"!"]))
+    shown.view("vocabulary")
+    shown.page.get_by_label("Search in").select_option("Regular expression")
+    shown.page.get_by_label("Search", exact=True).fill("^(a+)+$")
+    assert "took too long" in shown.error
+    shown.page.get_by_label("Search", exact=True).fill("^a+!$")
+    shown.page.locator(".found", has_text="1 of 260 tokens").wait_for()
+
+
+def test_hostile_metadata(shown: Shown, tmp_path: Path) -> None:
+    gguf = GGUF.read(fixture("spm"))
+    gguf.set("general.<b>name</b>", b"\xff\xfe<script>window.ran=1</script>", "str")
+    gguf.set("general.long", b"x" * 1_000_000, "str")
+    path = tmp_path / "metadata.gguf"
+    gguf.write(path)
+    shown.open(path)
+    shown.view("file")
+    shown.page.get_by_label("Filter keys").fill("general.")
+    row = shown.page.locator(".metadata tr", has_text="<b>name</b>")
+    assert "<script>window.ran=1</script>" in row.inner_text()
+    assert len(shown.page.locator(".metadata").inner_text()) < 10_000
+    nothing_ran(shown)

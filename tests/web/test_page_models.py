@@ -1,0 +1,228 @@
+"""Opening models: the page's own, addresses, links; what the page may load and run."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import ggtok
+from tests.support.servers import File, Server
+from tests.support.vocabularies import fixture
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Browser
+
+    from tests.web.pages import Shown
+
+EMPTY = '<script type="application/json" id="ggtok-models">{"models": []}</script>'
+
+
+def html(models: dict[str, Any] | None = None) -> bytes:
+    """The page, with models that it offers."""
+    from tests.web.pages import HTML
+
+    text = HTML.read_text(encoding="utf-8")
+    assert text.count(EMPTY) == 1
+    data = json.dumps(models or {"models": []}).replace("<", "\\u003c")
+    return text.replace(EMPTY, EMPTY.replace('{"models": []}', data)).encode()
+
+
+def embedded(name: str) -> dict[str, str]:
+    packed = gzip.compress(fixture(name).read_bytes())
+    return {"name": name, "data": base64.b64encode(packed).decode()}
+
+
+def allow_others(_: int, headers: dict[str, str]) -> int:
+    headers["Access-Control-Allow-Origin"] = "*"
+    headers["Access-Control-Expose-Headers"] = "Content-Range, ETag"
+    return _
+
+
+@pytest.fixture
+def at(browser: Browser) -> Any:
+    """Opens the page at an address."""
+    from tests.web.pages import Shown
+
+    contexts = []
+
+    def at(address: str) -> Shown:
+        context = browser.new_context()
+        contexts.append(context)
+        return Shown(context.new_page(), address)
+
+    yield at
+    for context in contexts:
+        context.close()
+
+
+def test_one_file_with_vocabularies(at: Callable[[str], Shown], tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_bytes(html({"models": [embedded("spm"), embedded("bpe-llama3")]}))
+    shown = at(path.as_uri())
+    shown.page.wait_for_selector("gg-text-view")
+    shown.type("the")
+    assert shown.ids == ggtok.load(fixture("spm")).encode("the")
+    shown.view("models")
+    shown.page.get_by_role("button", name="bpe-llama3").click()
+    shown.page.wait_for_selector("gg-text-view")
+    shown.settled("the")
+    assert shown.ids == ggtok.load(fixture("bpe-llama3")).encode("the")
+    assert not shown.errors
+
+
+def test_models_of_the_server(at: Callable[[str], Shown]) -> None:
+    with Server() as server:
+        models = {"models": [{"name": "<b>a</b>", "url": "vocabularies/a"}], "server": "v1/ggtok/"}
+        server.files["/"] = File(html(models), lie=as_html)
+        server.files["/vocabularies/a"] = File(fixture("spm"))
+        finding = {
+            "code": "x",
+            "severity": "error",
+            "title": "A title",
+            "detail": "<i>detail</i>",
+            "means": "It means this.",
+            "advice": "Do that.",
+            "ids": [],
+        }
+        server.json["/v1/ggtok/doctor"] = {"findings": [finding]}
+        shown = at(server.url("/"))
+        shown.page.wait_for_selector("gg-text-view")
+        assert shown.page.get_by_label("Model", exact=True).inner_text() == "<b>a</b>"
+        shown.view("file")
+        # The test's server answers GET only.
+        shown.page.route(
+            "**/v1/ggtok/doctor", lambda route: route.fulfill(json={"findings": [finding]})
+        )
+        with shown.page.expect_request("**/v1/ggtok/doctor") as sent:
+            shown.page.get_by_role("button", name="Run the doctor").click()
+        assert sent.value.post_data_json == {"model": "<b>a</b>"}
+        item = shown.page.locator(".findings li")
+        assert item.inner_text().splitlines() == [
+            "A title",
+            "<i>detail</i>",
+            "It means this. Do that.",
+        ]
+        assert not shown.errors
+
+
+def as_html(status: int, headers: dict[str, str]) -> int:
+    headers["Content-Type"] = "text/html; charset=utf-8"
+    return status
+
+
+def test_address(shown: Shown) -> None:
+    with Server() as server:
+        server.files["/m/model.gguf"] = File(fixture("bpe-llama3"), lie=allow_others)
+        field = shown.page.get_by_label("Or open an address")
+        field.fill(server.url("/m/model.gguf"))
+        field.press("Enter")
+        shown.page.wait_for_selector("gg-text-view")
+        assert shown.page.get_by_label("Model", exact=True).inner_text() == "model"
+        shown.type("the")
+        shown.page.get_by_role("button", name="Copy link").click()
+        shown.page.get_by_text("Link copied").wait_for()
+        link = shown.page.evaluate("() => navigator.clipboard.readText()")
+
+        # A link with an address contacts its server only after a click.
+        asked = len(server.requests)
+        shown.page.goto("about:blank")
+        shown.page.goto(link)
+        shown.page.locator(".note", has_text=server.origin).wait_for()
+        assert len(server.requests) == asked
+        shown.page.locator(".note button").click()
+        shown.page.wait_for_selector("gg-text-view")
+        shown.settled("the")
+        assert shown.ids == ggtok.load(fixture("bpe-llama3")).encode("the")
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("javascript:alert(1)", "complete address"),
+        ("file:///etc/passwd", "complete address"),
+        ("model.gguf", "complete address"),
+        ("{server}/missing.gguf", "404"),
+        ("{server}/page.html", "Cannot open page.html"),
+    ],
+)
+def test_address_that_fails(shown: Shown, address: str, message: str) -> None:
+    with Server() as server:
+        server.files["/page.html"] = File(b"<!doctype html>", lie=allow_others)
+        server.files["/missing.gguf"] = File(
+            b"", statuses=[(404, {"Access-Control-Allow-Origin": "*"})]
+        )
+        shown.expected = ["404"]
+        shown.page.fill("#model-url", address.replace("{server}", server.origin))
+        shown.page.evaluate("document.querySelector('form.url').noValidate = true")
+        shown.page.press("#model-url", "Enter")
+        assert message in shown.error
+
+
+def test_server_that_forbids_other_sites(shown: Shown) -> None:
+    with Server() as server:
+        server.files["/model.gguf"] = File(fixture("spm"))
+        shown.expected = ["CORS", "Failed to load resource"]
+        shown.page.fill("#model-url", server.url("/model.gguf"))
+        shown.page.press("#model-url", "Enter")
+        assert "Cannot open model" in shown.error
+
+
+# ---- the security policy ----
+
+
+def test_policy() -> None:
+    text = html().decode()
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)
+    assert policy
+    rules = dict(rule.split(" ", 1) for rule in policy[1].split("; "))
+    assert rules["default-src"] == "'none'"
+    assert re.fullmatch(r"'sha256-[\w+/=]{44}' 'wasm-unsafe-eval'", rules["script-src"])
+    assert re.fullmatch(r"'sha256-[\w+/=]{44}'", rules["style-src"])
+    assert rules["worker-src"] == "blob:"
+    assert rules["base-uri"] == rules["form-action"] == "'none'"
+    assert set(rules) == {
+        *("default-src", "script-src", "style-src", "worker-src", "connect-src", "img-src"),
+        *("base-uri", "form-action"),
+    }
+
+
+def test_policy_blocks_other_scripts(shown: Shown) -> None:
+    shown.expected = ["Content Security Policy", "violates the following"]
+    blocked = shown.page.evaluate(
+        """async () => {
+          const violated = new Promise((resolve) => {
+            const seen = (event) => resolve(event.effectiveDirective);
+            addEventListener("securitypolicyviolation", seen);
+          });
+          const script = document.createElement("script");
+          script.textContent = "window.ran = true";
+          document.body.append(script);
+          return [await violated, window.ran];
+        }"""
+    )
+    assert blocked == ["script-src-elem", None]
+
+
+# ---- a file of 40 GB ----
+
+
+def test_huge_file(shown: Shown, tmp_path: Path) -> None:
+    """Only the beginning of a file is read."""
+    path = tmp_path / "huge.gguf"
+    path.write_bytes(fixture("bpe-llama3").read_bytes())
+    with path.open("r+b") as file:
+        file.truncate(40 << 30)
+    shown.open(path)
+    shown.type("the")
+    assert shown.ids == ggtok.load(fixture("bpe-llama3")).encode("the")
+    assert (
+        shown.page.evaluate("document.querySelector('gg-app').app.model.info.bytesRead") < 1 << 22
+    )

@@ -1,0 +1,256 @@
+"""The page's view Text, and opening models."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+import ggtok
+from ggtok.inspect.parity.compare import special_of, words_of
+from ggtok.inspect.parity.texts import texts
+from tests.support.samples import some, times
+from tests.support.vocabularies import FIXTURES, fixture, fixture_names
+
+if TYPE_CHECKING:
+    from tests.web.pages import Shown
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+
+TOKENIZERS = [name for name in fixture_names() if name not in ("none", "test")]
+
+# Encodes texts by the page, one after the other: what the view has, and what its list shows.
+ENCODE = """async ([texts, options]) => {
+  const { app } = document.querySelector("gg-app");
+  const view = document.querySelector("gg-text-view");
+  const results = [];
+  for (const text of texts) {
+    app.set({ ...options, text });
+    for (;;) {
+      await new Promise((resolve) => setTimeout(resolve));
+      await view.updateComplete;
+      if (view.result.text === text && view.settled) break;
+    }
+    const list = document.querySelector("gg-tokens");
+    await list.updateComplete;
+    const shown = [...list.querySelectorAll("[role=option]")].map((one) => [
+      Number(one.dataset.i), Number(one.getAttribute("aria-label").split(" ").at(-1))]);
+    results.push([Array.from(view.result.ids), shown]);
+  }
+  return results;
+}"""
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_ids_are_those_of_encode(shown: Shown, name: str) -> None:
+    tok = ggtok.load(fixture(name))
+    shown.open(fixture(name))
+    special = [tok.token_text(id) for id in special_of(tok)]
+    raw = texts(43, times(30, 150), words_of(tok), special)
+    sample = [text for text in (each.decode("utf-8", "replace") for each in raw) if text]
+    for add_special in (True, False):
+        for parse_special in (True, False):
+            options = {"addSpecial": add_special, "parseSpecial": parse_special}
+            results = shown.page.evaluate(ENCODE, [sample, options])
+            for text, (ids, in_list) in zip(sample, results, strict=True):
+                expected = tok.encode(text, add_special=add_special, parse_special=parse_special)
+                assert ids == expected, text
+                assert in_list or not expected
+                assert all(expected[i] == id for i, id in in_list)
+
+
+def test_typing_shows_tokens(shown: Shown) -> None:
+    tok = ggtok.load(fixture("bpe-llama3"))
+    shown.open(fixture("bpe-llama3"))
+    text = "Hi  there\n\t\u4f60<|eot_id|>"
+    shown.type(text)
+    assert shown.ids == tok.encode(text)
+    assert shown.stat("tokens") == str(len(tok.encode(text)))
+    assert shown.stat("characters") == str(len(text))
+    assert shown.stat("bytes") == str(len(text.encode()))
+    assert shown.page.locator("gg-tokens i.space").count() == 2
+    assert shown.page.locator("gg-tokens i.byte").all_text_contents() == ["E4", "BD", "A0"]
+    assert shown.pieces[0] == "<|begin_of_text|>"
+    shown.page.get_by_label("Parse special tokens").check()
+    shown.page.wait_for_function("document.querySelectorAll('gg-tokens .special').length === 2")
+    assert shown.ids == tok.encode(text, parse_special=True)
+    shown.page.get_by_label("Add special tokens").uncheck()
+    shown.page.wait_for_function("document.querySelectorAll('gg-tokens .special').length === 1")
+    assert shown.ids == tok.encode(text, parse_special=True, add_special=False)
+
+
+def test_continuation(shown: Shown) -> None:
+    tok = ggtok.load(fixture("spm"))
+    shown.open(fixture("spm"))
+    shown.type("the")
+    before = shown.ids
+    shown.page.get_by_label("Continuation").check()
+    expected = tok.encode("the", continuation=True)
+    assert expected != before
+    shown.page.wait_for_function(
+        "n => document.querySelectorAll('gg-tokens [role=option]').length === n",
+        arg=len(expected),
+    )
+    assert shown.ids == expected
+
+
+def test_facts_of_a_token(shown: Shown) -> None:
+    tok = ggtok.load(fixture("bpe-llama3"))
+    shown.open(fixture("bpe-llama3"))
+    shown.type("\u00e9 the")
+    ids = tok.encode("\u00e9 the")
+    shown.page.hover("gg-tokens [role=option] >> nth=-1")
+    assert shown.fact("Id").split()[0] == str(ids[-1])
+    assert shown.fact("Bytes") == "20 74 68 65"
+    assert shown.fact("Type") == "normal"
+    assert shown.fact("Stored as") == "\u0120the"
+    assert shown.fact("Span") == "characters 1\u20135, bytes 2\u20136"
+    shown.page.hover("gg-tokens [role=option] >> nth=0")
+    shown.page.locator(".facts", has_text="control").wait_for()
+    assert shown.fact("Span") == "none: the tokenizer added it"
+
+
+def test_a_token_selects_its_text(shown: Shown) -> None:
+    shown.open(fixture("bpe-llama3"))
+    shown.type("one the two")
+    shown.page.locator("gg-tokens [role=option]", has_text=" the").click()
+    selected = """() => {
+      const { value, selectionStart, selectionEnd } = document.querySelector("textarea");
+      return value.slice(selectionStart, selectionEnd);
+    }"""
+    assert shown.page.evaluate(selected) == " the"
+    # The caret in the text makes its token the current one.
+    shown.page.evaluate("document.querySelector('textarea').setSelectionRange(1, 1)")
+    shown.page.wait_for_function("document.querySelector('gg-tokens .current')?.dataset.i !== '5'")
+    current = shown.page.locator("gg-tokens .current").text_content() or ""
+    assert "n" in current
+
+
+def test_ids_to_text(shown: Shown) -> None:
+    tok = ggtok.load(fixture("bpe-llama3"))
+    shown.open(fixture("bpe-llama3"))
+    ids = tok.encode("Hi there")
+    shown.page.locator(".input .segments label", has_text="Ids").click()
+    shown.page.get_by_label("Token ids to decode").fill(str(ids))
+    shown.page.locator(".decoded", has_text="there").wait_for()
+    assert shown.page.locator(".decoded").inner_text() == tok.decode(ids)
+    assert shown.ids == ids
+    shown.page.get_by_label("Token ids to decode").fill("1, x")
+    assert "x" in shown.error
+    shown.page.get_by_label("Token ids to decode").fill("999999999")
+    shown.page.locator(".error", has_text="no token 999999999").wait_for()
+
+
+def test_copies(shown: Shown) -> None:
+    tok = ggtok.load(fixture("bpe-llama3"))
+    shown.open(fixture("bpe-llama3"))
+    shown.type("Hi \u4f60")
+    clipboard = "() => navigator.clipboard.readText()"
+    shown.page.get_by_role("button", name="Copy ids").click()
+    shown.page.get_by_text("Ids copied").wait_for()
+    assert json.loads(f"[{shown.page.evaluate(clipboard)}]") == tok.encode("Hi \u4f60")
+    shown.page.get_by_role("button", name="Copy JSON").click()
+    shown.page.get_by_text("JSON copied").wait_for()
+    copied = json.loads(shown.page.evaluate(clipboard))
+    assert copied["ids"] == tok.encode("Hi \u4f60")
+    assert copied["text"] == "Hi \u4f60"
+
+
+def test_split(shown: Shown) -> None:
+    shown.open(fixture("bpe-llama3"))
+    shown.type("one two three four five six")
+    n = len(shown.ids)
+    shown.page.get_by_label("Split every").fill("4")
+    shown.page.keyboard.press("Tab")
+    shown.page.locator(".part").first.wait_for()
+    assert shown.page.locator(".part").count() == -(-n // 4)
+    assert shown.stat("parts") == str(-(-n // 4))
+
+
+def test_long_text(shown: Shown) -> None:
+    """A megabyte: few rows are in the page, and the editor has one part of the text."""
+    tok = ggtok.load(fixture("bpe-llama3"))
+    shown.open(fixture("bpe-llama3"))
+    text = "".join(f"line {i} of the text\n" for i in range(50_000))
+    shown.page.evaluate("text => document.querySelector('gg-app').app.set({ text })", text)
+    shown.settled(text)
+    expected = tok.encode(text)
+    assert shown.stat("tokens") == f"{len(expected):,}"
+    assert 0 < shown.page.locator("gg-tokens [role=option]").count() < 5000
+    assert len(shown.page.input_value("textarea.editor")) < 100_000
+    shown.page.get_by_role("button", name="Next part").click()
+    shown.page.focus("textarea.editor")
+    shown.page.keyboard.press("Control+Home")
+    shown.page.keyboard.type("X")
+    changed = shown.page.evaluate("document.querySelector('gg-app').app.values.text")
+    assert len(changed) == len(text) + 1
+    at = changed.index("X")
+    assert at > 0
+    assert changed == text[:at] + "X" + text[at:]
+    shown.settled(changed)
+    shown.page.focus("gg-tokens .tokens")
+    shown.page.keyboard.press("End")
+    n = len(tok.encode(changed))
+    shown.page.wait_for_function(
+        "i => document.querySelector('gg-tokens .current')?.dataset.i === i", arg=str(n - 1)
+    )
+
+
+@pytest.mark.parametrize("view", some(["text", "vocabulary", "chat", "file"], 1))
+def test_a_link_has_the_state(shown: Shown, view: str) -> None:
+    shown.open(fixture("bpe-llama3"))
+    shown.type("linked text & more")
+    shown.page.get_by_label("Parse special tokens").check()
+    shown.view(view)
+    shown.page.get_by_role("button", name="Copy link").click()
+    shown.page.get_by_text("Link copied").wait_for()
+    link = shown.page.evaluate("() => navigator.clipboard.readText()")
+    shown.page.goto("about:blank")
+    shown.page.goto(link)
+    shown.open(fixture("bpe-llama3"))
+    assert shown.page.evaluate("document.querySelector('gg-app').app.values.view") == view
+    shown.view("text")
+    assert shown.page.input_value("textarea.editor") == "linked text & more"
+    assert shown.page.get_by_label("Parse special tokens").is_checked()
+
+
+def test_several_models(shown: Shown) -> None:
+    shown.open(fixture("bpe-llama3"))
+    shown.open(fixture("spm"))
+    select = shown.page.get_by_label("Model", exact=True)
+    assert select.locator("option").all_text_contents() == ["bpe-llama3", "spm"]
+    shown.view("text")
+    shown.type("the")
+    assert shown.ids == ggtok.load(fixture("spm")).encode("the")
+    select.select_option(label="bpe-llama3")
+    expected = ggtok.load(fixture("bpe-llama3")).encode("the")
+    shown.page.wait_for_function(
+        "name => document.querySelector('gg-text-view').result.model.name === name",
+        arg="bpe-llama3",
+    )
+    assert shown.ids == expected
+    shown.view("models")
+    shown.page.get_by_role("button", name="Close bpe-llama3").click()
+    assert select.locator("option").all_text_contents() == ["spm"]
+
+
+def test_a_file_without_a_vocabulary(shown: Shown) -> None:
+    shown.open(FIXTURES / "__init__.py")
+    assert "Cannot open __init__.py" in shown.error
+
+
+def test_dropped_file(shown: Shown) -> None:
+    data = fixture("bpe-llama3").read_bytes()
+    shown.page.evaluate(
+        """bytes => {
+          const files = new DataTransfer();
+          files.items.add(new File([new Uint8Array(bytes)], "dropped.gguf"));
+          const how = { dataTransfer: files, bubbles: true, cancelable: true };
+          const event = new DragEvent("drop", how);
+          document.body.dispatchEvent(event);
+        }""",
+        list(data),
+    )
+    shown.page.wait_for_selector("gg-text-view")
+    assert shown.page.get_by_label("Model", exact=True).inner_text() == "dropped"

@@ -1,0 +1,273 @@
+"""The page's views Vocabulary, Chat and File."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+import ggtok
+from tests.support.patch import GGUF
+from tests.support.vocabularies import FIXTURES, fixture
+
+if TYPE_CHECKING:
+    from tests.web.pages import Shown
+
+
+def rows(shown: Shown) -> list[int]:
+    """The ids of the list of tokens, as far as it is in the page."""
+    cells = shown.page.locator(".token-row[role=option] .number:nth-child(2)")
+    return [int(text) for text in cells.all_text_contents()]
+
+
+def found(shown: Shown, n: int, of: int) -> None:
+    text = f"{n:,} of {of:,} tokens" if n != of else f"{n:,} tokens"
+    shown.page.locator(".found").get_by_text(text, exact=True).wait_for()
+
+
+# ---- Vocabulary ----
+
+
+SEARCHES = {
+    ("Text", "TH"): lambda _, piece: b"th" in piece.lower(),
+    ("Bytes (hex)", "20 74"): lambda _, piece: b" t" in piece,
+    ("Bytes (hex)", "e4"): lambda _, piece: b"\xe4" in piece,
+    ("Regular expression", "^ [a-z]+$"): lambda _, piece: re.fullmatch(b" [a-z]+", piece),
+    ("Id", "3, 10-12, 670-"): lambda n, _: n in (3, 10, 11, 12) or n >= 670,
+}
+
+
+@pytest.mark.parametrize(("mode", "query"), SEARCHES)
+def test_search(shown: Shown, mode: str, query: str) -> None:
+    tok = ggtok.load(fixture("bpe-llama3"))
+    shown.open(fixture("bpe-llama3"))
+    shown.view("vocabulary")
+    if mode.startswith("Regular"):
+        shown.page.get_by_label("Match case").check()
+    shown.page.get_by_label("Search in").select_option(mode)
+    shown.page.get_by_label("Search", exact=True).fill(query)
+    wanted = SEARCHES[mode, query]
+    ids = [id for id in range(tok.n_tokens) if wanted(id, tok.token_to_piece(id))]
+    assert 0 < len(ids) < tok.n_tokens
+    found(shown, len(ids), tok.n_tokens)
+    shown.page.wait_for_function("document.querySelector('.list').scrollTop === 0")
+    assert rows(shown) == ids[: len(rows(shown))]
+
+
+def test_filters(shown: Shown) -> None:
+    tok = ggtok.load(fixture("bpe-llama3"))
+    shown.open(fixture("bpe-llama3"))
+    shown.view("vocabulary")
+    found(shown, tok.n_tokens, tok.n_tokens)
+    shown.page.locator("label", has_text="Type").locator("select").select_option("control")
+    control = [id for id in range(tok.n_tokens) if tok.is_control(id)]
+    found(shown, len(control), tok.n_tokens)
+    assert rows(shown) == control[: len(rows(shown))]
+    shown.page.get_by_role("button", name="Clear filters").click()
+    shown.page.get_by_label("Length in bytes, min").fill("5")
+    shown.page.keyboard.press("Tab")
+    long = [id for id in range(tok.n_tokens) if len(tok.token_to_piece(id)) >= 5]
+    found(shown, len(long), tok.n_tokens)
+    shown.page.get_by_label("Order").select_option("Longest first")
+    longest = max(len(tok.token_to_piece(id)) for id in range(tok.n_tokens))
+    shown.page.wait_for_function(
+        "n => document.querySelector('.token-row[role=option]').children[3].textContent === n",
+        arg=str(longest),
+    )
+    shown.page.get_by_role("button", name="Clear filters").click()
+    shown.page.locator("label", has_text="Script").locator("select").select_option("Latin")
+    n = shown.page.locator(".found").inner_text()
+    shown.page.locator(".segments label", has_text="Charts").click()
+    bar = shown.page.locator(".chart").nth(1).locator("button", has_text="Latin")
+    assert bar.locator(".number").inner_text() in n
+
+
+def test_charts(shown: Shown) -> None:
+    tok = ggtok.load(fixture("bpe-llama3"))
+    shown.open(fixture("bpe-llama3"))
+    shown.view("vocabulary")
+    shown.page.locator(".segments label", has_text="Charts").click()
+    lengths = [len(tok.token_to_piece(id)) for id in range(tok.n_tokens)]
+    bar = shown.page.get_by_role("button", name=f"2 {lengths.count(2)} tokens")
+    bar.click()
+    found(shown, lengths.count(2), tok.n_tokens)
+
+
+def test_logit_bias(shown: Shown) -> None:
+    tok = ggtok.load(fixture("bpe-llama3"))
+    shown.open(fixture("bpe-llama3"))
+    shown.view("vocabulary")
+    shown.page.get_by_label("Word").fill("the")
+    shown.page.get_by_role("button", name="Add the word's tokens").click()
+    shown.page.locator(".chips li").first.wait_for()
+    forms = ("the", " the", "The", " The", "THE", " THE")
+    ids = [tok.encode(form, add_special=False) for form in forms]
+    expected = [only[0] for only in ids if len(only) == 1]
+    assert expected
+    shown.page.locator(".token-row[role=option] .pick").first.click()
+    expected.append(rows(shown)[0])
+    shown.page.get_by_label("Bias", exact=True).fill("-5")
+    shown.page.keyboard.press("Tab")
+    shown.page.locator(".bias pre", has_text=": -5").wait_for()
+    bias = json.loads(shown.page.locator(".bias pre").inner_text())
+    assert bias == {str(id): -5 for id in dict.fromkeys(expected)}
+
+
+@pytest.mark.parametrize("name", ["bpe-llama3", "spm", "ugm", "rwkv"])
+def test_unreachable(shown: Shown, name: str) -> None:
+    tok = ggtok.load(fixture(name))
+    shown.open(fixture(name))
+    shown.view("vocabulary")
+    shown.page.locator("summary", has_text="Unreachable").click()
+    shown.page.get_by_role("button", name="Check all tokens").click()
+    shown.page.get_by_text("checked are unreachable").wait_for()
+    ids = shown.page.evaluate("document.querySelector('gg-vocabulary-view').checked.found")
+    kinds = shown.page.evaluate(
+        "Array.from(document.querySelector('gg-app').app.model.vocab.types)"
+    )
+    # UGM adds a space before each word, so it encodes nothing as a continuation.
+    continuation = name != "ugm"
+    expected = [
+        id
+        for id in range(tok.n_tokens)
+        if kinds[id] not in (2, 3, 5, 6)
+        and (piece := tok.token_to_piece(id))
+        and tok.encode(piece, add_special=False, continuation=continuation) != [id]
+    ]
+    assert ids == expected
+    shown.page.get_by_label("List them").check()
+    if expected:
+        found(shown, len(expected), tok.n_tokens)
+
+
+def test_forest(shown: Shown) -> None:
+    """A token's tile is in the tile of the left part of its merge."""
+    tok = ggtok.load(fixture("bpe-llama3"))
+    shown.open(fixture("bpe-llama3"))
+    shown.view("vocabulary")
+    shown.page.locator(".segments label", has_text="Merges").click()
+    shown.page.locator(".tiles button").first.wait_for()
+    merges = ggtok.vocabulary(fixture("bpe-llama3")).merges
+    left, _ = merges[0]
+    expected = {a + b for a, b in merges if a == left}
+    (id,) = tok.encode(left, add_special=False)
+    children = shown.page.evaluate(
+        "id => document.querySelector('gg-forest').forest.children.get(id)", id
+    )
+    assert {tok.token_to_piece(child) for child in children} <= expected
+    assert children
+    shown.page.focus(".tiles button >> nth=0")
+    shown.page.keyboard.press("Enter")
+    assert shown.page.locator(".path button").count() == 2
+    shown.page.locator(".path button").first.click()
+    assert shown.page.locator(".path button").count() == 1
+
+
+# ---- Chat ----
+
+MESSAGES = [
+    {"role": "system", "content": "You are a helpful assistant."},
+    {"role": "user", "content": "What is a token?"},
+]
+
+
+def prompt_ids(shown: Shown, expected: list[int]) -> None:
+    shown.page.wait_for_function(
+        "n => document.querySelectorAll('gg-chat-view gg-tokens [role=option]').length === n",
+        arg=len(expected),
+    )
+    assert shown.ids == expected
+
+
+def test_chat(shown: Shown) -> None:
+    tok = ggtok.load(FIXTURES / "chat.gguf")
+    shown.open(FIXTURES / "chat.gguf")
+    shown.view("chat")
+    prompt_ids(shown, tok.encode_chat(MESSAGES))
+    shown.page.get_by_label("Content of message 2").fill("Hi <|eot_id|>")
+    messages = [MESSAGES[0], {"role": "user", "content": "Hi <|eot_id|>"}]
+    prompt_ids(shown, tok.encode_chat(messages))
+    shown.page.get_by_role("button", name="Add message").click()
+    shown.page.get_by_label("Content of message 3").fill("Yes?")
+    messages.append({"role": "assistant", "content": "Yes?"})
+    shown.page.get_by_label("Role of message 3").select_option("user")
+    messages[2]["role"] = "user"
+    prompt_ids(shown, tok.encode_chat(messages))
+    shown.page.get_by_label("Add generation prompt").uncheck()
+    prompt_ids(shown, tok.encode_chat(messages, add_generation_prompt=False))
+    shown.page.get_by_role("button", name="Move message 3 up").click()
+    messages[1], messages[2] = messages[2], messages[1]
+    prompt_ids(shown, tok.encode_chat(messages, add_generation_prompt=False))
+    shown.page.get_by_role("button", name="Remove message 1").click()
+    prompt_ids(shown, tok.encode_chat(messages[1:], add_generation_prompt=False))
+    shown.page.get_by_label("Rendered like").select_option("transformers")
+    expected = tok.encode_chat(messages[1:], add_generation_prompt=False, like="transformers")
+    prompt_ids(shown, expected)
+
+
+def test_origins(shown: Shown) -> None:
+    shown.open(FIXTURES / "chat.gguf")
+    shown.view("chat")
+    shown.page.locator(".segments label", has_text="Origin").click()
+    shown.page.locator(".prompt .origin.message").first.wait_for()
+    texts = shown.page.locator(".prompt .origin.message").all_text_contents()
+    assert texts == [message["content"] for message in MESSAGES]
+    whole = shown.page.locator(".prompt").text_content()
+    assert whole == ggtok.load(FIXTURES / "chat.gguf").apply_chat_template(MESSAGES)
+
+
+def test_template(shown: Shown) -> None:
+    shown.open(FIXTURES / "chat.gguf")
+    shown.view("chat")
+    shown.page.locator("summary", has_text="Template From the file").click()
+    area = shown.page.get_by_label("Template", exact=True)
+    own = area.input_value()
+    assert own == ggtok.load(FIXTURES / "chat.gguf").chat_template
+    area.fill("{{ messages[0].content }}!")
+    shown.page.locator(".segments label", has_text="Origin").click()
+    shown.page.locator(".prompt", has_text="assistant.!").wait_for()
+    area.fill("first\n{{ messages | nothing }}")
+    assert shown.error.startswith("Line 2: ")
+    assert shown.page.locator(".numbered .wrong").inner_text().strip() == "2"
+    shown.page.get_by_role("button", name="Restore the file's template").click()
+    shown.page.locator(".prompt", has_text="start_header_id").wait_for()
+    assert area.input_value() == own
+
+
+def test_tools(shown: Shown) -> None:
+    shown.open(FIXTURES / "chat.gguf")
+    shown.view("chat")
+    shown.page.evaluate(
+        "value => document.querySelector('gg-app').app.set({ 'chat.template': value })",
+        "{{ tools[0].function.name }} {{ enable_thinking }}",
+    )
+    shown.page.locator("summary", has_text="Tools").click()
+    shown.page.get_by_role("button", name="Insert a sample tool").click()
+    shown.page.locator("gg-chat-view .segments label", has_text="Origin").click()
+    shown.page.get_by_label("Reasoning").select_option("Off")
+    shown.page.locator(".prompt", has_text="get_weather False").wait_for()
+    shown.page.get_by_label("Tools (JSON list)").fill("[")
+    assert "not valid JSON" in shown.error
+
+
+# ---- File ----
+
+
+def test_file(shown: Shown) -> None:
+    tok = ggtok.load(fixture("bpe-llama3"))
+    shown.open(fixture("bpe-llama3"))
+    shown.view("file")
+    shown.page.locator(".metadata tbody tr").first.wait_for()
+    assert shown.fact("Vocabulary type") == "bpe"
+    assert shown.fact("Pre-tokenizer") == tok.pre
+    assert shown.fact("Tokens") == str(tok.n_tokens)
+    keys = shown.page.locator(".metadata tbody th").all_text_contents()
+    assert keys == [key.decode() for key in GGUF.read(fixture("bpe-llama3")).raw]
+    shown.page.get_by_label("Filter keys").fill("tokenizer.ggml.model")
+    shown.page.wait_for_function("document.querySelectorAll('.metadata tbody tr').length === 1")
+    assert "gpt2" in shown.page.locator(".metadata tbody").inner_text()
+    bos = shown.page.locator(".card tr", has_text="BOS")
+    assert str(tok.bos_id) in bos.inner_text()
+    assert "ggtok doctor bpe-llama3.gguf" in shown.page.locator(".card pre").inner_text()

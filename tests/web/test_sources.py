@@ -1,0 +1,363 @@
+"""Files of every kind: large, remote, malformed, cut off; and the memory that they take."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ggtok
+from tests.support.patch import GGUF
+from tests.support.samples import times
+from tests.support.vocabularies import fixture
+from tests.web.hosts import NODE_NEEDED, WASM, Host, JsError, Node, Tokenizer, node, run, served
+
+GIB = 1 << 30
+ERRORS = {
+    ggtok.GGUFError: "FormatError",
+    ggtok.VocabError: "VocabError",
+    ggtok.UnknownPreTokenizerError: "VocabError",
+}
+
+
+def sparse(path: Path, name: str, size: int) -> Path:
+    """A file that begins with a fixture's metadata."""
+    with path.open("wb") as f:
+        f.write(fixture(name).read_bytes())
+        f.truncate(size)
+    return path
+
+
+def test_a_file_of_40_gb_is_read_by_slices(host: Host, load_fixture: Any, tmp_path: Path) -> None:
+    path = sparse(tmp_path / "large.gguf", "bpe-llama3", 40 * GIB)
+    js = Tokenizer(host, path, onProgress=True)
+    assert js.info["bytesRead"] == 1 << 20
+    assert js.progress == [{"bytesRead": 1 << 20, "size": 40 * GIB}]
+    assert js.encode("Hello world") == load_fixture("bpe-llama3").encode("Hello world")
+    js.free()
+
+
+def long_metadata(path: Path, megabytes: int, size: int = 0) -> Path:
+    """A file whose vocabulary follows a long array."""
+    gguf = GGUF.read(fixture("bpe-llama3"))
+    longer = GGUF.read(fixture("bpe-llama3"))
+    longer.raw = {}
+    longer.set("long", [7] * (megabytes << 18), "u32")
+    longer.raw |= gguf.raw
+    longer.write(path)
+    if size:
+        with path.open("r+b") as f:
+            f.truncate(size)
+    return path
+
+
+def test_long_metadata_is_read_by_doubling(host: Host, load_fixture: Any, tmp_path: Path) -> None:
+    path = long_metadata(tmp_path / "long.gguf", 5, 40 * GIB)
+    js = Tokenizer(host, path, onProgress=True)
+    assert [step["bytesRead"] for step in js.progress] == [1 << n for n in range(20, 24)]
+    assert js.encode("Hello world") == load_fixture("bpe-llama3").encode("Hello world")
+    first = js.metadata()[0]
+    assert (first["key"], first["length"], first["value"]) == ("long", 5 << 18, [7] * 8)
+    js.free()
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+@pytest.mark.parametrize("worker", [True, False])
+def test_a_url_is_read_up_to_the_end_of_the_metadata(
+    node: Node, load_fixture: Any, tmp_path: Path, ranges: bool, worker: bool
+) -> None:
+    long_metadata(tmp_path / "long.gguf", 2, 64 << 20)
+    with served(tmp_path, ranges=ranges) as (address, requests):
+        js = Tokenizer(node, f"{address}/long.gguf", worker=worker, onProgress=True)
+        assert js.encode("Hello world") == load_fixture("bpe-llama3").encode("Hello world")
+        assert js.info["bytesRead"] == 4 << 20
+        assert js.progress[-1] == {"bytesRead": 4 << 20, "size": 64 << 20}
+        js.free()
+    asked = [wanted for _, wanted, _ in requests]
+    first = "bytes=0-1048575"
+    more = ["bytes=1048576-2097151", "bytes=2097152-4194303"]
+    assert asked == ([first, *more] if ranges else [first])
+    assert sum(sent for _, _, sent in requests) < 48 << 20
+
+
+def test_a_server_that_answers_otherwise(node: Node, tmp_path: Path) -> None:
+    long_metadata(tmp_path / "long.gguf", 2)
+    (tmp_path / "empty.gguf").touch()
+    with served(tmp_path) as (address, _):
+        with pytest.raises(JsError) as raised:
+            Tokenizer(node, f"{address}/none.gguf")
+        assert (raised.value.name, raised.value.data["status"]) == ("NetworkError", 404)
+        with pytest.raises(JsError, match="FormatError"):
+            Tokenizer(node, f"{address}/empty.gguf")
+    with pytest.raises(JsError, match="NetworkError"):
+        Tokenizer(node, f"{address}/long.gguf")  # nobody listens
+    with pytest.raises(JsError) as raised:
+        Tokenizer(node, "nonsense:")
+    assert raised.value.data["isGgtok"]
+
+
+def test_loading_can_be_aborted(host: Host, tmp_path: Path) -> None:
+    path = {"$contents": host.file(fixture("bpe-llama3"))}
+    for worker in (False, True):
+        with pytest.raises(JsError, match="AbortError"):
+            Tokenizer(host, path, worker=worker, aborted=True)
+
+
+@pytest.mark.parametrize("name", ["bpe-llama3", "spm", "ugm", "big-endian"])
+def test_truncated_files(host: Host, name: str) -> None:
+    """At many lengths, with the library's errors."""
+    data = fixture(name).read_bytes()
+    rng = random.Random(name)
+    sizes = [*range(40), *rng.sample(range(len(data)), times(60, 1500)), len(data) - 1]
+    names = run(host, "truncated", source=fixture(name), sizes=sizes)
+    for size, found in zip(sizes, names, strict=True):
+        assert found == outcome(data[:size]), size
+
+
+def outcome(data: bytes) -> str | None:
+    """The error's class in JavaScript, by that of the library."""
+    try:
+        ggtok.load(data)
+    except ggtok.GGTokError as e:
+        return ERRORS[type(e)]
+    return None
+
+
+def test_changed_files(host: Host) -> None:
+    """Random bytes of a file changed: the library's result, and never a crash."""
+    rng = random.Random(8)
+    data = fixture("spm").read_bytes()
+    for _ in range(times(60, 2000)):
+        changed = bytearray(data)
+        for _ in range(rng.choice((1, 1, 4))):
+            at = rng.randrange(len(data)) if rng.random() < 0.5 else rng.randrange(400)
+            changed[at] = rng.randrange(256)
+        found = None
+        try:
+            Tokenizer(host, bytes(changed)).free()
+        except JsError as e:
+            found = e.name
+        assert found == outcome(bytes(changed))
+
+
+def test_numbers_that_lie(host: Host) -> None:
+    """Counts and lengths that no file has room for."""
+    head = b"GGUF" + struct.pack("<I", 3)
+    for count in (1 << 16, 1 << 32, (1 << 63) - 1, (1 << 64) - 1):
+        for data in (
+            head + struct.pack("<QQ", 0, count),
+            head + struct.pack("<QQQ", 0, 1, count) + b"key",
+            head + struct.pack("<QQQ3sIIQ", 0, 1, 3, b"key", 9, 8, count),
+            head + struct.pack("<QQQ3sIQ", 0, 1, 3, b"key", 8, count),
+        ):
+            with pytest.raises(JsError, match="FormatError"):
+                Tokenizer(host, data + bytes(100))
+
+
+# ---- memory ----
+
+
+def test_memory_is_given_back(host: Host) -> None:
+    sizes = run(host, "loadAndFree", source=fixture("bpe-llama3"), times=200)
+    assert len(sizes) == 200
+    assert len(set(sizes[5:])) == 1
+
+
+def test_a_freed_tokenizer_refuses(host: Host) -> None:
+    for worker in (False, True):
+        source = {"$contents": host.file(fixture("spm"))}
+        js = Tokenizer(host, source, worker=worker)
+        js.free()
+        js.free()
+        with pytest.raises(JsError) as raised:
+            js.encode("x")
+        assert raised.value.data["code"] == "freed"
+
+
+def _sections(module: bytes) -> Iterator[tuple[int, int, int]]:
+    """The id of each section of a module, and where its contents begin and end."""
+    at = 8
+    while at < len(module):
+        size, begin = _leb(module, at + 1)
+        yield module[at], begin, begin + size
+        at = begin + size
+
+
+def _leb(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        value |= (data[at] & 0x7F) << shift
+        shift += 7
+        at += 1
+        if data[at - 1] < 0x80:
+            return value, at
+
+
+def _to_leb(value: int) -> bytes:
+    out = bytearray()
+    while True:
+        out.append(value & 0x7F | (0x80 if value > 0x7F else 0))
+        value >>= 7
+        if not value:
+            return bytes(out)
+
+
+def with_memory(more: int) -> bytes:
+    """The module, whose memory can only grow by that many pages of 64 KiB."""
+    module = WASM.read_bytes()
+    for id, begin, end in _sections(module):
+        if id == 5:
+            assert module[begin : begin + 2] == b"\x01\x01"  # one memory, with a maximum
+            least, _ = _leb(module, begin + 2)
+            memory = b"\x01\x01" + _to_leb(least) + _to_leb(least + more)
+            start = begin - len(_to_leb(end - begin)) - 1
+            return module[:start] + b"\x05" + _to_leb(len(memory)) + memory + module[end:]
+    raise AssertionError("no memory")
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not node(), reason=NODE_NEEDED)
+def test_running_out_of_memory_is_an_error(tmp_path: Path) -> None:
+    """Wherever it happens; the tokenizer can be used afterwards."""
+    text = "Hello wörld 123 <|eot_id|>" * 60_000
+    expected = ggtok.load(fixture("bpe-llama3")).encode(text)
+    short = ggtok.load(fixture("bpe-llama3")).encode("short")
+    request = {"messages": [{"role": "user", "content": "Hello " * 20_000}]}
+    seen = set()
+    for pages in range(0, 320, times(40, 3)):
+        wasm = tmp_path / f"{pages}.wasm"
+        wasm.write_bytes(with_memory(pages))
+        with Node(wasm=wasm) as small:
+            error = None
+            try:
+                js = Tokenizer(small, fixture("bpe-llama3"))
+            except JsError as e:
+                error = e
+            seen.add("load" if error else "loaded")
+            if error:
+                assert (error.name, error.data["code"]) == ("LimitError", "memory")
+                continue
+            for method, arguments in (
+                ("encode", (text,)),
+                ("spans", (text, {"unit": "utf16"})),
+                ("encodeChat", (request, {"template": "chatml"})),
+                ("pieces", ()),
+                ("decode", (expected,)),
+            ):
+                [found] = js.each(method, [arguments])
+                if isinstance(found, JsError):
+                    assert (found.name, found.data["code"]) == ("LimitError", "memory")
+                    seen.add(method)
+                elif method == "encode":
+                    assert found == expected
+                assert js.encode("short") == short
+    assert {"load", "loaded", "encode", "spans", "encodeChat"} <= seen
+
+
+# ---- limits ----
+
+
+def test_a_call_beyond_its_budget_ends_the_worker(host: Host) -> None:
+    source = {"$contents": host.file(fixture("bpe-llama3"))}
+    js = Tokenizer(host, source, worker=True, budget=400)
+    loop = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+    request = {"messages": [{"role": "user", "content": "Hi"}]}
+    text = {"$repeat": ["x y", 8 << 20]}
+    found = js.each("spans", [(text, {"unit": "codepoints"})] * 4)
+    slow = [e for e in found if isinstance(e, JsError)]
+    assert slow and {(e.name, e.data["code"]) for e in slow} == {("LimitError", "time")}
+    [error] = js.each("count", [("x",)])
+    assert error.data["code"] == "time"
+    # Templates have a budget of steps.
+    again = Tokenizer(host, source, worker=True, budget=60_000)
+    [error] = again.each("renderChat", [(request, {"template": loop})])
+    assert error.name == "TemplateError"
+    assert again.count("x") == 2
+    again.free()
+
+
+DEEP = {
+    "parentheses": "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
+    "lists": "{{ " + "[" * 5000 + "1" + "]" * 5000 + " }}",
+    "operators": "{{ " + "not " * 20000 + "1 }}",
+    "blocks": "{% if 1 %}" * 3000 + "{% endif %}" * 3000,
+    "calls": "{% macro f(n) %}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}",
+    "callers": "{% macro f(n) %}{% call f(n + 1) %}{% endcall %}{% endmacro %}{{ f(0) }}",
+    "filters": "{{ 'x'" + "|upper" * 5000 + " }}",
+    "nested": "{% set ns = namespace(a=[]) %}{% for i in range(5000) %}"
+    "{% set ns.a = [ns.a] %}{% endfor %}{{ ns.a | tojson }}",
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+@pytest.mark.parametrize("worker", [False, True])
+def test_deep_templates_stay_within_the_stack(host: Host, name: str, worker: bool) -> None:
+    """As in the library; the module doesn't crash."""
+    tok = ggtok.load(fixture("bpe-llama3"))
+    source = {"$contents": host.file(fixture("bpe-llama3"))}
+    js = Tokenizer(host, source, worker=worker)
+    messages = [{"role": "user", "content": "Hi"}]
+    for dialect, like in (("llama", "llama.cpp"), ("transformers", "transformers")):
+        expected: Any
+        try:
+            expected = tok.apply_chat_template(messages, template=DEEP[name], like=like)  # type: ignore[arg-type]
+        except ggtok.TemplateError as e:
+            expected = e
+        options = {"template": DEEP[name], "dialect": dialect}
+        [found] = js.each("renderChat", [({"messages": messages}, options)])
+        if isinstance(expected, Exception):
+            assert isinstance(found, JsError)
+            assert found.name == "TemplateError", found.data
+        else:
+            assert found["text"] == expected
+    assert js.count("x") == 2
+    js.free()
+
+
+def test_deep_values_are_refused(host: Host) -> None:
+    js = Tokenizer(host, fixture("bpe-llama3"))
+    deep: Any = 1
+    for _ in range(200):
+        deep = [deep]
+    request = {"messages": [{"role": "user", "content": "Hi"}], "chat_template_kwargs": {"x": deep}}
+    for dialect in ("llama", "transformers"):
+        [error] = js.each("renderChat", [(request, {"template": "{{ x }}", "dialect": dialect})])
+        assert error.name == "ArgumentError"
+    js.free()
+
+
+@pytest.mark.parametrize(
+    ("method", "args"),
+    [
+        ("encode", (5,)),
+        ("encode", (None,)),
+        ("spans", (b"x", {"unit": "utf16"})),
+        ("spans", ("x", {"unit": "bits"})),
+        ("decode", ([1.5],)),
+        ("decode", ([1 << 40],)),
+        ("decode", (["1"],)),
+        ("decode", ([-1],)),
+        ("piece", (-1,)),
+        ("piece", (1 << 31,)),
+        ("token", ("1",)),
+        ("type", (999_999,)),
+        ("score", (0.5,)),
+        ("renderChat", (5,)),
+        ("renderChat", ("{",)),
+        ("renderChat", ({},)),
+        ("renderChat", ({"messages": 1},)),
+        ("renderChat", ({"messages": []}, {"dialect": "x", "template": "x{}"})),
+        ("renderChat", ({"messages": []}, {"template": "none of the file's"})),
+        ("encodeChat", ({"messages": []}, {"userDefined": "x", "template": "x{}"})),
+    ],
+)
+def test_wrong_arguments(host: Host, method: str, args: Any) -> None:
+    js = Tokenizer(host, fixture("bpe-llama3"))
+    [error] = js.each(method, [args])
+    assert (error.name, error.data["code"]) == ("ArgumentError", "argument"), error
+    assert js.count("x") == 2
+    js.free()

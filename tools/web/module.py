@@ -1,0 +1,87 @@
+"""Compiles cext/ to ggtok.wasm, with zig as the C compiler."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+WASM = ROOT / "web" / "wasm"
+# Parts of cext/ that the module leaves out: Python's, the trainer, and what only threads use.
+LEFT_OUT = (
+    "cext/arrow",
+    "cext/python",
+    "cext/train",
+    "cext/api/batch.c",
+    "cext/api/pool.c",
+    "cext/base/shared_lock.c",
+)
+
+TARGET = ("-target", "wasm32-wasi", "-mexec-model=reactor")
+COMPILE = (
+    *("-std=c11", "-O3", "-DNDEBUG", "-fvisibility=hidden", "-ffunction-sections", "-Wall"),
+    # The template engine uses setjmp. Node before version 24 only runs this older encoding of
+    # exceptions.
+    *("-mexception-handling", "-mllvm", "-wasm-enable-sjlj", "-mllvm", "-wasm-use-legacy-eh=true"),
+    *("-msimd128", "-D__SSE2__"),
+    "-D_WASI_EMULATED_PROCESS_CLOCKS",
+)
+LINK = (
+    "-lwasi-emulated-process-clocks",
+    "-Wl,--gc-sections",
+    "-Wl,--strip-all",
+    "-Wl,-z,stack-size=1048576",
+    "-Wl,--max-memory=2147483648",  # so that JavaScript sees no negative address
+)
+
+
+class BuildError(Exception):
+    """A tool failed; the message has what it printed."""
+
+
+def call(*command: str | Path, cwd: Path = ROOT) -> str:
+    """Runs a command; returns what it printed."""
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    if done.returncode:
+        printed = "\n".join(done.stdout.splitlines()[-30:])
+        raise BuildError(f"{' '.join(map(str, command))} failed:\n{printed}")
+    return done.stdout
+
+
+def sources() -> list[Path]:
+    """The C sources, relative to the root."""
+    left_out = [Path(name) for name in LEFT_OUT]
+    found = [path.relative_to(ROOT) for path in sorted((ROOT / "cext").rglob("*.c"))]
+    used = [p for p in found if not any(p.is_relative_to(other) for other in left_out)]
+    return [*used, Path("web/wasm/exports.c")]
+
+
+def build(out: Path, work: Path) -> None:
+    """Writes the module; objects go to the folder `work`."""
+    import ziglang
+
+    library = Path(ziglang.__file__).parent
+    zig = (library / "zig", "cc", *TARGET)
+    setjmp = library / "lib/libc/wasi/libc-top-half/musl/src/setjmp/wasm32/rt.c"
+    # Paths inside the module would make it depend on the folder.
+    maps = (f"-ffile-prefix-map={ROOT}=.", f"-ffile-prefix-map={library}=zig")
+    include = ("-I", "web/wasm", "-I", "cext")
+    objects = {work / f"{i}.o": path for i, path in enumerate((*sources(), setjmp))}
+
+    def compile(item: tuple[Path, Path]) -> None:
+        call(*zig, *COMPILE, *maps, *include, "-c", item[1], "-o", item[0])
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(compile, objects.items()))
+    tag = work / "tag.o"
+    call(*zig, "-c", "web/wasm/tag.s", "-o", tag)
+    call(*zig, *LINK, *objects, tag, "-o", out)

@@ -1,0 +1,85 @@
+"""Puts the page together: one HTML file with its style, its scripts and the WebAssembly module.
+
+The page loads nothing, so it works from a server, from a file and in an e-mail. Its security policy
+allows the one script by its hash, WebAssembly, and workers from the page's own text.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+import subprocess
+from pathlib import Path
+
+WEB = Path(__file__).resolve().parents[2] / "web"
+NODE_MODULES = WEB / "node_modules"
+
+# `connect-src` lets users open models by address. frame-ancestors has no effect in a <meta>.
+POLICY = (
+    "default-src 'none'; script-src '{script}' 'wasm-unsafe-eval'; style-src '{style}'; "
+    "worker-src blob:; connect-src 'self' https: http:; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
+
+
+def build(wasm: Path, out: Path) -> None:
+    """Writes ``page.html``, and ``licences.txt`` with the licences of the packages in it."""
+    script = _bundle("page/main.js")
+    style = _bundle("page/style.css")
+    parts = {
+        "script": script,
+        "style": style,
+        "policy": POLICY.format(script=_hash(script), style=_hash(style)),
+        # Chromium starts no module workers from file:// pages. The script imports nothing.
+        "worker": f"(async()=>{{{_bundle('js/worker-main.js')}}})()",
+        "wasm": base64.b64encode(gzip.compress(wasm.read_bytes(), mtime=0)).decode(),
+    }
+    template = (WEB / "page" / "page.html").read_text(encoding="utf-8")
+    page = re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
+    (out / "page.html").write_text(page, encoding="utf-8", newline="\n")
+    (out / "licences.txt").write_text(licences(), encoding="utf-8", newline="\n")
+
+
+def _bundle(entry: str) -> str:
+    """A minified script (or style sheet) with everything that it imports."""
+    command = [
+        NODE_MODULES / ".bin" / "esbuild",
+        entry,
+        "--bundle",
+        "--minify",
+        "--keep-names",  # of classes, which errors carry from the worker to the page
+        "--format=esm",
+        "--target=es2022",
+        "--charset=utf8",
+        "--external:node:*",  # which only Node imports
+        "--legal-comments=none",
+        "--log-level=error",
+    ]
+    done = subprocess.run([str(word) for word in command], cwd=WEB, capture_output=True)
+    if done.returncode:
+        raise RuntimeError(f"esbuild {entry} failed:\n{done.stderr.decode(errors='replace')}")
+    text = done.stdout.decode().strip()
+    # Nothing may end the element that contains the text, and HTML has no carriage returns.
+    return text.replace("</script", "<\\/script").replace("<!--", "<\\!--").replace("\r", "\\r")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def licences() -> str:
+    """The packages in the page: version, hash as in package-lock.json, licence."""
+    lock = json.loads((WEB / "package-lock.json").read_text(encoding="utf-8"))
+    texts = []
+    for path, package in sorted(lock["packages"].items()):
+        folder = WEB / path
+        if not path or package.get("dev") or path.endswith("@types/trusted-types"):
+            continue
+        name = path.removeprefix("node_modules/")
+        found = next(folder.glob("LICEN[SC]E*"), None)
+        licence = package["license"] if found is None else found.read_text(encoding="utf-8").strip()
+        texts.append(f"{name} {package['version']}\n{package['integrity']}\n\n{licence}\n")
+    return f"\n{'-' * 80}\n\n".join(texts)

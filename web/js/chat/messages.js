@@ -1,0 +1,220 @@
+// Messages of a request to messages for a template, as llama-server does: it reads a message into a
+// structure and writes it again.
+import {
+  dump,
+  isObject,
+  isText,
+  joined,
+  json,
+  kindOf,
+  own,
+  plain,
+  refuse,
+  role,
+  textOf,
+  wellFormed,
+} from "./values.js";
+
+export const SPACES = " \\t\\n\\v\\f\\r"; // as in C's isspace, for regular expressions
+const STRIPPED = new RegExp(`^[${SPACES}]+|[${SPACES}]+$`, "g");
+
+export function strip(text) {
+  return text.replace(STRIPPED, "");
+}
+
+export class Message {
+  constructor(role, fields = {}) {
+    this.role = role;
+    this.content = "";
+    this.parts = [];
+    this.calls = [];
+    this.reasoning = "";
+    this.name = "";
+    this.callId = "";
+    Object.assign(this, fields);
+  }
+
+  /** Whether there is nothing besides the role. */
+  get isEmpty() {
+    const { content, parts, calls, reasoning, name, callId } = this;
+    return !(content || parts.length || calls.length || reasoning || name || callId);
+  }
+
+  /** The content as one text, in pieces, with a blank line between parts. */
+  pieces() {
+    return this.parts.length ? separated(this.parts, "\n\n") : [[this.content, false]];
+  }
+
+  trimmed() {
+    return new Message(this.role, {
+      ...this,
+      content: strip(this.content),
+      parts: this.parts.map(strip),
+      reasoning: strip(this.reasoning),
+    });
+  }
+}
+
+/** The parts as pieces. From the first that isn't empty on, a separator follows each part. */
+export function separated(parts, separator) {
+  const pieces = [];
+  let begun = false;
+  for (const part of parts) {
+    if (begun) pieces.push([separator, true]);
+    pieces.push([part, false]);
+    begun ||= part !== "";
+  }
+  return pieces;
+}
+
+// ---- reading ----
+
+/** A message of a request. Throws where the server refuses it. */
+export function read(message, index) {
+  const where = `messages[${index}]`;
+  fields(message, where);
+  if (!has(message, "role")) throw refuse(`${where} has no 'role'`);
+  const found = new Message(string(message, "role", where));
+  const hasContent = has(message, "content");
+  const hasCalls = has(message, "tool_calls");
+  if (!hasContent && (found.role !== "assistant" || !hasCalls)) {
+    const wanted = found.role === "assistant" ? "'content' or 'tool_calls'" : "'content'";
+    throw refuse(`${where} has no ${wanted}`);
+  }
+  if (hasContent) readContent(found, message.content, `${where}.content`);
+  if (hasCalls && message.tool_calls !== null) {
+    found.calls = readCalls(message.tool_calls, `${where}.tool_calls`);
+  }
+  if (has(message, "reasoning_content")) {
+    found.reasoning = string(message, "reasoning_content", where);
+  }
+  if (has(message, "name")) found.name = string(message, "name", where);
+  if (has(message, "tool_call_id")) found.callId = string(message, "tool_call_id", where);
+  return found;
+}
+
+function has(object, key) {
+  return Object.hasOwn(object, key) && object[key] !== undefined;
+}
+
+function readContent(to, content, where) {
+  if (typeof content === "string") {
+    to.content = wellFormed(content, where);
+  } else if (Array.isArray(content)) {
+    to.parts = content.map((part, i) => readPart(part, `${where}[${i}]`));
+  } else if (content !== null) {
+    throw refuse(`${where} must be a string, an array of parts or null, not ${kindOf(content)}`);
+  }
+}
+
+function readPart(part, where) {
+  fields(part, where);
+  if (part.type !== "text") throw refuse(`${where}: the type of a part must be 'text'`);
+  return string(part, "text", where);
+}
+
+function readCalls(calls, where) {
+  if (isObject(calls) && !Object.keys(calls).length) return [];
+  if (!Array.isArray(calls)) throw refuse(`${where} must be an array, not ${kindOf(calls)}`);
+  return calls.map((call, i) => readCall(call, `${where}[${i}]`));
+}
+
+function readCall(call, where) {
+  fields(call, where);
+  if (call.type !== "function") throw refuse(`${where}: the type of a call must be 'function'`);
+  const inside = `${where}.function`;
+  fields(call.function, inside);
+  const name = string(call.function, "name", inside);
+  if (!has(call.function, "arguments")) throw refuse(`${inside} has no 'arguments'`);
+  const given = plain(call.function.arguments, `${inside}.arguments`);
+  const found = { type: own("function"), function: { name, arguments: given } };
+  const id = has(call, "id") ? string(call, "id", where) : "";
+  return id ? { ...found, id } : found;
+}
+
+function fields(value, where) {
+  if (!isObject(value)) throw refuse(`${where} must be an object, not ${kindOf(value)}`);
+}
+
+function string(object, key, where) {
+  const value = Object.hasOwn(object, key) ? object[key] : undefined;
+  if (typeof value !== "string") {
+    throw refuse(`${where}.${key} must be a string, not ${value === undefined ? "missing" : kindOf(value)}`);
+  }
+  return wellFormed(value, `${where}.${key}`);
+}
+
+// ---- writing ----
+
+/** The message for the template, before a handler changes it. */
+export function write(message, caps, index) {
+  const found = { role: role(message.role), content: writtenContent(message, caps) };
+  if (message.reasoning) found.reasoning_content = message.reasoning;
+  if (message.name) found.name = message.name;
+  if (message.callId) found.tool_call_id = message.callId;
+  if (message.calls.length) {
+    found.tool_calls = message.calls.map((call, i) =>
+      writtenCall(call, caps, `messages[${index}].tool_calls[${i}].function.arguments`),
+    );
+  }
+  return found;
+}
+
+function writtenContent(message, caps) {
+  if (!message.parts.length) {
+    return caps.onlyTyped ? [{ type: own("text"), text: message.content }] : message.content;
+  }
+  if (!caps.onlyString) return message.parts.map((text) => ({ type: own("text"), text }));
+  return joined(separated(message.parts, "\n"));
+}
+
+function writtenCall(call, caps, where) {
+  let given = call.function.arguments;
+  if (caps.objectArguments) {
+    if (typeof given === "string") given = json(given, where);
+  } else if (typeof given !== "string") {
+    given = dump(given);
+  }
+  return { ...call, function: { ...call.function, arguments: given } };
+}
+
+/** The messages without a system message, if the template doesn't support one. */
+export function mergeSystem(messages, caps) {
+  if (caps.systemRole || !messages.length || textOf(messages[0].role) !== "system") return messages;
+  const [first, next, ...rest] = messages;
+  if (!next) return [];
+  if (!isText(first.content) || !isText(next.content)) {
+    throw refuse(
+      "the template supports no system message, and contents in parts can't be merged",
+    );
+  }
+  const pieces = [[textOf(first.content), false], ["\n", true], [textOf(next.content), false]];
+  return [{ ...next, content: joined(pieces) }, ...rest];
+}
+
+// ---- tools ----
+
+/** Tools with only the fields that the server uses: name, description and parameters. */
+export function readTools(tools) {
+  if (tools == null) return [];
+  if (!Array.isArray(tools)) throw refuse(`tools must be an array, not ${kindOf(tools)}`);
+  return tools.map((tool, i) => {
+    const where = `tools[${i}]`;
+    fields(tool, where);
+    if (tool.type !== "function") throw refuse(`${where}: the type of a tool must be 'function'`);
+    const inside = `${where}.function`;
+    fields(tool.function, inside);
+    const { description = "", parameters = {} } = tool.function;
+    if (typeof description !== "string") {
+      throw refuse(`${inside}.description must be a string, not ${kindOf(description)}`);
+    }
+    return {
+      type: own("function"),
+      function: {
+        name: string(tool.function, "name", inside),
+        description: wellFormed(description, `${inside}.description`),
+        parameters: plain(parameters, `${inside}.parameters`),
+      },
+    };
+  });
+}

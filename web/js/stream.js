@@ -1,0 +1,14 @@
+// Text from ids that arrive one by one.
+
+/** A stream decoder over a function from ids to bytes, or to a promise of them. */
+export function streamOver(decodeBytes) {
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const text = (bytes) => decoder.decode(bytes, { stream: true });
+  return {
+    push(ids) {
+      const bytes = decodeBytes(typeof ids === "number" ? [ids] : ids);
+      return bytes instanceof Uint8Array ? text(bytes) : bytes.then(text);
+    },
+    finish: () => decoder.decode(),
+  };
+}

@@ -1,0 +1,404 @@
+// A loaded vocabulary.
+import { Chat } from "./chat/chat.js";
+import { sizeOf } from "./chat/values.js";
+import * as engines from "./engine.js";
+import { ArgumentError, GgtokError } from "./errors.js";
+import { entry } from "./metadata.js";
+import { open } from "./sources.js";
+import { streamOver } from "./stream.js";
+
+const FIRST = 1 << 20; // bytes of the first read; each further one doubles what is there
+const ITEMS = 8; // elements of an array that metadata() shows
+
+const VOCAB_TYPES = ["none", "spm", "bpe", "wpm", "ugm", "rwkv", "plamo2", "test", "plamo3"];
+const SPECIALS = [
+  "bos", "eos", "eot", "eom", "unk", "sep", "nl", "pad", "mask",
+  "fim_pre", "fim_suf", "fim_mid", "fim_pad", "fim_rep", "fim_sep",
+]; // prettier-ignore
+const FLAGS = [
+  "addBos", "addEos", "addSep", "addSpacePrefix", "ignoreMerges", "cleanSpaces",
+  "removeExtraWhitespaces", "escapeWhitespaces", "lowercase", "stripAccents",
+]; // prettier-ignore
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+const UNITS = ["bytes", "codepoints", "utf16"];
+
+const TOKEN_TYPES = ["undefined", "normal", "unknown", "control", "user_defined", "unused", "byte"];
+// For each type, its bit of ggtok_attr.
+const TYPE_BITS = [0, 4, 1, 8, 16, 2, 32];
+
+// ggtok_encode's flags.
+const ADD_SPECIAL = 1;
+const PARSE_SPECIAL = 2;
+const CONTINUATION = 32;
+const PLAIN_USER_DEFINED = 4;
+const SPANS = 64;
+// ggtok_decode's.
+const REMOVE_SPECIAL = 1;
+const UNPARSE_SPECIAL = 2;
+const KEEP_SPACES = 4;
+const CLEAN_SPACES = 8;
+
+export async function load(source, { signal, onProgress, pre } = {}) {
+  const reader = await open(source, signal);
+  let engine, handle;
+  try {
+    engine = await engines.acquire();
+    handle = engine.try("file_new");
+    const bytesRead = await read(engine, handle, reader, signal, onProgress);
+    const load = (at) => engine.try("file_load", handle, at);
+    if (pre == null) load(0);
+    else engine.withText(`${pre}\0`, load);
+    return new Tokenizer(engine, handle, bytesRead);
+  } catch (error) {
+    if (handle && !engine.broken) engine.call("file_free", handle);
+    if (engine) engines.release(engine);
+    throw error;
+  } finally {
+    reader.close();
+  }
+}
+
+/** Reads the file's metadata into the module's memory; returns how many bytes were read. */
+async function read(engine, handle, reader, signal, onProgress) {
+  let have = 0;
+  let want = Math.min(FIRST, reader.size);
+  for (;;) {
+    signal?.throwIfAborted();
+    const bytes = await reader.read(have, want);
+    signal?.throwIfAborted();
+    const ended = have + bytes.length < want;
+    const at = engine.try("file_room", handle, have + bytes.length);
+    new Uint8Array(engine.memory.buffer, at + have, bytes.length).set(bytes);
+    have += bytes.length;
+    onProgress?.({ bytesRead: have, size: Number.isFinite(reader.size) ? reader.size : null });
+    engine.try("file_parse", handle, have, ended ? have : reader.size);
+    if (engine.report.number === 0) return have;
+    want = Math.min(2 * have, reader.size);
+  }
+}
+
+export class Tokenizer {
+  #engine;
+  #handle;
+  #chat;
+
+  constructor(engine, handle, bytesRead) {
+    this.#engine = engine;
+    this.#handle = handle;
+    this.info = this.#info(bytesRead);
+  }
+
+  // ---- text to ids ----
+
+  encode(text, options) {
+    return this.#encode(text, options, 0, () => {
+      const { data, n } = this.#engine.report;
+      return this.#engine.int32(data, n);
+    });
+  }
+
+  count(text, options) {
+    return this.#encode(text, options, 0, () => this.#engine.report.n);
+  }
+
+  spans(text, options) {
+    const unit = UNITS.indexOf(options?.unit ?? "bytes");
+    if (unit < 0) throw argument(`unit must be one of ${UNITS.join(", ")}`);
+    if (unit && typeof text !== "string") throw argument('bytes have spans in unit "bytes" only');
+    return this.#encode(text, options, SPANS, (at, size) => {
+      const { data, n } = this.#engine.report;
+      const ids = this.#engine.int32(data, n);
+      this.#engine.try("spans", this.#handle, at, size, n, unit);
+      const found = this.#engine.report.data;
+      const starts = this.#engine.int32(found, n);
+      const ends = this.#engine.int32(found + 4 * n, n);
+      this.#engine.free(found);
+      return { ids, starts, ends };
+    });
+  }
+
+  trace(text, options) {
+    const handle = this.#alive();
+    const flags = encodeFlags(options);
+    return this.#engine.withText(text, (at, n) => {
+      this.#engine.try("trace", handle, at, n, flags);
+      return this.#steps();
+    });
+  }
+
+  traceToken(id) {
+    const handle = this.#alive();
+    this.#engine.try("trace_token", handle, idList([id])[0]);
+    return this.#steps();
+  }
+
+  /** The module's JSON, in which a score that isn't finite is a string. */
+  #steps() {
+    const { data, n } = this.#engine.report;
+    const isScore = (key) => key === "score" || key === "total";
+    return JSON.parse(this.#engine.string(data, n), (key, value) =>
+      isScore(key) && value !== null ? Number(value) : value,
+    );
+  }
+
+  #encode(text, options, more, use) {
+    const handle = this.#alive();
+    const flags = encodeFlags(options) | more;
+    return this.#engine.withText(text, (at, n) => {
+      this.#engine.try("encode", handle, at, n, flags);
+      return use(at, n);
+    });
+  }
+
+  // ---- ids to text ----
+
+  decode(ids, options) {
+    return this.#decode(ids, options, (at, n) => this.#engine.string(at, n));
+  }
+
+  decodeBytes(ids, options) {
+    return this.#decode(ids, options, (at, n) => this.#engine.bytes(at, n));
+  }
+
+  #decode(
+    ids,
+    { removeSpecial = false, unparseSpecial = true, cleanSpaces = null } = {},
+    use,
+  ) {
+    const handle = this.#alive();
+    const flags =
+      (removeSpecial ? REMOVE_SPECIAL : 0) |
+      (unparseSpecial ? UNPARSE_SPECIAL : 0) |
+      (cleanSpaces == null ? 0 : cleanSpaces ? CLEAN_SPACES : KEEP_SPACES);
+    const list = idList(ids);
+    return this.#engine.withNumbers(list, (at) => {
+      this.#engine.try("decode", handle, at, list.length, flags);
+      const { data, n } = this.#engine.report;
+      return use(data, n);
+    });
+  }
+
+  streamDecoder({ unparseSpecial = true } = {}) {
+    return streamOver((ids) => this.decodeBytes(ids, { unparseSpecial, cleanSpaces: false }));
+  }
+
+  // ---- the vocabulary ----
+
+  piece(id, { special = true } = {}) {
+    return this.#of(id, "piece", ({ data, n }) => this.#engine.bytes(data, n), special ? 1 : 0);
+  }
+
+  token(id) {
+    return this.#of(id, "token_text", ({ data, n }) => this.#engine.string(data, n));
+  }
+
+  tokenBytes(id) {
+    return this.#of(id, "token_text", ({ data, n }) => this.#engine.bytes(data, n));
+  }
+
+  type(id) {
+    return this.#of(id, "token_attr", ({ number }) => TOKEN_TYPES[typeOf(number)]);
+  }
+
+  score(id) {
+    return this.#of(id, "token_score", ({ number }) => number);
+  }
+
+  #of(id, name, use, ...args) {
+    const handle = this.#alive();
+    this.#engine.try(name, handle, idList([id])[0], ...args);
+    return use(this.#engine.report);
+  }
+
+  find(text) {
+    const handle = this.#alive();
+    return orNull(this.#engine.withText(text, (at, n) => this.#engine.call("find", handle, at, n)));
+  }
+
+  pieces() {
+    const handle = this.#alive();
+    const engine = this.#engine;
+    const n = engine.call("n_tokens", handle);
+    return engine.withRoom(8 * n, (at) => {
+      engine.call("attributes", handle, at, at + 4 * n);
+      engine.call("pieces", handle);
+      const report = engine.report;
+      const { buffer } = engine.memory;
+      return {
+        bytes: engine.bytes(report.data, report.n),
+        offsets: new Uint32Array(buffer, report.more, n + 1).slice(),
+        types: Uint8Array.from(new Uint32Array(buffer, at, n), typeOf),
+        scores: new Float32Array(buffer, at + 4 * n, n).slice(),
+      };
+    });
+  }
+
+  merges() {
+    const handle = this.#alive();
+    this.#engine.try("merges", handle);
+    const { data, n } = this.#engine.report;
+    const ids = this.#engine.int32(data, n);
+    this.#engine.free(data);
+    return ids;
+  }
+
+  // ---- the file ----
+
+  metadata({ items = ITEMS } = {}) {
+    const handle = this.#alive();
+    const n = this.#engine.call("file_n_keys", handle);
+    return Array.from({ length: n }, (_, i) => entry(this.#engine, handle, i, items));
+  }
+
+  templates() {
+    const named = {};
+    let unnamed;
+    for (const { key, type, value } of this.metadata({ items: 0 })) {
+      if (type !== "string") continue;
+      if (key === TEMPLATE) unnamed ??= value;
+      else if (key.startsWith(`${TEMPLATE}.`)) named[key.slice(TEMPLATE.length + 1)] = value;
+    }
+    return unnamed === undefined ? named : { ...named, default: unnamed };
+  }
+
+  // ---- chat ----
+
+  renderChat(request, options) {
+    const { text, ranges } = this.#chats().render(request, options);
+    return { text, own: inUnits(text, ranges) };
+  }
+
+  encodeChat(request, options = {}) {
+    const { trusted = false, userDefined = "parse", ...rest } = options;
+    if (!["parse", "plain"].includes(userDefined)) {
+      throw argument('userDefined must be "parse" or "plain"');
+    }
+    const now = rest.now ?? new Date();
+    const shown = this.renderChat(request, { ...rest, now });
+    const { text, ranges } = this.#chats().render(request, { ...rest, now }, true);
+    const flags =
+      ADD_SPECIAL | PARSE_SPECIAL | (userDefined === "plain" ? PLAIN_USER_DEFINED : 0);
+    const whole = text ? [[0, sizeOf(text)]] : [];
+    const list = Uint32Array.from((trusted ? whole : ranges).flat());
+    const engine = this.#engine;
+    const ids = engine.withText(text, (at, n) =>
+      engine.withNumbers(list, (listAt) => {
+        engine.try("encode_trusted", this.#handle, at, n, flags, listAt, list.length / 2);
+        return engine.int32(engine.report.data, engine.report.n);
+      }),
+    );
+    return { ...shown, ids };
+  }
+
+  #chats() {
+    this.#alive();
+    this.#chat ??= new Chat(this.#engine, this.#file());
+    return this.#chat;
+  }
+
+  /** What chat templates get from the file. */
+  #file() {
+    const { special, addBos, addEos } = this.info;
+    const texts = { bos_token: "", eos_token: "" };
+    for (const name of ["bos", "eos", "unk", "sep", "pad", "mask"]) {
+      if (special[name] !== null) texts[`${name}_token`] = decoder.decode(this.piece(special[name]));
+    }
+    const ends = [addBos ? texts.bos_token : "", addEos ? texts.eos_token : ""];
+    return { templates: this.templates(), texts, ends: [...ends, "", ""] };
+  }
+
+  #info(bytesRead) {
+    const call = (name, ...args) => this.#engine.call(name, this.#handle, ...args);
+    const ids = (name) => {
+      call(name);
+      const { data, n } = this.#engine.report;
+      return [...this.#engine.int32(data, n)];
+    };
+    const values = Object.fromEntries(
+      this.metadata({ items: 0 })
+        .filter(({ type }) => type !== "array")
+        .map(({ key, value }) => [key, value]),
+    );
+    const warnings = [];
+    for (let at; (at = call("warning", warnings.length)); ) warnings.push(this.#engine.text(at));
+    const length = values[`${values["general.architecture"]}.context_length`];
+    return {
+      type: VOCAB_TYPES[call("type")],
+      model: this.#engine.text(call("model")),
+      pre: this.#engine.text(call("pre")),
+      tokens: call("n_tokens"),
+      name: typeof values["general.name"] === "string" ? values["general.name"] : null,
+      contextLength: typeof length === "number" ? length : null,
+      bytesRead,
+      ...Object.fromEntries(FLAGS.map((name, i) => [name, Boolean(call("flag", i))])),
+      special: Object.fromEntries(SPECIALS.map((name, i) => [name, orNull(call("special_id", i))])),
+      eog: ids("eog_ids"),
+      suppress: ids("suppress_tokens"),
+      warnings,
+    };
+  }
+
+  // ---- memory ----
+
+  free() {
+    if (!this.#handle) return;
+    this.#chat?.free();
+    if (!this.#engine.broken) this.#engine.call("file_free", this.#handle);
+    engines.release(this.#engine);
+    this.#handle = 0;
+  }
+
+  [Symbol.dispose ?? Symbol("dispose")]() {
+    this.free();
+  }
+
+  #alive() {
+    if (!this.#handle) throw new GgtokError("freed", "this tokenizer was freed");
+    return this.#handle;
+  }
+}
+
+const TEMPLATE = "tokenizer.chat_template";
+
+/** Ranges in bytes of UTF-8, as ranges in UTF-16 units. */
+function inUnits(text, ranges) {
+  let [bytes, units] = [0, 0];
+  const to = (end) => {
+    while (bytes < end) {
+      const code = text.codePointAt(units);
+      bytes += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+      units += code < 0x10000 ? 1 : 2;
+    }
+    return units;
+  };
+  return ranges.map(([begin, end]) => [to(begin), to(end)]);
+}
+
+function encodeFlags({ addSpecial = true, parseSpecial = false, continuation = false } = {}) {
+  return (
+    (addSpecial ? ADD_SPECIAL : 0) |
+    (parseSpecial ? PARSE_SPECIAL : 0) |
+    (continuation ? CONTINUATION : 0)
+  );
+}
+
+function argument(message) {
+  return new ArgumentError("argument", message);
+}
+
+function orNull(id) {
+  return id < 0 ? null : id;
+}
+
+function typeOf(attr) {
+  return Math.max(0, TYPE_BITS.findIndex((bit) => attr & bit));
+}
+
+function idList(ids) {
+  if (ids instanceof Int32Array) return ids;
+  const list = Int32Array.from(ids);
+  list.forEach((id, i) => {
+    if (id !== ids[i]) throw argument(`ids[${i}] is ${ids[i]}, not an id`);
+  });
+  return list;
+}

@@ -1,0 +1,363 @@
+// Chat: messages, the template, and the prompt that they make.
+
+import { html, nothing } from "lit";
+import { live } from "lit/directives/live.js";
+import { declare } from "./state.js";
+import { Latest, View } from "./view.js";
+import { messageOf, recover } from "./models.js";
+import { partsOf } from "./vocabulary-table.js";
+import { partsTemplate } from "./tokens.js";
+import { count, strings } from "./strings.js";
+
+const t = strings.chat;
+
+declare({
+  "chat.messages": JSON.stringify(t.sample),
+  "chat.tools": "",
+  "chat.variables": "",
+  "chat.dialect": "llama",
+  "chat.generation": true,
+  "chat.thinking": "default",
+  "chat.name": "default", // which of the file's templates
+  "chat.template": "", // an edited one
+  "chat.show": "tokens",
+});
+
+const NOTHING = { text: "", ids: [], own: [] };
+const utf8 = new TextEncoder();
+
+class ChatView extends View {
+  static properties = {
+    templates: { state: true },
+    result: { state: true },
+    error: { state: true },
+    busy: { state: true },
+    current: { state: true },
+  };
+
+  #latest = new Latest((error) => this.#failed(error));
+  #key;
+  #model;
+
+  constructor() {
+    super();
+    this.templates = {};
+    this.result = NOTHING;
+    this.current = -1;
+  }
+
+  #value(name) {
+    return this.app.values[`chat.${name}`];
+  }
+
+  #set(changes) {
+    this.app.set(Object.fromEntries(Object.entries(changes).map(([name, value]) => [`chat.${name}`, value])));
+  }
+
+  get #messages() {
+    try {
+      const messages = JSON.parse(this.#value("messages"));
+      return Array.isArray(messages) ? messages : [];
+    } catch {
+      return [];
+    }
+  }
+
+  #change(messages) {
+    this.#set({ messages: JSON.stringify(messages) });
+  }
+
+  willUpdate() {
+    const { model } = this.app;
+    if (!model) return;
+    if (model !== this.#model) {
+      this.#model = model;
+      this.templates = {};
+      this.result = NOTHING;
+      this.#key = undefined;
+      model.tok.templates().then(
+        (templates) => (this.templates = templates),
+        (error) => this.#failed(error),
+      );
+    }
+    const names = ["messages", "tools", "variables", "dialect", "generation", "thinking", "name", "template"];
+    const key = JSON.stringify(names.map((name) => this.#value(name)));
+    if (key === this.#key) return;
+    this.#key = key;
+    this.#latest.request(() => this.#render(model));
+  }
+
+  /** The request, as a chat endpoint would get it. */
+  #request() {
+    const parsed = (name, what, expected) => {
+      const text = this.#value(name).trim();
+      if (!text) return undefined;
+      try {
+        return JSON.parse(text);
+      } catch (error) {
+        throw new Error(t.badJson(what, error.message));
+      }
+    };
+    const tools = parsed("tools", t.tools);
+    const variables = parsed("variables", t.kwargs);
+    const thinking = { on: true, off: false }[this.#value("thinking")];
+    const kwargs = { ...variables, ...(thinking === undefined ? {} : { enable_thinking: thinking }) };
+    return {
+      messages: this.#messages,
+      ...(tools === undefined ? {} : { tools }),
+      add_generation_prompt: this.#value("generation"),
+      ...(Object.keys(kwargs).length ? { chat_template_kwargs: kwargs } : {}),
+    };
+  }
+
+  async #render(model) {
+    const request = this.#request();
+    const name = this.#value("name");
+    const template = this.#value("template") || (name === "default" ? undefined : this.templates[name]);
+    const options = { dialect: this.#value("dialect"), ...(template === undefined ? {} : { template }) };
+    this.busy = true;
+    try {
+      const { text, own, ids } = await model.tok.encodeChat(request, options);
+      if (model !== this.#model) return;
+      this.error = undefined;
+      this.result = { text, own, ids };
+      if (this.current >= ids.length) this.current = -1;
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  #failed(error) {
+    const { model } = this.app;
+    this.result = NOTHING;
+    this.error = { message: error.code === "time" ? t.stopped : messageOf(error), line: error.line || undefined };
+    recover(model, error).catch((again) => (this.error = { message: messageOf(again) }));
+  }
+
+  // ---- messages ----
+
+  #message(message, i, all) {
+    const change = (changed) => this.#change(all.map((other, k) => (k === i ? changed : other)));
+    const swap = (k) => {
+      const messages = [...all];
+      [messages[i], messages[k]] = [messages[k], messages[i]];
+      this.#change(messages);
+    };
+    const plain = Object.keys(message).every((key) => key === "role" || key === "content") && typeof message.content === "string";
+    const roles = t.roles.includes(message.role) ? t.roles : [...t.roles, String(message.role)];
+    return html`<li class="message">
+      <div class="bar">
+        <select aria-label=${t.role(i + 1)} @change=${(event) => change({ ...message, role: event.target.value })}>
+          ${roles.map((role) => html`<option value=${role} ?selected=${role === message.role}>${role}</option>`)}
+        </select>
+        <span class="space"></span>
+        <button class="quiet icon" aria-label=${t.up(i + 1)} title=${t.up(i + 1)} ?disabled=${i === 0} @click=${() => swap(i - 1)}>↑</button>
+        <button class="quiet icon" aria-label=${t.down(i + 1)} title=${t.down(i + 1)} ?disabled=${i === all.length - 1} @click=${() => swap(i + 1)}>↓</button>
+        <button class="quiet icon" aria-label=${t.remove(i + 1)} title=${t.remove(i + 1)} @click=${() => this.#change(all.filter((_, k) => k !== i))}>×</button>
+      </div>
+      ${plain
+        ? html`<textarea
+            rows=${Math.min(8, Math.max(2, message.content.split("\n").length))}
+            aria-label=${t.content(i + 1)}
+            .value=${live(message.content)}
+            @input=${(event) => change({ ...message, content: event.target.value })}
+          ></textarea>`
+        : html`<textarea
+            class="code"
+            rows="4"
+            aria-label=${t.json(i + 1)}
+            .value=${JSON.stringify(message, null, 1)}
+            @change=${(event) => {
+              try {
+                change(JSON.parse(event.target.value));
+              } catch (error) {
+                this.error = { message: t.badJson(t.json(i + 1), error.message) };
+              }
+            }}
+          ></textarea>`}
+    </li>`;
+  }
+
+  #messagesPanel() {
+    const messages = this.#messages;
+    const role = messages.at(-1)?.role === "user" ? "assistant" : "user";
+    return html`<section class="panel" aria-labelledby="chat-messages">
+      <h2 id="chat-messages">${t.messages}</h2>
+      <ol class="messages">
+        ${messages.map((message, i) => this.#message(message, i, messages))}
+      </ol>
+      <p class="bar"><button @click=${() => this.#change([...messages, { role, content: "" }])}>${t.add}</button></p>
+    </section>`;
+  }
+
+  // ---- options ----
+
+  #select(name, label, options) {
+    return html`<label class="field"
+      ><span>${label}</span>
+      <select @change=${(event) => this.#set({ [name]: event.target.value })}>
+        ${Object.entries(options).map(([value, text]) => html`<option value=${value} ?selected=${this.#value(name) === value}>${text}</option>`)}
+      </select></label
+    >`;
+  }
+
+  #json(name, label, more = nothing) {
+    return html`<details ?open=${Boolean(this.#value(name))}>
+      <summary>${label}</summary>
+      <textarea
+        class="code"
+        rows="5"
+        aria-label=${label}
+        spellcheck="false"
+        .value=${live(this.#value(name))}
+        @input=${(event) => this.#set({ [name]: event.target.value })}
+      ></textarea>
+      ${more}
+    </details>`;
+  }
+
+  #options() {
+    return html`<section class="panel" aria-labelledby="chat-options">
+      <h2 id="chat-options" class="hidden">${t.options}</h2>
+      <div class="filters">
+        ${this.#select("dialect", t.dialect, t.dialects)} ${this.#select("thinking", t.thinking, t.thinkings)}
+        <label class="check"
+          ><input
+            type="checkbox"
+            .checked=${live(this.#value("generation"))}
+            @change=${(event) => this.#set({ generation: event.target.checked })}
+          />
+          ${t.generation}</label
+        >
+      </div>
+      ${this.#json(
+        "tools",
+        t.tools,
+        html`<button @click=${() => this.#set({ tools: JSON.stringify(JSON.parse(t.sampleTools), null, 1) })}>${t.useSample}</button>`,
+      )}
+      ${this.#json("variables", t.kwargs)}
+    </section>`;
+  }
+
+  // ---- the template ----
+
+  #template() {
+    const names = Object.keys(this.templates);
+    const name = this.#value("name");
+    const edited = this.#value("template");
+    const own = this.templates[name] ?? "";
+    const line = this.error?.line;
+    return html`<details class="template" ?open=${Boolean(edited || line)}>
+      <summary>${t.template} <span class="hint">${edited ? t.templateOf.edited : t.templateOf.file}</span></summary>
+      <div class="bar">
+        ${names.length > 1 ? this.#select("name", t.template, Object.fromEntries(names.map((each) => [each, each]))) : nothing}
+        ${edited ? html`<button @click=${() => this.#set({ template: "" })}>${t.restore}</button>` : nothing}
+      </div>
+      ${names.length ? nothing : html`<p class="hint">${t.noTemplate}</p>`}
+      <div class="numbered">
+        <pre aria-hidden="true">${lineNumbers(edited || own, line)}</pre>
+        <textarea
+          class="code"
+          rows="14"
+          wrap="off"
+          aria-label=${t.template}
+          spellcheck="false"
+          .value=${live(edited || own)}
+          @scroll=${(event) => (event.target.previousElementSibling.scrollTop = event.target.scrollTop)}
+          @input=${(event) => this.#set({ template: event.target.value === own ? "" : event.target.value })}
+        ></textarea>
+      </div>
+    </details>`;
+  }
+
+  // ---- the prompt ----
+
+  #origins() {
+    const { text, own } = this.result;
+    const parts = [];
+    let at = 0;
+    for (const [begin, end] of [...own, [text.length, text.length]]) {
+      if (begin > at) parts.push(["message", text.slice(at, begin)]);
+      if (end > begin) parts.push(["template", text.slice(begin, end)]);
+      at = Math.max(at, end);
+    }
+    return html`<p class="legend">
+        ${Object.entries(t.origins).map(([kind, name]) => html`<span class="origin ${kind}">${name}</span>`)}
+      </p>
+      <pre class="prompt frame" dir="ltr" tabindex="0" role="group" aria-label=${t.prompt}>${parts.map(
+        ([kind, part]) => html`<span class="origin ${kind}">${wholeText(part)}</span>`,
+      )}</pre>`;
+  }
+
+  #prompt() {
+    const { result, current } = this;
+    const { model } = this.app;
+    const { contextLength } = model.info;
+    const show = this.#value("show") === "origins" ? "origins" : "tokens";
+    const id = result.ids[current];
+    return html`<section class="panel output" aria-labelledby="chat-prompt">
+      <div class="bar">
+        <h2 id="chat-prompt">${t.prompt}</h2>
+        <div class="segments" role="radiogroup" aria-label=${t.shown}>
+          ${Object.entries(t.views).map(
+            ([value, label]) =>
+              html`<label
+                ><input type="radio" name="chat-show" value=${value} .checked=${live(show === value)} @change=${() => this.#set({ show: value })} /><span
+                  >${label}</span
+                ></label
+              >`,
+          )}
+        </div>
+        <span class="space"></span>
+        <button ?disabled=${!result.text} @click=${() => this.copy(result.text, t.prompt)}>${t.copyPrompt}</button>
+        <button ?disabled=${!result.ids.length} @click=${() => this.copy(Array.from(result.ids).join(", "), "Ids")}>${strings.text.copyIds}</button>
+      </div>
+      <p class="stats" role="status">
+        ${result.ids.length
+          ? html`<span><b class="number">${count(result.ids.length)}</b> ${t.tokens}</span> ${contextLength
+                ? html`<span class="hint">${t.context(result.ids.length, contextLength)}</span>`
+                : nothing}`
+          : this.busy
+            ? t.rendering
+            : nothing}
+      </p>
+      <p role="alert" class="error">${this.error ? t.error(this.error.message, this.error.line) : ""}</p>
+      ${show === "origins"
+        ? this.#origins()
+        : html`<gg-tokens
+              class="frame"
+              .vocab=${model.vocab}
+              .ids=${result.ids}
+              .current=${current}
+              @token-current=${(event) => (this.current = event.detail)}
+            ></gg-tokens>
+            <gg-token .vocab=${model.vocab} .token=${id === undefined ? undefined : { id, index: current, total: result.ids.length }}></gg-token>`}
+    </section>`;
+  }
+
+  render() {
+    if (!this.app.model) return nothing;
+    return html`<h1 class="hidden">${t.heading}</h1>
+      <div class="chat-view">
+        <div class="panel">${this.#messagesPanel()} ${this.#options()} ${this.#template()}</div>
+        ${this.#prompt()}
+      </div>`;
+  }
+}
+
+const MOST_IN_PROMPT = 200_000; // characters that the prompt shows of one part
+
+/** A text with visible white space, whatever its length. */
+function wholeText(text) {
+  return text
+    .slice(0, MOST_IN_PROMPT)
+    .split(/(?<=\n)/)
+    .map((line) => partsTemplate(partsOf(utf8.encode(line), Infinity)));
+}
+
+function lineNumbers(text, wrong) {
+  const lines = Math.min(text.split("\n").length, 20_000);
+  return Array.from({ length: lines }, (_, i) => html`<span class=${i + 1 === wrong ? "wrong" : nothing}>${i + 1}\n</span>`);
+}
+
+customElements.define("gg-chat-view", ChatView);

@@ -1,0 +1,199 @@
+// Compare: the tokens of one text in two to four models.
+
+import { html, nothing } from "lit";
+import { live } from "lit/directives/live.js";
+import { Latest, View } from "./view.js";
+import { messageOf } from "./models.js";
+import "./editor.js";
+import "./tokens.js";
+import { count, ratio, strings } from "./strings.js";
+
+const t = strings.compare;
+
+const MOST = 4;
+const utf8 = new TextEncoder();
+
+/**
+ * For each of several lists of spans ({ starts, ends }), a flag for each token: 1 if some other list has
+ * no token with this span. Added tokens, whose spans are empty, don't count.
+ */
+export function differing(lists) {
+  const sets = lists.map(({ starts, ends }) => new Set(starts.map((start, i) => `${start}-${ends[i]}`)));
+  return lists.map(({ starts, ends }) =>
+    Uint8Array.from(starts, (start, i) =>
+      start !== ends[i] && sets.some((set) => !set.has(`${start}-${ends[i]}`)) ? 1 : 0,
+    ),
+  );
+}
+
+class CompareView extends View {
+  static properties = { results: { state: true }, chosen: { state: true }, at: { state: true } };
+
+  #latest = new Latest((error) => {
+    this.results = [];
+    this.app.say(messageOf(error));
+  });
+  #asked = "";
+
+  constructor() {
+    super();
+    this.results = [];
+    this.chosen = new Set(); // ids of models that aren't compared
+    this.at = -1; // a position in the text
+  }
+
+  /** The models that are compared. */
+  get #models() {
+    return this.app.models.filter(({ id }) => !this.chosen.has(id)).slice(0, MOST);
+  }
+
+  willUpdate() {
+    const models = this.#models;
+    const { text } = this.app.values;
+    const { options } = this.app;
+    const asked = JSON.stringify([models.map(({ id }) => id), text, options]);
+    if (asked === this.#asked) return;
+    this.#asked = asked;
+    this.#latest.request(() => this.#compare(models, text, options));
+  }
+
+  /** Whether what is shown is about the current text. */
+  get settled() {
+    return !this.#latest.busy;
+  }
+
+  async #compare(models, text, options) {
+    const bytes = utf8.encode(text).length;
+    const results = await Promise.all(
+      models.map(async (model) => {
+        try {
+          const { ids, starts, ends } = await model.tok.spans(text, { ...options, unit: "utf16" });
+          return { model, ids, starts: Array.from(starts), ends: Array.from(ends), bytes };
+        } catch (error) {
+          if (["time", "crash", "stack"].includes(error.code)) model.restart().catch(() => {});
+          return { model, error: messageOf(error) };
+        }
+      }),
+    );
+    const good = results.filter(({ error }) => error === undefined);
+    differing(good).forEach((flags, i) => (good[i].differs = flags));
+    this.at = -1;
+    this.results = results;
+  }
+
+  #toggle(model, on) {
+    const chosen = new Set(this.chosen);
+    if (on) chosen.delete(model.id);
+    else chosen.add(model.id);
+    this.chosen = chosen;
+  }
+
+  #choice() {
+    const used = new Set(this.#models);
+    return html`<fieldset class="bar choice">
+      <legend>${t.choose}</legend>
+      ${this.app.models.map(
+        (model) =>
+          html`<label class="check"
+            ><input
+              type="checkbox"
+              .checked=${live(used.has(model))}
+              ?disabled=${!used.has(model) && used.size >= MOST}
+              @change=${(event) => this.#toggle(model, event.target.checked)}
+            /><span class="wrap">${model.name}</span></label
+          >`,
+      )}
+      ${this.app.models.length > MOST ? html`<span class="hint">${t.most(MOST)}</span>` : nothing}
+      <button @click=${() => this.app.set({ view: "models" })}>${strings.openModels}</button>
+    </fieldset>`;
+  }
+
+  #summary() {
+    const good = this.results.filter(({ error }) => error === undefined);
+    if (!good.length || !this.app.values.text) return nothing;
+    const fewest = Math.min(...good.map(({ ids }) => ids.length));
+    const alike = good.length > 1 && good.every(({ differs }) => !differs.includes(1));
+    return html`<div class="scroll" tabindex="0" role="region" aria-label=${t.summary}>
+        <table class="summary">
+          <thead>
+            <tr>
+              <th>${t.table.model}</th>
+              <th class="number">${t.table.tokens}</th>
+              <th class="number">${t.table.perToken}</th>
+              <th class="number">${t.table.differ}</th>
+              <th class="number">${t.table.vocabulary}</th>
+            </tr>
+          </thead>
+          <tbody>
+            ${good.map(
+              ({ model, ids, differs, bytes }) =>
+                html`<tr>
+                  <th scope="row" class="wrap">${model.name}</th>
+                  <td class="number">${ids.length === fewest ? html`<strong>${count(ids.length)}</strong>` : count(ids.length)}</td>
+                  <td class="number">${ids.length ? ratio(bytes / ids.length) : "–"}</td>
+                  <td class="number">${good.length > 1 ? count(differs.reduce((sum, one) => sum + one, 0)) : "–"}</td>
+                  <td class="number">${count(model.info.tokens)}</td>
+                </tr>`,
+            )}
+          </tbody>
+        </table>
+      </div>
+      ${good.length < 2 ? nothing : html`<p class="hint">${alike ? t.same : t.lead}</p>`}`;
+  }
+
+  /** The token of a list that contains the position, or -1. */
+  #tokenAt({ starts, ends }) {
+    return this.at < 0 ? -1 : starts.findIndex((start, i) => start <= this.at && this.at < ends[i]);
+  }
+
+  #column(result) {
+    const { model } = result;
+    return html`<section class="panel" aria-label=${t.tokensOf(model.name)}>
+      <h2 class="wrap">${model.name}</h2>
+      ${result.error === undefined
+        ? html`<gg-tokens
+            .vocab=${model.vocab}
+            .ids=${result.ids}
+            .label=${t.tokensOf(model.name)}
+            .current=${this.#tokenAt(result)}
+            .classOf=${(i) => (result.differs[i] ? "differs" : "")}
+            @token-current=${(event) => (this.at = result.starts[event.detail])}
+          ></gg-tokens>`
+        : html`<p role="alert" class="error">${t.failed(model.name, result.error)}</p>`}
+    </section>`;
+  }
+
+  #switch(name, label) {
+    return html`<label class="check"
+      ><input type="checkbox" .checked=${live(this.app.values[name])} @change=${(event) => this.app.set({ [name]: event.target.checked })} /> ${label}</label
+    >`;
+  }
+
+  render() {
+    const { text } = this.app.values;
+    return html`<h1 class="hidden">${t.heading}</h1>
+      <div class="compare-view">
+        <div class="compare-input">
+          <section class="panel">
+            <gg-editor
+              .text=${text}
+              label=${strings.text.textLabel}
+              placeholder=${strings.text.textPlaceholder}
+              @text-input=${(event) => this.app.set({ text: event.detail })}
+            ></gg-editor>
+            <div class="bar">
+              ${this.#switch("addSpecial", strings.text.addSpecial)} ${this.#switch("parseSpecial", strings.text.parseSpecial)}
+              ${this.#switch("continuation", strings.text.continuation)}
+            </div>
+          </section>
+          <section class="panel">
+            ${this.#choice()} ${this.app.models.length < 2 ? html`<p class="note">${t.few}</p>` : nothing} ${this.#summary()}
+            ${text ? nothing : html`<p class="bar hint">${t.empty} <button @click=${() => this.app.set({ text: t.sample })}>${strings.text.trySample}</button></p>`}
+          </section>
+        </div>
+        <div class="compared">${this.results.map((result) => this.#column(result))}</div>
+      </div>`;
+  }
+}
+
+customElements.define("gg-compare-view", CompareView);

@@ -1,0 +1,122 @@
+// A text area for texts of any length. Browsers take tenths of a second for each key in a megabyte, so
+// of a long text the area has one part, which ends at a line's end.
+
+import { html, nothing } from "lit";
+import { live } from "lit/directives/live.js";
+import { Element } from "./view.js";
+import { strings } from "./strings.js";
+
+const t = strings.text;
+
+const LONG = 50_000; // UTF-16 units
+const PART = 20_000;
+const LOOK = 4_000; // for a line's end
+
+/**
+ * Property `text`; event "text-input" (detail: the new text) as the user edits. `caret` is the
+ * position of the caret in the whole text.
+ */
+export class Editor extends Element {
+  static properties = { text: { attribute: false }, from: { state: true }, to: { state: true }, label: {}, placeholder: {} };
+
+  #known; // the text that from and to belong to
+
+  constructor() {
+    super();
+    this.text = "";
+    this.from = 0;
+    this.to = 0;
+  }
+
+  get #area() {
+    return this.querySelector("textarea");
+  }
+
+  willUpdate() {
+    if (this.text !== this.#known) this.#open(0);
+  }
+
+  /** A place to cut, at or after `at`. */
+  #cut(at) {
+    if (at <= 0) return 0;
+    if (at >= this.text.length) return this.text.length;
+    const end = this.text.slice(at, at + LOOK).indexOf("\n");
+    if (end >= 0) return at + end + 1;
+    const unit = this.text.charCodeAt(at);
+    return unit >= 0xdc00 && unit < 0xe000 ? at + 1 : at;
+  }
+
+  /** Shows the part that begins near `at`. */
+  #open(at) {
+    this.#known = this.text;
+    const long = this.text.length > LONG;
+    this.from = long ? this.#cut(Math.min(at, this.text.length - PART)) : 0;
+    this.to = long ? Math.max(this.#cut(this.from + PART), this.from + 1) : this.text.length;
+    if (long && this.text.length - this.to < PART / 4) this.to = this.text.length;
+  }
+
+  #input = (event) => {
+    const area = event.target;
+    const before = this.text.slice(0, this.from);
+    this.#known = this.text = before + area.value + this.text.slice(this.to);
+    this.to = this.from + area.value.length;
+    if (area.value.length > LONG) {
+      const caret = this.from + area.selectionStart;
+      this.#open(Math.max(0, caret - PART / 2));
+      this.updateComplete.then(() => area.setSelectionRange(caret - this.from, caret - this.from));
+    }
+    this.dispatchEvent(new CustomEvent("text-input", { detail: this.text }));
+  };
+
+  // A text area's value has LF where the text has CRLF.
+  #inArea(position) {
+    return this.text.slice(this.from, position).replaceAll("\r\n", "\n").length;
+  }
+
+  get focused() {
+    return document.activeElement === this.#area;
+  }
+
+  get caret() {
+    const part = this.text.slice(this.from, this.to);
+    let at = this.#area.selectionStart;
+    for (let found = part.indexOf("\r\n"); found >= 0 && found < at; found = part.indexOf("\r\n", found + 2)) at += 1;
+    return this.from + at;
+  }
+
+  async select(start, end, focus) {
+    if (start < this.from || end > this.to) {
+      this.#open(Math.max(0, start - PART / 4));
+      await this.updateComplete;
+    }
+    const area = this.#area;
+    if (focus) area.focus();
+    area.setSelectionRange(this.#inArea(start), this.#inArea(end));
+  }
+
+  render() {
+    const part = this.text.slice(this.from, this.to);
+    const whole = this.from === 0 && this.to === this.text.length;
+    return html`<textarea
+        class="editor"
+        aria-label=${this.label}
+        placeholder=${this.placeholder}
+        spellcheck="false"
+        autocomplete="off"
+        autocapitalize="off"
+        .value=${live(part.includes("\r") ? part.replace(/\r\n?/g, "\n") : part)}
+        @input=${this.#input}
+      ></textarea>
+      ${whole
+        ? nothing
+        : html`<div class="bar parts-bar">
+            <span class="hint">${t.long(this.from, this.to, this.text.length)}</span>
+            <span class="space"></span>
+            <button ?disabled=${this.from === 0} @click=${() => this.#open(this.from - PART)}>${t.previous}</button>
+            <button ?disabled=${this.to === this.text.length} @click=${() => this.#open(this.to)}>${t.next}</button>
+          </div>`}
+      ${this.text.includes("\r") ? html`<p class="hint">${t.returns}</p>` : nothing}`;
+  }
+}
+
+customElements.define("gg-editor", Editor);

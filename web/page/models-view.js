@@ -1,0 +1,173 @@
+// Models: open a file, an address or an offered model; the open models.
+
+import { html, nothing } from "lit";
+import { View } from "./view.js";
+import { messageOf, open, openOffered } from "./models.js";
+import { count, size, strings } from "./strings.js";
+
+const t = strings.models;
+
+class ModelsView extends View {
+  static properties = { busy: { state: true }, error: { state: true }, url: { state: true } };
+
+  constructor() {
+    super();
+    this.busy = "";
+    this.error = "";
+    this.url = "";
+  }
+
+  async #open(name, load) {
+    this.error = "";
+    this.busy = name;
+    const began = performance.now();
+    try {
+      const model = await load();
+      this.app.add(model);
+      this.app.say(t.ready(model.name, model.info.tokens, performance.now() - began));
+      return true;
+    } catch (error) {
+      this.error = t.failed(name, messageOf(error));
+      return false;
+    } finally {
+      this.busy = "";
+    }
+  }
+
+  openFile(file) {
+    return this.#open(file.name, () => open(file, { name: file.name.replace(/\.gguf$/i, "") }));
+  }
+
+  openUrl(address) {
+    let url;
+    try {
+      url = new URL(address);
+    } catch {
+      url = undefined;
+    }
+    if (url === undefined || !/^https?:$/.test(url.protocol)) {
+      this.error = t.badUrl;
+      return false;
+    }
+    const name = decodeURIComponent(url.pathname.split("/").pop() || url.host).replace(/\.gguf$/i, "");
+    return this.#open(name, () => open(url, { name, link: url.href }));
+  }
+
+  openOffered(offered) {
+    return this.#open(offered.name, () => openOffered(offered));
+  }
+
+  async #then(opened) {
+    if (await opened) this.app.set({ view: this.app.values.view === "models" ? "text" : this.app.values.view });
+  }
+
+  #submit = (event) => {
+    event.preventDefault();
+    this.#then(this.openUrl(this.querySelector("#model-url").value.trim()));
+  };
+
+  #choose = (event) => {
+    const [file] = event.target.files;
+    event.target.value = "";
+    if (file) this.#then(this.openFile(file));
+  };
+
+  /** What a link's model needs: the user's consent, or the file itself. */
+  #linked() {
+    const { model } = this.app.values;
+    if (!model || this.app.models.some(({ link }) => link === model) || this.busy) return nothing;
+    if (!/^https?:/.test(model)) return html`<p class="note">${t.linked(model)}</p>`;
+    return html`<p class="note">
+      ${t.linkedUrl(model)}
+      <button class="primary" @click=${() => this.#then(this.openUrl(model))}>${t.open}</button>
+    </p>`;
+  }
+
+  #offered() {
+    const { offered, models } = this.app;
+    const left = offered.filter((entry) => !models.some((model) => model.offered === entry));
+    if (!left.length) return nothing;
+    return html`<section>
+      <h2>${t.started}</h2>
+      <ul class="choices">
+        ${left.map(
+          (entry) =>
+            html`<li><button ?disabled=${Boolean(this.busy)} @click=${() => this.#then(this.openOffered(entry))}><bdi>${entry.name}</bdi></button></li>`,
+        )}
+      </ul>
+    </section>`;
+  }
+
+  #opened() {
+    const { models, model } = this.app;
+    if (!models.length) return nothing;
+    return html`<section>
+      <h2>${t.opened}</h2>
+      <div class="scroll" tabindex="0" role="group" aria-label=${t.opened}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">${t.table.name}</th>
+              <th scope="col">${t.table.type}</th>
+              <th scope="col" class="optional">${t.table.pre}</th>
+              <th scope="col" class="number">${t.table.tokens}</th>
+              <th scope="col" class="number optional">${t.table.read}</th>
+              <th scope="col"><span class="hidden">${t.table.actions}</span></th>
+            </tr>
+          </thead>
+          <tbody>
+            ${models.map(
+              (each, i) =>
+                html`<tr>
+                  <th scope="row"><bdi>${each.name}</bdi></th>
+                  <td>${each.info.type}</td>
+                  <td class="optional">${each.info.pre ?? "–"}</td>
+                  <td class="number">${count(each.info.tokens)}</td>
+                  <td class="number optional">${size(each.info.bytesRead ?? 0)}</td>
+                  <td class="actions">
+                    ${each === model
+                      ? html`<span class="hint">${t.inUse}</span>`
+                      : html`<button @click=${() => this.app.use(i)} aria-label=${t.use(each.name)}>${t.useShort}</button>`}
+                    <button @click=${() => this.app.remove(i)} aria-label=${t.remove(each.name)}>${strings.close}</button>
+                  </td>
+                </tr>`,
+            )}
+          </tbody>
+        </table>
+      </div>
+    </section>`;
+  }
+
+  render() {
+    const first = this.app.models.length === 0;
+    return html`<div class="models narrow">
+      ${first
+        ? html`<header class="hero">
+            <h1>${t.heading}</h1>
+            <p>${t.lead}</p>
+          </header>`
+        : html`<h1 class="hidden">${strings.tab.models}</h1>`}
+      ${this.#linked()}
+      <div class="drop">
+        <label class="button primary" for="model-file">${t.choose}</label>
+        <input id="model-file" class="hidden" type="file" accept=".gguf" @change=${this.#choose} ?disabled=${Boolean(this.busy)} />
+        <p class="or">${t.drop}</p>
+        <p class="hint">${t.dropHint}<br />${t.private}</p>
+      </div>
+      <p role="status" class=${this.busy ? "status busy" : "status"}>${this.busy ? t.reading(this.busy) : ""}</p>
+      <p role="alert" class="error">${this.error}</p>
+      ${this.#offered()}
+      <form class="url" @submit=${this.#submit}>
+        <label for="model-url">${t.url}</label>
+        <div class="line">
+          <input id="model-url" type="url" inputmode="url" placeholder=${t.urlPlaceholder} aria-describedby="url-hint" />
+          <button ?disabled=${Boolean(this.busy)}>${t.open}</button>
+        </div>
+        <p class="hint" id="url-hint">${t.urlHint}</p>
+      </form>
+      ${this.#opened()}
+    </div>`;
+  }
+}
+
+customElements.define("gg-models-view", ModelsView);

@@ -1,0 +1,124 @@
+// Opening models: each has a worker with its tokenizer.
+
+import { VocabularyTable } from "./vocabulary-table.js";
+import { strings } from "./strings.js";
+import { WorkerTokenizer } from "../js/index.js";
+
+// The page has the module and the worker's script in blocks of data (see page.html).
+const text = (id) => document.getElementById(id).textContent;
+
+let module; // a promise of the compiled module
+
+function compiledModule() {
+  module ??= unpacked(text("ggtok-wasm")).then((bytes) => WebAssembly.compile(bytes));
+  return module;
+}
+
+function startWorker() {
+  const url = URL.createObjectURL(new Blob([text("ggtok-worker")], { type: "text/javascript" }));
+  const worker = new Worker(url);
+  worker.addEventListener("message", () => URL.revokeObjectURL(url), { once: true });
+  return worker;
+}
+
+const BUDGET = 10_000; // milliseconds of one call
+
+let last = 0;
+
+/**
+ * An open model:
+ *   id       a number, unique in the page
+ *   name     what the page calls it
+ *   link     its name in links: an address, or the name of an offered model; "" for files
+ *   source   a File, a URL or bytes
+ *   tok      the worker's tokenizer
+ *   info     its facts (type, pre, tokens, special ids, flags, context length)
+ *   vocab    its VocabularyTable
+ *   offered  the entry of models.json that it comes from, if any
+ */
+export class Model {
+  constructor(tok, vocab, { name, link = "", source, offered }) {
+    this.id = last += 1;
+    this.tok = tok;
+    this.info = tok.info;
+    this.vocab = vocab;
+    this.name = name;
+    this.link = link;
+    this.source = source;
+    this.offered = offered;
+  }
+
+  close() {
+    this.tok.free();
+  }
+
+  /** Options with which a text has only its own tokens, if the vocabulary can do that. */
+  async alone() {
+    try {
+      await this.tok.count("a", { addSpecial: false, continuation: true });
+      return { addSpecial: false, continuation: true };
+    } catch (error) {
+      if (error.code !== "unsupported" && error.code !== "argument") throw error;
+      return { addSpecial: false };
+    }
+  }
+
+  /** Loads the tokenizer again, whose worker was ended because a call took too long. */
+  async restart() {
+    this.tok.free();
+    this.tok = await load(this.source);
+  }
+}
+
+async function load(source) {
+  return WorkerTokenizer.load(source, { wasm: await compiledModule(), worker: startWorker, budget: BUDGET });
+}
+
+export async function open(source, facts) {
+  const tok = await load(source);
+  try {
+    return new Model(tok, new VocabularyTable(await tok.pieces()), { ...facts, source });
+  } catch (error) {
+    tok.free();
+    throw error;
+  }
+}
+
+/** Opens one of the models that the page offers. */
+export async function openOffered(offered) {
+  const facts = { name: offered.name, link: offered.name, offered };
+  if (offered.data === undefined) return open(new URL(offered.url, document.baseURI), facts);
+  return open(await unpacked(offered.data), facts);
+}
+
+/** The bytes of base64 text that gzip compressed. */
+async function unpacked(base64) {
+  const packed = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).arrayBuffer();
+}
+
+/** The models that `ggtok view` or a site wrote into the page: `{ models, server }`. */
+export function offeredModels() {
+  const block = document.getElementById("ggtok-models");
+  try {
+    const { models = [], server } = JSON.parse(block?.textContent ?? "{}");
+    return { models, server };
+  } catch {
+    return { models: [] };
+  }
+}
+
+/** Codes of errors that end a tokenizer. */
+const FATAL = new Set(["time", "crash", "stack", "worker"]);
+
+/** Loads the model's tokenizer again if the error ended it. */
+export async function recover(model, error) {
+  if (FATAL.has(error?.code)) await model.restart();
+}
+
+/** What an error of opening or tokenizing says to the user. */
+export function messageOf(error) {
+  if (error?.code === "time") return strings.error.budget;
+  return error?.message ?? String(error);
+}

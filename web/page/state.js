@@ -1,0 +1,127 @@
+// The state that all views share, and its form in the address.
+//
+// `values` holds every setting under a flat name ("text", "vocabulary.query"). DEFAULTS declares each
+// name with its default, whose type (string, number or boolean) is the setting's type. The fragment of
+// the address contains the settings that differ from the default. A view adds its settings with
+// `declare({ "view.setting": default })` when its module loads.
+
+const DEFAULTS = {
+  view: "text",
+  model: "",
+  text: "",
+  input: "text", // "text" or "ids"
+  ids: "",
+  addSpecial: true,
+  parseSpecial: false,
+  continuation: false,
+};
+
+// Settings that a link leaves out when they are longer.
+const LONGEST_IN_LINK = 4000;
+
+export function declare(defaults) {
+  Object.assign(DEFAULTS, defaults);
+}
+
+export class App extends EventTarget {
+  /** The open models: {@link ./models.js Model}s, in order of opening. */
+  models = [];
+  /** Models that can be opened: entries of models.json. */
+  offered = [];
+  values = { ...DEFAULTS };
+  #active = 0;
+  #ticket = 0;
+
+  /** The model in use, or undefined. */
+  get model() {
+    return this.models[this.#active];
+  }
+
+  get active() {
+    return this.#active;
+  }
+
+  /** The keyword arguments of encode, spans and trace. */
+  get options() {
+    const { addSpecial, parseSpecial, continuation } = this.values;
+    return { addSpecial, parseSpecial, continuation };
+  }
+
+  /** Changes settings and tells every view. */
+  set(changes) {
+    let changed = false;
+    for (const [name, value] of Object.entries(changes)) {
+      if (this.values[name] !== value) {
+        this.values[name] = value;
+        changed = true;
+      }
+    }
+    if (changed) this.changed();
+  }
+
+  use(index) {
+    this.#active = index;
+    this.values.model = this.model?.link ?? "";
+    this.changed();
+  }
+
+  add(model) {
+    this.models = [...this.models, model];
+    this.use(this.models.length - 1);
+  }
+
+  remove(index) {
+    const [model] = this.models.splice(index, 1);
+    this.models = [...this.models];
+    model.close();
+    this.use(Math.max(0, Math.min(this.#active - (index < this.#active ? 1 : 0), this.models.length - 1)));
+  }
+
+  changed() {
+    this.dispatchEvent(new Event("change"));
+    clearTimeout(this.#ticket);
+    this.#ticket = setTimeout(() => this.#toAddress(), 400);
+  }
+
+  /** Says something to the user: shown for some seconds, and read by screen readers. */
+  say(message) {
+    this.dispatchEvent(new CustomEvent("say", { detail: message }));
+  }
+
+  // ---- the address ----
+
+  /** The fragment of the current state, and whether it has the whole text. */
+  link() {
+    const query = new URLSearchParams();
+    let complete = true;
+    for (const [name, value] of Object.entries(this.values)) {
+      if (value === DEFAULTS[name] || name === "view") continue;
+      const written = typeof value === "boolean" ? String(Number(value)) : String(value);
+      if (written.length > LONGEST_IN_LINK) complete = false;
+      else query.set(name, written);
+    }
+    const rest = query.size ? `?${query}` : "";
+    return { fragment: `#${this.values.view}${rest}`, complete };
+  }
+
+  #toAddress() {
+    const { fragment } = this.link();
+    if (location.hash !== fragment) history.replaceState(null, "", fragment);
+  }
+
+  /** Takes the settings of the address over. */
+  fromAddress() {
+    const [view, query = ""] = location.hash.slice(1).split(/\?(.*)/s);
+    const given = new URLSearchParams(query);
+    const values = { ...DEFAULTS, view: view || DEFAULTS.view };
+    for (const [name, text] of given) {
+      if (name === "view" || !Object.hasOwn(DEFAULTS, name)) continue;
+      const kind = typeof DEFAULTS[name];
+      if (kind === "boolean") values[name] = text === "1";
+      else if (kind === "string") values[name] = text;
+      else if (Number.isFinite(Number(text))) values[name] = Number(text);
+    }
+    this.values = values;
+    this.dispatchEvent(new Event("change"));
+  }
+}

@@ -1,0 +1,78 @@
+// The base of every view, and helpers that views share.
+
+import { LitElement } from "lit";
+import { strings } from "./strings.js";
+
+/** An element that renders into the page itself, so that style.css applies and labels reach it. */
+export class Element extends LitElement {
+  createRenderRoot() {
+    return this;
+  }
+}
+
+/**
+ * A view: an element with the property `app` (see state.js). It renders again whenever the state
+ * changes, and while its tab is hidden it is not in the page.
+ */
+export class View extends Element {
+  static properties = { app: { attribute: false } };
+
+  #changed = () => this.requestUpdate();
+
+  connectedCallback() {
+    super.connectedCallback();
+    this.app.addEventListener("change", this.#changed);
+    this.requestUpdate();
+  }
+
+  disconnectedCallback() {
+    super.disconnectedCallback();
+    this.app.removeEventListener("change", this.#changed);
+  }
+
+  /** Copies text and says so. */
+  async copy(text, what) {
+    try {
+      await navigator.clipboard.writeText(text);
+      this.app.say(strings.copied(what));
+    } catch {
+      this.app.say(strings.copyFailed);
+    }
+  }
+}
+
+/**
+ * Runs the newest of several requests: while one runs, only the last of those that follow is kept.
+ * `run` is async; what it throws goes to `failed`.
+ */
+export class Latest {
+  #running = false;
+  #next;
+
+  constructor(failed) {
+    this.failed = failed;
+  }
+
+  get busy() {
+    return this.#running;
+  }
+
+  async request(run) {
+    this.#next = run;
+    if (this.#running) return;
+    this.#running = true;
+    try {
+      while (this.#next) {
+        const now = this.#next;
+        this.#next = undefined;
+        try {
+          await now();
+        } catch (error) {
+          this.failed(error);
+        }
+      }
+    } finally {
+      this.#running = false;
+    }
+  }
+}
