@@ -199,3 +199,10 @@ def test_severities_and_texts() -> None:
 def test_other_kinds(name: str) -> None:
     found = ggtok.doctor(fixture(name))
     assert not {f.code for f in found} & {"GGT001", "GGT101", "GGT103", "GGT503"}
+
+
+def test_white_space_may_end_a_completion() -> None:
+    """As in RWKV's files, whose EOT is an empty line."""
+    gguf = base()
+    gguf.set(GGML + "eot_token_id", token(gguf, "\u010a"), "u32")
+    assert codes(gguf) == []

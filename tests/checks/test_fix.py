@@ -38,7 +38,9 @@ def test_one_and_all(model: Path, tmp_path: Path) -> None:
     assert keys(ggtok.edit(model, fix="GGT204", out=out)) == [EOT]
     assert codes(out) == ["GGT301", "GGT401"]
     assert len(keys(ggtok.edit(model, fix=["GGT301", "GGT204"], dry_run=True))) == 2
-    assert len(keys(ggtok.edit(model, fix="all"))) == 2
+    planned = ggtok.edit(model, fix="all", dry_run=True)
+    assert ggtok.edit(model, fix="all").changes == planned.changes
+    assert len(planned.changes) == 2
     assert codes(model) == ["GGT401"]
     assert keys(ggtok.edit(model, fix="all")) == []
     assert done in ggtok.load(model).eog_ids

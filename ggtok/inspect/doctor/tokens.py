@@ -132,7 +132,9 @@ def _ends(file: File, wrong: set[str]) -> Iterator[Finding]:
 
 
 def _is_word(file: File, id: int) -> bool:
-    return file.types[id] == NORMAL and not TAG.fullmatch(file.texts[id])
+    """Whether it is an ordinary token, but not white space, at which completions may end."""
+    text = file.pieces[id]
+    return file.types[id] == NORMAL and bool(text.strip()) and not TAG.fullmatch(text)
 
 
 def other_bytes(file: File) -> tuple[int, ...]:
