@@ -6,17 +6,55 @@
 
 #define BATCH "ggtok.batch"
 
-static PyObject *lists_of(entry *e, const int32_t *ids, const int64_t *offsets, Py_ssize_t n) {
-    PyObject *lists = ggtok_py_list_begin(n);
-    for (Py_ssize_t i = 0; lists && i < n; i++) {
-        PyObject *list = entry_list_of(e, ids + offsets[i], (size_t)(offsets[i + 1] - offsets[i]));
-        if (list) {
-            PyList_SetItem(lists, i, list);
-        } else {
-            Py_CLEAR(lists);
-        }
+/* The `user` of a batch's functions. */
+typedef struct filling {
+    python_call call; /* the first member: ggtok_python_keep_going takes its address */
+    entry *e;
+    PyObject *lists; /* one for each text; NULL for other results */
+    int unit;        /* of spans */
+} filling;
+
+/* Lists stay untracked until all are full: the collector, which runs after each few hundred new lists,
+ * would traverse them again and again. */
+static bool fill(filling *f, size_t text, const int32_t *ids, size_t n) {
+    PyObject *list = entry_untracked_list_of(f->e, ids, n);
+    return list && !PyList_SetItem(f->lists, (Py_ssize_t)text, list);
+}
+
+/* A ggtok_receive_fn: makes lists while other threads encode. */
+static bool receive(void *user, const ggtok_batch_part *parts, size_t n) {
+    filling *f = user;
+    ggtok_python_return(&f->call);
+    bool ok = !PyErr_CheckSignals();
+    for (const ggtok_batch_part *p = parts; ok && p < parts + n; p++) {
+        const int32_t *ids = p->ids;
+        for (size_t i = 0; ok && i < p->n; ids += p->n_ids[i++])
+            ok = fill(f, p->first + i, ids, (size_t)p->n_ids[i]);
     }
+    ggtok_python_leave(&f->call);
+    return ok;
+}
+
+/* Makes all lists, of a batch that kept its ids. */
+static bool fill_all(filling *f, const ggtok_batch *batch, size_t n) {
+    const int32_t *ids = ggtok_batch_ids(batch);
+    const int64_t *offsets = ggtok_batch_offsets(batch);
+    bool ok = true;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = fill(f, i, ids + offsets[i], (size_t)(offsets[i + 1] - offsets[i]));
+    return ok;
+}
+
+static PyObject *end_lists(PyObject *lists) {
+    for (Py_ssize_t i = 0, n = PyList_Size(lists); i < n; i++)
+        ggtok_py_list_end(PyList_GetItem(lists, i));
     return ggtok_py_list_end(lists);
+}
+
+/* A ggtok_convert_fn. */
+static void convert(void *user, ggtok_bytes text, ggtok_span *spans, size_t n) {
+    const filling *f = user;
+    entry_convert_spans(text.data, text.n, spans, n, f->unit);
 }
 
 /* The texts of a tuple, which keeps them alive. NULL with an exception set: TypeError for a text that
@@ -43,35 +81,16 @@ static void batch_free(PyObject *capsule) {
     ggtok_batch_free(PyCapsule_GetPointer(capsule, BATCH));
 }
 
-/* A batch's result: lists, or what native/arrays.py makes arrays of; arrays take over the batch. */
-static PyObject *result_of(entry *e, ggtok_batch **batch, size_t n, bool as_lists, bool spans) {
+/* What native/arrays.py makes arrays of, which take over the batch. */
+static PyObject *arrays_of(ggtok_batch **batch, size_t n, bool spans) {
     const int64_t *offsets = ggtok_batch_offsets(*batch);
     const void *data = spans ? (const void *)ggtok_batch_spans(*batch) : ggtok_batch_ids(*batch);
-    PyObject *lists =
-        as_lists ? lists_of(e, ggtok_batch_ids(*batch), offsets, (Py_ssize_t)n) : NULL;
-    if (as_lists && (!lists || !spans)) return lists;
-    PyObject *owner = PyCapsule_New(*batch, BATCH, batch_free), *arrays = NULL;
-    if (owner) {
-        Py_ssize_t n_ids = (Py_ssize_t)ggtok_batch_n_ids(*batch);
-        *batch = NULL;
-        arrays = Py_BuildValue("(NKnKn)", owner, (unsigned long long)(uintptr_t)data, n_ids,
-                               (unsigned long long)(uintptr_t)offsets, (Py_ssize_t)n + 1);
-    }
-    if (!lists || !arrays) {
-        Py_XDECREF(lists);
-        return arrays;
-    }
-    return Py_BuildValue("(NN)", lists, arrays);
-}
-
-/* Converts spans from bytes to another unit, in the batch's own memory. */
-static void convert_spans(const ggtok_batch *batch, const ggtok_bytes *texts, size_t n, int unit) {
-    const int64_t *offsets = ggtok_batch_offsets(batch);
-    ggtok_span *spans = (ggtok_span *)ggtok_batch_spans(batch);
-    for (size_t i = 0; i < n; i++) {
-        size_t count = (size_t)(offsets[i + 1] - offsets[i]);
-        if (count) entry_convert_spans(texts[i].data, texts[i].n, spans + offsets[i], count, unit);
-    }
+    Py_ssize_t n_ids = (Py_ssize_t)ggtok_batch_n_ids(*batch);
+    PyObject *owner = PyCapsule_New(*batch, BATCH, batch_free);
+    if (!owner) return NULL;
+    *batch = NULL;
+    return Py_BuildValue("(NKnKn)", owner, (unsigned long long)(uintptr_t)data, n_ids,
+                         (unsigned long long)(uintptr_t)offsets, (Py_ssize_t)n + 1);
 }
 
 /* Makes a column of the batch, which it takes over. */
@@ -99,23 +118,34 @@ PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n
     ggtok_bytes *texts = arrow ? arrow->data : texts_of(args[0], n);
     if (PyErr_Occurred()) return NULL;
     size_t failed;
-    python_call call;
+    const bool lists = args[5] == Py_True, spans = args[7] != Py_None, main = args[6] == Py_True;
+    filling f = {.e = e};
+    if (spans) f.unit = (int)PyLong_AsLong(args[7]);
+    if (lists && !(f.lists = ggtok_py_list_begin((Py_ssize_t)n))) goto done;
     if (arrow) options.flags |= GGTOK_COPY_TEXTS;
-    int unit = args[7] == Py_None ? UNIT_BYTE : (int)PyLong_AsLong(args[7]);
-    if (args[7] != Py_None) options.flags |= GGTOK_SPANS;
-    options.keep_going = args[6] == Py_True ? ggtok_python_keep_going : NULL;
-    options.user = &call;
-    ggtok_python_leave(&call);
+    if (spans) options.flags |= GGTOK_SPANS;
+    if (f.unit != UNIT_BYTE) options.convert = convert;
+    /* Only the main thread may take the GIL during the batch; see ggtok_python_keep_going. */
+    if (main) options.keep_going = ggtok_python_keep_going;
+    if (main && lists) options.receive = receive;
+    options.user = &f;
+    ggtok_python_leave(&f.call);
     ggtok_status s = ggtok_encode_batch_with(e->pool, texts, n, &options, &batch, &failed, &err);
-    if (!s && unit != UNIT_BYTE) convert_spans(batch, texts, n, unit);
-    ggtok_python_return(&call);
+    ggtok_python_return(&f.call);
     if (s) { /* a text may fail after a signal handler has raised */
         if (!PyErr_Occurred()) entry_fail(e, &err, failed, failed < n);
     } else if (args[5] == Py_None) {
         result = arrow_of(&batch, texts, n);
-    } else {
-        result = result_of(e, &batch, n, args[5] == Py_True, args[7] != Py_None);
+    } else if (!lists) {
+        result = arrays_of(&batch, n, spans);
+    } else if (options.receive || fill_all(&f, batch, n)) {
+        result = end_lists(f.lists);
+        f.lists = NULL;
+        PyObject *arrays = spans ? arrays_of(&batch, n, true) : NULL;
+        if (spans) result = Py_BuildValue("(NN)", result, arrays);
     }
+done:
+    Py_XDECREF(f.lists);
     if (!arrow) ggtok_mem_free(texts);
     ggtok_batch_free(batch);
     return result;

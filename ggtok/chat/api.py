@@ -159,7 +159,8 @@ def encode_batch(
     flags = encode.flags_of(trusted, user_defined)
     request = _request(loaded, options)
     tools = _tools(request, options)
-    bits = chat.TRUSTED if trusted else 0
+    # Or the collector would traverse all lists again and again while more are made.
+    bits = chat.UNTRACKED | (chat.TRUSTED if trusted else 0)
     given = values.sequence(conversations, "conversations", "conversations")
 
     def run(begin: int) -> list[list[int]]:
@@ -178,10 +179,13 @@ def encode_batch(
     workers = min(threads or cpu_count() or 1, -(-len(given) // _RUN))
     runs: Iterable[list[list[int]]] = map(run, range(0, len(given), _RUN))
     if workers <= 1:
-        return [found for each in runs for found in each]
-    with ThreadPoolExecutor(workers) as pool:
-        runs = pool.map(run, range(0, len(given), _RUN))
-        return [found for each in runs for found in each]
+        lists = [found for each in runs for found in each]
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            runs = pool.map(run, range(0, len(given), _RUN))
+            lists = [found for each in runs for found in each]
+    loaded.native.track(lists)
+    return lists
 
 
 def _listed(messages: Any) -> list[Any]:

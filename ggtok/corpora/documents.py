@@ -3,9 +3,10 @@ ones (``errors=``)."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -142,12 +143,15 @@ GROUP_DOCUMENTS = 4096
 
 def filled(texts: Iterable[bytes | None]) -> int:
     """How many of these documents make a group; 0: all, and more may follow."""
-    size = 0
-    for n, text in enumerate(texts, 1):
-        size += len(text or b"")
-        if size >= GROUP or n >= GROUP_DOCUMENTS:
-            return n
-    return 0
+    few = list(islice(texts, GROUP_DOCUMENTS))
+    try:
+        sizes = list(accumulate(map(len, few)))  # type: ignore[arg-type]
+    except TypeError:  # one is missing
+        sizes = list(accumulate(len(text or b"") for text in few))
+    n = bisect_left(sizes, GROUP)
+    if n < len(few):
+        return n + 1
+    return n if n == GROUP_DOCUMENTS else 0
 
 
 def faultless(texts: Sequence[bytes | None]) -> bool:

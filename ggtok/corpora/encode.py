@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,9 +71,8 @@ class Encoder:
             if parts:
                 ids, stops = self._parts(run)
             else:
-                ids, stops = self._whole(
-                    [text for piece in run for text in piece.many or (piece.text,)]
-                )
+                texts = chain.from_iterable(piece.many or (piece.text,) for piece in run)
+                ids, stops = self._whole(tuple(texts))
             arrays.append(ids)
             ends.append(stops + total)
             total += len(ids)
@@ -80,12 +80,12 @@ class Encoder:
         stops = ends[0] if len(ends) == 1 else _joined(ends, np.int64)
         return Encoded(ids, stops, before, drops, opens)
 
-    def _whole(self, texts: list[Any]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def _whole(self, texts: tuple[Any, ...]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         args = self._add_special, False, False, self._threads, False, on_main_thread(), None
         try:
-            result = self._native.encode_batch(tuple(texts), *args)
+            result = self._native.encode_batch(texts, *args)
         except Exception as e:
-            result = self._native.retry_batch(e, tuple(texts), *args)
+            result = self._native.retry_batch(e, texts, *args)
         array, ends = id_arrays(result)
         if self.eos is None:
             return array, ends[1:]
