@@ -57,6 +57,57 @@ static void convert(void *user, ggtok_bytes text, ggtok_span *spans, size_t n) {
     entry_convert_spans(text.data, text.n, spans, n, f->unit);
 }
 
+/* Splits `n` texts, each with a separator of one byte after it: (bytes, separator, n). */
+static bool split_joined(PyObject *joined, ggtok_bytes *texts, size_t n) {
+    Py_ssize_t size, one;
+    char *data, *separator;
+    if (PyBytes_AsStringAndSize(PyTuple_GetItem(joined, 0), &data, &size) ||
+        PyBytes_AsStringAndSize(PyTuple_GetItem(joined, 1), &separator, &one))
+        return false;
+    const char *end = data + size;
+    for (size_t i = 0; i < n; i++) {
+        const char *stop = memchr(data, *separator, (size_t)(end - data));
+        if (!stop) {
+            PyErr_SetString(PyExc_ValueError, "a separator is missing");
+            return false;
+        }
+        texts[i] = (ggtok_bytes){data, (size_t)(stop - data)};
+        data += texts[i].n + 1;
+    }
+    return true;
+}
+
+/* The texts of a list of bytes and of joined texts, which keeps them alive. NULL: an exception is set. */
+static ggtok_bytes *texts_of_list(PyObject *list, size_t *n) {
+    size_t n_items = (size_t)PyList_Size(list);
+    ggtok_bytes *texts = NULL;
+    for (int filling = 0; filling < 2; filling++) {
+        *n = 0;
+        for (size_t i = 0; i < n_items; i++) {
+            PyObject *item = PyList_GetItem(list, (Py_ssize_t)i);
+            bool joined = PyTuple_Check(item);
+            size_t here = joined ? PyLong_AsSize_t(PyTuple_GetItem(item, 2)) : 1;
+            Py_ssize_t size = 0;
+            if (filling && !joined) {
+                texts[*n].data = entry_text_of(item, &size);
+                texts[*n].n = (size_t)size;
+            } else if (filling) {
+                split_joined(item, texts + *n, here);
+            }
+            if (PyErr_Occurred()) {
+                ggtok_mem_free(texts);
+                return NULL;
+            }
+            *n += here;
+        }
+        if (!filling && !(texts = ggtok_mem_alloc(mem_mul(*n, sizeof *texts)))) {
+            PyErr_NoMemory();
+            return NULL;
+        }
+    }
+    return texts;
+}
+
 /* The texts of a tuple, which keeps them alive. NULL with an exception set: TypeError for a text that
  * is neither str nor bytes. */
 static ggtok_bytes *texts_of(PyObject *tuple, size_t n) {
@@ -99,7 +150,7 @@ static PyObject *arrow_of(ggtok_batch **batch, const ggtok_bytes *texts, size_t 
     return ids ? ggtok_py_arrow_ids(ids) : PyErr_NoMemory();
 }
 
-/* (tuple of texts, or a capsule from arrow.c; add_special; parse_special; continuation; threads;
+/* (tuple of texts, list of bytes and of joined texts, or a capsule from arrow.c; add_special; parse_special; continuation; threads;
  * lists; is this the main thread; spans: None or their unit) -> if `lists` is True, lists, with spans
  * (lists, the arguments of arrays.py's `spans`); if False, the arguments of its `arrays`; if None, a
  * capsule of ids for arrow.c. */
@@ -112,10 +163,13 @@ PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n
     PyObject *result = NULL;
     if (PyErr_Occurred() || !entry_encode_flags(args + 1, &options.flags, &options.choice))
         return NULL;
-    const arrow_texts *arrow = PyTuple_Check(args[0]) ? NULL : ggtok_py_arrow_texts(args[0]);
+    bool tuple = PyTuple_Check(args[0]), list = PyList_Check(args[0]);
+    const arrow_texts *arrow = tuple || list ? NULL : ggtok_py_arrow_texts(args[0]);
     if (PyErr_Occurred()) return NULL;
-    size_t n = arrow ? arrow->n : (size_t)PyTuple_Size(args[0]);
-    ggtok_bytes *texts = arrow ? arrow->data : texts_of(args[0], n);
+    size_t n = arrow ? arrow->n : tuple ? (size_t)PyTuple_Size(args[0]) : 0;
+    ggtok_bytes *texts = arrow   ? arrow->data
+                         : tuple ? texts_of(args[0], n)
+                                 : texts_of_list(args[0], &n);
     if (PyErr_Occurred()) return NULL;
     size_t failed;
     const bool lists = args[5] == Py_True, spans = args[7] != Py_None, main = args[6] == Py_True;

@@ -174,3 +174,31 @@ def test_collections_on_another_thread(tok: ggtok.Tokenizer) -> None:
         stop.set()
         thread.join()
         sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_chats_are_tracked_when_all_are_encoded(tok: ggtok.Tokenizer, threads: int) -> None:
+    plain = [{"role": "user", "content": "Hello, world"}]
+    prepared = [{"role": "user", "content": [{"type": "text", "text": "Hello"}]}]
+    chats = [plain, prepared, plain] * 100
+    template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    want = [tok.encode_chat(chat, template=template) for chat in chats[:3]] * 100
+    lists = tok.encode_chat_batch(chats, template=template, threads=threads)
+    assert lists == want
+    assert all(gc.is_tracked(each) for each in (lists, *lists))
+
+
+def test_texts_that_are_split_in_c(tok: ggtok.Tokenizer) -> None:
+    """The reader of files passes them, in a list; callers can't."""
+    chooser = random.Random(7)
+    texts = [chooser.choice((b"", b"Hello", b"the kettle " * 9)) for _ in range(2000)]
+    joined = b"".join(text + b"|" for text in texts), b"|", len(texts)
+    native, args = tok._native, (True, False, False, 2)
+    batch: list[Any] = [b"first", joined, b"a|b", (b"", b"|", 0), (b"|", b"|", 1)]
+    lists = native.encode_batch(batch, *args, True, True, None)
+    assert lists == tok.encode_batch([b"first", *texts, b"a|b", b""])
+    for wrong in ((b"a|b", b"|", 2), (b"a", b"|", -1), ("a|", b"|", 1), 7):
+        with pytest.raises((ValueError, OverflowError, TypeError)):
+            native.encode_batch([b"first", wrong], *args, True, True, None)
+    with pytest.raises(ggtok.InvalidTypeError, match=r"texts\[0\]"):
+        tok.encode_batch([joined])  # type: ignore[list-item]
