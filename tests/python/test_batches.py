@@ -167,7 +167,7 @@ def test_collections_on_another_thread(tok: ggtok.Tokenizer) -> None:
     thread = threading.Thread(target=collect)
     thread.start()
     try:
-        for _ in range(20):
+        for _ in range(8):
             assert tok.encode_batch(texts, threads=3) == want
             assert len(tok.encode_batch_with_offsets(texts, threads=3)) == len(texts)
     finally:
