@@ -172,7 +172,7 @@ PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n
                                  : texts_of_list(args[0], &n);
     if (PyErr_Occurred()) return NULL;
     size_t failed;
-    const bool lists = args[5] == Py_True, spans = args[7] != Py_None, main = args[6] == Py_True;
+    const bool lists = args[5] == Py_True, spans = args[7] != Py_None, on_main = args[6] == Py_True;
     filling f = {.e = e};
     if (spans) f.unit = (int)PyLong_AsLong(args[7]);
     if (lists && !(f.lists = ggtok_py_list_begin((Py_ssize_t)n))) goto done;
@@ -180,8 +180,8 @@ PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n
     if (spans) options.flags |= GGTOK_SPANS;
     if (f.unit != UNIT_BYTE) options.convert = convert;
     /* Only the main thread may take the GIL during the batch; see ggtok_python_keep_going. */
-    if (main) options.keep_going = ggtok_python_keep_going;
-    if (main && lists) options.receive = receive;
+    if (on_main) options.keep_going = ggtok_python_keep_going;
+    if (on_main && lists) options.receive = receive;
     options.user = &f;
     ggtok_python_leave(&f.call);
     ggtok_status s = ggtok_encode_batch_with(e->pool, texts, n, &options, &batch, &failed, &err);
