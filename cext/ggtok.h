@@ -455,12 +455,30 @@ GGTOK_API ggtok_status ggtok_encode_batch(ggtok_pool *pool, const ggtok_bytes *t
                                           ggtok_interrupt_fn keep_going, void *user,
                                           ggtok_batch **out, size_t *failed, ggtok_error *err);
 
-/* The same with options; `choice` may be NULL. */
+/* The ids of texts[first .. first + n), one text after another: n_ids[i] of texts[first + i]. */
+typedef struct ggtok_batch_part {
+    size_t first, n;
+    const int32_t *ids; /* valid until the function returns */
+    const int64_t *n_ids;
+} ggtok_batch_part;
+
+/* Takes the ids of a batch on the thread that made the call, in the order of the texts, while other
+ * threads encode. Returning false stops the batch with GGTOK_ERR_STOPPED. */
+typedef bool (*ggtok_receive_fn)(void *user, const ggtok_batch_part *parts, size_t n);
+
+/* Changes the spans of a text in place, on the thread that encoded it. */
+typedef void (*ggtok_convert_fn)(void *user, ggtok_bytes text, ggtok_span *spans, size_t n);
+
+/* The same with options; the pointers may be NULL. With `receive` the batch keeps no ids: it has their
+ * offsets and spans. Parts that were received before a failure are valid. `convert` needs
+ * GGTOK_SPANS. */
 typedef struct ggtok_batch_options {
     unsigned flags, threads;
     const ggtok_special_choice *choice;
     ggtok_interrupt_fn keep_going;
-    void *user;
+    void *user; /* of the three functions */
+    ggtok_receive_fn receive;
+    ggtok_convert_fn convert;
 } ggtok_batch_options;
 
 GGTOK_API ggtok_status ggtok_encode_batch_with(ggtok_pool *pool, const ggtok_bytes *texts, size_t n,

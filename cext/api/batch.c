@@ -5,6 +5,9 @@
  * texts come first, the largest first, so that no thread begins one when the others
  * have finished; ids that aren't due yet wait for their turn. Threads live for one
  * call: starting one takes about 20 us, and a process that forks has none to lose.
+ *
+ * With a `receive` function nothing is appended. The calling thread passes finished ids
+ * to that function, before it takes another chunk, and the other threads go on encoding.
  */
 #include <stdlib.h>
 
@@ -16,6 +19,8 @@ enum {
     CHUNK_MIN = 1 << 13, /* bytes */
     CHUNK_MAX = 1 << 20, /* bytes; keep_going is called between chunks */
     MAY_WAIT = 2,        /* chunks per thread whose ids may wait for their turn */
+    RECEIVE = 1 << 18,   /* bytes of text; receiving less at a time isn't worth taking a lock */
+    PARTS = 64,          /* chunks received at a time, at most */
     MAX_THREADS = 256
 };
 
@@ -47,10 +52,10 @@ typedef struct job { /* shared by the threads of one call */
     lock lock;         /* protects the fields below */
     condition changed; /* signalled when a chunk is appended, a thread ends or the job stops */
     size_t next;       /* index in `order` */
-    size_t n_appended; /* number of chunks whose ids have been appended to the batch's */
+    size_t n_appended; /* number of chunks that have been appended or received */
     size_t waiting;    /* bytes of text whose ids wait for their turn */
     size_t may_wait;   /* the limit of `waiting` */
-    bool appending;    /* a thread is appending; no other thread may */
+    bool appending;    /* a thread is appending or receiving; no other thread may */
     output *spare;     /* memory of appended chunks, for reuse */
     size_t n_spare;    /* at most one for each thread */
     unsigned threads;  /* no more than chunks */
@@ -64,7 +69,8 @@ typedef struct job { /* shared by the threads of one call */
 typedef struct worker {
     job *job;
     ggtok_context *ctx;
-    bytebuf copy; /* with GGTOK_COPY_TEXTS: a copy of the current text */
+    bytebuf copy;  /* with GGTOK_COPY_TEXTS: a copy of the current text */
+    bool receives; /* what is due: the calling thread, with a `receive` function */
     ggtok_interrupt_fn keep_going;
     void *user;
     thread thread;
@@ -149,25 +155,30 @@ static void fail(job *j, ggtok_status status, size_t text, const ggtok_error *er
 
 /* ---- encoding ---- */
 
-static ggtok_status encode_text(worker *w, const ggtok_bytes *t, ggtok_ids *ids, ggtok_error *err) {
-    const char *text = t->data;
+/* Encodes *t; with GGTOK_COPY_TEXTS *t becomes a copy. */
+static ggtok_status encode_text(worker *w, ggtok_bytes *t, ggtok_ids *ids, ggtok_error *err) {
     unsigned flags = w->job->options->flags;
     if (flags & GGTOK_COPY_TEXTS) {
         *ids = (ggtok_ids){0};
-        if (!text) return GGTOK_OK;
+        if (!t->data) return GGTOK_OK;
         w->copy.n = 0;
-        if (!bytebuf_append(&w->copy, text, t->n)) return ggtok_error_memory(err);
-        text = t->n ? (const char *)w->copy.data : "";
+        if (!bytebuf_append(&w->copy, t->data, t->n)) return ggtok_error_memory(err);
+        t->data = t->n ? (const char *)w->copy.data : "";
     }
-    return ggtok_encode(w->ctx, text, t->n, flags, ids, err);
+    return ggtok_encode(w->ctx, t->data, t->n, flags, ids, err);
 }
 
-/* Appends the spans of the context's ids. */
-static ggtok_status add_spans(const worker *w, bytebuf *to, size_t n, ggtok_error *err) {
+/* Appends the spans of the context's ids, which are those of `text`. */
+static ggtok_status add_spans(const worker *w, ggtok_bytes text, bytebuf *to, size_t n,
+                              ggtok_error *err) {
+    const ggtok_batch_options *o = w->job->options;
     if (!bytebuf_reserve(to, mem_mul(n, sizeof(ggtok_span)))) return ggtok_error_memory(err);
-    ggtok_status s = ggtok_spans(w->ctx, (void *)(to->data + to->n), err);
-    if (!s) to->n += n * sizeof(ggtok_span);
-    return s;
+    ggtok_span *spans = (void *)(to->data + to->n);
+    ggtok_status s = ggtok_spans(w->ctx, spans, err);
+    if (s) return s;
+    if (o->convert) o->convert(o->user, text, spans, n);
+    to->n += n * sizeof *spans;
+    return GGTOK_OK;
 }
 
 static bool add_ids(idbuf *to, const int32_t *ids, size_t n) {
@@ -184,8 +195,9 @@ static bool encode_chunk(worker *w, const chunk *c, output *to) {
     ggtok_error err;
     for (size_t i = c->first; i < c->first + c->n; i++) {
         ggtok_ids ids;
-        ggtok_status s = encode_text(w, &j->texts[i], &ids, &err);
-        if (!s && ids.n && spans) s = add_spans(w, &to->spans, ids.n, &err);
+        ggtok_bytes text = j->texts[i];
+        ggtok_status s = encode_text(w, &text, &ids, &err);
+        if (!s && ids.n && spans) s = add_spans(w, text, &to->spans, ids.n, &err);
         if (s == GGTOK_ERR_STOPPED) return false; /* the job's status says so */
         if (!s && !add_ids(&to->ids, ids.data, ids.n)) s = ggtok_error_memory(&err);
         if (s) {
@@ -224,27 +236,64 @@ static void recycle(job *j, output *out) {
     }
 }
 
-/* Records that a chunk is done. If all chunks before it are appended and no other thread is
- * appending, appends it and the waiting chunks after it. */
-static void append_in_turn(job *j, chunk *c) {
+/* Passes the ids of consecutive chunks to the caller's function, and appends only their spans. */
+static ggtok_status receive(job *j, chunk *chunks, size_t n, ggtok_error *err) {
+    const ggtok_batch_options *o = j->options;
+    ggtok_batch_part parts[PARTS];
+    for (size_t i = 0; i < n; i++) {
+        const chunk *c = &chunks[i];
+        parts[i] =
+            (ggtok_batch_part){c->first, c->n, c->out.ids.data, j->batch->offsets + c->first + 1};
+    }
+    if (!o->receive(o->user, parts, n))
+        return ggtok_error_set(err, GGTOK_ERR_STOPPED, "the caller asked to stop");
+    for (size_t i = 0; i < n; i++) {
+        output *out = &chunks[i].out;
+        out->ids.n = 0;
+        if (!append(&j->batch->out, out)) return ggtok_error_memory(err);
+    }
+    return GGTOK_OK;
+}
+
+/* Appends or receives the chunks whose turn it is, unless another thread does or they have less than
+ * `min` bytes of text. The job is locked. Returns whether there were any. */
+static bool append_due(job *j, size_t min) {
+    bool receives = j->options->receive != NULL, any = false;
+    if (j->appending) return false;
+    j->appending = true;
+    while (!j->stop) {
+        chunk *due = &j->chunks[j->n_appended];
+        size_t n = 0, n_bytes = 0, most = receives ? PARTS : 1;
+        if (most > j->n_chunks - j->n_appended) most = j->n_chunks - j->n_appended;
+        while (n < most && due[n].done) n_bytes += due[n++].n_bytes;
+        if (!n || n_bytes < min) break;
+        lock_release(&j->lock);
+        ggtok_error err;
+        ggtok_status s = receives                              ? receive(j, due, n, &err)
+                         : append(&j->batch->out, &due[0].out) ? GGTOK_OK
+                                                               : ggtok_error_memory(&err);
+        if (s) fail(j, s, s == GGTOK_ERR_STOPPED ? 0 : due[0].first, &err);
+        lock_acquire(&j->lock);
+        if (!s) j->n_appended += n;
+        j->waiting -= n_bytes;
+        for (size_t i = 0; i < n; i++) recycle(j, &due[i].out);
+        condition_signal_all(&j->changed);
+        any = true;
+    }
+    j->appending = false;
+    return any;
+}
+
+/* Records that a chunk is done, and appends what is due. */
+static void end_chunk(worker *w, chunk *c) {
+    job *j = w->job;
     lock_acquire(&j->lock);
     c->done = true;
     j->waiting += c->n_bytes;
-    if (!j->appending) {
-        j->appending = true;
-        while (j->n_appended < j->n_chunks && j->chunks[j->n_appended].done && !j->stop) {
-            chunk *turn = &j->chunks[j->n_appended];
-            lock_release(&j->lock);
-            bool ok = append(&j->batch->out, &turn->out);
-            ggtok_error err;
-            if (!ok) fail(j, ggtok_error_memory(&err), turn->first, &err);
-            lock_acquire(&j->lock);
-            j->n_appended += ok;
-            j->waiting -= turn->n_bytes;
-            recycle(j, &turn->out);
-            condition_signal_all(&j->changed);
-        }
-        j->appending = false;
+    if (!j->options->receive) {
+        append_due(j, 0);
+    } else if (!w->receives) {
+        condition_signal_all(&j->changed);
     }
     lock_release(&j->lock);
 }
@@ -283,17 +332,20 @@ static chunk *take_chunk(worker *w) {
     chunk *c;
     bool later;
     lock_acquire(&j->lock);
-    while (!(c = next_chunk(j, &later)) && later && wait_for_change(w)) {}
+    do {
+        if (w->receives) append_due(j, RECEIVE);
+        c = next_chunk(j, &later);
+    } while (!c && later && ((w->receives && append_due(j, 0)) || wait_for_change(w)));
     lock_release(&j->lock);
     return c;
 }
 
 static void work(worker *w) {
     job *j = w->job;
-    bool alone = j->threads == 1;
+    bool alone = j->threads == 1 && !w->receives;
     for (chunk *c; (c = take_chunk(w));) {
         bool done = encode_chunk(w, c, alone ? &j->batch->out : &c->out);
-        if (done && !alone) append_in_turn(j, c);
+        if (done && !alone) end_chunk(w, c);
         keep_going(w);
     }
 }
@@ -311,11 +363,13 @@ THREAD_BODY(thread_body, arg) {
     return 0;
 }
 
-/* Calls the caller's function until the other threads have finished: one may have a huge text. */
+/* Calls the caller's functions until the other threads have finished: one may have a huge text. */
 static void wait_for_others(worker *w) {
     job *j = w->job;
     lock_acquire(&j->lock);
-    while (j->running && wait_for_change(w)) {}
+    do {
+        if (w->receives) append_due(j, 0);
+    } while (j->running && wait_for_change(w));
     lock_release(&j->lock);
 }
 
@@ -330,7 +384,7 @@ static void run(worker *workers, unsigned n) {
         if (!workers[i].started) end_thread(j);
     }
     work(&workers[0]);
-    if (workers[0].keep_going) wait_for_others(&workers[0]);
+    if (workers[0].keep_going || workers[0].receives) wait_for_others(&workers[0]);
     for (unsigned i = 1; i < n; i++) {
         if (workers[i].started) thread_join(workers[i].thread);
     }
@@ -368,11 +422,12 @@ static ggtok_status job_init(job *j, size_t n, ggtok_error *err) {
     /* While one thread encodes a long text, each other may encode as much; delays need some more. */
     size_t longest = j->n_chunks ? j->order[0]->n_bytes : 0;
     j->may_wait = mem_mul(j->threads, longest + MAY_WAIT * chunk_bytes(total, j->threads));
+    if (j->options->receive && j->may_wait < SIZE_MAX - RECEIVE) j->may_wait += RECEIVE;
     /* Reserved memory that isn't written to costs nothing, and a buffer that needn't grow needn't
      * move. Only models that normalize make more ids than there are bytes. */
     output *out = &j->batch->out;
     size_t ids = total;
-    while (ids && !idbuf_reserve(&out->ids, ids)) ids /= 2;
+    while (ids && !j->options->receive && !idbuf_reserve(&out->ids, ids)) ids /= 2;
     if (ids && j->options->flags & GGTOK_SPANS)
         (void)bytebuf_reserve(&out->spans, mem_mul(ids, sizeof(ggtok_span)));
     return GGTOK_OK;
@@ -404,6 +459,7 @@ static ggtok_status encode_chunks(job *j, ggtok_pool *pool, ggtok_error *err) {
         ggtok_context_set_special_choice(w->ctx, j->options->choice);
     }
     if (!s) {
+        workers[0].receives = j->options->receive != NULL;
         workers[0].keep_going = j->options->keep_going;
         workers[0].user = j->options->user;
         run(workers, n);
@@ -461,7 +517,7 @@ ggtok_status ggtok_encode_batch_with(ggtok_pool *pool, const ggtok_bytes *texts,
 }
 
 size_t ggtok_batch_n_ids(const ggtok_batch *b) {
-    return b->out.ids.n;
+    return (size_t)b->offsets[b->n_texts];
 }
 
 const int32_t *ggtok_batch_ids(const ggtok_batch *b) {

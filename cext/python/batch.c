@@ -6,17 +6,106 @@
 
 #define BATCH "ggtok.batch"
 
-static PyObject *lists_of(entry *e, const int32_t *ids, const int64_t *offsets, Py_ssize_t n) {
-    PyObject *lists = ggtok_py_list_begin(n);
-    for (Py_ssize_t i = 0; lists && i < n; i++) {
-        PyObject *list = entry_list_of(e, ids + offsets[i], (size_t)(offsets[i + 1] - offsets[i]));
-        if (list) {
-            PyList_SetItem(lists, i, list);
-        } else {
-            Py_CLEAR(lists);
+/* The `user` of a batch's functions. */
+typedef struct filling {
+    python_call call; /* the first member: ggtok_python_keep_going takes its address */
+    entry *e;
+    PyObject *lists; /* one for each text; NULL for other results */
+    ggtok_unit unit; /* of spans */
+} filling;
+
+/* Lists stay untracked until all are full: the collector, which runs after each few hundred new lists,
+ * would traverse them again and again. */
+static bool fill(filling *f, size_t text, const int32_t *ids, size_t n) {
+    PyObject *list = entry_untracked_list_of(f->e, ids, n);
+    return list && !PyList_SetItem(f->lists, (Py_ssize_t)text, list);
+}
+
+/* A ggtok_receive_fn: makes lists while other threads encode. */
+static bool receive(void *user, const ggtok_batch_part *parts, size_t n) {
+    filling *f = user;
+    ggtok_python_return(&f->call);
+    bool ok = !PyErr_CheckSignals();
+    for (const ggtok_batch_part *p = parts; ok && p < parts + n; p++) {
+        const int32_t *ids = p->ids;
+        for (size_t i = 0; ok && i < p->n; ids += p->n_ids[i++])
+            ok = fill(f, p->first + i, ids, (size_t)p->n_ids[i]);
+    }
+    ggtok_python_leave(&f->call);
+    return ok;
+}
+
+/* Makes all lists, of a batch that kept its ids. */
+static bool fill_all(filling *f, const ggtok_batch *batch, size_t n) {
+    const int32_t *ids = ggtok_batch_ids(batch);
+    const int64_t *offsets = ggtok_batch_offsets(batch);
+    bool ok = true;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = fill(f, i, ids + offsets[i], (size_t)(offsets[i + 1] - offsets[i]));
+    return ok;
+}
+
+static PyObject *end_lists(PyObject *lists) {
+    for (Py_ssize_t i = 0, n = PyList_Size(lists); i < n; i++)
+        ggtok_py_list_end(PyList_GetItem(lists, i));
+    return ggtok_py_list_end(lists);
+}
+
+/* A ggtok_convert_fn. */
+static void convert(void *user, ggtok_bytes text, ggtok_span *spans, size_t n) {
+    const filling *f = user;
+    ggtok_convert_spans(text.data, text.n, spans, n, f->unit);
+}
+
+/* Splits `n` texts, each with a separator of one byte after it: (bytes, separator, n). */
+static bool split_joined(PyObject *joined, ggtok_bytes *texts, size_t n) {
+    Py_ssize_t size, one;
+    char *data, *separator;
+    if (PyBytes_AsStringAndSize(PyTuple_GetItem(joined, 0), &data, &size) ||
+        PyBytes_AsStringAndSize(PyTuple_GetItem(joined, 1), &separator, &one))
+        return false;
+    const char *end = data + size;
+    for (size_t i = 0; i < n; i++) {
+        const char *stop = memchr(data, *separator, (size_t)(end - data));
+        if (!stop) {
+            PyErr_SetString(PyExc_ValueError, "a separator is missing");
+            return false;
+        }
+        texts[i] = (ggtok_bytes){data, (size_t)(stop - data)};
+        data += texts[i].n + 1;
+    }
+    return true;
+}
+
+/* The texts of a list of bytes and of joined texts, which keeps them alive. NULL: an exception is set. */
+static ggtok_bytes *texts_of_list(PyObject *list, size_t *n) {
+    size_t n_items = (size_t)PyList_Size(list);
+    ggtok_bytes *texts = NULL;
+    for (int filling = 0; filling < 2; filling++) {
+        *n = 0;
+        for (size_t i = 0; i < n_items; i++) {
+            PyObject *item = PyList_GetItem(list, (Py_ssize_t)i);
+            bool joined = PyTuple_Check(item);
+            size_t here = joined ? PyLong_AsSize_t(PyTuple_GetItem(item, 2)) : 1;
+            Py_ssize_t size = 0;
+            if (filling && !joined) {
+                texts[*n].data = entry_text_of(item, &size);
+                texts[*n].n = (size_t)size;
+            } else if (filling) {
+                split_joined(item, texts + *n, here);
+            }
+            if (PyErr_Occurred()) {
+                ggtok_mem_free(texts);
+                return NULL;
+            }
+            *n += here;
+        }
+        if (!filling && !(texts = ggtok_mem_alloc(mem_mul(*n, sizeof *texts)))) {
+            PyErr_NoMemory();
+            return NULL;
         }
     }
-    return ggtok_py_list_end(lists);
+    return texts;
 }
 
 /* The texts of a tuple, which keeps them alive. NULL with an exception set: TypeError for a text that
@@ -43,36 +132,16 @@ static void batch_free(PyObject *capsule) {
     ggtok_batch_free(PyCapsule_GetPointer(capsule, BATCH));
 }
 
-/* A batch's result: lists, or what native/arrays.py makes arrays of; arrays take over the batch. */
-static PyObject *result_of(entry *e, ggtok_batch **batch, size_t n, bool as_lists, bool spans) {
+/* What native/arrays.py makes arrays of, which take over the batch. */
+static PyObject *arrays_of(ggtok_batch **batch, size_t n, bool spans) {
     const int64_t *offsets = ggtok_batch_offsets(*batch);
     const void *data = spans ? (const void *)ggtok_batch_spans(*batch) : ggtok_batch_ids(*batch);
-    PyObject *lists =
-        as_lists ? lists_of(e, ggtok_batch_ids(*batch), offsets, (Py_ssize_t)n) : NULL;
-    if (as_lists && (!lists || !spans)) return lists;
-    PyObject *owner = PyCapsule_New(*batch, BATCH, batch_free), *arrays = NULL;
-    if (owner) {
-        Py_ssize_t n_ids = (Py_ssize_t)ggtok_batch_n_ids(*batch);
-        *batch = NULL;
-        arrays = Py_BuildValue("(NKnKn)", owner, (unsigned long long)(uintptr_t)data, n_ids,
-                               (unsigned long long)(uintptr_t)offsets, (Py_ssize_t)n + 1);
-    }
-    if (!lists || !arrays) {
-        Py_XDECREF(lists);
-        return arrays;
-    }
-    return Py_BuildValue("(NN)", lists, arrays);
-}
-
-/* Converts spans from bytes to another unit, in the batch's own memory. */
-static void convert_spans(const ggtok_batch *batch, const ggtok_bytes *texts, size_t n,
-                          ggtok_unit unit) {
-    const int64_t *offsets = ggtok_batch_offsets(batch);
-    ggtok_span *spans = (ggtok_span *)ggtok_batch_spans(batch);
-    for (size_t i = 0; i < n; i++) {
-        size_t count = (size_t)(offsets[i + 1] - offsets[i]);
-        if (count) ggtok_convert_spans(texts[i].data, texts[i].n, spans + offsets[i], count, unit);
-    }
+    Py_ssize_t n_ids = (Py_ssize_t)ggtok_batch_n_ids(*batch);
+    PyObject *owner = PyCapsule_New(*batch, BATCH, batch_free);
+    if (!owner) return NULL;
+    *batch = NULL;
+    return Py_BuildValue("(NKnKn)", owner, (unsigned long long)(uintptr_t)data, n_ids,
+                         (unsigned long long)(uintptr_t)offsets, (Py_ssize_t)n + 1);
 }
 
 /* Makes a column of the batch, which it takes over. */
@@ -81,7 +150,7 @@ static PyObject *arrow_of(ggtok_batch **batch, const ggtok_bytes *texts, size_t 
     return ids ? ggtok_py_arrow_ids(ids) : PyErr_NoMemory();
 }
 
-/* (tuple of texts, or a capsule from arrow.c; add_special; parse_special; continuation; threads;
+/* (tuple of texts, list of bytes and of joined texts, or a capsule from arrow.c; add_special; parse_special; continuation; threads;
  * lists; is this the main thread; spans: None or their unit) -> if `lists` is True, lists, with spans
  * (lists, the arguments of arrays.py's `spans`); if False, the arguments of its `arrays`; if None, a
  * capsule of ids for arrow.c. */
@@ -94,29 +163,43 @@ PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n
     PyObject *result = NULL;
     if (PyErr_Occurred() || !entry_encode_flags(args + 1, &options.flags, &options.choice))
         return NULL;
-    const arrow_texts *arrow = PyTuple_Check(args[0]) ? NULL : ggtok_py_arrow_texts(args[0]);
+    bool tuple = PyTuple_Check(args[0]), list = PyList_Check(args[0]);
+    const arrow_texts *arrow = tuple || list ? NULL : ggtok_py_arrow_texts(args[0]);
     if (PyErr_Occurred()) return NULL;
-    size_t n = arrow ? arrow->n : (size_t)PyTuple_Size(args[0]);
-    ggtok_bytes *texts = arrow ? arrow->data : texts_of(args[0], n);
+    size_t n = arrow ? arrow->n : tuple ? (size_t)PyTuple_Size(args[0]) : 0;
+    ggtok_bytes *texts = arrow   ? arrow->data
+                         : tuple ? texts_of(args[0], n)
+                                 : texts_of_list(args[0], &n);
     if (PyErr_Occurred()) return NULL;
     size_t failed;
-    python_call call;
+    const bool lists = args[5] == Py_True, spans = args[7] != Py_None, on_main = args[6] == Py_True;
+    filling f = {.e = e, .unit = GGTOK_UNIT_BYTE};
+    if (spans) f.unit = (ggtok_unit)PyLong_AsLong(args[7]);
+    if (lists && !(f.lists = ggtok_py_list_begin((Py_ssize_t)n))) goto done;
     if (arrow) options.flags |= GGTOK_COPY_TEXTS;
-    ggtok_unit unit = args[7] == Py_None ? GGTOK_UNIT_BYTE : (ggtok_unit)PyLong_AsLong(args[7]);
-    if (args[7] != Py_None) options.flags |= GGTOK_SPANS;
-    options.keep_going = args[6] == Py_True ? ggtok_python_keep_going : NULL;
-    options.user = &call;
-    ggtok_python_leave(&call);
+    if (spans) options.flags |= GGTOK_SPANS;
+    if (f.unit != GGTOK_UNIT_BYTE) options.convert = convert;
+    /* Only the main thread may take the GIL during the batch; see ggtok_python_keep_going. */
+    if (on_main) options.keep_going = ggtok_python_keep_going;
+    if (on_main && lists) options.receive = receive;
+    options.user = &f;
+    ggtok_python_leave(&f.call);
     ggtok_status s = ggtok_encode_batch_with(e->pool, texts, n, &options, &batch, &failed, &err);
-    if (!s && unit != GGTOK_UNIT_BYTE) convert_spans(batch, texts, n, unit);
-    ggtok_python_return(&call);
+    ggtok_python_return(&f.call);
     if (s) { /* a text may fail after a signal handler has raised */
         if (!PyErr_Occurred()) entry_fail(e, &err, failed, failed < n);
     } else if (args[5] == Py_None) {
         result = arrow_of(&batch, texts, n);
-    } else {
-        result = result_of(e, &batch, n, args[5] == Py_True, args[7] != Py_None);
+    } else if (!lists) {
+        result = arrays_of(&batch, n, spans);
+    } else if (options.receive || fill_all(&f, batch, n)) {
+        result = end_lists(f.lists);
+        f.lists = NULL;
+        PyObject *arrays = spans ? arrays_of(&batch, n, true) : NULL;
+        if (spans) result = Py_BuildValue("(NN)", result, arrays);
     }
+done:
+    Py_XDECREF(f.lists);
     if (!arrow) ggtok_mem_free(texts);
     ggtok_batch_free(batch);
     return result;

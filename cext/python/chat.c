@@ -440,7 +440,9 @@ static PyObject *result_of(const request *p, const job *j, const bytebuf *all) {
         if (p->want >= GGTOK_CHAT_PROMPT) return prompts_of(p, j);
         const char *data = j->alone ? j->alone : j->n ? (const char *)all->data + j->begin : "";
         if (p->want == GGTOK_CHAT_TEXT) return PyUnicode_DecodeUTF8(data, (Py_ssize_t)j->n, NULL);
-        return ggtok_py_list(p->self, (const int32_t *)(const void *)data, j->n / sizeof(int32_t));
+        PyObject *list =
+            ggtok_py_list(p->self, (const int32_t *)(const void *)data, j->n / sizeof(int32_t));
+        return p->bits & GGTOK_CHAT_UNTRACKED ? list : ggtok_py_list_end(list);
     case FAILED: return ggtok_py_template_error(&j->error);
     case FAILED_TO_ENCODE: return ggtok_py_error(p->self, &j->encode_error);
     default: return indices_for_python(j);

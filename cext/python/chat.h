@@ -29,13 +29,15 @@ typedef enum ggtok_chat_bits {
     GGTOK_CHAT_OWN_MESSAGES = 1 << 7, /* a variable replaces the messages */
     GGTOK_CHAT_GENERATION = 1 << 8,   /* set add_generation_prompt */
     GGTOK_CHAT_BOTH = 1 << 9,         /* rendering with the opposite must succeed, too */
-    GGTOK_CHAT_TRUSTED = 1 << 10      /* parse control tokens in messages, too */
+    GGTOK_CHAT_TRUSTED = 1 << 10,     /* parse control tokens in messages, too */
+    /* The collector doesn't track the lists of ids: entry.c's `track` is called when all are made. */
+    GGTOK_CHAT_UNTRACKED = 1 << 11
 } ggtok_chat_bits;
 
 /* One of the functions that entry.c binds; `self` is the tokenizer's capsule. */
 PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n);
 
-/* From entry.c: the tokenizer's pool, a list of ids, an exception that isn't raised. */
+/* From entry.c: the tokenizer's pool, an untracked list of ids, an exception that isn't raised. */
 ggtok_pool *ggtok_py_pool(PyObject *self);
 PyObject *ggtok_py_list(PyObject *self, const int32_t *ids, size_t n);
 PyObject *ggtok_py_error(PyObject *self, const ggtok_error *err);

@@ -454,6 +454,16 @@ static PyObject *safe_cut(PyObject *self, PyObject *const *args, Py_ssize_t n_ar
     return PyErr_Occurred() ? NULL : PyLong_FromSize_t(at);
 }
 
+/* (list of lists) -> None: tracks those that the collector doesn't track yet */
+static PyObject *track(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
+    (void)self, (void)n_args;
+    for (Py_ssize_t i = 0, n = PyList_Size(args[0]); i < n; i++) {
+        PyObject *list = PyList_GetItem(args[0], i);
+        if (!PyObject_GC_IsTracked(list)) ggtok_py_list_end(list);
+    }
+    Py_RETURN_NONE;
+}
+
 /* ---- for chat.c ---- */
 
 ggtok_pool *ggtok_py_pool(PyObject *self) {
@@ -463,7 +473,7 @@ ggtok_pool *ggtok_py_pool(PyObject *self) {
 
 PyObject *ggtok_py_list(PyObject *self, const int32_t *ids, size_t n) {
     SELF;
-    return entry_list_of(e, ids, n);
+    return entry_untracked_list_of(e, ids, n);
 }
 
 PyObject *ggtok_py_error(PyObject *self, const ggtok_error *err) {
@@ -479,23 +489,12 @@ PyObject *ggtok_py_error(PyObject *self, const ggtok_error *err) {
 #define CHAT {"chat", (PyCFunction)(void (*)(void))ggtok_py_chat, METH_FASTCALL, NULL}
 
 static PyMethodDef methods[] = {
-    METHOD(encode),
-    METHOD(encode_array),
-    METHOD(encode_trusted),
-    METHOD(count),
-    BOUND(decode),
-    BOUND(decode_at),
-    BOUND(encode_batch),
-    METHOD(clear),
-    METHOD(take),
-    METHOD(encode_part),
-    METHOD(safe_cut),
-    METHOD(cache_info),
-    METHOD(encode_spans),
-    BOUND(choose),
-    METHOD(trace),
-    METHOD(trace_token),
-    CHAT,
+    METHOD(encode),       METHOD(encode_array), METHOD(encode_trusted),
+    METHOD(count),        BOUND(decode),        BOUND(decode_at),
+    BOUND(encode_batch),  METHOD(clear),        METHOD(take),
+    METHOD(encode_part),  METHOD(safe_cut),     METHOD(cache_info),
+    METHOD(encode_spans), BOUND(choose),        METHOD(track),
+    METHOD(trace),        METHOD(trace_token),  CHAT,
 };
 
 bool entry_bind(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error) {

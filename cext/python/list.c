@@ -28,7 +28,7 @@ static PyObject *new_int(entry *e, int32_t id) {
     return number;
 }
 
-PyObject *entry_list_of(entry *e, const int32_t *ids, size_t n) {
+PyObject *entry_untracked_list_of(entry *e, const int32_t *ids, size_t n) {
     if (KEEP && !e->ints) { /* pages that no id touches cost nothing */
         uint32_t n_ints = ggtok_n_tokens(e->tok);
         e->ints = ggtok_mem_zalloc(mem_mul(n_ints, sizeof *e->ints));
@@ -54,5 +54,9 @@ PyObject *entry_list_of(entry *e, const int32_t *ids, size_t n) {
             PyList_SetItem(list, (Py_ssize_t)i, number);
         }
     }
-    return ggtok_py_list_end(list);
+    return list;
+}
+
+PyObject *entry_list_of(entry *e, const int32_t *ids, size_t n) {
+    return ggtok_py_list_end(entry_untracked_list_of(e, ids, n));
 }

@@ -26,7 +26,7 @@ bool ggtok_python_keep_going(void *user) {
         return true; /* the clock may be set back */
     call->due = now + POLL_MS;
     PyEval_RestoreThread(call->thread);
-    bool keep_going = !PyErr_CheckSignals();
+    bool keep_going = !PyErr_Occurred() && !PyErr_CheckSignals();
     call->thread = PyEval_SaveThread();
     return keep_going;
 }

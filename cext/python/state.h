@@ -45,8 +45,9 @@ bool entry_encode_flags(PyObject *const *args, unsigned *flags,
  * other object. */
 const char *entry_text_of(PyObject *text, Py_ssize_t *n);
 
-/* A list of the ids as ints. */
+/* A list of the ids as ints; the second is a full list for ggtok_py_list_end. */
 PyObject *entry_list_of(entry *e, const int32_t *ids, size_t n);
+PyObject *entry_untracked_list_of(entry *e, const int32_t *ids, size_t n);
 
 /* Converts an iterable of ints. False: an exception is set. */
 bool entry_ids_of(PyObject *object, PyObject **tuple, int32_t **ids, size_t *n);

@@ -240,7 +240,8 @@ def encode_batch(
     flags = encode.flags_of(trusted, user_defined)
     request = _request(loaded, options)
     tools = _tools(request, options)
-    bits = chat.TRUSTED if trusted else 0
+    # Or the collector would traverse all lists again and again while more are made.
+    bits = chat.UNTRACKED | (chat.TRUSTED if trusted else 0)
     given = values.sequence(conversations, "conversations", "conversations")
     uncounted: list[media.Part] = []
 
@@ -268,6 +269,7 @@ def encode_batch(
             runs = pool.map(run, range(0, len(given), _RUN))
             ids = [found for each in runs for found in each]
     warn_of_media(len(uncounted))
+    loaded.native.track(ids)
     return ids
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ggtok.corpora.documents import Piece, Pieces, Place
+from ggtok.corpora.documents import Piece, Pieces, Place, n_bytes
 from ggtok.corpora.sources import Source
 from ggtok.corpora.summary import Counts
 
@@ -49,7 +49,7 @@ def batches(
             batch.counts.add(piece.faults)
         if piece.text is not None or not piece.begins or not piece.ends:
             batch.pieces.append(piece)
-            size += len(piece.text or b"") + sum(map(len, piece.many))
+            size += len(piece.text or b"") + n_bytes(piece.many)
             n += 1 + len(piece.many)
         if piece.last:
             finished += piece.at

@@ -3,9 +3,10 @@ rule for faulty ones (``errors=``)."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -60,6 +61,25 @@ def without_bom(blocks: Iterator[bytes]) -> tuple[int, Iterator[bytes]]:
     return n, chain([start[n:]] if start[n:] else [], blocks)
 
 
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Documents in one bytes object, which C splits: `n` of them, each with `separator`, one byte,
+    after it."""
+
+    data: bytes
+    separator: bytes
+    n: int
+
+    def fields(self) -> tuple[bytes, bytes, int]:
+        return self.data, self.separator, self.n
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.data.split(self.separator)[:-1])
+
+
 @dataclass(slots=True)
 class Piece:
     """A document, a part of one that is too long for memory, or a group of small ones.
@@ -85,7 +105,7 @@ class Piece:
     ends: bool = True
     faults: Counts | None = None
     last: bool = False
-    many: Sequence[bytes] = ()
+    many: Sequence[bytes] | Joined = ()
     inside: bool = False
 
 
@@ -137,28 +157,48 @@ class Faults:
         return Piece(None if dropped else text, size, next, at, faults=faults)
 
 
-# Small documents are handled in groups, since handling one takes as long as encoding it. A group
-# ends
-# with the document with which it reaches one of these sizes.
+def n_bytes(many: Sequence[bytes] | Joined) -> int:
+    """The bytes of a group's documents."""
+    if isinstance(many, Joined):
+        return len(many.data) - many.n
+    return sum(map(len, many))
+
+
+# Small documents come in groups, since handling them one by one takes as long as encoding them. A
+# group ends with the document that makes it so large.
 GROUP = 1 << 18  # bytes
 GROUP_DOCUMENTS = 4096
+GROUP_JOINED = 1 << 16  # bytes with separators, so that documents without text are bounded, too
 
 
 def filled(texts: Iterable[bytes | None]) -> int:
-    """The number of documents in the first group; 0 if they don't fill a group yet."""
-    size = 0
-    for n, text in enumerate(texts, 1):
-        size += len(text or b"")
-        if size >= GROUP or n >= GROUP_DOCUMENTS:
-            return n
-    return 0
+    """How many of these documents make a group; 0: all, and more may follow."""
+    few = list(islice(texts, GROUP_DOCUMENTS))
+    try:
+        sizes = list(accumulate(map(len, few)))  # type: ignore[arg-type]
+    except TypeError:  # one is missing
+        sizes = list(accumulate(len(text or b"") for text in few))
+    n = bisect_left(sizes, GROUP)
+    if n < len(few):
+        return n + 1
+    return n if n == GROUP_DOCUMENTS else 0
 
 
-def faultless(texts: Sequence[bytes | None]) -> bool:
+def joined_end(text: bytes, start: int, separator: bytes) -> int:
+    """Where the group that begins at text[start] ends, after a separator; 0: more may follow."""
+    return text.find(separator, start + GROUP_JOINED - 1) + 1
+
+
+def faultless(texts: Sequence[bytes | None] | Joined) -> bool:
     """Whether no document of a group is missing, empty or invalid UTF-8."""
-    if not all(texts):
+    if isinstance(texts, Joined):
+        joined, separator = texts.data, texts.separator
+        if joined.startswith(separator) or 2 * separator in joined:
+            return False
+    elif not all(texts):
         return False
-    joined = b"\n".join(texts)  # type: ignore[arg-type]
+    else:
+        joined = b"\n".join(texts)  # type: ignore[arg-type]
     if joined.isascii():
         return True
     try:

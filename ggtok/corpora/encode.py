@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ggtok.corpora.documents import Piece
+from ggtok.corpora.documents import Joined, Piece
 from ggtok.errors import Argument, InvalidValueError, Wording
 from ggtok.native import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK
 from ggtok.native.arguments import on_main_thread
@@ -70,9 +71,7 @@ class Encoder:
             if parts:
                 ids, stops = self._parts(run)
             else:
-                ids, stops = self._whole(
-                    [text for piece in run for text in piece.many or (piece.text,)]
-                )
+                ids, stops = self._whole(list(chain.from_iterable(map(_texts, run))))
             arrays.append(ids)
             ends.append(stops + total)
             total += len(ids)
@@ -83,9 +82,9 @@ class Encoder:
     def _whole(self, texts: list[Any]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         args = self._add_special, False, False, self._threads, False, on_main_thread(), None
         try:
-            result = self._native.encode_batch(tuple(texts), *args)
+            result = self._native.encode_batch(texts, *args)
         except Exception as e:
-            result = self._native.retry_batch(e, tuple(texts), *args)
+            self._native.reraise(e)
         array, ends = id_arrays(result)
         if self.eos is None:
             return array, ends[1:]
@@ -136,6 +135,13 @@ class Encoder:
         if piece.ends and self.eos is not None:
             ids += np.int32(self.eos).tobytes()
         return np.frombuffer(ids, np.int32)
+
+
+def _texts(piece: Piece) -> Iterable[Any]:
+    """A piece's documents, as encode_batch takes them."""
+    if isinstance(piece.many, Joined):
+        return (piece.many.fields(),)
+    return piece.many or (piece.text,)
 
 
 def _kept(pieces: Sequence[Piece]) -> tuple[list[Piece], list[int], bool, bool]:

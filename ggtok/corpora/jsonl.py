@@ -59,7 +59,7 @@ def documents(blocks: Iterable[bytes], faults: Faults, fields: Fields) -> Iterat
     for lines in _lines(blocks, faults):
         for piece in reader.group(lines, 0):
             if piece.many or piece.text is not None:
-                yield piece.many or [piece.text or b""]
+                yield list(piece.many) or [piece.text or b""]
 
 
 class _Reader:

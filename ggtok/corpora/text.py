@@ -20,11 +20,14 @@ from ggtok.corpora.documents import (
     INSIDE,
     LIMIT,
     Faults,
+    Joined,
     Piece,
     Pieces,
     Place,
     faultless,
     filled,
+    joined_end,
+    n_bytes,
     one_by_one,
     without_bom,
 )
@@ -56,10 +59,9 @@ class TextOptions:
     flags: int
 
 
-# Part of a document with its original bytes, whether it is the document's end, and the length of
-# the
-# separator after it; or a group of whole documents, each followed by a separator.
-Segment = tuple[bytes, bool, int] | list[bytes]
+# A part of a document as it lies in the file, whether the document ends with it, and the length of
+# the separator that follows; or a group of whole documents, each with a separator after it.
+Segment = tuple[bytes, bool, int] | list[bytes] | Joined
 
 
 def read(source: Source, place: Place, options: TextOptions) -> Pieces:
@@ -76,10 +78,10 @@ def read(source: Source, place: Place, options: TextOptions) -> Pieces:
         bom, blocks = without_bom(stream.blocks()) if not place.offset else (0, stream.blocks())
         reader = _Reader(stream, place, options, faults, bom)
         for segment in _segments(blocks, options.separator, place, reader.most):
-            if isinstance(segment, list):
-                yield from reader.group(segment)
-            else:
+            if isinstance(segment, tuple):
                 yield from reader.segment(*segment)
+            else:
+                yield from reader.group(segment)
 
 
 def _all(source: Source) -> bytes:
@@ -95,37 +97,76 @@ def _segments(
 ) -> Iterator[Segment]:
     """Splits blocks at the separator. A document of at most `most` bytes is one segment."""
     held: list[bytes] = []  # blocks of the unfinished document
-    group: list[bytes] = []
+    group = _Group(separator)
     size = 0
     long = place.state != BETWEEN
     for block in blocks:
         if separator is not None and (
             separator in block or separator in _border(held, block, len(separator) - 1)
         ):
-            *documents, block = (b"".join(held) + block).split(separator)
+            block = b"".join(held) + block
             if long:
-                yield documents.pop(0), True, len(separator)
-            group += documents
-            while n := filled(group):
-                yield group[:n]
-                del group[:n]
+                document, _, block = block.partition(separator)
+                yield document, True, len(separator)
+            block = group.add(block)
+            yield from group.full()
             long = False
             held, size = [], 0
         held.append(block)
         size += len(block)
         if long or size > most:
-            if group:
-                yield group
-                group = []
+            yield from group.rest()
             text = b"".join(held)
             back = _overlap(text, separator)
             yield text[: size - back], False, 0
             long = True
             held, size = [text[size - back :]], back
-    if group:
-        yield group
+    yield from group.rest()
     if long or size:
         yield b"".join(held), True, 0
+
+
+class _Group:
+    """Whole documents that wait to be a group."""
+
+    def __init__(self, separator: bytes | None) -> None:
+        self._separator = separator or b""
+        # Only a byte that is no part of a character: joined documents are valid UTF-8 if each is.
+        self._joins = len(self._separator) == 1 and self._separator.isascii()
+        self._texts: list[bytes] = []
+        self._joined = b""
+
+    def add(self, text: bytes) -> bytes:
+        """Adds the documents of a text, and returns what follows their last separator."""
+        if not self._joins:
+            *documents, rest = text.split(self._separator)
+            self._texts += documents
+            return rest
+        n = text.rfind(self._separator) + 1
+        self._joined += text[:n]
+        return text[n:]
+
+    def full(self) -> Iterator[Segment]:
+        """The groups that are complete."""
+        while n := filled(self._texts):
+            yield self._texts[:n]
+            del self._texts[:n]
+        start = 0
+        while end := joined_end(self._joined, start, self._separator):
+            yield self._group(self._joined[start:end])
+            start = end
+        self._joined = self._joined[start:]
+
+    def rest(self) -> Iterator[Segment]:
+        """What remains."""
+        if self._texts:
+            yield self._texts
+        if self._joined:
+            yield self._group(self._joined)
+        self._texts, self._joined = [], b""
+
+    def _group(self, data: bytes) -> Joined:
+        return Joined(data, self._separator, data.count(self._separator))
 
 
 def _border(held: list[bytes], block: bytes, n: int) -> bytes:
@@ -190,14 +231,14 @@ class _Reader:
             return
         yield from self._part(segment, start, ends)
 
-    def group(self, texts: list[bytes]) -> Pieces:
+    def group(self, texts: list[bytes] | Joined) -> Pieces:
         """The pieces of whole documents, each followed by a separator."""
         separator = len(self._options.separator or b"")
+        size = n_bytes(texts) + len(texts) * separator
         if faultless(texts):
-            self._offset += sum(map(len, texts)) + len(texts) * separator
+            self._offset += size
             yield self._piece(b"", *self._next(), many=texts)
         else:
-            size = sum(map(len, texts)) + len(texts) * separator
             start = Place(self._source, self._offset)
             end = start._replace(offset=start.offset + size)
             pieces = (piece for text in texts for piece in self.segment(text, True, separator))

@@ -137,6 +137,7 @@ class Native:
     decode: Callable[[object, object, object, object], bytes]
     decode_at: Callable[[int, int, object, object, object], bytes]
     chat: Callable[..., list[Any]]
+    track: Callable[[list[list[int]]], None]
     clear: Callable[[], None]
     cache_info: Callable[[], tuple[int, int, int]]
     take: Callable[[], object]

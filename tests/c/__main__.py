@@ -24,6 +24,7 @@ ALLOC, SMALL = "-DGGTOK_TEST_ALLOC", "-DGGTOK_TEST_SMALL"
 # Each program's name, compiler flags and arguments.
 RUNS: dict[str, tuple[str, tuple[str, ...], list[str]]] = {
     "capi": ("capi", SANITIZERS, [str(fixture("bpe-gpt2"))]),
+    "capi-threads": ("capi", THREADS, [str(fixture("bpe-gpt2"))]),
     "threads": ("threads", THREADS, FIXTURES),
     "contended": ("contended", THREADS, [str(fixture("bpe-gpt2")), str(TEMPLATES)]),
     "train-threads": ("train", THREADS, []),

@@ -53,14 +53,28 @@ enum { MANY = 40000, THREADS = 4 };
 
 static ggtok_bytes texts[MANY];
 
+static size_t received;
+
+/* Receives every text once, in order. */
+static bool receive_parts(void *user, const ggtok_batch_part *parts, size_t n) {
+    const char *name = user;
+    for (size_t i = 0; i < n; received += parts[i++].n) CHECK(parts[i].first == received);
+    return true;
+}
+
 /* Runs a batch of these texts on simulated threads: in each round the thread that has encoded the
  * fewest bytes takes a chunk. Returns how often a thread had to wait for others. */
-static size_t simulate(const char *name, size_t n, unsigned threads) {
-    static const ggtok_batch_options options = {0};
+static size_t run_batch(const char *name, size_t n, unsigned threads, bool receives) {
+    const ggtok_batch_options options = {.user = (void *)(uintptr_t)name,
+                                         .receive = receives ? receive_parts : NULL};
     ggtok_error err;
+    worker workers[THREADS] = {{0}};
     ggtok_batch *b = batch_new(n);
     job j = {.batch = b, .texts = texts, .options = &options, .threads = threads};
     CHECK(b && !job_init(&j, n, &err));
+    for (unsigned i = 0; i < THREADS; i++) workers[i].job = &j;
+    workers[0].receives = receives;
+    received = 0;
     size_t total = 0, longest = 0, waits = 0, encoded[THREADS] = {0}, taken = 0;
     for (size_t i = 0; i < n; i++) {
         total += texts[i].n;
@@ -92,13 +106,19 @@ static size_t simulate(const char *name, size_t n, unsigned threads) {
             if (encoded[i] < encoded[t]) t = i;
         }
         if (at[t]) {
-            append_in_turn(&j, at[t]);
+            end_chunk(&workers[t], at[t]);
             at[t] = NULL;
             done++;
             continue;
         }
         bool later;
-        chunk *c = next_chunk(&j, &later);
+        chunk *c;
+        lock_acquire(&j.lock);
+        do { /* as take_chunk */
+            if (workers[t].receives) append_due(&j, RECEIVE);
+            c = next_chunk(&j, &later);
+        } while (!c && later && workers[t].receives && append_due(&j, 0));
+        lock_release(&j.lock);
         if (c) {
             at[t] = c;
             encoded[t] += c->n_bytes + 1;
@@ -114,7 +134,11 @@ static size_t simulate(const char *name, size_t n, unsigned threads) {
         CHECK(next < THREADS);
         encoded[t] = encoded[next] + 1;
     }
+    lock_acquire(&j.lock);
+    if (receives) append_due(&j, 0);
+    lock_release(&j.lock);
     CHECK(taken == j.n_chunks && j.n_appended == j.n_chunks && !j.waiting);
+    CHECK(received == (receives ? n : 0));
     /* The work is divided evenly, except that a text can't be divided. */
     size_t most = 0;
     for (unsigned i = 0; i < j.threads; i++) most = most < encoded[i] ? encoded[i] : most;
@@ -123,6 +147,11 @@ static size_t simulate(const char *name, size_t n, unsigned threads) {
     job_free(&j);
     ggtok_batch_free(b);
     return waits;
+}
+
+/* Both with and without a function that receives the ids on the first thread. */
+static size_t simulate(const char *name, size_t n, unsigned threads) {
+    return run_batch(name, n, threads, false) + run_batch(name, n, threads, true);
 }
 
 static void even(size_t n, size_t size) {

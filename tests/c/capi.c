@@ -148,6 +148,86 @@ static bool never(void *user) {
     return false;
 }
 
+typedef struct receiver {
+    size_t n, n_ids; /* received so far */
+    size_t stop_at;  /* a text; SIZE_MAX for none */
+    const ggtok_batch *want;
+    bool right;
+} receiver;
+
+/* Compares what it receives with the ids and the offsets of `want`. */
+static bool receive_part(receiver *r, const ggtok_batch_part *p) {
+    const int64_t *offsets = ggtok_batch_offsets(r->want);
+    size_t n_ids = 0;
+    r->right = r->right && p->first == r->n;
+    for (size_t i = 0; i < p->n; i++, r->n++) {
+        r->right = r->right && p->n_ids[i] == offsets[r->n + 1] - offsets[r->n];
+        n_ids += (size_t)p->n_ids[i];
+        if (r->n == r->stop_at) return false;
+    }
+    r->right = r->right && (!n_ids || !memcmp(p->ids, ggtok_batch_ids(r->want) + r->n_ids,
+                                              n_ids * sizeof *p->ids));
+    r->n_ids += n_ids;
+    return true;
+}
+
+static bool receive_parts(void *user, const ggtok_batch_part *parts, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!receive_part(user, &parts[i])) return false;
+    return true;
+}
+
+/* Called by several threads: changes only the spans. */
+static void add_one(void *user, ggtok_bytes text, ggtok_span *spans, size_t n) {
+    (void)user, (void)text;
+    for (size_t i = 0; i < n; i++) spans[i].begin++, spans[i].end++;
+}
+
+static bool count_texts(void *user, const ggtok_batch_part *parts, size_t n) {
+    for (size_t i = 0; i < n; i++) *(size_t *)user += parts[i].n;
+    return true;
+}
+
+/* A batch whose ids are received is the batch that keeps them. */
+static void check_receive(ggtok_pool *pool, const ggtok_bytes *texts, size_t n) {
+    ggtok_error err;
+    ggtok_batch *want, *batch;
+    size_t failed;
+    ggtok_batch_options options = {.flags = GGTOK_SPANS, .threads = 1};
+    CHECK(!ggtok_encode_batch_with(pool, texts, n, &options, &want, &failed, &err));
+    const int64_t *offsets = ggtok_batch_offsets(want);
+    const ggtok_span *spans = ggtok_batch_spans(want);
+    for (unsigned threads = 1; threads <= 4; threads++) {
+        for (int converts = 0; converts < 2; converts++) {
+            receiver r = {.want = want, .stop_at = SIZE_MAX, .right = true};
+            options = (ggtok_batch_options){.flags = GGTOK_SPANS,
+                                            .threads = threads,
+                                            .user = &r,
+                                            .receive = receive_parts,
+                                            .convert = converts ? add_one : NULL};
+            CHECK(!ggtok_encode_batch_with(pool, texts, n, &options, &batch, &failed, &err));
+            CHECK(r.right && r.n == n && r.n_ids == ggtok_batch_n_ids(want));
+            CHECK(ggtok_batch_n_ids(batch) == r.n_ids);
+            CHECK(!memcmp(ggtok_batch_offsets(batch), offsets, (n + 1) * sizeof *offsets));
+            const ggtok_span *found = ggtok_batch_spans(batch);
+            for (size_t i = 0; i < r.n_ids; i++) {
+                CHECK(found[i].begin == spans[i].begin + converts);
+                CHECK(found[i].end == spans[i].end + converts);
+            }
+            ggtok_batch_free(batch);
+        }
+        for (size_t at = 0; at < n; at += 1 + n / 3) {
+            receiver r = {.want = want, .stop_at = at, .right = true};
+            options =
+                (ggtok_batch_options){.threads = threads, .user = &r, .receive = receive_parts};
+            CHECK(ggtok_encode_batch_with(pool, texts, n, &options, &batch, &failed, &err) ==
+                  GGTOK_ERR_STOPPED);
+            CHECK(r.right && !batch && failed == n);
+        }
+    }
+    ggtok_batch_free(want);
+}
+
 /* Batches on several threads give the same ids as one context, in the order of the texts. */
 static void check_batch(const ggtok_tokenizer *tok) {
     enum { N = 3000, LETTERS = 200 };
@@ -180,6 +260,7 @@ static void check_batch(const ggtok_tokenizer *tok) {
         ggtok_batch_free(batch);
     }
 
+    check_receive(pool, texts, N);
     ggtok_batch *batch;
     size_t failed;
     int asked = 0;
@@ -349,6 +430,14 @@ static void check_splitter(const char *path) {
     CHECK(ggtok_encode_batch(pool, texts, 4, 0, 1, NULL, NULL, &batch, &failed, &err) ==
           GGTOK_ERR_ARGUMENT);
     CHECK(failed == 2 && !batch);
+    for (unsigned threads = 1; threads <= 3; threads++) {
+        size_t received = 0;
+        const ggtok_batch_options options = {
+            .threads = threads, .user = &received, .receive = count_texts};
+        CHECK(ggtok_encode_batch_with(pool, texts, 4, &options, &batch, &failed, &err) ==
+              GGTOK_ERR_ARGUMENT);
+        CHECK(failed == 2 && !batch && received <= 2);
+    }
     ggtok_pool_free(pool);
     ggtok_free(tok);
 }

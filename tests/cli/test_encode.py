@@ -113,6 +113,7 @@ def interrupt(run: Any, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any
         for name, value in (("CHECKPOINT", 200), ("BYTES", 100), ("_THREAD", 1)):
             patched.setattr(f"ggtok.corpora.run.{name}", value)
         patched.setattr("ggtok.corpora.documents.GROUP", 100)
+        patched.setattr("ggtok.corpora.documents.GROUP_JOINED", 100)
         patched.setattr("ggtok.corpora.streams.BLOCK", 300)
         written = []
 

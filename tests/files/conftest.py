@@ -16,6 +16,7 @@ SIZES = {
     (run, "_THREAD"): 1,
     (documents, "GROUP"): 500,
     (documents, "GROUP_DOCUMENTS"): 7,
+    (documents, "GROUP_JOINED"): 90,
     (streams, "BLOCK"): 300,
     (text, "LONG"): 700,
     (text, "PART"): 200,
