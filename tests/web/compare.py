@@ -6,13 +6,14 @@ import contextlib
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import ggtok
 from ggtok.chat import api
-from ggtok.inspect.parity.texts import texts as generated
 from ggtok.inspect.parity.compare import special_of, words_of
+from ggtok.inspect.parity.texts import texts as generated
 from ggtok.native import chat
 from tests.chat.conversations import CONVERSATIONS, SETTINGS
 from tests.chat.generate import Generator
@@ -50,10 +51,10 @@ def texts(tok: ggtok.Tokenizer, n: int, seed: int = 1) -> list[bytes]:
     return list(generated(seed, n, words_of(tok), special))
 
 
-def attempt(call: Any) -> Any:
+def attempt(call: Any, *args: Any, **options: Any) -> Any:
     """The result, or None if ggtok refuses."""
     with contextlib.suppress(ggtok.GGTokError):
-        return call()
+        return call(*args, **options)
 
 
 def _refused(answers: Sequence[Any]) -> list[Any]:
@@ -70,14 +71,14 @@ def compare_texts(tok: ggtok.Tokenizer, js: Tokenizer, some: Sequence[bytes]) ->
     compared = 0
     for theirs, ours in ENCODE:
         # Some vocabularies have no continuation.
-        ids = [attempt(lambda text=text: tok.encode(text, **ours)) for text in some]
+        ids = [attempt(tok.encode, text, **ours) for text in some]
         assert _refused(js.each("encode", [(text, theirs) for text in some])) == ids
         counts = [None if found is None else len(found) for found in ids]
         assert _refused(js.each("count", [(text, theirs) for text in some])) == counts
         compared += 2 * len(some)
         for python, unit in UNITS.items():
             given: Sequence[Any] = strings if python != "byte" else some
-            expected = [attempt(lambda text=text: _spans(tok, text, python, ours)) for text in given]
+            expected = [attempt(_spans, tok, text, python, ours) for text in given]
             found = js.each("spans", [(text, {**theirs, "unit": unit}) for text in given])
             assert _refused(found) == expected
             compared += len(some)
@@ -121,7 +122,7 @@ def compare_vocabulary(tok: ggtok.Tokenizer, js: Tokenizer) -> int:
     assert info["name"] == tok.metadata.get("general.name")
     found = js.pieces()
     offsets = found["offsets"]
-    cut = [found["bytes"][a:b] for a, b in zip(offsets, offsets[1:], strict=False)]
+    cut = [found["bytes"][a:b] for a, b in pairwise(offsets)]
     assert cut == [tok.token_to_piece(id) for id in range(n)]
     types = [_type(int(tok.token_attr(id))) for id in range(n)]
     assert list(found["types"]) == types
@@ -199,12 +200,12 @@ def compare_bodies(
     generator = Generator(seed)
     bodies = [generator.body() for _ in range(n)]
 
-    def ours(body: Any, want: int) -> Any:
-        return api.run_body(tok._loaded, body, want, template=template, clock=lambda: NOW)
+    def both(body: Any) -> Any:
+        wanted = (chat.TEXT, chat.IDS)
+        given: Any = {"template": template, "clock": lambda: NOW}
+        return tuple(api.run_body(tok._loaded, body, want, **given) for want in wanted)
 
-    expected = [
-        attempt(lambda body=body: (ours(body, chat.TEXT), ours(body, chat.IDS))) for body in bodies
-    ]
+    expected = [attempt(both, body) for body in bodies]
     options = {"template": template, "now": JS_NOW}
     answers = _refused(js.each("encodeChat", [(json.dumps(body), options) for body in bodies]))
     for body, ours_, theirs in zip(bodies, expected, answers, strict=True):
@@ -234,7 +235,7 @@ def compare_transformers(tok: ggtok.Tokenizer, js: Tokenizer, template: str) -> 
                     "add_generation_prompt": False,
                     **end,
                 }
-                expected.append(attempt(lambda m=messages, a=arguments: _both(tok, m, a)))
+                expected.append(attempt(_both, tok, messages, arguments))
                 requests.append(
                     {
                         "messages": messages,

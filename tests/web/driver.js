@@ -1,6 +1,7 @@
 // Runs the tests' commands, in Node and in a browser. Values are JSON, with {"$bytes": base64} for
 // bytes and {"$file": address} for a file
-// (a Blob in browsers, a URL in Node), {"$contents": address} for its bytes, {"$date": [year, ...]}.
+// (a Blob in browsers, a URL in Node), {"$contents": address} for its bytes, {"$repeat": [text, times]},
+// {"$date": [year, ...]}.
 import * as ggtok from "../../web/js/index.js";
 
 const tokenizers = [];
@@ -99,6 +100,7 @@ async function decoded(value, open) {
   if ("$bytes" in value) return Uint8Array.from(atob(value.$bytes), (c) => c.charCodeAt(0));
   if ("$file" in value) return open(value.$file);
   if ("$contents" in value) return contents(await open(value.$contents));
+  if ("$repeat" in value) return value.$repeat[0].repeat(value.$repeat[1]);
   if ("$date" in value) return new Date(...value.$date);
   const entries = Object.entries(value).map(async ([k, v]) => [k, await decoded(v, open)]);
   return Object.fromEntries(await Promise.all(entries));

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 ROOT = Path(__file__).resolve().parents[2]
 WASM = ROOT / "ggtok" / "page" / "ggtok.wasm"
@@ -133,7 +133,10 @@ class Node:
         assert command, NODE_NEEDED
         script = Path(__file__).parent / "node.js"
         self.process = subprocess.Popen(
-            [command, *flags, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [command, *flags, script],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
             encoding="utf-8",
         )
         run(self, "init", wasm=wasm)
@@ -167,8 +170,11 @@ class Handler(SimpleHTTPRequestHandler):
     """Serves files below the root: with ranges, or without."""
 
     ranges = True
-    extensions_map = {**SimpleHTTPRequestHandler.extensions_map, ".wasm": "application/wasm"}
-    requests: list[tuple[str, str | None, int]] = []  # path, range, bytes sent
+    extensions_map: ClassVar = {
+        **SimpleHTTPRequestHandler.extensions_map,
+        ".wasm": "application/wasm",
+    }
+    requests: ClassVar[list[tuple[str, str | None, int]]] = []  # path, range, bytes sent
 
     def log_message(self, *_: object) -> None:
         pass
@@ -244,7 +250,7 @@ async () => {
     if (path === "input") return document.querySelector("input").files[0];
     return (await fetch(path)).blob();
   };
-  window.run = (command) => run(command, open);
+  window.run = async (command) => JSON.stringify(await run(command, open));
 }
 """
 
@@ -270,7 +276,9 @@ class Chromium:
         return "input"
 
     def answer(self, command: dict[str, Any]) -> dict[str, Any]:
-        answer: dict[str, Any] = self.page.evaluate("(command) => run(command)", command)
+        # Playwright's own way of passing values takes minutes for large ones.
+        said = self.page.evaluate("(command) => run(JSON.parse(command))", json.dumps(command))
+        answer: dict[str, Any] = json.loads(said)
         return answer
 
     def __enter__(self) -> Chromium:

@@ -24,7 +24,7 @@ def test_a_vocabulary(host: Host, load_fixture: Any, name: str) -> None:
     compare.compare_vocabulary(tok, js)
     compare.compare_file(tok, js, fixture(name))
     if tok.n_tokens:
-        compare.compare_texts(tok, js, compare.texts(tok, times(20, 200)))
+        compare.compare_texts(tok, js, compare.texts(tok, times(20, 100)))
     js.free()
 
 

@@ -141,8 +141,8 @@ def test_tab_reaches_everything(shown: Shown, name: str) -> None:
               const marked = [element, element.nextElementSibling,
                 element.closest(".drop")?.querySelector(".button")];
               const styles = marked.filter(Boolean).map((one) => getComputedStyle(one));
-              return [element.dataset.control, styles.some((style) => style.outlineStyle !== "none"),
-                element.outerHTML.slice(0, 200)];
+              const outlined = styles.some((style) => style.outlineStyle !== "none");
+              return [element.dataset.control, outlined, element.outerHTML.slice(0, 200)];
             }"""
         )
         reached.add(at)

@@ -141,8 +141,10 @@ def test_malformed_files(shown: Shown) -> None:
 
 
 BOMBS = {
-    "loops": "{% for a in range(99999) %}{% for b in range(99999) %}{{ b }}{% endfor %}{% endfor %}",
-    "memory": "{% set ns = namespace(x='a' * 1000) %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x }}",
+    "loops": "{% for a in range(99999) %}{% for b in range(99999) %}{{ b }}{% endfor %}"
+    "{% endfor %}",
+    "memory": "{% set ns = namespace(x='a' * 1000) %}{% for i in range(99) %}"
+    "{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x }}",
     "recursion": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
     "nesting": "{{ " + "(" * 50_000 + ")" * 50_000 + " }}",
 }

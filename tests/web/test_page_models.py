@@ -198,8 +198,10 @@ def test_policy_blocks_other_scripts(shown: Shown) -> None:
     shown.expected = ["Content Security Policy", "violates the following"]
     blocked = shown.page.evaluate(
         """async () => {
-          const violated = new Promise((resolve) =>
-            addEventListener("securitypolicyviolation", (event) => resolve(event.effectiveDirective)));
+          const violated = new Promise((resolve) => {
+            const seen = (event) => resolve(event.effectiveDirective);
+            addEventListener("securitypolicyviolation", seen);
+          });
           const script = document.createElement("script");
           script.textContent = "window.ran = true";
           document.body.append(script);
@@ -221,4 +223,6 @@ def test_huge_file(shown: Shown, tmp_path: Path) -> None:
     shown.open(path)
     shown.type("the")
     assert shown.ids == ggtok.load(fixture("bpe-llama3")).encode("the")
-    assert shown.page.evaluate("document.querySelector('gg-app').app.model.info.bytesRead") < 1 << 22
+    assert (
+        shown.page.evaluate("document.querySelector('gg-app').app.model.info.bytesRead") < 1 << 22
+    )

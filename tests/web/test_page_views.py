@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,17 +30,17 @@ def found(shown: Shown, n: int, of: int) -> None:
 # ---- Vocabulary ----
 
 
-@pytest.mark.parametrize(
-    ("mode", "query", "wanted"),
-    [
-        ("Text", "TH", lambda id, piece: b"th" in piece.lower()),
-        ("Bytes (hex)", "20 74", lambda id, piece: b" t" in piece),
-        ("Bytes (hex)", "e4", lambda id, piece: b"\xe4" in piece),
-        ("Regular expression", "^ [a-z]+$", lambda id, piece: piece[:1] == b" " and piece[1:].isalpha() and piece[1:].islower() and piece.isascii()),
-        ("Id", "3, 10-12, 670-", lambda id, piece: id in (3, 10, 11, 12) or id >= 670),
-    ],
-)
-def test_search(shown: Shown, mode: str, query: str, wanted: object) -> None:
+SEARCHES = {
+    ("Text", "TH"): lambda _, piece: b"th" in piece.lower(),
+    ("Bytes (hex)", "20 74"): lambda _, piece: b" t" in piece,
+    ("Bytes (hex)", "e4"): lambda _, piece: b"\xe4" in piece,
+    ("Regular expression", "^ [a-z]+$"): lambda _, piece: re.fullmatch(b" [a-z]+", piece),
+    ("Id", "3, 10-12, 670-"): lambda n, _: n in (3, 10, 11, 12) or n >= 670,
+}
+
+
+@pytest.mark.parametrize(("mode", "query"), SEARCHES)
+def test_search(shown: Shown, mode: str, query: str) -> None:
     tok = ggtok.load(fixture("bpe-llama3"))
     shown.open(fixture("bpe-llama3"))
     shown.view("vocabulary")
@@ -47,6 +48,7 @@ def test_search(shown: Shown, mode: str, query: str, wanted: object) -> None:
         shown.page.get_by_label("Match case").check()
     shown.page.get_by_label("Search in").select_option(mode)
     shown.page.get_by_label("Search", exact=True).fill(query)
+    wanted = SEARCHES[mode, query]
     ids = [id for id in range(tok.n_tokens) if wanted(id, tok.token_to_piece(id))]
     assert 0 < len(ids) < tok.n_tokens
     found(shown, len(ids), tok.n_tokens)
@@ -71,7 +73,7 @@ def test_filters(shown: Shown) -> None:
     shown.page.get_by_label("Order").select_option("Longest first")
     longest = max(len(tok.token_to_piece(id)) for id in range(tok.n_tokens))
     shown.page.wait_for_function(
-        "n => document.querySelector('.token-row[role=option] .number:nth-child(4)').textContent === n",
+        "n => document.querySelector('.token-row[role=option]').children[3].textContent === n",
         arg=str(longest),
     )
     shown.page.get_by_role("button", name="Clear filters").click()
@@ -122,7 +124,9 @@ def test_unreachable(shown: Shown, name: str) -> None:
     shown.page.get_by_role("button", name="Check all tokens").click()
     shown.page.get_by_text("checked are unreachable").wait_for()
     ids = shown.page.evaluate("document.querySelector('gg-vocabulary-view').checked.found")
-    kinds = shown.page.evaluate("Array.from(document.querySelector('gg-app').app.model.vocab.types)")
+    kinds = shown.page.evaluate(
+        "Array.from(document.querySelector('gg-app').app.model.vocab.types)"
+    )
     # UGM adds a space before each word, so it encodes nothing as a continuation.
     continuation = name != "ugm"
     expected = [

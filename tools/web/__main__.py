@@ -1,4 +1,4 @@
-"""`python -m tools.web`: writes the generated files of ggtok/page/; --check compares them instead."""
+"""Writes the generated files of ggtok/page/; with --check, compares them instead."""
 
 from __future__ import annotations
 

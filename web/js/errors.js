@@ -3,7 +3,6 @@
 export class GgtokError extends Error {
   constructor(code, message, details = {}) {
     super(message);
-    this.name = new.target.name;
     this.code = code;
     Object.assign(this, details);
   }
@@ -34,6 +33,9 @@ const CLASSES = {
   LimitError,
   NetworkError,
 };
+
+// Bundlers shorten the classes' own names.
+for (const [name, Class] of Object.entries(CLASSES)) Class.prototype.name = name;
 
 // ggtok_status, from 1.
 const OF_STATUS = [

@@ -329,7 +329,8 @@ export interface WorkerOptions extends LoadOptions {
   /** The module; unless set, that of init(). */
   wasm?: Wasm;
   /** How many milliseconds a call may take. Then its worker is ended, and this call and all others
-   * throw LimitError. 10,000 unless set. While loading, each read begins anew. */
+   * throw LimitError. 10,000 unless set, and at least that for the worker's start and for each read
+   * while loading. */
   budget?: number;
   /** The worker: a function that makes it, or the address of the script. Unless set, this package's
    * worker-main.js. */

@@ -4,7 +4,8 @@ import { compiledModule } from "./engine.js";
 import { fromData, GgtokError, LimitError } from "./errors.js";
 import { streamOver } from "./stream.js";
 
-const BUDGET = 10_000;
+const BUDGET = 10_000; // milliseconds
+const LOADING = 10_000; // at least, for the worker's start and each read
 const METHODS = [
   "encode", "count", "spans", "trace", "traceToken", "decode", "decodeBytes",
   "piece", "token", "tokenBytes", "type", "score", "find", "pieces", "merges",
@@ -67,10 +68,11 @@ export class WorkerTokenizer {
   #wait() {
     clearTimeout(this.#timer);
     if (!this.#calls.size || this.#budget === Infinity) return;
+    const budget = this.info ? this.#budget : Math.max(this.#budget, LOADING);
     this.#timer = setTimeout(() => {
-      const what = `took longer than ${this.#budget} ms, so its worker was ended`;
+      const what = `took longer than ${budget} ms, so its worker was ended`;
       this.#end(new LimitError("time", `the call ${what}`));
-    }, this.#budget);
+    }, budget);
   }
 
   #answer({ number, result, error, progress }) {

@@ -109,9 +109,9 @@ class ModelsView extends View {
             <tr>
               <th scope="col">${t.table.name}</th>
               <th scope="col">${t.table.type}</th>
-              <th scope="col">${t.table.pre}</th>
+              <th scope="col" class="optional">${t.table.pre}</th>
               <th scope="col" class="number">${t.table.tokens}</th>
-              <th scope="col" class="number">${t.table.read}</th>
+              <th scope="col" class="number optional">${t.table.read}</th>
               <th scope="col"><span class="hidden">${t.table.actions}</span></th>
             </tr>
           </thead>
@@ -121,13 +121,13 @@ class ModelsView extends View {
                 html`<tr>
                   <th scope="row"><bdi>${each.name}</bdi></th>
                   <td>${each.info.type}</td>
-                  <td>${each.info.pre ?? "–"}</td>
+                  <td class="optional">${each.info.pre ?? "–"}</td>
                   <td class="number">${count(each.info.tokens)}</td>
-                  <td class="number">${size(each.info.bytesRead ?? 0)}</td>
+                  <td class="number optional">${size(each.info.bytesRead ?? 0)}</td>
                   <td class="actions">
                     ${each === model
                       ? html`<span class="hint">${t.inUse}</span>`
-                      : html`<button @click=${() => this.app.use(i)} aria-label=${t.use(each.name)}>${"Use"}</button>`}
+                      : html`<button @click=${() => this.app.use(i)} aria-label=${t.use(each.name)}>${t.useShort}</button>`}
                     <button @click=${() => this.app.remove(i)} aria-label=${t.remove(each.name)}>${strings.close}</button>
                   </td>
                 </tr>`,

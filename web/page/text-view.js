@@ -182,9 +182,10 @@ class TextView extends View {
               .value=${live(ids)}
               @input=${(event) => this.app.set({ ids: event.target.value })}
             ></textarea>
+            <p role="alert" class="error">${this.error}</p>
             <h3>${t.decoded}</h3>
             <pre class="decoded" tabindex="0" role="group" aria-label=${t.decoded}><bdi>${this.result.text.slice(0, 100_000)}</bdi></pre>`}
-      <p role="alert" class="error">${this.error}</p>
+      ${isText ? html`<p role="alert" class="error">${this.error}</p>` : nothing}
     </section>`;
   }
 

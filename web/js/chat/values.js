@@ -1,6 +1,7 @@
 // The values of a chat request: plain data, and texts that know which of their parts are the
 // template's own.
 import { ArgumentError } from "../errors.js";
+import { digitsOf } from "./digits.js";
 
 const MAX_LEVEL = 90; // the deepest nesting of arrays and objects
 const encoder = new TextEncoder();
@@ -81,12 +82,20 @@ export class Json {
   }
 }
 
-const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+const TOKENS = /"(?:[^"\\]|\\.)*"(?:\s*:)?|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 const NUMBER = "\0number";
+// Put before keys like "1", which JavaScript would move to the beginning of an object.
+const KEY = "\0key";
 
-/** Parses a request. Numbers that aren't integers JavaScript has exactly become Json. */
+function keyOf(name) {
+  return name.startsWith(KEY) ? name.slice(KEY.length) : name;
+}
+
+/** Parses a request. Numbers that aren't integers JavaScript has exactly become Json; keys keep their
+ * order. */
 export function parse(source) {
   const marked = source.replace(TOKENS, (token) => {
+    if (/^"(?:\d+"|\\u0000)/.test(token) && token.endsWith(":")) return `"\\u0000key${token.slice(1)}`;
     if (token[0] === '"' || (/^-?\d+$/.test(token) && Number.isSafeInteger(Number(token))))
       return token === "-0" ? "0" : token;
     return `{"\\u0000number":"${token}"}`;
@@ -186,7 +195,7 @@ export function dump(value) {
   if (value instanceof Json) return number(value.source);
   if (Array.isArray(value)) return `[${value.map(dump).join(",")}]`;
   if (isObject(value)) {
-    const fields = Object.entries(value).map(([key, item]) => `${dump(key)}:${dump(item)}`);
+    const fields = Object.entries(value).map(([key, item]) => `${dump(keyOf(key))}:${dump(item)}`);
     return `{${fields.join(",")}}`;
   }
   return JSON.stringify(textOf(value));
@@ -203,10 +212,10 @@ function number(source) {
 function double(value) {
   if (!Number.isFinite(value)) throw refuse("a number is too large for a double");
   if (value === 0) return Object.is(value, -0) ? "-0.0" : "0.0";
-  const [digits, exponent] = Math.abs(value).toExponential().replace(".", "").split("e");
+  const [digits, exponent] = digitsOf(Math.abs(value));
   const sign = value < 0 ? "-" : "";
   const n = digits.length;
-  const point = Number(exponent) + 1; // the value is 0.DIGITS * 10**point
+  const point = n + exponent; // the value is 0.DIGITS * 10**point
   if (n <= point && point <= 15) return `${sign}${digits}${"0".repeat(point - n)}.0`;
   if (0 < point && point <= 15) return `${sign}${digits.slice(0, point)}.${digits.slice(point)}`;
   if (-4 < point && point <= 0) return `${sign}0.${"0".repeat(-point)}${digits}`;
@@ -230,7 +239,7 @@ export class Writer {
     const named = Object.entries(variables).filter(([, value]) => value !== undefined);
     writer.size(named.length);
     for (const [name, value] of named) {
-      writer.text(name, []);
+      writer.text(keyOf(name), []);
       writer.value(value);
     }
     return writer.bytes.subarray(0, writer.n);
@@ -312,7 +321,7 @@ export class Writer {
     this.letter("m");
     this.size(entries.length);
     for (const [key, item] of entries) {
-      this.value(key);
+      this.value(keyOf(key));
       this.value(item);
     }
     return undefined;
