@@ -4,7 +4,7 @@
 
 import { html, nothing } from "lit";
 import { Element } from "./view.js";
-import { bytesOf, spoken, textTemplate } from "./bytes.js";
+import { byteLength, spoken, textTemplate } from "./bytes.js";
 import { count, strings } from "./strings.js";
 
 const t = strings.why;
@@ -46,7 +46,7 @@ export function symbolOfToken({ symbols, merges, tokens }, n) {
   let k = 0;
   for (const root of forestOf(symbols, merges).roots) {
     if (k >= tokens.length) break;
-    const most = k + (fell(tokens[k]) ? bytesOf(root.text).length : 1);
+    const most = k + (fell(tokens[k]) ? byteLength(root.text) : 1);
     for (k += 1; k < Math.min(most, tokens.length) && fell(tokens[k]); ) k += 1;
     if (n < k) return root.first;
   }
