@@ -245,6 +245,12 @@ class WhyView extends View {
     </section>`;
   }
 
+  async #showTree(id) {
+    this.app.set({ "why.of": String(id) });
+    await this.updateComplete;
+    this.querySelector(".any-token").scrollIntoView({ block: "nearest" });
+  }
+
   #explained() {
     const { result } = this;
     const place = result?.places[this.#current];
@@ -259,7 +265,7 @@ class WhyView extends View {
           <strong class="number">${token.id}</strong>
           <span>${t.hows[token.how]}</span>
           ${merges && vocab.has(token.id)
-            ? html`<button @click=${() => this.app.set({ "why.of": String(token.id) })}>${t.treeOf}</button>`
+            ? html`<button @click=${() => this.#showTree(token.id)}>${t.treeOf}</button>`
             : nothing}
         </p>
         ${token.why && place.fragment ? html`<p>${token.why}</p>` : nothing}
