@@ -78,6 +78,7 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_has_the_package_and_no_more(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     sources = [path for path in (ROOT / "ggtok").rglob("*") if path.suffix in (".py", ".pyi")]
+    sources += (ROOT / "ggtok" / "page").glob("*.*")
     expected = {path.relative_to(ROOT).as_posix() for path in sources} | {"ggtok/py.typed"}
     found = {name for name in names if ".dist-info/" not in name}
     (module,) = found - expected

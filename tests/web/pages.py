@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, Playwright
+from playwright.sync_api import Browser, FilePayload, Page, Playwright
 
 import ggtok
 
@@ -42,8 +42,8 @@ class Shown:
         if message.type == "error" and not any(part in message.text for part in self.expected):
             self.errors.append(message.text)
 
-    def open(self, path: Path | dict[str, Any]) -> None:
-        """Opens a file, or `{"name", "mimeType", "buffer"}`."""
+    def open(self, path: Path | FilePayload) -> None:
+        """Opens a file, or one that is given as its name and bytes."""
         if self.page.locator("[role=tab]").count():
             self.view("models")
         models = self.page.locator(".models tbody tr").count()

@@ -25,6 +25,8 @@ STATES: dict[str, dict[str, Any]] = {
     "text-both": {"view": "text", "text": TEXT, "text.display": "both"},
     "text-ids": {"view": "text", "text": TEXT, "text.display": "ids"},
     "ids": {"view": "text", "input": "ids", "ids": "1, 2, 3, x"},
+    "why": {"view": "why", "text": TEXT},
+    "compare": {"view": "compare", "text": TEXT},
     "vocabulary": {
         "view": "vocabulary",
         "vocabulary.query": "e",

@@ -13,6 +13,8 @@ from tests.support.patch import GGUF
 from tests.support.vocabularies import FIXTURES, fixture
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.web.pages import Shown
 
 
@@ -30,7 +32,7 @@ def found(shown: Shown, n: int, of: int) -> None:
 # ---- Vocabulary ----
 
 
-SEARCHES = {
+SEARCHES: dict[tuple[str, str], Callable[[int, bytes], object]] = {
     ("Text", "TH"): lambda _, piece: b"th" in piece.lower(),
     ("Bytes (hex)", "20 74"): lambda _, piece: b" t" in piece,
     ("Bytes (hex)", "e4"): lambda _, piece: b"\xe4" in piece,

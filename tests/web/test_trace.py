@@ -28,12 +28,6 @@ WHOLE = ("text", "vocab_type", "model", "pre")  # what the caller has
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 
-@pytest.fixture(scope="module")
-def node() -> Iterator[Node]:
-    with Node() as node:
-        yield node
-
-
 def comparable(trace: Any) -> Any:
     """A trace without the spans of tokens. NaN equals itself, and -0.0 isn't 0.0."""
     if isinstance(trace, dict):

@@ -13,17 +13,34 @@ const t = strings.compare;
 const MOST = 4;
 const utf8 = new TextEncoder();
 
+/** The spans of a list: the end of the first one at each start, and the few others with the same start. */
+function spansOf({ starts, ends }, length) {
+  const endAt = new Int32Array(length + 1).fill(-1);
+  const others = new Set();
+  for (let i = 0; i < starts.length; i += 1) {
+    const end = endAt[starts[i]];
+    if (end < 0 || end === starts[i]) endAt[starts[i]] = ends[i];
+    else if (end !== ends[i]) others.add(`${starts[i]}-${ends[i]}`);
+  }
+  return { endAt, others };
+}
+
 /**
- * For each of several lists of spans ({ starts, ends }), a flag for each token: 1 if some other list has
- * no token with this span. Added tokens, whose spans are empty, don't count.
+ * For each of several lists of spans ({ starts, ends }) in a text of this length, a flag for each token:
+ * 1 if some other list has no token with this span. Added tokens, whose spans are empty, don't count.
  */
-export function differing(lists) {
-  const sets = lists.map(({ starts, ends }) => new Set(starts.map((start, i) => `${start}-${ends[i]}`)));
-  return lists.map(({ starts, ends }) =>
-    Uint8Array.from(starts, (start, i) =>
-      start !== ends[i] && sets.some((set) => !set.has(`${start}-${ends[i]}`)) ? 1 : 0,
-    ),
-  );
+export function differing(lists, length) {
+  const all = lists.map((list) => spansOf(list, length));
+  return lists.map(({ starts, ends }) => {
+    const flags = new Uint8Array(starts.length);
+    for (const { endAt, others } of all) {
+      for (let i = 0; i < starts.length; i += 1) {
+        if (starts[i] === ends[i] || endAt[starts[i]] === ends[i]) continue;
+        if (others.size === 0 || !others.has(`${starts[i]}-${ends[i]}`)) flags[i] = 1;
+      }
+    }
+    return flags;
+  });
 }
 
 class CompareView extends View {
@@ -68,7 +85,7 @@ class CompareView extends View {
       models.map(async (model) => {
         try {
           const { ids, starts, ends } = await model.tok.spans(text, { ...options, unit: "utf16" });
-          return { model, ids, starts: Array.from(starts), ends: Array.from(ends), bytes };
+          return { model, ids, starts, ends, bytes };
         } catch (error) {
           if (["time", "crash", "stack"].includes(error.code)) model.restart().catch(() => {});
           return { model, error: messageOf(error) };
@@ -76,7 +93,7 @@ class CompareView extends View {
       }),
     );
     const good = results.filter(({ error }) => error === undefined);
-    differing(good).forEach((flags, i) => (good[i].differs = flags));
+    differing(good, text.length).forEach((flags, i) => (good[i].differs = flags));
     this.at = -1;
     this.results = results;
   }

@@ -4,7 +4,7 @@
 
 import { html, nothing } from "lit";
 import { Element } from "./view.js";
-import { bytesOf, spoken, textTemplate } from "./bytes.js";
+import { byteLength, spoken, textTemplate } from "./bytes.js";
 import { count, strings } from "./strings.js";
 
 const t = strings.why;
@@ -46,7 +46,7 @@ export function symbolOfToken({ symbols, merges, tokens }, n) {
   let k = 0;
   for (const root of forestOf(symbols, merges).roots) {
     if (k >= tokens.length) break;
-    const most = k + (fell(tokens[k]) ? bytesOf(root.text).length : 1);
+    const most = k + (fell(tokens[k]) ? byteLength(root.text) : 1);
     for (k += 1; k < Math.min(most, tokens.length) && fell(tokens[k]); ) k += 1;
     if (n < k) return root.first;
   }
@@ -96,13 +96,17 @@ export class Merges extends Element {
     return rank === null ? t.score(score) : t.rank(rank);
   }
 
-  /** What the last step did. */
-  #said() {
+  /** What the last step did: as it is drawn, or (`plain`) as a text. */
+  #said(plain) {
     const { step, steps } = this;
     if (!steps.length) return t.noMerge;
     if (!step) return t.before(steps.length);
     const { merge } = steps[step - 1];
-    return t.step(step, steps.length, spoken(merge.left), spoken(merge.right), this.#priority(merge));
+    const [left, right] = [merge.left, merge.right].map((text) =>
+      plain ? spoken(text) : html`<bdi class="code sunk">${textTemplate(text, 40)}</bdi>`,
+    );
+    const parts = [t.step(step, steps.length), left, "+", right, this.#priority(merge)];
+    return plain ? parts.join(" ") : html`${parts.map((part) => html`${part} `)}`;
   }
 
   /** The symbols after the current step. */
@@ -191,7 +195,7 @@ export class Merges extends Element {
               max=${steps.length}
               .value=${String(step)}
               aria-label=${t.slider}
-              aria-valuetext=${this.#said()}
+              aria-valuetext=${this.#said(true)}
               @input=${(event) => this.#go(Number(event.target.value))}
             />
           </div>`

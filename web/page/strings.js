@@ -346,7 +346,7 @@ export const strings = {
     forward: "Next",
     last: "End",
     before: (n) => `Before the first of ${plural(n, "merge")}.`,
-    step: (i, n, left, right, why) => `Merge ${count(i)} of ${count(n)}: “${left}” + “${right}”, ${why}.`,
+    step: (i, n) => `Merge ${count(i)} of ${count(n)}:`,
     noMerge: "No two symbols merge.",
     rank: (n) => `rank ${count(n)}`,
     score: (x) => `score ${Number.isFinite(x) ? String(Number(x.toPrecision(6))) : x}`,

@@ -6,7 +6,7 @@ import { declare } from "./state.js";
 import { Latest, View } from "./view.js";
 import { messageOf } from "./models.js";
 import { shortNumber, symbolOfToken } from "./merges.js";
-import { textTemplate } from "./bytes.js";
+import { byteLength, textTemplate } from "./bytes.js";
 import { tokenChip } from "./tokens.js";
 import "./editor.js";
 import { count, strings } from "./strings.js";
@@ -22,15 +22,8 @@ const utf8 = new TextEncoder();
 /** The longest beginning of a text that can be traced. */
 export function beginning(text) {
   const short = text.slice(0, MOST_BYTES);
-  if (utf8.encode(short).length <= MOST_BYTES) return short;
-  let size = 0;
-  let end = 0;
-  for (const character of short) {
-    size += utf8.encode(character).length;
-    if (size > MOST_BYTES) break;
-    end += character.length;
-  }
-  return short.slice(0, end);
+  const { read } = utf8.encodeInto(short, new Uint8Array(MOST_BYTES));
+  return short.slice(0, read);
 }
 
 /** Where each id of a trace comes from: { token, fragment, word, n }, n its number in the word. */
@@ -245,6 +238,12 @@ class WhyView extends View {
     </section>`;
   }
 
+  async #showTree(id) {
+    this.app.set({ "why.of": String(id) });
+    await this.updateComplete;
+    this.querySelector(".any-token").scrollIntoView({ block: "nearest" });
+  }
+
   #explained() {
     const { result } = this;
     const place = result?.places[this.#current];
@@ -259,7 +258,7 @@ class WhyView extends View {
           <strong class="number">${token.id}</strong>
           <span>${t.hows[token.how]}</span>
           ${merges && vocab.has(token.id)
-            ? html`<button @click=${() => this.app.set({ "why.of": String(token.id) })}>${t.treeOf}</button>`
+            ? html`<button @click=${() => this.#showTree(token.id)}>${t.treeOf}</button>`
             : nothing}
         </p>
         ${token.why && place.fragment ? html`<p>${token.why}</p>` : nothing}
@@ -367,8 +366,7 @@ function onPath(lattice, fromEnd) {
   if (fromEnd) {
     for (let place = at.get(0); place; place = at.get(place.at + [...place.text].length)) on.add(place);
   } else {
-    const size = ({ text }) => utf8.encode(text.replace(/[\udc80-\udcff]/gu, "\0")).length;
-    for (let place = lattice.at(-1); place; place = at.get(place.at - size(place))) on.add(place);
+    for (let place = lattice.at(-1); place; place = at.get(place.at - byteLength(place.text))) on.add(place);
   }
   return on;
 }

@@ -319,17 +319,8 @@ void EXPORT(suppress_tokens)(const handle *h) {
     report.n = ids.n;
 }
 
-/* Writes the first `max` ids that structure a text, and returns the number of all. */
-uint32_t EXPORT(special_ids)(const handle *h, int32_t *out, size_t max) {
-    return (uint32_t)ggtok_special_ids(h->tok, out, max);
-}
-
 const char *EXPORT(warning)(const handle *h, uint32_t i) {
     return ggtok_warning(h->tok, i);
-}
-
-const char *EXPORT(version)(void) {
-    return ggtok_version();
 }
 
 /* ---- chat templates ---- */

@@ -326,6 +326,16 @@ static bool is_forbidden(const model_call *call, const row *r, const uint8_t *p,
     return !guard_allows(g, r->id, (size_t)(p - g->text.data), n);
 }
 
+/* Records the span of the token taken at a character, text[0..n) of the guard, and reports it. */
+static bool note_taken(const model_call *call, size_t at, const uint8_t *text, size_t n) {
+    const plamo2_scratch *s = call->scratch;
+    text_guard *g = call->guard;
+    const plamo2_path path = {call->model, s->sum, s->taken, 0};
+    bool is_token = path.m->row[s->taken[at]].id >= 0;
+    if (is_token && !ggtok_guard_made(g, (size_t)(text - g->text.data), n)) return false;
+    return !g->trace || ggtok_plamo2_trace_taken(g, &path, at, &s->ids, n);
+}
+
 /* Finds the ids of text[0..n), which is in shortest forms, and writes them to s->ids. */
 static bool find_path(const model_call *call, const uint8_t *text, size_t n) {
     const plamo2_model *m = call->model;
@@ -360,12 +370,12 @@ static bool find_path(const model_call *call, const uint8_t *text, size_t n) {
     }
 
     s->ids.n = 0;
-    const bool traced = trace_of(call->guard);
-    const plamo2_path path = {m, s->sum, s->taken, chars};
-    if (traced && !ggtok_plamo2_trace_places(call->guard, &path, text, n)) return false;
+    if (trace_of(call->guard)) {
+        const plamo2_path path = {m, s->sum, s->taken, chars};
+        if (!ggtok_plamo2_trace_places(call->guard, &path, text, n)) return false;
+    }
     for (size_t i = 0; i < chars;) {
         const row *r = &m->row[s->taken[i]];
-        const size_t at = i;
         if (!(r->id >= 0 ? idbuf_push(&s->ids, r->id)
                          : push_bytes(call, &s->ids, p, utf8_lead_len(*p)))) {
             return false;
@@ -374,14 +384,7 @@ static bool find_path(const model_call *call, const uint8_t *text, size_t n) {
         if (interrupted(call->interrupt, r->length)) return false;
         const uint8_t *from = p;
         for (uint32_t k = r->length; k; k--) p += utf8_lead_len(*p);
-        if (call->guard && r->id >= 0 &&
-            !ggtok_guard_made(call->guard, (size_t)(from - call->guard->text.data),
-                              (size_t)(p - from))) {
-            return false;
-        }
-        if (traced &&
-            !ggtok_plamo2_trace_taken(call->guard, &path, at, &s->ids, (size_t)(p - from)))
-            return false;
+        if (call->guard && !note_taken(call, i - r->length, from, (size_t)(p - from))) return false;
     }
     return true;
 }
