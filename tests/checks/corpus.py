@@ -285,7 +285,7 @@ CORPUS: dict[str, Row] = {
     ),
     "a known end of type NORMAL": Row("ChatML", typed(NORMAL, "<|im_end|>"), "GGT301", fixed=True),
     "turns of type NORMAL, real": Row(
-        "llama-bpe", typed(NORMAL, "<|start_header_id|>", "<|end_header_id|>"), "GGT304", fixed=True
+        "phi-3", typed(NORMAL, "<|user|>", "<|assistant|>"), "GGT304", fixed=True
     ),
     "byte tokens of type NORMAL": Row("llama-spm", byte_types, "GGT306", fixed=True),
     "byte tokens of type NORMAL, Phi-3": Row("Phi-3", byte_types, "GGT306", fixed=True),

@@ -118,6 +118,13 @@ def test_refusals() -> None:
     assert refused.code == "GGT207" and "transformers renders it" in refused.detail
 
 
+def test_refusals_of_llama_server() -> None:
+    fails = "{% if messages[0].content is string and messages[1] and messages[1].content == '' %}"
+    found = only(fails + "{{ raise_exception('empty') }}{% endif %}" + CHAT)
+    assert found.one.text is None and found.other.text is not None
+    assert "llama-server refuses it: empty" in engines._described(found)
+
+
 def test_findings_tell_where() -> None:
     gguf = base()
     gguf.set("tokenizer.chat_template", CAUSES["a variable"][0], "str")
@@ -140,6 +147,14 @@ def test_slow_templates(monkeypatch: pytest.MonkeyPatch) -> None:
     gguf.set("tokenizer.chat_template", CAUSES["a variable"][0], "str")
     comparison = Comparison(File(gguf.dump()))
     assert comparison.differences() == [] and not comparison.complete
+    seconds = iter([0.0, *[1.0] * 10])
+    monkeypatch.setattr(engines, "_SECONDS", 5.0)
+    monkeypatch.setattr(engines.time, "monotonic", lambda: next(seconds, 9.0))
+    [found] = engines.check(File(gguf.dump()))
+    assert found.code == "GGT210"
+    assert found.detail.endswith(
+        "\nthe template is so slow that not every conversation was compared"
+    )
 
 
 def test_hostile_templates() -> None:

@@ -178,7 +178,7 @@ def _tokens(file: File) -> Iterator[Finding]:
         yield finding(code, _counted(file, words, len(normal)), words)
     if tags:
         yield finding("GGT403", f"{number(len(tags), 'token')}: {file.examples(tags)}", tags)
-    if unseen and tokens.is_own(file):  # with a wrong pre-tokenizer, this would mean nothing
+    if unseen:
         yield finding("GGT404", _counted(file, unseen, len(normal)), tuple(unseen))
 
 
@@ -199,6 +199,8 @@ def unreached(file: File, ids: Sequence[int]) -> tuple[list[int], list[int]]:
     left = seen.left(ids)
     proved = _proof(file)
     impossible = [id for id in left if proved(id)]
+    if not tokens.is_own(file):  # with a wrong pre-tokenizer, the others would mean nothing
+        return impossible, []
     left = sorted({*left} - {*impossible})
     seen.around(file.pieces, left)
     left = seen.left(left)
