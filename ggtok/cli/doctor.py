@@ -156,6 +156,8 @@ def _lines(model: str, found: list[Finding]) -> list[str]:
     for finding in found:
         lines.append(f"{finding.code} {finding.severity}: {finding.title}")
         texts = [*finding.detail.split("\n"), finding.means, f"To do: {finding.advice}"]
+        if finding.source:
+            texts[0] = f"file | {finding.source}: {texts[0]}"
         if finding.command:
             texts.append(f"Correct it: {finding.command.replace('MODEL', shlex.quote(model))}")
         for text in texts:

@@ -52,6 +52,9 @@ def add_arguments(parser: Parser) -> None:
     for name in ("bos", "eos"):
         add(f"--add-{name}", choices=list(_BOOLS), help=f"whether texts get {name.upper()}")
     several("--fix", metavar="CODE|all", help="correct what 'ggtok doctor' finds, if it can")
+    add(
+        "--against", metavar="SOURCE", help="with --fix, also correct differences from the original"
+    )
     add_model_name(parser)
 
 
@@ -70,7 +73,9 @@ def run(args: argparse.Namespace) -> None:
         messages.warn(f"{path}: an edit was interrupted; the header before it was restored")
     if args.out is not None:
         check_output(args.out)
-    changes = corrections(path, args.fix)
+    if args.against is not None and not args.fix:
+        raise UsageError("--against needs --fix, such as --fix all")
+    changes = corrections(path, args.fix, args.against)
     changes.update(_changes(args, _loaded(path)))
     if not changes and not args.fix:
         raise UsageError("no changes: give --set, --template or another option")

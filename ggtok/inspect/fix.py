@@ -20,6 +20,7 @@ def edit(
     changes: Mapping[str, object] | None = None,
     *,
     fix: str | Iterable[str] = (),
+    against: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] | None = None,
     dry_run: bool = False,
     force: bool = False,
@@ -44,6 +45,7 @@ def edit(
             ``int64`` or ``uint64`` for others, ``float32`` for a ``float``.
         fix: codes of findings of :func:`ggtok.doctor`, or ``"all"``: the changes that correct them.
             `changes` come after these.
+        against: as for :func:`ggtok.doctor`; `fix` also corrects differences from this original.
         out: the new file to write; it appears when it is complete.
         dry_run: only check the changes; nothing is written.
         force: also make changes with which ggtok can't load the vocabulary or compile the chat
@@ -63,16 +65,20 @@ def edit(
         raise InvalidTypeError(
             f"changes must be a mapping of keys to values, not {type(changes).__name__}"
         )
-    made = {**corrections(path, fix), **(changes or {})}
+    made = {**corrections(path, fix, against), **(changes or {})}
     return editing.edit(path, made, out=out, dry_run=dry_run, force=force)
 
 
-def corrections(path: str | os.PathLike[str], fix: str | Iterable[str]) -> dict[str, object]:
+def corrections(
+    path: str | os.PathLike[str],
+    fix: str | Iterable[str],
+    against: str | os.PathLike[str] | None = None,
+) -> dict[str, object]:
     """The changes that correct these findings of a file."""
     codes = _codes(fix)
     if not codes:
         return {}
-    found = doctor(editing.edit(path, {}, dry_run=True, force=True).path)
+    found = doctor(editing.edit(path, {}, dry_run=True, force=True).path, against=against)
     if codes != {ALL}:
         _check(found, codes)
     changes: dict[str, object] = {}
@@ -85,7 +91,7 @@ def corrections(path: str | os.PathLike[str], fix: str | Iterable[str]) -> dict[
             break
         changes.update(new)
         edited = editing.edit(path, changes, dry_run=True, force=True)
-        found = doctor(edited.after)
+        found = doctor(edited.after, against=against)
     return changes
 
 

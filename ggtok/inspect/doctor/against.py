@@ -137,7 +137,7 @@ class _Differences:
         ids: Iterable[int] = (),
         changes: dict[str, object] | None = None,
     ) -> Finding:
-        return finding(code, f"{self.source.name}: {detail}", tuple(ids), changes=changes)
+        return finding(code, detail, tuple(ids), changes=changes, source=self.source.name)
 
     # ---- tokens and merges ----
 
@@ -165,7 +165,7 @@ class _Differences:
             # The embedding has a row for each token, so tokens can't be added or removed.
             changes: dict[str, object] = {}
             if not missing and not extra:
-                changes = {f"{GGML}tokens[{id}]": theirs[id] for id in wrong}
+                changes = {f"{GGML}tokens[{id}]": _str(theirs[id]) for id in wrong}
             yield self._finding("GGT702", "; ".join(parts), [*wrong, *extra], changes)
 
     def _is_unused(self, id: int) -> bool:
@@ -324,6 +324,13 @@ def _different(ours: Sequence[list[int]], theirs: Sequence[list[int]]) -> list[i
 
 
 _ON = {False: "off", True: "on"}
+
+
+def _str(text: bytes) -> str | bytes:
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return text
 
 
 def _quoted(text: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -370,6 +371,7 @@ class Finding:
         lines: the chat template's lines concerned, ascending, counted from 1; may be empty.
         changes: the changes of keys that correct it, for :func:`ggtok.edit`; empty: there is no
             certain correction.
+        source: the original model with which the file was compared (``against``), or "".
     """
 
     code: str
@@ -381,17 +383,21 @@ class Finding:
     ids: tuple[int, ...] = ()
     lines: tuple[int, ...] = ()
     changes: Mapping[str, object] = field(default_factory=dict)
+    source: str = ""
 
     @property
     def command(self) -> str | None:
         """The command that corrects it, with MODEL for the file; None: there is none."""
-        return f"ggtok edit MODEL --fix {self.code} --in-place" if self.changes else None
+        if not self.changes:
+            return None
+        against = f" --against {shlex.quote(self.source)}" if self.source else ""
+        return f"ggtok edit MODEL --fix {self.code}{against} --in-place"
 
     def as_dict(self) -> dict[str, Any]:
         """The finding as a dict for JSON. Of arrays in `changes`, only the length is given."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         changes = {
-            key: number(len(value), "element") if isinstance(value, list) else value
+            key: number(len(value), "element") if isinstance(value, (list, bytes)) else value
             for key, value in self.changes.items()
         }
         lists = {"ids": list(self.ids), "lines": list(self.lines)}
@@ -405,6 +411,7 @@ def finding(
     *,
     lines: tuple[int, ...] = (),
     changes: Mapping[str, object] | None = None,
+    source: str = "",
 ) -> Finding:
     """The finding with this code."""
     kind = KINDS[code]
@@ -418,4 +425,5 @@ def finding(
         ids,
         lines,
         changes or {},
+        source,
     )
