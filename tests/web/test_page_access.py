@@ -161,7 +161,7 @@ def test_tab_reaches_everything(shown: Shown, name: str) -> None:
 
 def test_open_by_keyboard(shown: Shown) -> None:
     choosers: list[FileChooser] = []
-    shown.page.on("filechooser", choosers.append)
+    shown.page.on("filechooser", lambda chooser: choosers.append(chooser))
     tab_to(shown, "#model-file")
     for _ in range(20):  # Chromium ignores keys until it has drawn the page
         shown.page.keyboard.press("Enter")
