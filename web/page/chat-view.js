@@ -248,7 +248,7 @@ class ChatView extends View {
     const own = this.templates[name] ?? "";
     const line = this.error?.line;
     return html`<details class="template" ?open=${Boolean(edited || line)}>
-      <summary>${t.template} <span class="hint">${edited ? t.templateOf.edited : t.templateOf.file}</span></summary>
+      <summary>${t.template} <span class="hint">${edited ? t.templateOf.edited : names.length ? t.templateOf.file : t.templateOf.none}</span></summary>
       <div class="bar">
         ${names.length > 1 ? this.#select("name", t.template, Object.fromEntries(names.map((each) => [each, each]))) : nothing}
         ${edited ? html`<button @click=${() => this.#set({ template: "" })}>${t.restore}</button>` : nothing}
