@@ -15,7 +15,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from tests.web import pages
-from tests.web.test_page_access import set_state
+from tests.web.access import set_state
 
 OUT = Path(__file__).parents[2] / "docs" / "page"
 
