@@ -15,11 +15,12 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from tests.web import pages
-from tests.web.test_page_access import set_state
+from tests.web.access import set_state
 
 OUT = Path(__file__).parents[2] / "docs" / "page"
 
-TEXT = """The tokenizer splits text into pieces: na\u00efve caf\u00e9, d\u00e9j\u00e0 vu, \u0440\u0443\u0441\u0441\u043a\u0438\u0439.
+TEXT = """The tokenizer splits text into pieces: na\u00efve caf\u00e9, d\u00e9j\u00e0 vu,
+\u0440\u0443\u0441\u0441\u043a\u0438\u0439.
 
 def total(items):
     return sum(items)  # 1234567890

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.support.vocabularies import FIXTURES, fixture
+from tests.web.access import set_state, violations
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, FileChooser
 
     from tests.web.pages import Shown
-
-AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 
 TEXT = "Hello <|eot_id|> \u4f60\u597d\n\n\tthe \u202eend\u200b" * 3
 
@@ -39,23 +37,6 @@ STATES: dict[str, dict[str, Any]] = {
     "chat-error": {"view": "chat", "chat.template": "a\n{{ messages"},
     "file": {"view": "file"},
 }
-
-
-def set_state(shown: Shown, state: dict[str, Any]) -> None:
-    shown.page.evaluate("values => document.querySelector('gg-app').app.set(values)", state)
-    shown.page.wait_for_selector(f"main[data-view={state['view']}]")
-    shown.page.wait_for_timeout(400)  # until results from the worker are in the page
-
-
-def violations(shown: Shown) -> list[str]:
-    # The security policy forbids scripts in the page, not those of the debugger.
-    shown.page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = shown.page.evaluate("() => axe.run()")["violations"]
-    return [
-        f"{each['id']}: {node['target']} {node['failureSummary']}"
-        for each in found
-        for node in each["nodes"]
-    ]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -8,7 +8,7 @@ import pytest
 
 import ggtok
 from tests.support.vocabularies import fixture
-from tests.web.test_page_access import set_state, violations
+from tests.web.access import set_state, violations
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

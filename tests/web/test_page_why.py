@@ -11,7 +11,7 @@ import ggtok
 from ggtok.explain.steps import Merge, Token, Word
 from tests.support.samples import some
 from tests.support.vocabularies import fixture
-from tests.web.test_page_access import set_state, violations
+from tests.web.access import set_state, violations
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
