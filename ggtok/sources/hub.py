@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -285,12 +286,9 @@ class _Hub:
                     f"{self.shown}: {shown(file)} has more than {_MOST} bytes: too large for a "
                     "tokenizer"
                 )
+            download = partial(self.hf.hf_hub_download, repo.id, file, revision=repo.revision)
             with waiting(f"the Hugging Face Hub ({self.shown})"):
-                path = self._translated(
-                    lambda file=file: self.hf.hf_hub_download(
-                        repo.id, file, revision=repo.revision, **self._agent
-                    )
-                )
+                path = self._translated(partial(download, **self._agent))
         return os.path.dirname(path)
 
     def _choose(self) -> str:

@@ -173,7 +173,8 @@ class _Differences:
 
     def _types(self) -> Iterator[Finding]:
         texts, stored = self.source.vocabulary.texts, self.source.vocabulary.types
-        lost, others = [], []
+        lost: list[int] = []
+        others: list[int] = []
         for id in range(min(len(self.file.texts), len(texts))):
             if self.file.texts[id] != texts[id] or UNUSED in (stored[id], self.file.types[id]):
                 continue
