@@ -14,6 +14,15 @@ ROOT = Path(__file__).resolve().parents[2]
 INDEX = ROOT / "docs" / "README.md"
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)")
 _TEXT_AND_LINK = re.compile(r"\[([^\[\]]+)" + LINK.pattern)
+_DEMONSTRATED = ("bpe-gpt2", "spm", "wpm", "ugm", "rwkv")
+_VIEW = """
+
+## Try it
+
+The page with this project's small test vocabularies; drop a GGUF file of yours on it.
+
+<iframe src="../page.html" title="ggtok view" loading="lazy" style="width: 100%; height: 50rem; border: 0"></iframe>
+"""
 _FENCED = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 _LANGUAGES = {".c": "c", ".h": "c", ".py": "python", ".md": "markdown"}
 
@@ -54,7 +63,17 @@ def on_files(files: Any, config: Any) -> Any:
                 made[at_site(file)] = source(file)
     for name, text in made.items():
         files.append(File.generated(config, name, content=text))
+    files.append(File.generated(config, "page.html", content=demonstration()))
     return files
+
+
+def demonstration() -> bytes:
+    """The page of `ggtok view` with the vocabularies of fixtures/."""
+    from ggtok import page
+
+    paths = [ROOT / "fixtures" / "chat.gguf"]
+    paths += (ROOT / "fixtures" / "gguf" / f"{name}.gguf" for name in _DEMONSTRATED)
+    return page.html(page.embedded(path.stem, path.read_bytes()) for path in paths)
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
@@ -72,6 +91,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         to = at_site(resolved(found[1], base))
         return f"]({posixpath.relpath(to, posixpath.dirname(here) or '.')}{found[2] or ''})"
 
+    if here == "viewing.md":
+        markdown += _VIEW
     return _outside_code(markdown, lambda part: LINK.sub(link, _TEXT_AND_LINK.sub(unlinked, part)))
 
 
