@@ -105,9 +105,9 @@ static void check_spans(const ggtok_tokenizer *tok) {
         at = spans[i].end;
     }
     CHECK(ids.n > 4 && at == (int64_t)n);
-    ggtok_span whole[2] = {{0, 8}, {7, (int64_t)n}}; /* both contain a part of the character */
+    ggtok_span whole[2] = {{0, 8}, {8, (int64_t)n}}; /* both contain a part of the character */
     ggtok_convert_spans(text, n, whole, 2, GGTOK_UNIT_BYTE);
-    CHECK(whole[0].end == 8 && whole[1].begin == 7);
+    CHECK(whole[0].end == 8 && whole[1].begin == 8);
     ggtok_convert_spans(text, n, whole, 2, GGTOK_UNIT_CHAR);
     CHECK(whole[0].end == 8 && whole[1].begin == 7 && whole[1].end == 14);
 
