@@ -39,11 +39,8 @@ export const strings = {
   linkWithoutText: "Link copied without the text, which is too long for an address.",
   copied: (what) => `${what} copied`,
   copyFailed: "The browser didn't allow copying. Select the text and copy it yourself.",
-  noModel: "Open a model first.",
   openModels: "Open a model",
-  loading: "Loading",
   close: "Close",
-  copy: "Copy",
 
   models: {
     heading: "Look inside any GGUF file",
@@ -59,7 +56,6 @@ export const strings = {
     open: "Open",
     started: "Ready to open",
     opened: "Open models",
-    none: "No model is open.",
     useShort: "Use",
     use: (name) => `Use ${name}`,
     remove: (name) => `Close ${name}`,
@@ -67,7 +63,6 @@ export const strings = {
     reading: (name) => `Reading ${name}…`,
     ready: (name, tokens, ms) => `${name} is open: ${plural(tokens, "token")}, ${count(Math.round(ms))} ms.`,
     failed: (name, message) => `Cannot open ${name}: ${message}`,
-    notGguf: "it isn't a GGUF file (its first four bytes aren't “GGUF”)",
     badUrl: "Enter a complete address that begins with https:// or http://.",
     noFile: "What was dropped is not a file.",
     linked: (name) => `This link was made with ${name}. Open that model to see the same.`,
@@ -105,7 +100,6 @@ export const strings = {
     listLabel: (n) => `${plural(n, "token")}. Arrow keys move from token to token, Enter selects the token's text.`,
     copyIds: "Copy ids",
     copyJson: "Copy JSON",
-    copyText: "Copy text",
     decoded: "Text of the ids",
     stats: {
       tokens: "tokens",
@@ -123,7 +117,6 @@ export const strings = {
     next: "Next part",
     returns: "The text has carriage returns (CR). Editing it here turns them into line feeds.",
     stopped: "Tokenizing took too long and was stopped. Shorten the text.",
-    unpairedSurrogate: "The text contains half of a UTF-16 pair, which no UTF-8 text can contain; U+FFFD replaces it.",
   },
 
   token: {
@@ -213,7 +206,6 @@ export const strings = {
     clear: "Clear",
     unpick: (text, id) => `${text} ${id}: remove`,
     pick: (id) => `Pick token ${id}`,
-    pickedCount: (n) => plural(n, "token"),
   },
 
   chat: {
@@ -222,8 +214,6 @@ export const strings = {
     role: (i) => `Role of message ${i}`,
     content: (i) => `Content of message ${i}`,
     json: (i) => `Message ${i} as JSON`,
-    asJson: "JSON",
-    asText: "Text",
     add: "Add message",
     remove: (i) => `Remove message ${i}`,
     up: (i) => `Move message ${i} up`,
@@ -251,7 +241,6 @@ export const strings = {
     tokens: "tokens",
     context: (n, of) => `${ratio((100 * n) / of)} % of the context of ${count(of)} tokens`,
     copyPrompt: "Copy prompt",
-    copyRequest: "Copy request",
     error: (message, line) => (line ? `Line ${line}: ${message}` : message),
     badJson: (what, message) => `${what} is not valid JSON: ${message}`,
     stopped: "The template took too long and was stopped.",
@@ -285,7 +274,6 @@ export const strings = {
     valueType: "Type",
     value: "Value",
     filter: "Filter keys",
-    items: (n) => plural(n, "item"),
     more: "Show more",
     doctor: "Doctor",
     doctorHint: "ggtok doctor checks the vocabulary for mistakes of converters.",
@@ -409,7 +397,6 @@ export const strings = {
   },
 
   error: {
-    unexpected: (message) => `Something went wrong: ${message}`,
     budget: "This took longer than allowed and was stopped.",
   },
 };
