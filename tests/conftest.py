@@ -46,10 +46,12 @@ FULL = {
     "server/test_clients.py",
     "server/test_clients_live.py",
     "web/test_page_access.py",
+    "web/test_page_compare.py",
     "web/test_page_hostile.py",
     "web/test_page_models.py",
     "web/test_page_text.py",
     "web/test_page_views.py",
+    "web/test_page_why.py",
 }
 
 

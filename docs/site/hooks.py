@@ -21,7 +21,8 @@ _VIEW = """
 
 The page with this project's small test vocabularies; drop a GGUF file of yours on it.
 
-<iframe src="../page.html" title="ggtok view" loading="lazy" style="width: 100%; height: 50rem; border: 0"></iframe>
+<iframe src="../page.html" title="ggtok view" loading="lazy"
+        style="width: 100%; height: 50rem; border: 0"></iframe>
 """
 _FENCED = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 _LANGUAGES = {".c": "c", ".h": "c", ".py": "python", ".md": "markdown"}

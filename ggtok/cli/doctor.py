@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
             found[model] = _checked(model, args, raising=not several)
     for model, findings in found.items():
         if isinstance(findings, GGTokError):
-            reason = str(findings).removeprefix(f"{model}: ")
+            reason = messages.reason(findings).removeprefix(f"{model}: ")
             messages.say("error", f"{model}: {reason}")
     if args.sarif:
         from ggtok.inspect.doctor import sarif

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -35,6 +36,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     model = folder / "model.gguf"
     gguf = GGUF.read(fixture("bpe-qwen2"))
     gguf.set(GGML + "eos_token_id", token(gguf, "<|im_end|>"), "u32")
+    gguf.set(GGML + "padding_token_id", token(gguf, "<|endoftext|>"), "u32")
     gguf.set(GGML + "add_bos_token", False)
     gguf.set("tokenizer.chat_template", CHAT)
     gguf.write(model)
@@ -88,15 +90,21 @@ def other_eos(gguf: GGUF) -> None:
     gguf.set(GGML + "eos_token_id", token(gguf, "<|repo_name|>"), "u32")
 
 
+def other_padding(gguf: GGUF) -> None:
+    gguf.set(GGML + "padding_token_id", token(gguf, "<|repo_name|>"), "u32")
+
+
 FAULTS: list[tuple[str, Fault, set[str]]] = [
     ("another text", set_text(300, "zz"), {"GGT702"}),
     ("a token is missing", without_token, {"GGT702"}),
     ("lost special token", set_type("<|im_start|>", 1), {"GGT703"}),
+    ("another special type", set_type("<|im_start|>", 4), {"GGT704"}),
     ("fewer merges", fewer_merges, {"GGT705", "GGT707"}),
     ("merges in another order", swapped_merges, {"GGT705"}),
     ("another pre-tokenizer", lambda g: g.set(GGML + "pre", "gpt-2"), {"GGT706"}),
     ("unknown pre-tokenizer", lambda g: g.set(GGML + "pre", "no-such"), {"GGT706"}),
     ("another EOS", other_eos, {"GGT708"}),
+    ("another padding", other_padding, {"GGT709"}),
     ("BOS is added", lambda g: g.set(GGML + "add_bos_token", True), {"GGT711"}),
     ("no template", lambda g: g.remove("tokenizer.chat_template"), {"GGT712"}),
     (
@@ -137,7 +145,8 @@ def test_faults(pair: tuple[Path, Path], tmp_path: Path, fault: Fault, expected:
         return  # the embedding has a row less: no edit can mend it
     if changes:
         planned = ggtok.edit(faulty, changes, dry_run=True)
-        assert ggtok.edit(faulty, fix="all", against=original, dry_run=True).after == planned.after
+        fixed = [each.code for each in found if each.code >= "GGT7" and each.changes]
+        assert ggtok.edit(faulty, fix=fixed, against=original, dry_run=True).after == planned.after
         ggtok.edit(faulty, changes)
         assert codes(ggtok.doctor(faulty, against=original)) == []
         ours, theirs = ggtok.load(faulty), ggtok.load(model)
@@ -154,6 +163,30 @@ def test_faults(pair: tuple[Path, Path], tmp_path: Path, fault: Fault, expected:
 def test_another_type(pair: tuple[Path, Path]) -> None:
     found = ggtok.doctor(fixture("spm"), against=pair[1])
     assert codes(found) == ["GGT701"]
+
+
+def test_ends_of_the_generation_config(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    model, original = shutil.copy(pair[0], tmp_path), tmp_path / "hf"
+    shutil.copytree(pair[1], original)
+    gguf = GGUF.read(model)
+    config = original / "generation_config.json"
+    start, name = token(gguf, "<|im_start|>"), token(gguf, "<|repo_name|>")
+    config.write_text(json.dumps({"eos_token_id": [start, name, -1, "x", 1 << 40]}))
+    [found] = [each for each in ggtok.doctor(model, against=original) if each.code >= "GGT7"]
+    missing = [id for id in (start, name) if not ggtok.load(model).is_eog(id)]
+    assert (found.code, list(found.ids)) == ("GGT710", missing)
+    assert "the model will not stop at" in found.detail
+    ggtok.edit(model, fix="GGT710", against=original)
+    assert codes(ggtok.doctor(model, against=original)) == []
+    assert all(map(ggtok.load(model).is_eog, missing))
+    config.write_text("[")
+    with pytest.raises(ggtok.VocabError, match=r"generation_config\.json"):
+        ggtok.doctor(model, against=original)
+
+
+def test_every_code_is_found() -> None:
+    tested = {code for _, _, codes in FAULTS for code in codes} | {"GGT701", "GGT710"}
+    assert tested == {code for code in KINDS if code >= "GGT7"}
 
 
 # ---- the Hub ----
@@ -239,4 +272,3 @@ def test_sources_that_are_none(hub: Hub, pair: tuple[Path, Path], tmp_path: Path
 def test_types() -> None:
     with pytest.raises(ggtok.InvalidTypeError, match="against must be str or a path"):
         ggtok.doctor(fixture("spm"), against=1)  # type: ignore[arg-type]
-    assert all(code in KINDS for _, _, codes in FAULTS for code in codes)

@@ -92,7 +92,8 @@ def test_errors(run, tmp_path: Path) -> None:
     assert run("doctor").errors == [
         "ggtok: error: no model: give a GGUF file or a model's name, or set GGTOK_MODEL"
     ]
-    assert run("doctor", HEALTHY, "x").errors == ["ggtok: error: unexpected argument: 'x'"]
+    result = run("doctor", HEALTHY, "x")
+    assert (result.status, result.errors) == (2, ["ggtok: error: x: No such file or directory"])
     (tmp_path / "no.gguf").write_bytes(b"GGUF")
     for source in str(tmp_path / "no.gguf"), str(tmp_path), str(tmp_path / "missing.gguf"):
         result = run("doctor", source)

@@ -21,6 +21,7 @@ NOT_RUN = {
     "docs/budgets.md": ["tests/tools/test_token_budget.py does"] * 2,
     "docs/c.md": ["tests/c/test_library.py does", "tests/c/test_library.py does"],
     "docs/cli.md": ["writes to your home folder"],
+    "docs/viewing.md": ["it opens a browser"],
     "docs/scale.md": [
         "needs Ray; python -m tests.distributed runs it",
         "needs Dask; python -m tests.distributed runs it",

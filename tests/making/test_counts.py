@@ -132,7 +132,7 @@ def test_invalid_sources(tmp_path: Path) -> None:
     with pytest.raises(ggtok.FileError) as missing:
         ggtok.count_words(tmp_path / "missing")
     assert isinstance(missing.value, FileNotFoundError)
-    with pytest.raises(ggtok.InvalidValueError, match="the folders hold no files"):
+    with pytest.raises(ggtok.InvalidValueError, match="no file in the folders is selected"):
         ggtok.count_words(tmp_path)
 
 

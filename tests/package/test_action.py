@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from tests.package.test_installed import checkout as checkout
 from tests.support.vocabularies import fixture
 from tests.tools.test_token_budget import Repository
 

@@ -18,61 +18,14 @@ from pathlib import Path
 import pytest
 
 from ggtok.cli.commands import SUMMARIES
+from tests.package.running import NOT_SOURCES, ROOT, run
 from tests.support.vocabularies import fixture
 
-ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for path in (ROOT / "ggtok").rglob("*.py")
 )
 SOURCES = ["wheel", "source distribution", "folder"]
-# Files that builds, tests or tools create; used if git can't list the sources.
-NOT_SOURCES = re.compile(
-    r"(^|/)(\.git|\.hypothesis|\.[a-z]+_cache|__pycache__|build|dist|[^/]*\.egg-info)(/|$)"
-    r"|\.(so|pyd|pyc|o)$"
-)
-
-
-def run(*command: str | Path, cwd: Path, **env: str) -> str:
-    words = [str(word) for word in command]
-    done = subprocess.run(words, cwd=cwd, env={**os.environ, **env}, capture_output=True)
-    assert done.returncode == 0, (done.stdout + done.stderr).decode()
-    return done.stdout.decode()
-
-
-@pytest.fixture(scope="session")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the sources without anything built."""
-    copy = tmp_path_factory.mktemp("checkout") / "ggtok"
-    if (ROOT / ".git").exists():
-        names = run("git", "ls-files", "-z", cwd=ROOT).split("\0")
-    else:
-        names = [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*")]
-        names = [name for name in names if not NOT_SOURCES.search(name)]
-    for name in names:
-        if (ROOT / name).is_file():
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, copy / name)
-    return copy
-
-
-@pytest.fixture(scope="session")
-def sdist(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("sdist")
-    code = "import sys; from setuptools.build_meta import build_sdist; build_sdist(sys.argv[1])"
-    run(sys.executable, "-c", code, out, cwd=checkout)
-    (made,) = out.iterdir()
-    return made
-
-
-@pytest.fixture(scope="session")
-def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel, built offline from the source distribution."""
-    out = tmp_path_factory.mktemp("wheel")
-    pip = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-index", "--no-deps"]
-    run(*pip, "-w", out, sdist, cwd=out)
-    (made,) = out.iterdir()
-    return made
 
 
 def test_the_wheel_has_the_package_and_no_more(wheel: Path) -> None:

@@ -67,7 +67,7 @@ def _keywords(method: str) -> dict[str, tuple[object, object]]:
             *("encode_chat", "apply_chat_template"),
             *("trusted user_defined return_assistant_mask known", ""),
         ),
-        ("count_chat", "encode_chat", "", "return_assistant_mask"),
+        ("count_chat", "encode_chat", "image_tokens", "return_assistant_mask"),
         ("encode_chat_batch", "encode_chat", "threads", "return_assistant_mask known"),
     ],
 )

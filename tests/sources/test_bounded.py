@@ -38,6 +38,8 @@ ELSEWHERE = {
     "vocabularies/train.py": "/proc/self/status",
     "inspect/parity/texts.py": "Python's own files; a folder that was given",
     "inspect/parity/worker.py": "pipes of its own",
+    "page/__init__.py": "a file of the package",
+    "cli/view.py": "webbrowser.open",
     "server/metrics.py": "a file in a folder of its own",
     "sources/cache.py": "a temporary file of its own",
 }
