@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 from pathlib import Path
 
@@ -95,6 +96,35 @@ def test_errors(run, tmp_path: Path) -> None:
     result = run("doctor", HEALTHY, "x")
     assert (result.status, result.errors) == (2, ["ggtok: error: x: No such file or directory"])
     (tmp_path / "no.gguf").write_bytes(b"GGUF")
-    for source in str(tmp_path / "no.gguf"), str(tmp_path), str(tmp_path / "missing.gguf"):
+    for source in str(tmp_path / "no.gguf"), str(tmp_path / "missing.gguf"):
         result = run("doctor", source)
         assert (result.status, len(result.errors), result.out) == (2, 1, b""), source
+
+
+def test_several_models(run, tmp_path: Path) -> None:
+    shutil.copy(HEALTHY, tmp_path / "a.gguf")
+    (tmp_path / "b.gguf").write_bytes(b"GGUF")
+    result = run("doctor", str(tmp_path))
+    assert (result.status, len(result.errors)) == (2, 1)
+    head, first, second, summary = result.out.decode().splitlines()
+    assert head.split()[:3] == ["MODEL", "SERIOUS", "REMARKS"]
+    assert first.split()[0] == str(tmp_path / "a.gguf")
+    assert second.endswith("(can't be read)")
+    assert summary.startswith("2 models; ")
+    one, other = json.loads(run("doctor", str(tmp_path), "--json").out)
+    assert isinstance(one["findings"], list)
+    assert other["error"]
+    log = json.loads(run("doctor", str(tmp_path), "--sarif").out)
+    [made] = log["runs"]
+    rules = [rule["id"] for rule in made["tool"]["driver"]["rules"]]
+    for each in made["results"]:
+        assert rules[each["ruleIndex"]] == each["ruleId"]
+        assert each["level"] in ("error", "note")
+    [invocation] = made["invocations"]
+    assert not invocation["executionSuccessful"]
+    assert len(invocation["toolExecutionNotifications"]) == 1
+    assert run("doctor", HEALTHY, HEALTHY, "-m", HEALTHY).status == 2
+    assert run("doctor", HEALTHY, "--json", "--sarif").status == 2
+    (tmp_path / "empty").mkdir()
+    [error] = run("doctor", str(tmp_path / "empty")).errors
+    assert error.endswith("empty: has no models")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.vocabularies import fixture
-from tests.tools.test_token_budget import Repository
+from tests.tools.repository import Repository
 
 yaml = pytest.importorskip("yaml")
 
