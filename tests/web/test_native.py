@@ -12,7 +12,8 @@ import pytest
 import ggtok
 from ggtok.chat.media import parts_of
 from tests.chat.made import TEMPLATES
-from tests.chat.requests import AUDIO, IMAGE, INPUT_VIDEO, VIDEO, says, text, user
+from tests.chat.mediafiles import AUDIO, IMAGE, INPUT_VIDEO, VIDEO
+from tests.chat.requests import says, text, user
 from tests.support.patch import GGUF
 from tests.support.samples import some, times
 from tests.support.vocabularies import fixture, fixture_names

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ggtok
-from tests.chat.requests import IMAGE, text, user
+from tests.chat.mediafiles import IMAGE
+from tests.chat.requests import text, user
 from tests.support.patch import GGUF
 from tests.support.vocabularies import FIXTURES, fixture
 
