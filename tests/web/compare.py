@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import ggtok
-from ggtok.chat import api
+from ggtok.chat import api, media
 from ggtok.inspect.parity.compare import special_of, words_of
 from ggtok.inspect.parity.texts import texts as generated
 from ggtok.native import chat
@@ -211,6 +211,8 @@ def compare_bodies(
     for body, ours_, theirs in zip(bodies, expected, answers, strict=True):
         found = None if theirs is None else (theirs["text"], theirs["ids"])
         assert found == ours_, json.dumps(body)
+        if theirs is not None:
+            assert theirs["uncountedParts"] == len(media.parts_of(body["messages"]))
     refused = expected.count(None)
     return n - refused, refused
 

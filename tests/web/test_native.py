@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import random
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import ggtok
+from ggtok.chat.media import parts_of
 from tests.chat.made import TEMPLATES
+from tests.chat.mediafiles import AUDIO, IMAGE, INPUT_VIDEO, VIDEO
+from tests.chat.requests import says, text, user
+from tests.support.patch import GGUF
 from tests.support.samples import some, times
 from tests.support.vocabularies import fixture, fixture_names
 from tests.web import compare
@@ -67,6 +72,82 @@ def test_the_file_s_own_template(host: Host, load_fixture: Any, name: str) -> No
             assert trusted == tok.encode_chat(messages, trusted=True)
             plain = js.encodeChat(request, {"userDefined": "plain"})["ids"]
             assert plain == tok.encode_chat(messages, user_defined="plain")
+    js.free()
+
+
+def ends(name: str) -> bytes:
+    """A fixture whose vocabulary adds BOS and EOS."""
+    gguf = GGUF.read(fixture(name))
+    for flag in "bos", "eos":
+        gguf.set(f"tokenizer.ggml.add_{flag}_token", True)
+        gguf.set(f"tokenizer.ggml.{flag}_token_id", 1, "u32")
+    return gguf.dump()
+
+
+@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+@pytest.mark.parametrize("name", ["spm", "bpe-llama3", "wpm", "ugm", "rwkv"])
+def test_images_audio_and_video(host: Host, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "ends.gguf"
+    path.write_bytes(ends(name))
+    tok, js = ggtok.load(path), Tokenizer(host, path)
+    template = "{% for m in messages %}{{ m.role }}: {{ m.content }}</s>{% endfor %}"
+    typed = "{% for m in messages %}{% for p in m.content %}({{ p.text }}){% endfor %}{% endfor %}"
+    shown = "{% for m in messages %}{% for p in m.content %}<{{ p.type }}>{% endfor %}{% endfor %}"
+    a, b = text("Grüße </s>"), text("\U0001f44d the<__media__>")
+    chats = [[user(parts)] for parts in ([IMAGE], [a, IMAGE, AUDIO, a], [VIDEO, b, INPUT_VIDEO])]
+    chats.append([user([text(""), a, a, IMAGE, a, b]), says("assistant", [IMAGE]), user("x")])
+    chats.append([user("x"), says("assistant", [a, IMAGE])])
+    results = 0
+    for messages in [*chats, [user([a, {"type": "image"}, IMAGE])]]:
+        for source, like in ((template, "llama"), (typed, "llama"), (shown, "transformers")):
+            for marker in (None, "<M>", "</s>"):
+                options = {"template": source, "mediaMarker": marker, "dialect": like}
+                same: Any = {"template": source, "media_marker": marker}
+                same["like"] = "llama.cpp" if like == "llama" else like
+                for trusted in (False, True):
+                    [found] = js.each(
+                        "encodeChat", [({"messages": messages}, {**options, "trusted": trusted})]
+                    )
+                    with warnings.catch_warnings(record=True):
+                        warnings.simplefilter("always")
+                        expected = compare.attempt(
+                            tok.encode_chat, messages, trusted=trusted, **same
+                        )
+                    if expected is None:
+                        assert found.data["name"] == "ArgumentError"
+                        continue
+                    results += 1
+                    assert found["ids"] == expected
+                    assert found["text"] == tok.apply_chat_template(messages, **same)
+                    assert found["uncountedParts"] == len(parts_of(messages, same["like"]))
+    assert 50 < results < 108
+    js.free()
+
+
+def test_wrong_markers(host: Host) -> None:
+    js = Tokenizer(host, fixture("bpe-llama3"))
+    request = {"messages": [user([text("<__media__>"), IMAGE])]}
+    for marker, message in (
+        ("", "mediaMarker must not be empty"),
+        (5, "mediaMarker must be a string"),
+        (None, 'the prompt has 2 media markers ("<__media__>") for 1 image, audio or video part'),
+    ):
+        options = {"template": "chatml", "mediaMarker": marker}
+        [error] = js.each("encodeChat", [(request, options)])
+        assert message in error.data["message"]
+    js.free()
+
+
+def test_no_bos_around_media(host: Host, tmp_path: Path) -> None:
+    gguf = GGUF.read(fixture("rwkv"))
+    gguf.set("tokenizer.ggml.add_bos_token", True)
+    path = tmp_path / "no-bos.gguf"
+    path.write_bytes(gguf.dump())
+    js = Tokenizer(host, path)
+    request = {"messages": [user([IMAGE])]}
+    [error] = js.each("encodeChat", [(request, {"template": "chatml"})])
+    assert error.data["name"] == "VocabError"
+    assert "adds BOS to texts, but has no such token" in error.data["message"]
     js.free()
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ggtok
+from tests.chat.mediafiles import IMAGE
+from tests.chat.requests import text, user
 from tests.support.patch import GGUF
 from tests.support.vocabularies import FIXTURES, fixture
 
@@ -207,6 +209,20 @@ def test_chat(shown: Shown) -> None:
     shown.page.get_by_label("Rendered like").select_option("transformers")
     expected = tok.encode_chat(messages[1:], add_generation_prompt=False, like="transformers")
     prompt_ids(shown, expected)
+
+
+def test_images(shown: Shown) -> None:
+    tok = ggtok.load(FIXTURES / "chat.gguf")
+    messages = [user([text("What is"), IMAGE, text("and"), IMAGE])]
+    shown.open(FIXTURES / "chat.gguf")
+    shown.view("chat")
+    shown.page.evaluate(
+        "value => document.querySelector('gg-app').app.set({ 'chat.messages': value })",
+        json.dumps(messages),
+    )
+    shown.page.get_by_text("without the tokens of 2 image, audio or video parts").wait_for()
+    with pytest.warns(ggtok.VocabWarning, match="2 image"):
+        prompt_ids(shown, tok.encode_chat(messages))
 
 
 def test_origins(shown: Shown) -> None:

@@ -258,12 +258,15 @@ export interface ChatOptions {
   template?: string | null;
   /** The time that a template may ask for. */
   now?: Date;
+  /** What stands for each image, audio and video in the prompt, as in llama-server, which is
+   * "<__media__>" unless set. Templates of transformers write their own. */
+  mediaMarker?: string | null;
 }
 
 export interface RenderedChat {
   text: string;
-  /** The ranges of the text, in UTF-16 units, that the template wrote itself. The rest comes from the
-   * request. */
+  /** The ranges of the text, in UTF-16 units, that the template wrote itself, or that are media
+   * markers. The rest comes from the request. */
   own: Array<[start: number, end: number]>;
 }
 
@@ -272,6 +275,13 @@ export interface EncodeChatOptions extends ChatOptions {
   trusted?: boolean;
   /** Whether user-defined tokens are parsed in the request's text ("parse") or not ("plain"). */
   userDefined?: "parse" | "plain";
+}
+
+export interface EncodedChat extends RenderedChat {
+  ids: Int32Array;
+  /** The images, audio and video in the messages, whose tokens aren't included: a vocabulary doesn't
+   * say how many there are. */
+  uncountedParts: number;
 }
 
 export class Tokenizer {
@@ -314,8 +324,10 @@ export class Tokenizer {
   /** The prompt of a chat request. Throws TemplateError with the line if the template fails, and
    * ArgumentError where llama-server, or transformers, refuses the request. */
   renderChat(request: ChatRequest, options?: ChatOptions): RenderedChat;
-  /** The prompt and its ids, with BOS and EOS if the vocabulary adds them. */
-  encodeChat(request: ChatRequest, options?: EncodeChatOptions): RenderedChat & { ids: Int32Array };
+  /** The prompt and its ids, with BOS and EOS if the vocabulary adds them. The texts around media
+   * markers are encoded separately. ArgumentError if the prompt has fewer or more markers than
+   * parts. */
+  encodeChat(request: ChatRequest, options?: EncodeChatOptions): EncodedChat;
 
   /** Gives back the memory. Later calls throw. */
   free(): void;

@@ -1,5 +1,6 @@
 // A loaded vocabulary.
 import { Chat } from "./chat/chat.js";
+import { added } from "./chat/media.js";
 import { sizeOf } from "./chat/values.js";
 import * as engines from "./engine.js";
 import { ArgumentError, GgtokError } from "./errors.js";
@@ -275,19 +276,37 @@ export class Tokenizer {
     }
     const now = rest.now ?? new Date();
     const shown = this.renderChat(request, { ...rest, now });
-    const { text, ranges } = this.#chats().render(request, { ...rest, now }, true);
+    const found = this.#chats().renderForIds(request, { ...rest, now });
     const flags =
-      ADD_SPECIAL | PARSE_SPECIAL | (userDefined === "plain" ? PLAIN_USER_DEFINED : 0);
+      (found.isWhole ? ADD_SPECIAL : 0) |
+      PARSE_SPECIAL |
+      (userDefined === "plain" ? PLAIN_USER_DEFINED : 0);
+    const lists = found.texts.map((prompt) => this.#encodeRanges(prompt, trusted, flags));
+    if (!found.isWhole) {
+      // As in llama.cpp's mtmd_tokenize.
+      lists.unshift(added(this.info, "bos"));
+      lists.push(added(this.info, "eos"));
+    }
+    const ids = new Int32Array(lists.reduce((n, list) => n + list.length, 0));
+    let at = 0;
+    for (const list of lists) {
+      ids.set(list, at);
+      at += list.length;
+    }
+    return { ...shown, ids, uncountedParts: found.nParts };
+  }
+
+  /** The ids of a text with control tokens in its ranges, or anywhere if it is `trusted`. */
+  #encodeRanges({ text, ranges }, trusted, flags) {
     const whole = text ? [[0, sizeOf(text)]] : [];
     const list = Uint32Array.from((trusted ? whole : ranges).flat());
     const engine = this.#engine;
-    const ids = engine.withText(text, (at, n) =>
+    return engine.withText(text, (at, n) =>
       engine.withNumbers(list, (listAt) => {
         engine.try("encode_trusted", this.#handle, at, n, flags, listAt, list.length / 2);
         return engine.int32(engine.report.data, engine.report.n);
       }),
     );
-    return { ...shown, ids };
   }
 
   #chats() {

@@ -23,7 +23,7 @@ declare({
   "chat.show": "tokens",
 });
 
-const NOTHING = { text: "", ids: [], own: [] };
+const NOTHING = { text: "", ids: [], own: [], uncountedParts: 0 };
 const utf8 = new TextEncoder();
 
 class ChatView extends View {
@@ -117,10 +117,10 @@ class ChatView extends View {
     const options = { dialect: this.#value("dialect"), ...(template === undefined ? {} : { template }) };
     this.busy = true;
     try {
-      const { text, own, ids } = await model.tok.encodeChat(request, options);
+      const { text, own, ids, uncountedParts } = await model.tok.encodeChat(request, options);
       if (model !== this.#model) return;
       this.error = undefined;
-      this.result = { text, own, ids };
+      this.result = { text, own, ids, uncountedParts };
       if (this.current >= ids.length) this.current = -1;
     } finally {
       this.busy = false;
@@ -314,9 +314,9 @@ class ChatView extends View {
       </div>
       <p class="stats" role="status">
         ${result.ids.length
-          ? html`<span><b class="number">${count(result.ids.length)}</b> ${t.tokens}</span> ${contextLength
-                ? html`<span class="hint">${t.context(result.ids.length, contextLength)}</span>`
-                : nothing}`
+          ? html`<span><b class="number">${count(result.ids.length)}</b> ${t.tokens}</span>
+              ${contextLength ? html`<span class="hint">${t.context(result.ids.length, contextLength)}</span>` : nothing}
+              ${result.uncountedParts ? html`<span class="hint">${t.uncounted(result.uncountedParts)}</span>` : nothing}`
           : this.busy
             ? t.rendering
             : nothing}

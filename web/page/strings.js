@@ -240,6 +240,7 @@ export const strings = {
     origins: { template: "Template", message: "Message" },
     tokens: "tokens",
     context: (n, of) => `${ratio((100 * n) / of)} % of the context of ${count(of)} tokens`,
+    uncounted: (n) => `without the tokens of ${plural(n, "image, audio or video part")}`,
     copyPrompt: "Copy prompt",
     error: (message, line) => (line ? `Line ${line}: ${message}` : message),
     badJson: (what, message) => `${what} is not valid JSON: ${message}`,

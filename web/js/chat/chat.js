@@ -1,6 +1,7 @@
 // Chat requests to prompts: selects the template and the policy, and renders with the module.
 import { TemplateError } from "../errors.js";
 import { CHATML, LlamaServer, patched } from "./llama.js";
+import { around, countParts, markerOf } from "./media.js";
 import { Prompt } from "./prompt.js";
 import { Transformers } from "./transformers.js";
 import { isObject, kindOf, parse, refuse, Writer } from "./values.js";
@@ -98,7 +99,22 @@ export class Chat {
   }
 
   /** The prompt of a request: an object, or JSON text. */
-  render(request, { dialect = "llama", template = null, now = new Date() } = {}, forIds = false) {
+  render(request, options) {
+    return this.#render(request, options, false).prompt;
+  }
+
+  /** The texts of a request's prompt that are encoded separately, and the number of its images, audio
+   * and video. `isWhole`: there is one text, without markers that are left out. */
+  renderForIds(request, options) {
+    const { prompt, body, dialect, marker } = this.#render(request, options, true);
+    const nParts = countParts(body.messages, dialect);
+    // Templates for transformers write what they want for a part.
+    const isWhole = dialect === "transformers" || !nParts;
+    return { texts: isWhole ? [prompt] : around(prompt, marker, nParts), isWhole, nParts };
+  }
+
+  #render(request, options = {}, forIds) {
+    const { dialect = "llama", template = null, now = new Date(), mediaMarker = null } = options;
     const body = typeof request === "string" ? parse(request) : request;
     if (!isObject(body)) throw refuse(`a request must be an object, not ${kindOf(body)}`);
     if (!DIALECTS.includes(dialect)) throw refuse(`dialect must be one of ${DIALECTS.join(", ")}`);
@@ -106,7 +122,10 @@ export class Chat {
       throw refuse("template must be a string");
     }
     const hasTools = dialect === "llama" ? Boolean(body.tools?.length) : body.tools != null;
-    return this.#policy(dialect, template, hasTools).render(body, localTime(now), forIds);
+    const marker = markerOf(mediaMarker);
+    const policy = this.#policy(dialect, template, hasTools);
+    const prompt = policy.render(body, localTime(now), { forIds, marker });
+    return { prompt, body, dialect, marker };
   }
 
   #policy(dialect, template, hasTools) {

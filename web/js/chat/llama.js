@@ -96,8 +96,9 @@ export class LlamaServer {
     if (thinks !== undefined) this.thinks = thinks;
   }
 
-  /** The prompt of a request, which is a chat request's body, at a local time. */
-  render(body, now) {
+  /** The prompt of a request, which is a chat request's body, at a local time. `marker` stands for
+   * parts of messages that aren't text. */
+  render(body, now, { marker }) {
     if (!("messages" in body)) throw refuse("messages are missing");
     if (!Array.isArray(body.messages)) {
       throw refuse(`messages must be an array, not ${kindOf(body.messages)}`);
@@ -110,7 +111,8 @@ export class LlamaServer {
       if (this.template.variables.has(name) && !(name in request.given)) variables[name] = date;
     }
     try {
-      return this.#prompt(request, body.messages, variables, now);
+      const every = body.messages.map((message, i) => read(message, i, marker));
+      return this.#prompt(request, every, variables, now);
     } catch (error) {
       if (body.messages.length || !(error instanceof TemplateError)) throw error;
       const what = "there are no messages, but this chat template needs some";
@@ -118,8 +120,7 @@ export class LlamaServer {
     }
   }
 
-  #prompt(request, messages, variables, now) {
-    let every = messages.map(read);
+  #prompt(request, every, variables, now) {
     let continues = request.continues;
     if (!continues && every.at(-1)?.role === "assistant") {
       if (every.at(-2)?.role === "assistant") {

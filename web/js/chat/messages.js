@@ -1,5 +1,6 @@
 // Messages of a request to messages for a template, as llama-server does: it reads a message into a
 // structure and writes it again.
+import { KINDS, Marker } from "./media.js";
 import {
   dump,
   isObject,
@@ -26,7 +27,7 @@ export class Message {
   constructor(role, fields = {}) {
     this.role = role;
     this.content = "";
-    this.parts = [];
+    this.parts = []; // strings, and a Marker for each part that isn't text
     this.calls = [];
     this.reasoning = "";
     this.name = "";
@@ -40,37 +41,47 @@ export class Message {
     return !(content || parts.length || calls.length || reasoning || name || callId);
   }
 
-  /** The content as one text, in pieces, with a blank line between parts. */
+  get hasMedia() {
+    return this.parts.some((part) => part instanceof Marker);
+  }
+
+  /** The content as one text, in pieces, with a blank line between parts; only their text. */
   pieces() {
-    return this.parts.length ? separated(this.parts, "\n\n") : [[this.content, false]];
+    if (!this.parts.length) return [[this.content, false]];
+    return separated(this.parts.filter((part) => !(part instanceof Marker)), "\n\n");
   }
 
   trimmed() {
     return new Message(this.role, {
       ...this,
       content: strip(this.content),
-      parts: this.parts.map(strip),
+      parts: this.parts.map((part) => (part instanceof Marker ? part : strip(part))),
       reasoning: strip(this.reasoning),
     });
   }
 }
 
-/** The parts as pieces. From the first that isn't empty on, a separator follows each part. */
+/** The parts as pieces. From the first that isn't empty on, a separator follows each part. There are
+ * none before and after markers. */
 export function separated(parts, separator) {
   const pieces = [];
   let begun = false;
+  let afterMarker = false;
   for (const part of parts) {
-    if (begun) pieces.push([separator, true]);
-    pieces.push([part, false]);
+    const isMarker = part instanceof Marker;
+    if (begun && !isMarker && !afterMarker) pieces.push([separator, true]);
+    pieces.push([isMarker ? part.text : part, isMarker]);
     begun ||= part !== "";
+    afterMarker = isMarker;
   }
   return pieces;
 }
 
 // ---- reading ----
 
-/** A message of a request. Throws where the server refuses it. */
-export function read(message, index) {
+/** A message of a request, with `marker` for parts that aren't text. Throws where the server refuses
+ * it. */
+export function read(message, index, marker) {
   const where = `messages[${index}]`;
   fields(message, where);
   if (!has(message, "role")) throw refuse(`${where} has no 'role'`);
@@ -81,7 +92,7 @@ export function read(message, index) {
     const wanted = found.role === "assistant" ? "'content' or 'tool_calls'" : "'content'";
     throw refuse(`${where} has no ${wanted}`);
   }
-  if (hasContent) readContent(found, message.content, `${where}.content`);
+  if (hasContent) readContent(found, message.content, `${where}.content`, marker);
   if (hasCalls && message.tool_calls !== null) {
     found.calls = readCalls(message.tool_calls, `${where}.tool_calls`);
   }
@@ -97,19 +108,23 @@ function has(object, key) {
   return Object.hasOwn(object, key) && object[key] !== undefined;
 }
 
-function readContent(to, content, where) {
+function readContent(to, content, where, marker) {
   if (typeof content === "string") {
     to.content = wellFormed(content, where);
   } else if (Array.isArray(content)) {
-    to.parts = content.map((part, i) => readPart(part, `${where}[${i}]`));
+    to.parts = content.map((part, i) => readPart(part, `${where}[${i}]`, marker));
   } else if (content !== null) {
     throw refuse(`${where} must be a string, an array of parts or null, not ${kindOf(content)}`);
   }
 }
 
-function readPart(part, where) {
+function readPart(part, where, marker) {
   fields(part, where);
-  if (part.type !== "text") throw refuse(`${where}: the type of a part must be 'text'`);
+  if (KINDS.includes(part.type)) return new Marker(marker);
+  if (part.type !== "text") {
+    const known = KINDS.map((kind) => `'${kind}'`).join(", ");
+    throw refuse(`${where}: the type of a part must be 'text' or one of ${known}`);
+  }
   return string(part, "text", where);
 }
 
@@ -161,11 +176,13 @@ export function write(message, caps, index) {
 }
 
 function writtenContent(message, caps) {
-  if (!message.parts.length) {
-    return caps.onlyTyped ? [{ type: own("text"), text: message.content }] : message.content;
+  const { content, parts } = message;
+  if (parts.length && !message.hasMedia && !caps.onlyString) {
+    return parts.map((text) => ({ type: own("text"), text }));
   }
-  if (!caps.onlyString) return message.parts.map((text) => ({ type: own("text"), text }));
-  return joined(separated(message.parts, "\n"));
+  // The server joins all parts if one isn't text.
+  const text = parts.length ? joined(separated(parts, "\n")) : content;
+  return caps.onlyTyped ? [{ type: own("text"), text }] : text;
 }
 
 function writtenCall(call, caps, where) {

@@ -26,7 +26,7 @@ export class Transformers {
   }
 
   /** The prompt of a request at a local time. `forIds`: without BOS and EOS that encoding adds. */
-  render(body, now, forIds) {
+  render(body, now, { forIds }) {
     const generation = Boolean(body.add_generation_prompt);
     const given = body.continue_final_message;
     const final = given === true ? "content" : given || "";

@@ -1,0 +1,79 @@
+// Images, audio and video in messages, as llama-server and its library mtmd treat them: in the
+// prompt, a marker stands for each part, and the texts between the markers are tokenized separately.
+import { VocabError } from "../errors.js";
+import { isObject, refuse, sizeOf, wellFormed } from "./values.js";
+
+const MARKER = "<__media__>"; // mtmd's default
+export const KINDS = ["image_url", "input_audio", "input_video", "video_url"];
+// Types that templates for transformers know.
+const TRANSFORMERS = [...KINDS, "image", "audio", "audio_url", "video"];
+const SHOWN = 80; // UTF-16 units of a marker in an error
+
+/** A marker among the texts of a message's parts. */
+export class Marker {
+  constructor(text) {
+    this.text = text;
+  }
+}
+
+/** The marker that a caller chooses, or the default for null. */
+export function markerOf(given) {
+  if (given === null) return MARKER;
+  if (typeof given !== "string") throw refuse("mediaMarker must be a string");
+  if (!given) throw refuse("mediaMarker must not be empty");
+  return wellFormed(given, "mediaMarker");
+}
+
+/** The number of parts of the messages that aren't text. */
+export function countParts(messages, dialect) {
+  const types = dialect === "transformers" ? TRANSFORMERS : KINDS;
+  let n = 0;
+  for (const { content } of messages) {
+    if (!Array.isArray(content)) continue;
+    n += content.filter((part) => isObject(part) && types.includes(part.type)).length;
+  }
+  return n;
+}
+
+/** The texts around the markers that aren't empty, each with the ranges that are the template's own.
+ * There must be as many markers as parts. */
+export function around({ text, ranges }, marker, nParts) {
+  const texts = text.split(marker);
+  if (texts.length - 1 !== nParts) {
+    const shown = JSON.stringify(marker.slice(0, SHOWN));
+    throw refuse(
+      `the prompt has ${number(texts.length - 1, "media marker")} (${shown}) ` +
+        `for ${number(nParts, "image, audio or video part")}, which llama-server refuses: ` +
+        "the template drops or repeats some, or a text contains the marker " +
+        "(mediaMarker chooses another)",
+    );
+  }
+  const size = sizeOf(marker);
+  const found = [];
+  let begin = 0;
+  let first = 0; // of the ranges that end after `begin`
+  for (const text of texts) {
+    const end = begin + sizeOf(text);
+    while (first < ranges.length && ranges[first][1] <= begin) first++;
+    const inside = [];
+    for (let i = first; i < ranges.length && ranges[i][0] < end; i++) {
+      inside.push([Math.max(ranges[i][0], begin) - begin, Math.min(ranges[i][1], end) - begin]);
+    }
+    if (text) found.push({ text, ranges: inside });
+    begin = end + size;
+  }
+  return found;
+}
+
+function number(n, what) {
+  return `${n} ${what}${n === 1 ? "" : "s"}`;
+}
+
+/** BOS or EOS, if the vocabulary adds it. */
+export function added(info, name) {
+  if (!info[name === "bos" ? "addBos" : "addEos"]) return [];
+  const id = info.special[name];
+  if (id !== null) return [id];
+  const what = name.toUpperCase();
+  throw new VocabError("vocab", `the vocabulary adds ${what} to texts, but has no such token`);
+}
