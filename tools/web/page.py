@@ -58,6 +58,8 @@ def _bundle(entry: str) -> str:
         "--legal-comments=none",
         "--log-level=error",
     ]
+    if not Path(command[0]).exists():
+        raise SystemExit("web/node_modules lacks esbuild: run npm ci --prefix web --ignore-scripts")
     done = subprocess.run([str(word) for word in command], cwd=WEB, capture_output=True)
     if done.returncode:
         raise RuntimeError(f"esbuild {entry} failed:\n{done.stderr.decode(errors='replace')}")
