@@ -230,7 +230,7 @@ def test_running_out_of_memory_is_an_error(tmp_path: Path) -> None:
     short = ggtok.load(fixture("bpe-llama3")).encode("short")
     request = {"messages": [{"role": "user", "content": "Hello " * 20_000}]}
     seen = set()
-    for pages in range(0, 320, times(40, 3)):
+    for pages in range(0, 320, times(40, 16)):
         wasm = tmp_path / f"{pages}.wasm"
         wasm.write_bytes(with_memory(pages))
         with Node(wasm=wasm) as small:
