@@ -45,8 +45,11 @@ def build(wasm: Path, out: Path) -> None:
 
 def _bundle(entry: str) -> str:
     """A minified script (or style sheet) with everything that it imports."""
+    esbuild = NODE_MODULES / ".bin" / "esbuild"
+    if not esbuild.exists():
+        raise SystemExit("web/node_modules lacks esbuild: run npm ci --prefix web --ignore-scripts")
     command = [
-        NODE_MODULES / ".bin" / "esbuild",
+        str(esbuild),
         entry,
         "--bundle",
         "--minify",
@@ -58,9 +61,7 @@ def _bundle(entry: str) -> str:
         "--legal-comments=none",
         "--log-level=error",
     ]
-    if not Path(command[0]).exists():
-        raise SystemExit("web/node_modules lacks esbuild: run npm ci --prefix web --ignore-scripts")
-    done = subprocess.run([str(word) for word in command], cwd=WEB, capture_output=True)
+    done = subprocess.run(command, cwd=WEB, capture_output=True)
     if done.returncode:
         raise RuntimeError(f"esbuild {entry} failed:\n{done.stderr.decode(errors='replace')}")
     text = done.stdout.decode().strip()
