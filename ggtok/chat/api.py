@@ -44,26 +44,32 @@ def run(
     want: int,
     trusted: bool = False,
     user_defined: str = "parse",
+    uncounted: list[media.Part] | None = None,
 ) -> Any:
     """The text, the ids, their number or the prompt of a conversation, as `want` says.
 
-    Images, audio and video have no ids.
+    Images, audio and video have no ids; those parts are appended to `uncounted`.
     """
     conversation = messages if type(messages) is list else _listed(messages)
     flags = encode.flags_of(trusted, user_defined)
     request = _request(loaded, options)
     tools = _tools(request, options)
     bits = chat.TRUSTED if trusted else 0
-    return _one(request.run(loaded, [conversation], want, tools, options.now, flags, bits))
+    return _one(
+        request.run(
+            loaded, [conversation], want, tools, options.now, flags, bits, uncounted=uncounted
+        )
+    )
 
 
 def ids(
     loaded: Loaded, messages: Messages, options: Options, trusted: bool, user_defined: str
 ) -> list[int]:
     """The ids of a conversation. Warns if it has images, audio or video."""
-    conversation = messages if type(messages) is list else _listed(messages)
-    found: list[int] = run(loaded, conversation, options, chat.IDS, trusted, user_defined)
-    warn_of_media(len(media.parts_of(conversation, options.like)))
+    parts: list[media.Part] = []
+    found: list[int] = run(loaded, messages, options, chat.IDS, trusted, user_defined, parts)
+    if parts:
+        warn_of_media(len(parts))
     return found
 
 
@@ -78,11 +84,11 @@ def count(
 ) -> int:
     """The number of ids. The parts that aren't text count as `image_tokens` says."""
     media.check_tokens(image_tokens)
-    conversation = _listed(messages)
+    parts: list[media.Part] = []
     if known is None:
-        n: int = run(loaded, conversation, options, chat.COUNT, trusted, user_defined)
-        parts = media.parts_of(conversation, options.like)
+        n: int = run(loaded, messages, options, chat.COUNT, trusted, user_defined, parts)
     else:
+        conversation = _listed(messages)
         ids, parts = _ids_after(loaded, conversation, options, trusted, user_defined, known)
         n = len(ids)
     if image_tokens is not None:
@@ -251,13 +257,13 @@ def encode_batch(
             if type(messages) is not list:
                 with _numbered(begin + i):
                     some[i] = _listed(messages)
-        results = request.run(loaded, some, chat.IDS, tools, options.now, flags, bits)
+        results = request.run(
+            loaded, some, chat.IDS, tools, options.now, flags, bits, uncounted=uncounted
+        )
         for i, found in enumerate(results, begin):
             if isinstance(found, Exception):
                 with _numbered(i):
                     raise found
-        for conversation in some:
-            uncounted.extend(media.parts_of(conversation, options.like))
         return results
 
     workers = min(threads or cpu_count() or 1, -(-len(given) // _RUN))

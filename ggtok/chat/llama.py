@@ -86,6 +86,8 @@ class LlamaServer:
     `thinks` is the value of enable_thinking for requests without it, if it isn't the template's.
     """
 
+    like = "llama.cpp"
+
     def __init__(self, source: str, file: File, thinks: bool | None = None) -> None:
         self.ends = file.ends
         texts = dict(file.texts)

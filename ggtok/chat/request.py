@@ -243,6 +243,7 @@ class Policy(Protocol):
     """How requests are normalized, and messages prepared: as llama-server or transformers does."""
 
     source: str
+    like: str  # the option
 
     def request(self, options: Options) -> Request: ...
 
@@ -306,8 +307,12 @@ class Request:
         flags: int = encode.PARSE,
         bits: int = 0,
         ends: Ends | None = None,
+        uncounted: list[media.Part] | None = None,
     ) -> list[Any]:
-        """For each conversation the result that `want` asks for, or an error that isn't raised."""
+        """For each conversation the result that `want` asks for, or an error that isn't raised.
+
+        Images, audio and video of the conversations are appended to `uncounted`.
+        """
         variables, time = self.variables, None
         if tools is not None and "tools" not in self.given:
             variables = {**variables, "tools": tools}
@@ -318,7 +323,8 @@ class Request:
             variables = {**variables, **{name: shown[name] for name in self.dates}}
         if ends is None:
             ends = self.text_ends if want == chat.TEXT else self.ends
-        call = _Call(self, loaded, variables, time, want, flags, self.bits | bits, ends)
+        bits |= self.bits
+        call = _Call(self, loaded, variables, time, want, flags, bits, ends, uncounted)
         try:
             return call.run(conversations)
         except MemoryError as e:
@@ -340,11 +346,17 @@ class _Call:
     flags: int
     bits: int
     ends: Ends
+    uncounted: list[media.Part] | None
 
     def run(self, conversations: list[list[Any]]) -> list[Any]:
         want = self.want if self.request.finish is None else chat.PROMPT
         results = self._chat(conversations, self.bits, want, self.ends)
-        if want < chat.PROMPT and _READY.issuperset(map(type, results)):
+        ready = want < chat.PROMPT and _READY.issuperset(map(type, results))
+        # Messages that C renders for llama-server without Python have only text.
+        if self.uncounted is not None and not (ready and self.request.policy.like == "llama.cpp"):
+            for conversation in conversations:
+                self.uncounted += media.parts_of(conversation, self.request.policy.like)
+        if ready:
             return results
         return [self._completed(result, conversations[i]) for i, result in enumerate(results)]
 

@@ -28,6 +28,8 @@ _REASONING = ("reasoning_content", "thinking", "reasoning")
 class Transformers:
     """A template, as transformers uses it; immutable."""
 
+    like = "transformers"
+
     def __init__(self, source: str, file: File) -> None:
         self.source = source
         self.template = jinja.compile(source, "transformers")

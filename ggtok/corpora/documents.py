@@ -90,9 +90,10 @@ class Piece:
         next: where the next piece begins.
         at: the number of bytes of the file that were read by then, before decompression.
         begins, ends: whether it is the document's first or last piece.
-        faults: the counts of the document's faults; only in its last piece.
+        faults: the counts of the document's faults, only in its last piece; or those of a group.
         last: whether it is the source's last piece.
-        many: the documents of a group without faults; `text` is then empty.
+        many: the documents of a group, after the rule for faulty ones was applied; `text` is then
+            empty.
         inside: whether more pieces of its group follow. No batch ends here, so that groups are the
             same after a checkpoint.
     """
@@ -147,14 +148,38 @@ class Faults:
             except UnicodeDecodeError as e:
                 what = f"not valid UTF-8 ({e.reason} at its byte {e.start})"
                 faults = self.found("invalid_utf8", where, what)
-                text = text.decode("utf-8", "replace").encode()
+                text = _mended(text)
         elif not text:
             faults = self.found("empty", where, "an empty document")
         return self.piece(text, size, next, at, faults)
 
+    def applied(self, texts: Iterable[bytes]) -> tuple[list[bytes], Counts]:
+        """Applies the rule, "skip" or "replace", to a group: its documents, and the counts of
+        their faults."""
+        kept, counts = [], Counts()
+        for text in texts:
+            mended = _mended(text)
+            counts.empty += not text
+            counts.invalid_utf8 += mended is not text
+            if self.rule == "replace" or (text and mended is text):
+                kept.append(mended)
+            else:
+                counts.skipped += 1
+        return kept, counts
+
     def piece(self, text: bytes, size: int, next: Place, at: int, faults: Counts | None) -> Piece:
         dropped = faults is not None and faults.skipped
         return Piece(None if dropped else text, size, next, at, faults=faults)
+
+
+def _mended(text: bytes) -> bytes:
+    """The text, with U+FFFD in place of malformed UTF-8."""
+    try:
+        if not text.isascii():
+            text.decode()
+    except UnicodeDecodeError:
+        return text.decode("utf-8", "replace").encode()
+    return text
 
 
 def n_bytes(many: Sequence[bytes] | Joined) -> int:

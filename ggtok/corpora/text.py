@@ -235,14 +235,18 @@ class _Reader:
         """The pieces of whole documents, each followed by a separator."""
         separator = len(self._options.separator or b"")
         size = n_bytes(texts) + len(texts) * separator
-        if faultless(texts):
-            self._offset += size
-            yield self._piece(b"", *self._next(), many=texts)
-        else:
-            start = Place(self._source, self._offset)
-            end = start._replace(offset=start.offset + size)
-            pieces = (piece for text in texts for piece in self.segment(text, True, separator))
-            yield from one_by_one(pieces, start, end)
+        faults = None
+        if not faultless(texts):
+            if self._faults.rule == "raise":
+                start = Place(self._source, self._offset)
+                end = start._replace(offset=start.offset + size)
+                pieces = (piece for text in texts for piece in self.segment(text, True, separator))
+                yield from one_by_one(pieces, start, end)
+                return
+            texts, faults = self._faults.applied(texts)
+        self._offset += size
+        text = b"" if texts else None
+        yield self._piece(text, *self._next(), many=texts, faults=faults)
 
     def _where(self) -> str:
         return f"the document at byte {self._begins}"

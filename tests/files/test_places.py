@@ -17,10 +17,11 @@ import ggtok
 from ggtok import distributed
 from ggtok.base import concurrency, files
 from ggtok.corpora import encode, jsonl, sources, streams, tables, text
-from ggtok.corpora.documents import Fields, Piece, Pieces, Place
+from ggtok.corpora.documents import Faults, Fields, Piece, Pieces, Place
 from ggtok.corpora.journal import sync_folder
 from ggtok.corpora.sources import Source
 from ggtok.corpora.streams import Stream
+from ggtok.corpora.summary import Counts
 from ggtok.native.contexts import Blocks
 from tests.files.corpus import compressed, documents, ids_of, raw_ids
 from tests.files.corpus import jsonl as lines
@@ -40,22 +41,23 @@ def source(path: Path) -> Source:
     return found
 
 
-def meaning(pieces: list[Piece]) -> list[tuple[bytes | None, bool, int]]:
-    """The text of each document, however it is divided into pieces, and whether it is whole."""
-    found: list[tuple[bytes | None, bool, int]] = []
+def meaning(pieces: list[Piece]) -> tuple[list[bytes], Counts]:
+    """The documents that aren't dropped, however they are divided into pieces, and the counts of
+    faults."""
+    found: list[bytes] = []
     text: bytes | None = b""
-    faults = 0
+    faults = Counts()
     for piece in pieces:
-        found += [(each, True, 0) for each in piece.many]
+        faults.add(piece.faults or Counts())
+        found += piece.many
         if piece.many:
             continue
         text = None if piece.text is None or text is None else text + piece.text
-        faults += piece.faults.invalid_utf8 if piece.faults else 0
         if piece.ends:
-            found.append((text, True, faults))
-            text, faults = b"", 0
+            found += [] if text is None else [text]
+            text = b""
     assert text == b""
-    return found
+    return found, faults
 
 
 def places(read: Read, found: Source) -> None:
@@ -64,12 +66,9 @@ def places(read: Read, found: Source) -> None:
     assert len(pieces) > 8
     for n in range(len(pieces) - 1):
         before, rest = pieces[: n + 1], list(read(found, pieces[n].next))
-        if before[-1].ends:
-            assert meaning(before) + meaning(rest) == meaning(pieces), n
-        else:
-            # Inside a document, dropped text isn't reported again.
-            assert not rest[0].begins
-            assert meaning([*before, *rest]) == meaning(pieces), n
+        # Inside a document, dropped text isn't reported again.
+        assert rest[0].begins == before[-1].ends
+        assert meaning([*before, *rest]) == meaning(pieces), n
         assert sum(piece.size for piece in [*before, *rest]) == sum(p.size for p in pieces)
 
 
@@ -84,6 +83,27 @@ def test_text(tok: ggtok.Tokenizer, tmp_path: Path, small: None, end: str, error
     path = compressed(tmp_path / f"a{end}", b"||".join(texts))
     options = text.TextOptions(b"||", errors, False, Blocks(tok._native), 0)
     places(lambda found, place: text.read(found, place, options), source(path))
+
+
+@pytest.mark.parametrize("separator", [b"\n", b"--"])
+@pytest.mark.parametrize("errors", ["replace", "skip"])
+def test_faults_in_groups(
+    tmp_path: Path, tok: ggtok.Tokenizer, separator: bytes, errors: str
+) -> None:
+    """A group's faulty documents are treated like each would be alone."""
+    r = random.Random(2)
+    texts = [r.choice([b"", b"a", "\u00e4".encode(), b"b\xff", b"\xc3"]) for _ in range(9999)]
+    path = tmp_path / "a.txt"
+    path.write_bytes(separator.join([*texts, b"end"]))
+    options = text.TextOptions(separator, errors, False, Blocks(tok._native), 0)
+    found, faults = meaning(list(text.read(source(path), Place(0), options)))
+    alone = [Faults(errors, "").document(each, 0, Place(0), 0, "") for each in texts]
+    assert found == [*(piece.text for piece in alone if piece.text is not None), b"end"]
+    expected = Counts()
+    for piece in alone:
+        expected.add(piece.faults or Counts())
+    assert faults == expected
+    assert faults.empty > 1000 < faults.invalid_utf8
 
 
 def test_records(tmp_path: Path, small: None) -> None:
