@@ -20,9 +20,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ggtok.chat.media import check_tokens
-from ggtok.errors import InvalidValueError
+from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.server import bodies, koboldcpp, llama_server, native, ollama, openapi, page, vllm
-from ggtok.server.auth import Keys
+from ggtok.server.auth import Keys, check_key
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import NotReady, Refusal
 from ggtok.server.errors import llama_server as llama_server_error
@@ -72,10 +72,16 @@ def build(
     if max_body < 1:
         raise InvalidValueError(f"max_body must be at least 1 byte, not {max_body}")
     check_origins(cors_origins)
+    if isinstance(api_keys, str):  # each character would be a key
+        raise InvalidTypeError("api_keys must be a list of strings, not a string")
+    for key in api_keys:
+        check_key(key, "an API key")
     workers = Workers(threads)
     held = Bodies(max_body)
     passed_on = None
     if upstream is not None:
+        if upstream_key is not None:
+            check_key(upstream_key, "the upstream server's key")
         passed_on = Upstream(
             upstream,
             registry,

@@ -85,7 +85,7 @@ class Upstream:
         self._workers = workers
         self._bodies = held
         self._key = key
-        self._own_keys = [own.encode() for own in own_keys]
+        self._own_keys = [own.encode("ascii") for own in own_keys]
         self._count = count
         self._limit = limit
         self._image_tokens = image_tokens
@@ -259,7 +259,7 @@ class Upstream:
             if not (self._key is not None and name in _KEYS) and not self._is_ours(value)
         ]
         if self._key is not None:
-            kept.append((b"authorization", b"Bearer " + self._key.encode()))
+            kept.append((b"authorization", b"Bearer " + self._key.encode("ascii")))
         return kept
 
     def _is_ours(self, value: bytes) -> bool:
