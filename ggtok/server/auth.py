@@ -67,6 +67,5 @@ class Keys:
             return True
         headers = Headers(scope=scope)
         given = headers.get("authorization") or headers.get("x-api-key") or ""
-        # Spaces around a header's value aren't part of it, and httptools leaves those at its end.
-        key = given.strip(" \t").removeprefix("Bearer ").encode("latin-1")
+        key = given.removeprefix("Bearer ").encode("latin-1")
         return any(hmac.compare_digest(key, known) for known in self.keys)
