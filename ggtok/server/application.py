@@ -104,6 +104,7 @@ def build(
         if passed_on is not None:
             await passed_on.close()
 
+    public = PUBLIC if passed_on is None else PUBLIC - {page.HOME}
     made = Starlette(
         routes=_routes(
             registry, workers, held, metrics, image_tokens, has_upstream=passed_on is not None
@@ -113,7 +114,7 @@ def build(
             Middleware(Observed, metrics=metrics, rows=_row_of_path(), other=len(ROWS)),
             Middleware(Origins, hosts=allowed_hosts, origins=cors_origins, exposed=[COUNT_HEADER]),
             # Without a key, nothing reaches the upstream server.
-            Middleware(Keys, keys=list(api_keys), public=PUBLIC, options=passed_on is None),
+            Middleware(Keys, keys=list(api_keys), public=public, options=passed_on is None),
         ],
         lifespan=lifespan,
         # llama-server, too, has no status for a known path and another method.
