@@ -8,10 +8,12 @@ from itertools import pairwise
 from typing import Any
 
 import ggtok
+from ggtok.errors import GGTokError
 from ggtok.server import bodies
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import Refusal
 from ggtok.server.fields import kind
+from ggtok.server.registry import unreadable
 
 Json = dict[str, Any]
 _MOST_TEXTS = 100_000  # of a batch
@@ -190,7 +192,10 @@ def doctor(call: Call) -> object:
         )
     memo = served.tok._loaded.memo
     if _DOCTOR not in memo:  # the checks of a large vocabulary take seconds
-        memo[_DOCTOR] = [finding.as_dict() for finding in ggtok.doctor(served.source)]
+        try:
+            memo[_DOCTOR] = [finding.as_dict() for finding in ggtok.doctor(served.source)]
+        except GGTokError as e:
+            raise unreadable(served, e) from e
     return {"findings": memo[_DOCTOR]}
 
 
