@@ -198,6 +198,7 @@ def test_a_question(tok: ggtok.Tokenizer) -> None:
         b'{"default_generation_settings": {"n_ctx": -1}}',
         b'{"default_generation_settings": {"n_ctx": 1e9}}',
     ],
+    ids=["compressed", "long", "deep", "negative", "float"],
 )
 def test_answers_that_tell_nothing(data: bytes, tok: ggtok.Tokenizer) -> None:
     head = OK + b"Content-Encoding: gzip\r\n" * data.startswith(b"\x1f\x8b") + b"\r\n"
