@@ -28,7 +28,8 @@ def add_arguments(parser: Parser) -> None:
         metavar="KEY",
         action="append",
         default=[],
-        help="requests need this key, or another one that is given; GGTOK_API_KEY also has one",
+        help="requests need this key, or another one that is given, also separated by commas; "
+        "GGTOK_API_KEY has such keys, too",
     )
     add(
         "--no-auth",
@@ -95,9 +96,9 @@ def run(args: argparse.Namespace) -> None:
     models = models_by_alias(args.words, args.models)
     if not models:
         raise UsageError("no model: name one, or give a folder with --models")
-    if "" in args.api_key:
-        raise UsageError("--api-key is empty, so it would protect nothing")
-    keys = [key for key in (*args.api_key, os.environ.get("GGTOK_API_KEY", "")) if key]
+    keys = _keys("--api-key", args.api_key)
+    if os.environ.get("GGTOK_API_KEY"):
+        keys += _keys("GGTOK_API_KEY", [os.environ["GGTOK_API_KEY"]])
     if not args.host:
         raise UsageError("--host is empty: give an address, such as 127.0.0.1")
     if args.host not in LOOPBACK and not keys and not args.no_auth:
@@ -137,6 +138,14 @@ def run(args: argparse.Namespace) -> None:
         level=args.log_level,
         each_request=args.log_requests,
     )
+
+
+def _keys(where: str, lists: list[str]) -> list[str]:
+    """The keys of lists that are separated by commas, as in llama-server."""
+    keys = [key for each in lists for key in each.split(",")]
+    if "" in keys:
+        raise UsageError(f"{where} has an empty key, which would protect nothing")
+    return keys
 
 
 def _tokens(text: str) -> int:

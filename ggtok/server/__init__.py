@@ -52,7 +52,8 @@ def app(
         models: names or paths of models (as :func:`ggtok.load` takes them), or a mapping of
             aliases to names, paths or tokenizers. No other model can be named in a request; a
             single one needn't be named. The alias ``*`` answers for every name.
-        api_keys: keys, one of which each request needs; none: no request needs a key.
+        api_keys: keys of printable ASCII characters, one of which each request needs; none: no
+            request needs a key.
         upstream: the URL of a server to which all other requests go.
         upstream_key: a key for that server, sent instead of the client's.
         count_header: answers to completions get the header ``X-Prompt-Tokens``.
@@ -71,7 +72,7 @@ def app(
 
     Raises:
         MissingExtraError: the extra ``serve`` isn't installed.
-        InvalidValueError, InvalidTypeError: the models aren't a valid list.
+        InvalidValueError, InvalidTypeError: the models, or another argument, aren't valid.
     """
     try:
         import httpx2  # noqa: F401

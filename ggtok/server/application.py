@@ -20,9 +20,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ggtok.chat.media import check_tokens
-from ggtok.errors import InvalidValueError
+from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.server import bodies, koboldcpp, llama_server, native, ollama, openapi, page, vllm
-from ggtok.server.auth import Keys
+from ggtok.server.auth import Keys, check_key
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import NotReady, Refusal
 from ggtok.server.errors import llama_server as llama_server_error
@@ -72,10 +72,16 @@ def build(
     if max_body < 1:
         raise InvalidValueError(f"max_body must be at least 1 byte, not {max_body}")
     check_origins(cors_origins)
+    if isinstance(api_keys, str):  # each character would be a key
+        raise InvalidTypeError("api_keys must be a list of strings, not a string")
+    for key in api_keys:
+        check_key(key, "an API key")
     workers = Workers(threads)
     held = Bodies(max_body)
     passed_on = None
     if upstream is not None:
+        if upstream_key is not None:
+            check_key(upstream_key, "the upstream server's key")
         passed_on = Upstream(
             upstream,
             registry,
@@ -98,6 +104,7 @@ def build(
         if passed_on is not None:
             await passed_on.close()
 
+    public = PUBLIC if passed_on is None else PUBLIC - {page.HOME}
     made = Starlette(
         routes=_routes(
             registry, workers, held, metrics, image_tokens, has_upstream=passed_on is not None
@@ -107,7 +114,7 @@ def build(
             Middleware(Observed, metrics=metrics, rows=_row_of_path(), other=len(ROWS)),
             Middleware(Origins, hosts=allowed_hosts, origins=cors_origins, exposed=[COUNT_HEADER]),
             # Without a key, nothing reaches the upstream server.
-            Middleware(Keys, keys=list(api_keys), public=PUBLIC, options=passed_on is None),
+            Middleware(Keys, keys=list(api_keys), public=public, options=passed_on is None),
         ],
         lifespan=lifespan,
         # llama-server, too, has no status for a known path and another method.

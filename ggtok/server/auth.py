@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Sequence
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.server.errors import Refusal, llama_server
 from ggtok.server.replies import Reply
+
+# What all clients send as the same bytes in a header.
+_KEY = re.compile(r"[!-~]+( +[!-~]+)*")
+LONGEST_KEY = 4096  # characters; many clients and proxies limit a header to 8 KiB
+
+
+def check_key(key: object, whose: str) -> None:
+    """Raises an error for a key that clients can't send. Errors don't quote it."""
+    if not isinstance(key, str):
+        raise InvalidTypeError(f"{whose} must be a string, not {type(key).__name__}")
+    if not key:
+        raise InvalidValueError(f"{whose} is empty, so it would protect nothing")
+    if len(key) > LONGEST_KEY:
+        raise InvalidValueError(f"{whose} has {len(key)} characters; at most {LONGEST_KEY} work")
+    if not _KEY.fullmatch(key):
+        raise InvalidValueError(
+            f"{whose} may have printable ASCII characters only, and no space at its ends: HTTP "
+            "clients can't send others, or send them in different ways"
+        )
 
 
 class Keys:
@@ -25,7 +46,7 @@ class Keys:
         self, app: ASGIApp, keys: Sequence[str], public: frozenset[str], options: bool
     ) -> None:
         self.app = app
-        self.keys = [key.encode() for key in keys]
+        self.keys = [key.encode("ascii") for key in keys]
         self.public = public
         self.options = options
 

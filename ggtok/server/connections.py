@@ -18,6 +18,7 @@ import json
 import os
 from typing import Any
 
+from httptools import HttpParserError, HttpParserUpgrade
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
@@ -84,18 +85,50 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self.between += len(data)
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        try:
+            self._parse(data)
+        except HttpParserError:
+            self.refuse(400)
+            return
         if self.between > MOST_HEAD or len(self.pipeline) > MOST_QUEUED:
             self.refuse(431)
         elif self.phase == _IDLE and self.idle and self.timeout_keep_alive_task is None:
             # Blank lines before a request end uvicorn's timer.
             self.phase, self.since = _NOTHING, self.loop.time()
 
+    def _parse(self, data: bytes) -> None:
+        """Parses data. A request to change the protocol is answered as any other request.
+
+        httptools takes what follows the head of such a request for another protocol, even the
+        request's body, which uvicorn then drops or takes for the next request. So the head is
+        parsed again without the header.
+        """
+        while data and len(self.pipeline) <= MOST_QUEUED:
+            try:
+                self.parser.feed_data(data)
+                return
+            except HttpParserUpgrade as e:
+                method = self.parser.get_method()
+                if method == b"CONNECT":
+                    raise HttpParserError from e
+                version = self.parser.get_http_version().encode()
+                kept = (b"%s: %s" % each for each in self.headers if each[0] != b"upgrade")
+                head = (method + b" " + self.url + b" HTTP/" + version, *kept, b"\r\n")
+                data = b"\r\n".join(head) + data[e.args[0] :]
+
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.phase, self.since = _HEAD, self.loop.time()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # Headers after the body would be taken for headers before it.
+        if self.phase == _HEAD:
+            super().on_header(name, value.rstrip(b" \t"))
+
     def on_headers_complete(self) -> None:
+        if self.parser.should_upgrade():
+            return  # _parse begins again
         sizes = (len(name) + len(value) + _OVERHEAD for name, value in self.headers)
         self.between = sum(sizes, len(self.url))
         if self.between > MOST_HEAD:
@@ -115,9 +148,6 @@ class Connection(HttpToolsProtocol):
             self.between = 0
             self.phase, self.turn = _IDLE, self.all.next_turn()
             super().on_message_complete()
-
-    def send_400_response(self, msg: str) -> None:
-        self.refuse(400)
 
     def refuse(self, status: int) -> None:
         """Answers with an error and closes the connection; only closes it amid an answer."""

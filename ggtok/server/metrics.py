@@ -12,7 +12,8 @@ from __future__ import annotations
 import mmap
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ggtok import __version__
@@ -82,19 +83,25 @@ class Metrics:
         return "\n".join(self._lines(self._summed())) + "\n"
 
     def _summed(self) -> list[float]:
-        if self._folder is None:
-            return list(self._numbers)
-        total = [0.0] * (self._size // _DOUBLE)
-        for path in self._folder.iterdir():
-            data = path.read_bytes()
-            if len(data) != self._size:
-                continue  # a process that is just starting
-            alive = _is_alive(int(path.name))
+        total = list(self._numbers)
+        for name, data in self._others():
+            alive = _is_alive(int(name))
             for at, value in enumerate(memoryview(data).cast("d")):
                 # Counts outlive their process, so that they never decrease.
                 if alive or at < self._at_gauges or self._is_count(at):
                     total[at] += value
         return total
+
+    def _others(self) -> Iterator[tuple[str, bytes]]:
+        """The files of other processes, by process id."""
+        if self._folder is None:
+            return
+        with suppress(FileNotFoundError):  # the server is ending, and its folder is deleted
+            for path in self._folder.iterdir():
+                data = path.read_bytes()
+                # Another size is that of a process that is just starting.
+                if len(data) == self._size and path.name != str(os.getpid()):
+                    yield path.name, data
 
     def _is_count(self, at: int) -> bool:
         """Whether the number of a gauge is really a count."""

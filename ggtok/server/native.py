@@ -8,10 +8,12 @@ from itertools import pairwise
 from typing import Any
 
 import ggtok
+from ggtok.errors import GGTokError
 from ggtok.server import bodies
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import Refusal
-from ggtok.server.fields import kind, token_ids
+from ggtok.server.fields import kind
+from ggtok.server.registry import unreadable
 
 Json = dict[str, Any]
 _MOST_TEXTS = 100_000  # of a batch
@@ -88,12 +90,22 @@ def decode(call: Call) -> object:
     body = _Body(call, "ids", "remove_special", "unparse_special", "clean_spaces")
     lists = body.get("ids", list, _REQUIRED)
     texts = call.model().tok.decode_batch(
-        [token_ids(ids, f"ids[{i}]") for i, ids in enumerate(lists)],
+        [_integers(ids, f"ids[{i}]") for i, ids in enumerate(lists)],
         remove_special=body.get("remove_special", bool, False),
         unparse_special=body.get("unparse_special", bool, True),
         clean_spaces=body.get("clean_spaces", bool, None),
     )
     return {"texts": texts}
+
+
+def _integers(ids: Any, name: str) -> list[int]:
+    """Unlike llama-server, which takes true for 1, and 1.5 and 2**32 + 1, too."""
+    if not isinstance(ids, list):
+        raise Refusal(f"{name} must be an array, not {kind(ids)}")
+    for i, id in enumerate(ids):
+        if type(id) is not int:
+            raise Refusal(f"{name}[{i}] must be an integer, not {id!r:.80}")
+    return ids
 
 
 def spans(call: Call) -> object:
@@ -180,7 +192,10 @@ def doctor(call: Call) -> object:
         )
     memo = served.tok._loaded.memo
     if _DOCTOR not in memo:  # the checks of a large vocabulary take seconds
-        memo[_DOCTOR] = [finding.as_dict() for finding in ggtok.doctor(served.source)]
+        try:
+            memo[_DOCTOR] = [finding.as_dict() for finding in ggtok.doctor(served.source)]
+        except GGTokError as e:
+            raise unreadable(served, e) from e
     return {"findings": memo[_DOCTOR]}
 
 

@@ -31,6 +31,11 @@ def answer(**properties: Json) -> Json:
     return fields(" ".join(properties), **properties)
 
 
+def exactly(required: str = "", **properties: Json) -> Json:
+    """An object without other fields."""
+    return {**fields(required, **properties), "additionalProperties": False}
+
+
 def counted(**properties: Json) -> Json:
     """An answer with a number of tokens. `uncounted_parts` is only there if there are any."""
     made = answer(**properties)
@@ -50,6 +55,7 @@ def nullable(kind: Json) -> Json:
 
 
 IDS = array(INTEGER)
+COUNT, POSITIVE = ({"type": "integer", "minimum": least} for least in (0, 1))
 PIECES = array(answer(id=INTEGER, piece=either(STRING, IDS)))
 MODEL = {"type": "string", "description": "an alias, a path or a name; optional for one model"}
 MESSAGES = array(OBJECT)
@@ -65,6 +71,7 @@ class Row(NamedTuple):
         request: the schema of the body; None for GET.
         example: a body.
         media_type: of the answer.
+        chooses: whether the URL may have the parameter `model`.
     """
 
     api: str
@@ -73,6 +80,7 @@ class Row(NamedTuple):
     request: Json | None = None
     example: Json | None = None
     media_type: str = JSON_TYPE
+    chooses: bool = False
 
 
 _LLAMA, _VLLM, _OLLAMA, _KOBOLD, _OWN = "llama-server", "vLLM", "Ollama", "KoboldCpp", "ggtok"
@@ -180,11 +188,13 @@ ROWS: dict[str, Row] = {
         _LLAMA,
         "A model's chat template and special tokens",
         answer(chat_template=STRING, bos_token=STRING, eos_token=STRING, build_info=STRING),
+        chooses=True,
     ),
     "/tokenizer_info": Row(
         _VLLM,
         "As much of tokenizer_config.json as the file has",
         answer(tokenizer_class=STRING, eos_token=nullable(STRING), bos_token=nullable(STRING)),
+        chooses=True,
     ),
     "/api/tokenize": Row(
         _OLLAMA,
@@ -211,21 +221,21 @@ ROWS: dict[str, Row] = {
         _OWN,
         "Ids of many texts",
         answer(ids=array(IDS)),
-        fields("texts", model=MODEL, texts=array(STRING), **_FLAGS),
+        exactly("texts", model=MODEL, texts=array(STRING), **_FLAGS),
         {"texts": ["Hello", "there"]},
     ),
     "/v1/ggtok/count": Row(
         _OWN,
         "Numbers of tokens of many texts",
         answer(counts=IDS, total=INTEGER),
-        fields("texts", model=MODEL, texts=array(STRING), **_FLAGS),
+        exactly("texts", model=MODEL, texts=array(STRING), **_FLAGS),
         {"texts": ["Hello", "there"]},
     ),
     "/v1/ggtok/decode": Row(
         _OWN,
         "Texts of many lists of ids",
         answer(texts=array(STRING)),
-        fields(
+        exactly(
             "ids",
             model=MODEL,
             ids=array(IDS),
@@ -239,7 +249,7 @@ ROWS: dict[str, Row] = {
         _OWN,
         "Ids of a text, and the span of each token",
         answer(ids=IDS, spans=array(IDS)),
-        fields(
+        exactly(
             "text",
             model=MODEL,
             text=STRING,
@@ -252,11 +262,11 @@ ROWS: dict[str, Row] = {
         _OWN,
         "The longest beginning (or end) of a text that has at most n tokens",
         answer(text=STRING, n_tokens=INTEGER),
-        fields(
+        exactly(
             "text n",
             model=MODEL,
             text=STRING,
-            n=INTEGER,
+            n=COUNT,
             side={"type": "string", "enum": ["right", "left"]},
             add_special=BOOLEAN,
         ),
@@ -266,15 +276,15 @@ ROWS: dict[str, Row] = {
         _OWN,
         "A text in chunks of at most n tokens; start and end are code points",
         answer(chunks=array(answer(start=INTEGER, end=INTEGER, n_tokens=INTEGER))),
-        fields(
+        exactly(
             "text n",
             model=MODEL,
             text=STRING,
-            n=INTEGER,
-            overlap=INTEGER,
+            n=POSITIVE,
+            overlap=COUNT,
             prefix=STRING,
             add_special=BOOLEAN,
-            at=array(STRING),
+            at=array({"type": "string", "minLength": 1}),
             texts={"type": "boolean", "description": "whether each chunk has its text"},
         ),
         {"text": "Hello there, and there, and there", "n": 8, "texts": True},
@@ -283,14 +293,14 @@ ROWS: dict[str, Row] = {
         _OWN,
         "How a text becomes ids, step by step; at most 4 KiB",
         answer(ids=IDS, fragments=array(OBJECT)),
-        fields("text", model=MODEL, text=STRING, **_FLAGS),
+        exactly("text", model=MODEL, text=STRING, **_FLAGS),
         {"text": "Hello there"},
     ),
     "/v1/ggtok/doctor": Row(
         _OWN,
         "What is wrong or surprising in a model's tokenizer",
         answer(findings=array(answer(code=STRING, severity=STRING, title=STRING))),
-        fields(model=MODEL),
+        exactly(model=MODEL),
         {},
     ),
     "/v1/ggtok/vocabulary": Row(
@@ -298,12 +308,20 @@ ROWS: dict[str, Row] = {
         "A model's vocabulary, without its weights, as a GGUF file",
         {"type": "string", "format": "binary"},
         media_type="application/octet-stream",
+        chooses=True,
     ),
     "/ggtok": _PAGE,
     "/": _PAGE,
     "/openapi.json": Row(_OWN, "This document", OBJECT),
 }
 ERROR = answer(error=answer(code=INTEGER, message=STRING, type=STRING))
+# The checks that come before an endpoint answer with ERROR everywhere.
+_SCHEMAS = {
+    "Error": ERROR,
+    "OllamaError": either(ERROR, answer(error=STRING)),
+    "KoboldCppError": either(ERROR, answer(value=INTEGER, error=STRING)),
+}
+_ERRORS = {_OLLAMA: "OllamaError", _KOBOLD: "KoboldCppError"}
 
 
 def openapi(call: Call) -> object:
@@ -321,7 +339,7 @@ def document() -> Json:
         },
         "paths": {path: _path(path, row) for path, row in ROWS.items()},
         "components": {
-            "schemas": {"Error": ERROR},
+            "schemas": _SCHEMAS,
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{}, {"key": []}],
@@ -329,7 +347,8 @@ def document() -> Json:
 
 
 def _path(path: str, row: Row) -> Json:
-    refusal = {"description": "why there is no answer", "content": _json({"$ref": _ERROR})}
+    error = {"$ref": f"#/components/schemas/{_ERRORS.get(row.api, 'Error')}"}
+    refusal = {"description": "why there is no answer", "content": _json(error)}
     operation: Json = {
         "operationId": re.sub(r"[/.-]", "_", path.strip("/")) or "home",
         "tags": row.api.split(", "),
@@ -342,6 +361,8 @@ def _path(path: str, row: Row) -> Json:
             "default": refusal,
         },
     }
+    if row.chooses:
+        operation["parameters"] = [{"name": "model", "in": "query", "schema": MODEL}]
     if row.request is None:
         return {"get": operation}
     operation["requestBody"] = {
@@ -349,9 +370,6 @@ def _path(path: str, row: Row) -> Json:
         "content": _json(row.request, example=row.example),
     }
     return {"post": operation}
-
-
-_ERROR = "#/components/schemas/Error"
 
 
 def _json(schema: Json, **more: object) -> Json:

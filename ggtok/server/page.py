@@ -9,9 +9,10 @@ from urllib.parse import urlencode
 from starlette.responses import Response, StreamingResponse
 
 from ggtok import page
+from ggtok.errors import GGTokError
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import Refusal
-from ggtok.server.registry import Served
+from ggtok.server.registry import Served, unreadable
 from ggtok.vocabularies.read import metadata_of, vocabulary_only
 
 HOME = "/"
@@ -52,7 +53,10 @@ def _vocabulary(served: Served) -> bytes:
     if _VOCABULARY not in memo:
         found = served.tok.source
         path = None if found is None else found.path
-        _, metadata = metadata_of(path or served.source)
+        try:
+            _, metadata = metadata_of(path or served.source)
+        except GGTokError as e:
+            raise unreadable(served, e) from e
         memo[_VOCABULARY] = vocabulary_only(metadata)
     kept: bytes = memo[_VOCABULARY]
     return kept

@@ -165,7 +165,7 @@ class Registry:
                 model.tok = ggtok.load(model.source)
             except GGTokError as e:
                 self._count(failed=True)
-                reason = (isinstance(e, OSError) and e.strerror) or str(e)
+                reason = _reason(e)
                 _log(f"model not {what}", model, logging.WARNING, error=reason)
                 model.error = f"{model.name}: {reason}"
                 model.stamp = stamp
@@ -182,6 +182,15 @@ class Registry:
         with self._lock:
             self.loads += not failed
             self.failures += failed
+
+
+def unreadable(served: Served, error: GGTokError) -> Refusal:
+    """The refusal of a request for which a loaded model's file would have to be read again."""
+    return Refusal(f"{served.name}: {_reason(error)}", "unavailable_error")
+
+
+def _reason(error: GGTokError) -> str:
+    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 def _log(message: str, model: Model, level: int = logging.INFO, **more: object) -> None:

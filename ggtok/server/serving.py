@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 import socket
 import tempfile
@@ -70,16 +71,19 @@ def run(
 
 def _make_in_worker(make: Callable[..., Any], metrics_folder: str) -> Any:
     """The application of one of several processes, which ends with its parent."""
-    threading.Thread(target=_follow_parent, daemon=True).start()
-    return make(metrics_folder=metrics_folder)
+    made = make(metrics_folder=metrics_folder)
+    # After this process's file is made: the last one to delete the folder sees all files.
+    threading.Thread(target=_follow_parent, args=(metrics_folder,), daemon=True).start()
+    return made
 
 
-def _follow_parent() -> None:
-    """Stops this process when its parent ends, even if that was killed: else it would keep the port
-    and answer on."""
+def _follow_parent(folder: str) -> None:
+    """Stops this process and deletes the folder when its parent ends, even if that was killed: else
+    the process would keep the port and answer on."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
+        shutil.rmtree(folder, ignore_errors=True)
         signal.raise_signal(signal.SIGTERM)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -37,8 +38,8 @@ COUNT_HEADER = "x-prompt-tokens"
 ASK = 0  # a limit: ask the upstream server
 _MOST = 256  # requests that are passed on at a time
 _TIMES = httpx2.Timeout(10.0, read=600.0, write=60.0)
-_ASK_TIMES = httpx2.Timeout(10.0, read=60.0)
-_LONGEST_ANSWER = 4 << 20  # to a question of ours
+ASK_SECONDS = 60.0  # for an answer to a question of ours
+_LONGEST_ANSWER = 4 << 20  # to such a question
 
 # Headers of one connection, RFC 9110 7.6.1, and "Connection"'s own list.
 _HOP = {
@@ -48,6 +49,8 @@ _HOP = {
 # The upstream server has no part in which pages are let in (origins.py).
 _OWN_REQUEST = {b"host", b"expect", b"origin", b"referer"}
 _OWN_ANSWER = {b"date"}
+_WITHOUT_BODY = (204, 304)
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _KEYS = (b"authorization", b"x-api-key")
 
 logger = logging.getLogger("ggtok.server.upstream")
@@ -85,7 +88,7 @@ class Upstream:
         self._workers = workers
         self._bodies = held
         self._key = key
-        self._own_keys = [own.encode() for own in own_keys]
+        self._own_keys = [own.encode("ascii") for own in own_keys]
         self._count = count
         self._limit = limit
         self._image_tokens = image_tokens
@@ -171,21 +174,30 @@ class Upstream:
         async def ask(method: str, path: str, body: Any) -> Any:
             content = None if body is None else bodies.dump(body)
             sent = [*credentials, (b"content-type", b"application/json")]
-            request = self._request(method, path.encode(), sent, content, _ASK_TIMES)
-            response = await self._send(request)
+            sent.append((b"accept-encoding", b"identity"))
+            request = self._request(method, path.encode(), sent, content, _TIMES)
             try:
-                data = b""
-                async for part in response.aiter_bytes():
-                    data += part
-                    if len(data) > _LONGEST_ANSWER:
-                        return None
-            except httpx2.TransportError as e:
-                raise self._unreachable(e) from e
-            finally:
-                await response.aclose()
-            return parsed(data) if response.status_code == 200 else None
+                return await asyncio.wait_for(self._answer(request), ASK_SECONDS)
+            except asyncio.TimeoutError as e:
+                raise self._unreachable(httpx2.ReadTimeout("")) from e
 
         return ask
+
+    async def _answer(self, request: httpx2.Request) -> Any:
+        """The JSON of an answer; None: it is none, or too long."""
+        response = await self._send(request)
+        try:
+            data = b""
+            # Raw: a compressed answer, for which nobody asked, could be of any length.
+            async for part in response.aiter_raw():
+                data += part
+                if len(data) > _LONGEST_ANSWER:
+                    return None
+        except httpx2.TransportError as e:
+            raise self._unreachable(e) from e
+        finally:
+            await response.aclose()
+        return parsed(data) if response.status_code == 200 else None
 
     # ---- passing on ----
 
@@ -206,14 +218,14 @@ class Upstream:
     async def _exchange(self, scope: Scope, body: _Body, send: Send, more: Headers) -> None:
         headers = self._request_headers(scope["headers"])
         content: bytes | AsyncIterator[bytes] | None = body.data
-        if content is None and _has_body(scope["headers"]):
+        if _has_body(scope["headers"]) and content is None:
             content = body.parts()
         else:
             body.whole.set()
         request = self._request(scope["method"], _target(scope), headers, content, _TIMES)
         response = await self._send(request)
         try:
-            headers = [*_kept(response.headers.raw, _OWN_ANSWER), *more]
+            headers = [*self._answer_headers(response), *more]
             start = {"status": response.status_code, "headers": headers}
             await send({"type": "http.response.start", **start})
             end = b"\n"
@@ -259,8 +271,19 @@ class Upstream:
             if not (self._key is not None and name in _KEYS) and not self._is_ours(value)
         ]
         if self._key is not None:
-            kept.append((b"authorization", b"Bearer " + self._key.encode()))
+            kept.append((b"authorization", b"Bearer " + self._key.encode("ascii")))
         return kept
+
+    def _answer_headers(self, response: httpx2.Response) -> Headers:
+        """The headers of an answer. Raises Refusal for a status that no client understands."""
+        if not 200 <= response.status_code < 600:
+            raise self._failure(f"answered with status {response.status_code}", 502)
+        own = _OWN_ANSWER
+        # The length isn't that of a body which has chunks, or which there isn't.
+        if "transfer-encoding" in response.headers or response.status_code in _WITHOUT_BODY:
+            own = own | {b"content-length"}
+        kept = _kept(response.headers.raw, own)
+        return [(name, _CONTROL.sub(b" ", value)) for name, value in kept]
 
     def _is_ours(self, value: bytes) -> bool:
         key = value[len(_BEARER) :] if value[: len(_BEARER)].lower() == _BEARER else value
@@ -269,16 +292,16 @@ class Upstream:
     # ---- errors ----
 
     def _unreachable(self, error: Exception) -> Refusal:
-        self.failed += 1
-        where, reason = self._named(), str(error) or type(error).__name__
         logger.warning("upstream: %s", type(error).__name__)
         if isinstance(error, httpx2.TimeoutException) and not isinstance(
             error, httpx2.ConnectTimeout
         ):
-            message = f"the upstream server {where} took too long"
-            return Refusal(message, "server_error", status=504)
-        message = f"the upstream server {where} doesn't answer: {reason}"
-        return Refusal(message, "server_error", status=502)
+            return self._failure("took too long", 504)
+        return self._failure(f"doesn't answer: {str(error) or type(error).__name__}", 502)
+
+    def _failure(self, what: str, status: int) -> Refusal:
+        self.failed += 1
+        return Refusal(f"the upstream server {self._named()} {what}", "server_error", status)
 
     def _broken(self, error: Exception, path: str, headers: httpx2.Headers, end: bytes) -> bytes:
         """The end of an answer that the upstream server didn't finish, in formats that can tell
@@ -343,6 +366,10 @@ def _base(url: str) -> httpx2.URL:
 
 
 def _has_body(headers: Headers) -> bool:
+    """Raises Refusal for a body that is encoded for this connection, other than by chunks."""
+    for name, value in headers:
+        if name == b"transfer-encoding" and value.lower() != b"chunked":
+            raise Refusal("the transfer encoding of a body must be chunked", status=501)
     return any(
         name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
         for name, value in headers

@@ -103,7 +103,7 @@ NEED = {
         "starlette",
     ),
     "ggtok.server.bodies": "orjson",
-    "ggtok.server.connections": "uvicorn",
+    "ggtok.server.connections": "httptools",
     "ggtok.server.context": "orjson",
     "ggtok.server.native": "orjson",
     "ggtok.server.serving": "uvicorn",

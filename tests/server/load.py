@@ -73,10 +73,10 @@ def texts(size: int) -> list[str]:
     return corpora.cut(corpora.prose().text, size, count)
 
 
-def measure(url: str, folder: Path, bodies: int, connections: int, seconds: float) -> Result:
+def measure(url: str, folder: Path, bodies: int, connections: int, seconds: int) -> Result:
     script = folder / "script.lua"
     script.write_text(SCRIPT.format(folder=folder, count=bodies))
-    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "--timeout", "60s"]
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "60s"]
     run = subprocess.run(
         [*command, "-s", str(script), url], capture_output=True, text=True, check=True
     )
@@ -127,7 +127,7 @@ def memory(pid: int) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--connections", type=int, nargs="*", default=[1, 16, 256])
     parser.add_argument("--sizes", type=int, nargs="*", default=[60, 4096, 1_000_000])
     parser.add_argument(

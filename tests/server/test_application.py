@@ -17,6 +17,8 @@ from starlette.testclient import TestClient
 
 import ggtok
 from ggtok import server
+from ggtok.server.auth import LONGEST_KEY
+from tests.server.running import ask, running
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
 
@@ -86,6 +88,47 @@ def test_keys(serve: Serve) -> None:
         assert client.post("/tokenize", json={}, headers=headers).status_code == 200
     for headers in {"Authorization": "Bearer k"}, {"X-Api-Key": ""}, {"Authorization": b"\xe9"}:
         assert client.post("/tokenize", json={}, headers=headers).status_code == 401
+
+
+@pytest.mark.parametrize("key", ["a b", '~!"#,=/+-._', "k" * LONGEST_KEY])
+def test_keys_that_clients_can_send(key: str) -> None:
+    with running(fixture("bpe-llama3"), api_keys=["other", key]) as url:
+        for headers in {"Authorization": f"Bearer {key}"}, {"X-Api-Key": f" {key} "}:
+            assert ask(url, "POST", "/tokenize", {}, headers)[0] == 200
+        for wrong in key[:-1], key + "x", key.upper() + key[0], "other key":
+            assert ask(url, "POST", "/tokenize", {}, {"X-Api-Key": wrong})[0] == 401
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("", "is empty"),
+        ("schlüssel", "printable ASCII"),
+        ("\N{GREEK SMALL LETTER ALPHA}", "printable ASCII"),
+        ("\udcff", "printable ASCII"),
+        (" secret", "no space at its ends"),
+        ("secret ", "no space at its ends"),
+        ("secret\n", "printable ASCII"),
+        ("k\r\nX-Api-Key: other", "printable ASCII"),
+        ("secret\0", "printable ASCII"),
+        ("secret\tkey", "printable ASCII"),
+        ("k" * (LONGEST_KEY + 1), "at most 4096 work"),
+        (7, "must be a string, not int"),
+        (b"secret", "must be a string, not bytes"),
+    ],
+)
+def test_keys_that_clients_cannot_send(key: Any, message: str) -> None:
+    wrong = (ggtok.InvalidValueError, ggtok.InvalidTypeError)
+    with pytest.raises(wrong, match=message) as error:
+        server.app(fixture("spm"), api_keys=["k", key])
+    assert not key or str(key) not in str(error.value)
+    with pytest.raises(wrong, match=message):
+        server.app(fixture("spm"), upstream="http://127.0.0.1:1", upstream_key=key)
+
+
+def test_a_string_is_no_list_of_keys() -> None:
+    with pytest.raises(ggtok.InvalidTypeError, match="api_keys must be a list"):
+        server.app(fixture("spm"), api_keys="key")
 
 
 def test_names_that_are_not_utf8(serve: Serve, tmp_path: Path) -> None:

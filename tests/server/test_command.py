@@ -63,13 +63,16 @@ def test_a_server() -> None:
         assert all(line.startswith(b"{") for line in child.stderr.read().splitlines())
 
 
-def test_several_processes_and_a_key() -> None:
-    with started(SPM, "--workers", "2", GGTOK_API_KEY="secret") as (child, url):
+def test_several_processes_and_keys() -> None:
+    with started(SPM, "--workers", "2", "--api-key", "a,b", GGTOK_API_KEY="c,d e") as (child, url):
         # The processes need their time to start.
         with httpx2.Client(base_url=url, timeout=waits.LIMIT) as client:
-            assert client.post("/tokenize", json={}).status_code == 401
-            headers = {"Authorization": "Bearer secret"}
-            assert client.post("/tokenize", json={}, headers=headers).status_code == 200
+            for key in "", "a,b", "c,d e", "d":
+                headers = {"X-Api-Key": key}
+                assert client.post("/tokenize", json={}, headers=headers).status_code == 401
+            for key in "a", "b", "c", "d e":
+                headers = {"X-Api-Key": key}
+                assert client.post("/tokenize", json={}, headers=headers).status_code == 200
         child.send_signal(signal.SIGTERM)
         child.wait()
 
@@ -123,7 +126,13 @@ def test_errors(
     assert "-5: no such file" in error(capsys, SPM, "--limit", "-5")
     for wrong in "a=", "=" + SPM:
         assert "write ALIAS=MODEL" in error(capsys, wrong)
-    assert "--api-key is empty" in error(capsys, SPM, "--api-key", "")
+    for empty in "", ",", "a,", "a,,b":
+        assert "--api-key has an empty key" in error(capsys, SPM, "--api-key", empty)
+    for wrong in "é", "\udcff", "a, b", "a\n":
+        assert "an API key may have printable" in error(capsys, SPM, "--api-key", wrong)
+    monkeypatch.setenv("GGTOK_API_KEY", ",a")
+    assert "GGTOK_API_KEY has an empty key" in error(capsys, SPM)
+    monkeypatch.delenv("GGTOK_API_KEY")
     assert "--host is empty" in error(capsys, SPM, "--host", "", "--no-auth")
     assert "max_body must be at least 1 byte" in error(capsys, SPM, "--max-body", "0")
     assert "is not an origin" in error(capsys, SPM, "--cors-origin", "chat.example")

@@ -136,6 +136,7 @@ test_much_that_is_not_read = _LINUX(test_much_that_is_not_read)
         HEAD + b"Transfer-Encoding: chunked\r\n\r\n3;" + b"a" * 400_000,
         HEAD + b"Transfer-Encoding: chunked\r\n\r\n3\r\n123\r\n0\r\nX: " + b"a" * 400_000,
         GET * 5_000,
+        (GET[:-2] + b"Connection: upgrade\r\nUpgrade: x\r\n\r\n") * 5_000,
     ],
 )
 def test_long_heads(request_: bytes, start: Callable[..., str]) -> None:
@@ -174,6 +175,9 @@ INVALID = [
     HEAD + b"Transfer-Encoding: chunked\r\n\r\n3\r\n12345\r\n0\r\n\r\n",
     HEAD + b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
     HEAD + b"Transfer-Encoding: chunked, identity\r\n\r\n",
+    b"CONNECT /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 ]
 
 
@@ -185,6 +189,59 @@ def test_what_is_not_http(data: bytes, start: Callable[..., str]) -> None:
         assert status_of(answer) == 400
         assert b'"type": "invalid_request_error"' in answer or b"isn't" in answer
     works(url)
+
+
+UPGRADE = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+COUNT = b'{"content": "Hi"}'
+LENGTH = b"Content-Length: %d\r\n\r\n" % len(COUNT)
+CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n" % (len(COUNT), COUNT)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1 << 16])
+@pytest.mark.parametrize("head", [UPGRADE, UPGRADE.replace(b"h2c", b"websocket")])
+@pytest.mark.parametrize("body", [LENGTH + COUNT, CHUNKED + b"\r\n"])
+def test_changes_of_protocol(
+    size: int, head: bytes, body: bytes, start: Callable[..., str]
+) -> None:
+    """The request is answered, and its body is no request. Java's client asks for HTTP/2 so."""
+    url = start()
+    data = (HEAD + head + body) * 3 + LAST
+    with connect(url) as connection:
+        for at in range(0, len(data), size):
+            connection.sendall(data[at : at + size])
+        answers = until_closed(connection)
+    assert answers.count(b'{"tokens":[39,72],"count":2}') == 3
+    assert answers.count(b"HTTP/1.1 ") == 4 and answers.endswith(b'{"status":"ok"}')
+
+
+def test_a_body_is_no_request(start: Callable[..., str]) -> None:
+    url = start()
+    smuggled = b"DELETE /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    head = HEAD + UPGRADE + b"Content-Length: %d\r\n\r\n" % len(smuggled)
+    with connect(url) as connection:
+        connection.sendall(head)
+        connection.sendall(smuggled + LAST)
+        answers = until_closed(connection)
+    assert status_of(answers) == 400 and b"isn't valid JSON" in answers
+    assert answers.count(b"HTTP/1.1 ") == 2 and b"404" not in answers
+
+
+def test_headers_after_a_body(start: Callable[..., str]) -> None:
+    """They don't count as headers, which were checked before."""
+    url = start({"api_keys": ["k"]})
+    for late in b"X-Api-Key: k", b"Host: localhost", b"Origin: http://evil.example":
+        data = HEAD + CHUNKED + late + b"\r\n\r\n"
+        assert status_of(exchange(url, data + LAST)) == 401
+        data = HEAD + b"X-Api-Key: k\r\n" + CHUNKED + late + b"\r\n\r\n"
+        assert status_of(exchange(url, data + LAST)) == 200
+
+
+def test_spaces_after_a_header(start: Callable[..., str]) -> None:
+    url = start({"api_keys": ["k"]})
+    data = (
+        b"GET /metrics HTTP/1.1\r\nHost: localhost \t\r\nX-Api-Key: k \r\nConnection: close\r\n\r\n"
+    )
+    assert status_of(exchange(url, data)) == 200
 
 
 def test_a_host_is_needed(start: Callable[..., str]) -> None:

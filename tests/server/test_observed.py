@@ -6,6 +6,8 @@ import io
 import json
 import logging
 import logging.config
+import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -86,6 +88,9 @@ def test_metrics_of_several_processes(tmp_path: Path) -> None:
     assert found["ggtok_loads_total"] == 15
     assert "# TYPE ggtok_loads_total counter" in text
     assert numbers(text)["ggtok_models_loaded"] == 2
+    if os.name != "nt":  # where the files of running processes can't be deleted
+        shutil.rmtree(tmp_path)
+        assert mine.text() == text
 
 
 @pytest.mark.parametrize("status", [299, 0])

@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 
 from ggtok.server.application import ENDPOINTS
 from ggtok.server.openapi import JSON_TYPE, ROWS, document
+from tests.support.vocabularies import fixture
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 Serve = Callable[..., TestClient]
@@ -39,6 +40,12 @@ def fits(value: Any, schema: dict[str, Any]) -> bool:
     if "items" in schema and not all(fits(item, schema["items"]) for item in value):
         return False
     known = schema.get("properties", {})
+    if schema.get("additionalProperties", True) is False and value.keys() - known.keys():
+        return False
+    if value == "" and schema.get("minLength"):
+        return False
+    if isinstance(value, int) and value < schema.get("minimum", value):
+        return False
     return all(fits(value[name], known[name]) for name in known if name in value)
 
 
@@ -62,11 +69,46 @@ def test_examples(path: str, serve: Serve) -> None:
         assert fits(answer.json(), row.response)
 
 
-def test_errors(serve: Serve) -> None:
-    schema = document()["components"]["schemas"]["Error"]
-    assert fits(serve().post("/v1/ggtok/encode", json=[]).json(), schema)
-    assert not fits({"error": "x"}, schema)
-    assert not fits({"error": {"code": True, "message": "", "type": ""}}, schema)
+@pytest.mark.parametrize("path", [path for path, row in ROWS.items() if row.request])
+def test_errors(path: str, serve: Serve) -> None:
+    """Refusals of the endpoint, and of the checks before it, are as described."""
+    operation = document()["paths"][path]["post"]
+    schema = operation["responses"]["default"]["content"][JSON_TYPE]["schema"]["$ref"]
+    error = document()["components"]["schemas"][schema.rpartition("/")[2]]
+    client = serve(api_keys=["k"])
+    for key, status in ("k", 400), ("", 401):
+        answer = client.post(path, content=b"[", headers={"X-Api-Key": key})
+        assert answer.status_code == status
+        assert fits(answer.json(), error)
+    assert not fits({"error": 7}, error)
+    assert not fits({"error": {"code": True, "message": "", "type": ""}}, error)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/ggtok/encode", {"texts": [], "unknown": None}),
+        ("/v1/ggtok/decode", {"ids": [[True]]}),
+        ("/v1/ggtok/decode", {"ids": [[1.0]]}),
+        ("/v1/ggtok/truncate", {"text": "a", "n": -1}),
+        ("/v1/ggtok/chunks", {"text": "a", "n": 0}),
+        ("/v1/ggtok/chunks", {"text": "a", "n": 8, "overlap": -1}),
+        ("/v1/ggtok/chunks", {"text": "a", "n": 8, "at": [""]}),
+    ],
+)
+def test_bodies_outside_the_description(path: str, body: Any, serve: Serve) -> None:
+    request = ROWS[path].request
+    assert request is not None and not fits(body, request)
+    assert serve().post(path, json=body).status_code == 400
+
+
+def test_models_in_urls(serve: Serve) -> None:
+    client = serve({"a": fixture("spm"), "b": fixture("bpe-llama3")})
+    for path, row in ROWS.items():
+        if row.chooses:
+            assert document()["paths"][path]["get"]["parameters"][0]["name"] == "model"
+            assert client.get(path).status_code == 400
+            assert client.get(path, params={"model": "b"}).status_code == 200
 
 
 def test_the_document(serve: Serve) -> None:

@@ -81,12 +81,16 @@ def test_several_processes(tmp_path: Path) -> None:
 
 
 def test_processes_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
-    with serving([BPE, "--workers", "2"], tmp_path / "log") as served:
+    files = tmp_path / "files"
+    files.mkdir()
+    with serving([BPE, "--workers", "2"], tmp_path / "log", {"TMPDIR": str(files)}) as served:
         waits.until(lambda: served.text().count("Application startup complete") == 2)
+        assert list(files.iterdir())
         served.process.kill()
         served.process.wait()
         waits.until(lambda: served.text().count("Finished server process") == 2)
         waits.until(lambda: not _answers(served.url))
+        assert not list(files.iterdir())
 
 
 def _answers(url: str) -> bool:

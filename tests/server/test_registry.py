@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import threading
 from pathlib import Path
 
 import pytest
+from starlette.testclient import TestClient
 
 import ggtok
+from ggtok import server
 from ggtok.server import registry as registry_module
 from ggtok.server.errors import NotReady, Refusal, UnknownModel
 from ggtok.server.registry import Registry
@@ -120,6 +123,42 @@ def test_a_model_outlives_its_file(changing: Path) -> None:
     assert registry.get().tok is first
     _replace(changing, SPM)
     assert registry.get().tok.model == "llama"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="FIFOs")
+@pytest.mark.parametrize("kind", ["loop", "fifo", "folder", "device", "socket", "empty"])
+def test_a_file_that_becomes_something_else(
+    kind: str, changing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model stays, its file is refused without waiting, and a new file is loaded."""
+    with TestClient(server.app({"m": changing}), "http://127.0.0.1") as client:
+        old = client.post("/tokenize", json={"content": "Hi"}).json()
+        changing.unlink()
+        with socket.socket(getattr(socket, "AF_UNIX", 0)) as bound:
+            if kind == "loop":
+                changing.symlink_to(changing)
+            elif kind == "fifo":
+                os.mkfifo(changing)
+            elif kind == "folder":
+                changing.mkdir()
+            elif kind == "device":
+                changing.symlink_to("/dev/zero")
+            elif kind == "socket":
+                monkeypatch.chdir(changing.parent)  # names of sockets are short
+                bound.bind(changing.name)
+            else:
+                changing.touch()
+        assert client.post("/tokenize", json={"content": "Hi"}).json() == old
+        for answer in client.post("/v1/ggtok/doctor", json={}), client.get("/v1/ggtok/vocabulary"):
+            assert answer.status_code == 503
+            assert answer.json()["error"]["message"].startswith("m: ")
+        if kind == "folder":
+            changing.rmdir()
+        else:
+            changing.unlink()
+        shutil.copy(SPM, changing)
+        new = client.post("/tokenize", json={"content": "Hi"}).json()
+        assert new["tokens"] == ggtok.load(SPM).encode("Hi", add_special=False)
 
 
 def test_a_model_that_cannot_be_loaded(tmp_path: Path) -> None:

@@ -116,6 +116,7 @@ def test_nothing_is_passed_on_without_a_key(other: Other, tok: ggtok.Tokenizer) 
         for method, path in [
             *[("GET", "/x"), ("POST", COMPLETION), ("OPTIONS", "/x"), ("OPTIONS", "/health")],
             *[("POST", "/health"), ("DELETE", "/v1/health"), ("POST", "//health")],
+            *[("GET", "/"), ("HEAD", "/"), ("GET", "/?health"), ("GET", "/health/")],
         ]:
             assert ask(url, method, path)[0] == 401, (method, path)
         assert ask(url, "GET", "/health")[0] == 200

@@ -6,34 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict
 from starlette.testclient import TestClient
 
 import ggtok
+from tests.server.vllm_models import TEMPLATE, TokenizeResponse, TokenizerInfoResponse
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
 
 Serve = Callable[..., TestClient]
-TEMPLATE = (
-    "{{ bos_token }}{% for m in messages %}<{{ m.role }}>{{ m.content }}"
-    "{% if not (loop.last and x) %}</s>{% endif %}{% endfor %}"
-    "{% if add_generation_prompt %}<assistant>{% endif %}{{ x }}"
-)
-
-
-class TokenizeResponse(BaseModel):
-    """vLLM's declaration, but stricter: no field may be missing or have another type."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
-    count: int
-    max_model_len: int
-    tokens: list[int]
-    token_strs: list[str] | None
-
-
-class TokenizerInfoResponse(BaseModel):
-    model_config = ConfigDict(strict=True, extra="allow")
-    tokenizer_class: str
 
 
 @pytest.fixture

@@ -25,12 +25,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import core_schema
 from starlette.testclient import TestClient
 
 from ggtok import server
-from tests.server import test_vllm
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
 
@@ -38,6 +37,30 @@ PROTOCOL = "vllm.entrypoints.serve.tokenize.protocol"
 ENGINE = "vllm.entrypoints.serve.engine.protocol"
 CHAT = "vllm.entrypoints.openai.chat_completion.protocol"
 LOADED = {PROTOCOL, ENGINE, CHAT, "vllm.exceptions"}
+
+
+# ---- what the tests share ----
+
+TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}<{{ m.role }}>{{ m.content }}"
+    "{% if not (loop.last and x) %}</s>{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}{{ x }}"
+)
+
+
+class TokenizeResponse(BaseModel):
+    """vLLM's declaration, but stricter: no field may be missing or have another type."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+    count: int
+    max_model_len: int
+    tokens: list[int]
+    token_strs: list[str] | None
+
+
+class TokenizerInfoResponse(BaseModel):
+    model_config = ConfigDict(strict=True, extra="allow")
+    tokenizer_class: str
 
 
 # ---- vLLM's modules ----
@@ -184,7 +207,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failures: list[str] = []
     counts: Counter[str] = Counter()
 
-    for ours in test_vllm.TokenizeResponse, test_vllm.TokenizerInfoResponse:
+    for ours in TokenizeResponse, TokenizerInfoResponse:
         theirs = getattr(protocol, ours.__name__)
         if fields_of(ours) != fields_of(theirs):
             failures.append(f"{ours.__name__}: {fields_of(ours)} is {fields_of(theirs)} in vLLM")
@@ -199,7 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     with tempfile.TemporaryDirectory() as folder:
         gguf = GGUF.read(fixture("spm"))
-        gguf.set("tokenizer.chat_template", test_vllm.TEMPLATE.encode())
+        gguf.set("tokenizer.chat_template", TEMPLATE.encode())
         gguf.write(Path(folder) / "model.gguf")
         app = server.app({"m": Path(folder) / "model.gguf"})
         client = TestClient(app, "http://127.0.0.1", raise_server_exceptions=False)
