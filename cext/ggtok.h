@@ -585,14 +585,18 @@ typedef struct ggtok_trace_event {
  * GGTOK_ERR_STOPPED. It must not use the context. */
 typedef bool (*ggtok_trace_fn)(void *user, const ggtok_trace_event *event);
 
-enum { GGTOK_TRACE_BYTES = 16 * 1024 }; /* of the longest text, or token, that can be traced */
+enum {
+    GGTOK_TRACE_BYTES = 16 * 1024, /* of the longest text, or token, that can be traced */
+    GGTOK_TRACE_TEXT_BYTES = 16 * 1024 * 1024 /* of the texts of all steps, which a vocabulary with
+                                                 long tokens repeats */
+};
 
 /*
  * Encodes a text like ggtok_encode and reports each step: the special tokens, the words and the
  * rules that found them, the merges in order or the best paths, and the tokens in the order of the
  * ids. The steps are those of llama.cpp's algorithm, without caches and cuts. GGTOK_ERR_ARGUMENT
- * if the text is longer than GGTOK_TRACE_BYTES or has more than max_events steps. *out, which may
- * be NULL, are the ids.
+ * if the text is longer than GGTOK_TRACE_BYTES, or has more than max_events steps, or steps whose
+ * texts have more than GGTOK_TRACE_TEXT_BYTES. *out, which may be NULL, are the ids.
  */
 GGTOK_API ggtok_status ggtok_trace(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
                                    size_t max_events, ggtok_trace_fn fn, void *user, ggtok_ids *out,

@@ -1355,7 +1355,8 @@ class Tokenizer:
             merges and scores. ``dataclasses.asdict`` converts it for JSON.
 
         Raises:
-            InvalidValueError: the text has more than 16 KiB.
+            InvalidValueError: the text has more than 16 KiB, or the texts of the steps, which a
+                vocabulary with long tokens repeats, have more than 16 MiB.
             TextEncodeError, InvalidTypeError, InvalidValueError: as for :meth:`encode`.
         """
         from ggtok.explain.explain import explain
@@ -1373,7 +1374,7 @@ class Tokenizer:
         Raises:
             TokenIdError: ``id`` is outside the vocabulary.
             VocabError: the vocabulary has another type, without merges.
-            InvalidValueError: the token has more than 16 KiB.
+            InvalidValueError: the token has more than 16 KiB, or the steps' texts more than 16 MiB.
         """
         from ggtok.explain.explain import merge_tree
 
