@@ -58,12 +58,17 @@ def run(
 
 
 def ids(
-    loaded: Loaded, messages: Messages, options: Options, trusted: bool, user_defined: str
+    loaded: Loaded,
+    messages: Messages,
+    options: Options,
+    trusted: bool,
+    user_defined: str,
+    known: object,
 ) -> list[int]:
-    """The ids of a conversation. Warns if it has images, audio or video."""
-    conversation = messages if type(messages) is list else _listed(messages)
-    found: list[int] = run(loaded, conversation, options, chat.IDS, trusted, user_defined)
-    warn_of_media(len(media.parts_of(conversation, options.like)))
+    """The ids of a conversation; `known` are those of its first messages, or None."""
+    found: list[int]
+    found, parts = _encoded(loaded, messages, options, chat.IDS, trusted, user_defined, known)
+    warn_of_media(len(parts))
     return found
 
 
@@ -78,17 +83,30 @@ def count(
 ) -> int:
     """The number of ids. The parts that aren't text count as `image_tokens` says."""
     media.check_tokens(image_tokens)
-    conversation = _listed(messages)
-    if known is None:
-        n: int = run(loaded, conversation, options, chat.COUNT, trusted, user_defined)
-        parts = media.parts_of(conversation, options.like)
-    else:
-        ids, parts = _ids_after(loaded, conversation, options, trusted, user_defined, known)
-        n = len(ids)
+    n: int
+    n, parts = _encoded(loaded, messages, options, chat.COUNT, trusted, user_defined, known)
     if image_tokens is not None:
         return n + media.tokens(parts, image_tokens)
     warn_of_media(len(parts))
     return n
+
+
+def _encoded(
+    loaded: Loaded,
+    messages: Messages,
+    options: Options,
+    want: int,
+    trusted: bool,
+    user_defined: str,
+    known: object,
+) -> tuple[Any, list[media.Part]]:
+    """The ids or their number, and the images, audio and video that have no ids."""
+    conversation = messages if type(messages) is list else _listed(messages)
+    if known is None:
+        found = run(loaded, conversation, options, want, trusted, user_defined)
+        return found, media.parts_of(conversation, options.like)
+    ids, parts = _ids_after(loaded, conversation, options, trusted, user_defined, known)
+    return len(ids) if want == chat.COUNT else ids, parts
 
 
 def run_body(
@@ -180,21 +198,6 @@ def ids_and_mask(
     return encode.ids_and_mask(loaded, prompt, trusted, flags)
 
 
-def ids_after(
-    loaded: Loaded,
-    messages: Messages,
-    options: Options,
-    trusted: bool,
-    user_defined: str,
-    known: object,
-) -> list[int]:
-    """The ids of a conversation, given those of its first messages."""
-    conversation = _listed(messages)
-    ids, parts = _ids_after(loaded, conversation, options, trusted, user_defined, known)
-    warn_of_media(len(parts))
-    return ids
-
-
 def _ids_after(
     loaded: Loaded,
     conversation: list[Any],
@@ -203,7 +206,7 @@ def _ids_after(
     user_defined: str,
     known: object,
 ) -> tuple[list[int], list[media.Part]]:
-    """The ids, and the parts of the messages that aren't known that have no ids."""
+    """The ids, given those of the first messages; and the images, audio and video after these."""
     flags = encode.flags_of(trusted, user_defined)
     n, ids = encode.check_known(loaded, known, len(conversation))
     options.list_tools()
