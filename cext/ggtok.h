@@ -469,9 +469,9 @@ typedef bool (*ggtok_receive_fn)(void *user, const ggtok_batch_part *parts, size
 /* Changes the spans of a text in place, on the thread that encoded it. */
 typedef void (*ggtok_convert_fn)(void *user, ggtok_bytes text, ggtok_span *spans, size_t n);
 
-/* The same with options; the pointers may be NULL. With `receive` the batch keeps no ids: it has their
- * offsets and spans. Parts that were received before a failure are valid. `convert` needs
- * GGTOK_SPANS. */
+/* Options of ggtok_encode_batch_with, which is otherwise ggtok_encode_batch; the pointers may be NULL.
+ * With `receive` the batch keeps no ids: it has their offsets and spans. Parts that were received
+ * before a failure are valid. `convert` needs GGTOK_SPANS. */
 typedef struct ggtok_batch_options {
     unsigned flags, threads;
     const ggtok_special_choice *choice;

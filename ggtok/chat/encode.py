@@ -42,8 +42,8 @@ def ids_and_parts(
 ) -> tuple[list[int], list[Part]]:
     """The ids and parts of a prompt, without its media.
 
-    As in llama.cpp's mtmd_tokenize, each text between markers is encoded by itself, without BOS and
-    EOS, which are then added around all.
+    As in llama.cpp's mtmd_tokenize, each text between markers is encoded separately, without BOS
+    and EOS, which are then added around all.
     """
     native = loaded.native
     if not prompt.media:
