@@ -585,11 +585,9 @@ typedef struct ggtok_trace_event {
  * GGTOK_ERR_STOPPED. It must not use the context. */
 typedef bool (*ggtok_trace_fn)(void *user, const ggtok_trace_event *event);
 
-enum {
-    GGTOK_TRACE_BYTES = 16 * 1024, /* of the longest text, or token, that can be traced */
-    GGTOK_TRACE_TEXT_BYTES = 16 * 1024 * 1024 /* of the texts of all steps, which a vocabulary with
-                                                 long tokens repeats */
-};
+/* The most bytes of a text, or token, that can be traced; and of the texts of all its steps except
+ * rules: a vocabulary with long tokens repeats them. */
+enum { GGTOK_TRACE_BYTES = 16 << 10, GGTOK_TRACE_TEXT_BYTES = 16 << 20 };
 
 /*
  * Encodes a text like ggtok_encode and reports each step: the special tokens, the words and the

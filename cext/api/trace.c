@@ -28,7 +28,8 @@ static bool report(void *user, ggtok_trace_event *e) {
         gguf_view piece = ggtok_piece_of(&tok->pieces, &tok->v, (uint32_t)e->id, 0, true);
         e->text = (ggtok_bytes){(const char *)piece.p, piece.n};
     }
-    const size_t n = e->text.n + e->right.n;
+    /* Rules are constants, so the words limit them. */
+    const size_t n = e->kind == GGTOK_TRACE_RULE ? 0 : e->text.n + e->right.n;
     t->full = !t->left || n > t->text_left;
     if (t->full) return false;
     t->left--;
