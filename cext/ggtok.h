@@ -469,9 +469,9 @@ typedef bool (*ggtok_receive_fn)(void *user, const ggtok_batch_part *parts, size
 /* Changes the spans of a text in place, on the thread that encoded it. */
 typedef void (*ggtok_convert_fn)(void *user, ggtok_bytes text, ggtok_span *spans, size_t n);
 
-/* The same with options; the pointers may be NULL. With `receive` the batch keeps no ids: it has their
- * offsets and spans. Parts that were received before a failure are valid. `convert` needs
- * GGTOK_SPANS. */
+/* Options of ggtok_encode_batch_with, which is otherwise ggtok_encode_batch; the pointers may be NULL.
+ * With `receive` the batch keeps no ids: it has their offsets and spans. Parts that were received
+ * before a failure are valid. `convert` needs GGTOK_SPANS. */
 typedef struct ggtok_batch_options {
     unsigned flags, threads;
     const ggtok_special_choice *choice;
@@ -585,14 +585,16 @@ typedef struct ggtok_trace_event {
  * GGTOK_ERR_STOPPED. It must not use the context. */
 typedef bool (*ggtok_trace_fn)(void *user, const ggtok_trace_event *event);
 
-enum { GGTOK_TRACE_BYTES = 16 * 1024 }; /* of the longest text, or token, that can be traced */
+/* The most bytes of a text, or token, that can be traced; and of the texts of all its steps except
+ * rules: a vocabulary with long tokens repeats them. */
+enum { GGTOK_TRACE_BYTES = 16 << 10, GGTOK_TRACE_TEXT_BYTES = 16 << 20 };
 
 /*
  * Encodes a text like ggtok_encode and reports each step: the special tokens, the words and the
  * rules that found them, the merges in order or the best paths, and the tokens in the order of the
  * ids. The steps are those of llama.cpp's algorithm, without caches and cuts. GGTOK_ERR_ARGUMENT
- * if the text is longer than GGTOK_TRACE_BYTES or has more than max_events steps. *out, which may
- * be NULL, are the ids.
+ * if the text is longer than GGTOK_TRACE_BYTES, or has more than max_events steps, or steps whose
+ * texts have more than GGTOK_TRACE_TEXT_BYTES. *out, which may be NULL, are the ids.
  */
 GGTOK_API ggtok_status ggtok_trace(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
                                    size_t max_events, ggtok_trace_fn fn, void *user, ggtok_ids *out,

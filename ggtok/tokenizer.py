@@ -1099,9 +1099,10 @@ class Tokenizer:
             known: ``(n, ids)``: the ids of the first n messages, for example those of a prompt
                 and of a generated answer. They are kept, whatever their text would encode to.
                 They are followed by the control token that closes the n-th message, unless they
-                end with it, and by the text that the template writes after it, encoded as a
-                continuation (see :meth:`encode`). The template must write the first n messages
-                in the same way whether or not others follow.
+                end with it, and by the text that the template writes after it. Unless it follows
+                a control token or an image, this text is encoded as a continuation (see
+                :meth:`encode`). The template must write the first n messages in the same way
+                whether or not others follow.
 
         The other arguments are those of :meth:`apply_chat_template`, which also lists more
         errors.
@@ -1142,12 +1143,8 @@ class Tokenizer:
             return api.ids_and_mask(  # type: ignore[no-any-return]
                 self._loaded, messages, options, trusted=trusted, user_defined=user_defined
             )
-        if known is not None:
-            return api.ids_after(  # type: ignore[no-any-return]
-                self._loaded, messages, options, trusted, user_defined, known
-            )
         return api.ids(  # type: ignore[no-any-return]
-            self._loaded, messages, options, trusted, user_defined
+            self._loaded, messages, options, trusted, user_defined, known
         )
 
     def count_chat(
@@ -1183,8 +1180,9 @@ class Tokenizer:
             image_tokens: how many tokens an image, audio or video has: a number, or a function
                 that takes the part (a mapping) and returns one. Count all tokens that the model
                 gets in place of the marker, or, with ``like="transformers"``, in addition to
-                the template's placeholder. By default, they aren't included in the result, and
-                a warning says so.
+                the template's placeholder. Those of ``known`` messages aren't counted: their
+                ids are known. By default, none are included in the result, and a warning says
+                so.
 
         The other arguments and the errors are those of :meth:`encode_chat`.
 
@@ -1355,7 +1353,8 @@ class Tokenizer:
             merges and scores. ``dataclasses.asdict`` converts it for JSON.
 
         Raises:
-            InvalidValueError: the text has more than 16 KiB.
+            InvalidValueError: the text has more than 16 KiB, or the texts of the steps, which a
+                vocabulary with long tokens repeats, have more than 16 MiB.
             TextEncodeError, InvalidTypeError, InvalidValueError: as for :meth:`encode`.
         """
         from ggtok.explain.explain import explain
@@ -1373,7 +1372,7 @@ class Tokenizer:
         Raises:
             TokenIdError: ``id`` is outside the vocabulary.
             VocabError: the vocabulary has another type, without merges.
-            InvalidValueError: the token has more than 16 KiB.
+            InvalidValueError: the token has more than 16 KiB, or the steps' texts more than 16 MiB.
         """
         from ggtok.explain.explain import merge_tree
 

@@ -70,7 +70,7 @@ typedef struct worker {
     job *job;
     ggtok_context *ctx;
     bytebuf copy;  /* with GGTOK_COPY_TEXTS: a copy of the current text */
-    bool receives; /* what is due: the calling thread, with a `receive` function */
+    bool receives; /* the calling thread, if it passes ids to a `receive` function */
     ggtok_interrupt_fn keep_going;
     void *user;
     thread thread;

@@ -58,7 +58,7 @@ ggtok_status ggtok_encode_guarded(ggtok_context *ctx, const model_call *call, co
 bool ggtok_adds_before(const ggtok_context *ctx);
 
 /* The boundary of the last text's parts i - 1 and i (both may be out of range) in the white space
- * between them, all of which belongs to the one that strips it. */
+ * between them, all of which belongs to the part that strips it. */
 size_t ggtok_part_boundary(const ggtok_context *ctx, size_t i);
 
 #endif

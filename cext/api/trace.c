@@ -16,6 +16,7 @@ typedef struct tracer {
     ggtok_trace_fn fn;
     void *user;
     size_t left;       /* events that may still be reported */
+    size_t text_left;  /* bytes of their texts */
     size_t normalized; /* bytes of the fragment's words */
     bool stopped, full;
 } tracer;
@@ -23,18 +24,27 @@ typedef struct tracer {
 static bool report(void *user, ggtok_trace_event *e) {
     tracer *t = user;
     const ggtok_tokenizer *tok = t->ctx->tok;
-    if (!t->left) {
-        t->full = true;
-        return false;
-    }
-    t->left--;
     if (e->kind == GGTOK_TRACE_TOKEN && e->id >= 0) {
         gguf_view piece = ggtok_piece_of(&tok->pieces, &tok->v, (uint32_t)e->id, 0, true);
         e->text = (ggtok_bytes){(const char *)piece.p, piece.n};
     }
+    /* Rules are constants, so the words limit them. */
+    const size_t n = e->kind == GGTOK_TRACE_RULE ? 0 : e->text.n + e->right.n;
+    t->full = !t->left || n > t->text_left;
+    if (t->full) return false;
+    t->left--;
+    t->text_left -= n;
     if (e->kind == GGTOK_TRACE_WORD) t->normalized += e->text.n;
     t->stopped = !t->fn(t->user, e);
     return !t->stopped;
+}
+
+static tracer tracer_of(ggtok_context *ctx, size_t max_events, ggtok_trace_fn fn, void *user) {
+    return (tracer){.ctx = ctx,
+                    .fn = fn,
+                    .user = user,
+                    .left = max_events,
+                    .text_left = GGTOK_TRACE_TEXT_BYTES};
 }
 
 static bool note(tracer *t, const char *text) {
@@ -235,14 +245,18 @@ static ggtok_status finish(tracer *t, trace *inner, ggtok_status s, size_t max_e
     if (t->stopped)
         return ggtok_error_set(err, GGTOK_ERR_STOPPED, "the callback stopped the trace");
     if (!t->full) return s;
-    return ggtok_error_set(err, GGTOK_ERR_ARGUMENT, "there are more than %llu steps to report",
-                           (unsigned long long)max_events);
+    return t->left ? ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
+                                     "the texts of the steps have more than %d bytes",
+                                     GGTOK_TRACE_TEXT_BYTES)
+                   : ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
+                                     "there are more than %llu steps to report",
+                                     (unsigned long long)max_events);
 }
 
 ggtok_status ggtok_trace(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
                          size_t max_events, ggtok_trace_fn fn, void *user, ggtok_ids *out,
                          ggtok_error *err) {
-    tracer t = {.ctx = ctx, .fn = fn, .user = user, .left = max_events};
+    tracer t = tracer_of(ctx, max_events, fn, user);
     trace inner = {.fn = report, .user = &t};
     if (out) *out = (ggtok_ids){NULL, 0};
     if (n > GGTOK_TRACE_BYTES) {
@@ -282,7 +296,7 @@ static ggtok_status report_token(tracer *t, trace *inner, uint32_t id, ggtok_tok
 
 ggtok_status ggtok_trace_token(ggtok_context *ctx, int32_t id, size_t max_events, ggtok_trace_fn fn,
                                void *user, ggtok_token_trace *out, ggtok_error *err) {
-    tracer t = {.ctx = ctx, .fn = fn, .user = user, .left = max_events};
+    tracer t = tracer_of(ctx, max_events, fn, user);
     trace inner = {.fn = report, .user = &t};
     ggtok_bytes text;
     *out = (ggtok_token_trace){.reached = false};

@@ -35,7 +35,8 @@ static place move(const uint8_t *text, size_t n, place from, size_t to, bool utf
 /* The units of a character that begins before text[at] and continues there; else 0. */
 static size_t units_inside(const uint8_t *text, size_t n, size_t at, bool utf16) {
     if (at == n || (text[at] & 0xC0) != 0x80) return 0;
-    while ((text[at] & 0xC0) == 0x80) at--;
+    while (at && (text[at] & 0xC0) == 0x80) at--;
+    if ((text[at] & 0xC0) == 0x80) return 0; /* malformed: the text begins inside a character */
     return utf16 && text[at] >= 0xF0 ? 2 : 1;
 }
 

@@ -1,8 +1,8 @@
 /*
  * A scanner's automaton knows where a match ends, but not which alternative matched. For that, the
- * pattern's program runs over the match, with all threads of a backtracking matcher at once, the
- * preferred ones first. At the end of the match the first thread that accepts is the one that such
- * a matcher would have followed. This takes time in proportion to the match.
+ * pattern's program runs over the match, with all threads of a backtracking matcher at once, in the
+ * order in which the matcher would try them. The first thread that accepts at the end of the match
+ * shows the alternative. This takes time in proportion to the match.
  */
 #include "pretok/rules.h"
 

@@ -150,10 +150,10 @@ static PyObject *arrow_of(ggtok_batch **batch, const ggtok_bytes *texts, size_t 
     return ids ? ggtok_py_arrow_ids(ids) : PyErr_NoMemory();
 }
 
-/* (tuple of texts, list of bytes and of joined texts, or a capsule from arrow.c; add_special; parse_special; continuation; threads;
- * lists; is this the main thread; spans: None or their unit) -> if `lists` is True, lists, with spans
- * (lists, the arguments of arrays.py's `spans`); if False, the arguments of its `arrays`; if None, a
- * capsule of ids for arrow.c. */
+/* (tuple of texts, list of bytes and of joined texts, or a capsule from arrow.c; add_special;
+ * parse_special; continuation; threads; lists; is this the main thread; spans: None or their unit)
+ * -> if `lists` is True, lists, with spans (lists, the arguments of arrays.py's `spans`); if False, the
+ * arguments of its `arrays`; if None, a capsule of ids for arrow.c. */
 PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)n_args;

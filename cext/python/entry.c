@@ -454,7 +454,7 @@ static PyObject *safe_cut(PyObject *self, PyObject *const *args, Py_ssize_t n_ar
     return PyErr_Occurred() ? NULL : PyLong_FromSize_t(at);
 }
 
-/* (list of lists) -> None: tracks those that the collector doesn't track yet */
+/* (list of lists) -> None: makes the collector track the lists that it doesn't track yet */
 static PyObject *track(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     (void)self, (void)n_args;
     for (Py_ssize_t i = 0, n = PyList_Size(args[0]); i < n; i++) {

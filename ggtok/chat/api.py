@@ -63,13 +63,17 @@ def run(
 
 
 def ids(
-    loaded: Loaded, messages: Messages, options: Options, trusted: bool, user_defined: str
+    loaded: Loaded,
+    messages: Messages,
+    options: Options,
+    trusted: bool,
+    user_defined: str,
+    known: object,
 ) -> list[int]:
-    """The ids of a conversation. Warns if it has images, audio or video."""
-    parts: list[media.Part] = []
-    found: list[int] = run(loaded, messages, options, chat.IDS, trusted, user_defined, parts)
-    if parts:
-        warn_of_media(len(parts))
+    """The ids of a conversation; `known` are those of its first messages, or None."""
+    found: list[int]
+    found, parts = _encoded(loaded, messages, options, chat.IDS, trusted, user_defined, known)
+    warn_of_media(len(parts))
     return found
 
 
@@ -84,17 +88,30 @@ def count(
 ) -> int:
     """The number of ids. The parts that aren't text count as `image_tokens` says."""
     media.check_tokens(image_tokens)
-    parts: list[media.Part] = []
-    if known is None:
-        n: int = run(loaded, messages, options, chat.COUNT, trusted, user_defined, parts)
-    else:
-        conversation = _listed(messages)
-        ids, parts = _ids_after(loaded, conversation, options, trusted, user_defined, known)
-        n = len(ids)
+    n: int
+    n, parts = _encoded(loaded, messages, options, chat.COUNT, trusted, user_defined, known)
     if image_tokens is not None:
         return n + media.tokens(parts, image_tokens)
     warn_of_media(len(parts))
     return n
+
+
+def _encoded(
+    loaded: Loaded,
+    messages: Messages,
+    options: Options,
+    want: int,
+    trusted: bool,
+    user_defined: str,
+    known: object,
+) -> tuple[Any, list[media.Part]]:
+    """The ids or their number, and the images, audio and video that have no ids."""
+    if known is None:
+        parts: list[media.Part] = []
+        return run(loaded, messages, options, want, trusted, user_defined, parts), parts
+    conversation = _listed(messages)
+    ids, parts = _ids_after(loaded, conversation, options, trusted, user_defined, known)
+    return len(ids) if want == chat.COUNT else ids, parts
 
 
 def run_body(
@@ -186,21 +203,6 @@ def ids_and_mask(
     return encode.ids_and_mask(loaded, prompt, trusted, flags)
 
 
-def ids_after(
-    loaded: Loaded,
-    messages: Messages,
-    options: Options,
-    trusted: bool,
-    user_defined: str,
-    known: object,
-) -> list[int]:
-    """The ids of a conversation, given those of its first messages."""
-    conversation = _listed(messages)
-    ids, parts = _ids_after(loaded, conversation, options, trusted, user_defined, known)
-    warn_of_media(len(parts))
-    return ids
-
-
 def _ids_after(
     loaded: Loaded,
     conversation: list[Any],
@@ -209,7 +211,7 @@ def _ids_after(
     user_defined: str,
     known: object,
 ) -> tuple[list[int], list[media.Part]]:
-    """The ids, and the parts of the messages that aren't known that have no ids."""
+    """The ids, given those of the first messages; and the images, audio and video after these."""
     flags = encode.flags_of(trusted, user_defined)
     n, ids = encode.check_known(loaded, known, len(conversation))
     options.list_tools()

@@ -42,8 +42,8 @@ def ids_and_parts(
 ) -> tuple[list[int], list[Part]]:
     """The ids and parts of a prompt, without its media.
 
-    As in llama.cpp's mtmd_tokenize, each text between markers is encoded by itself, without BOS and
-    EOS, which are then added around all.
+    As in llama.cpp's mtmd_tokenize, each text between markers is encoded separately, without BOS
+    and EOS, which are then added around all.
     """
     native = loaded.native
     if not prompt.media:
@@ -53,11 +53,12 @@ def ids_and_parts(
     parts: list[Part] = []
     flags &= ~ADD_SPECIAL
     for at, text in prompt.around_media():
+        if at:
+            flags &= ~CONTINUATION  # it follows a marker
         found, pieces = native.encode_parts(text.text, flags, parsed_ranges(text, trusted))
         first = len(ids)
         parts += [(at + pos, n, first + k, n_ids, s) for pos, n, k, n_ids, s in pieces]
         ids += found
-        flags &= ~CONTINUATION
     return ids + _added(loaded, "eos") if adds else ids, parts
 
 
@@ -164,6 +165,8 @@ def after_known(
     rest = prompt.rest(said_end + end)
     if last is not None and loaded.native.attr(last) & TokenAttr.RSTRIP:
         rest = rest.rest(len(rest.text) - len(rest.text.lstrip(C_SPACES)))
+    if last is not None or beginning.cut(said_end).ends_with_media():
+        flags &= ~CONTINUATION  # text after a special token or a marker gets a space prefix
     return added + ids_and_parts(loaded, rest, trusted, flags)[0]
 
 

@@ -2,7 +2,7 @@
 
 In the prompt, a marker stands for each part. If a request has such parts, the texts between the
 markers are tokenized separately, and the model gets the tokens of each part in place of its marker.
-A vocabulary doesn't say how many those are, so the caller does, or they aren't counted.
+A vocabulary doesn't say how many tokens a part has. They are counted only if the caller says so.
 """
 
 from __future__ import annotations

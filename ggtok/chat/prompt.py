@@ -92,6 +92,10 @@ class Prompt:
         ranges = (_within(r, begin, end) for r in (self.ranges, self.generated, self.media))
         return Prompt(text, *ranges)
 
+    def ends_with_media(self) -> bool:
+        """Whether the prompt ends with a marker."""
+        return bool(self.media) and self.media[-1][1] == _size(self.text)
+
     def around_media(self) -> list[tuple[int, Prompt]]:
         """The texts around the markers that aren't empty, each with its position in bytes."""
         data = self.text.encode()

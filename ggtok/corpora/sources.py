@@ -91,7 +91,7 @@ class Search:
         self._dangling: dict[str, None] = {}
 
     def find(self, sources: object) -> list[Source]:
-        """The files of one or several paths, in order, without those that this search has already
+        """The files of one or several paths, in order, except files that this search has already
         found. The files of a folder or a glob are sorted."""
         if isinstance(sources, (str, bytes, os.PathLike)):
             sources = [sources]

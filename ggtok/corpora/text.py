@@ -192,7 +192,7 @@ class _Reader:
     ) -> None:
         self._stream, self._options, self._faults = stream, options, faults
         self._offset = place.offset + bom  # of the next segment
-        self._told = place.offset  # the end of the bytes that `size` of pieces has counted
+        self._counted = place.offset  # the end of the bytes that `size` of pieces has counted
         self._source = place.source
         self._state = place.state
         self._faulty = place.faulty
@@ -253,18 +253,18 @@ class _Reader:
 
     def _next(self) -> tuple[Place, int]:
         """The place after all bytes that were read, and the size of the piece before it."""
-        return self._told_up_to(Place(self._source, self._offset, 0, self._state, self._faulty))
+        return self._counted_up_to(Place(self._source, self._offset, 0, self._state, self._faulty))
 
     def _inside(self) -> tuple[Place, int]:
         """The same, for a piece that ends before the text that isn't cut yet."""
         while len(self._origins) > 1 and self._origins[1][0] <= 0:
             del self._origins[0]
         at, offset = self._origins[0]
-        return self._told_up_to(Place(self._source, offset, -at, INSIDE, self._faulty))
+        return self._counted_up_to(Place(self._source, offset, -at, INSIDE, self._faulty))
 
-    def _told_up_to(self, next: Place) -> tuple[Place, int]:
-        size = next.offset - self._told
-        self._told = next.offset
+    def _counted_up_to(self, next: Place) -> tuple[Place, int]:
+        size = next.offset - self._counted
+        self._counted = next.offset
         return next, size
 
     def _piece(self, text: bytes | None, next: Place, size: int, **options: Any) -> Piece:

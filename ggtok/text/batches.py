@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # ---- batches, and offsets ----
 
 MAX_THREADS = 256
-_UNITS = ("byte", "char", "utf16")  # in the order of cext/python/state.h
+_UNITS = ("byte", "char", "utf16")  # in the order of ggtok_unit
 
 
 def encode(native: Native, texts: types.Texts, flags: Flags, threads: int) -> list[list[int]]:

@@ -110,6 +110,10 @@ static void check_spans(const ggtok_tokenizer *tok) {
     CHECK(whole[0].end == 8 && whole[1].begin == 8);
     ggtok_convert_spans(text, n, whole, 2, GGTOK_UNIT_CHAR);
     CHECK(whole[0].end == 8 && whole[1].begin == 7 && whole[1].end == 14);
+    const char rest[] = "\xBD\xA0"; /* of a character: nothing before it is read */
+    ggtok_span inside = {1, 2};
+    ggtok_convert_spans(rest, 2, &inside, 1, GGTOK_UNIT_UTF16);
+    CHECK(inside.begin == 0 && inside.end == 0);
 
     int32_t bos = ggtok_special_id(tok, GGTOK_BOS), letter = ggtok_text_to_token(tok, "H", 1);
     size_t n_added = ids.n;

@@ -149,6 +149,22 @@ def test_white_space_that_a_token_takes() -> None:
     assert ids[1:] == whole[len(whole) - len(ids) + 1 :]
 
 
+@pytest.mark.parametrize("text", ["the", "  the", "\n"])
+def test_space_prefix_after_a_closing_token(text: str) -> None:
+    """SPM adds a space before text that follows a special token."""
+    tok = load(fixture("spm"))
+    template = (
+        "{% for m in messages %}{{ m.content }}"
+        "{% if m.role == 'assistant' %}{{ eos_token }}{% endif %}{% endfor %}"
+    )
+    messages = [user("Hi"), says("assistant", "yes"), user(text)]
+    kept = tok.encode_chat(messages[:2], template=template, continue_final_message=False)
+    whole = tok.encode_chat(messages, template=template)
+    assert tok.encode_chat(messages, template=template, known=(2, kept)) == whole
+    assert kept[-1] == tok.eos_id
+    assert tok.encode_chat(messages, template=template, known=(2, kept[:-1])) == whole
+
+
 def test_a_vocabulary_that_adds_eos() -> None:
     tok = load(fixture("bpe-qwen2"), overrides={"tokenizer.ggml.add_eos_token": True})
     kept = [3, 4]

@@ -215,6 +215,25 @@ def test_known_ids(tok: Tokenizer) -> None:
     assert n == len(found) + 50
 
 
+@pytest.mark.filterwarnings("ignore:the tokens of")
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [user("Hi"), user([IMAGE, text("the")])],
+        [user([text("Hi"), IMAGE]), user("the")],
+        [user([IMAGE]), user([IMAGE])],
+    ],
+)
+def test_space_prefix_after_a_marker(messages: list[Any]) -> None:
+    """SPM adds a space at the beginning of each text between markers, also after known ids."""
+    tok = load(fixture("spm"))
+    keywords: Any = {"template": "{% for m in messages %}{{ m.content }}{% endfor %}"}
+    known = tok.encode_chat(messages[:1], **keywords)
+    assert tok.encode_chat(messages, known=(1, known), **keywords) == tok.encode_chat(
+        messages, **keywords
+    )
+
+
 def test_like_transformers(tok: Tokenizer) -> None:
     parts = [text("a"), {"type": "image"}, {"type": "audio", "audio": "x.wav"}, IMAGE]
     keywords: Any = {"like": "transformers", "template": TRANSFORMERS}

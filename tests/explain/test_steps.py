@@ -150,6 +150,20 @@ def test_long_texts_are_refused(load_fixture: Load) -> None:
         tok.explain("\u00e9" * 8192 + "a")
 
 
+@pytest.mark.parametrize(("name", "text"), [("rwkv", b"\xff" * 1500), ("ugm-plain", "x" * 16384)])
+def test_long_tokens_are_repeated_in_few_steps(name: str, text: str | bytes) -> None:
+    """Otherwise the steps of a short text could take gigabytes."""
+    gguf = GGUF.read(fixture(name))
+    unknown = len(gguf.strings("tokenizer.ggml.tokens"))
+    add_tokens(gguf, ["x" * 15000], 1)
+    if name == "rwkv":
+        gguf.set("tokenizer.ggml.unknown_token_id", unknown, "u32")
+    tok = ggtok.load(gguf.dump())
+    with pytest.raises(ggtok.InvalidValueError, match="texts of the steps have more than 16777216"):
+        tok.explain(text)
+    assert tok.explain(text[:500]).ids == tok.encode(text[:500])
+
+
 def test_arguments_are_judged_as_by_encode(load_fixture: Load) -> None:
     tok = load_fixture("bpe-gpt2")
     for call in (tok.encode, tok.explain):

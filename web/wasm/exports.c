@@ -82,7 +82,7 @@ handle *EXPORT(file_new)(void) {
     return h;
 }
 
-/* Memory for the first n bytes of the file, which keeps those that were written. */
+/* Memory for the first n bytes of the file. Bytes that were already written are kept. */
 uint8_t *EXPORT(file_room)(handle *h, size_t n) {
     uint8_t *data = realloc(h->data, n ? n : 1);
     if (!data) out_of_memory();

@@ -1,5 +1,5 @@
 /* PLaMo's automaton, shared by the code that builds and walks it (models/plamo2/plamo2.c),
- * the code for tokens in malformed UTF-8 (models/plamo2/odd.c) and the one that reports steps
+ * the code for tokens in malformed UTF-8 (models/plamo2/odd.c), and the code that reports steps
  * (models/plamo2/trace.c). */
 #ifndef GGTOK_MODEL_PLAMO2_H
 #define GGTOK_MODEL_PLAMO2_H
