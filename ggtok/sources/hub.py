@@ -100,7 +100,7 @@ _TOKENIZER_FILES = (
     *("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tekken.json", ".tiktoken"),
     *("vocab.json", "merges.txt", "vocab.txt", "tokenizer.jsonl", "rwkv_vocab_v20230424.txt"),
 )
-_MOST = 128 << 20  # bytes of one of them
+_MOST, _MOST_FILES = 128 << 20, 32  # bytes of one of them, and how many there are
 
 
 def tokenizer_folder(name: str) -> str:
@@ -117,7 +117,10 @@ def tokenizer_folder(name: str) -> str:
     page = re.match(r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([^/?#]+/[^/?#]+)", name)
     repo = parse(page[1] if page else name)
     if repo is None or repo.file or repo.quant:
-        raise InvalidValueError(f"{shown(name)}: not the name of a repository (user/repo)")
+        raise InvalidValueError(
+            f"{shown(name) or repr(name)}: neither a file or folder nor the name of a repository "
+            "(user/repo)"
+        )
     return _Hub(repo, lambda _: "").tokenizer_folder()
 
 
@@ -279,6 +282,10 @@ class _Hub:
         sizes = {e.path: getattr(e, "size", None) for e in entries if _is_of_tokenizer(e.path)}
         if not sizes:
             raise not_found(f"{self.shown}: the repository has no tokenizer files")
+        if len(sizes) > _MOST_FILES:
+            raise FileError(
+                f"{self.shown}: {len(sizes)} files are like those of tokenizers: too many for one"
+            )
         path = ""
         for file, size in sizes.items():
             if not isinstance(size, int) or size > _MOST:

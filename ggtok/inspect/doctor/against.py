@@ -16,7 +16,14 @@ from ggtok.errors import InvalidValueError
 from ggtok.inspect.doctor import battery
 from ggtok.inspect.doctor.battery import Chat
 from ggtok.inspect.doctor.codes import Finding, finding
-from ggtok.inspect.doctor.engines import PROGRAMS, Comparison, Like, Rendered, around_difference
+from ggtok.inspect.doctor.engines import (
+    PROGRAMS,
+    SLOW,
+    Comparison,
+    Like,
+    Rendered,
+    around_difference,
+)
 from ggtok.inspect.doctor.file import GGML, File
 from ggtok.tokenizer import TokenAttr, Tokenizer
 from ggtok.vocabularies.convert.confirm import CHECK_LINES, lines_for
@@ -87,7 +94,8 @@ class Source:
             return []
         ids = read_object(path).get("eos_token_id")
         listed = ids if isinstance(ids, list) else [ids]
-        return [id for id in listed if type(id) is int and 0 <= id < self.tok.n_tokens]
+        valid = (id for id in listed if type(id) is int and 0 <= id < self.tok.n_tokens)
+        return list(dict.fromkeys(valid))
 
 
 def _located(file: File, against: str) -> tuple[str, str]:
@@ -266,7 +274,8 @@ class _Differences:
                 yield self._finding(code, "; ".join(texts), changes=changes[code])
 
     def _ends(self) -> Iterator[Finding]:
-        missing = [id for id in self.source.ends() if not self.ours.is_eog(id)]
+        n = self.ours.n_tokens
+        missing = [id for id in self.source.ends() if id < n and not self.ours.is_eog(id)]
         if not missing:
             return
         # Each of these keys adds its token to the EOG set.
@@ -307,7 +316,8 @@ class _Differences:
                 pair = one.render(chat, program), other.render(chat, program)
                 yield self._finding("GGT713", _described(chat, program, *pair), changes=changes)
                 return
-        yield self._finding("GGT714", "no conversation that was tried shows it")
+        slow = "" if one.complete else f"; {SLOW}"
+        yield self._finding("GGT714", f"no conversation that was tried shows it{slow}")
 
 
 def _type(tok: Tokenizer, id: int) -> TokenAttr | None:
@@ -353,12 +363,12 @@ def _parting(one: Comparison, other: Comparison, like: Like) -> Chat | None:
         return one.render(chat, like).text != other.render(chat, like).text
 
     tried = sorted((battery.PLAIN | battery.OTHERS).values(), key=Chat.size)
-    found = next(filter(differs, tried), None)
+    found = next((chat for chat in tried if not one.is_late() and differs(chat)), None)
     left = _SMALLER
     while found is not None:
         for smaller in found.smaller():
             left -= 1
-            if left < 0:
+            if left < 0 or one.is_late():
                 return found
             if differs(smaller):
                 found = smaller

@@ -42,6 +42,7 @@ PROGRAMS: dict[Like, str] = {"llama.cpp": "llama-server", "transformers": "trans
 _DIALECTS = "llama.cpp's Jinja and jinja2 differ"
 _SETS = "llama-server sets"
 _PREFILL = "llama-server writes other text before the beginning of an answer"
+SLOW = "the template is so slow that not every conversation was compared"
 _OWN = ("bos_token", "eos_token", "tools", "messages", "add_generation_prompt")
 
 
@@ -120,7 +121,7 @@ class Comparison:
         """One difference of each kind, with a conversation made as small as possible."""
         found: dict[tuple[object, ...], Difference] = {}
         for name, each in (battery.PLAIN | battery.OTHERS).items():
-            if self._is_late():
+            if self.is_late():
                 break
             difference = self._compare(each, name)
             if difference is None:
@@ -133,7 +134,8 @@ class Comparison:
         smaller = [self._smallest(each) for each in found.values()]
         return sorted(smaller, key=lambda each: (not each.is_plain(), each.chat.size()))
 
-    def _is_late(self) -> bool:
+    def is_late(self) -> bool:
+        """Whether the time is over. Then no more conversations are rendered."""
         if time.monotonic() > self._until:
             self.complete = False
         return not self.complete
@@ -161,7 +163,7 @@ class Comparison:
         while True:
             for smaller in difference.chat.smaller():
                 left -= 1
-                if left < 0 or self._is_late():
+                if left < 0 or self.is_late():
                     return difference
                 found = self._compare(smaller, difference.name)
                 if found is not None and found.kind == difference.kind:
@@ -384,7 +386,7 @@ def _finding(code: str, differences: list[Difference], comparison: Comparison) -
     if left:
         texts.append(f"and {number(left, 'other cause')}")
     if not comparison.complete:
-        texts.append("the template is so slow that not every conversation was compared")
+        texts.append(SLOW)
     lines = {difference.line for difference in differences if difference.line is not None}
     return finding(code, "\n".join(texts), lines=tuple(sorted(lines)))
 
