@@ -204,12 +204,17 @@ def _json(result: Edited, args: argparse.Namespace) -> dict[str, Any]:
     sample = [_sample_ids(data) for data in (result.before, result.after)]
     return {
         "path": result.path,
-        "written": not args.dry_run,
+        "written": not args.dry_run and _writes(result, args),
         "in_place": result.in_place,
         "bytes": result.size,
         "changes": changes,
         "sample": {"text": _SAMPLE, "before": sample[0], "after": sample[1]},
     }
+
+
+def _writes(result: Edited, args: argparse.Namespace) -> bool:
+    """Whether a file is written, or would be. Without changes, only a new one is."""
+    return bool(result.changes) or args.out is not None
 
 
 def _lines(result: Edited, args: argparse.Namespace) -> list[str]:
@@ -219,10 +224,12 @@ def _lines(result: Edited, args: argparse.Namespace) -> list[str]:
         lines += ["the ids of a sample change:", f"  before  {before}", f"  after   {after}"]
     if not result.changes:
         lines.append("nothing changes")
+    if not _writes(result, args):
+        return lines
     if args.dry_run:
         how = "in place" if result.in_place else "as a new file"
         lines.append(f"{writing.size(result.size)} would be written {how}")
-    elif result.changes or args.out is not None:
+    else:
         lines.append(f"{shown(result.path)}: {writing.size(result.size)} written")
     return lines
 

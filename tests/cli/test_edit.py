@@ -143,6 +143,9 @@ def test_fix(run, tmp_path: Path) -> None:
     assert codes() == ["GGT401"]
     again = run("edit", path, "--fix", "all", "--dry-run", "--json", "-q")
     assert again.status == 0 and json.loads(again.out)["changes"] == []
+    assert run("edit", path, "--fix", "all", "--dry-run").out == b"nothing changes\n"
+    made = run("edit", path, "--fix", "all", "--in-place", "--json", "-q")
+    assert json.loads(made.out)["written"] is False
     wrong = run("edit", path, "--fix", "GGT401", "--dry-run")
     assert wrong.status != 0 and "no certain correction" in " ".join(wrong.errors)
     ggtok.edit(path, {GGML + "pre": "x"}, force=True)

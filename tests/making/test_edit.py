@@ -329,6 +329,55 @@ def test_one_edit_at_a_time(model: Path) -> None:
         ggtok.edit(model, {NAME: "x"}, dry_run=True)
 
 
+def test_a_file_that_another_edit_replaced(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is opened before the other edit ends, and locked afterwards."""
+    fcntl = pytest.importorskip("fcntl")
+    lock = fcntl.flock
+
+    def edited_before(file: object, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", lock)
+        assert not ggtok.edit(model, {NAME: "x" * 5000}).in_place
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", edited_before)
+    with pytest.raises(ggtok.FileError, match="was replaced while it was opened"):
+        ggtok.edit(model, {NAME: "y"})
+    assert ggtok.load(model).metadata[NAME] == "x" * 5000
+    ggtok.undo(model)
+    assert NAME not in ggtok.load(model).metadata
+
+
+def test_a_device_is_not_replaced(model: Path, tmp_path: Path) -> None:
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("needs FIFOs")
+    fifo, link = tmp_path / "fifo.gguf", tmp_path / "link.gguf"
+    os.mkfifo(fifo)
+    link.symlink_to(fifo)
+    for out in fifo, link:
+        for force in False, True:
+            with pytest.raises(ggtok.FileError, match="not a regular file"):
+                ggtok.edit(model, {NAME: "x"}, out=out, force=force)
+    assert fifo.is_fifo()
+
+
+def test_a_header_that_can_not_be_written(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = model.read_bytes()
+    sync = place._sync
+
+    def fail(file: object) -> None:
+        if getattr(file, "name", None) == str(model):
+            raise OSError(5, "Input/output error")
+        sync(file)
+
+    monkeypatch.setattr(place, "_sync", fail)
+    with pytest.raises(ggtok.FileError, match=r"Input/output error.*model\.gguf"):
+        ggtok.edit(model, {"tokenizer.ggml.bos_token_id": 663})
+    monkeypatch.undo()
+    assert model.read_bytes() != data
+    assert ggtok.recover(model)
+    assert model.read_bytes() == data
+
+
 def test_damaged_journals(model: Path) -> None:
     data = model.read_bytes()
     journal = Path(f"{model}{JOURNAL}")

@@ -203,7 +203,17 @@ def locked(path: str) -> Iterator[BinaryIO]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise FileError(f"{path} is being edited by another process") from None
+        if not _has_name(file, path):
+            raise FileError(f"{path} was replaced while it was opened: try again")
         yield file
+
+
+def _has_name(file: BinaryIO, path: str) -> bool:
+    """Whether an open file is still the one at `path`. An edit that ended may have replaced it."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager
@@ -243,11 +253,14 @@ def check_in_place(path: str) -> None:
 
 
 def _write_at_start(file: BinaryIO, header: bytes) -> None:
-    file.seek(0)
-    left = memoryview(header)
-    while left:
-        left = left[file.write(left) or 0 :]
-    _sync(file)
+    try:
+        file.seek(0)
+        left = memoryview(header)
+        while left:
+            left = left[file.write(left) or 0 :]
+        _sync(file)
+    except OSError as e:
+        raise file_error(e.errno or 0, e.strerror or str(e), file.name) from None
 
 
 def _copy(source: BinaryIO, at: int, size: int, to: BinaryIO) -> None:
