@@ -14,6 +14,7 @@ from ggtok.loading.loaded import JOURNAL
 from ggtok.vocabularies.edit import place
 from tests.checks.healthy import faulty
 from tests.cli.command import LLAMA3
+from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
 
 GGML = "tokenizer.ggml."
@@ -127,6 +128,30 @@ def test_errors(run, model: str, tmp_path: Path) -> None:
         assert result.status == 2
         assert "only a file on this machine can be edited" in str(result.errors)
     assert run("edit", str(fixture("chat")), "--dry-run", "--pre", "qwen2", "-q").status in (0, 2)
+
+
+def test_files_that_can_not_be_loaded(run, tmp_path: Path) -> None:
+    gguf = GGUF.read(fixture("bpe-llama3"))
+    gguf.set(GGML + "model", "none-such", "str")
+    gguf.set("tokenizer.chat_template.tool_use", "x", "str")
+    path = str(gguf.write(tmp_path / "model.gguf"))
+    assert run("edit", path, "--special", "eos=5", "--in-place").status == 2
+    done = run("edit", path, "--set", f"{GGML}model=gpt2", "--in-place")
+    assert done.status == 0, done.errors
+    assert ggtok.load(path).model == "gpt2"
+    faulty = run("edit", path, "--set", f"{GGML}model=none-such", "--in-place", "--force")
+    assert faulty.status == 0, faulty.errors
+    assert run("edit", path, "--remove-template", "tool_use", "--in-place", "--force").status == 0
+    assert not [key for key in GGUF.read(path).raw if b"chat_template" in key]
+
+
+def test_many_changes_are_not_all_listed(run, tmp_path: Path) -> None:
+    path = str(shutil.copy(fixture("bpe-llama3"), tmp_path / "model.gguf"))
+    words = [word for id in range(50) for word in ("--type", f"{id}=user_defined")]
+    lines = run("edit", path, "--dry-run", *words).out.decode().splitlines()
+    assert lines[39].startswith(f"{GGML}token_type[39]: ")
+    assert lines[40] == "and 10 other changes (--json lists all)"
+    assert len(json.loads(run("edit", path, "--dry-run", "--json", *words).out)["changes"]) == 50
 
 
 def test_fix(run, tmp_path: Path) -> None:

@@ -24,7 +24,14 @@ import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from ggtok.base.files import followed, give_name, open_own, read_regular, read_up_to
+from ggtok.base.files import (
+    check_regular,
+    followed,
+    give_name,
+    open_own,
+    read_regular,
+    read_up_to,
+)
 from ggtok.errors import FileError, InvalidValueError, file_error
 from ggtok.loading.loaded import JOURNAL
 
@@ -194,6 +201,7 @@ def locked(path: str) -> Iterator[BinaryIO]:
     except OSError as e:
         raise file_error(e.errno or 0, e.strerror or str(e), path) from None
     with file:
+        check_regular(os.fstat(file.fileno()), path)
         try:
             import fcntl
         except ImportError:  # Windows refuses to replace an open file by itself
