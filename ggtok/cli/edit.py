@@ -147,8 +147,8 @@ def _changes(args: argparse.Namespace, file: _File) -> dict[str, Any]:
     return changes
 
 
-def _change_templates(args: argparse.Namespace, file: _File, changes: dict[str, Any]) -> None:
-    present = file.templates()
+def _change_templates(args: argparse.Namespace, model: _File, changes: dict[str, Any]) -> None:
+    present = model.templates()
     names = [name for name in present if name != "default"]
     before = list(names)
     for word in args.template:
@@ -166,7 +166,7 @@ def _change_templates(args: argparse.Namespace, file: _File, changes: dict[str, 
         changes[_TEMPLATE if name == "default" else f"{_TEMPLATE}.{name}"] = None
         if name != "default":
             names.remove(name)
-    if names != before and (names or _TEMPLATES in file.values):
+    if names != before and (names or _TEMPLATES in model.values):
         changes[_TEMPLATES] = names or None
 
 

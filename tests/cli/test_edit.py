@@ -141,7 +141,10 @@ def test_files_that_can_not_be_loaded(run, tmp_path: Path) -> None:
     assert ggtok.load(path).model == "gpt2"
     faulty = run("edit", path, "--set", f"{GGML}model=none-such", "--in-place", "--force")
     assert faulty.status == 0, faulty.errors
-    assert run("edit", path, "--remove-template", "tool_use", "--in-place", "--force").status == 0
+    (tmp_path / "t.jinja").write_text("y")
+    words = ("--template", str(tmp_path / "t.jinja"), "--remove-template", "tool_use")
+    assert run("edit", path, *words, "--in-place", "--force").status == 0
+    assert run("edit", path, "--remove-template", "default", "--in-place", "--force").status == 0
     assert not [key for key in GGUF.read(path).raw if b"chat_template" in key]
 
 
