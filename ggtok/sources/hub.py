@@ -103,6 +103,14 @@ _TOKENIZER_FILES = (
 _MOST, _MOST_FILES = 128 << 20, 32  # bytes of one of them, and how many there are
 
 
+def repository(name: str) -> Repo | None:
+    """The repository that a name, or the address of its page, stands for; None: it stands for none
+    or for a file. Raises InvalidValueError for malformed hf:// names."""
+    page = re.match(r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([^/?#]+/[^/?#]+)", name)
+    repo = parse(page[1] if page else name)
+    return None if repo is None or repo.file or repo.quant else repo
+
+
 def tokenizer_folder(name: str) -> str:
     """A folder with the tokenizer files of a repository, in huggingface_hub's cache.
 
@@ -114,9 +122,8 @@ def tokenizer_folder(name: str) -> str:
         InvalidValueError: the name is malformed.
         MissingExtraError: huggingface_hub isn't installed.
     """
-    page = re.match(r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([^/?#]+/[^/?#]+)", name)
-    repo = parse(page[1] if page else name)
-    if repo is None or repo.file or repo.quant:
+    repo = repository(name)
+    if repo is None:
         raise InvalidValueError(
             f"{shown(name) or repr(name)}: neither a file or folder nor the name of a repository "
             "(user/repo)"
@@ -137,8 +144,8 @@ def _huggingface_hub(name: str) -> Any:
     return huggingface_hub
 
 
-def _is_of_tokenizer(name: str) -> bool:
-    return any(
+def _is_of_tokenizer(name: object) -> bool:
+    return isinstance(name, str) and any(
         name == each or (each.startswith(".") and name.endswith(each)) for each in _TOKENIZER_FILES
     )
 

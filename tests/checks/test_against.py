@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 import ggtok
+from ggtok.inspect.doctor import against as sources
 from ggtok.inspect.doctor import engines
 from ggtok.inspect.doctor.codes import KINDS
+from ggtok.inspect.doctor.file import File
 from tests.cli.command import COMMAND
 from tests.support.patch import GGUF
 from tests.support.servers import Hub, Server
@@ -211,6 +213,26 @@ def test_every_code_is_found() -> None:
     assert tested == {code for code in KINDS if code >= "GGT7"}
 
 
+def test_the_repository_that_a_file_names(tmp_path: Path) -> None:
+    """The first address of a page of the Hub."""
+    source, base = "general.source.repo_url", "general.base_model.0.repo_url"
+    gguf = GGUF.read(fixture("spm"))
+    for address, expected in (
+        ("https://huggingface.co/user/repo/tree/main", "user/repo/tree"),
+        ("https://github.com/user/code", "huggingface.co/base/model"),
+        ("/etc/passwd", "huggingface.co/base/model"),
+        ("hf://..", "huggingface.co/base/model"),
+    ):
+        gguf.set(source, address, "str")
+        gguf.set(base, "https://huggingface.co/base/model", "str")
+        path = gguf.write(tmp_path / "m.gguf")
+        assert expected in sources._named(File(path))
+    gguf.remove(base)
+    path = gguf.write(tmp_path / "m.gguf")
+    with pytest.raises(ggtok.InvalidValueError, match=r"comes from hf://\.\., which isn't"):
+        ggtok.doctor(path, against="auto")
+
+
 # ---- the Hub ----
 
 
@@ -290,6 +312,12 @@ def test_sources_that_are_none(hub: Hub, pair: tuple[Path, Path], tmp_path: Path
     status, _, error = doctor(hub, tmp_path, model, "--against", "user/repo")
     assert status == 2
     assert "too large for a tokenizer" in error
+    hub.json["/api/models/user/repo/tree/main"] = [
+        {"type": "file", "path": 5, "size": 1, "oid": "0" * 40}
+    ]
+    status, _, error = doctor(hub, tmp_path, model, "--against", "user/repo")
+    assert status == 2
+    assert "the repository has no tokenizer files" in error
     hub.json["/api/models/user/repo/tree/main"] = [
         {"type": "file", "path": f"{i}.tiktoken", "size": 1, "oid": "0" * 40} for i in range(1000)
     ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from ggtok.base.concurrency import cached_property
 from ggtok.base.escape import number, shown
@@ -35,8 +36,8 @@ from ggtok.vocabularies.spelling import UNUSED
 from ggtok.vocabularies.vocabulary import Vocabulary
 
 AUTO = "auto"
-# Keys with the address of the model's page. A base model comes last: a fine-tune may have tokens
-# and a template of its own.
+# Keys with the address of the model's page. The base model's is last, because a fine-tune may have
+# other tokens and another template.
 _ADDRESSES = (
     "general.source.huggingface.repository",
     "general.source.repo_url",
@@ -110,10 +111,20 @@ def _located(file: File, against: str) -> tuple[str, str]:
 
 
 def _named(file: File) -> str:
-    for key in _ADDRESSES:
-        value = file.values.get(key)
-        if isinstance(value, bytes) and value.count(b"/"):
-            return value.decode("utf-8", "replace")
+    """The repository that the file names."""
+    from ggtok.sources import hub
+
+    values = (file.values.get(key) for key in _ADDRESSES)
+    names = [value.decode("utf-8", "replace") for value in values if isinstance(value, bytes)]
+    for name in names:
+        with suppress(InvalidValueError):
+            if hub.repository(name) is not None:
+                return name
+    if names:
+        raise InvalidValueError(
+            f"against: the file comes from {shown(names[0], 200)}, which isn't a repository of the "
+            "Hugging Face Hub: name the repository or a folder"
+        )
     raise InvalidValueError(
         f"against: the file doesn't say where it comes from (no key {_ADDRESSES[1]} or "
         f"{_ADDRESSES[-1]}): name the repository or a folder"
