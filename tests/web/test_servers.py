@@ -9,18 +9,24 @@ from typing import Any
 
 import pytest
 
+from tests.support.patch import GGUF
 from tests.support.servers import File, Server
 from tests.support.vocabularies import fixture
 from tests.web.hosts import NODE_NEEDED, ROOT, WASM, JsError, Node, Tokenizer
 from tests.web.hosts import node as node_command
-from tests.web.test_sources import long_metadata
 
 HALF = 1 << 19  # of the bytes of the first request
 
 
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return long_metadata(tmp_path_factory.mktemp("web") / "long.gguf", 3)
+    """A file whose vocabulary follows an array of 3 MB."""
+    gguf = GGUF.read(fixture("bpe-llama3"))
+    known = gguf.raw
+    gguf.raw = {}
+    gguf.set("long", [7] * (3 << 18), "u32")
+    gguf.raw |= known
+    return gguf.write(tmp_path_factory.mktemp("web") / "long.gguf")
 
 
 @pytest.fixture
