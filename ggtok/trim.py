@@ -58,6 +58,8 @@ def trim_chat(
 
     if count(0) <= budget:
         return listed
+    if options.get("image_tokens") is None:
+        options["image_tokens"] = 0  # the same numbers; the first count has warned
     # Invariant: dropping `most` turns is enough; dropping fewer than `least` is not.
     least, most = 1, max(0, len(turns) - 1)
     n = count(most)

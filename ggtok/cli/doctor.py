@@ -110,7 +110,7 @@ def _expanded(words: list[str]) -> list[str]:
         else:
             names = [word]
         if not names:
-            raise UsageError(f"{word}: has no models")
+            raise UsageError(f"no models in {word}")
         models |= dict.fromkeys(names)
     return list(models)
 
@@ -134,7 +134,7 @@ def _table(found: dict[str, Found]) -> list[str]:
     rows = [("MODEL", "SERIOUS", "REMARKS", "CODES (serious ones first)")]
     for model, findings in found.items():
         if isinstance(findings, GGTokError):
-            rows.append((shown(model), "-", "-", "(can't be read)"))
+            rows.append((shown(model), "-", "-", "(error)"))
             continue
         serious = _n_serious(findings)
         codes = dict.fromkeys(
@@ -158,11 +158,12 @@ def _lines(model: str, found: list[Finding]) -> list[str]:
         texts = [*finding.detail.split("\n"), finding.means, f"To do: {finding.advice}"]
         if finding.source:
             texts[0] = f"file | {finding.source}: {texts[0]}"
-        if finding.command:
-            texts.append(f"Correct it: {finding.command.replace('MODEL', shlex.quote(model))}")
         for text in texts:
             wrapped = textwrap.wrap(shown(text), 96, break_on_hyphens=False)
             lines += [f"  {line}" for line in wrapped]
+        if finding.command:  # in one line, to be copied
+            command = finding.command.replace("MODEL", shlex.quote(model), 1)
+            lines.append(f"  Correct it: {shown(command)}")
     return lines or ["nothing found"]
 
 

@@ -7,12 +7,14 @@ import os
 from typing import Any
 
 import ggtok
+from ggtok.base.concurrency import cached_property
 from ggtok.base.escape import number, shown
 from ggtok.cli import messages, reading, writing
 from ggtok.cli.arguments import add_model_name, check_output, take_only_model
 from ggtok.cli.messages import UsageError
 from ggtok.cli.parser import Help, Parser
 from ggtok.inspect.fix import corrections
+from ggtok.loading.gguf_reader import Reader
 from ggtok.vocabularies.edit import Edited
 from ggtok.vocabularies.gguf_writer import FLAG_KEYS, SPECIAL_KEYS
 
@@ -23,6 +25,7 @@ _CASTS = {"int": int, "float": float, "str": str}
 _BOOLS = {"true": True, "false": False}
 _SAMPLE = "Hello, world! It's 2026.\n\n  def f(x):\n\treturn x**2  # caf\u00e9 \u4f60\u597d\n"
 _MOST = 40  # characters of a value that are shown
+_MOST_CHANGES = 40  # that are listed
 
 
 def add_arguments(parser: Parser) -> None:
@@ -76,7 +79,7 @@ def run(args: argparse.Namespace) -> None:
     if args.against is not None and not args.fix:
         raise UsageError("--against needs --fix, such as --fix all")
     changes = corrections(path, args.fix, args.against)
-    changes.update(_changes(args, _loaded(path)))
+    changes.update(_changes(args, _File(path)))
     if not changes and not args.fix:
         raise UsageError("no changes: give --set, --template or another option")
     planned = ggtok.edit(path, changes, dry_run=True, force=args.force)
@@ -93,19 +96,34 @@ def run(args: argparse.Namespace) -> None:
 # ---- the changes ----
 
 
-def _loaded(path: str) -> ggtok.Tokenizer:
-    """The file's tokenizer, also if its pre-tokenizer is unknown, which an edit may correct."""
-    try:
-        return ggtok.load(path)
-    except ggtok.UnknownPreTokenizerError:
-        return ggtok.load(path, pre="default")
+class _File:
+    """The file before the changes. Its vocabulary, which an edit may correct, may be faulty; only
+    options with a token need it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        edited = ggtok.edit(path, {}, dry_run=True, force=True)
+        self.values: dict[str, Any] = Reader(edited.before).metadata()
+
+    @cached_property
+    def tok(self) -> ggtok.Tokenizer:
+        try:
+            return ggtok.load(self._path)
+        except ggtok.UnknownPreTokenizerError:
+            return ggtok.load(self._path, pre="default")
+
+    def templates(self) -> list[str]:
+        """The names of the chat templates."""
+        begin = f"{_TEMPLATE}."
+        names = [key[len(begin) :] for key in self.values if key.startswith(begin)]
+        return [*names, "default"] if _TEMPLATE in self.values else names
 
 
-def _changes(args: argparse.Namespace, tok: ggtok.Tokenizer) -> dict[str, Any]:
+def _changes(args: argparse.Namespace, file: _File) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     for word in args.set:
         key, value = _halves(word, "--set", "KEY=VALUE")
-        changes[key] = _value(key, value, tok)
+        changes[key] = _value(key, value, file)
     changes.update(dict.fromkeys(args.unset))
     if args.pre is not None:
         changes[_GGML + "pre"] = args.pre
@@ -119,20 +137,19 @@ def _changes(args: argparse.Namespace, tok: ggtok.Tokenizer) -> dict[str, Any]:
             raise UsageError(
                 f"--special: no special token {name!r}; known: {', '.join(SPECIAL_KEYS)}"
             )
-        changes[f"{_GGML}{SPECIAL_KEYS[name]}_token_id"] = _id(tok, token, "--special")
+        changes[f"{_GGML}{SPECIAL_KEYS[name]}_token_id"] = _id(file.tok, token, "--special")
     for word in args.type:
         token, _, name = word.rpartition("=")
         if name.lower() not in _TYPES or not token:
             raise UsageError(f"--type: expected ID=TYPE, where TYPE is {', '.join(_TYPES)}")
-        changes[f"{_GGML}token_type[{_id(tok, token, '--type')}]"] = _TYPES[name.lower()]
-    _change_templates(args, tok, changes)
+        changes[f"{_GGML}token_type[{_id(file.tok, token, '--type')}]"] = _TYPES[name.lower()]
+    _change_templates(args, file, changes)
     return changes
 
 
-def _change_templates(
-    args: argparse.Namespace, tok: ggtok.Tokenizer, changes: dict[str, Any]
-) -> None:
-    names = [name for name in tok.chat_templates if name != "default"]
+def _change_templates(args: argparse.Namespace, model: _File, changes: dict[str, Any]) -> None:
+    present = model.templates()
+    names = [name for name in present if name != "default"]
     before = list(names)
     for word in args.template:
         name, separator, file = word.partition("=")
@@ -143,13 +160,13 @@ def _change_templates(
         if name != "default" and name not in names:
             names.append(name)
     for name in args.remove_template:
-        if name not in tok.chat_templates:
-            known = ", ".join(map(shown, tok.chat_templates)) or "none"
+        if name not in present:
+            known = ", ".join(map(shown, present)) or "none"
             raise UsageError(f"--remove-template: no template {name!r}; the file has: {known}")
         changes[_TEMPLATE if name == "default" else f"{_TEMPLATE}.{name}"] = None
         if name != "default":
             names.remove(name)
-    if names != before:
+    if names != before and (names or _TEMPLATES in model.values):
         changes[_TEMPLATES] = names or None
 
 
@@ -160,10 +177,10 @@ def _halves(word: str, option: str, form: str) -> tuple[str, str]:
     return key, value
 
 
-def _value(key: str, text: str, tok: ggtok.Tokenizer) -> object:
+def _value(key: str, text: str, file: _File) -> object:
     """A value of the type that the file has for the key, or that the text begins with, or looks
     like."""
-    old = tok.metadata.get(key)
+    old = file.values.get(key)
     kind, separator, rest = text.partition(":")
     if old is not None:
         name = {bool: "bool", int: "int", float: "float"}.get(type(old), "str")
@@ -204,7 +221,7 @@ def _json(result: Edited, args: argparse.Namespace) -> dict[str, Any]:
     sample = [_sample_ids(data) for data in (result.before, result.after)]
     return {
         "path": result.path,
-        "written": not args.dry_run,
+        "written": not args.dry_run and _writes(result, args),
         "in_place": result.in_place,
         "bytes": result.size,
         "changes": changes,
@@ -212,17 +229,27 @@ def _json(result: Edited, args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def _writes(result: Edited, args: argparse.Namespace) -> bool:
+    """Whether a file is written, or would be. Without changes, only a new one is."""
+    return bool(result.changes) or args.out is not None
+
+
 def _lines(result: Edited, args: argparse.Namespace) -> list[str]:
-    lines = [f"{shown(c.key)}: {_shown(c.before)} -> {_shown(c.after)}" for c in result.changes]
+    listed, more = result.changes[:_MOST_CHANGES], len(result.changes) - _MOST_CHANGES
+    lines = [f"{shown(c.key)}: {_shown(c.before)} -> {_shown(c.after)}" for c in listed]
+    if more > 0:
+        lines.append(f"and {number(more, 'other change')} (--json lists all)")
     before, after = (_sample_ids(data) for data in (result.before, result.after))
     if before != after:
         lines += ["the ids of a sample change:", f"  before  {before}", f"  after   {after}"]
     if not result.changes:
         lines.append("nothing changes")
+    if not _writes(result, args):
+        return lines
     if args.dry_run:
         how = "in place" if result.in_place else "as a new file"
         lines.append(f"{writing.size(result.size)} would be written {how}")
-    elif result.changes or args.out is not None:
+    else:
         lines.append(f"{shown(result.path)}: {writing.size(result.size)} written")
     return lines
 
@@ -250,7 +277,7 @@ def _shown(value: object) -> str:
 HELP = Help(
     usage="MODEL",
     details="Tensors stay as they are. In place, only the header is written if the new one fits; "
-    "otherwise a new file is written beside MODEL and replaces it. The old header is kept in "
+    "otherwise a new file is written next to MODEL and replaces it. The old header is kept in "
     "MODEL.ggtok-undo for --undo. A killed edit leaves MODEL.ggtok-journal, from which the next "
     "'ggtok edit' of the file restores the header. Files in the stores of Ollama and of the "
     "Hugging Face Hub are not changed in place.",

@@ -12,7 +12,7 @@ from ggtok.vocabularies import edit as editing
 from ggtok.vocabularies.edit import Edited
 
 ALL = "all"
-_ROUNDS = 4  # a correction may show another fault, which is then corrected, too
+_ROUNDS = 4  # a correction may uncover another fault, which is then corrected, too
 
 
 def edit(
@@ -32,7 +32,7 @@ def edit(
 
     Without `out`, the file itself changes. If the new header fits where the old one is, only the
     header is written (a shorter one is filled up with the key ``ggtok.padding``); otherwise a new
-    file is written beside it, and replaces it. In both cases the old header is kept in
+    file is written next to it, and replaces it. In both cases the old header is kept in
     ``NAME.ggtok-undo``, for :func:`undo`. If the process is killed while it writes the header,
     ``NAME.ggtok-journal`` remains: :func:`recover` restores the old header, and :func:`ggtok.load`
     refuses the file until then.

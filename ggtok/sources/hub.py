@@ -100,7 +100,15 @@ _TOKENIZER_FILES = (
     *("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tekken.json", ".tiktoken"),
     *("vocab.json", "merges.txt", "vocab.txt", "tokenizer.jsonl", "rwkv_vocab_v20230424.txt"),
 )
-_MOST = 128 << 20  # bytes of one of them
+_MOST, _MOST_FILES = 128 << 20, 32  # bytes of one of them, and how many there are
+
+
+def repository(name: str) -> Repo | None:
+    """The repository that a name, or the address of its page, stands for; None: it stands for none
+    or for a file. Raises InvalidValueError for malformed hf:// names."""
+    page = re.match(r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([^/?#]+/[^/?#]+)", name)
+    repo = parse(page[1] if page else name)
+    return None if repo is None or repo.file or repo.quant else repo
 
 
 def tokenizer_folder(name: str) -> str:
@@ -114,10 +122,12 @@ def tokenizer_folder(name: str) -> str:
         InvalidValueError: the name is malformed.
         MissingExtraError: huggingface_hub isn't installed.
     """
-    page = re.match(r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([^/?#]+/[^/?#]+)", name)
-    repo = parse(page[1] if page else name)
-    if repo is None or repo.file or repo.quant:
-        raise InvalidValueError(f"{shown(name)}: not the name of a repository (user/repo)")
+    repo = repository(name)
+    if repo is None:
+        raise InvalidValueError(
+            f"{shown(name) or repr(name)}: neither a file or folder nor the name of a repository "
+            "(user/repo)"
+        )
     return _Hub(repo, lambda _: "").tokenizer_folder()
 
 
@@ -134,8 +144,8 @@ def _huggingface_hub(name: str) -> Any:
     return huggingface_hub
 
 
-def _is_of_tokenizer(name: str) -> bool:
-    return any(
+def _is_of_tokenizer(name: object) -> bool:
+    return isinstance(name, str) and any(
         name == each or (each.startswith(".") and name.endswith(each)) for each in _TOKENIZER_FILES
     )
 
@@ -279,6 +289,10 @@ class _Hub:
         sizes = {e.path: getattr(e, "size", None) for e in entries if _is_of_tokenizer(e.path)}
         if not sizes:
             raise not_found(f"{self.shown}: the repository has no tokenizer files")
+        if len(sizes) > _MOST_FILES:
+            raise FileError(
+                f"{self.shown}: {len(sizes)} files are like those of tokenizers: too many for one"
+            )
         path = ""
         for file, size in sizes.items():
             if not isinstance(size, int) or size > _MOST:

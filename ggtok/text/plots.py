@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ggtok.base import files
 from ggtok.base.escape import shown
-from ggtok.errors import InvalidValueError, MissingExtraError, file_error
+from ggtok.errors import InvalidValueError, MissingExtraError
 
 if TYPE_CHECKING:
     from ggtok.text.stats import Stats
 
 _FORMATS = (".svg", ".png", ".pdf")
+_PICTURE = files.Kind("a picture", lambda _: True)
 _MOST_BARS = 30  # scripts or files in a panel
 _LONGEST = 20  # bytes of a token; longer ones share a bar
 
@@ -38,10 +41,11 @@ def plot(found: Mapping[str, Stats], out: str) -> None:
             _bars(axis, title, rows, label, list(found))
         if len(found) > 1:
             figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center")
-        try:
-            figure.savefig(out, metadata={"Date": None} if out.lower().endswith(".svg") else None)
-        except OSError as e:
-            raise file_error(e.errno or 0, e.strerror or str(e), out) from None
+        data = io.BytesIO()
+        format = out.lower()[-3:]
+        figure.savefig(data, format=format, metadata={"Date": None} if format == "svg" else None)
+    texts = [name for stats in found.values() for name in stats.texts]
+    files.write(out, data.getvalue(), _PICTURE, inputs=texts, force=True)
 
 
 Rows = dict[str, list[float]]

@@ -249,6 +249,14 @@ def test_trim_chat(tok: Tokenizer) -> None:
     messages = [user([IMAGE]), says("assistant", "A"), user("B")]
     assert ggtok.trim_chat(tok, messages, 500, image_tokens=600) == messages[2:]
     assert ggtok.trim_chat(tok, messages, 500, image_tokens=6) == messages
+    talk = [user([IMAGE]), says("assistant", "A")] * 20 + [user("B")]
+    with pytest.warns(VocabWarning) as warned:
+        kept = ggtok.trim_chat(tok, talk, 100)
+    assert 1 < len(kept) < len(talk)
+    [warning] = warned
+    assert "20 image, audio or video parts" in str(warning.message)
+    assert warning.filename == __file__
+    assert kept == ggtok.trim_chat(tok, talk, 100, image_tokens=0)
 
 
 def test_objects_with_model_dump(tok: Tokenizer) -> None:

@@ -14,7 +14,10 @@ from typing import Any
 import pytest
 
 import ggtok
+from ggtok.inspect.doctor import against as sources
+from ggtok.inspect.doctor import engines
 from ggtok.inspect.doctor.codes import KINDS
+from ggtok.inspect.doctor.file import File
 from tests.cli.command import COMMAND
 from tests.support.patch import GGUF
 from tests.support.servers import Hub, Server
@@ -171,7 +174,7 @@ def test_ends_of_the_generation_config(pair: tuple[Path, Path], tmp_path: Path) 
     gguf = GGUF.read(model)
     config = original / "generation_config.json"
     start, name = token(gguf, "<|im_start|>"), token(gguf, "<|repo_name|>")
-    config.write_text(json.dumps({"eos_token_id": [start, name, -1, "x", 1 << 40]}))
+    config.write_text(json.dumps({"eos_token_id": [start, name, start, -1, "x", 1 << 40]}))
     [found] = [each for each in ggtok.doctor(model, against=original) if each.code >= "GGT7"]
     missing = [id for id in (start, name) if not ggtok.load(model).is_eog(id)]
     assert (found.code, list(found.ids)) == ("GGT710", missing)
@@ -179,14 +182,55 @@ def test_ends_of_the_generation_config(pair: tuple[Path, Path], tmp_path: Path) 
     ggtok.edit(model, fix="GGT710", against=original)
     assert codes(ggtok.doctor(model, against=original)) == []
     assert all(map(ggtok.load(model).is_eog, missing))
+    # A token that the file lacks can't end its generations.
+    texts = gguf.strings(GGML + "tokens")
+    last = len(texts) - 1
+    config.write_text(json.dumps({"eos_token_id": last}))
+    without_token(gguf)
+    gguf.write(model)
+    found = ggtok.doctor(model, against=original)
+    assert "GGT702" in codes(found) and "GGT710" not in codes(found)
     config.write_text("[")
     with pytest.raises(ggtok.VocabError, match=r"generation_config\.json"):
         ggtok.doctor(model, against=original)
 
 
+def test_slow_templates(
+    pair: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The comparison of templates ends, and says that it wasn't complete."""
+    gguf = GGUF.read(pair[0])
+    gguf.set("tokenizer.chat_template", CHAT.replace("m.content", "m.content | trim"))
+    model = gguf.write(tmp_path / "other.gguf")
+    monkeypatch.setattr(engines, "_SECONDS", -1.0)
+    [found] = [each for each in ggtok.doctor(model, against=pair[1]) if each.code >= "GGT7"]
+    assert found.code == "GGT714"
+    assert found.detail.endswith("not every conversation was compared")
+
+
 def test_every_code_is_found() -> None:
     tested = {code for _, _, codes in FAULTS for code in codes} | {"GGT701", "GGT710"}
     assert tested == {code for code in KINDS if code >= "GGT7"}
+
+
+def test_the_repository_that_a_file_names(tmp_path: Path) -> None:
+    """The first address of a page of the Hub."""
+    source, base = "general.source.repo_url", "general.base_model.0.repo_url"
+    gguf = GGUF.read(fixture("spm"))
+    for address, expected in (
+        ("https://huggingface.co/user/repo/tree/main", "user/repo/tree"),
+        ("https://github.com/user/code", "huggingface.co/base/model"),
+        ("/etc/passwd", "huggingface.co/base/model"),
+        ("hf://..", "huggingface.co/base/model"),
+    ):
+        gguf.set(source, address, "str")
+        gguf.set(base, "https://huggingface.co/base/model", "str")
+        path = gguf.write(tmp_path / "m.gguf")
+        assert expected in sources._named(File(path))
+    gguf.remove(base)
+    path = gguf.write(tmp_path / "m.gguf")
+    with pytest.raises(ggtok.InvalidValueError, match=r"comes from hf://\.\., which isn't"):
+        ggtok.doctor(path, against="auto")
 
 
 # ---- the Hub ----
@@ -252,10 +296,11 @@ def test_sources_that_are_none(hub: Hub, pair: tuple[Path, Path], tmp_path: Path
         ("user/other", "the repository has no tokenizer files"),
         ("user/missing", "user/missing: no such file, nor such a repository"),
         ("auto", "the file doesn't say where it comes from"),
-        ("nothing", "nothing: not the name of a repository"),
+        ("nothing", "nothing: neither a file or folder nor the name of a repository"),
+        ("", "'': neither a file or folder nor the name of a repository"),
         (str(tmp_path / "empty"), "the folder has no tokenizer"),
         (model, "already a vocabulary for llama.cpp"),
-        ("user/repo:Q8_0", "not the name of a repository"),
+        ("user/repo:Q8_0", "nor the name of a repository"),
     ]:
         status, found, error = doctor(hub, tmp_path, model, "--against", against)
         assert (status, found) == (2, None), against
@@ -267,6 +312,18 @@ def test_sources_that_are_none(hub: Hub, pair: tuple[Path, Path], tmp_path: Path
     status, _, error = doctor(hub, tmp_path, model, "--against", "user/repo")
     assert status == 2
     assert "too large for a tokenizer" in error
+    hub.json["/api/models/user/repo/tree/main"] = [
+        {"type": "file", "path": 5, "size": 1, "oid": "0" * 40}
+    ]
+    status, _, error = doctor(hub, tmp_path, model, "--against", "user/repo")
+    assert status == 2
+    assert "the repository has no tokenizer files" in error
+    hub.json["/api/models/user/repo/tree/main"] = [
+        {"type": "file", "path": f"{i}.tiktoken", "size": 1, "oid": "0" * 40} for i in range(1000)
+    ]
+    status, _, error = doctor(hub, tmp_path, model, "--against", "user/repo")
+    assert status == 2
+    assert "1000 files are like those of tokenizers" in error
 
 
 def test_types() -> None:

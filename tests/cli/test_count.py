@@ -462,9 +462,11 @@ def test_the_model(run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = run("count", "model.gguf", "a.py")
     assert expected.status == 0
     assert run("count", "-m", "model.gguf", "a.py").out == expected.out
-    for first in "user/repo", "user/other", "a.py", "missing.gguf", "":
+    for first in "user/repo", "user/other", "a.py", "":
         result = run("count", first, "a.py")
         assert result.status == 2 and result.errors[0].startswith("ggtok: error: no model: give -m")
+    missing = run("count", "missing.gguf", "a.py")
+    assert missing.errors == ["ggtok: error: missing.gguf: no such file"]
     monkeypatch.setenv("GGTOK_MODEL", "model.gguf")
     assert run("count", "a.py").out == expected.out
     assert listed(run("count", "user/repo", "--json")).keys() == {"user/repo"}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import ggtok
 from tests.cli.command import BPE
 from tests.sources.stores import hub_cache
 from tests.support.patch import GGUF
@@ -109,7 +110,7 @@ def test_several_models(run, tmp_path: Path) -> None:
     head, first, second, summary = result.out.decode().splitlines()
     assert head.split()[:3] == ["MODEL", "SERIOUS", "REMARKS"]
     assert first.split()[0] == str(tmp_path / "a.gguf")
-    assert second.endswith("(can't be read)")
+    assert second.endswith("(error)")
     assert summary.startswith("2 models; ")
     one, other = json.loads(run("doctor", str(tmp_path), "--json").out)
     assert isinstance(one["findings"], list)
@@ -127,4 +128,27 @@ def test_several_models(run, tmp_path: Path) -> None:
     assert run("doctor", HEALTHY, "--json", "--sarif").status == 2
     (tmp_path / "empty").mkdir()
     [error] = run("doctor", str(tmp_path / "empty")).errors
-    assert error.endswith("empty: has no models")
+    assert error == f"ggtok: error: no models in {tmp_path / 'empty'}"
+
+
+def test_sarif_messages(run, tmp_path: Path) -> None:
+    """Braces are doubled, as the standard demands, and a file can't make a link."""
+    gguf = GGUF.read(HEALTHY)
+    gguf.set("tokenizer.ggml.pre", "[x](https://host) {0}")
+    log = json.loads(run("doctor", str(gguf.write(tmp_path / "m.gguf")), "--sarif").out)
+    [result] = log["runs"][0]["results"]
+    assert "it is '[x] (https://host) {{0}}';" in result["message"]["text"]
+
+
+@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+def test_the_command_that_corrects_a_finding(run, tmp_path: Path) -> None:
+    """In one line, and only its MODEL is the file."""
+    original, folder = tmp_path / "MODEL", tmp_path / ("very long name  " * 8)
+    folder.mkdir()
+    ggtok.vocabulary(HEALTHY).save_pretrained(original, inexact=True)
+    gguf = GGUF.read(HEALTHY)
+    gguf.set("tokenizer.ggml.add_bos_token", not ggtok.load(HEALTHY).add_bos)
+    path = str(gguf.write(folder / "m.gguf"))
+    lines = run("doctor", path, "--against", str(original)).out.decode().splitlines()
+    command = f"ggtok edit '{path}' --fix GGT711 --against {original} --in-place"
+    assert f"  Correct it: {command}" in lines

@@ -14,6 +14,7 @@ from ggtok.loading.loaded import JOURNAL
 from ggtok.vocabularies.edit import place
 from tests.checks.healthy import faulty
 from tests.cli.command import LLAMA3
+from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
 
 GGML = "tokenizer.ggml."
@@ -129,6 +130,33 @@ def test_errors(run, model: str, tmp_path: Path) -> None:
     assert run("edit", str(fixture("chat")), "--dry-run", "--pre", "qwen2", "-q").status in (0, 2)
 
 
+def test_files_that_can_not_be_loaded(run, tmp_path: Path) -> None:
+    gguf = GGUF.read(fixture("bpe-llama3"))
+    gguf.set(GGML + "model", "none-such", "str")
+    gguf.set("tokenizer.chat_template.tool_use", "x", "str")
+    path = str(gguf.write(tmp_path / "model.gguf"))
+    assert run("edit", path, "--special", "eos=5", "--in-place").status == 2
+    done = run("edit", path, "--set", f"{GGML}model=gpt2", "--in-place")
+    assert done.status == 0, done.errors
+    assert ggtok.load(path).model == "gpt2"
+    faulty = run("edit", path, "--set", f"{GGML}model=none-such", "--in-place", "--force")
+    assert faulty.status == 0, faulty.errors
+    (tmp_path / "t.jinja").write_text("y")
+    words = ("--template", str(tmp_path / "t.jinja"), "--remove-template", "tool_use")
+    assert run("edit", path, *words, "--in-place", "--force").status == 0
+    assert run("edit", path, "--remove-template", "default", "--in-place", "--force").status == 0
+    assert not [key for key in GGUF.read(path).raw if b"chat_template" in key]
+
+
+def test_many_changes_are_not_all_listed(run, tmp_path: Path) -> None:
+    path = str(shutil.copy(fixture("bpe-llama3"), tmp_path / "model.gguf"))
+    words = [word for id in range(50) for word in ("--type", f"{id}=user_defined")]
+    lines = run("edit", path, "--dry-run", *words).out.decode().splitlines()
+    assert lines[39].startswith(f"{GGML}token_type[39]: ")
+    assert lines[40] == "and 10 other changes (--json lists all)"
+    assert len(json.loads(run("edit", path, "--dry-run", "--json", *words).out)["changes"]) == 50
+
+
 def test_fix(run, tmp_path: Path) -> None:
     path = str(faulty().write(tmp_path / "model.gguf"))
     codes = lambda: [f.code for f in ggtok.doctor(path)]  # noqa: E731
@@ -143,6 +171,9 @@ def test_fix(run, tmp_path: Path) -> None:
     assert codes() == ["GGT401"]
     again = run("edit", path, "--fix", "all", "--dry-run", "--json", "-q")
     assert again.status == 0 and json.loads(again.out)["changes"] == []
+    assert run("edit", path, "--fix", "all", "--dry-run").out == b"nothing changes\n"
+    made = run("edit", path, "--fix", "all", "--in-place", "--json", "-q")
+    assert json.loads(made.out)["written"] is False
     wrong = run("edit", path, "--fix", "GGT401", "--dry-run")
     assert wrong.status != 0 and "no certain correction" in " ".join(wrong.errors)
     ggtok.edit(path, {GGML + "pre": "x"}, force=True)

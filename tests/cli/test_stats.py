@@ -113,6 +113,16 @@ def test_plot(run, texts: Path, tmp_path: Path) -> None:
         assert message in str(result.errors)
 
 
+@pytest.mark.full
+def test_a_plot_never_replaces_its_source(run, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "text.svg"
+    picture.write_text("<svg>Some text.</svg>")
+    result = run("stats", LLAMA3, str(picture), "--plot", str(picture), "-q")
+    assert result.status == 2 and "text.svg is the source itself" in str(result.errors)
+    assert picture.read_text() == "<svg>Some text.</svg>"
+
+
 def test_plot_without_matplotlib(run, texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     result = run("stats", LLAMA3, str(texts), "--plot", "x.svg", "-q")

@@ -91,6 +91,36 @@ def test_values_of_every_type(model: Path) -> None:
     assert "x.bool" not in ggtok.load(model).metadata
 
 
+def test_many_elements(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are changed at once: the array isn't decoded and encoded for each of them."""
+    from ggtok.vocabularies.edit.header import ARRAY, Header
+
+    encoded = Header.encoded
+    arrays = []
+
+    def counted(self: Header, kind: int, *args: object) -> object:
+        arrays.append(kind == ARRAY)
+        return encoded(self, kind, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Header, "encoded", counted)
+    key, types = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type"
+    changes = {f"{key}[{id}]": f"token {id}" for id in range(0, 680, 2)}
+    changes |= {f"{types}[{id}]": 4 for id in range(600)}
+    edited = ggtok.edit(model, changes, force=True)
+    assert sum(arrays) == 1 and len(edited.changes) == len(changes)
+    monkeypatch.undo()
+    tok = ggtok.load(model)
+    texts = ggtok.vocabulary(model).texts
+    assert [texts[id] for id in range(0, 680, 2)] == [b"token %d" % id for id in range(0, 680, 2)]
+    assert texts[1] == ggtok.vocabulary(fixture("bpe-llama3")).texts[1]
+    assert tok.n_tokens == 680
+    # The later change of one key wins, be it of an element or of the array.
+    a, b = [str(i) for i in range(680)], [f"x{i}" for i in range(680)]
+    for later in ({f"{key}[0]": "y", key: a}, {key: b, f"{key}[1]": "1", key + "[0]": "0"}):
+        ggtok.edit(model, later, force=True)
+        assert ggtok.vocabulary(model).texts[:2] == [b"0", b"1"]
+
+
 def test_undo_restores_every_byte(model: Path) -> None:
     original = model.read_bytes()
     for changes in ({NAME: "a"}, {NAME: "b" * 5000}, {"tokenizer.ggml.pre": "qwen2"}):
@@ -142,6 +172,14 @@ def test_split_models(model: Path, tmp_path: Path) -> None:
     with pytest.raises(ggtok.InvalidValueError, match=r"must end with -00001-of-00002\.gguf"):
         ggtok.edit(first, {NAME: "x"}, out=tmp_path / "x.gguf")
     ggtok.edit(first, {NAME: "x"}, out=tmp_path / "n-00001-of-00002.gguf")
+    # An interrupted edit of the first file is found by the name of any other.
+    data = first.read_bytes()
+    place.save(str(first), JOURNAL, data[:24], data[:24], len(data))
+    with pytest.raises(ggtok.FileError, match="is running or was interrupted"):
+        ggtok.load(second)
+    assert ggtok.recover(second)
+    assert not ggtok.recover(second)
+    assert first.read_bytes() == data
 
 
 def test_wrong_changes(model: Path) -> None:
@@ -327,6 +365,59 @@ def test_one_edit_at_a_time(model: Path) -> None:
         with pytest.raises(ggtok.FileError, match="is being edited by another process"):
             ggtok.edit(model, {NAME: "x"})
         ggtok.edit(model, {NAME: "x"}, dry_run=True)
+
+
+def test_a_file_that_another_edit_replaced(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is opened before the other edit ends, and locked afterwards."""
+    fcntl = pytest.importorskip("fcntl")
+    lock = fcntl.flock
+
+    def edited_before(file: object, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", lock)
+        assert not ggtok.edit(model, {NAME: "x" * 5000}).in_place
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", edited_before)
+    with pytest.raises(ggtok.FileError, match="was replaced while it was opened"):
+        ggtok.edit(model, {NAME: "y"})
+    assert ggtok.load(model).metadata[NAME] == "x" * 5000
+    ggtok.undo(model)
+    assert NAME not in ggtok.load(model).metadata
+
+
+def test_devices_are_neither_read_nor_replaced(model: Path, tmp_path: Path) -> None:
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("needs FIFOs")
+    fifo, link = tmp_path / "fifo.gguf", tmp_path / "link.gguf"
+    os.mkfifo(fifo)
+    link.symlink_to(fifo)
+    for out in fifo, link:
+        for force in False, True:
+            with pytest.raises(ggtok.FileError, match="not a regular file"):
+                ggtok.edit(model, {NAME: "x"}, out=out, force=force)
+    for path in fifo, link:
+        for dry_run in True, False:
+            with pytest.raises(ggtok.FileError, match="not a regular file"):
+                ggtok.edit(path, {NAME: "x"}, dry_run=dry_run)
+    assert fifo.is_fifo()
+
+
+def test_a_header_that_can_not_be_written(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = model.read_bytes()
+    sync = place._sync
+
+    def fail(file: object) -> None:
+        if getattr(file, "name", None) == str(model):
+            raise OSError(5, "Input/output error")
+        sync(file)
+
+    monkeypatch.setattr(place, "_sync", fail)
+    with pytest.raises(ggtok.FileError, match=r"Input/output error.*model\.gguf"):
+        ggtok.edit(model, {"tokenizer.ggml.bos_token_id": 663})
+    monkeypatch.undo()
+    assert model.read_bytes() != data
+    assert ggtok.recover(model)
+    assert model.read_bytes() == data
 
 
 def test_damaged_journals(model: Path) -> None:

@@ -32,7 +32,6 @@ ELSEWHERE = {
     "vocabularies/counts.py": "a path that was given",
     "vocabularies/convert/originals.py": "pipes of its own",
     "vocabularies/gguf_writer.py": "a folder of its own",
-    "vocabularies/edit/__init__.py": "a path that was given",
     "vocabularies/edit/place.py": "a path that was given; a handle of files.open_own; a folder",
     "vocabularies/corpus.py": "a path that was given",
     "vocabularies/train.py": "/proc/self/status",

@@ -1,9 +1,9 @@
-// Reads the beginning of a file: from memory, by slices of a Blob, or over HTTP.
+// Reads the beginning of a file: from memory, from a Blob in slices, or over HTTP.
 import { ArgumentError, GgtokError, NetworkError } from "./errors.js";
 
 /**
- * A source has `size` (Infinity: unknown), `read(from, to)`, which gives fewer bytes only at the
- * file's end, and `close()`. Each read begins where the last one ended.
+ * Opens a source, which has `size` (Infinity: unknown), `read(from, to)`, which returns fewer bytes
+ * only at the file's end, and `close()`. Each read begins where the last one ended.
  */
 export async function open(source, signal) {
   if (source instanceof ArrayBuffer) return new Memory(new Uint8Array(source));
@@ -17,6 +17,10 @@ export async function open(source, signal) {
     "argument",
     "the source must be an ArrayBuffer, a Uint8Array, a Blob, a File or a URL",
   );
+}
+
+function unreadable(error) {
+  throw new GgtokError("io", error.message, { cause: error });
 }
 
 class Memory {
@@ -39,23 +43,25 @@ class Slices {
   }
 
   async read(from, to) {
-    return new Uint8Array(await this.blob.slice(from, to).arrayBuffer());
+    const reading = this.blob.slice(from, to).arrayBuffer();
+    return new Uint8Array(await reading.catch(unreadable));
   }
 
   close() {}
 }
 
-/** A file in Node, whose Blobs give wrong results for files of more than 2 GB (nodejs/node#52585). */
+/** A file in Node. Node's Blobs return wrong data for files of more than 2 GB
+ * (nodejs/node#52585). */
 class FileUrl {
   static async open(url) {
-    const { open } = await import("node:fs/promises");
     const self = new FileUrl();
     try {
+      const { open } = await import("node:fs/promises");
       self.file = await open(new URL(url));
       self.size = (await self.file.stat()).size;
     } catch (error) {
       self.close();
-      throw new GgtokError("io", error.message, { cause: error });
+      unreadable(error);
     }
     return self;
   }
@@ -64,7 +70,8 @@ class FileUrl {
     const bytes = new Uint8Array(to - from);
     let n = 0;
     while (n < bytes.length) {
-      const { bytesRead } = await this.file.read(bytes, n, bytes.length - n, from + n);
+      const reading = this.file.read(bytes, n, bytes.length - n, from + n);
+      const { bytesRead } = await reading.catch(unreadable);
       if (!bytesRead) break;
       n += bytesRead;
     }
@@ -76,40 +83,66 @@ class FileUrl {
   }
 }
 
-/** Asks for ranges. If the server answers with the whole file, its bytes are taken as they come. */
+/** A URL, read by HTTP ranges. If the server sends the whole file instead, it is read as a
+ * stream. */
 class Url {
   constructor(url, signal) {
     this.url = url;
     this.signal = signal;
     this.size = Infinity;
     this.etag = undefined;
-    this.stream = undefined; // of a whole answer
-    this.rest = new Uint8Array(0); // of its last chunk
+    this.stream = undefined; // reads the answer's body
+    this.rest = new Uint8Array(0); // unread bytes of the last chunk
   }
 
   async read(from, to) {
-    if (!this.stream) {
-      const ranged = await this.range(from, to);
-      if (ranged) return ranged;
+    const parts = [];
+    for (let at = from; at < to; ) {
+      const { bytes, isLast } = this.stream
+        ? { bytes: await this.next(to - at), isLast: true }
+        : await this.range(at, to);
+      parts.push(bytes);
+      at += bytes.length;
+      if (isLast || !bytes.length) break;
     }
-    return this.next(to - from);
+    return joined(parts);
   }
 
-  /** The bytes of a range; undefined if the server sends the whole file. */
+  /** Returns the bytes of a range, or fewer. `isLast`: another request would return no more. */
   async range(from, to) {
+    const answer = await this.answer(from, to);
+    this.stream = answer.body?.getReader();
+    if (answer.status === 206) {
+      // Cross-origin pages see this header only if the server allows it.
+      const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(answer.headers.get("content-range") ?? "");
+      const size = range && range[2] !== "*" ? Number(range[2]) : undefined;
+      if (range && (Number(range[1]) !== from || size <= from)) {
+        this.close();
+        throw new NetworkError("range", `${this.url}: the server sent another range`);
+      }
+      if (size !== undefined) this.size = size;
+      const bytes = await this.next(Math.min(to, this.size) - from);
+      this.close();
+      // Servers may send less than they are asked for.
+      return { bytes, isLast: !range || from + bytes.length >= Math.min(to, this.size) };
+    }
+    const length = Number(answer.headers.get("content-length") ?? NaN);
+    const encoded = (answer.headers.get("content-encoding") ?? "identity") !== "identity";
+    if (!encoded && Number.isSafeInteger(length)) this.size = length;
+    if (from > 0) await this.next(from); // the server stopped honouring ranges: skip
+    return { bytes: await this.next(to - from), isLast: true };
+  }
+
+  /** Returns the server's answer, with status 200 or 206; it is empty if the file ends before
+   * `from`. */
+  async answer(from, to) {
     const headers = { Range: `bytes=${from}-${to - 1}` };
-    let answer;
-    try {
-      answer = await fetch(this.url, { headers, signal: this.signal });
-    } catch (error) {
-      if (this.signal?.aborted) throw error;
-      throw new NetworkError("network", `${this.url}: ${error.message}`, { cause: error });
-    }
-    if (answer.status === 416 || (answer.status === 206 && !answer.body)) {
+    const answer = await this.failing(() => fetch(this.url, { headers, signal: this.signal }));
+    if (answer.status === 416) {
       await answer.body?.cancel();
-      return new Uint8Array(0); // the file ends before `from`
+      return new Response(new Uint8Array(0), { status: 206 });
     }
-    if (!answer.ok) {
+    if (answer.status !== 200 && answer.status !== 206) {
       await answer.body?.cancel();
       throw new NetworkError("status", `${this.url}: the server answered ${answer.status}`, {
         status: answer.status,
@@ -121,33 +154,16 @@ class Url {
       throw new NetworkError("changed", `${this.url}: the file changed while it was read`);
     }
     this.etag = etag;
-    this.stream = answer.body?.getReader();
-    if (answer.status === 206) {
-      // Pages of other origins see this header only if the server lets them.
-      const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(answer.headers.get("content-range") ?? "");
-      if (range && Number(range[1]) !== from) {
-        this.close();
-        throw new NetworkError("range", `${this.url}: the server sent another range`);
-      }
-      if (range && range[2] !== "*") this.size = Number(range[2]);
-      const bytes = await this.next(to - from);
-      this.close();
-      return bytes;
-    }
-    const length = Number(answer.headers.get("content-length") ?? NaN);
-    const encoded = (answer.headers.get("content-encoding") ?? "identity") !== "identity";
-    if (!encoded && Number.isSafeInteger(length)) this.size = length;
-    if (from > 0) await this.next(from); // it sent ranges before, but not now
-    return undefined;
+    return answer;
   }
 
-  /** The next n bytes of the answer, or fewer at its end. */
+  /** Returns the next n bytes of the answer, or fewer at its end. */
   async next(n) {
     const parts = [];
     let have = 0;
     while (have < n) {
       if (!this.rest.length) {
-        const { done, value } = await this.stream.read();
+        const { done, value } = await this.failing(() => this.stream?.read() ?? { done: true });
         if (done) break;
         this.rest = value;
       }
@@ -156,14 +172,18 @@ class Url {
       parts.push(part);
       have += part.length;
     }
-    if (parts.length === 1) return parts[0];
-    const bytes = new Uint8Array(have);
-    let at = 0;
-    for (const part of parts) {
-      bytes.set(part, at);
-      at += part.length;
+    return joined(parts);
+  }
+
+  /** Returns the result of a call; an error of the connection becomes a NetworkError. */
+  async failing(call) {
+    try {
+      return await call();
+    } catch (error) {
+      if (this.signal?.aborted) throw error;
+      const reason = error.cause?.message ?? error.message;
+      throw new NetworkError("network", `${this.url}: ${reason}`, { cause: error });
     }
-    return bytes;
   }
 
   close() {
@@ -171,4 +191,15 @@ class Url {
     this.stream = undefined;
     this.rest = new Uint8Array(0);
   }
+}
+
+function joined(parts) {
+  if (parts.length === 1) return parts[0];
+  const bytes = new Uint8Array(parts.reduce((n, part) => n + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
 }

@@ -1,11 +1,12 @@
-// A tokenizer in a worker: the same methods, which return promises. A call that takes longer than
-// its budget ends the worker.
+// A tokenizer in a worker, with the same methods, which return promises. A call that exceeds its
+// time budget terminates the worker.
 import { compiledModule } from "./engine.js";
-import { fromData, GgtokError, LimitError } from "./errors.js";
+import { ArgumentError, fromData, GgtokError, LimitError } from "./errors.js";
 import { streamOver } from "./stream.js";
 
-const BUDGET = 10_000; // milliseconds
-const LOADING = 10_000; // at least, for the worker's start and each read
+const BUDGET = 10_000; // milliseconds per call
+const LOADING = 10_000; // milliseconds, at least, for the worker's start and for each read
+const LONGEST = 2 ** 31 - 1; // milliseconds that setTimeout can wait
 const METHODS = [
   "encode", "count", "spans", "trace", "traceToken", "decode", "decodeBytes",
   "piece", "token", "tokenBytes", "type", "score", "find", "pieces", "merges",
@@ -15,7 +16,7 @@ const METHODS = [
 export class WorkerTokenizer {
   #worker;
   #budget;
-  #calls = new Map(); // by number: resolve, reject and onProgress
+  #calls = new Map(); // by number: resolve, reject and onProgress of a pending call
   #next = 0;
   #timer;
   #ended; // the error that ended the worker
@@ -23,8 +24,9 @@ export class WorkerTokenizer {
   static async load(source, options = {}) {
     const { wasm, budget = BUDGET, worker, signal, onProgress, pre } = options;
     signal?.throwIfAborted();
+    if (!(budget > 0)) throw new ArgumentError("argument", "budget must be a positive number");
     const self = new WorkerTokenizer();
-    self.#budget = budget;
+    self.#budget = budget > LONGEST ? Infinity : budget;
     const module = await compiledModule(wasm);
     self.#worker = await start(worker, (message) => self.#answer(message), (error) =>
       self.#end(new GgtokError("worker", `the worker failed: ${error.message ?? error}`)),
@@ -60,11 +62,13 @@ export class WorkerTokenizer {
       const number = this.#next++;
       this.#worker.postMessage({ number, method, args });
       this.#calls.set(number, { resolve, reject, onProgress });
-      if (this.#calls.size === 1) this.#wait();
+      if (this.#calls.size > 1) return;
+      this.#worker.ref?.();
+      this.#wait();
     });
   }
 
-  /** (Re)starts the time of the call that the worker is at. */
+  /** (Re)starts the timer for the worker's current call. */
   #wait() {
     clearTimeout(this.#timer);
     if (!this.#calls.size || this.#budget === Infinity) return;
@@ -79,9 +83,14 @@ export class WorkerTokenizer {
     const call = this.#calls.get(number);
     if (!call) return;
     if (progress) {
-      call.onProgress?.(progress);
+      try {
+        call.onProgress?.(progress);
+      } catch (error) {
+        this.#end(error);
+      }
     } else {
       this.#calls.delete(number);
+      if (!this.#calls.size) this.#worker.unref?.();
       if (error) call.reject(fromData(error));
       else call.resolve(result);
     }
@@ -106,13 +115,13 @@ export class WorkerTokenizer {
   }
 }
 
-/** A worker has another base for relative addresses. */
+/** Makes an address absolute, because a worker resolves relative ones against another base. */
 function absolute(source) {
   if (typeof source !== "string" || typeof document === "undefined") return source;
   return String(new URL(source, document.baseURI));
 }
 
-/** Starts a worker: one that the caller makes, of the script at an address, or of this package's. */
+/** Starts a worker: one that the caller creates, one from a script's address, or this package's. */
 async function start(given, onMessage, onError) {
   let worker = typeof given === "function" ? given() : undefined;
   if (!worker) {
@@ -123,7 +132,7 @@ async function start(given, onMessage, onError) {
   if (worker.on) {
     worker.on("message", onMessage);
     worker.on("error", onError);
-    worker.unref(); // a tokenizer doesn't keep Node running
+    worker.unref(); // an unused tokenizer doesn't keep Node running
   } else {
     worker.onmessage = ({ data }) => onMessage(data);
     worker.onerror = onError;

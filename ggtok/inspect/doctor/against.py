@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from ggtok.base.concurrency import cached_property
 from ggtok.base.escape import number, shown
@@ -16,7 +17,14 @@ from ggtok.errors import InvalidValueError
 from ggtok.inspect.doctor import battery
 from ggtok.inspect.doctor.battery import Chat
 from ggtok.inspect.doctor.codes import Finding, finding
-from ggtok.inspect.doctor.engines import PROGRAMS, Comparison, Like, Rendered, around_difference
+from ggtok.inspect.doctor.engines import (
+    PROGRAMS,
+    SLOW,
+    Comparison,
+    Like,
+    Rendered,
+    around_difference,
+)
 from ggtok.inspect.doctor.file import GGML, File
 from ggtok.tokenizer import TokenAttr, Tokenizer
 from ggtok.vocabularies.convert.confirm import CHECK_LINES, lines_for
@@ -28,8 +36,8 @@ from ggtok.vocabularies.spelling import UNUSED
 from ggtok.vocabularies.vocabulary import Vocabulary
 
 AUTO = "auto"
-# Keys with the address of the model's page. A base model comes last: a fine-tune may have tokens
-# and a template of its own.
+# Keys with the address of the model's page. The base model's is last, because a fine-tune may have
+# other tokens and another template.
 _ADDRESSES = (
     "general.source.huggingface.repository",
     "general.source.repo_url",
@@ -87,7 +95,8 @@ class Source:
             return []
         ids = read_object(path).get("eos_token_id")
         listed = ids if isinstance(ids, list) else [ids]
-        return [id for id in listed if type(id) is int and 0 <= id < self.tok.n_tokens]
+        valid = (id for id in listed if type(id) is int and 0 <= id < self.tok.n_tokens)
+        return list(dict.fromkeys(valid))
 
 
 def _located(file: File, against: str) -> tuple[str, str]:
@@ -102,10 +111,20 @@ def _located(file: File, against: str) -> tuple[str, str]:
 
 
 def _named(file: File) -> str:
-    for key in _ADDRESSES:
-        value = file.values.get(key)
-        if isinstance(value, bytes) and value.count(b"/"):
-            return value.decode("utf-8", "replace")
+    """The repository that the file names."""
+    from ggtok.sources import hub
+
+    values = (file.values.get(key) for key in _ADDRESSES)
+    names = [value.decode("utf-8", "replace") for value in values if isinstance(value, bytes)]
+    for name in names:
+        with suppress(InvalidValueError):
+            if hub.repository(name) is not None:
+                return name
+    if names:
+        raise InvalidValueError(
+            f"against: the file comes from {shown(names[0], 200)}, which isn't a repository of the "
+            "Hugging Face Hub: name the repository or a folder"
+        )
     raise InvalidValueError(
         f"against: the file doesn't say where it comes from (no key {_ADDRESSES[1]} or "
         f"{_ADDRESSES[-1]}): name the repository or a folder"
@@ -266,7 +285,8 @@ class _Differences:
                 yield self._finding(code, "; ".join(texts), changes=changes[code])
 
     def _ends(self) -> Iterator[Finding]:
-        missing = [id for id in self.source.ends() if not self.ours.is_eog(id)]
+        n = self.ours.n_tokens
+        missing = [id for id in self.source.ends() if id < n and not self.ours.is_eog(id)]
         if not missing:
             return
         # Each of these keys adds its token to the EOG set.
@@ -307,7 +327,8 @@ class _Differences:
                 pair = one.render(chat, program), other.render(chat, program)
                 yield self._finding("GGT713", _described(chat, program, *pair), changes=changes)
                 return
-        yield self._finding("GGT714", "no conversation that was tried shows it")
+        slow = "" if one.complete else f"; {SLOW}"
+        yield self._finding("GGT714", f"no conversation that was tried shows it{slow}")
 
 
 def _type(tok: Tokenizer, id: int) -> TokenAttr | None:
@@ -353,12 +374,12 @@ def _parting(one: Comparison, other: Comparison, like: Like) -> Chat | None:
         return one.render(chat, like).text != other.render(chat, like).text
 
     tried = sorted((battery.PLAIN | battery.OTHERS).values(), key=Chat.size)
-    found = next(filter(differs, tried), None)
+    found = next((chat for chat in tried if not one.is_late() and differs(chat)), None)
     left = _SMALLER
     while found is not None:
         for smaller in found.smaller():
             left -= 1
-            if left < 0:
+            if left < 0 or one.is_late():
                 return found
             if differs(smaller):
                 found = smaller

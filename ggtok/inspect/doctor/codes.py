@@ -112,35 +112,35 @@ KINDS = {
         SERIOUS,
         "transformers can't render the chat template",
         "llama-server renders it, but transformers refuses every conversation that was tried. So "
-        "the model was probably trained with another template, or with variables that none of "
-        "them has.",
+        "the model was probably trained with another template, or with variables that these "
+        "conversations lack.",
         "Use the chat template of the original model.",
     ),
     "GGT209": Kind(
         SERIOUS,
         "llama.cpp's Jinja renders plain conversations differently from jinja2",
-        "The model was trained with jinja2's text, and gets another one from llama-server.",
+        "The model was trained with jinja2's text, and gets a different one from llama-server.",
         "Change the template at this line, so that both render the same text.",
     ),
     "GGT210": Kind(
         REMARK,
         "llama-server sets variables of the chat template that transformers doesn't",
-        "Without them, the template takes another way, as with enable_thinking: the model reasons "
-        "in one program and doesn't in the other.",
+        "Without them, the template takes another branch, as with enable_thinking: the model "
+        "reasons in one program and doesn't in the other.",
         "Pass the variables yourself (chat_template_kwargs), in both programs.",
     ),
     "GGT211": Kind(
         REMARK,
         "one of llama-server and transformers refuses conversations that the other renders",
-        "Programs that send such conversations work with one of them only.",
-        "Nothing, if yours are of other kinds. For transformers, send contents as text.",
+        "Clients that send such conversations work with only one of the two.",
+        "Nothing, if you don't send such conversations. For transformers, send contents as text.",
     ),
     "GGT212": Kind(
         REMARK,
         "llama-server and transformers render some conversations differently",
-        "The model sees such conversations in another form than its training may have had.",
-        "Nothing, if yours are of other kinds. For the same prompts in both, send contents as "
-        "text.",
+        "The model sees such conversations in a form that its training may not have had.",
+        "Nothing, if you don't send such conversations. For the same prompts in both, send "
+        "contents as text.",
     ),
     # ---- types and special tokens ----
     "GGT301": Kind(
@@ -283,7 +283,7 @@ KINDS = {
     "GGT703": Kind(
         SERIOUS,
         "special tokens of the source are ordinary tokens",
-        "Prompts that contain them, such as chats, become other ids than in training.",
+        "Prompts that contain them, such as chats, get other ids than in training.",
         "Set their types to the source's.",
     ),
     "GGT704": Kind(
@@ -318,9 +318,9 @@ KINDS = {
     ),
     "GGT709": Kind(
         REMARK,
-        "special tokens are others than the source's",
+        "special tokens differ from the source's",
         "Programs that pad, mask or separate use another token.",
-        "Nothing, if yours doesn't use them.",
+        "Nothing, if your program doesn't use them.",
     ),
     "GGT710": Kind(
         SERIOUS,
@@ -337,13 +337,13 @@ KINDS = {
     "GGT712": Kind(
         SERIOUS,
         "the source's chat template is missing",
-        "Programs use a general template instead of the one of the model's training.",
+        "Programs use a generic template instead of the one that the model was trained with.",
         "Set tokenizer.chat_template to the source's.",
     ),
     "GGT713": Kind(
         SERIOUS,
         "the chat template makes other prompts than the source's",
-        "The model sees chats in another form than its source model does.",
+        "The model sees chats in another form than the source model does.",
         "Set tokenizer.chat_template to the source's, unless the file's corrects an error there.",
     ),
     "GGT714": Kind(
@@ -364,7 +364,7 @@ class Finding:
         severity: ``"serious"``: the ids, or the ends of generations, probably differ from the
             model's training; ``"remark"``: good to know.
         title: a general description.
-        detail: the description of this case; several are on lines of their own.
+        detail: the description of this case; several cases are on separate lines.
         means: the consequences.
         advice: what to do about it.
         ids: the tokens concerned, ascending; may be empty.

@@ -1,8 +1,8 @@
 """Compares the prompts of llama-server with those of transformers: the file's chat template under
 both policies, with the conversations of :mod:`~ggtok.inspect.doctor.battery`.
 
-A difference has a reason. It is found by exchanging one thing at a time: llama-server's request
-rendered by jinja2's dialect instead of llama.cpp's; transformers' request with llama-server's
+To find the reason of a difference, one thing is exchanged at a time: llama-server's request is
+rendered in jinja2's dialect instead of llama.cpp's; transformers' request gets llama-server's
 variables.
 """
 
@@ -42,6 +42,7 @@ PROGRAMS: dict[Like, str] = {"llama.cpp": "llama-server", "transformers": "trans
 _DIALECTS = "llama.cpp's Jinja and jinja2 differ"
 _SETS = "llama-server sets"
 _PREFILL = "llama-server writes other text before the beginning of an answer"
+SLOW = "the template is so slow that not every conversation was compared"
 _OWN = ("bos_token", "eos_token", "tools", "messages", "add_generation_prompt")
 
 
@@ -64,7 +65,7 @@ def check(file: File) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class Rendered:
-    """What a program makes of a conversation: a text, or an error."""
+    """A program's result for a conversation: a text, or an error."""
 
     text: str | None
     error: str = ""
@@ -73,12 +74,12 @@ class Rendered:
 
 @dataclass(frozen=True)
 class Difference:
-    """A conversation of which the programs make different prompts, or that one refuses.
+    """A conversation that gets different prompts in the two programs, or that one refuses.
 
     Attributes:
         chat: the shortest conversation that was found.
         name: the conversation of the battery that it comes from.
-        one, other: what llama-server and transformers make of it.
+        one, other: the results of llama-server and transformers.
         reason: why, in words; "" for refusals.
         line: the template's line, or None if unknown.
         tag: the template's tag there.
@@ -113,14 +114,14 @@ class Comparison:
         self._loaded = file.tok._loaded
         self._until = time.monotonic() + _SECONDS
         self.complete = True
-        #: What each conversation of the battery became.
+        #: The results for each conversation of the battery.
         self.rendered: dict[str, tuple[Rendered, Rendered]] = {}
 
     def differences(self) -> list[Difference]:
         """One difference of each kind, with a conversation made as small as possible."""
         found: dict[tuple[object, ...], Difference] = {}
         for name, each in (battery.PLAIN | battery.OTHERS).items():
-            if self._is_late():
+            if self.is_late():
                 break
             difference = self._compare(each, name)
             if difference is None:
@@ -133,7 +134,8 @@ class Comparison:
         smaller = [self._smallest(each) for each in found.values()]
         return sorted(smaller, key=lambda each: (not each.is_plain(), each.chat.size()))
 
-    def _is_late(self) -> bool:
+    def is_late(self) -> bool:
+        """Whether the time is over. Then no more conversations are rendered."""
         if time.monotonic() > self._until:
             self.complete = False
         return not self.complete
@@ -161,7 +163,7 @@ class Comparison:
         while True:
             for smaller in difference.chat.smaller():
                 left -= 1
-                if left < 0 or self._is_late():
+                if left < 0 or self.is_late():
                     return difference
                 found = self._compare(smaller, difference.name)
                 if found is not None and found.kind == difference.kind:
@@ -273,7 +275,7 @@ class Comparison:
     def _line(
         self, conversation: Chat, one: str, other: str, given: Json
     ) -> tuple[int | None, str]:
-        """The line of the template at which the programs part, and its tag."""
+        """The line of the template at which the prompts diverge, and its tag."""
         requests = {
             like: self._request(conversation, like, given if like == "transformers" else None)
             for like in PROGRAMS
@@ -303,7 +305,7 @@ def _compiled(source: str, dialect: jinja.Dialect) -> jinja.Template:
 def _by_dialects(
     request: Request, messages: list[Json], conversation: Chat, variables: Json
 ) -> tuple[str | bytes | None, ...]:
-    """The texts that both dialects of Jinja make of the same variables; None: an error."""
+    """The texts that both dialects of Jinja render with the same variables; None: an error."""
     given = {"add_generation_prompt": True, **variables, "messages": messages}
     if conversation.tools:
         given["tools"] = request.policy.read_tools(list(conversation.tools))
@@ -318,7 +320,7 @@ def _by_dialects(
 
 
 def _preparation(conversation: Chat, made: list[Json]) -> str:
-    """What llama-server changes in the messages before it renders them, in words."""
+    """What llama-server changes in the messages before it renders them, as a phrase."""
     before = conversation.messages
     if len(made) != len(before):
         return "llama-server joins messages"
@@ -344,7 +346,7 @@ def _as_sent(message: Json) -> Json:
 
 
 def _change(key: str, before: Any, after: Any) -> str:
-    """What a field of a message became, in words."""
+    """How a field of a message changed, as a phrase."""
     if key == "content":
         if isinstance(before, list):
             return "joins the parts of a message" if isinstance(after, str) else "changes parts"
@@ -359,7 +361,7 @@ def _change(key: str, before: Any, after: Any) -> str:
             return "gives the template a call's arguments as JSON text"
         return "changes calls"
     if after is None:
-        return f"leaves out {key}"
+        return f"drops {key}"
     return f"changes {key}" if before is not None else f"adds {key}"
 
 
@@ -384,7 +386,7 @@ def _finding(code: str, differences: list[Difference], comparison: Comparison) -
     if left:
         texts.append(f"and {number(left, 'other cause')}")
     if not comparison.complete:
-        texts.append("the template is so slow that not every conversation was compared")
+        texts.append(SLOW)
     lines = {difference.line for difference in differences if difference.line is not None}
     return finding(code, "\n".join(texts), lines=tuple(sorted(lines)))
 

@@ -25,7 +25,7 @@ def log(found: Mapping[str, Sequence[Finding] | Exception]) -> dict[str, Any]:
         for each in findings
     ]
     failures = [
-        {"level": "error", "message": {"text": str(error)}, "locations": [_location(model)]}
+        {"level": "error", "message": _message(str(error)), "locations": [_location(model)]}
         for model, error in found.items()
         if isinstance(error, Exception)
     ]
@@ -53,9 +53,9 @@ def _level(severity: str) -> str:
 def _rule(code: str, kind: Kind) -> dict[str, Any]:
     return {
         "id": code,
-        "shortDescription": {"text": kind.title},
-        "fullDescription": {"text": kind.means},
-        "help": {"text": kind.advice},
+        "shortDescription": _message(kind.title),
+        "fullDescription": _message(kind.means),
+        "help": _message(kind.advice),
         "defaultConfiguration": {"level": _level(kind.severity)},
     }
 
@@ -73,10 +73,16 @@ def _result(model: str, found: Finding, rule: int) -> dict[str, Any]:
         "ruleId": found.code,
         "ruleIndex": rule,
         "level": _level(found.severity),
-        "message": {"text": f"{found.title}: {found.detail}\n{found.means}"},
+        "message": _message(f"{found.title}: {found.detail}\n{found.means}"),
         "locations": [location],
         "properties": properties,
     }
+
+
+def _message(text: str) -> dict[str, str]:
+    """A plain text message: braces are doubled (section 3.11.5 of the standard), and the text of a
+    file can't make a link (3.11.6)."""
+    return {"text": text.replace("{", "{{").replace("}", "}}").replace("](", "] (")}
 
 
 def _location(model: str) -> dict[str, Any]:

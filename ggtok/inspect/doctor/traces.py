@@ -1,13 +1,13 @@
-"""Finds the line of a chat template at which two renderings part.
+"""Finds the line of a chat template at which two renderings diverge.
 
 Markers are written into the template before its tags: expressions that output the tag's number
 between private characters. So a marked rendering is a list of events, each a tag and its position
 in the plain text. The last event before the first difference that both renderings have names the
 tag: it wrote different texts, or led to different tags.
 
-Markers may change what a template does, as where it measures or compares text that a macro or a
-block has written. A marked rendering therefore counts only if it is the plain one without its
-markers. If it isn't, markers inside macros and blocks are left out.
+Markers may change what a template does, for instance if it measures or compares text that a macro
+or a block has written. So a marked rendering counts only if it equals the plain one after its
+markers are removed. If it doesn't, macros and blocks get no markers.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def plain(text: str) -> str:
 
 
 def parting(first: str, second: str) -> int | None:
-    """The tag at which two marked renderings part; None: before the first tag, or nowhere."""
+    """The tag at which two marked renderings diverge; None: before the first tag, or nowhere."""
     at = n_shared(plain(first), plain(second))
     common = set(_events(second, at))
     return next((event[0] for event in reversed(_events(first, at)) if event in common), None)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from ggtok.base.files import Kind, check, check_input, followed
+from ggtok.base.files import Kind, check, check_input, check_regular, followed, open_regular
 from ggtok.errors import (
     Argument,
     InvalidTypeError,
@@ -16,7 +16,6 @@ from ggtok.errors import (
     TemplateError,
     VocabWarning,
     Wording,
-    file_error,
 )
 from ggtok.loading.loaded import check_not_edited
 from ggtok.native.arguments import truth
@@ -113,7 +112,7 @@ def recover(path: str | os.PathLike[str]) -> bool:
     Raises:
         FileError: the file is being edited now; or the saved header or the file is damaged.
     """
-    return place.recover(_path(path, "path"))
+    return place.recover(first_shard(_path(path, "path")))
 
 
 def _path(path: object, name: str) -> str:
@@ -123,7 +122,9 @@ def _path(path: object, name: str) -> str:
 
 
 def _check_out(source: str, out: str, force: bool) -> None:
-    check(out, _GGUF, inputs=[source], force=force)
+    status = check(out, _GGUF, inputs=[source], force=force)
+    if status is not None:  # a device or FIFO, which a rename would replace
+        check_regular(status, out)
     check_input(out, [source])
     part = shard(source)
     if part is not None and (shard(out) is None or shard(out)[1:] != part[1:]):  # type: ignore[index]
@@ -135,12 +136,7 @@ def _check_out(source: str, out: str, force: bool) -> None:
 
 
 def _opened(source: str, real: str, *, write: bool) -> BinaryIO | place.Locked:
-    if write:
-        return place.locked(real)
-    try:
-        return open(source, "rb", buffering=0)
-    except OSError as e:
-        raise file_error(e.errno or 0, e.strerror or str(e), source) from None
+    return place.locked(real) if write else open_regular(source)
 
 
 def _check(metadata: bytes, changes: list[Change]) -> None:

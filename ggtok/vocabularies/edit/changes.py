@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ggtok.base.escape import shown
 from ggtok.errors import InvalidTypeError, InvalidValueError, Wording
@@ -55,19 +55,58 @@ def apply(header: Header, changes: Mapping[str, object]) -> tuple[dict[str, Entr
             f"changes must be a mapping of keys to values, not {type(changes).__name__}"
         )
     entries = dict(header.entries)
+    arrays: dict[str, _Array] = {}
     made = []
     for key, value in changes.items():
         if not isinstance(key, str):
             raise InvalidTypeError(f"a key must be str, not {type(key).__name__}")
         element = _ELEMENT.fullmatch(key)
         if element is not None and key not in entries:
-            before = _change_element(header, entries, element[1], int(element[2]), value)
+            name = element[1]
+            if name not in arrays:
+                arrays[name] = _Array(header, entries, name)
+            before = arrays[name].change(int(element[2]), value)
         else:
+            if key in arrays:
+                entries[key] = arrays.pop(key).entry()
             before = _change(header, entries, key, value)
         after = None if value is None else _plain(value)
         if before != after or type(before) is not type(after):
             made.append(Change(key, before, after))
+    for key, array in arrays.items():
+        entries[key] = array.entry()
     return entries, made
+
+
+class _Array:
+    """An array whose elements change; it is decoded and encoded once for all of them."""
+
+    def __init__(self, header: Header, entries: Mapping[str, Entry], key: str) -> None:
+        _check(key)
+        entry = entries.get(key)
+        if entry is None or entry.kind != ARRAY:
+            raise InvalidValueError(f"{shown(key)}: the file has no such array")
+        self._header, self._name = header, shown(key)
+        self._of, self._length = header.length(entry)
+        # Scalars that don't change keep their bytes.
+        self._strings = cast("list[object]", header.value(entry)) if self._of == STRING else []
+        self._raw = bytearray(entry.raw)
+
+    def change(self, index: int, value: object) -> object:
+        """Changes an element; returns the old value."""
+        name = f"{self._name}[{index}]"
+        if index >= self._length:
+            raise InvalidValueError(f"{name}: the array has {self._length} elements")
+        if self._of == STRING:
+            self._header.encoded(STRING, value, name)  # checks the type
+            before, self._strings[index] = self._strings[index], value
+            return _plain(before)
+        return self._header.set_element(self._raw, index, value, name)
+
+    def entry(self) -> Entry:
+        if self._of == STRING:
+            return self._header.encoded(ARRAY, self._strings, self._name, STRING)
+        return Entry(ARRAY, bytes(self._raw))
 
 
 def _change(header: Header, entries: dict[str, Entry], key: str, value: object) -> object:
@@ -84,28 +123,6 @@ def _change(header: Header, entries: dict[str, Entry], key: str, value: object) 
     else:
         of = header.length(old)[0] if old.kind == ARRAY else None
         entries[key] = header.encoded(old.kind, value, shown(key), of)
-    return before
-
-
-def _change_element(
-    header: Header, entries: dict[str, Entry], key: str, index: int, value: object
-) -> object:
-    _check(key)
-    entry = entries.get(key)
-    if entry is None or entry.kind != ARRAY:
-        raise InvalidValueError(f"{shown(key)}: the file has no such array")
-    of, n = header.length(entry)
-    if index >= n:
-        raise InvalidValueError(f"{shown(key)}[{index}]: the array has {n} elements")
-    if of == STRING:
-        items = header.value(entry)
-        assert isinstance(items, list)
-        before = _plain(items[index])
-        items[index] = value
-        entries[key] = header.encoded(ARRAY, items, shown(key), of)
-        return before
-    before = header.element(entry, index)
-    entries[key] = header.with_element(entry, index, value, shown(key))
     return before
 
 

@@ -107,23 +107,18 @@ class Header:
             return list(self._strings(raw, n))
         return list(self._unpack(f"{n}{FORMATS[of]}", raw, 12))
 
-    def element(self, entry: Entry, index: int) -> object:
-        """One element of an array of scalars."""
-        of, _ = self._unpack("IQ", entry.raw, 0)
-        size = struct.calcsize("<" + FORMATS[of])
-        return self._unpack(FORMATS[of], entry.raw, 12 + size * index)[0]
-
     def length(self, entry: Entry) -> tuple[int, int]:
         """The type and the number of an array's elements."""
         return self._unpack("IQ", entry.raw, 0)  # type: ignore[return-value]
 
-    def with_element(self, entry: Entry, index: int, value: object, key: str) -> Entry:
-        of, n = self.length(entry)
-        if not 0 <= index < n:
-            raise InvalidValueError(f"{key}[{index}]: the array has {n} elements")
-        packed = self._packed(of, value, f"{key}[{index}]")
+    def set_element(self, raw: bytearray, index: int, value: object, name: str) -> object:
+        """Changes an element in the bytes of an array of scalars; returns the old value."""
+        (of,) = self._unpack("I", raw, 0)
+        packed = self._packed(of, value, name)
         at = 12 + len(packed) * index
-        return Entry(ARRAY, entry.raw[:at] + packed + entry.raw[at + len(packed) :])
+        (before,) = self._unpack(FORMATS[of], raw, at)
+        raw[at : at + len(packed)] = packed
+        return before
 
     def encoded(self, kind: int, value: object, key: str, of: int | None = None) -> Entry:
         """A value as an entry of this type; `of` is the type of an array's elements.
@@ -174,7 +169,7 @@ class Header:
 
     # ---- the parts of the file ----
 
-    def _unpack(self, form: str, data: bytes, at: int) -> tuple[int, ...]:
+    def _unpack(self, form: str, data: bytes | bytearray, at: int) -> tuple[int, ...]:
         return struct.unpack_from(self.order + form, data, at)
 
     def _end(self, data: bytes, at: int, kind: int) -> int:

@@ -24,7 +24,14 @@ import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from ggtok.base.files import followed, give_name, open_own, read_regular, read_up_to
+from ggtok.base.files import (
+    check_regular,
+    followed,
+    give_name,
+    open_own,
+    read_regular,
+    read_up_to,
+)
 from ggtok.errors import FileError, InvalidValueError, file_error
 from ggtok.loading.loaded import JOURNAL
 
@@ -194,6 +201,7 @@ def locked(path: str) -> Iterator[BinaryIO]:
     except OSError as e:
         raise file_error(e.errno or 0, e.strerror or str(e), path) from None
     with file:
+        check_regular(os.fstat(file.fileno()), path)
         try:
             import fcntl
         except ImportError:  # Windows refuses to replace an open file by itself
@@ -203,7 +211,17 @@ def locked(path: str) -> Iterator[BinaryIO]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise FileError(f"{path} is being edited by another process") from None
+        if not _has_name(file, path):
+            raise FileError(f"{path} was replaced while it was opened: try again")
         yield file
+
+
+def _has_name(file: BinaryIO, path: str) -> bool:
+    """Whether an open file is still the one at `path`. An edit that ended may have replaced it."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager
@@ -243,11 +261,14 @@ def check_in_place(path: str) -> None:
 
 
 def _write_at_start(file: BinaryIO, header: bytes) -> None:
-    file.seek(0)
-    left = memoryview(header)
-    while left:
-        left = left[file.write(left) or 0 :]
-    _sync(file)
+    try:
+        file.seek(0)
+        left = memoryview(header)
+        while left:
+            left = left[file.write(left) or 0 :]
+        _sync(file)
+    except OSError as e:
+        raise file_error(e.errno or 0, e.strerror or str(e), file.name) from None
 
 
 def _copy(source: BinaryIO, at: int, size: int, to: BinaryIO) -> None:
