@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import random
@@ -113,6 +114,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left = set(chosen)
         config.hook.pytest_deselected(items=[item for item in items if item not in left])
         items[:] = chosen
+
+
+def pytest_collection_finish() -> None:
+    """Tests and modules stay, so the collections during the tests needn't go through them."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
