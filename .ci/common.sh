@@ -4,6 +4,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_QUIET=1
 export PIP_COMPILE=0 # Python compiles modules when they are imported
+unset PYTHONDONTWRITEBYTECODE # and keeps the result for the next process
 export PIP_CONSTRAINT=$PWD/.ci/constraints.txt
 strict="-Wall -Wextra -Werror"
 # git refuses a checkout that belongs to another user.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import platform
 import random
 import signal
 import sys
 import sysconfig
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -72,8 +75,21 @@ def pytest_configure(config: pytest.Config) -> None:
     if share is not None and (full or not 0 < share <= 1):
         raise pytest.UsageError("--sample takes a share above 0, up to 1, and excludes --full")
     samples.FULL = full or share is not None
+    if sys.dont_write_bytecode:
+        _share_bytecode(config)
 
 
+def _share_bytecode(config: pytest.Config) -> None:
+    """Where Python may not write beside the modules, each of the hundreds of processes that tests
+    start would compile all that it imports. Instead, these and xdist's share a temporary folder."""
+    folder = tempfile.TemporaryDirectory(prefix="ggtok-bytecode-", ignore_cleanup_errors=True)
+    config.add_cleanup(folder.cleanup)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = folder.name
+    sys.dont_write_bytecode = False
+
+
+@cache
 def _is_full(path: Path) -> bool:
     return any((TESTS / name) in (path, *path.parents) for name in FULL)
 
@@ -95,8 +111,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     chosen = [item for item in items if runs(item)]
     if len(chosen) < len(items):
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+        left = set(chosen)
+        config.hook.pytest_deselected(items=[item for item in items if item not in left])
         items[:] = chosen
+
+
+def pytest_collection_finish() -> None:
+    """Tests and modules stay, so the collections during the tests needn't go through them."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -115,7 +115,7 @@ def build_module(
 def command_of(flags: Sequence[str], cc: str | None = None) -> list[str]:
     """The compiler command with the flags. It is the same for modules and programs, so that a
     compiler cache serves both."""
-    sanitized = any(flag.startswith("-fsanitize") for flag in flags)
+    sanitized = any(flag.startswith("-fsanitize=") for flag in flags)
     reports = ["-g1", "-fno-omit-frame-pointer", "-fPIC"] if sanitized else []
     return [*_compiler(cc), *shlex.split(os.environ.get("CFLAGS", "")), "-O1", *reports, *flags]
 

@@ -69,11 +69,16 @@ def kinds() -> str:
     return "\n".join(rows)
 
 
+@cache
+def findings(name: str) -> list[ggtok.Finding]:
+    """Those in a real vocabulary."""
+    return ggtok.doctor(real(name))
+
+
 def row(name: str) -> str:
     """The table row of a real vocabulary: its findings."""
-    found = ggtok.doctor(real(name))
     cells = []
-    for f in found:
+    for f in findings(name):
         code = f"**{f.code}**" if f.severity == SERIOUS else f.code
         cells.append(f"{code} ({len(f.ids)})" if len(f.ids) > 1 else code)
     return f"| {name} | {', '.join(cells) or 'nothing'} |"

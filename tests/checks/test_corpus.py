@@ -124,7 +124,7 @@ _HIDDEN = dict.fromkeys(("GGT101", "GGT102", "GGT103", "GGT104"), ("GGT404",))
 
 
 @pytest.mark.parametrize("name", FIXED_ROWS)
-def test_corrections(name: str, tmp_path: Path) -> None:
+def test_corrections(name: str, tmp_path: Path, llama: LlamaCpp) -> None:
     """Clean, and the original's ids and prompts, which llama.cpp gives, too."""
     row = CORPUS[name]
     path = faulty(row).write(tmp_path / "model.gguf")
@@ -133,7 +133,7 @@ def test_corrections(name: str, tmp_path: Path) -> None:
     assert {f.code for f in ggtok.doctor(path)} == clean
     ours = loaded(path)
     assert behaviour(ours) == behaviour(loaded(ORIGINALS[row.original]().dump()))
-    same_ids(path, ours)
+    same_ids(llama, path, ours)
     import gguf
 
     assert set(ours.metadata) <= set(gguf.GGUFReader(path).fields)
@@ -141,14 +141,14 @@ def test_corrections(name: str, tmp_path: Path) -> None:
     assert path.read_bytes() == faulty(row).dump()
 
 
-def same_ids(path: Path, ours: ggtok.Tokenizer) -> None:
-    with LlamaCpp() as llama:
-        theirs = llama.load(path)
-        for text in TEXTS:
-            for added in (True, False):
-                for parsed in (True, False):
-                    ids = theirs.tokenize(text.encode(), add_special=added, parse_special=parsed)
-                    assert ours.encode(text, add_special=added, parse_special=parsed) == ids
+def same_ids(llama: LlamaCpp, path: Path, ours: ggtok.Tokenizer) -> None:
+    theirs = llama.load(path)
+    for added in (True, False):
+        for parsed in (True, False):
+            how = {"add_special": added, "parse_special": parsed}
+            ids = theirs.tokenize_many([text.encode() for text in TEXTS], **how)
+            assert [ours.encode(text, **how) for text in TEXTS] == ids
+    theirs.free()
 
 
 # ---- models with tensors ----
@@ -185,20 +185,20 @@ TENSORS = [
 
 
 @pytest.mark.parametrize("name", ["EOS is BOS", *[full(n) for n in TENSORS if n != "EOS is BOS"]])
-def test_corrections_keep_the_logits(name: str, tmp_path: Path) -> None:
+def test_corrections_keep_the_logits(name: str, tmp_path: Path, llama: LlamaCpp) -> None:
     row = CORPUS[name]
     model = with_tensors(faulty(row), tmp_path)
     before = logprobs(model)
     edited = ggtok.edit(model, fix="all")
     assert edited.changes
     same_logprobs(model, before)
-    same_ids(model, loaded(model))
+    same_ids(llama, model, loaded(model))
     out = tmp_path / "out.gguf"
     ggtok.edit(model, {"general.name": "x" * 5000}, out=out)
     same_logprobs(out, before)
 
 
-def test_padding_that_was_lost(tmp_path: Path) -> None:
+def test_padding_that_was_lost(tmp_path: Path, llama: LlamaCpp) -> None:
     """GGT601: llama.cpp loads the model again, with the ids and the logits of the original."""
     original = base()
     add_tokens(original, [f"[PAD{id}]" for id in range(len(original.array(TOKENS)), 416)], UNUSED)
@@ -216,7 +216,7 @@ def test_padding_that_was_lost(tmp_path: Path) -> None:
     assert "GGT601" not in {f.code for f in ggtok.doctor(whole)}
     assert loaded(whole).n_tokens == 416
     same_logprobs(whole, expected)
-    same_ids(whole, loaded(whole))
+    same_ids(llama, whole, loaded(whole))
     gguf = base()
     small = with_tensors(gguf, tmp_path)
     more = [*gguf.strings(TOKENS), b"one more"]

@@ -47,7 +47,7 @@ def test_nothing_is_serious_in_the_healthy_ones() -> None:
 @pytest.mark.parametrize("name", SOME)
 def test_what_is_unreachable_never_comes(name: str) -> None:
     tok = ggtok.load(real(name))
-    unreachable = {id for f in ggtok.doctor(real(name)) if f.code in UNREACHABLE for id in f.ids}
+    unreachable = {id for f in table.findings(name) if f.code in UNREACHABLE for id in f.ids}
     texts = [text.encode() for text in pydoc_data.topics.topics.values()]
     texts += ["".join(part).encode() for part in (PROSE, CODE, EMOJI)]
     texts += [text for other in INP_OUT for text in inp_out(other)[0]]

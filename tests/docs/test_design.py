@@ -17,6 +17,7 @@ import regex
 
 import ggtok
 from ggtok.text.batches import encode_blocks
+from tests.c.build import STEPS
 from tests.docs.pages import ROOT
 from tests.support.patch import GGUF
 from tests.support.programs import Build
@@ -152,7 +153,7 @@ def test_misses() -> None:
 @pytest.fixture(scope="module")
 def words(c_program: Build) -> Words:
     """The words of a text by a pre-tokenizer's name."""
-    program = c_program("words")
+    program = c_program("words", *STEPS)  # the objects are those of `work`
 
     def run(name: str, text: str) -> list[str]:
         done = subprocess.run([program, name, text], capture_output=True, check=True)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import ggtok
+from tests.c.build import STEPS
 from tests.support.patch import GGUF
 from tests.support.programs import Build
 from tests.support.vocabularies import fixture, fixture_names
@@ -98,7 +99,7 @@ def made(table: str, collide: bool) -> bytes:
 @pytest.fixture(scope="module")
 def reach(c_program: Build) -> Callable[[Path], dict[str, tuple[int, int]]]:
     """The reach of each table, and whether it was rebuilt."""
-    program = c_program("reach")
+    program = c_program("reach", *STEPS)  # the objects are those of `work`
 
     def run(path: Path) -> dict[str, tuple[int, int]]:
         done = subprocess.run([program, path], capture_output=True, text=True, timeout=60)

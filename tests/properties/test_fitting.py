@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import random
 import warnings
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
@@ -146,7 +147,8 @@ def check_chunks(
     for chunk, after in pairwise(chunks):
         assert chunk.end < after.end
         if not at:
-            longer = next(end for end in ends if end > chunk.end and end in whole)
+            later = ends[bisect_right(ends, chunk.end) :]
+            longer = next(end for end in later if end in whole)
             assert count(chunk.start, longer) > n
             if len(text) < 1000:  # nor a token
                 rest = prefix + text[chunk.start :]  # type: ignore[operator]
@@ -165,7 +167,7 @@ def check_chunks(
 
 def least(tok: ggtok.Tokenizer, text: str, prefix: str = "", add_special: bool = True) -> int:
     """The smallest n with which every character fits."""
-    counts = (tok.count(prefix + char, add_special=add_special) for char in text or "a")
+    counts = (tok.count(prefix + char, add_special=add_special) for char in {*text} or "a")
     return max(1, *counts)
 
 

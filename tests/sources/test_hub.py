@@ -1,7 +1,7 @@
 """The Hub and the caches of its files, as huggingface_hub and llama.cpp write them.
 
 The Hub is a local server (tests/support/servers.py) at HF_ENDPOINT. huggingface_hub reads its
-settings when it is imported, so each test runs ggtok in a separate process.
+settings when it is imported, so tests of settings and messages run ggtok in a separate process.
 """
 
 from __future__ import annotations
@@ -65,6 +65,19 @@ def served() -> Iterator[Hub]:
     with Server() as store, Hub(store) as running:
         running.add("user/repo", FILES)
         yield running
+
+
+@pytest.fixture
+def here(served: Hub, monkeypatch: pytest.MonkeyPatch) -> Hub:
+    """The Hub for this process, without waits between attempts."""
+    import huggingface_hub.constants as its_constants
+    import huggingface_hub.utils._http as its_http
+
+    template = its_constants.HUGGINGFACE_CO_URL_TEMPLATE.removeprefix(its_constants.ENDPOINT)
+    monkeypatch.setattr(its_constants, "HUGGINGFACE_CO_URL_TEMPLATE", served.origin + template)
+    monkeypatch.setattr(its_constants, "ENDPOINT", served.origin)
+    monkeypatch.setattr(its_http.time, "sleep", lambda _: None)
+    return served
 
 
 def run(served: Hub | None, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -194,9 +207,9 @@ def test_a_repository(served: Hub) -> None:
         ("hf://user/repo@v1", "gpt-2"),
     ],
 )
-def test_parts_of_it(served: Hub, name: str, pre: str | None) -> None:
-    served.add("user/repo", {"model.gguf": fixture("bpe-gpt2").read_bytes()}, revision="v1")
-    assert facts(served, name)["pre"] == pre
+def test_parts_of_it(here: Hub, name: str, pre: str | None) -> None:
+    here.add("user/repo", {"model.gguf": fixture("bpe-gpt2").read_bytes()}, revision="v1")
+    assert ggtok.load(name).pre == pre
 
 
 def test_a_repository_that_changes(served: Hub) -> None:
@@ -264,11 +277,11 @@ def test_offline(served: Hub) -> None:
         (418, "", "answers with an error"),
     ],
 )
-def test_errors_of_the_hub(served: Hub, status: int, code: str, says: str) -> None:
-    served.fail("user/none", status, code)
-    assert says in failure(served, "hf://user/none/model.gguf")
-    if code != "EntryNotFound":
-        assert says in failure(served, "user/none")
+def test_errors_of_the_hub(here: Hub, status: int, code: str, says: str) -> None:
+    here.fail("user/none", status, code)
+    for name in ("hf://user/none/model.gguf", "user/none")[: 1 if code == "EntryNotFound" else 2]:
+        with pytest.raises(ggtok.GGTokError, match=says):
+            ggtok.load(name)
 
 
 def test_a_file_that_is_not_a_model(served: Hub) -> None:
@@ -281,19 +294,6 @@ def test_no_such_quantization(served: Hub) -> None:
     assert "no GGUF model of quantization 'Q5_0'" in says
     assert "model-Q8_0.gguf" in says
     assert "mmproj" not in says
-
-
-@pytest.fixture
-def here(served: Hub, monkeypatch: pytest.MonkeyPatch) -> Hub:
-    """The Hub for this process, without waits between attempts."""
-    import huggingface_hub.constants as its_constants
-    import huggingface_hub.utils._http as its_http
-
-    template = its_constants.HUGGINGFACE_CO_URL_TEMPLATE.removeprefix(its_constants.ENDPOINT)
-    monkeypatch.setattr(its_constants, "HUGGINGFACE_CO_URL_TEMPLATE", served.origin + template)
-    monkeypatch.setattr(its_constants, "ENDPOINT", served.origin)
-    monkeypatch.setattr(its_http.time, "sleep", lambda _: None)
-    return served
 
 
 def test_a_hub_that_fails(here: Hub, capfd: pytest.CaptureFixture[str]) -> None:

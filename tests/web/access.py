@@ -8,13 +8,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tests.web.pages import Shown
 
+# Waits until the view shows its results, if it can tell.
+SETTLED = """async (name) => {
+  const view = document.querySelector(`gg-${name}-view`);
+  if (view?.settled === undefined) return false;
+  do {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    await view.updateComplete;
+  } while (!view.settled);
+  for (const part of view.querySelectorAll("*")) await part.updateComplete;
+  return true;
+}"""
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 
 
 def set_state(shown: Shown, state: dict[str, Any]) -> None:
     shown.page.evaluate("values => document.querySelector('gg-app').app.set(values)", state)
     shown.page.wait_for_selector(f"main[data-view={state['view']}]")
-    shown.page.wait_for_timeout(400)  # until results from the worker are in the page
+    if not shown.page.evaluate(SETTLED, state["view"]):
+        shown.page.wait_for_timeout(400)  # until results from the worker are in the page
 
 
 def violations(shown: Shown) -> list[str]:

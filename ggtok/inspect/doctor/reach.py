@@ -14,6 +14,7 @@ occur in the same order as without the rest of the word.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from itertools import islice, product
 from math import inf
 
@@ -84,10 +85,10 @@ class Seen:
 def _completions(piece: bytes) -> Iterator[bytes]:
     """UTF-8 texts that contain the piece, which itself isn't UTF-8."""
     inside = len(piece) - len(piece.lstrip(_CONTINUATION))  # the end of a split character
-    before = _heads(inside) if inside else [b""]
-    before.sort(key=lambda head: head[:1] not in piece)  # first heads of the piece's script
-    after = _tails(piece)
-    if inside > 3 or (before == [b""] and after == [b""]):
+    leads = bytes(sorted({byte for byte in piece if byte >= 0xC2}))
+    before = _heads(inside, leads) if inside else (b"",)
+    after = _tails(_missing(piece))
+    if inside > 3 or (before == (b"",) and after == (b"",)):
         return
     for round in range(len(after)):
         for i, head in enumerate(before):
@@ -101,8 +102,10 @@ def _completions(piece: bytes) -> Iterator[bytes]:
 _CONTINUATION = bytes(range(0x80, 0xC0))
 
 
-def _heads(n: int) -> list[bytes]:
-    """Beginnings of characters that lack n bytes."""
+@lru_cache(maxsize=32)
+def _heads(n: int, leads: bytes) -> tuple[bytes, ...]:
+    """Beginnings of characters that lack n bytes; first those with one of the lead bytes, which are
+    of the same script."""
     heads = [bytes([lead]) for lead in range(0xC2, 0xF5) if _length(lead) == n + 1]
     if n < 3:
         heads += [
@@ -118,25 +121,28 @@ def _heads(n: int) -> list[bytes]:
             for x in (0x90, 0x9F, 0xA0, 0xAF)
             for y in _CONTINUATION
         ]
-    return heads
+    return tuple(sorted(heads, key=lambda head: head[0] not in leads))
 
 
-def _tails(piece: bytes) -> list[bytes]:
-    """Bytes that may complete the character that the piece ends in."""
+def _missing(piece: bytes) -> int:
+    """The number of bytes that the character lacks that the piece ends in."""
     for have in range(1, min(3, len(piece)) + 1):
         lead = piece[-have]
         if lead >= 0xC0:
-            missing = _length(lead) - have
-            break
+            return max(0, _length(lead) - have)
         if lead < 0x80:
-            return [b""]
-    else:
-        return [b""]
-    if missing <= 0:
-        return [b""]
+            break
+    return 0
+
+
+@cache
+def _tails(n: int) -> tuple[bytes, ...]:
+    """Texts of n bytes that may complete a character."""
+    if not n:
+        return (b"",)
     second = b"\x80\x85\x8f\x90\x9f\xa0\xa5\xbf"  # after F0 and ED, not all are valid
     first = [bytes([x]) for x in _CONTINUATION]
-    return [a + bytes(rest) for rest in product(second, repeat=missing - 1) for a in first]
+    return tuple(a + bytes(rest) for rest in product(second, repeat=n - 1) for a in first)
 
 
 def _length(lead: int) -> int:
