@@ -20,8 +20,7 @@ static ggtok_status set(ggtok_error *err, ggtok_status status, const void *key, 
     err->offset = offset;
     if (key) copy_key(err->key, sizeof err->key, key, n);
     vsnprintf(err->message, sizeof err->message, format, args);
-    for (char *c = err->message; *c; c++) { /* the message may quote the file and be printed to a
-                                             * terminal */
+    for (char *c = err->message; *c; c++) { /* the message may quote the file */
         if ((uint8_t)*c < 0x20 || *c == 0x7F) *c = '?';
     }
     return status;

@@ -299,8 +299,7 @@ static size_t find_unknown(const vocab *v, const int32_t *ids, size_t n) {
     for (; n - i >= BLOCK; i += BLOCK) {
         uint32_t highest = 0;
         for (size_t k = 0; k < BLOCK; k++) {
-            uint32_t id = (uint32_t)ids[i + k]; /* as unsigned, a negative id is greater than all
-                                                 * others */
+            uint32_t id = (uint32_t)ids[i + k]; /* a negative id becomes the greatest */
             highest = id > highest ? id : highest;
         }
         if (highest >= v->n_tokens) break;
@@ -341,8 +340,7 @@ ggtok_status ggtok_detok_text(const piece_table *t, const vocab *v, const int32_
     bool unparse = (flags & GGTOK_UNPARSE_SPECIAL) != 0;
     bool keep = (flags & GGTOK_KEEP_SPACES) != 0;
     bool clean = !keep && (flags & GGTOK_CLEAN_SPACES || v->flag[GGTOK_FLAG_CLEAN_SPACES]);
-    bool lstrip = !keep && v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX]; /* strips the space before the
-                                                                  * first token */
+    bool lstrip = !keep && v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX]; /* strip the first token's space */
     size_t first = 0, last = n;
     out->n = 0;
     if (flags & GGTOK_REMOVE_SPECIAL) {

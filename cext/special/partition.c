@@ -30,13 +30,10 @@ static bool is_space(uint8_t c) { /* C's isspace, as llama.cpp uses it */
 typedef struct walk {
     const special_set *set;
     const trusted_ranges *trusted; /* ranges where reserved tokens are allowed; NULL: everywhere */
-    size_t range;                  /* index of the first range that ends after the current
-                                      position */
+    size_t range;                  /* index of the first range that ends after the position */
     size_t begin, end;             /* bounds of that range; SIZE_MAX if there is none */
-    uint32_t node;                 /* the automaton's node, if started at the beginning of the
-                                      trusted range */
-    uint32_t open; /* its node if started before the range, for tokens that are allowed in untrusted
-                      text */
+    uint32_t node;                 /* the automaton's node, started at the trusted range */
+    uint32_t open; /* its node started before the range, for tokens allowed in untrusted text */
 } walk;
 
 /* Returns the index of the first range that ends after `from`. */

@@ -11,8 +11,7 @@
  * token is stored as 1 + its index in `ids`, so that 0 means none. */
 typedef struct special_node {
     uint32_t child, sibling; /* 0: none (the root is no node's child) */
-    uint32_t wide;           /* index of its table of children; 0: none (except for the root, whose
-                                table is 0) */
+    uint32_t wide;           /* index of its table of children; 0: none (the root's is table 0) */
     uint32_t fail;           /* node of the longest proper suffix that is a node */
     uint32_t token;          /* the longest token that ends here */
     uint8_t byte;
@@ -25,7 +24,7 @@ typedef struct special_set {
     size_t n;
     bool strips;         /* whether any token strips white space */
     bool anywhere;       /* whether any token is allowed in untrusted text */
-    uint32_t *open;      /* [n + 1], by token: the longest token that is a suffix of it (or itself)
+    uint32_t *open;      /* [n + 1], by token: the longest token that is a suffix of it, or equal,
                             and is allowed in untrusted text (isn't reserved) */
     special_node *nodes; /* nodes[0] is the root */
     size_t n_nodes;

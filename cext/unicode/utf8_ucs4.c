@@ -34,8 +34,7 @@ static size_t encode(const uint32_t *cpts, size_t n, uint8_t *out) {
 static TARGET_AVX512 size_t encode_avx512(const uint32_t *cpts, size_t n, uint8_t *out) {
     enum { AT_ONCE = 16 };
     const __m512i six_bits = _mm512_set1_epi32(0x3F);
-    const uint64_t last_bytes = 0x8888888888888888u; /* the last byte of each lane is kept even if
-                                                      * it is 0 (U+0000) */
+    const uint64_t last_bytes = 0x8888888888888888u; /* kept even if 0, for U+0000 */
     uint8_t *to = out;
     for (size_t i = 0; i < n; i += AT_ONCE) {
         size_t count = n - i < AT_ONCE ? n - i : AT_ONCE;

@@ -243,8 +243,7 @@ static void mark_unused(vocab *v) {
 
 /* ---- end of generation ---- */
 
-static size_t eog_at(const vocab *v, int32_t id) { /* lower bound: index of the first EOG id >=
-                                                      id */
+static size_t eog_at(const vocab *v, int32_t id) { /* index of the first EOG id >= id */
     size_t lo = 0, hi = v->eog.n;
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
@@ -361,8 +360,7 @@ static void reserve_special(vocab *v) {
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         if (v->attr[id] & (GGTOK_ATTR_CONTROL | GGTOK_ATTR_UNKNOWN)) v->attr[id] |= VOCAB_RESERVED;
     }
-    for (size_t i = 0; i < v->eog.n; i++) { /* the set may contain a default id that is out of
-                                               range */
+    for (size_t i = 0; i < v->eog.n; i++) { /* may contain a default that is out of range */
         uint32_t id = (uint32_t)v->eog.data[i];
         if (id < v->n_tokens && !is_plain_default(v, id)) v->attr[id] |= VOCAB_RESERVED;
     }

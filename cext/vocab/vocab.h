@@ -34,15 +34,14 @@ typedef struct vocab {
     uint32_t *text_off; /* [n_tokens + 1], offsets into text */
     float *score;
     uint32_t *attr;        /* [n_tokens], ggtok_attr bits and VOCAB_RESERVED */
-    vocab_range marked[2]; /* two ranges that contain all reserved and user-defined ids, and some
-                              others: in most vocabularies, the first and last ids */
+    vocab_range marked[2]; /* these contain all reserved and user-defined ids, and some others: in
+                              most vocabularies, they are the first and last ids */
     token_map by_text;
     uint32_t kmer_from; /* hybriddna: from this id on, a trailing U+E000 is part of the key but not
                            of the text; n_tokens if there are no k-mers */
 
     int32_t special[GGTOK_N_SPECIAL];
-    int32_t default_eos; /* EOS if it is llama.cpp's default; GGTOK_NO_TOKEN if a key specifies
-                            EOS */
+    int32_t default_eos; /* EOS if it is llama.cpp's default; GGTOK_NO_TOKEN if a key names it */
     bool flag[GGTOK_N_FLAGS];
     idbuf eog; /* ids of the EOG tokens, ascending */
     idbuf suppress;
@@ -59,8 +58,7 @@ static inline gguf_view vocab_text(const vocab *v, uint32_t id) {
     return t;
 }
 
-int32_t ggtok_vocab_find(const vocab *v, const void *text, size_t n); /* Returns -1 if there is no
-                                                                         such token. */
+int32_t ggtok_vocab_find(const vocab *v, const void *text, size_t n); /* -1: no such token */
 
 /* Returns the id of the token for one byte in SPM, UGM and PLaMo: <0xXX>, otherwise (except in
  * PLaMo) the token whose text is that byte; -1 if there is neither. llama_vocab::byte_to_token. */
