@@ -47,7 +47,7 @@ enum {
     PRETOK_NO_MEMO = 0xFFFF
 };
 
-/* How a pattern classifies characters beyond ASCII: as letters, combining marks, letters of a third
+/* How a pattern classifies characters beyond ASCII: as letters, punctuation, letters of a third
  * class (`han` in gen/pretok_patterns.py), or others. */
 typedef struct pretok_high {
     uint8_t leads[16]; /* bit r of [b]: only letters begin with the byte 0xC0 + 16 * r + b */

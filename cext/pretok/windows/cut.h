@@ -39,7 +39,7 @@ ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, un
         in_sight = run < WINDOW ? ((uint64_t)2 << run) - 1 : ~(uint64_t)0;
     }
     starts &= in_sight & ~(uint64_t)1;
-    /* The end of a word that began with a combining mark may depend on that mark. */
+    /* The end of a word that began with punctuation may depend on that character. */
     const bool by_letters = !s.ascii_prefix || ((c.letter | c.han) & 1);
     if (!starts && !done && known && by_letters && (c.letter | c.han) >> (known - 1) & 1) {
         *last_letter = bits_highest(in_sight & ~c.inner);
