@@ -877,7 +877,7 @@ typedef struct ggtok_rendering ggtok_rendering;
 
 typedef enum ggtok_dialect {
     GGTOK_DIALECT_LLAMA_CPP = 0,   /* llama.cpp's template engine, as llama-server uses it */
-    GGTOK_DIALECT_TRANSFORMERS = 1 /* Jinja2, as transformers configures it */
+    GGTOK_DIALECT_TRANSFORMERS = 1 /* jinja2, as transformers configures it */
 } ggtok_dialect;
 
 /* Compiles a template of n bytes of UTF-8. On GGTOK_ERR_TEMPLATE, err->message describes the error

@@ -1,5 +1,5 @@
 /*
- * A template engine for chat templates in two dialects: llama.cpp's (build b11549), and Jinja2's as
+ * A template engine for chat templates in two dialects: llama.cpp's (build b11549), and jinja2's as
  * transformers configures it.
  *
  *     compile:  source --lexer--> tokens --parser--> tree          (jinja_template)

@@ -29,8 +29,7 @@ static inline bool jinja_at(const jinja_parser *p, jinja_token_type type) {
 bool ggtok_jinja_at_name(const jinja_parser *p, const char *name);
 bool ggtok_jinja_token_is(const jinja_token *token, const char *name);
 bool ggtok_jinja_at_operator(const jinja_parser *p, jinja_operator op);
-const jinja_token *ggtok_jinja_take(jinja_parser *p); /* consumes the next token; fails at the
-                                                         end */
+const jinja_token *ggtok_jinja_take(jinja_parser *p); /* fails at the end of the tokens */
 bool ggtok_jinja_skip(jinja_parser *p, jinja_token_type type);
 bool ggtok_jinja_skip_name(jinja_parser *p, const char *name);
 void ggtok_jinja_expect(jinja_parser *p, jinja_token_type type, const char *what);

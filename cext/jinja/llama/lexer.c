@@ -13,8 +13,7 @@ typedef struct lexer {
     size_t n, pos;
     size_t braces; /* number of open braces; wraps around like llama.cpp's counter */
     jinja_token_type last;
-    bool last_is_closing; /* whether the position is at the start, or after the end of a tag or
-                             comment */
+    bool last_is_closing; /* at the start, or after the end of a tag or comment */
 } lexer;
 
 static uint8_t at(const lexer *x, size_t pos) {
