@@ -247,7 +247,7 @@ GGTOK_API const char *ggtok_warning(const ggtok_tokenizer *tok, size_t i);
 
 /* ---- encode ---- */
 
-/* A context holds the scratch memory and caches of one thread. */
+/* Creates a context, which holds the scratch memory and caches of one thread. */
 GGTOK_API ggtok_status ggtok_context_new(const ggtok_tokenizer *tok, ggtok_context **out,
                                          ggtok_error *err);
 GGTOK_API void ggtok_context_free(ggtok_context *ctx);
@@ -934,7 +934,8 @@ typedef struct ggtok_kv {
  * key/value read. */
 GGTOK_API size_t ggtok_metadata_bytes(const ggtok_tokenizer *tok);
 
-/* The file's key/value pairs in file order. For arrays, only type and length are kept. */
+/* Return the number of key/value pairs in the file, and the i-th pair, in file order. For arrays,
+ * only type and length are kept. */
 GGTOK_API size_t ggtok_n_kv(const ggtok_tokenizer *tok);
 GGTOK_API ggtok_status ggtok_get_kv(const ggtok_tokenizer *tok, size_t i, ggtok_kv *out,
                                     ggtok_error *err);

@@ -155,9 +155,9 @@ static word_short *put_near(word_cache *c, word_short *set, const word_short *e)
     return at;
 }
 
-/* The frequent words of a text occur early, so words stay in the sets where they were stored first.
- * Most words that aren't in their set aren't stored at all; the set's bits record this and save a
- * search. */
+/* Stores a short word. The frequent words of a text occur early, so words stay in the sets where
+ * they were stored first. Most words that aren't in their set aren't stored at all; the set's bits
+ * record this and save a search. */
 static void put_short(word_cache *c, const word_short *e) {
     if (!put_near(c, set_of_key(c, e->key), e)) put_far(c, e);
 }

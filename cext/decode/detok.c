@@ -254,15 +254,15 @@ static cleaning begin_cleaning(const bytebuf *b) {
     return (cleaning){b->data, b->n, first, first};
 }
 
-/* " ?" " !" " ." " ,": removes the space. */
+/* Removes the space in " ?" " !" " ." " ,". */
 static void join_punctuation(bytebuf *b) {
     cleaning c = begin_cleaning(b);
     while (next_place(&c, true)) c.text[c.n - 1] = c.text[c.at++];
     b->n = c.n;
 }
 
-/* " ' ": removes both spaces. The second becomes a NUL, so that it doesn't count as the space before
- * the next character. */
+/* Removes both spaces in " ' ". The second becomes a NUL, so that it doesn't count as the space
+ * before the next character. */
 static void join_apostrophes(bytebuf *b) {
     cleaning c = begin_cleaning(b);
     while (next_place(&c, false)) {
@@ -277,7 +277,7 @@ static void join_apostrophes(bytebuf *b) {
     b->n = c.n;
 }
 
-/* " 's" " 'm" " 're" " 've": removes the space (before 't, 'd and 'll it stays). */
+/* Removes the space in " 's" " 'm" " 're" " 've" (before 't, 'd and 'll it stays). */
 static void join_contractions(bytebuf *b) {
     cleaning c = begin_cleaning(b);
     while (next_place(&c, false)) {

@@ -30,7 +30,7 @@ bool ggtok_trie_long_build(trie_long *l, const uint8_t *arena, const uint32_t *o
 void ggtok_trie_long_free(trie_long *l);
 
 /* Sets hits->data[i], for each i < n, to the unit of the longest long text with which p[i..n)
- * begins, or 0. False: out of memory. */
+ * begins, or 0. Returns false if out of memory. */
 bool ggtok_trie_long_find(const trie_long *l, const uint8_t *p, size_t n, idbuf *hits);
 
 /* Returns the number of a hit's text and sets *len to its length. */

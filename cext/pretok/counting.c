@@ -56,7 +56,7 @@ static size_t groups_right_cut(const pretok_scanner *self, const uint8_t *text, 
 
 const pretok_scanner ggtok_pretok_groups_right = {.cut = groups_right_cut, .name = "groups_right"};
 
-/* [^\n]+|[\n]+ */
+/* Cuts at [^\n]+|[\n]+, as the automaton of this pattern does. */
 static size_t newlines_cut(const pretok_scanner *self, const uint8_t *text, pretok_stage *st,
                            size_t *ends, size_t max) {
     (void)self;

@@ -97,8 +97,8 @@ static bool refill(pretok_walk *w, unsigned i) {
     return true;
 }
 
-/* The last scanner writes its cuts directly into `ends`; the others cut a few pieces ahead. So
- * every stage reads the text once, in order. */
+/* Writes the ends of the next words. The last scanner writes its cuts directly into `ends`; the
+ * others cut a few pieces ahead. So every stage reads the text once, in order. */
 size_t ggtok_pretok_next(pretok_walk *w, size_t *ends, size_t max) {
     const pretok_scanner *scanner = w->chain[w->last];
     pretok_stage *st = &w->stage[w->last];

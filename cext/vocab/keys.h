@@ -35,7 +35,7 @@ typedef struct vocab_keys {
     bool *met; /* [n_overrides]: whether the override's key has been read */
 } vocab_keys;
 
-/* Opening checks the caller's overrides; closing warns about those whose keys were never read. */
+/* Open checks the caller's overrides; close warns about those whose keys were never read. */
 ggtok_status ggtok_vocab_keys_open(vocab_keys *k, const ggtok_load_options *options,
                                    ggtok_error *err);
 ggtok_status ggtok_vocab_keys_close(vocab_keys *k, ggtok_error *err);
@@ -46,7 +46,8 @@ void ggtok_vocab_keys_free(vocab_keys *k);
 ggtok_status ggtok_vocab_key_u32(vocab_keys *k, const char *key, uint32_t *value, bool *found,
                                  ggtok_error *err);
 ggtok_status ggtok_vocab_key_bool(vocab_keys *k, const char *key, bool *value, ggtok_error *err);
-/* The string ends at its first NUL; it is "" if the key is absent. */
+/* Like ggtok_vocab_key_u32, for a string. It ends at its first NUL, and is "" if the key is
+ * absent. */
 ggtok_status ggtok_vocab_key_string(vocab_keys *k, const char *key, gguf_view *value, bool *found,
                                     ggtok_error *err);
 /* Finds an array whose element type is one of `elems`, a set of bits; `want` describes the expected

@@ -152,7 +152,8 @@ static JINJA_NOINLINE jinja_value eval_nested(jinja_env *e, const jinja_node *no
     return v;
 }
 
-/* Half of all expressions are constants and names; these need no nested call. */
+/* Evaluates an expression. Half of all expressions are constants and names; these need no nested
+ * call. */
 jinja_value ggtok_jinja_eval(jinja_env *e, const jinja_node *node) {
     jinja_charge(&e->arena, 1);
     e->arena.at = node->pos;

@@ -82,7 +82,7 @@ size_t ggtok_jinja_text_find(jinja_arena *mem, const jinja_text *t, const jinja_
 size_t ggtok_jinja_text_rfind(jinja_arena *mem, const jinja_text *t, const jinja_text *what,
                               size_t to);
 
-/* The number of parts, and the end and label of the i-th, i < jinja_text_count(t). */
+/* Return the number of parts, and the end and label of the i-th, i < jinja_text_count(t). */
 static inline size_t jinja_text_count(const jinja_text *t) {
     return t->n_parts ? t->n_parts : t->n != 0;
 }

@@ -155,7 +155,8 @@ void ggtok_jinja_dict_set(jinja_arena *mem, jinja_dict *dict, jinja_value key, j
 void ggtok_jinja_dict_add(jinja_arena *mem, jinja_dict *dict, jinja_value key, jinja_value value);
 /* Returns a pointer to a key's value, or NULL. */
 jinja_value *ggtok_jinja_dict_find(jinja_arena *mem, const jinja_dict *dict, jinja_value key);
-/* The same for keys that are texts, of n bytes or NUL-terminated. */
+/* Like ggtok_jinja_dict_find and ggtok_jinja_dict_set, for keys that are texts: of n bytes, or
+ * NUL-terminated. */
 jinja_value *ggtok_jinja_dict_get(jinja_arena *mem, const jinja_dict *dict, const char *key,
                                   size_t n);
 void ggtok_jinja_dict_put(jinja_arena *mem, jinja_dict *dict, const char *key, jinja_value value);

@@ -88,7 +88,7 @@ static bool is_number(jinja_value v) {
     return v.type == JINJA_INT || v.type == JINJA_FLOAT || v.type == JINJA_BOOL;
 }
 
-/* llama.cpp compares numbers both as integers and as doubles. */
+/* Whether two numbers are equal. llama.cpp compares them both as integers and as doubles. */
 static bool equal_numbers(jinja_value a, jinja_value b) {
     int64_t ai, bi;
     double af, bf;

@@ -142,8 +142,8 @@ static jinja_value is_true(jinja_env *e, jinja_args *a) {
     return jinja_bool(v.type == JINJA_BOOL && v.as.truth);
 }
 
-/* llama.cpp crashes if the divisor is 0, which is an error here, or if INT64_MIN is divided by
- * -1. */
+/* Tests divisibility. llama.cpp crashes if the divisor is 0, which is an error here, or if
+ * INT64_MIN is divided by -1. */
 static jinja_value is_divisibleby(jinja_env *e, jinja_args *a) {
     ggtok_jinja_args_type(e, a, 0, ON_INT);
     ggtok_jinja_args_type(e, a, 1, ON_INT);

@@ -37,21 +37,21 @@ static jinja_value filter_forceescape(jinja_env *e, jinja_value *v) {
     return jinja_of_text(ggtok_jinja_escape(e, jinja_of_text(own)));
 }
 
-/* (value, ensure_ascii, indent, separators, sort_keys) */
+/* Arguments: value, ensure_ascii, indent, separators, sort_keys. */
 static jinja_value filter_tojson(jinja_env *e, jinja_value *v) {
     bool ascii = v[1].type != JINJA_ABSENT && ggtok_jinja_python_truth(e, v[1]);
     bool sort = v[4].type != JINJA_ABSENT && ggtok_jinja_python_truth(e, v[4]);
     return jinja_of_text(ggtok_jinja_python_json(e, v[0], ascii, v[2], v[3], sort));
 }
 
-/* (value, old, new, count) */
+/* Arguments: value, old, new, count. */
 static jinja_value filter_replace(jinja_env *e, jinja_value *v) {
     int64_t times = missing(v[3]) ? -1 : ggtok_jinja_index(e, v[3]);
     return jinja_of_text(ggtok_jinja_py_replaced(
         e, ggtok_jinja_str(e, v[0]), ggtok_jinja_str(e, v[1]), ggtok_jinja_str(e, v[2]), times));
 }
 
-/* (value, width, first, blank) */
+/* Arguments: value, width, first, blank. */
 static jinja_value filter_indent(jinja_env *e, jinja_value *v) {
     jinja_arena *mem = &e->arena;
     if (v[0].type == JINJA_UNDEFINED) ggtok_jinja_fail_undefined(e, v[0]);
@@ -87,7 +87,7 @@ static jinja_value filter_indent(jinja_env *e, jinja_value *v) {
     return jinja_of_text(indented);
 }
 
-/* (value, length, killwords, end, leeway) */
+/* Arguments: value, length, killwords, end, leeway. */
 static jinja_value filter_truncate(jinja_env *e, jinja_value *v) {
     jinja_arena *mem = &e->arena;
     if (v[3].type == JINJA_ABSENT)
@@ -385,7 +385,7 @@ static jinja_value global_range(jinja_env *e, jinja_value *v) {
     return (jinja_value){.type = JINJA_RANGE, .as.range = r};
 }
 
-/* dict(mapping or pairs, **kwargs) */
+/* Implements dict(mapping or pairs, **kwargs). */
 static jinja_value global_dict(jinja_env *e, jinja_value *v) {
     jinja_arena *mem = &e->arena;
     jinja_dict *dict = ggtok_jinja_dict_new(mem, 0);
@@ -466,7 +466,7 @@ static jinja_object *self_of(jinja_env *e, const jinja_value *v, jinja_object_ki
     return v[0].as.object;
 }
 
-/* loop.cycle, loop.changed, cycler.next, cycler.reset */
+/* Methods of `loop` and of cycler(): cycle, changed, next, reset. */
 static jinja_value loop_cycle(jinja_env *e, jinja_value *v) {
     const jinja_object *loop = self_of(e, v, JINJA_LOOP_CONTEXT);
     const jinja_list *items = v[1].as.list;

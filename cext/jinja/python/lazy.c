@@ -121,7 +121,7 @@ static bool next_selected(jinja_env *e, jinja_pull *p, jinja_value *out) {
     return false;
 }
 
-/* Implements unique: (value, case_sensitive, attribute). */
+/* Implements unique. Arguments: value, case_sensitive, attribute. */
 static bool next_unique(jinja_env *e, jinja_pull *p, jinja_value *out) {
     jinja_arena *mem = &e->arena;
     while (next_of_source(e, p, out)) {

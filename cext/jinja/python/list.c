@@ -156,13 +156,13 @@ static bool reversed(jinja_env *e, jinja_value v) {
     return v.type != JINJA_ABSENT && ggtok_jinja_index(e, v) != 0;
 }
 
-/* (value, reverse, case_sensitive, attribute) */
+/* Arguments: value, reverse, case_sensitive, attribute. */
 jinja_value ggtok_jinja_pf_sort(jinja_env *e, jinja_value *v) {
     return jinja_of_list(ggtok_jinja_sorted(e, ggtok_jinja_items(e, v[0]), v[3],
                                             truth_or(e, v[2], false), reversed(e, v[1])));
 }
 
-/* (value, case_sensitive, by, reverse) */
+/* Arguments: value, case_sensitive, by, reverse. */
 jinja_value ggtok_jinja_pf_dictsort(jinja_env *e, jinja_value *v) {
     jinja_arena *mem = &e->arena;
     if (v[0].type != JINJA_DICT)
@@ -177,7 +177,7 @@ jinja_value ggtok_jinja_pf_dictsort(jinja_env *e, jinja_value *v) {
         ggtok_jinja_sorted_by(e, pairs, by_value, truth_or(e, v[1], false), reversed(e, v[3])));
 }
 
-/* (value, case_sensitive, attribute) */
+/* Returns the minimum or maximum. Arguments: value, case_sensitive, attribute. */
 static jinja_value extreme(jinja_env *e, jinja_value *v, bool most) {
     jinja_list *items = ggtok_jinja_items(e, v[0]);
     const jinja_list *path = ggtok_jinja_path(e, v[2]);
@@ -201,7 +201,7 @@ jinja_value ggtok_jinja_pf_max(jinja_env *e, jinja_value *v) {
     return extreme(e, v, true);
 }
 
-/* (value, attribute, default, case_sensitive) -> a list of (grouper, list) */
+/* Returns a list of (grouper, list). Arguments: value, attribute, default, case_sensitive. */
 jinja_value ggtok_jinja_pf_groupby(jinja_env *e, jinja_value *v) {
     jinja_arena *mem = &e->arena;
     bool cased = truth_or(e, v[3], false);
@@ -305,7 +305,7 @@ jinja_value ggtok_jinja_pf_items(jinja_env *e, jinja_value *v) {
     return ggtok_jinja_lazy(ggtok_jinja_dict_pairs(e, v[0].as.dict));
 }
 
-/* (value, count, fill) */
+/* Arguments: value, count, fill. */
 jinja_list *ggtok_jinja_batched(jinja_env *e, const jinja_value *v) {
     jinja_arena *mem = &e->arena;
     jinja_list *items = ggtok_jinja_items(e, v[0]), *out = ggtok_jinja_list_new(mem, 0),
@@ -332,7 +332,7 @@ jinja_list *ggtok_jinja_batched(jinja_env *e, const jinja_value *v) {
     return out;
 }
 
-/* (value, slices, fill) */
+/* Arguments: value, slices, fill. */
 jinja_list *ggtok_jinja_sliced(jinja_env *e, const jinja_value *v) {
     jinja_arena *mem = &e->arena;
     jinja_list *items = ggtok_jinja_items(e, v[0]), *out = ggtok_jinja_list_new(mem, 0);
@@ -352,7 +352,7 @@ jinja_list *ggtok_jinja_sliced(jinja_env *e, const jinja_value *v) {
     return out;
 }
 
-/* (value, attribute, start) */
+/* Arguments: value, attribute, start. */
 jinja_value ggtok_jinja_pf_sum(jinja_env *e, jinja_value *v) {
     jinja_list *items = ggtok_jinja_items(e, v[0]);
     jinja_value sum = v[2].type == JINJA_ABSENT ? jinja_int(0) : v[2];
@@ -365,7 +365,7 @@ jinja_value ggtok_jinja_pf_sum(jinja_env *e, jinja_value *v) {
     return sum;
 }
 
-/* (value, d, attribute) */
+/* Arguments: value, d, attribute. */
 jinja_value ggtok_jinja_pf_join(jinja_env *e, jinja_value *v) {
     jinja_arena *mem = &e->arena;
     jinja_list *items = ggtok_jinja_items(e, v[0]);

@@ -105,7 +105,7 @@ bool ggtok_jinja_is_other_number(jinja_arena *mem, jinja_value a, jinja_value b)
     return false;
 }
 
-/* (value, default, base) */
+/* Arguments: value, default, base. */
 jinja_value ggtok_jinja_pn_int(jinja_env *e, jinja_value *v) {
     jinja_value other = v[1].type == JINJA_ABSENT ? jinja_int(0) : v[1];
     int64_t i;
@@ -153,7 +153,7 @@ static double round_to(jinja_arena *mem, double f, int64_t digits) {
     return out;
 }
 
-/* (value, precision, method) */
+/* Arguments: value, precision, method. */
 jinja_value ggtok_jinja_pn_round(jinja_env *e, jinja_value *v) {
     jinja_arena *mem = &e->arena;
     bool to_whole = v[1].type == JINJA_NONE; /* round(x, None) is an integer */

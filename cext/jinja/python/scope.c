@@ -320,7 +320,7 @@ static void plan_loop(planner *p, jinja_node *node) {
     node->plan = plan;
 }
 
-/* A parameter named caller needs a default for calls without {% call %}. */
+/* Checks that a parameter named caller has a default, which calls without {% call %} need. */
 static void check_caller(planner *p, const jinja_node *node, uint32_t from) {
     for (uint32_t i = from; i + 1 < node->n; i++) {
         jinja_charge(p->mem, 1);

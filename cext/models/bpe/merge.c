@@ -318,8 +318,9 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* If ranks include symbols, they have gaps. A rank's index is then its position among all ranks,
- * plus the number of preceding merges in the file that belong to no pair. */
+/* Computes the index of a rank. If ranks include symbols, they have gaps: the index is then the
+ * rank's position among all ranks, plus the number of preceding merges in the file that belong to
+ * no pair. */
 bool ggtok_bpe_file_rank(const bpe_table *t, bpe_scratch *s, uint32_t rank, uint32_t *index) {
     *index = rank;
     if (t->merged) return true;

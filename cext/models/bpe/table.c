@@ -437,8 +437,8 @@ ggtok_status ggtok_bpe_table_build(bpe_table *t, const vocab *v, const gguf *g, 
     return load_bytes(t, v) ? load_merges(t, v, g, err) : ggtok_error_memory(err);
 }
 
-/* The same merges of the same tokens are inserted in the same steps, so equal tables are equal byte
- * for byte. */
+/* Whether two tables were built from the same merges. The same merges of the same tokens are
+ * inserted in the same steps, so such tables are equal byte for byte. */
 bool ggtok_bpe_table_same(const bpe_table *a, const bpe_table *b) {
     size_t bytes = (a->pair_mask + 1) * sizeof *a->pairs;
     return a->raw_utf8 == b->raw_utf8 && a->escapes == b->escapes &&
