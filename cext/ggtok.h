@@ -541,7 +541,7 @@ typedef enum ggtok_how {
     GGTOK_HOW_UNKNOWN,
     GGTOK_HOW_KMER, /* hybriddna: a k-mer of six bases */
     GGTOK_HOW_TAG,  /* hybriddna: <dna> or </dna> */
-    GGTOK_HOW_HASH  /* TEST */
+    GGTOK_HOW_HASH  /* TEST: the hash of the bytes */
 } ggtok_how;
 
 GGTOK_API const char *ggtok_how_name(ggtok_how how); /* "added", "special", "whole word", ... */
@@ -654,10 +654,10 @@ GGTOK_API int32_t ggtok_special_id(const ggtok_tokenizer *tok, ggtok_special whi
 GGTOK_API ggtok_status ggtok_token_text(const ggtok_tokenizer *tok, int32_t id, ggtok_bytes *text,
                                         ggtok_error *err);
 GGTOK_API ggtok_status ggtok_token_score(const ggtok_tokenizer *tok, int32_t id, float *score,
-                                         ggtok_error *err); /* llama_vocab_get_score */
+                                         ggtok_error *err); /* equals llama_vocab_get_score */
 GGTOK_API ggtok_status
 ggtok_token_attr(const ggtok_tokenizer *tok, int32_t id, uint32_t *attr,
-                 ggtok_error *err); /* llama_vocab_get_attr: ggtok_attr bits */
+                 ggtok_error *err); /* equals llama_vocab_get_attr: ggtok_attr bits */
 
 /* Writes the ids of tokens that structure a text instead of representing part of it: those that are
  * CONTROL, UNKNOWN, UNUSED or EOG, or were CONTROL in the file before llama.cpp's corrections.

@@ -9,7 +9,7 @@
 
 struct ggtok_tokenizer { /* immutable once loaded */
     vocab v;
-    const model_ops *ops; /* NULL: the file has no vocabulary */
+    const model_ops *ops; /* operations of the model; NULL: the file has no vocabulary */
     void *model;
     special_set always, all; /* special tokens to parse without and with GGTOK_PARSE_SPECIAL */
     piece_table pieces;

@@ -17,7 +17,7 @@
 enum { INTERRUPT_EVERY = 1 << 15 };
 
 typedef struct interrupt {
-    bool (*keep_going)(void *user); /* NULL: never stops */
+    bool (*keep_going)(void *user); /* returns false to stop the call; NULL: never stops */
     void *user;
     size_t left; /* work until the next call to keep_going */
     bool stopped;

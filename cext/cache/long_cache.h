@@ -23,7 +23,7 @@ typedef struct long_cache {
     long_slot *slots;                    /* NULL: not allocated yet */
     unsigned shift;                      /* 64 - log2(number of sets) */
     size_t n_seen;                       /* misses since the table last grew */
-    uint32_t *arena;                     /* NULL: nothing stored yet */
+    uint32_t *arena;                     /* the entries; NULL: nothing stored yet */
     size_t used, cap;                    /* size of the arena, in units of 4 bytes */
     uint32_t recent[LONG_MAX_BYTES + 1]; /* by length: position of the entry noted last; 0: none */
 } long_cache;
@@ -37,7 +37,7 @@ static inline size_t long_n(const uint32_t *e) {
     return *e >> 16;
 }
 
-uint64_t ggtok_long_hash(const uint8_t *p, size_t n); /* n >= 1 */
+uint64_t ggtok_long_hash(const uint8_t *p, size_t n); /* requires n >= 1 */
 
 static inline const long_slot *long_set(const long_cache *c, uint64_t hash) {
     return &c->slots[2 * (hash >> c->shift)];

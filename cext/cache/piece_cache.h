@@ -15,7 +15,7 @@ typedef struct piece_key { /* the bytes, zeros, and the length in the last byte 
     uint64_t w[4];
 } piece_key;
 
-typedef struct piece_slot { /* one cache line */
+typedef struct piece_slot { /* a piece and its ids, which fill a cache line */
     piece_key key;
     int32_t id[PIECE_IDS];
     uint32_t n;

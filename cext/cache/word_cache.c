@@ -231,7 +231,7 @@ static void spread(word_cache *c, const word_short *pair, word_short *to, size_t
 
 /* Grows the table, in place if its memory has room. On failure, the old table stays. */
 static void grow(word_cache *c) {
-    enum { LARGE_LOG2 = 15 }; /* small tables grow in larger steps */
+    enum { LARGE_LOG2 = 15 }; /* from this log2 on, tables double; smaller ones quadruple */
     const unsigned log2 = 64 - c->short_shift, step = SMALL || log2 >= LARGE_LOG2 ? 1 : 2;
     mem_table old = c->table;
     c->n_moved = 0;

@@ -27,7 +27,7 @@ enum { WORD_SHORT = 15, WORD_SHORT_IDS = 4, WORD_WIDE_IDS = 11 };
 /* An id has 29 bits. The upper bits of ids[0] hold the number of ids. In the first entry of a set,
  * the upper bits of ids[3] (WORD_NEAR, WORD_FAR) tell where else words of this set may be. */
 typedef struct word_short {
-    uint64_t key[2]; /* key[1] == 0: free (a length is never 0) */
+    uint64_t key[2]; /* the word; key[1] == 0: the entry is free (a length is never 0) */
     uint32_t ids[WORD_SHORT_IDS];
 } word_short;
 
@@ -74,8 +74,8 @@ word_short *ggtok_word_cache_claim(word_cache *c, const uint64_t key[2], uint32_
 void ggtok_word_cache_fill(word_cache *c, word_short *pending, const int32_t *ids, size_t count);
 void ggtok_word_cache_drop(word_cache *c, word_short *pending);
 
-/* Appends the ids of the word p[0..n), n >= 1, if it is stored. `room` (>= n) bytes are readable at p,
- * and *out has room for LONG_MAX_IDS ids. */
+/* Appends the ids of the word p[0..n), n >= 1, if it is stored. `room` (>= n) bytes are readable at
+ * p, and *out has room for LONG_MAX_IDS ids. */
 bool ggtok_word_cache_get(word_cache *c, const uint8_t *p, size_t n, size_t room, idbuf *out);
 
 /* Variants of ggtok_word_cache_get: for words of at most WORD_SHORT bytes that may be far, given

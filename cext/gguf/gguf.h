@@ -39,7 +39,7 @@ typedef struct gguf {
     interned keys;
     size_t pos;       /* offset of the first key/value not parsed yet; 0: none parsed */
     size_t array_pos; /* if the value at `pos` is a string array: offset of its next element */
-    uint64_t array_i; /* and the index of that element */
+    uint64_t array_i; /* index of that element */
     gguf_kv open;     /* an array cut off by the prefix's end, its count known; key_n 0: none */
 } gguf;
 

@@ -10,7 +10,7 @@
 typedef struct interned {
     uint32_t *slots; /* open addressing, at most half full: text number + 1, or 0 */
     size_t mask;
-    size_t reach; /* see base/hash.h */
+    size_t reach; /* greatest distance from a home slot; see base/hash.h */
     uint64_t seed;
     uint32_t n;
 } interned;

@@ -37,8 +37,8 @@ enum { N_BUCKET_COUNTS = sizeof bucket_counts / sizeof bucket_counts[0] };
 /* The map's singly linked list of nodes and, for each bucket, the node before its first node. Node
  * i is text i - 1; node 0 is the head of the list; NONE ends it. */
 typedef struct node_list {
-    uint32_t *next;   /* [n + 1] */
-    uint32_t *before; /* [n_buckets] */
+    uint32_t *next;   /* [n + 1], by node: the next node */
+    uint32_t *before; /* [n_buckets]: the node before the first */
     uint32_t n_buckets;
 } node_list;
 

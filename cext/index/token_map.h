@@ -8,7 +8,7 @@
 #include "base/cpu.h"
 #include "base/hash.h"
 
-/* The i-th text is arena[off[i] .. off[i + 1]). */
+/* A slot for one text; the i-th text is arena[off[i] .. off[i + 1]). */
 typedef struct token_map_slot {
     uint32_t tag; /* upper half of the hash */
     uint32_t id1; /* id + 1; 0: free */
@@ -19,7 +19,7 @@ typedef struct token_map {
     const uint32_t *off;
     token_map_slot *slots;
     size_t mask;
-    size_t reach; /* see base/hash.h */
+    size_t reach; /* greatest distance from a home slot; see base/hash.h */
     uint64_t seed;
 } token_map;
 

@@ -40,7 +40,7 @@ typedef struct trie_unit {
 typedef struct trie {
     trie_unit *unit;      /* unit[0] is the root */
     int32_t *value;       /* by unit, if it has a value or is a tail: the id */
-    size_t n_units;       /* a multiple of 256 */
+    size_t n_units;       /* number of units, a multiple of 256 */
     const uint8_t *arena; /* the texts and their offsets, as passed to ggtok_trie_build */
     const uint32_t *off;
 } trie;

@@ -52,7 +52,7 @@ typedef struct rwkv_model {
 
 typedef struct rwkv_scratch {
     word_cache cache;
-    idbuf hits; /* from ggtok_trie_long_find */
+    idbuf hits; /* long tokens by position, from ggtok_trie_long_find */
     tiles tiles;
 } rwkv_scratch;
 

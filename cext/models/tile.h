@@ -12,7 +12,7 @@
 typedef uint8_t tile_length;
 enum { TILE_ASK = UINT8_MAX };
 typedef struct tiles {
-    tile_length *len; /* [n_tokens]; NULL: not computed yet */
+    tile_length *len; /* [n_tokens], lengths by id; NULL: not computed yet */
     bool clean;       /* whether no id represents fewer bytes than its length */
     bool whole; /* whether no token begins inside a character (after a leading U+2581), so that
                    words are never divided there */

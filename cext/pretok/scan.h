@@ -94,7 +94,7 @@ struct pretok_scanner {
 
 struct pretok_row {
     const char *name;   /* value of tokenizer.ggml.pre */
-    const char *source; /* LLAMA_VOCAB_PRE_TYPE_* */
+    const char *source; /* suffix of llama.cpp's LLAMA_VOCAB_PRE_TYPE_* */
     unsigned flags;
     const pretok_scanner *chain[PRETOK_MAX_CHAIN]; /* as in llama.cpp; NULL after the last */
     const pretok_scanner

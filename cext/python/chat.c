@@ -68,7 +68,7 @@ typedef struct known_role {
 } known_role;
 
 enum { ROLES_KEPT = 2 };
-typedef struct words { /* created once per conversation */
+typedef struct words { /* values for reading messages, created once per conversation */
     jinja_value role, content, reasoning, name, call, type, text;
     known_role roles[ROLES_KEPT];
     unsigned oldest; /* number of replacements; roles[oldest % ROLES_KEPT] is replaced next */

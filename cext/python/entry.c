@@ -364,7 +364,7 @@ static PyObject *trace_token(PyObject *self, PyObject *const *args, Py_ssize_t n
 
 /* ---- caches ---- */
 
-/* () -> None */
+/* () -> None: clears the caches */
 static PyObject *clear(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)args, (void)n_args;

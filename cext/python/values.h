@@ -15,7 +15,7 @@ typedef struct reader {
     jinja_env *env;
     jinja_arena *mem;
     jinja_dialect dialect;
-    PyObject *variables; /* a dict */
+    PyObject *variables; /* a dict of the template's variables */
     PyObject *held;
     const void *more;  /* data of the caller */
     bool strict;       /* accept only exact types, as in JSON requests; others need Python */

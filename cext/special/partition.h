@@ -29,7 +29,7 @@ typedef struct fragments {
     size_t n, cap;
 } fragments;
 
-/* Owned by one thread. */
+/* Scratch memory for partitioning, owned by one thread. */
 typedef struct partition_scratch {
     fragments now, spare;
     uint64_t *heap;

@@ -10,7 +10,7 @@
 /* A node's children form a linked list; the root and nodes with many children also have a table. A
  * token is stored as 1 + its index in `ids`, so that 0 means none. */
 typedef struct special_node {
-    uint32_t child, sibling; /* 0: none (the root is no node's child) */
+    uint32_t child, sibling; /* first child, next sibling; 0: none (the root is no node's child) */
     uint32_t wide;           /* index of its table of children; 0: none (the root's is table 0) */
     uint32_t fail;           /* node of the longest proper suffix that is a node */
     uint32_t token;          /* the longest token that ends here */

@@ -26,7 +26,7 @@ enum {
 };
 
 typedef struct table_shard {
-    uint64_t *slots; /* 0: free */
+    uint64_t *slots; /* slots as described above; 0: free */
     unsigned log2;   /* log2 of the number of slots */
     size_t n;        /* number of words */
     /* The arena: byte o is at chunks[o >> TABLE_CHUNK_LOG2] + o % TABLE_CHUNK. A record never

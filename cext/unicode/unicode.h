@@ -27,7 +27,7 @@ ggtok_unicode_nfd_first(uint32_t cpt); /* first code point of the canonical deco
 enum { UNICODE_BLOCK_BITS = 8 };
 extern const uint8_t ggtok_unicode_class_index[], ggtok_unicode_class_block[];
 
-static inline unsigned unicode_class(uint32_t cpt) { /* cpt <= 10FFFF */
+static inline unsigned unicode_class(uint32_t cpt) { /* requires cpt <= 10FFFF */
     return ggtok_unicode_class_block[(unsigned)ggtok_unicode_class_index[cpt >> UNICODE_BLOCK_BITS]
                                          << UNICODE_BLOCK_BITS |
                                      (cpt & ((1u << UNICODE_BLOCK_BITS) - 1))];

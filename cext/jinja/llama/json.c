@@ -7,7 +7,7 @@ typedef struct writer {
     jinja_env *e;
     jinja_builder b;
     int64_t indent;               /* spaces per level; negative: everything on one line */
-    const jinja_text *item, *key; /* separators, or NULL */
+    const jinja_text *item, *key; /* separators after items and keys, or NULL */
 } writer;
 
 static void put(writer *w, const char *s) {

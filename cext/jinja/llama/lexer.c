@@ -239,7 +239,7 @@ static bool lex_sign(lexer *x) {
     default: break;
     }
     size_t start = x->pos++;
-    bool dot = at(x, x->pos) == '.' && is_digit(at(x, x->pos + 1)); /* -.5 */
+    bool dot = at(x, x->pos) == '.' && is_digit(at(x, x->pos + 1)); /* as in -.5 */
     if (dot || is_digit(at(x, x->pos)))
         lex_number(x, start);
     else

@@ -42,7 +42,7 @@ static const jinja_node *parse_members(jinja_parser *p, const jinja_node *object
             object = parse_index(p, object, pos);
         } else if (ggtok_jinja_skip(p, T_DOT)) {
             const jinja_node *name = parse_primary(p);
-            if (name->kind == N_CONST && name->value.type == JINJA_INT) { /* a.0 */
+            if (name->kind == N_CONST && name->value.type == JINJA_INT) { /* as in a.0 */
                 jinja_node *item = ggtok_jinja_node_of(p, N_ITEM, pos, object, name);
                 item->flag = name->value.as.i < 0; /* fails when it runs */
                 object = item;

@@ -132,7 +132,7 @@ jinja_value ggtok_jinja_python_apply(jinja_env *e, const jinja_python_row *row, 
 /* ---- members ---- */
 
 static jinja_value method_of(jinja_env *e, jinja_value object, const jinja_text *name) {
-    jinja_charge(&e->arena, 4); /* about sixty names */
+    jinja_charge(&e->arena, 4); /* to search about sixty names */
     for (size_t i = 0; i < ggtok_jinja_python_n_methods; i++) {
         const jinja_python_row *row = &ggtok_jinja_python_methods[i];
         if (!(row->types >> object.type & 1) || !ggtok_jinja_text_is(name, row->name)) continue;

@@ -102,7 +102,7 @@ static void put_float(jinja_env *e, jinja_builder *b, const spec *s, double f, u
     if (!type && s->precision < 0) {
         n = ggtok_jinja_format_repr(&e->arena, text, f);
         char *exponent = memchr(text, 'e', n);
-        if (s->alternate && exponent && !memchr(text, '.', n)) { /* 5.e-324 */
+        if (s->alternate && exponent && !memchr(text, '.', n)) { /* as in 5.e-324 */
             memmove(exponent + 1, exponent, n - (size_t)(exponent - text));
             *exponent = '.';
             n++;
@@ -126,7 +126,7 @@ static void put_float(jinja_env *e, jinja_builder *b, const spec *s, double f, u
         if (nulls && (nulls == n || p[nulls] == 'e' || p[nulls] == 'E')) negative = false;
     }
     if (f - f != 0 && s->type && strchr("EFG", s->type)) {
-        for (size_t i = 0; i < n; i++) p[i] = (char)(p[i] & ~32); /* INF, NAN */
+        for (size_t i = 0; i < n; i++) p[i] = (char)(p[i] & ~32); /* INF and NAN, too */
     }
     size_t whole = 0;
     while (whole < n && p[whole] >= '0' && p[whole] <= '9') whole++;
@@ -485,7 +485,7 @@ static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
         while (p < end && *p != '{' && *p != '}') p++;
         ggtok_jinja_builder_cut(&b, format, (size_t)(start - begin), (size_t)(p - begin));
         if (p == end) break;
-        if (p + 1 < end && p[1] == *p) { /* {{ and }} */
+        if (p + 1 < end && p[1] == *p) { /* a literal brace: {{ or }} */
             ggtok_jinja_builder_cut(&b, format, (size_t)(p - begin), (size_t)(p - begin) + 1);
             p += 2;
             continue;

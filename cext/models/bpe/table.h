@@ -41,7 +41,7 @@ typedef struct bpe_table {
     uint64_t *pairs; /* in buckets; see bpe_pair_at */
     void *pair_block;
     size_t pair_mask;
-    size_t pair_reach;    /* see base/hash.h */
+    size_t pair_reach;    /* greatest distance from a home slot; see base/hash.h */
     uint64_t pair_factor; /* BPE_PAIR_FACTOR, unless the file's pairs are chosen to collide */
     unsigned pair_shift, symbol_bits, rank_bits, repeat_bits;
     uint32_t *merged; /* by rank: the symbol that the pair becomes; NULL: ranks include it */

@@ -35,7 +35,7 @@ typedef struct bpe_state {
     bytebuf spaced;  /* the well-formed fragment with its spaces escaped */
     split_ends ends; /* the ends of the words from the caller's splitter */
     struct bpe_misses *misses;
-    pretok_places *places; /* created lazily */
+    pretok_places *places; /* for may_cut; created lazily */
     tiles tiles;
 } bpe_state;
 

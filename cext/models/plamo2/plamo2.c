@@ -490,7 +490,7 @@ static bool push_parts(const model_call *call, const uint8_t *text, const uint8_
     const uint8_t *tag = NULL, *next;
     for (; text < end; text = next) {
         next = part_end(text, end, &tag);
-        if (next - text == 3 && !memcmp(text, "\xEE\xB8\x80", 3)) continue; /* BREAK */
+        if (next - text == 3 && !memcmp(text, "\xEE\xB8\x80", 3)) continue; /* a BREAK */
         if (!push_part(call, text, (size_t)(next - text), (size_t)(end - text))) return false;
     }
     return true;

@@ -18,7 +18,7 @@ typedef struct state { /* one per unit of the trie; meaningful only at the ends 
 
 typedef struct row { /* a usable token; row 0 ends the list and represents one unknown character */
     int32_t score, id;
-    uint32_t length; /* in characters */
+    uint32_t length; /* length in characters */
     uint32_t next;   /* row of the next shorter token; NOWHERE: none, not even row 0 */
 } row;
 

@@ -23,7 +23,7 @@
 enum { CHARSMAP_MOST = 32 };
 
 typedef struct charsmap {
-    uint32_t *unit; /* NULL if the file has no charsmap */
+    uint32_t *unit; /* the array; NULL: the file has no charsmap */
     size_t n_units;
     uint8_t *text; /* the replacements */
     size_t text_n;

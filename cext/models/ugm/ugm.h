@@ -46,7 +46,7 @@ typedef struct ugm_scratch {
     best *best;
     size_t best_cap;
     idbuf ids;         /* ids of one piece, from last to first */
-    idbuf hits;        /* from ggtok_trie_long_find */
+    idbuf hits;        /* long tokens by position, from ggtok_trie_long_find */
     word_cache spans;  /* keys: spans of the text, not normalized */
     word_cache pieces; /* keys: normalized pieces */
     ugm_spans found;

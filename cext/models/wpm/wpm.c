@@ -30,7 +30,7 @@ typedef struct wpm_scratch {
     bytebuf padded;   /* copy of a short text */
     bytebuf word;     /* PHANTOM bytes, then the normalized word */
     idbuf ids;        /* ids of one word */
-    idbuf hits;       /* from ggtok_trie_long_find */
+    idbuf hits;       /* long tokens by position, from ggtok_trie_long_find */
     word_cache words; /* keys: words of the text, not normalized */
     tiles tiles;
     size_t unmatched; /* offset where split_guarded found no token; SIZE_MAX: it found all */
