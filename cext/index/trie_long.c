@@ -20,7 +20,7 @@ static inline uint32_t advance(const trie_long *l, uint32_t s, uint8_t c) {
  * out of memory. */
 static link *list_units(trie_long *l, const uint8_t *reversed, const uint32_t *off, size_t n_texts,
                         size_t *n) {
-    const uint32_t counted = 0; /* temporary value in l->fail */
+    const uint32_t counted = 0; /* temporary value in l->fail: the unit is counted */
     size_t deepest = 0;
     for (size_t i = 0; i < n_texts; i++) {
         if (off[i + 1] - off[i] > deepest) deepest = off[i + 1] - off[i];

@@ -503,7 +503,7 @@ static PyMethodDef methods[] = {
 };
 
 bool entry_bind(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error) {
-    PyGILState_STATE gil = PyGILState_Ensure(); /* cffi released it */
+    PyGILState_STATE gil = PyGILState_Ensure(); /* cffi released the GIL */
     bool bound = false;
     PyObject *capsule = NULL;
     entry *e = ggtok_mem_zalloc(sizeof *e);

@@ -32,8 +32,8 @@ typedef struct walk {
     const trusted_ranges *trusted; /* ranges where reserved tokens are allowed; NULL: everywhere */
     size_t range;                  /* index of the first range that ends after the position */
     size_t begin, end;             /* bounds of that range; SIZE_MAX if there is none */
-    uint32_t node;                 /* the automaton's node, started at the trusted range */
-    uint32_t open; /* its node started before the range, for tokens allowed in untrusted text */
+    uint32_t node;                 /* the automaton's node for the text of the trusted range */
+    uint32_t open; /* its node for all of the text: for tokens allowed in untrusted text */
 } walk;
 
 /* Returns the index of the first range that ends after `from`. */

@@ -137,8 +137,7 @@ bool ggtok_table_next(const table_shard *s, size_t *offset, table_word *word) {
     size_t at = *offset;
     const uint8_t *chunk = at < s->used ? s->chunks[at >> TABLE_CHUNK_LOG2] : NULL;
     size_t left = TABLE_CHUNK - at % TABLE_CHUNK;
-    if (!chunk || left < HEAD || !chunk[at % TABLE_CHUNK + 8]) { /* no record: go to the next
-                                                                    chunk */
+    if (!chunk || left < HEAD || !chunk[at % TABLE_CHUNK + 8]) { /* no record: next chunk */
         at = ((at >> TABLE_CHUNK_LOG2) + 1) << TABLE_CHUNK_LOG2;
         while (at < s->used && !s->chunks[at >> TABLE_CHUNK_LOG2]) at += TABLE_CHUNK;
         if (at >= s->used) return false;

@@ -1,6 +1,6 @@
 /*
- * The values of templates: 16 bytes, passed by value. Data that they point to are in an arena and
- * freed with it.
+ * The values of templates: 16 bytes, passed by value. The data to which they point is in an arena
+ * and freed with it.
  */
 #ifndef GGTOK_JINJA_CORE_VALUE_H
 #define GGTOK_JINJA_CORE_VALUE_H

@@ -61,7 +61,7 @@ jinja_value ggtok_jinja_object_call(jinja_env *e, jinja_object *object, jinja_ar
  * number of code points. */
 typedef enum jinja_case { JINJA_LOWER, JINJA_UPPER, JINJA_TITLE, JINJA_FOLD } jinja_case;
 unsigned ggtok_jinja_case_of(uint32_t c, jinja_case how, uint32_t out[3]);
-bool ggtok_jinja_is_case(uint32_t c, jinja_case how); /* is c a letter of this case? */
+bool ggtok_jinja_is_case(uint32_t c, jinja_case how); /* whether c is a letter of this case */
 _Noreturn void ggtok_jinja_fail_undefined(jinja_env *e, jinja_value v);
 bool ggtok_jinja_python_truth(jinja_env *e, jinja_value v);
 const char *ggtok_jinja_python_type(jinja_value v); /* returns "str", "int", ... */

@@ -283,8 +283,8 @@ static bool all_stay(const ugm_model *m, ugm_scratch *s, uint8_t first) {
     return true;
 }
 
-/* Lets the run of kept two-byte characters around the one at p pass. Returns whether it includes
- * all 64. */
+/* Excludes the run of kept two-byte characters around the one at p from the characters to report.
+ * Returns whether the run includes all 64 characters with that lead byte. */
 static bool note_run(const ugm_model *m, ugm_scratch *s, const uint8_t *p) {
     uint8_t c[] = {p[0], p[1], 'a', 'a'};
     unsigned from = p[1], end = p[1] + 1;
