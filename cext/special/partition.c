@@ -33,7 +33,7 @@ typedef struct walk {
     size_t range;                  /* index of the first range that ends after the position */
     size_t begin, end;             /* bounds of that range; SIZE_MAX if there is none */
     uint32_t node;                 /* the automaton's node for the text of the trusted range */
-    uint32_t open; /* its node for all of the text: for tokens allowed in untrusted text */
+    uint32_t open; /* its node for all text read: for tokens allowed in untrusted text */
 } walk;
 
 /* Returns the index of the first range that ends after `from`. */
