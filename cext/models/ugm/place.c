@@ -227,8 +227,8 @@ static bool place_changed(placing *p, size_t end) {
 
 /*
  * Assigns spans along text[at..stop), words separated by one byte of white space each. Returns the
- * position up to which this worked; if that isn't `stop`, only the words before it are valid. This
- * is claim offsets.6.
+ * position up to which this worked; if that isn't `stop`, only the words before it are valid. Claim
+ * offsets.6.
  */
 static int64_t place_stretch(placing *p, int64_t at, int64_t stop) {
     const ugm_scratch *s = p->call->scratch;

@@ -276,7 +276,7 @@ static bool assign_letters(const model_call *call, const model_source *source, s
 }
 
 /* Assigns the spans of a batch of words. A character that is dropped at the end of a word belongs
- * to the word's last id. This is claim offsets.5. */
+ * to the word's last id. Claim offsets.5. */
 static bool assign_words(const model_call *call, const uint8_t *text, size_t n, size_t first) {
     wpm_scratch *s = call->scratch;
     const wpm_words *f = &s->spans;
