@@ -285,7 +285,7 @@ static bool trace_merge(const model_call *call, const uint8_t *p, const symbol *
 }
 
 static ggtok_status merge_long(const model_call *call, const uint8_t *p, size_t n) {
-    enum { STEP = 8 }; /* one merge counts as as much work as this many bytes */
+    enum { STEP = 8 }; /* a merge costs as much as this many bytes */
     spm_state *s = call->scratch;
     size_t count = 0, n_heap = 0;
     if (n > s->symbols_cap) {

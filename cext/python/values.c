@@ -73,7 +73,7 @@ static jinja_text *read_text(reader *r, PyObject *object) {
     return PyUnicode_CheckExact(object) ? text : with_ranges(r, object, text);
 }
 
-/* Reads an integer that exceeds 64 bits from its digits. */
+/* Reads an integer of more than 64 bits from its digits. */
 static jinja_value read_big(reader *r, PyObject *object) {
     Py_ssize_t n;
     r->held = PyObject_Str(object);

@@ -211,7 +211,7 @@ static void accept(const task *t, size_t i) {
 /* Accepts or rejects each candidate in llama.cpp's order. Each number in the heap combines a
  * candidate's token, which may have been replaced by a shorter one, with its index. */
 static bool choose_tokens(const task *t) {
-    enum { STEP = 32 }; /* one candidate counts as as much work as this many bytes */
+    enum { STEP = 32 }; /* a candidate costs as much as this many bytes */
     partition_scratch *s = t->s;
     const fragment *c = s->spare.data;
     size_t n = s->spare.n;

@@ -134,7 +134,7 @@ size_t ggtok_utf8_valid_prefix(const uint8_t *p, size_t n) {
 }
 
 bool ggtok_utf8_sanitize(bytebuf *out, const uint8_t *p, size_t n, interrupt *in) {
-    enum { STEP = 16 }; /* one malformed byte counts as as much work as this many bytes */
+    enum { STEP = 16 }; /* a malformed byte costs as much as this many bytes */
     size_t i = 0;
     while (i < n) {
         size_t good = ggtok_utf8_valid_prefix(p + i, n - i);

@@ -168,7 +168,7 @@ static void emit_forbidden(const bpe_table *t, guarded w, uint32_t symbol, const
     }
 }
 
-/* Refuses the ids from index `before` on, to which bytes fell back, that the guard forbids. */
+/* Bytes fell back to the ids from index `before` on: refuses those that the guard forbids. */
 static void check_bytes(guarded w, size_t at, size_t n, const idbuf *out, size_t before) {
     for (size_t k = before; w.g && k < out->n; k++) {
         if (!guard_allows(w.g, out->data[k], w.at + at, n)) guard_refuse(w.g, out->data[k]);
@@ -219,7 +219,7 @@ static bool trace_bytes(guarded w, const idbuf *out, size_t before) {
 
 static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, size_t count,
                        guarded w, idbuf *out) {
-    enum { STEP = 8 }; /* one merge counts as as much work as this many bytes */
+    enum { STEP = 8 }; /* a merge costs as much as this many bytes */
     const uint32_t *start = s->start;
     uint32_t *symbol = s->symbol, *next = s->next, *prev = s->prev, *rank = s->rank;
     size_t n_heap = 0;
