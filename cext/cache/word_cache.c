@@ -67,7 +67,7 @@ static bool short_key(const piece_key *longer, uint64_t key[2]) {
     return true;
 }
 
-/* Makes the key of a short word of which only `room` bytes (>= n) are readable. */
+/* Makes the key of a short word. `room` >= n bytes at p are readable, perhaps fewer than 16. */
 static void key_of(uint64_t key[2], const uint8_t *p, size_t n, size_t room) {
     uint8_t padded[16] = {0};
     word_short_key(key, room < 16 ? memcpy(padded, p, n) : p, n);

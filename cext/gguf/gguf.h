@@ -40,7 +40,7 @@ typedef struct gguf {
     size_t pos;       /* offset of the first key/value not parsed yet; 0: none parsed */
     size_t array_pos; /* if the value at `pos` is a string array: offset of its next element */
     uint64_t array_i; /* index of that element */
-    gguf_kv open;     /* an array cut off by the prefix's end, its count known; key_n 0: none */
+    gguf_kv open;     /* an array cut off at the prefix's end, with a known count; key_n 0: none */
 } gguf;
 
 /* Parses a prefix of the file. Start with a zeroed *g; a later call continues where the last one

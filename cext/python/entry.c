@@ -459,7 +459,7 @@ static PyObject *safe_cut(PyObject *self, PyObject *const *args, Py_ssize_t n_ar
     return PyErr_Occurred() ? NULL : PyLong_FromSize_t(at);
 }
 
-/* (list of lists) -> None: makes the garbage collector track those that it doesn't track yet */
+/* (list of lists) -> None: makes the garbage collector track the lists it doesn't track yet */
 static PyObject *track(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     (void)self, (void)n_args;
     for (Py_ssize_t i = 0, n = PyList_Size(args[0]); i < n; i++) {

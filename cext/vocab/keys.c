@@ -38,9 +38,9 @@ ggtok_status ggtok_vocab_keys_open(vocab_keys *k, const ggtok_load_options *opti
     return k->met ? GGTOK_OK : ggtok_error_memory(err);
 }
 
-/* Warns about overrides that were not used, if their keys begin with "tokenizer.". llama.cpp warns
- * about none: most unused keys are read by the model. But an override of a tokenizer key that the
- * tokenizer doesn't read is a mistake. */
+/* Warns about overrides that were not used, if their keys begin with "tokenizer.". llama.cpp never
+ * warns. Other keys may be read by the rest of the model, but an override of a tokenizer key that
+ * the tokenizer doesn't read is a mistake. */
 ggtok_status ggtok_vocab_keys_close(vocab_keys *k, ggtok_error *err) {
     static const char prefix[] = "tokenizer.";
     for (size_t i = 0; i < k->n_overrides; i++) {

@@ -324,7 +324,7 @@ static bool collect_eog(vocab *v) {
         if (id < 0 || ggtok_vocab_is_eog(v, id)) continue;
         if (!add_eog(v, id) || !warn_of_eog(v, id)) return false;
     }
-    /* In gpt-oss and solar-open <|end|> only ends a message. */
+    /* In gpt-oss and solar-open, <|end|> only ends a message. */
     bool call = eog_has(v, "<|call|>") || eog_has(v, "<|calls|>");
     if (call && (eog_has(v, "<|return|>") || eog_has(v, "<|flush|>")) && eog_has(v, "<|end|>")) {
         int32_t id = find(v, "<|end|>");

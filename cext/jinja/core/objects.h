@@ -41,7 +41,7 @@ struct jinja_object {
     uint32_t index0, depth0;
     jinja_value last;                 /* last argument of loop.changed() */
     const struct jinja_node *node;    /* node of the loop */
-    struct jinja_frame *frame, *test; /* the frame around the loop; that of its condition */
+    struct jinja_frame *frame, *test; /* frames around the loop and of its condition */
     jinja_text *text;                 /* a joiner's separator */
 };
 

@@ -171,7 +171,7 @@ jinja_text *ggtok_jinja_text_concat(jinja_arena *mem, const jinja_text *a, const
 
 /* ---- cutting ---- */
 
-/* Returns the index of the part with byte `at` < n. */
+/* Returns the index of the part that contains byte `at`, which is less than t->n. */
 static size_t part_at(const jinja_text *t, size_t at) {
     size_t lo = 0, hi = jinja_text_count(t) - 1;
     while (lo < hi) {

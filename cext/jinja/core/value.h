@@ -168,8 +168,8 @@ bool ggtok_jinja_equal(jinja_arena *mem, jinja_value a, jinja_value b, jinja_dia
 bool ggtok_jinja_hashable(jinja_arena *mem, jinja_value v);
 bool ggtok_jinja_immutable(jinja_value v);
 
-/* Convert as llama.cpp does: to a double, which is infinite if the integer has no exact double; and
- * back. */
+/* Convert an integer to a double and back as llama.cpp does. The double is infinite if none equals
+ * the integer. */
 double ggtok_jinja_int_as_float(int64_t i);
 int64_t ggtok_jinja_float_as_int(double f);
 

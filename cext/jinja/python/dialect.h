@@ -16,8 +16,8 @@
 jinja_value ggtok_jinja_negated(jinja_arena *mem, jinja_value big);
 /* Fails if one of the values is a JINJA_BIG. */
 void ggtok_jinja_refuse_big(jinja_env *e, jinja_value a, jinja_value b);
-/* Whether values of different types are equal. The result is false, but this fails for a float and
- * a JINJA_BIG, which are not compared here. */
+/* Compares values of different types: returns false (not equal), but fails for a float and a
+ * JINJA_BIG, which could be equal. */
 bool ggtok_jinja_is_other_number(jinja_arena *mem, jinja_value a, jinja_value b);
 
 /* Equals str.isspace() for one character. */

@@ -38,8 +38,8 @@ bool ggtok_bpe_cuts_joins_partial(const bpe_cuts *c, uint32_t a, uint32_t b);
  * text + at. */
 bool ggtok_bpe_cuts_joined(const bpe_cuts *c, const uint8_t *text, size_t start, size_t at);
 
-/* Writes the ends of the pieces of word[from..n), which is well-formed: at most `max` (> 8). If
- * there are fewer, the last is n. `from` < n must begin a piece. */
+/* Finds the pieces of the well-formed word[from..n): writes up to `max` (> 8) ends and returns
+ * their number. If there are fewer than `max`, the last is n. `from` < n must begin a piece. */
 size_t ggtok_bpe_cuts_find(const bpe_cuts *c, const uint8_t *word, size_t n, size_t from,
                            size_t *ends, size_t max);
 

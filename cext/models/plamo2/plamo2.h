@@ -54,7 +54,7 @@ typedef struct plamo2_build {
     ggtok_error *err;
     bytebuf text;    /* the keys, which are reversed before they enter the trie */
     uint32_t *off;   /* [n + 1]: key i is the reverse of text[off[i] .. off[i + 1]) */
-    uint32_t *token; /* id of key i; NOWHERE: only the key's suffixes count */
+    uint32_t *token; /* id of key i; NOWHERE: none, the key is there for its suffixes */
     size_t n;
     idbuf odd;            /* ids of tokens in malformed UTF-8 */
     plamo2_state *states; /* all states except the root, sorted by depth */

@@ -115,8 +115,8 @@ static bool only_goes_on(const charsmap *m, size_t unit, uint8_t first, uint8_t 
     return true;
 }
 
-/* Whether all sequences that continue with this byte after the unit contain a mark of
- * charsmap_joins. */
+/* Whether all sequences that continue with this byte after the unit contain a mark for which
+ * charsmap_joins is true. */
 static bool only_joined(const charsmap *m, size_t unit, uint8_t byte) {
     if (byte != 0xD9 && byte != 0xE3 && byte != 0xEF) return false;
     unit ^= base_of(m->unit[unit]) ^ byte;

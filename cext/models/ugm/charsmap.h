@@ -47,8 +47,8 @@ size_t ggtok_charsmap_match(const charsmap *m, const uint8_t *p, size_t n, const
 bool ggtok_charsmap_keeps_ascii(const charsmap *m, uint8_t c);
 
 /* What a character becomes if no combining mark from U+0300 to U+037F follows. KEPT: it is kept.
- * KEPT_UNJOINED: it is kept if no mark of charsmap_joins follows, either. REPLACED: it is replaced
- * if no mark of charsmap_joins follows. */
+ * KEPT_UNJOINED: it is kept if no mark for which charsmap_joins is true follows, either. REPLACED:
+ * it is replaced if no such mark follows. */
 typedef enum charsmap_fate {
     CHARSMAP_UNSURE,
     CHARSMAP_KEPT,

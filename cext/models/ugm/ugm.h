@@ -27,7 +27,7 @@ typedef struct ugm_model {
     charsmap map;
     adjacency pairs;
     double unknown;   /* score of the unknown character */
-    double exact_len; /* maximum bytes of a text whose sums are exact; 0: none are */
+    double exact_len; /* up to this many bytes, a text's sums of scores are exact; 0: never */
     bool plain[256];  /* ASCII bytes that are kept if another ASCII byte follows */
     bool all_plain;   /* whether all from 20 to 7E are plain */
     bool words;       /* whether texts can be cut at spaces; see words_apart */
@@ -85,9 +85,9 @@ enum {
     KIND_UNKNOWN,
     KIND_PLAIN, /* kept */
     KIND_MARK,  /* kept, but it is U+2581 or may change the character before it */
-    KIND_APART, /* kept if no mark of charsmap_joins follows */
+    KIND_APART, /* kept if no mark for which charsmap_joins is true follows */
     KIND_OTHER,
-    KIND_BECOMES, /* KIND_BECOMES + n: if no mark of charsmap_joins follows, it becomes n bytes
+    KIND_BECOMES, /* KIND_BECOMES + n: if no such mark follows, it becomes n bytes
                      without white space or U+2581 */
     N_KINDS = 0x10000
 };
