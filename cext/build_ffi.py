@@ -11,8 +11,8 @@ from glob import glob
 
 from cffi import FFI
 
-# The part of ggtok.h that Python uses. The compiler checks each line against the header; "..." is
-# what cffi asks the compiler for.
+# The part of ggtok.h that Python uses. The compiler checks each line against the header; "..."
+# makes cffi get the value from the compiler.
 CDEF = """
 typedef enum {
     GGTOK_OK, GGTOK_ERR_MEMORY, GGTOK_ERR_IO, GGTOK_ERR_GGUF, GGTOK_ERR_VOCAB,
@@ -268,11 +268,11 @@ else:
     COMPILE_ARGS = ["-std=c11", "-fvisibility=hidden", "-fstack-protector-strong"]
     if not re.search(r"(^|\s)-O", CFLAGS):
         COMPILE_ARGS += ["-O3"]
-    if not re.search(r"(^|\s)-g", CFLAGS):  # overrides CPython's -g: a sixth of the compile time
+    if not re.search(r"(^|\s)-g", CFLAGS):  # CPython's -g takes a sixth of the compile time
         COMPILE_ARGS += ["-g0"]
     if "-fsanitize" not in CFLAGS:  # FORTIFY_SOURCE would hide calls from sanitizers
         COMPILE_ARGS += ["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]
-# Of the target platform, which needn't be this one.
+# Whether the target platform, which needn't be this one, is Linux.
 LINUX = sysconfig.get_platform().startswith("linux")
 LINK_ARGS = ["-Wl,-z,relro,-z,now"] if LINUX else []
 

@@ -21,9 +21,9 @@
  *     UTF-8, possibly malformed, and may hold NUL bytes.
  *   - Fallible functions return a ggtok_status (0 is success) and, when it is
  *     not 0, fill *err if err is not NULL. Nothing prints, aborts or uses errno.
- *   - A ggtok_tokenizer is immutable: any number of threads may use one at the
- *     same time. A ggtok_context belongs to one thread at a time; a ggtok_pool
- *     keeps contexts for any number of them. Both are freed before the tokenizer.
+ *   - A ggtok_tokenizer is immutable: any number of threads may use one at the same time. A
+ *     ggtok_context belongs to one thread at a time; a ggtok_pool keeps contexts for any number of
+ *     threads. Free both before the tokenizer.
  */
 #ifndef GGTOK_H
 #define GGTOK_H
@@ -36,8 +36,8 @@
 /* The version of this header. ggtok_version() is the version of the library. */
 #define GGTOK_VERSION "0.1.0"
 
-/* A static library needs no macro. Define GGTOK_SHARED to use the shared library, and also
- * GGTOK_BUILD to build it. */
+/* A program that links the static library needs no macro. Define GGTOK_SHARED to use the shared
+ * library, and also GGTOK_BUILD to build it. */
 #if defined(GGTOK_SHARED) && defined(_WIN32)
 #ifdef GGTOK_BUILD
 #define GGTOK_API __declspec(dllexport)
@@ -64,8 +64,8 @@ typedef enum ggtok_status {
     GGTOK_ERR_VOCAB,        /* the file is readable, but its vocabulary is unusable */
     GGTOK_ERR_PRETOKENIZER, /* tokenizer.ggml.pre names an unknown pre-tokenizer */
     GGTOK_ERR_ARGUMENT,     /* an argument is invalid (id out of range, NULL, ...) */
-    GGTOK_ERR_UNSUPPORTED,  /* the vocabulary has no such operation */
-    GGTOK_ERR_STOPPED,      /* a ggtok_interrupt_fn returned false */
+    GGTOK_ERR_UNSUPPORTED,  /* not supported by this vocabulary, or an unsupported type */
+    GGTOK_ERR_STOPPED,      /* a callback returned false */
     GGTOK_ERR_TEMPLATE      /* a chat template failed or exceeded its limits */
 } ggtok_status;
 
@@ -74,15 +74,15 @@ typedef enum ggtok_status {
 
 typedef struct ggtok_error {
     ggtok_status status;
-    int os_error;      /* errno of the failed system call, or 0 */
-    uint64_t offset;   /* byte offset in the file, or GGTOK_NO_OFFSET */
-    unsigned line;     /* line of the chat template, from 1, or 0 */
+    int os_error;      /* errno of the failed system call; 0: none */
+    uint64_t offset;   /* byte offset of the error in the file, or GGTOK_NO_OFFSET */
+    unsigned line;     /* line of the error in the chat template, from 1; 0: none */
     char key[128];     /* the GGUF key at fault, or ""; truncated to fit */
     char name[128];    /* the unknown pre-tokenizer name, or ""; truncated to fit */
     char message[512]; /* one sentence, NUL-terminated UTF-8 */
 } ggtok_error;
 
-/* The values of llama_vocab_type. */
+/* Vocabulary types, with the values of llama_vocab_type. */
 typedef enum ggtok_vocab_type {
     GGTOK_VOCAB_NONE = 0,
     GGTOK_VOCAB_SPM = 1,
@@ -95,7 +95,7 @@ typedef enum ggtok_vocab_type {
     GGTOK_VOCAB_PLAMO3 = 8
 } ggtok_vocab_type;
 
-/* The bits of llama_token_attr. */
+/* Attributes of a token, with the bits of llama_token_attr. */
 typedef enum ggtok_attr {
     GGTOK_ATTR_UNDEFINED = 0,
     GGTOK_ATTR_UNKNOWN = 1 << 0,
@@ -152,15 +152,15 @@ typedef struct ggtok_context ggtok_context;
  * Splits one raw fragment into words; see ggtok_load_options.split. `text` is
  * well-formed UTF-8: malformed bytes are already replaced by U+FFFD, but surrogates
  * may occur. Write the end offset of each word to ends[0 .. max) and return the
- * number of words. The offsets ascend, lie on character boundaries, and the last is n.
- * If there are more than max words, return their number (what was written is
- * ignored); the call is then repeated with enough room. Return SIZE_MAX to fail the
- * encode call with GGTOK_ERR_ARGUMENT; invalid offsets fail it in the same way.
- * Called on the encoding thread.
+ * number of words. The offsets must ascend and be on character boundaries, and the
+ * last must be n. If there are more than max words, return their number; the function
+ * is then called again with a larger `max`, and what it wrote to `ends` before is
+ * ignored. Return SIZE_MAX to fail the encode call with GGTOK_ERR_ARGUMENT; invalid
+ * offsets fail it in the same way. Called on the encoding thread.
  */
 typedef size_t (*ggtok_split_fn)(void *user, const char *text, size_t n, size_t *ends, size_t max);
 
-/* The values of llama_model_kv_override_type. */
+/* Types of override values, with the values of llama_model_kv_override_type. */
 typedef enum ggtok_override_type {
     GGTOK_OVERRIDE_INT = 0,
     GGTOK_OVERRIDE_FLOAT = 1,
@@ -168,14 +168,14 @@ typedef enum ggtok_override_type {
     GGTOK_OVERRIDE_STR = 3
 } ggtok_override_type;
 
-enum { GGTOK_OVERRIDE_MAX = 127 }; /* bytes of a key, and of a string */
+enum { GGTOK_OVERRIDE_MAX = 127 }; /* maximum bytes of a key, and of a string value */
 
 /*
- * Replaces or adds the value of a key: llama_model_kv_override, with llama.cpp's
- * rules. An override applies where the vocabulary reads a scalar of its type (int:
- * unsigned integers). If the types differ, the file's value is used and a warning
- * is added. Arrays can't be overridden, and ggtok_get_kv still returns the file's
- * values. If two overrides have the same key, the first applies.
+ * Replaces or adds the value of a key, following the rules of llama.cpp's
+ * llama_model_kv_override. An override applies where the vocabulary reads a scalar of
+ * its type (int overrides unsigned integers). If the types differ, the file's value
+ * is used and a warning is added. Arrays can't be overridden, and ggtok_get_kv still
+ * returns the file's values. If two overrides have the same key, the first applies.
  */
 typedef struct ggtok_override {
     const char *key;
@@ -187,97 +187,97 @@ typedef struct ggtok_override {
 } ggtok_override;
 
 typedef struct ggtok_load_options {
-    const char *pre;      /* overrides tokenizer.ggml.pre (BPE only); NULL: the file's */
-    ggtok_split_fn split; /* replaces the pre-tokenizer's word splitting (BPE only); NULL: none */
+    const char *pre;      /* overrides tokenizer.ggml.pre (BPE only); NULL: use the file's value */
+    ggtok_split_fn split; /* replaces the pre-tokenizer's word splitting (BPE only); NULL: don't */
     void *split_user;
-    const ggtok_override *overrides; /* `pre` takes precedence over tokenizer.ggml.pre in these */
+    const ggtok_override *overrides; /* an override of tokenizer.ggml.pre yields to `pre` */
     size_t n_overrides;
 } ggtok_load_options;
 
 /*
  * Loads the vocabulary of a GGUF file (version 2 or 3, either byte order), like
  * llama_model_load_from_file with vocab_only. Reads only the metadata, never the
- * tensors. The file isn't used after the call. `options` may be NULL.
+ * tensors. The file isn't needed after the call. `options` may be NULL.
  */
 GGTOK_API ggtok_status ggtok_load_file(const char *path, const ggtok_load_options *options,
                                        ggtok_tokenizer **out, ggtok_error *err);
 
-/* The same from memory: `data` holds the file, or at least its metadata. It isn't used after
- * the call. */
+/* Loads a vocabulary like ggtok_load_file, but from memory: `data` holds the file, or at least its
+ * metadata. It isn't needed after the call. */
 GGTOK_API ggtok_status ggtok_load_buffer(const void *data, size_t size,
                                          const ggtok_load_options *options, ggtok_tokenizer **out,
                                          ggtok_error *err);
 
 /*
- * How many bytes of a file ggtok_load_buffer needs; for callers that read a file
- * other than by path. `prefix` holds the first n of the file's file_size bytes
+ * Computes how many bytes of a file ggtok_load_buffer needs, for callers that don't
+ * read the file by its path. `prefix` holds the first n of the file's file_size bytes
  * (UINT64_MAX if the size is unknown). If the prefix contains the whole metadata,
- * *size is the size of the metadata (*size <= n). Otherwise *size is the least
- * number of bytes, from the start of the file, to read before calling again
- * (*size > n). GGTOK_ERR_GGUF if no GGUF file of that size begins with the prefix.
+ * *size is the size of the metadata (*size <= n). Otherwise *size (> n) is the
+ * minimum number of bytes, from the start of the file, to read before calling again.
+ * Returns GGTOK_ERR_GGUF if no GGUF file of that size begins with the prefix.
  */
 GGTOK_API ggtok_status ggtok_metadata_size(const void *prefix, size_t n, uint64_t file_size,
                                            uint64_t *size, ggtok_error *err);
 
 /* A summary of a file's vocabulary, available without loading it. */
 typedef struct ggtok_summary {
-    uint64_t size; /* as from ggtok_metadata_size */
-    bool known;    /* the fields below are set; if false, read up to `size` and call again */
+    uint64_t size; /* size of the metadata in bytes; see ggtok_metadata_size */
+    bool known;    /* whether the fields below are set; if not, read up to `size` and call again */
     ggtok_vocab_type type;
-    char model[64];    /* tokenizer.ggml.model */
-    char pre[64];      /* the pre-tokenizer that would be used, known or not; "" unless BPE */
-    uint64_t n_tokens; /* as stated in the file */
+    char model[64];    /* value of tokenizer.ggml.model */
+    char pre[64];      /* the pre-tokenizer that would be used, even if unknown; "" unless BPE */
+    uint64_t n_tokens; /* number of tokens according to the file */
 } ggtok_summary;
 
 /*
  * Summarizes a vocabulary from a prefix of its file; the arguments are those of
  * ggtok_metadata_size. In most files the relevant keys precede the token texts, so
- * the first 64 kB suffice. GGTOK_ERR_VOCAB if the file has no vocabulary or one of a
- * type that llama.cpp doesn't know.
+ * the first 64 kB suffice. Returns GGTOK_ERR_VOCAB if the file has no vocabulary, or
+ * one of a type that llama.cpp doesn't know.
  */
 GGTOK_API ggtok_status ggtok_peek(const void *prefix, size_t n, uint64_t file_size,
                                   ggtok_summary *out, ggtok_error *err);
 
-/* Frees a tokenizer. NULL is allowed. */
+/* Frees a tokenizer. `tok` may be NULL. */
 GGTOK_API void ggtok_free(ggtok_tokenizer *tok);
 
-/* The i-th warning about the file: one sentence about something odd but not fatal, which
+/* Returns the i-th warning about the file: one sentence about a flaw that isn't fatal and that
  * llama.cpp logs. NULL if there are no more. Valid until ggtok_free. */
 GGTOK_API const char *ggtok_warning(const ggtok_tokenizer *tok, size_t i);
 
 /* ---- encode ---- */
 
-/* The scratch memory and caches of one thread. */
+/* Creates a context, which holds the scratch memory and caches of one thread. */
 GGTOK_API ggtok_status ggtok_context_new(const ggtok_tokenizer *tok, ggtok_context **out,
                                          ggtok_error *err);
 GGTOK_API void ggtok_context_free(ggtok_context *ctx);
 
-/* Called several times a second on the thread that made the call. Returning false stops the call
- * with GGTOK_ERR_STOPPED. It must not fork during a batch: the child would continue the batch
- * without its other threads. */
+/* A function that ggtok calls several times a second, on the thread that made the call. Returning
+ * false stops the call with GGTOK_ERR_STOPPED. The function must not fork during a batch: the child
+ * would continue the batch without its other threads. */
 typedef bool (*ggtok_interrupt_fn)(void *user);
 
-/* Sets the function that calls with this context ask while they encode a long text; NULL (the
- * default) for none. A context can be used again after it was stopped. Releasing the context to
- * its pool clears the setting. */
+/* Sets a function that is called regularly while this context encodes a long text; NULL (the
+ * default) for none. A stopped context can be used again. Releasing the context to its pool clears
+ * the setting. */
 GGTOK_API void ggtok_context_set_interrupt(ggtok_context *ctx, ggtok_interrupt_fn keep_going,
                                            void *user);
 
 enum {
-    GGTOK_ADD_SPECIAL = 1,   /* add BOS/EOS (CLS/SEP) as the vocabulary's flags say */
-    GGTOK_PARSE_SPECIAL = 2, /* the text of a control token becomes that token */
-    /* ggtok_encode_trusted only: where the texts of control tokens are plain text, those of
-     * user-defined tokens are, too. Otherwise they become those tokens everywhere. */
+    GGTOK_ADD_SPECIAL = 1,   /* add BOS/EOS (CLS/SEP) as the vocabulary's flags specify */
+    GGTOK_PARSE_SPECIAL = 2, /* convert the texts of control tokens to those tokens */
+    /* For ggtok_encode_trusted only: wherever the texts of control tokens are plain text, those of
+     * user-defined tokens are, too. Without this flag, they become those tokens everywhere. */
     GGTOK_PLAIN_USER_DEFINED = 4,
     GGTOK_NOT_FIRST_BLOCK = 8, /* other text precedes: no BOS, no space prefix at the start */
     GGTOK_NOT_LAST_BLOCK = 16, /* other text follows: no EOS */
-    /* The text follows other tokens, which may end anywhere: GGTOK_ADD_SPECIAL adds nothing and the
-     * start gets no space prefix. (After a special token in the text the space prefix is added as
-     * usual.) GGTOK_ERR_ARGUMENT for vocabularies whose ids depend on whether a word begins: WPM,
-     * and UGM that removes white space. In contrast, the two flags above are for blocks of one
-     * text. */
+    /* The text continues after other tokens, which may end anywhere: GGTOK_ADD_SPECIAL adds
+     * nothing, and no space prefix is added at the start. (After a special token in the text, the
+     * space prefix is added as usual.) GGTOK_ERR_ARGUMENT for vocabularies whose ids depend on
+     * whether a word begins: WPM, and UGM that removes white space. In contrast, the two flags
+     * above are for blocks of one text. */
     GGTOK_CONTINUATION = 32,
-    GGTOK_SPANS = 64, /* keep what ggtok_spans needs */
+    GGTOK_SPANS = 64, /* keep the data that ggtok_spans needs */
     GGTOK_TAIL = 128, /* ggtok_safe_cut only: unknown text precedes this one */
     /* ggtok_encode_batch only: other threads may write to the texts during the call, so each
      * encoding thread copies one text at a time. A text whose data is NULL has no ids. */
@@ -290,8 +290,8 @@ typedef struct ggtok_ids {
 } ggtok_ids;
 
 /*
- * Encodes text to ids: llama_tokenize, without its limits on length. `flags` is a
- * sum of the flags above. On failure *out is empty.
+ * Encodes text to ids: llama_tokenize, without its limits on length. `flags` is a combination of
+ * the flags above. On failure, *out is empty.
  */
 GGTOK_API ggtok_status ggtok_encode(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
                                     ggtok_ids *out, ggtok_error *err);
@@ -299,29 +299,29 @@ GGTOK_API ggtok_status ggtok_encode(ggtok_context *ctx, const char *text, size_t
 /*
  * Finds where an incomplete text can be cut, so that a text of any length can be
  * encoded in constant memory. `text` holds the next n bytes of the text, from its
- * start or from an earlier cut. Returns the last offset p, 0 < p < n, that is proved
- * safe: whatever follows these n bytes, the ids of the whole are the ids of text[0..p)
- * with `flags` and GGTOK_NOT_LAST_BLOCK, then the ids of the rest with `flags` and
- * GGTOK_NOT_FIRST_BLOCK. No token, special token, white space that a special token
- * strips, normalization or pre-tokenizer match crosses p. Returns 0 if no such offset
- * was found (or memory ran out, or the caller asked to stop): read on. With GGTOK_TAIL
- * the text may be any suffix, cut at a character boundary, of a longer text; p is then
- * also safe in the longer text.
+ * start or from an earlier cut. Returns the last offset p, 0 < p < n, that is proven
+ * safe: whatever follows these n bytes, the ids of the whole are the ids of
+ * text[0..p) with `flags` and GGTOK_NOT_LAST_BLOCK, then the ids of the rest with
+ * `flags` and GGTOK_NOT_FIRST_BLOCK. No token, special token, white space that a
+ * special token strips, normalization or pre-tokenizer match crosses p. Returns 0 if
+ * it found no such offset (or ran out of memory, or was stopped): read more of the
+ * text and call again. With GGTOK_TAIL the text may be any suffix, cut at a character
+ * boundary, of a longer text; p is then also safe in the longer text.
  *
- * Most texts have a safe cut every few words. Some vocabularies have none, or only
- * where a special token begins (if none strips white space), so the whole text must
- * be in memory: type TEST, model hybriddna, any with a ggtok_split_fn, SPM with a NaN
- * score, PLaMo with tokens in malformed UTF-8 or a score of -1000, and UGM whose
- * charsmap or tokens join spaces to their neighbours. For UGM the claim assumes exact
- * sums of scores: llama.cpp, and therefore ggtok_encode, rounds them in texts longer
- * than about 70 MB.
+ * Most texts have a safe cut every few words. Some vocabularies allow no cut, or only
+ * cuts where a special token begins (if none strips white space), so the whole text
+ * must be in memory: type TEST, model hybriddna, any with a ggtok_split_fn, SPM with
+ * a NaN score, PLaMo with tokens in malformed UTF-8 or a score of -1000, and UGM
+ * whose charsmap or tokens join spaces to their neighbours. For UGM, this assumes
+ * exact sums of scores: llama.cpp, and therefore ggtok_encode, rounds them in texts
+ * longer than about 70 MB.
  */
 GGTOK_API size_t ggtok_safe_cut(ggtok_context *ctx, const char *text, size_t n, unsigned flags);
 
 /*
- * A set of special tokens to parse: ids[0 .. n), each CONTROL or UNKNOWN (or user-defined,
- * which are always parsed). GGTOK_ERR_ARGUMENT for an id that is of another kind or out of range.
- * It is immutable: any number of threads may use it. Free it after its last use, before the
+ * A set of special tokens to parse: ids[0 .. n), each CONTROL or UNKNOWN (or user-defined; those
+ * are always parsed). Returns GGTOK_ERR_ARGUMENT if an id is of another kind or out of range. The
+ * set is immutable: any number of threads may use it. Free it after its last use and before the
  * tokenizer.
  */
 typedef struct ggtok_special_choice ggtok_special_choice;
@@ -329,37 +329,37 @@ typedef struct ggtok_special_choice ggtok_special_choice;
 GGTOK_API ggtok_status ggtok_special_choice_new(const ggtok_tokenizer *tok, const int32_t *ids,
                                                 size_t n, ggtok_special_choice **out,
                                                 ggtok_error *err);
-GGTOK_API void ggtok_special_choice_free(ggtok_special_choice *choice); /* NULL is allowed */
+GGTOK_API void ggtok_special_choice_free(ggtok_special_choice *choice); /* `choice` may be NULL */
 
-/* Restricts GGTOK_PARSE_SPECIAL to these tokens in all calls with the context; NULL (the default):
- * no restriction. Releasing the context to its pool clears the setting. */
+/* Restricts GGTOK_PARSE_SPECIAL to the tokens of `choice` in all calls with the context; NULL (the
+ * default): no restriction. Releasing the context to its pool clears the setting. */
 GGTOK_API void ggtok_context_set_special_choice(ggtok_context *ctx,
                                                 const ggtok_special_choice *choice);
 
 typedef struct ggtok_range {
-    size_t begin, end; /* bytes, end excluded */
+    size_t begin, end; /* byte offsets; `end` is excluded */
 } ggtok_range;
 
-/* The source of a token: bytes of the text, end excluded. begin == end: no source. */
+/* The source of a token: a range of bytes in the text, `end` excluded. begin == end: no source. */
 typedef struct ggtok_span {
     int64_t begin, end;
 } ggtok_span;
 
 /*
- * Writes the spans of the ids of the context's last ggtok_encode, one for each id, to
- * spans[0 .. n). That call must have succeeded with GGTOK_SPANS, and its text must still be in
+ * Writes to spans[0 .. n) the span of each of the n ids from the context's last call to
+ * ggtok_encode. That call must have succeeded with GGTOK_SPANS, and its text must still be in
  * memory, unchanged.
  *
  * A span extends from the start of the source of the token's first byte, after normalization, to
  * the end of the source of its last byte. Tokens made from one source character share its span. A
  * run of white space that becomes one space belongs to that space's token. A space that was added
  * before a word has an empty source at that position. White space that a special token strips
- * belongs to that token. Added tokens have empty spans at their end of the text. Where nothing is
- * normalized, the spans tile the text and their bytes are the tokens' pieces.
+ * belongs to that token. A token added before or after the text has an empty span there. If nothing
+ * is normalized, the spans tile the text and their bytes are the tokens' pieces.
  */
 GGTOK_API ggtok_status ggtok_spans(ggtok_context *ctx, ggtok_span *spans, ggtok_error *err);
 
-/* What the offsets of a text count. */
+/* The unit of offsets into a text. */
 typedef enum ggtok_unit {
     GGTOK_UNIT_BYTE,
     GGTOK_UNIT_CHAR, /* code points */
@@ -368,16 +368,16 @@ typedef enum ggtok_unit {
 
 /*
  * Converts spans of a text from bytes to another unit. The text is well-formed UTF-8, except that
- * surrogates may occur. The spans are those of ggtok_spans, or others in ascending order of their
- * beginnings. A span that contains part of a character gets the whole of it.
+ * surrogates may occur. The spans come from ggtok_spans, or are in ascending order of `begin`. A
+ * span that contains part of a character is extended to the whole character.
  */
 GGTOK_API void ggtok_convert_spans(const char *text, size_t n, ggtok_span *spans, size_t n_spans,
                                    ggtok_unit unit);
 
-/* A part of a text that was encoded by itself: one special token, or raw text. */
+/* A part of a text that was encoded on its own: one special token, or raw text. */
 typedef struct ggtok_part {
     size_t pos, n;       /* bytes of the text; a special token stripped any bytes between parts */
-    size_t first, n_ids; /* its ids */
+    size_t first, n_ids; /* index of its first id, and the number of its ids */
     bool special;
 } ggtok_part;
 
@@ -387,21 +387,20 @@ typedef struct ggtok_parts {
 } ggtok_parts;
 
 /*
- * ggtok_encode for a text that is only partly trusted to contain control tokens, such as
- * the output of a chat template with users' messages in it. A reserved token comes only
- * from bytes that all lie inside `trusted` ranges. Reserved is a token that is CONTROL,
- * UNKNOWN or EOG, or that the file marks as CONTROL (llama.cpp makes some of gpt-oss's
- * user-defined), except a plain token that is EOG only because the file names no EOS and
- * llama.cpp has a default. Outside the ranges the text of a reserved token is plain text,
- * however it would become the token: by its spelling, by merges or by normalization.
- * Other user-defined tokens are parsed everywhere, as in ggtok_encode, unless
- * GGTOK_PLAIN_USER_DEFINED is set. A text with no reserved token outside the ranges has
- * the same ids as with ggtok_encode.
+ * Encodes like ggtok_encode a text of which only some ranges are trusted to contain control tokens,
+ * such as the output of a chat template with users' messages in it. A reserved token is made only
+ * from bytes that are all inside `trusted` ranges. A token is reserved if it is CONTROL, UNKNOWN or
+ * EOG, or if the file marks it as CONTROL (llama.cpp makes some of gpt-oss's control tokens
+ * user-defined). The exception is a plain token that is EOG only because the file names no EOS and
+ * llama.cpp has a default. Outside the ranges, the text of a reserved token is plain text, however
+ * it would become the token: by its spelling, by merges or by normalization. Other user-defined
+ * tokens are parsed everywhere, as in ggtok_encode, unless GGTOK_PLAIN_USER_DEFINED is set. If
+ * there is no reserved token outside the ranges, the ids equal those from ggtok_encode.
  *
- * GGTOK_ERR_ARGUMENT if the vocabulary has no other tokens for an untrusted text (for
- * instance a single character that is a control token). Text that no token matches still
- * becomes the unknown token, unless that token is EOG. The ranges ascend, are not empty
- * and don't touch. *parts says which bytes gave which ids.
+ * Returns GGTOK_ERR_ARGUMENT if the vocabulary has no other tokens for an untrusted text (for
+ * instance, a single character that is a control token). Text that no token matches still becomes
+ * the unknown token, unless that token is EOG. The ranges must be in ascending order, and neither
+ * empty nor adjacent. *parts lists which bytes produced which ids.
  */
 GGTOK_API ggtok_status ggtok_encode_trusted(ggtok_context *ctx, const char *text, size_t n,
                                             unsigned flags, const ggtok_range *trusted,
@@ -411,12 +410,12 @@ GGTOK_API ggtok_status ggtok_encode_trusted(ggtok_context *ctx, const char *text
 /* ---- contexts for many threads ---- */
 
 /*
- * A pool of idle contexts. Any thread may acquire a context and release it at any time.
- * Acquiring creates a context if none is idle (NULL: out of memory). Releasing a context
- * invalidates its results; of its buffers for ids, for text and for fragments it keeps up
- * to 2 MB each. (Other scratch memory keeps the size that the largest text needed, for
- * most models at most that of a copy of it.) Clearing frees the contexts and their caches:
- * idle ones at once, the others when they are released. Release all contexts before you
+ * A pool of idle contexts. Any thread may acquire a context and release it at any time. Acquiring
+ * creates a context if none is idle (and returns NULL if out of memory). Releasing a context
+ * invalidates its results. An idle context keeps at most 2 MB each of its buffers for ids, for text
+ * and for fragments. (Its other scratch memory stays as large as the largest text required: for
+ * most models, at most the size of a copy of that text.) Clearing frees the contexts and their
+ * caches: idle ones at once, the others when they are released. Release all contexts before you
  * free the pool. A process may fork at any time, and the child may use the pool; but see
  * ggtok_interrupt_fn.
  */
@@ -428,55 +427,58 @@ GGTOK_API ggtok_context *ggtok_pool_acquire(ggtok_pool *pool, ggtok_error *err);
 GGTOK_API void ggtok_pool_release(ggtok_pool *pool, ggtok_context *ctx);
 GGTOK_API void ggtok_pool_clear(ggtok_pool *pool);
 
-/* Statistics of the caches of the idle contexts: words (and parts of words) that were found since
- * each context was created, those that weren't (a word counts again until it is stored), and the
- * memory in use. The caches of a context grow as they fill, up to 29 MB. */
+/* Cache statistics of the idle contexts in a pool: words (and parts of words) found in a cache
+ * since each context was created, those not found (a word counts again until it is stored), and the
+ * memory in use, in bytes. The caches of a context grow as they fill, up to 29 MB. */
 typedef struct ggtok_cache_info {
     uint64_t hits, misses;
     uint64_t bytes;
 } ggtok_cache_info;
 GGTOK_API ggtok_cache_info ggtok_pool_cache_info(ggtok_pool *pool);
-GGTOK_API void ggtok_pool_free(ggtok_pool *pool); /* NULL is allowed */
+GGTOK_API void ggtok_pool_free(ggtok_pool *pool); /* `pool` may be NULL */
 
 typedef struct ggtok_bytes {
-    const char *data; /* of a result: owned by the context, valid until its next use */
+    const char *data; /* in a result: owned by the context, valid until its next use */
     size_t n;
 } ggtok_bytes;
 
 typedef struct ggtok_batch ggtok_batch;
 
 /*
- * ggtok_encode for texts[0 .. n) on `threads` threads, including the calling one. `keep_going` may
- * be NULL. On success *out holds the ids until it is freed. On failure *out is NULL and *failed
- * is the index of the first text found to fail, or n.
+ * Encodes texts[0 .. n) like ggtok_encode, on `threads` threads, including the calling one.
+ * `keep_going` may be NULL. On success, *out holds the ids until it is freed. On failure, *out is
+ * NULL and *failed is the index of the first text found to fail, or n.
  */
 GGTOK_API ggtok_status ggtok_encode_batch(ggtok_pool *pool, const ggtok_bytes *texts, size_t n,
                                           unsigned flags, unsigned threads,
                                           ggtok_interrupt_fn keep_going, void *user,
                                           ggtok_batch **out, size_t *failed, ggtok_error *err);
 
-/* The ids of texts[first .. first + n), one text after another: n_ids[i] of texts[first + i]. */
+/* The ids of n texts from texts[first] on, one text after another: n_ids[i] ids for texts[first +
+ * i]. */
 typedef struct ggtok_batch_part {
     size_t first, n;
-    const int32_t *ids; /* valid until the function returns */
+    const int32_t *ids; /* valid until the callback returns */
     const int64_t *n_ids;
 } ggtok_batch_part;
 
-/* Takes the ids of a batch on the thread that made the call, in the order of the texts, while other
- * threads encode. Returning false stops the batch with GGTOK_ERR_STOPPED. */
+/* A callback that receives the ids of a batch, in the order of the texts, while other threads
+ * encode. Called on the thread that made the call. Returning false stops the batch with
+ * GGTOK_ERR_STOPPED. */
 typedef bool (*ggtok_receive_fn)(void *user, const ggtok_batch_part *parts, size_t n);
 
-/* Changes the spans of a text in place, on the thread that encoded it. */
+/* A callback that changes the spans of a text in place. Called on the thread that encoded the
+ * text. */
 typedef void (*ggtok_convert_fn)(void *user, ggtok_bytes text, ggtok_span *spans, size_t n);
 
-/* Options of ggtok_encode_batch_with, which is otherwise ggtok_encode_batch; the pointers may be NULL.
- * With `receive` the batch keeps no ids: it has their offsets and spans. Parts that were received
- * before a failure are valid. `convert` needs GGTOK_SPANS. */
+/* Options of ggtok_encode_batch_with, which otherwise equals ggtok_encode_batch. The pointers may
+ * be NULL. With `receive`, the batch keeps only the offsets and spans of the ids, not the ids.
+ * Parts received before a failure are valid. `convert` requires GGTOK_SPANS. */
 typedef struct ggtok_batch_options {
     unsigned flags, threads;
     const ggtok_special_choice *choice;
     ggtok_interrupt_fn keep_going;
-    void *user; /* of the three functions */
+    void *user; /* passed to the three functions */
     ggtok_receive_fn receive;
     ggtok_convert_fn convert;
 } ggtok_batch_options;
@@ -485,14 +487,14 @@ GGTOK_API ggtok_status ggtok_encode_batch_with(ggtok_pool *pool, const ggtok_byt
                                                const ggtok_batch_options *options,
                                                ggtok_batch **out, size_t *failed, ggtok_error *err);
 
-/* The result, valid until the batch is freed: the ids of all texts in order,
- * ids[0 .. ggtok_batch_n_ids); the index of each text's first id, offsets[0 .. n + 1); and, with
+/* Return the result, valid until the batch is freed: the ids of all texts in order, ids[0 ..
+ * ggtok_batch_n_ids); the index of each text's first id, offsets[0 .. n + 1); and, with
  * GGTOK_SPANS, the span of each id in its text (NULL if there are no ids). */
 GGTOK_API size_t ggtok_batch_n_ids(const ggtok_batch *batch);
 GGTOK_API const int32_t *ggtok_batch_ids(const ggtok_batch *batch);
 GGTOK_API const int64_t *ggtok_batch_offsets(const ggtok_batch *batch);
 GGTOK_API const ggtok_span *ggtok_batch_spans(const ggtok_batch *batch);
-GGTOK_API void ggtok_batch_free(ggtok_batch *batch); /* NULL is allowed */
+GGTOK_API void ggtok_batch_free(ggtok_batch *batch); /* `batch` may be NULL */
 
 /* ---- decode ---- */
 
@@ -501,128 +503,135 @@ enum {
     GGTOK_REMOVE_SPECIAL = 1,
     /* render control and unknown tokens as their text */
     GGTOK_UNPARSE_SPECIAL = 2,
-    /* keep all spaces: the text is the tokens' pieces, joined, like llama-server's /detokenize */
+    /* keep all spaces: the text is the concatenation of the tokens' pieces, as from llama-server's
+     * /detokenize */
     GGTOK_KEEP_SPACES = 4,
-    /* remove spaces before punctuation even if the vocabulary doesn't ask for it */
+    /* remove spaces before punctuation even if the vocabulary doesn't specify it */
     GGTOK_CLEAN_SPACES = 8
 };
 
-/* Decodes ids to text: llama_detokenize, unless the flags change the treatment of spaces
- * (GGTOK_KEEP_SPACES takes precedence over GGTOK_CLEAN_SPACES). GGTOK_ERR_ARGUMENT for an id
- * outside [0, n_tokens). */
+/* Decodes ids to text like llama_detokenize, unless the flags change how spaces are treated
+ * (GGTOK_KEEP_SPACES takes precedence over GGTOK_CLEAN_SPACES). Returns GGTOK_ERR_ARGUMENT for an
+ * id outside [0, n_tokens). */
 GGTOK_API ggtok_status ggtok_decode(ggtok_context *ctx, const int32_t *ids, size_t n,
                                     unsigned flags, ggtok_bytes *out, ggtok_error *err);
 
 /*
- * The bytes of one token: llama_token_to_piece. Drops up to `lstrip` leading spaces. If
- * `special` is false, control and unknown tokens have no bytes. *piece points into the
- * tokenizer. GGTOK_ERR_ARGUMENT if the id is out of range.
+ * Returns the bytes of one token, like llama_token_to_piece. Drops up to `lstrip`
+ * leading spaces. If `special` is false, control and unknown tokens have no bytes.
+ * *piece points into the tokenizer. Returns GGTOK_ERR_ARGUMENT if the id is out of
+ * range.
  */
 GGTOK_API ggtok_status ggtok_token_to_piece(const ggtok_tokenizer *tok, int32_t id, int32_t lstrip,
                                             bool special, ggtok_bytes *piece, ggtok_error *err);
 
 /* ---- trace ---- */
 
-/* How a token was found. */
+/* How a token was produced. */
 typedef enum ggtok_how {
     GGTOK_HOW_BEFORE,     /* added before the text */
     GGTOK_HOW_AFTER,      /* added after the text */
     GGTOK_HOW_SPECIAL,    /* a special token in the text */
-    GGTOK_HOW_WHOLE_WORD, /* BPE: the word is a token, and isn't merged */
+    GGTOK_HOW_WHOLE_WORD, /* BPE: the word is a token, so nothing is merged */
     GGTOK_HOW_MERGED,
-    GGTOK_HOW_SYMBOL, /* an initial symbol that wasn't merged */
+    GGTOK_HOW_SYMBOL, /* an initial symbol that was not merged */
     GGTOK_HOW_BYTE,   /* byte fallback */
     GGTOK_HOW_LONGEST_MATCH,
     GGTOK_HOW_BEST_PATH,
     GGTOK_HOW_UNKNOWN,
-    GGTOK_HOW_KMER, /* hybriddna: six bases */
+    GGTOK_HOW_KMER, /* hybriddna: a k-mer of six bases */
     GGTOK_HOW_TAG,  /* hybriddna: <dna> or </dna> */
-    GGTOK_HOW_HASH  /* TEST */
+    GGTOK_HOW_HASH  /* TEST: the hash of the bytes */
 } ggtok_how;
 
 GGTOK_API const char *ggtok_how_name(ggtok_how how); /* "added", "special", "whole word", ... */
 
+/* Kinds of trace events, and the fields of ggtok_trace_event that are set for each. */
 typedef enum ggtok_trace_kind {
-    GGTOK_TRACE_TOKEN,   /* an id of the result: id, how, text (its piece), begin, end; score and
-                            total, if scores decide; note, if any. It belongs to the word or the
-                            special token before it. */
-    GGTOK_TRACE_SPECIAL, /* a fragment, a special token: text, begin, end, which include the white
-                            space that it strips */
-    GGTOK_TRACE_RAW,     /* a fragment, the raw text between special tokens: text, begin, end */
-    GGTOK_TRACE_NOTE,    /* a remark on the fragment before it, after its words: note */
-    GGTOK_TRACE_WORD,    /* a part of raw text that is tokenized separately: text (normalized), and
-                            begin, end, its source. Its rules, symbols, merges, places and tokens
-                            follow, in this order. */
-    GGTOK_TRACE_RULE,   /* BPE, one for each scanner of the pre-tokenizer: text, the scanner's name;
-                            right, the alternative of its expression that found the word (its data is
-                            NULL if the word is between two matches) */
-    GGTOK_TRACE_SYMBOL, /* BPE, SPM: an initial symbol: text */
-    GGTOK_TRACE_MERGE,  /* two neighbours become one symbol: text, right; at, the number of the left
-                            one among the initial symbols; rank (BPE: the index in the file's list;
-                            the lowest is merged first) or score (SPM: the highest first) */
-    GGTOK_TRACE_PLACE,  /* UGM, PLaMo: the best path to a position (PLaMo: from it to the end): at,
-                            in bytes (PLaMo: characters) of the word; the token that ends (PLaMo:
-                            begins) there: id, text, score; total */
-    GGTOK_TRACE_PAIR    /* ggtok_trace_token: a pair whose merge is the token: text, right; rank or
-                            score */
+    GGTOK_TRACE_TOKEN,   /* an id of the result, which belongs to the preceding word or special
+                            token. Fields: id, how, text (its piece), begin, end; score and total,
+                            if scores decide; note, if any */
+    GGTOK_TRACE_SPECIAL, /* a fragment that is a special token. Fields: text, begin, end, including
+                            the white space that it strips */
+    GGTOK_TRACE_RAW,     /* a fragment of raw text between special tokens. Fields: text, begin,
+                            end */
+    GGTOK_TRACE_NOTE,    /* a remark on the preceding fragment, after its words. Field: note */
+    GGTOK_TRACE_WORD,    /* a part of raw text that is tokenized separately; its rules, symbols,
+                            merges, places and tokens follow, in this order. Fields: text
+                            (normalized), and its source, begin and end */
+    GGTOK_TRACE_RULE,    /* BPE, once for each scanner of the pre-tokenizer. Fields: text (the
+                           scanner's name); right (the alternative of its expression that found the
+                           word; its data is NULL if the word is between two matches) */
+    GGTOK_TRACE_SYMBOL,  /* BPE, SPM: an initial symbol. Field: text */
+    GGTOK_TRACE_MERGE,   /* two neighbours become one symbol. Fields: text, right; at (the index of
+                           the left one among the initial symbols); rank (BPE: the index in the
+                           file's list, lowest first) or score (SPM: highest first) */
+    GGTOK_TRACE_PLACE,   /* UGM, PLaMo: the best path to a position (PLaMo: from it to the end).
+                           Fields: at, in bytes (PLaMo: characters) of the word; id, text and score
+                           of the token that ends (PLaMo: begins) there; total */
+    GGTOK_TRACE_PAIR     /* ggtok_trace_token: a pair that merges into the token. Fields: text,
+                           right; rank or score */
 } ggtok_trace_kind;
 
-/* One step. Fields that aren't listed for its kind are zero. Texts are valid during the call. */
+/* One step of a trace. Fields that aren't listed for its kind are zero. Texts are valid during the
+ * callback. */
 typedef struct ggtok_trace_event {
     ggtok_trace_kind kind;
     ggtok_how how;
     int32_t id;
     uint32_t rank;
     bool has_rank, has_score, has_total;
-    size_t begin, end; /* bytes of the text */
+    size_t begin, end; /* byte offsets in the text */
     size_t at;
     ggtok_bytes text, right;
     double score, total;
-    ggtok_bytes note; /* a phrase */
+    ggtok_bytes note; /* a short phrase */
 } ggtok_trace_event;
 
-/* Called for each step, on the calling thread. Returning false stops the trace with
- * GGTOK_ERR_STOPPED. It must not use the context. */
+/* A callback for each step, on the calling thread. Returning false stops the trace with
+ * GGTOK_ERR_STOPPED. The callback must not use the context. */
 typedef bool (*ggtok_trace_fn)(void *user, const ggtok_trace_event *event);
 
-/* The most bytes of a text, or token, that can be traced; and of the texts of all its steps except
- * rules: a vocabulary with long tokens repeats them. */
-enum { GGTOK_TRACE_BYTES = 16 << 10, GGTOK_TRACE_TEXT_BYTES = 16 << 20 };
+enum {
+    GGTOK_TRACE_BYTES = 16 << 10,     /* maximum bytes of a traced text or token */
+    GGTOK_TRACE_TEXT_BYTES = 16 << 20 /* maximum total bytes of the texts of its steps, except rules */
+};
 
 /*
  * Encodes a text like ggtok_encode and reports each step: the special tokens, the words and the
  * rules that found them, the merges in order or the best paths, and the tokens in the order of the
- * ids. The steps are those of llama.cpp's algorithm, without caches and cuts. GGTOK_ERR_ARGUMENT
- * if the text is longer than GGTOK_TRACE_BYTES, or has more than max_events steps, or steps whose
- * texts have more than GGTOK_TRACE_TEXT_BYTES. *out, which may be NULL, are the ids.
+ * ids. The steps are those of llama.cpp's algorithm, without caches and cuts. Returns
+ * GGTOK_ERR_ARGUMENT if the text is longer than GGTOK_TRACE_BYTES, or its steps are more than
+ * max_events or contain more than GGTOK_TRACE_TEXT_BYTES. Sets *out to the ids (`out` may be NULL).
  */
 GGTOK_API ggtok_status ggtok_trace(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
                                    size_t max_events, ggtok_trace_fn fn, void *user, ggtok_ids *out,
                                    ggtok_error *err);
 
-/* What merging a token's own text results in. */
+/* The result of merging a token's own text. */
 typedef struct ggtok_token_trace {
-    bool reached;     /* the token itself */
-    bool whole_word;  /* a word equal to the token becomes it without merging */
-    ggtok_bytes text; /* the token's text (BPE: the bytes that it stands for, if it stands for any),
-                         valid until the context's next use */
+    bool reached;     /* merging results in the token itself */
+    bool whole_word;  /* a word equal to the token becomes the token without merging */
+    ggtok_bytes text; /* the token's text (BPE: the bytes that it represents, if any), valid until
+                         the context's next use */
 } ggtok_token_trace;
 
 /*
- * Merges a token's own text (BPE, SPM; otherwise GGTOK_ERR_UNSUPPORTED) and reports the symbols,
+ * Merges a token's own text (BPE, SPM; otherwise GGTOK_ERR_UNSUPPORTED) and reports: its symbols,
  * merges and tokens; as words, the parts into which a BPE pre-tokenizer splits the text, if there
- * are several; the pairs whose merge is the token, in the order of precedence; and, as notes, other
- * ways to the token.
+ * are several; the pairs that merge into the token, in order of precedence; and, as notes, other
+ * ways to produce the token.
  */
 GGTOK_API ggtok_status ggtok_trace_token(ggtok_context *ctx, int32_t id, size_t max_events,
                                          ggtok_trace_fn fn, void *user, ggtok_token_trace *out,
                                          ggtok_error *err);
 
 /*
- * The same as JSON objects, owned by the context and valid until its next use. Bytes that aren't
- * UTF-8 are lone surrogates, \udc80 to \udcff; a score that isn't finite is the string "NaN",
- * "Infinity" or "-Infinity". Fields and their order are those of the Python package's Explanation
- * and MergeTree (docs/explain.md), without the texts, ids and names that the caller has.
+ * Trace like the functions above, but return the steps as JSON objects, owned by the context and
+ * valid until its next use. Bytes that aren't UTF-8 become lone surrogates, \udc80 to \udcff; a
+ * score that isn't finite becomes the string "NaN", "Infinity" or "-Infinity". The fields and their
+ * order are those of the Python package's Explanation and MergeTree (docs/explain.md), without the
+ * texts, ids and names that the caller already has.
  */
 GGTOK_API ggtok_status ggtok_trace_json(ggtok_context *ctx, const char *text, size_t n,
                                         unsigned flags, size_t max_events, ggtok_bytes *out,
@@ -634,61 +643,67 @@ GGTOK_API ggtok_status ggtok_trace_token_json(ggtok_context *ctx, int32_t id, si
 
 GGTOK_API uint32_t ggtok_n_tokens(const ggtok_tokenizer *tok);
 GGTOK_API ggtok_vocab_type ggtok_type(const ggtok_tokenizer *tok);
-GGTOK_API const char *ggtok_model(const ggtok_tokenizer *tok); /* tokenizer.ggml.model */
+GGTOK_API const char *ggtok_model(const ggtok_tokenizer *tok); /* value of tokenizer.ggml.model */
 GGTOK_API const char *
-ggtok_pre(const ggtok_tokenizer *tok); /* pre-tokenizer in effect; NULL outside BPE */
+ggtok_pre(const ggtok_tokenizer *tok); /* the pre-tokenizer in effect; NULL unless BPE */
 GGTOK_API bool ggtok_flag(const ggtok_tokenizer *tok, ggtok_vocab_flag flag);
 
-/* The id of a special token, or GGTOK_NO_TOKEN: llama_vocab_bos and the like. */
+/* Returns the id of a special token, or GGTOK_NO_TOKEN, like llama_vocab_bos and similar
+ * functions. */
 GGTOK_API int32_t ggtok_special_id(const ggtok_tokenizer *tok, ggtok_special which);
 
-/* The token's text as stored in the vocabulary, not its piece: llama_vocab_get_text. */
+/* Returns the token's text as stored in the vocabulary, not its piece, like
+ * llama_vocab_get_text. */
 GGTOK_API ggtok_status ggtok_token_text(const ggtok_tokenizer *tok, int32_t id, ggtok_bytes *text,
                                         ggtok_error *err);
 GGTOK_API ggtok_status ggtok_token_score(const ggtok_tokenizer *tok, int32_t id, float *score,
-                                         ggtok_error *err); /* llama_vocab_get_score */
+                                         ggtok_error *err); /* equals llama_vocab_get_score */
 GGTOK_API ggtok_status
 ggtok_token_attr(const ggtok_tokenizer *tok, int32_t id, uint32_t *attr,
-                 ggtok_error *err); /* llama_vocab_get_attr: ggtok_attr bits */
+                 ggtok_error *err); /* equals llama_vocab_get_attr: ggtok_attr bits */
 
-/* The ids, ascending, of tokens that structure a text instead of representing part of it: those
- * that are CONTROL, UNKNOWN, UNUSED or EOG, or CONTROL in the file before llama.cpp's corrections.
- * Writes the first `max` ids to `out` and returns the number of all. */
+/* Writes the ids of tokens that structure a text instead of representing part of it: those that are
+ * CONTROL, UNKNOWN, UNUSED or EOG, or were CONTROL in the file before llama.cpp's corrections.
+ * Writes the first `max` ids, in ascending order, to `out` and returns the total number. */
 GGTOK_API size_t ggtok_special_ids(const ggtok_tokenizer *tok, int32_t *out, size_t max);
 
-/* llama_vocab_is_eog; false for an id that is out of range. */
+/* Returns llama_vocab_is_eog; false for an id that is out of range. */
 GGTOK_API bool ggtok_is_eog(const ggtok_tokenizer *tok, int32_t id);
 
-/* The end-of-generation ids, ascending, and the file's suppress_tokens, in its order. */
+/* Return the end-of-generation ids, ascending, and the file's suppress_tokens, in the file's
+ * order. */
 GGTOK_API ggtok_ids ggtok_eog_ids(const ggtok_tokenizer *tok);
 GGTOK_API ggtok_ids ggtok_suppress_tokens(const ggtok_tokenizer *tok);
 
-/* The bytes of all tokens in order, as ggtok_token_to_piece returns them with special == true:
- * those of id i are data[(*offsets)[i] .. (*offsets)[i + 1]). Both arrays belong to the
+/* Returns the concatenated bytes of all tokens, as from ggtok_token_to_piece if `special` is true.
+ * The bytes of token i are data[(*offsets)[i] .. (*offsets)[i + 1]). Both arrays belong to the
  * tokenizer. */
 GGTOK_API ggtok_bytes ggtok_pieces(const ggtok_tokenizer *tok, const uint32_t **offsets);
 
-/* Do two tokenizers have the same tokens, scores, attributes, merges, normalizer, special ids and
- * flags, after all defaults and overrides? If so, they encode and decode alike, except for the
- * effect of a ggtok_split_fn. */
+/* Whether two tokenizers have the same tokens, scores, attributes, merges, normalizer, special ids
+ * and flags, after all defaults and overrides. If so, they encode and decode identically, except
+ * for the effect of a ggtok_split_fn. */
 GGTOK_API bool ggtok_same_vocabulary(const ggtok_tokenizer *tok, const ggtok_tokenizer *other);
 
-/* Id of the token with exactly this text, or GGTOK_NO_TOKEN. */
+/* Returns the id of the token with exactly this text, or GGTOK_NO_TOKEN. */
 GGTOK_API int32_t ggtok_text_to_token(const ggtok_tokenizer *tok, const char *text, size_t n);
 
-/* The name of the i-th pre-tokenizer that this build knows, or NULL if there are no more. */
+/* Returns the name of the i-th pre-tokenizer that this build knows, or NULL if there are no
+ * more. */
 GGTOK_API const char *ggtok_pre_name(size_t i);
 
-/* Do vocabularies with this pre-tokenizer store token texts unencoded, with <0xXX> for bytes and
- * U+2581 for spaces? Others store GPT-2's byte characters. False for an unknown name. */
+/* Whether vocabularies with this pre-tokenizer store token texts unencoded, with <0xXX> for bytes
+ * and U+2581 for spaces. Others spell texts with GPT-2's byte characters. False for an unknown
+ * name. */
 GGTOK_API bool ggtok_pre_is_raw(const char *name);
 
 /* ---- training ---- */
 
 /*
- * The words of a corpus and how often each occurs, which is all that BPE training needs. Any
- * number of threads can add to the counts at the same time, each through its own ggtok_counter.
- * The counts are complete when every counter was flushed. They don't depend on threads or order.
+ * The words of a corpus and how often each occurs, which is all that BPE training needs. Any number
+ * of threads can add to the counts at the same time, each through its own ggtok_counter. The counts
+ * are complete once every counter has been flushed. They don't depend on the number of threads or
+ * the order of the texts.
  *
  *     ggtok_counts_options options = {.cut = GGTOK_CUT_PRE, .pre = "llama-bpe"};
  *     ggtok_counts_new(&options, &counts, &err);
@@ -701,30 +716,32 @@ GGTOK_API bool ggtok_pre_is_raw(const char *name);
 typedef struct ggtok_counts ggtok_counts;
 typedef struct ggtok_counter ggtok_counter;
 
-/* What splits texts into words. */
+/* How texts are split into words. */
 typedef enum ggtok_cut {
-    GGTOK_CUT_PRE,    /* the named pre-tokenizer */
-    GGTOK_CUT_SPACES, /* SentencePiece: spaces become U+2581, and one is added before the text; a
-                         word is a run of U+2581 and the characters up to the next one */
-    GGTOK_CUT_CALLER  /* `split`; if NULL, only ggtok_counter_add_words adds words */
+    GGTOK_CUT_PRE,    /* by the named pre-tokenizer */
+    GGTOK_CUT_SPACES, /* as in SentencePiece: spaces become U+2581, and one is added before the
+                         text; a word is a run of U+2581 and the characters up to the next one */
+    GGTOK_CUT_CALLER  /* by `split`; if it is NULL, only ggtok_counter_add_words adds words */
 } ggtok_cut;
 
 typedef struct ggtok_counts_options {
     ggtok_cut cut;
-    const char *pre;      /* GGTOK_CUT_PRE: a name from ggtok_pre_name */
-    ggtok_split_fn split; /* GGTOK_CUT_CALLER; called on the counting thread */
+    const char *pre;      /* for GGTOK_CUT_PRE: a name from ggtok_pre_name */
+    ggtok_split_fn split; /* for GGTOK_CUT_CALLER; called on the counting thread */
     void *split_user;
-    uint64_t max_words; /* if not 0: the rarest words are dropped when there are more */
+    uint64_t max_words; /* maximum number of distinct words; beyond it, the rarest are dropped. 0:
+                           no limit */
 } ggtok_counts_options;
 
 GGTOK_API ggtok_status ggtok_counts_new(const ggtok_counts_options *options, ggtok_counts **out,
                                         ggtok_error *err);
-GGTOK_API void ggtok_counts_free(ggtok_counts *counts); /* NULL is allowed */
+GGTOK_API void ggtok_counts_free(ggtok_counts *counts); /* `counts` may be NULL */
 
 typedef struct ggtok_counts_info {
-    uint64_t n_words, word_bytes;    /* number and bytes of the distinct words */
-    uint64_t total, total_bytes;     /* number and bytes of all occurrences */
-    uint64_t dropped_words, dropped; /* dropped for max_words: distinct words, occurrences */
+    uint64_t n_words, word_bytes;    /* number and total bytes of the distinct words */
+    uint64_t total, total_bytes;     /* number and total bytes of all occurrences */
+    uint64_t dropped_words, dropped; /* distinct words dropped for max_words, and their
+                                        occurrences */
     uint64_t memory;                 /* bytes of memory in use */
 } ggtok_counts_info;
 GGTOK_API ggtok_counts_info ggtok_counts_get_info(const ggtok_counts *counts);
@@ -732,16 +749,16 @@ GGTOK_API ggtok_counts_info ggtok_counts_get_info(const ggtok_counts *counts);
 GGTOK_API ggtok_status ggtok_counter_new(ggtok_counts *counts, ggtok_counter **out,
                                          ggtok_error *err);
 GGTOK_API void
-ggtok_counter_free(ggtok_counter *counter); /* NULL is allowed; counts not flushed are lost */
+ggtok_counter_free(ggtok_counter *counter); /* `counter` may be NULL; counts not flushed are lost */
 
-/* Counts the words of text[0 .. n). With `lines`, each line is a document, its newline included
- * (excluded for GGTOK_CUT_SPACES); otherwise the text is one document. Malformed UTF-8 is read as
- * in ggtok_encode. After a failure the counts are incomplete. */
+/* Counts the words of text[0 .. n). If `lines` is true, each line is a document, including its
+ * newline (excluding it for GGTOK_CUT_SPACES); otherwise, the text is one document. Malformed UTF-8
+ * is read as in ggtok_encode. After a failure the counts are incomplete. */
 GGTOK_API ggtok_status ggtok_counter_add(ggtok_counter *counter, const char *text, size_t n,
                                          bool lines, ggtok_error *err);
 
-/* Counts the words text[0 .. ends[0]), text[ends[0] .. ends[1]), ..., the i-th times[i] times
- * (`times` NULL: once). Each must be well-formed UTF-8, except that surrogates may occur. */
+/* Counts the words text[0 .. ends[0]), text[ends[0] .. ends[1]), ...: the i-th word times[i] times
+ * (`times` NULL: once). Each word must be well-formed UTF-8, except that surrogates may occur. */
 GGTOK_API ggtok_status ggtok_counter_add_words(ggtok_counter *counter, const char *text, size_t n,
                                                const size_t *ends, const uint64_t *times,
                                                size_t count, ggtok_error *err);
@@ -753,11 +770,11 @@ GGTOK_API ggtok_status ggtok_counts_copy(const ggtok_counts *counts, char *words
                                          uint64_t *times, ggtok_error *err);
 
 /*
- * Adds the same counts to `to`, with the byte `boundary` in place of each occurrence of one of n
- * texts in a word. The texts are text[0 .. ends[0]), text[ends[0] .. ends[1]), ..., none empty. The
- * leftmost occurrence is replaced first; of several at one position, the longest. If no word
- * contains any, *any is false and nothing is added. SentencePiece's trainer does this with special
- * tokens.
+ * Adds the same words with the same counts to `to`, except that every occurrence of one of n texts
+ * in a word is replaced by the byte `boundary`. The texts are text[0 .. ends[0]), text[ends[0] ..
+ * ends[1]), ..., none empty. The leftmost occurrence is replaced first; of several at one position,
+ * the longest. If no word contains any of the texts, sets *any to false and adds nothing.
+ * SentencePiece's trainer does this with special tokens.
  */
 GGTOK_API ggtok_status ggtok_counts_cut_at(const ggtok_counts *counts, const char *text,
                                            const size_t *ends, size_t n, char boundary,
@@ -768,45 +785,46 @@ typedef struct ggtok_char_count {
     uint64_t count;
 } ggtok_char_count;
 
-/* Counts each character, ordered by descending count, then by code point. Free *out with
- * ggtok_chars_free. */
+/* Counts each character. The result is ordered by descending count, then by code point. Free *out
+ * with ggtok_chars_free. */
 GGTOK_API ggtok_status ggtok_counts_chars(const ggtok_counts *counts, ggtok_char_count **out,
                                           size_t *n, ggtok_error *err);
 GGTOK_API void ggtok_chars_free(ggtok_char_count *chars);
 
 /* Which of several equally frequent pairs is merged first. */
 typedef enum ggtok_rule {
-    GGTOK_RULE_NUMBERS, /* the smallest left number, then the smallest right number: Hugging Face's
-                           trainer; with byte values as numbers, rustbpe's */
-    GGTOK_RULE_PIECES   /* the fewest characters, then the smallest bytes; and only pieces that
-                           SentencePiece accepts are made */
+    GGTOK_RULE_NUMBERS, /* the one with the smallest left number, then the smallest right number, as
+                           in Hugging Face's trainer (and in rustbpe, if numbers are byte values) */
+    GGTOK_RULE_PIECES   /* the one with the fewest characters, then the smallest bytes; merges make
+                           only pieces that SentencePiece accepts */
 } ggtok_rule;
 
 enum {                               /* kinds of symbols, for GGTOK_RULE_PIECES */
        GGTOK_SYMBOL_SPACE = 1,       /* contains U+2581 */
-       GGTOK_SYMBOL_ONLY_SPACES = 2, /* contains nothing else */
+       GGTOK_SYMBOL_ONLY_SPACES = 2, /* consists only of U+2581 */
        GGTOK_SYMBOL_ALONE = 4,       /* a digit that is never merged */
        GGTOK_SYMBOL_NEVER = 8        /* never merged for another reason */
 };
 
 typedef struct ggtok_symbol {
-    uint32_t code;   /* a byte, or a code point */
+    uint32_t code;   /* a byte or a code point */
     uint32_t number; /* identifies the symbol */
-    uint16_t script; /* GGTOK_RULE_PIECES: a piece has characters of one script; 0 fits any */
-    unsigned kind;   /* a sum of the kinds above */
+    uint16_t script; /* for GGTOK_RULE_PIECES: all characters of a piece must have the same script;
+                        0 matches any */
+    unsigned kind;   /* a combination of the kinds above */
 } ggtok_symbol;
 
-/* A text that already has a number, such as a special token's. A merge that produces this text uses
- * the number (GGTOK_RULE_PIECES: no merge produces this text). */
+/* A text that already has a number, such as the text of a special token. A merge that produces this
+ * text uses that number (with GGTOK_RULE_PIECES, no merge produces this text). */
 typedef struct ggtok_reserved {
-    const uint32_t *symbols; /* the numbers of its initial symbols */
+    const uint32_t *symbols; /* numbers of its initial symbols */
     size_t n;
     uint32_t number;
 } ggtok_reserved;
 
 typedef struct ggtok_merge_progress {
     size_t n_merges, most;
-    uint64_t count; /* occurrences of the pair merged last */
+    uint64_t count; /* occurrences of the last merged pair */
 } ggtok_merge_progress;
 
 /* Called several times a second on the calling thread. Returning false stops the training. */
@@ -814,48 +832,48 @@ typedef bool (*ggtok_merge_fn)(void *user, const ggtok_merge_progress *progress)
 
 typedef struct ggtok_merge_options {
     ggtok_rule rule;
-    bool bytes;                  /* words consist of bytes; otherwise of characters */
-    const ggtok_symbol *initial; /* anything else divides words */
+    bool bytes;                  /* whether words consist of bytes, not of characters */
+    const ggtok_symbol *initial; /* symbols of one byte or character; any others divide words */
     size_t n_initial;
-    uint32_t first_new;  /* number of the first new symbol; greater than all others */
+    uint32_t first_new;  /* number of the first new symbol; greater than all other numbers */
     uint32_t most_new;   /* stop after this many new symbols */
     uint64_t min_count;  /* stop when no pair occurs this often; at least 1 */
-    uint32_t max_length; /* GGTOK_RULE_NUMBERS: a new symbol has fewer initial symbols than this, or
-                            two; 0: any number */
-    const ggtok_reserved *reserved; /* by ascending n */
+    uint32_t max_length; /* GGTOK_RULE_NUMBERS: a new symbol made from three or more initial symbols
+                            must have fewer than this; 0: no limit */
+    const ggtok_reserved *reserved; /* in ascending order of `n` */
     size_t n_reserved;
-    ggtok_merge_fn progress; /* or NULL */
+    ggtok_merge_fn progress; /* may be NULL */
     void *user;
 } ggtok_merge_options;
 
 typedef struct ggtok_merge_row {
     uint32_t left, right, made;
-    uint64_t count;    /* occurrences of the pair when it was merged, overlapping ones included */
-    uint64_t replaced; /* occurrences that were replaced, which don't overlap */
+    uint64_t count;    /* occurrences of the pair when it was merged, including overlapping ones */
+    uint64_t replaced; /* occurrences that were replaced; these don't overlap */
 } ggtok_merge_row;
 
 typedef struct ggtok_merges ggtok_merges;
 
 /*
  * Trains: merges the most frequent pair of adjacent symbols in all counted words, from left to
- * right, and repeats. GGTOK_ERR_ARGUMENT if the number of symbols, their counts or the lengths of
- * new symbols overflow 32 or 64 bits.
+ * right, and repeats. Returns GGTOK_ERR_ARGUMENT if the number of symbols, their counts or the
+ * lengths of new symbols overflow 32 or 64 bits.
  */
 GGTOK_API ggtok_status ggtok_merge(const ggtok_counts *counts, const ggtok_merge_options *options,
                                    ggtok_merges **out, ggtok_error *err);
 
 GGTOK_API const ggtok_merge_row *ggtok_merges_rows(const ggtok_merges *merges, size_t *n);
-GGTOK_API void ggtok_merges_free(ggtok_merges *merges); /* NULL is allowed */
+GGTOK_API void ggtok_merges_free(ggtok_merges *merges); /* `merges` may be NULL */
 
 /* ---- chat templates ---- */
 
 /*
- * A compiled chat template. It is immutable: any number of threads may render it. The text of a
- * rendering and its trusted ranges are the arguments of ggtok_encode_trusted, so that control
- * tokens in a message's text stay plain text.
+ * A compiled chat template. It is immutable: any number of threads may render it. Pass the text of
+ * a rendering and its trusted ranges to ggtok_encode_trusted, so that control tokens in a message
+ * stay plain text.
  *
- * What a chat template reads (messages, tools, add_generation_prompt, bos_token, ...) is up to
- * the caller: these functions know neither vocabularies nor a server's rules for requests.
+ * The caller supplies all variables of the template (messages, tools, add_generation_prompt,
+ * bos_token, ...): these functions know neither vocabularies nor a server's rules for requests.
  */
 typedef struct ggtok_template ggtok_template;
 typedef struct ggtok_rendering ggtok_rendering;
@@ -865,29 +883,29 @@ typedef enum ggtok_dialect {
     GGTOK_DIALECT_TRANSFORMERS = 1 /* jinja2, as transformers configures it */
 } ggtok_dialect;
 
-/* Compiles a template of n bytes of UTF-8. GGTOK_ERR_TEMPLATE: err->message says what is wrong,
- * err->line where. */
+/* Compiles a template of n bytes of UTF-8. On GGTOK_ERR_TEMPLATE, err->message describes the error
+ * and err->line is its line. */
 GGTOK_API ggtok_status ggtok_template_compile(const char *source, size_t n, ggtok_dialect dialect,
                                               ggtok_template **out, ggtok_error *err);
-GGTOK_API void ggtok_template_free(ggtok_template *t); /* NULL is allowed */
+GGTOK_API void ggtok_template_free(ggtok_template *t); /* `t` may be NULL */
 
 /* Renders a template. `json` is an object of n bytes, whose fields are the template's variables;
- * `now` is the local time that it may ask for (NULL: midnight, 1 January 1970). Time and memory
+ * `now` is the local time that the template sees (NULL: midnight, 1 January 1970). Time and memory
  * are bounded. GGTOK_ERR_TEMPLATE: the JSON is malformed (line 0), or the template fails, refuses
  * the messages or exceeds its budget. GGTOK_ERR_ARGUMENT: a field of `now` is out of range. */
 GGTOK_API ggtok_status ggtok_template_render(const ggtok_template *t, const char *json, size_t n,
                                              const struct tm *now, ggtok_rendering **out,
                                              ggtok_error *err);
-GGTOK_API void ggtok_rendering_free(ggtok_rendering *r); /* NULL is allowed */
+GGTOK_API void ggtok_rendering_free(ggtok_rendering *r); /* `r` may be NULL */
 
-/* The text, and the ranges of it (in bytes) that the template wrote itself. They live as long as
- * the rendering. */
+/* Return the text, and the ranges of it (in bytes) that the template itself wrote. Both are valid
+ * as long as the rendering. */
 GGTOK_API ggtok_bytes ggtok_rendering_text(const ggtok_rendering *r);
 GGTOK_API const ggtok_range *ggtok_rendering_trusted(const ggtok_rendering *r, size_t *n);
 
 /* ---- metadata ---- */
 
-/* GGUF's type numbers. */
+/* Value types, with GGUF's numbers. */
 typedef enum ggtok_value_type {
     GGTOK_U8 = 0,
     GGTOK_I8 = 1,
@@ -907,18 +925,20 @@ typedef enum ggtok_value_type {
 typedef struct ggtok_kv {
     ggtok_bytes key;
     ggtok_value_type type;
-    ggtok_value_type elem_type; /* arrays: type of the elements */
-    uint64_t n;                 /* arrays: number of elements */
-    uint64_t u64;               /* value of an unsigned integer or bool */
+    ggtok_value_type elem_type; /* for an array: type of the elements */
+    uint64_t n;                 /* for an array: number of elements */
+    uint64_t u64;               /* value of an unsigned integer or a bool */
     int64_t i64;                /* value of a signed integer */
     double f64;                 /* value of a float */
     ggtok_bytes str;            /* value of a string */
 } ggtok_kv;
 
-/* Size of the metadata: bytes from the start of the file to the end of what was read. */
+/* Returns the size of the metadata: bytes from the start of the file to the end of the last
+ * key/value read. */
 GGTOK_API size_t ggtok_metadata_bytes(const ggtok_tokenizer *tok);
 
-/* The file's key/value pairs in file order. Of an array only type and length are kept. */
+/* Return the number of key/value pairs in the file, and the i-th pair, in file order. For arrays,
+ * only type and length are kept. */
 GGTOK_API size_t ggtok_n_kv(const ggtok_tokenizer *tok);
 GGTOK_API ggtok_status ggtok_get_kv(const ggtok_tokenizer *tok, size_t i, ggtok_kv *out,
                                     ggtok_error *err);

@@ -6,7 +6,7 @@ const char *ggtok_version(void) {
     return GGTOK_VERSION;
 }
 
-/* Fails if there is no token with this id. */
+/* Fails if the vocabulary has no token with this id. */
 static ggtok_status check_id(const ggtok_tokenizer *tok, int32_t id, ggtok_error *err) {
     if (!tok->ops) {
         return ggtok_error_set(err, GGTOK_ERR_UNSUPPORTED,

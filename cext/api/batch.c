@@ -1,13 +1,13 @@
 /*
- * Encodes many texts on several threads. The texts are divided into chunks of
- * consecutive texts. Threads take chunks in order, so that a chunk's ids can mostly be
- * appended to the result as soon as they are known, and their memory reused. Only long
- * texts come first, the largest first, so that no thread begins one when the others
- * have finished; ids that aren't due yet wait for their turn. Threads live for one
- * call: starting one takes about 20 us, and a process that forks has none to lose.
+ * Encodes many texts on several threads. The texts are divided into chunks of consecutive texts.
+ * Threads take chunks in order, so that a chunk's ids can mostly be appended to the result as soon
+ * as they are known, and their memory reused. Only long texts come first, the largest first, so
+ * that no thread begins one when the others have finished; ids that aren't due yet wait for their
+ * turn. Threads exist only during a call: starting one takes about 20 us, and a fork between calls
+ * can't lose any.
  *
- * With a `receive` function nothing is appended. The calling thread passes finished ids
- * to that function, before it takes another chunk, and the other threads go on encoding.
+ * With a `receive` function, nothing is appended. Before it takes another chunk, the calling thread
+ * passes finished ids to that function, while the other threads continue to encode.
  */
 #include <stdlib.h>
 
@@ -15,54 +15,54 @@
 #include "base/threads.h"
 
 enum {
-    CHUNKS = 8,          /* per thread: more of them balance unequal texts, fewer cost less */
-    CHUNK_MIN = 1 << 13, /* bytes */
-    CHUNK_MAX = 1 << 20, /* bytes; keep_going is called between chunks */
+    CHUNKS = 8,          /* chunks per thread: more balance unequal texts better, fewer cost less */
+    CHUNK_MIN = 1 << 13, /* minimum bytes per chunk */
+    CHUNK_MAX = 1 << 20, /* maximum bytes per chunk; keep_going is called between chunks */
     MAY_WAIT = 2,        /* chunks per thread whose ids may wait for their turn */
-    RECEIVE = 1 << 18,   /* bytes of text; receiving less at a time isn't worth taking a lock */
-    PARTS = 64,          /* chunks received at a time, at most */
+    RECEIVE = 1 << 18,   /* bytes of text to receive at once; fewer aren't worth taking a lock */
+    PARTS = 64,          /* maximum number of chunks received at once */
     MAX_THREADS = 256
 };
 
 typedef struct output { /* the result of a chunk, or of the batch */
     idbuf ids;
-    bytebuf spans; /* a ggtok_span for each id, if wanted */
+    bytebuf spans; /* a ggtok_span for each id, if requested */
 } output;
 
 typedef struct chunk {
-    size_t first, n; /* texts */
-    size_t n_bytes;  /* bytes of the texts */
-    output out;      /* while it waits for its turn */
+    size_t first, n; /* index of the first text, and the number of texts */
+    size_t n_bytes;  /* total size of the texts */
+    output out;      /* the result, while it waits for its turn */
     bool taken, done;
 } chunk;
 
 struct ggtok_batch {
     size_t n_texts;
-    int64_t *offsets; /* n_texts + 1; while encoding, [i + 1] is the number of ids of text i */
+    int64_t *offsets; /* [n_texts + 1]; while encoding, [i + 1] is the number of ids of text i */
     output out;
 };
 
-typedef struct job { /* shared by the threads of one call */
+typedef struct job { /* the state of a call, shared by its threads */
     ggtok_batch *batch;
     const ggtok_bytes *texts;
     const ggtok_batch_options *options;
     chunk *chunks;
-    chunk **order; /* the order in which they are taken */
+    chunk **order; /* chunks in the order in which threads take them */
     size_t n_chunks;
     lock lock;         /* protects the fields below */
     condition changed; /* signalled when a chunk is appended, a thread ends or the job stops */
-    size_t next;       /* index in `order` */
+    size_t next;       /* index in `order` of the next chunk to take */
     size_t n_appended; /* number of chunks that have been appended or received */
     size_t waiting;    /* bytes of text whose ids wait for their turn */
-    size_t may_wait;   /* the limit of `waiting` */
-    bool appending;    /* a thread is appending or receiving; no other thread may */
+    size_t may_wait;   /* maximum of `waiting` */
+    bool appending;    /* whether a thread is appending or receiving; only one may do so */
     output *spare;     /* memory of appended chunks, for reuse */
-    size_t n_spare;    /* at most one for each thread */
-    unsigned threads;  /* no more than chunks */
-    unsigned running;  /* threads other than the caller's that haven't finished */
+    size_t n_spare;    /* at most one per thread */
+    unsigned threads;  /* number of threads; at most the number of chunks */
+    unsigned running;  /* number of threads, other than the caller's, that haven't finished */
     bool stop;
     ggtok_status status;
-    size_t failed; /* index of a text */
+    size_t failed; /* index of the text that failed */
     ggtok_error err;
 } job;
 
@@ -70,7 +70,7 @@ typedef struct worker {
     job *job;
     ggtok_context *ctx;
     bytebuf copy;  /* with GGTOK_COPY_TEXTS: a copy of the current text */
-    bool receives; /* the calling thread, if it passes ids to a `receive` function */
+    bool receives; /* whether it calls `receive`, which only the calling thread does */
     ggtok_interrupt_fn keep_going;
     void *user;
     thread thread;
@@ -85,7 +85,8 @@ static void output_free(output *o) {
 
 /* ---- chunks ---- */
 
-/* Only a single text is long: it gets a separate chunk, and other chunks end at their target. */
+/* Whether the chunk is long. Only a single text can be: it gets a separate chunk, and other chunks
+ * end at their target size. */
 static bool is_long(const chunk *c) {
     return c->n == 1 && c->n_bytes > CHUNK_MAX;
 }
@@ -97,7 +98,7 @@ static int by_turn(const void *a, const void *b) {
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* Divides the texts into chunks of about `target` bytes; a long text is one chunk. */
+/* Divides the texts into chunks of about `target` bytes. A long text is a separate chunk. */
 static bool make_chunks(job *j, const ggtok_bytes *texts, size_t n, size_t target) {
     for (int filling = 0; filling < 2; filling++) {
         size_t k = 0;
@@ -116,14 +117,14 @@ static bool make_chunks(job *j, const ggtok_bytes *texts, size_t n, size_t targe
         if (!j->chunks || !j->order) return false;
     }
     for (size_t k = 0; k < j->n_chunks; k++) j->order[k] = &j->chunks[k];
-    /* A single thread appends each chunk directly. */
+    /* A single thread appends each chunk directly, so it takes them in text order. */
     if (j->threads > 1) qsort(j->order, j->n_chunks, sizeof *j->order, by_turn);
     return true;
 }
 
-/* Returns the next chunk, with memory for its result, or NULL. *later: try again when others have
- * been appended. If too many ids wait for one chunk, that chunk is next, unless another thread
- * already has it. The job is locked. */
+/* Returns the next chunk, with memory for its result, or NULL. If *later is set, try again once
+ * others have been appended. If too many ids wait for one chunk, that chunk is next, unless another
+ * thread already has it. Call this with the job locked. */
 static chunk *next_chunk(job *j, bool *later) {
     chunk *c = NULL;
     *later = false;
@@ -155,7 +156,7 @@ static void fail(job *j, ggtok_status status, size_t text, const ggtok_error *er
 
 /* ---- encoding ---- */
 
-/* Encodes *t; with GGTOK_COPY_TEXTS *t becomes a copy. */
+/* Encodes *t. With GGTOK_COPY_TEXTS, *t becomes a copy. */
 static ggtok_status encode_text(worker *w, ggtok_bytes *t, ggtok_ids *ids, ggtok_error *err) {
     unsigned flags = w->job->options->flags;
     if (flags & GGTOK_COPY_TEXTS) {
@@ -168,7 +169,7 @@ static ggtok_status encode_text(worker *w, ggtok_bytes *t, ggtok_ids *ids, ggtok
     return ggtok_encode(w->ctx, t->data, t->n, flags, ids, err);
 }
 
-/* Appends the spans of the context's ids, which are those of `text`. */
+/* Appends the spans of the context's n ids, which are those of `text`. */
 static ggtok_status add_spans(const worker *w, ggtok_bytes text, bytebuf *to, size_t n,
                               ggtok_error *err) {
     const ggtok_batch_options *o = w->job->options;
@@ -188,7 +189,8 @@ static bool add_ids(idbuf *to, const int32_t *ids, size_t n) {
     return true;
 }
 
-/* False: the job has failed or was stopped. */
+/* Encodes a chunk and appends its result to *to. Returns false if the job has failed or was
+ * stopped. */
 static bool encode_chunk(worker *w, const chunk *c, output *to) {
     job *j = w->job;
     bool spans = (j->options->flags & GGTOK_SPANS) != 0;
@@ -198,7 +200,7 @@ static bool encode_chunk(worker *w, const chunk *c, output *to) {
         ggtok_bytes text = j->texts[i];
         ggtok_status s = encode_text(w, &text, &ids, &err);
         if (!s && ids.n && spans) s = add_spans(w, text, &to->spans, ids.n, &err);
-        if (s == GGTOK_ERR_STOPPED) return false; /* the job's status says so */
+        if (s == GGTOK_ERR_STOPPED) return false; /* recorded in the job's status */
         if (!s && !add_ids(&to->ids, ids.data, ids.n)) s = ggtok_error_memory(&err);
         if (s) {
             fail(j, s, i, &err);
@@ -211,9 +213,9 @@ static bool encode_chunk(worker *w, const chunk *c, output *to) {
 
 /* ---- appending in order ---- */
 
-/* Appends a chunk's result to the batch's and clears it. */
+/* Appends a chunk's result to the batch's result and clears it. */
 static bool append(output *all, output *out) {
-    if (!all->ids.n && out->ids.n > CHUNK_MAX) { /* a long text: moves it instead of copying */
+    if (!all->ids.n && out->ids.n > CHUNK_MAX) { /* a long text: move it instead of copying */
         output empty = *all;
         *all = *out;
         *out = empty;
@@ -226,7 +228,7 @@ static bool append(output *all, output *out) {
     return true;
 }
 
-/* Keeps the memory of an appended chunk for another one, unless it is large or enough is kept. */
+/* Keeps the memory of an appended chunk for reuse, unless it is large or enough memory is kept. */
 static void recycle(job *j, output *out) {
     if (j->n_spare < j->threads && out->ids.cap <= CHUNK_MAX) {
         j->spare[j->n_spare++] = *out;
@@ -236,7 +238,7 @@ static void recycle(job *j, output *out) {
     }
 }
 
-/* Passes the ids of consecutive chunks to the caller's function, and appends only their spans. */
+/* Passes the ids of consecutive chunks to the caller's function; appends only their spans. */
 static ggtok_status receive(job *j, chunk *chunks, size_t n, ggtok_error *err) {
     const ggtok_batch_options *o = j->options;
     ggtok_batch_part parts[PARTS];
@@ -255,8 +257,8 @@ static ggtok_status receive(job *j, chunk *chunks, size_t n, ggtok_error *err) {
     return GGTOK_OK;
 }
 
-/* Appends or receives the chunks whose turn it is, unless another thread does or they have less than
- * `min` bytes of text. The job is locked. Returns whether there were any. */
+/* Appends or receives the chunks whose turn it is, unless another thread is doing so or they have
+ * less than `min` bytes of text. Returns whether there were any. Call this with the job locked. */
 static bool append_due(job *j, size_t min) {
     bool receives = j->options->receive != NULL, any = false;
     if (j->appending) return false;
@@ -284,7 +286,7 @@ static bool append_due(job *j, size_t min) {
     return any;
 }
 
-/* Records that a chunk is done, and appends what is due. */
+/* Records that a chunk is done, and appends the chunks whose turn it is. */
 static void end_chunk(worker *w, chunk *c) {
     job *j = w->job;
     lock_acquire(&j->lock);
@@ -298,8 +300,8 @@ static void end_chunk(worker *w, chunk *c) {
     lock_release(&j->lock);
 }
 
-/* The ggtok_interrupt_fn of all workers: stops them when the caller's, called on its own thread, says
- * so. */
+/* The ggtok_interrupt_fn of all workers. Stops them when the caller's function, which is called on
+ * the calling thread, returns false. */
 static bool keep_going(void *user) {
     worker *w = user;
     job *j = w->job;
@@ -313,8 +315,8 @@ static bool keep_going(void *user) {
     return going;
 }
 
-/* Waits for a change of the job, which is locked, and calls the caller's function meanwhile. False:
- * the job is to stop. */
+/* Waits until the job, which must be locked, changes; meanwhile calls the caller's function.
+ * Returns false if the job must stop. */
 static bool wait_for_change(worker *w) {
     enum { INTERVAL_MS = 50 };
     job *j = w->job;
@@ -326,7 +328,7 @@ static bool wait_for_change(worker *w) {
     return going;
 }
 
-/* Waits for the next chunk. NULL: there is none, or the job is to stop. */
+/* Waits for the next chunk. Returns NULL if there are no more or the job must stop. */
 static chunk *take_chunk(worker *w) {
     job *j = w->job;
     chunk *c;
@@ -363,7 +365,8 @@ THREAD_BODY(thread_body, arg) {
     return 0;
 }
 
-/* Calls the caller's functions until the other threads have finished: one may have a huge text. */
+/* Calls the caller's functions until the other threads, one of which may have a huge text, have
+ * finished. */
 static void wait_for_others(worker *w) {
     job *j = w->job;
     lock_acquire(&j->lock);
@@ -373,8 +376,8 @@ static void wait_for_others(worker *w) {
     lock_release(&j->lock);
 }
 
-/* The calling thread is workers[0]. If the system can't create some of the threads, the others do
- * their work. */
+/* Runs the workers; workers[0] is the calling thread. If the system can't create some of the
+ * threads, the others do their work. */
 static void run(worker *workers, unsigned n) {
     job *j = workers->job;
     j->next = 0;
@@ -392,7 +395,7 @@ static void run(worker *workers, unsigned n) {
 
 /* ---- the calls ---- */
 
-/* The target size of chunks: several for each thread, within bounds. */
+/* Returns the target size of chunks in bytes: several chunks per thread, within limits. */
 static size_t chunk_bytes(size_t total, unsigned threads) {
     size_t target = total / threads / CHUNKS;
     return target < CHUNK_MIN ? CHUNK_MIN : target > CHUNK_MAX ? CHUNK_MAX : target;
@@ -419,12 +422,13 @@ static ggtok_status job_init(job *j, size_t n, ggtok_error *err) {
     if (!j->spare || !make_chunks(j, j->texts, n, chunk_bytes(total, j->threads)))
         return ggtok_error_memory(err);
     if (j->threads > j->n_chunks) j->threads = j->n_chunks ? (unsigned)j->n_chunks : 1;
-    /* While one thread encodes a long text, each other may encode as much; delays need some more. */
+    /* While one thread encodes a long text, each of the others may encode as much; delays require a
+     * little more. */
     size_t longest = j->n_chunks ? j->order[0]->n_bytes : 0;
     j->may_wait = mem_mul(j->threads, longest + MAY_WAIT * chunk_bytes(total, j->threads));
     if (j->options->receive && j->may_wait < SIZE_MAX - RECEIVE) j->may_wait += RECEIVE;
-    /* Reserved memory that isn't written to costs nothing, and a buffer that needn't grow needn't
-     * move. Only models that normalize make more ids than there are bytes. */
+    /* Reserved memory costs nothing until it is written to, and a buffer that needn't grow needn't
+     * move. Only models that normalize can produce more ids than there are bytes. */
     output *out = &j->batch->out;
     size_t ids = total;
     while (ids && !j->options->receive && !idbuf_reserve(&out->ids, ids)) ids /= 2;
@@ -443,7 +447,7 @@ static void job_free(job *j) {
     lock_free(&j->lock);
 }
 
-/* Encodes the chunks on up to `threads` threads, each with a context of the pool. */
+/* Encodes the chunks on up to `threads` threads, each with a context from the pool. */
 static ggtok_status encode_chunks(job *j, ggtok_pool *pool, ggtok_error *err) {
     unsigned n = 0;
     worker *workers = ggtok_mem_zalloc(j->threads * sizeof *workers);
@@ -472,7 +476,7 @@ static ggtok_status encode_chunks(job *j, ggtok_pool *pool, ggtok_error *err) {
     return s;
 }
 
-/* Releases unused reserved memory, and turns counts into offsets. */
+/* Releases unused memory, and turns counts into offsets. */
 static void finish(ggtok_batch *b) {
     output *o = &b->out;
     void *p = ggtok_mem_realloc(o->ids.data, o->ids.n * sizeof *o->ids.data);

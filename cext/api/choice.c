@@ -1,4 +1,4 @@
-/* The choice of special tokens that ggtok_encode parses. */
+/* A caller's choice of the special tokens to parse. */
 #include "api/tokenizer.h"
 
 struct ggtok_special_choice {

@@ -3,20 +3,20 @@
 #include "special/places.h"
 #include "unicode/utf8_valid.h"
 
-enum { WINDOW = 1024, MOST = 1 << 16, AFTER = 4 }; /* in bytes; AFTER is the longest character */
+enum { WINDOW = 1024, MOST = 1 << 16, AFTER = 4 }; /* bytes: blocks to search, and a character */
 
 typedef struct search {
     const ggtok_tokenizer *tok;
     void *scratch;
     const special_set *set;
-    bool prefixed; /* raw text after a special token begins with a space */
+    bool prefixed; /* raw text after a special token gets a space prefix */
     const uint8_t *text;
     size_t n;
-    size_t solid; /* the first byte from the position on that isn't white space, or n */
+    size_t solid; /* the first byte from here on that isn't white space; n: none */
 } search;
 
-/* Is there no lead byte before the position that announces bytes after it? Then no symbol crosses
- * it, wherever the symbols before it begin and even if they are malformed. */
+/* Whether no lead byte before the position announces bytes after it. If so, no symbol crosses the
+ * position, wherever the symbols before it begin, even malformed ones. */
 static bool is_whole(const uint8_t *text, size_t at) {
     for (size_t i = 1; i < 4 && i <= at; i++) {
         if (utf8_lead_len(text[at - i]) > i) return false;
@@ -30,8 +30,8 @@ static bool decode(const uint8_t *p, size_t n, uint32_t *cpt) {
     return true;
 }
 
-/* Reads the two characters at the position. False if they aren't both well-formed and certain to be
- * read as these characters whatever their context. */
+/* Reads the characters before and after the position. Returns false unless both are well-formed and
+ * are read as these characters in any context. */
 static bool read_place(const search *s, model_place *place) {
     const uint8_t *text = s->text;
     size_t at = place->at, start = at - 1;
@@ -42,7 +42,7 @@ static bool read_place(const search *s, model_place *place) {
            decode(text + at, utf8_lead_len(text[at]), &place->after);
 }
 
-/* May a special token on one side of the position strip white space on the other? */
+/* Whether a special token on one side of the position may strip white space on the other. */
 static bool may_strip(const search *s, size_t at, unsigned special) {
     if (!s->set->strips) return false;
     if (special & SPECIAL_NEAR) return true;
@@ -69,9 +69,9 @@ size_t ggtok_safe_cut(ggtok_context *ctx, const char *text, size_t n, unsigned f
     s.prefixed = tok->v.type == GGTOK_VOCAB_SPM && tok->v.flag[GGTOK_FLAG_ADD_SPACE_PREFIX];
     size_t longest = ggtok_special_longest(set, &tok->v),
            size = longest > WINDOW ? longest : WINDOW;
-    /* A tail has no cut near its beginning: within the length of a special token, plus the characters
-     * that read_place needs. Then ggtok_special_places needn't know the text before it, except that
-     * white space there may have been stripped. */
+    /* A tail has no cut near its beginning, that is, within the length of a special token plus the
+     * characters that read_place needs. Therefore ggtok_special_places needn't know the text before
+     * the tail, except that white space there may have been stripped. */
     size_t least = flags & GGTOK_TAIL ? longest + 3 * AFTER : 1;
     interrupt_begin(&ctx->interrupt);
     for (size_t to = n, from; to > least; to = from) {

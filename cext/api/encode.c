@@ -42,7 +42,7 @@ ggtok_status ggtok_encode_text(ggtok_context *ctx, const uint8_t *text, size_t n
     }
     interrupt_begin(&ctx->interrupt);
     ggtok_status s = encode_fragments(ctx, text, n, flags, trusted, err);
-    /* A stop makes functions fail as if memory had run out; this replaces their error. */
+    /* A stopped function fails as if memory had run out; this replaces its error. */
     return ctx->interrupt.stopped
                ? ggtok_error_set(err, GGTOK_ERR_STOPPED, "the caller asked to stop")
                : s;
@@ -51,13 +51,13 @@ ggtok_status ggtok_encode_text(ggtok_context *ctx, const uint8_t *text, size_t n
 static ggtok_status encode_fragments(ggtok_context *ctx, const uint8_t *text, size_t n,
                                      unsigned flags, const trusted_ranges *trusted,
                                      ggtok_error *err) {
-    enum { USUAL_BYTES = 4 }; /* bytes of the text for each id */
+    enum { USUAL_BYTES = 4 }; /* typical bytes of text per id */
     const ggtok_tokenizer *tok = ctx->tok;
     const bool parts = trusted || flags & GGTOK_SPANS;
     const bool assign = !PLAIN && !trusted && flags & GGTOK_SPANS;
     ggtok_status s;
     ctx->ids.n = 0;
-    idbuf_reserve(&ctx->ids, n / USUAL_BYTES); /* a failure only costs time */
+    idbuf_reserve(&ctx->ids, n / USUAL_BYTES); /* a failure here only costs time */
     if (flags & GGTOK_ADD_SPECIAL && !(flags & GGTOK_NOT_FIRST_BLOCK) &&
         (s = add_before(ctx, err))) {
         return s;
@@ -117,7 +117,7 @@ static bool reserve_parts(ggtok_context *ctx, size_t n) {
 typedef enum added { NOTHING, BY_FLAG, ALWAYS } added;
 static const struct {
     added before, after;
-    ggtok_special last; /* the token after the ids; the one before is BOS */
+    ggtok_special last; /* the token added after the ids; the one before them is BOS */
     ggtok_vocab_flag last_flag;
 } added_tokens[] = {
     [GGTOK_VOCAB_SPM] = {BY_FLAG, BY_FLAG, GGTOK_EOS, GGTOK_FLAG_ADD_EOS},
@@ -169,7 +169,7 @@ static ggtok_status add_after(ggtok_context *ctx, ggtok_error *err) {
                      added_tokens[v->type].last_flag, err);
 }
 
-/* Fails if this vocabulary can't encode a continuation; otherwise sets the *flags for one. */
+/* Fails if this vocabulary can't encode a continuation; otherwise changes *flags to encode one. */
 static ggtok_status begin_continuation(const vocab *v, unsigned *flags, ggtok_error *err) {
     const char *reason =
         v->type == GGTOK_VOCAB_WPM ? "a text always begins with a new word"

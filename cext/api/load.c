@@ -2,7 +2,7 @@
 #if !defined(_WIN32)
 #define _POSIX_C_SOURCE 200809L
 #define _FILE_OFFSET_BITS 64
-#define _DARWIN_C_SOURCE /* st_mtimespec */
+#define _DARWIN_C_SOURCE /* declares st_mtimespec */
 #endif
 
 #include "api/tokenizer.h"
@@ -29,9 +29,9 @@ static const model_ops *ops_of(const vocab *v) {
     }
 }
 
-/* Finds the newline's id: its byte token in SPM, the padding token in WPM, else the
- * first id of "\n". As in llama.cpp, this happens before the file's special ids are
- * read, so the defaults are used in their place. */
+/* Finds the newline's id: its byte token in SPM, the padding token in WPM, otherwise the first id
+ * of "\n". As in llama.cpp, this happens before the file's special ids are read, so it uses the
+ * default ids instead. */
 static ggtok_status find_newline(ggtok_tokenizer *tok, ggtok_error *err) {
     vocab *v = &tok->v;
     int32_t id = v->special[GGTOK_PAD];
@@ -57,7 +57,7 @@ static ggtok_status find_newline(ggtok_tokenizer *tok, ggtok_error *err) {
         ggtok_mem_free(ids.data);
         if (s) return s;
     }
-    /* llama.cpp refuses a vocabulary that is too small for the default id. */
+    /* llama.cpp refuses a vocabulary that is too small to contain the default id. */
     v->special[GGTOK_NL] = (uint32_t)id < v->n_tokens ? id : GGTOK_NO_TOKEN;
     return GGTOK_OK;
 }
@@ -80,7 +80,8 @@ static ggtok_status load(ggtok_tokenizer *tok, vocab_keys *k, const ggtok_load_o
     if ((s = ggtok_vocab_load_tokens(&tok->v, k, options, err))) return s;
     tok->ops = ops_of(&tok->v);
     if (!tok->ops) return GGTOK_OK;
-    /* Checks come before the steps that take much memory, so that faulty files are refused early. */
+    /* Checks come before the steps that take much memory, so that malformed files are refused
+     * early. */
     if ((s = ggtok_vocab_check_special(&tok->v, k, err)) ||
         (s = ggtok_piece_check_bytes(&tok->v, err)) ||
         (s = tok->ops->build(&tok->v, k->g, options, &tok->model, err)) ||
@@ -146,11 +147,11 @@ ggtok_status ggtok_peek(const void *prefix, size_t n, uint64_t file_size, ggtok_
     return s;
 }
 
-/* ---- files: read in growing blocks, not mapped, since truncating a file kills processes that have
- * mapped it ---- */
+/* ---- files: read in growing blocks, not mapped, since truncating a mapped file kills the
+ * processes that use it ---- */
 
 typedef struct file_state {
-    int64_t size, seconds, nanoseconds; /* time of the last change */
+    int64_t size, seconds, nanoseconds; /* size in bytes, and time of the last change */
 } file_state;
 
 #if defined(_WIN32)
@@ -164,7 +165,7 @@ static file_handle file_open(const char *path) {
     return fopen(path, "rb");
 }
 
-/* False: the file can't be read, and errno is set. */
+/* Returns false, with errno set, if the file can't be read. */
 static bool file_stat(file_handle f, file_state *state) {
     struct _stat64 st;
     if (_fstat64(_fileno(f), &st)) return false;
@@ -182,12 +183,12 @@ static int64_t file_read(file_handle f, uint8_t *p, size_t n, uint64_t offset) {
 #include <sys/stat.h>
 #include <unistd.h>
 typedef int file_handle;
-enum { READ_MAX = 1 << 30 }; /* bytes per call; some systems refuse more than 2^31 - 1 */
+enum { READ_MAX = 1 << 30 }; /* bytes per call; some systems refuse 2^31 bytes or more */
 #define NO_FILE (-1)
 #define file_close close
 
 static file_handle file_open(const char *path) {
-    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block */
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a pipe must not block */
 }
 
 static bool file_stat(file_handle f, file_state *state) {
@@ -237,12 +238,12 @@ static ggtok_status read_up_to(file_handle f, const char *path, bytebuf *data, s
     return GGTOK_OK;
 }
 
-/* Checks that what was read is one state of the file. If somebody wrote to it meanwhile, or shortly
- * before and perhaps still does (the time is that of the beginning of a write), reads its first `n`
+/* Checks that the bytes read are one state of the file. If the file was written to meanwhile, or
+ * shortly before (a write sets the time when it begins, so it may still go on), reads its first `n`
  * bytes again and compares. A download that grows after these bytes is fine. */
 static ggtok_status check_unchanged(file_handle f, const char *path, const file_state *before,
                                     const uint8_t *data, size_t n, ggtok_error *err) {
-    enum { MOMENT = 2 }; /* seconds */
+    enum { MOMENT = 2 }; /* seconds after a write during which it may still go on */
     file_state now;
     bytebuf again = {0};
     if (!file_stat(f, &now)) return io_error(err, errno, path, "read");
@@ -267,7 +268,7 @@ static ggtok_status load_open_file(file_handle f, const char *path,
     enum {
         FIRST_BLOCK = 1 << 20,
         ROOM = 16 << 20
-    }; /* reserved memory that isn't used costs nothing */
+    }; /* bytes; reserved memory that isn't used costs nothing */
     bytebuf data = {0};
     gguf g = {0};
     ggtok_status s;

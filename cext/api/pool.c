@@ -4,11 +4,12 @@
 
 struct ggtok_pool {
     const ggtok_tokenizer *tok;
-    ggtok_context *idle; /* linked by `next`, the most recently used first */
-    unsigned round;      /* contexts of earlier rounds are freed when they are released */
+    ggtok_context *idle; /* list linked by `next`, most recently used first */
+    unsigned round;      /* contexts from earlier rounds are freed when they are released */
 };
 
-/* One lock for all pools: it is held for a few instructions, so one for each would gain nothing. */
+/* One lock for all pools: it is held for only a few instructions, so one lock per pool would gain
+ * nothing. */
 static void take_lock(void) {
     shared_lock_take(&ggtok_process_locks[LOCK_POOLS]);
 }
@@ -48,11 +49,11 @@ ggtok_context *ggtok_pool_acquire(ggtok_pool *p, ggtok_error *err) {
     return ctx;
 }
 
-/* Frees the large buffers of a context. An idle context keeps its caches, but not the memory of its
- * largest result, which adds up over many threads. Buffers for a text of about 2 MB stay; for larger
- * texts, mapping new pages takes up to half as long as encoding a cached text. */
+/* Frees the large buffers of a context. An idle context keeps its caches but not the memory of its
+ * largest result, which would add up over many threads. Buffers for a text of about 2 MB stay; for
+ * larger texts, mapping new pages takes at most half as long as encoding a cached text. */
 static void shed(ggtok_context *ctx) {
-    enum { KEPT = 2 << 20 }; /* bytes */
+    enum { KEPT = 2 << 20 }; /* maximum bytes of a buffer that is kept */
     if (ctx->ids.cap > KEPT / sizeof *ctx->ids.data) {
         ggtok_mem_free(ctx->ids.data);
         ctx->ids = (idbuf){NULL, 0, 0};

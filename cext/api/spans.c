@@ -1,15 +1,15 @@
 /*
  * Finds where in the text each id comes from: see docs/design/offsets.md.
  *
- * The text is encoded as usual, and its parts are recorded. Then the spans of each part are assigned,
- * unless the model already did so: by the lengths of the tokens if the model can, otherwise by
- * encoding the part again with the guarded encoder, which records sources.
+ * The text is encoded as usual, and its parts are recorded. Then the spans of each part are
+ * assigned, unless the model already assigned them: from the lengths of the tokens if the model
+ * can, otherwise by encoding the part again with the guarded encoder, which records sources.
  */
 #include "api/tokenizer.h"
 #include "models/tile.h"
 
-/* Does token `a` strip white space before token `b` does? In partition's order: longer texts first,
- * and the left occurrence of one token first. */
+/* Whether token `a` strips white space before token `b` does: longer tokens strip first, and of
+ * equal tokens, the left one (the order of partition). */
 static bool goes_first(const ggtok_context *ctx, const special_set *set, int32_t a, int32_t b) {
     const vocab *v = &ctx->tok->v;
     size_t n = vocab_text(v, (uint32_t)a).n, m = vocab_text(v, (uint32_t)b).n;
@@ -34,7 +34,7 @@ size_t ggtok_part_boundary(const ggtok_context *ctx, size_t i) {
     return by_left && (!by_right || goes_first(ctx, set, left, right)) ? end : begin;
 }
 
-/* Finds the spans of raw text by recording sources. */
+/* Finds the spans of raw text by encoding it again and recording sources. */
 static ggtok_status record(ggtok_context *ctx, const model_call *call, const ggtok_part *part,
                            ggtok_span *out) {
     text_guard *g = &ctx->guard;
@@ -47,7 +47,7 @@ static ggtok_status record(ggtok_context *ctx, const model_call *call, const ggt
     ggtok_status s = ctx->tok->ops->encode_guarded(&plain, text, part->n);
     if (s) return s;
     if (g->n_made !=
-        part->n_ids) { /* the caller's splitter made other words, or the text changed */
+        part->n_ids) { /* the caller's splitter returned other words, or the text changed */
         return ggtok_error_set(call->err, GGTOK_ERR_ARGUMENT,
                                "the text has different ids when it is encoded again");
     }
@@ -58,7 +58,7 @@ static ggtok_status record(ggtok_context *ctx, const model_call *call, const ggt
     return GGTOK_OK;
 }
 
-/* Finds the spans of raw text, by lengths or by recording. */
+/* Finds the spans of raw text from token lengths, or by recording. */
 static ggtok_status spans_of_raw(ggtok_context *ctx, const model_call *call, const ggtok_part *part,
                                  ggtok_span *out) {
     const model_ops *ops = ctx->tok->ops;

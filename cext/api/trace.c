@@ -1,7 +1,7 @@
 /*
  * ggtok_trace: the text is encoded as usual, which yields its fragments and ids. Then each raw
- * fragment is encoded again by the model's guarded encoder, which reports its steps (models/trace.h),
- * and must end in the same ids.
+ * fragment is encoded again by the model's guarded encoder, which reports its steps
+ * (models/trace.h) and must produce the same ids.
  */
 #include "models/trace.h"
 
@@ -15,9 +15,9 @@ typedef struct tracer {
     ggtok_context *ctx;
     ggtok_trace_fn fn;
     void *user;
-    size_t left;       /* events that may still be reported */
-    size_t text_left;  /* bytes of their texts */
-    size_t normalized; /* bytes of the fragment's words */
+    size_t left;       /* number of events that may still be reported */
+    size_t text_left;  /* total bytes of texts that may still be reported */
+    size_t normalized; /* total bytes of the fragment's words */
     bool stopped, full;
 } tracer;
 
@@ -71,7 +71,7 @@ const char *ggtok_how_name(ggtok_how how) {
 
 /* ---- notes ---- */
 
-/* The number of bytes that aren't part of a character. */
+/* Returns the number of bytes that aren't part of a character. */
 static size_t malformed(const uint8_t *text, size_t n) {
     size_t count = 0;
     for (size_t i = 0, len; i < n; i += len) {
@@ -82,8 +82,8 @@ static size_t malformed(const uint8_t *text, size_t n) {
     return count;
 }
 
-/* Remarks about the normalization of raw text; `prefix`: it starts the text, or follows a special
- * token. */
+/* Adds remarks about the normalization of raw text. `prefix`: whether it starts the text or follows
+ * a special token. */
 static bool note_raw(tracer *t, const uint8_t *text, size_t n, bool prefix) {
     const vocab *v = &t->ctx->tok->v;
     const bool wpm = v->type == GGTOK_VOCAB_WPM, ugm = v->type == GGTOK_VOCAB_UGM;
@@ -155,7 +155,7 @@ static bool note_token(tracer *t, uint32_t id) {
 
 /* ---- a text ---- */
 
-/* The token that is added before or after the text. */
+/* Reports the token that is added before or after the text. */
 static bool report_added(tracer *t, int32_t id, bool before) {
     ggtok_context *ctx = t->ctx;
     const char *why = ctx->tok->v.type == GGTOK_VOCAB_WPM
@@ -187,7 +187,7 @@ static bool report_special(tracer *t, size_t i) {
            note_stripped(t, "RSTRIP", end - (part->pos + part->n), "after");
 }
 
-/* Encodes a raw fragment again. */
+/* Encodes a raw fragment again and reports its steps. */
 static ggtok_status report_raw(tracer *t, trace *inner, model_call *call, const ggtok_part *part) {
     ggtok_context *ctx = t->ctx;
     text_guard *g = &ctx->guard;
@@ -235,7 +235,8 @@ static ggtok_status report_text(tracer *t, trace *inner, ggtok_error *err) {
     return k == ids.n || report_added(t, ids.data[k], false) ? GGTOK_OK : ggtok_error_memory(err);
 }
 
-/* Reporting fails as if memory had run out; this replaces its error. */
+/* Frees memory and replaces the error of a stopped trace: reporting fails as if memory had run
+ * out. */
 static ggtok_status finish(tracer *t, trace *inner, ggtok_status s, size_t max_events,
                            ggtok_error *err) {
     ggtok_mem_free(inner->marked[0].data);

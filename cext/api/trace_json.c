@@ -1,4 +1,4 @@
-/* The events of ggtok_trace as JSON. */
+/* Writes the events of ggtok_trace as JSON. */
 #include "api/tokenizer.h"
 #include "models/trace.h"
 #include "unicode/utf8.h"
@@ -6,7 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Lists of a word, and of a token; each is written at most once, in the order of the events. */
+/* The lists in a word's object, and in a token's. Each is written at most once, in the order of the
+ * events. */
 typedef enum list { RULES, SYMBOLS, MERGES, LATTICE, TOKENS, PAIRS, WORDS, N_LISTS } list;
 
 static const char *const list_names[] = {"rules",  "symbols", "merges", "lattice",
@@ -19,12 +20,12 @@ enum {
 typedef struct json {
     bytebuf *out;
     bytebuf before, after, notes, normalized;
-    const char *text; /* of the call */
-    bool failed;      /* out of memory */
+    const char *text; /* text of the call */
+    bool failed;      /* whether memory ran out */
     bool fragment, word, special;
-    size_t begin, end; /* of the fragment */
-    unsigned written;  /* lists of the word, or token */
-    list open;         /* N_LISTS: none */
+    size_t begin, end; /* bounds of the current fragment */
+    unsigned written;  /* set of the lists written for the current word or token */
+    list open;         /* the list being written; N_LISTS: none */
 } json;
 
 static void put(json *j, bytebuf *b, const void *p, size_t n) {
@@ -40,14 +41,14 @@ static void put_int(json *j, bytebuf *b, long long i) {
     put(j, b, text, (size_t)snprintf(text, sizeof text, "%lld", i));
 }
 
-/* A comma, unless the last character opened a list or an object. */
+/* Writes a comma, unless the last character opened a list or an object. */
 static void put_comma(json *j, bytebuf *b) {
     uint8_t last = b->n ? b->data[b->n - 1] : '[';
     if (last != '[' && last != '{' && last != ':') puts_(j, b, ",");
 }
 
-/* 17 digits identify a double. The decimal point depends on the locale: it is what isn't a digit.
- * Readers of JSON keep the sign of -0.0 but not of -0. */
+/* Writes a double: 17 digits identify it. The decimal point depends on the locale, so any other
+ * character between digits counts as one. Readers of JSON keep the sign of -0.0 but not of -0. */
 static void put_double(json *j, bytebuf *b, double f) {
     char text[64];
     if (!isfinite(f)) {
@@ -60,7 +61,7 @@ static void put_double(json *j, bytebuf *b, double f) {
         bool digit = text[i] >= '0' && text[i] <= '9';
         if (digit || strchr("+-e", text[i]))
             put(j, b, text + i, 1);
-        else if (after_digit) /* the point may have several bytes */
+        else if (after_digit) /* the point may consist of several bytes */
             puts_(j, b, ".");
         integer &= digit || !i;
         after_digit = digit;
@@ -68,7 +69,7 @@ static void put_double(json *j, bytebuf *b, double f) {
     if (integer) puts_(j, b, ".0");
 }
 
-/* The length of the character at p, 0 if it isn't strict UTF-8. */
+/* Returns the length of the character at p, or 0 if it isn't strict UTF-8. */
 static size_t strict_char(const uint8_t *p, size_t n) {
     size_t len = utf8_lead_len(*p);
     if (*p < 0x80) return 1;
@@ -103,7 +104,7 @@ static void put_string(json *j, bytebuf *b, ggtok_bytes s) {
     puts_(j, b, "\"");
 }
 
-/* ---- fields; each begins with a comma if it isn't the first ---- */
+/* ---- fields: each begins with a comma, except the first in an object ---- */
 
 static void key(json *j, bytebuf *b, const char *name) {
     put_comma(j, b);
@@ -150,7 +151,7 @@ static void put_token(json *j, bytebuf *b, const ggtok_trace_event *e) {
     puts_(j, b, "}");
 }
 
-/* A merge, or a pair. */
+/* Writes a merge or a pair. */
 static void put_merge(json *j, bytebuf *b, const ggtok_trace_event *e) {
     puts_(j, b, "{");
     string_field(j, b, "left", e->text);
@@ -189,7 +190,7 @@ static void close_list(json *j) {
     j->open = N_LISTS;
 }
 
-/* Continues a list, or begins it. */
+/* Begins an item of a list: the first opens the list, others continue it. */
 static void item(json *j, list which) {
     if (j->open != which) {
         close_list(j);
@@ -202,7 +203,7 @@ static void item(json *j, list which) {
     }
 }
 
-/* Writes the lists of `all` that have no items. */
+/* Writes those lists of `all` that have no items. */
 static void close_lists(json *j, unsigned all) {
     close_list(j);
     for (unsigned i = 0; i < N_LISTS; i++) {
@@ -213,7 +214,7 @@ static void close_lists(json *j, unsigned all) {
     j->written = 0;
 }
 
-/* An event that is an item of a list; false: it isn't. */
+/* Writes an event that is an item of a list. Returns false if it isn't one. */
 static bool put_item(json *j, const ggtok_trace_event *e) {
     switch (e->kind) {
     case GGTOK_TRACE_RULE: item(j, RULES), put_rule(j, j->out, e); return true;

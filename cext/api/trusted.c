@@ -1,8 +1,8 @@
-/* Encoding a text that is only partly trusted: see ggtok_encode_trusted and models/guard.h. */
+/* Encoding a text that is only partly trusted; see ggtok_encode_trusted and models/guard.h. */
 #include "api/tokenizer.h"
 
-/* Is any of the ids from index `first` on in the vocabulary's ranges of marked ids? Compilers
- * vectorize this loop. */
+/* Whether any id from index `first` on is in one of the ranges v.marked, which contain all reserved
+ * and user-defined ids. Compilers vectorize this loop. */
 static bool holds_marked(const ggtok_context *ctx, size_t first) {
     const vocab_range a = ctx->tok->v.marked[0], b = ctx->tok->v.marked[1];
     const int32_t *ids = ctx->ids.data;
@@ -15,7 +15,8 @@ static bool holds_marked(const ggtok_context *ctx, size_t first) {
     return found;
 }
 
-/* Is any of the ids from index `first` on one that only trusted text may give? */
+/* Whether any id from index `first` on has an attribute in `reserved`, which only trusted text may
+ * produce. */
 static bool holds_reserved(const ggtok_context *ctx, size_t first, uint32_t reserved) {
     const uint32_t *attr = ctx->tok->v.attr;
     if (!holds_marked(ctx, first)) return false;
@@ -26,7 +27,7 @@ static bool holds_reserved(const ggtok_context *ctx, size_t first, uint32_t rese
     return false;
 }
 
-/* Reports untrusted text that has no ids. */
+/* Reports untrusted text that can't be encoded without a reserved token. */
 static ggtok_status refused(const vocab *v, int32_t id, ggtok_error *err) {
     gguf_view text = vocab_text(v, (uint32_t)id);
     return ggtok_error_set(

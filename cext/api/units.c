@@ -1,14 +1,16 @@
-/* Converts spans to code points, or to UTF-16 code units. */
+/* Converts spans to code points or UTF-16 code units. */
 #include "api/tokenizer.h"
 #include "base/bits.h"
 
-/* A position in the text, and the number of units of the characters that begin before it. */
+/* A position in the text, in bytes, and the number of units of the characters that begin before
+ * it. */
 typedef struct place {
     size_t at, units;
 } place;
 
-/* The units of the characters that begin in p[0..n), one for each byte that isn't a continuation
- * byte; in UTF-16, a four-byte character counts twice. `room` bytes (>= n) are readable. */
+/* Returns the number of units of the characters that begin in p[0..n): one for each byte that isn't
+ * a continuation byte; in UTF-16, two for a four-byte character. `room` bytes (>= n) are
+ * readable. */
 static size_t count_units(const uint8_t *p, size_t n, size_t room, bool utf16) {
     const uint64_t each = 0x0101010101010101u;
     size_t count = n;
@@ -32,7 +34,8 @@ static place move(const uint8_t *text, size_t n, place from, size_t to, bool utf
     return (place){to, from.units + units};
 }
 
-/* The units of a character that begins before text[at] and continues there; else 0. */
+/* Returns the units of the character that text[at] continues, or 0 if no character continues
+ * there. */
 static size_t units_inside(const uint8_t *text, size_t n, size_t at, bool utf16) {
     if (at == n || (text[at] & 0xC0) != 0x80) return 0;
     while (at && (text[at] & 0xC0) == 0x80) at--;

@@ -1,4 +1,5 @@
-/* The vocabulary as a whole: the pieces of all tokens, and comparison with another. */
+/* Functions on a whole vocabulary: the pieces of all tokens, and comparison with another
+ * vocabulary. */
 #include "api/tokenizer.h"
 
 ggtok_bytes ggtok_pieces(const ggtok_tokenizer *tok, const uint32_t **offsets) {

@@ -1,4 +1,4 @@
-/* The structs of the Arrow C data and C stream interfaces. They are an ABI: identical to those in
+/* The structs of the Arrow C data and C stream interfaces. They are an ABI and must equal those in
  * arrow.apache.org/docs/format/CDataInterface.html and CStreamInterface.html. */
 #ifndef GGTOK_ARROW_C_DATA_H
 #define GGTOK_ARROW_C_DATA_H

@@ -9,14 +9,14 @@
  *        │                                                       ├──► arrow_ids
  *        └─ child int32 ────► item_buffers {NULL, ids} ──────────┘
  *
- * A consumer may move the child away and release it after its parent, so each has its own memory and
- * its own reference.
+ * A consumer may move the child out of its parent and release it later, so each has its own memory
+ * and its own reference.
  */
 struct arrow_ids {
     _Atomic uint32_t references;
     size_t n, n_null;
-    ggtok_batch *batch; /* owns the memory of the buffers */
-    uint8_t *validity;  /* a bit for each text, 0: null. NULL: no text is null */
+    ggtok_batch *batch; /* owns the ids and offsets */
+    uint8_t *validity;  /* one bit per text, 0: null. NULL: no text is null */
 };
 
 typedef struct list_owner {
@@ -139,7 +139,7 @@ bool ggtok_arrow_ids_schema(struct ArrowSchema *out) {
     owner->child = (struct ArrowSchema){
         .format = "i",
         .name = "item",
-        .flags = ARROW_FLAG_NULLABLE, /* as in the lists of other libraries, though no id is null */
+        .flags = ARROW_FLAG_NULLABLE, /* as in other libraries' lists, although no id is null */
         .release = release_item_schema,
     };
     *out = (struct ArrowSchema){

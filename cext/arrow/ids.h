@@ -8,15 +8,16 @@
 /* Immutable and reference-counted. Any thread may export it or drop a reference. */
 typedef struct arrow_ids arrow_ids;
 
-/* Takes over *batch, whose texts were `texts` (NULL data: a null), and sets *batch to NULL. The result
- * has one reference. NULL: out of memory. */
+/* Takes ownership of *batch and sets *batch to NULL. `texts` are the batch's texts; a NULL `data`
+ * marks a null. The result has one reference. Returns NULL if out of memory. */
 arrow_ids *ggtok_arrow_ids_new(ggtok_batch **batch, const ggtok_bytes *texts, size_t n);
-void ggtok_arrow_ids_drop(arrow_ids *ids); /* NULL is allowed */
+void ggtok_arrow_ids_drop(arrow_ids *ids); /* `ids` may be NULL */
 
-/* Fills *out, which holds a reference; its buffers are those of `ids`. False: out of memory. */
+/* Fills *out, which holds a new reference and shares the buffers of `ids`. Returns false if out of
+ * memory. */
 bool ggtok_arrow_ids_export(arrow_ids *ids, struct ArrowArray *out);
 
-/* The schema, the same for all. */
+/* Fills *out with the schema, which is the same for all ids. Returns false if out of memory. */
 bool ggtok_arrow_ids_schema(struct ArrowSchema *out);
 
 size_t ggtok_arrow_ids_rows(const arrow_ids *ids);

@@ -7,7 +7,7 @@
 
 enum { ROWS_BETWEEN_ASKING = 1 << 20 };
 
-/* No buffer with more rows fits into the address space. */
+/* A buffer with more rows doesn't fit into the address space. */
 #define MAX_ROWS (SIZE_MAX > UINT32_MAX ? INT64_C(1) << 45 : INT64_C(1) << 30)
 
 typedef enum layout { NO_TEXTS, OFFSETS_32, OFFSETS_64, VIEWS, ALL_NULL } layout;
@@ -37,8 +37,9 @@ typedef void (*array_release)(struct ArrowArray *);
 typedef void (*stream_release)(struct ArrowArrayStream *);
 
 /*
- * A struct is valid while its `release` isn't NULL; one more field follows `release`. Exchanging
- * `release` for NULL atomically decides which thread gets the struct, with or without a GIL.
+ * A struct is valid while its `release` isn't NULL; `private_data` is the only field after
+ * `release`. Exchanging `release` for NULL atomically decides which thread gets the struct, with or
+ * without a GIL.
  */
 #define TAKE(from, to, function, what) \
     do { \
@@ -114,9 +115,9 @@ ggtok_status ggtok_arrow_schema_read(const struct ArrowSchema *schema, arrow_col
     return c->layout ? GGTOK_OK : unsupported(schema->dictionary, "the column's dictionary", err);
 }
 
-/* ---- loading numbers from memory that may change and may be unaligned ---- */
+/* ---- loading numbers from memory that may change or be unaligned ---- */
 
-/* The compiler must not read the number again after it was checked, hence volatile. */
+/* `volatile` keeps the compiler from reading the number again after it was checked. */
 static int64_t load_64(const void *base, size_t i) {
     int64_t number;
     memcpy(&number, (const char *)base + 8 * i, sizeof number);
@@ -131,7 +132,7 @@ static int32_t load_32(const void *base, size_t i) {
     return once;
 }
 
-/* -1: the index doesn't fit in int64_t */
+/* Returns -1 if the index doesn't fit in int64_t. */
 static int64_t load_index(const arrow_column *c, const void *base, size_t i) {
     uint8_t byte;
     uint16_t two;
@@ -155,19 +156,19 @@ static int64_t load_index(const arrow_column *c, const void *base, size_t i) {
 
 /* ---- arrays ---- */
 
-typedef struct values { /* the rows of an array, being read */
+typedef struct values { /* the rows of an array that is being read */
     layout layout;
     size_t first, n;
-    const uint8_t *validity;    /* or NULL: no nulls */
-    const void *numbers;        /* offsets, views, or a dictionary's indices */
-    const char *data;           /* with offsets: the texts */
-    int64_t limit;              /* its size, according to the last offset */
-    const void *const *buffers; /* with views: the data buffers */
+    const uint8_t *validity;    /* validity bitmap; NULL: no nulls */
+    const void *numbers;        /* offsets, views, or indices into a dictionary */
+    const char *data;           /* for layouts with offsets: the bytes of the texts */
+    int64_t limit;              /* the size of `data`, which is the last offset */
+    const void *const *buffers; /* for VIEWS: the data buffers */
     const void *sizes;
     int64_t n_buffers;
 } values;
 
-/* Checks what all kinds of arrays have in common. */
+/* Reads and checks the fields that all kinds of arrays have in common. */
 static ggtok_status begin(const struct ArrowArray *a, int64_t n_buffers, values *v,
                           ggtok_error *err) {
     if (a->length < 0 || a->offset < 0 || a->length > MAX_ROWS || a->offset > MAX_ROWS) {
@@ -175,7 +176,7 @@ static ggtok_status begin(const struct ArrowArray *a, int64_t n_buffers, values 
     }
     v->first = (size_t)a->offset;
     v->n = (size_t)a->length;
-    if (!v->n || v->layout == ALL_NULL) return GGTOK_OK; /* may have no buffers */
+    if (!v->n || v->layout == ALL_NULL) return GGTOK_OK; /* such an array may have no buffers */
     if (a->n_buffers < n_buffers || !a->buffers) return malformed(err, "an array lacks buffers");
     if (a->null_count < -1 || a->null_count > a->length) {
         return malformed(err, "an array's number of nulls is wrong");
@@ -205,8 +206,8 @@ static ggtok_status begin_texts(const struct ArrowArray *a, layout layout, value
     return GGTOK_OK;
 }
 
-/* Reads the size of the data. Called after memory for the rows was allocated: an array that claims more
- * rows than fit in memory has then been refused, without reading its buffers. */
+/* Reads the size of the data. Call it after allocating memory for the rows: an array that claims
+ * more rows than fit in memory is then refused before its buffers are read. */
 static ggtok_status read_limit(values *v, ggtok_error *err) {
     if (!v->n || (v->layout != OFFSETS_32 && v->layout != OFFSETS_64)) return GGTOK_OK;
     size_t last = v->first + v->n;
@@ -238,7 +239,7 @@ static ggtok_status read_view(const values *v, size_t at, ggtok_bytes *text, ggt
     return GGTOK_OK;
 }
 
-/* Reads the i-th row, which isn't null. */
+/* Reads the i-th row, which must not be null. */
 static ggtok_status read_text(const values *v, size_t i, ggtok_bytes *text, ggtok_error *err) {
     size_t at = v->first + i;
     if (v->layout == VIEWS) return read_view(v, at, text, err);
@@ -257,8 +258,8 @@ static ggtok_status read_text(const values *v, size_t i, ggtok_bytes *text, ggto
 
 typedef struct rows {
     const arrow_column *column;
-    values parent; /* with a struct: its nulls */
-    values items;  /* texts, or indices into `texts` */
+    values parent; /* the struct around the column, if any: only its nulls are used */
+    values items;  /* the column's texts, or its indices into `texts` */
     values texts;
 } rows;
 
@@ -290,7 +291,7 @@ static ggtok_status begin_rows(const struct ArrowArray *a, const arrow_column *c
     return GGTOK_OK;
 }
 
-/* Reads the text of a row; {NULL, 0} if it is null. */
+/* Reads the text of a row into *text; {NULL, 0} if it is null. */
 static ggtok_status read_row(const rows *r, size_t i, ggtok_bytes *text, ggtok_error *err) {
     *text = (ggtok_bytes){0};
     if (r->column->in_struct) {
@@ -306,7 +307,7 @@ static ggtok_status read_row(const rows *r, size_t i, ggtok_bytes *text, ggtok_e
     return is_null(&r->texts, (size_t)at) ? GGTOK_OK : read_text(&r->texts, (size_t)at, text, err);
 }
 
-/* Grows `data`, which has n elements, to hold `extra` more. */
+/* Grows `data`, which has n elements of `size` bytes, to hold `extra` more. */
 static bool grow(void **data, size_t n, size_t *cap, size_t extra, size_t size) {
     if (*cap - n >= extra) return true;
     size_t least = extra > SIZE_MAX - n ? SIZE_MAX : n + extra;
@@ -378,7 +379,7 @@ ggtok_status ggtok_arrow_texts_read(arrow_texts *t, struct ArrowArrayStream *str
         } else if ((code = stream->get_next(stream, &array))) {
             s = stream_failed(stream, code, err);
         } else if (!array.release) {
-            break; /* the end */
+            break; /* end of the stream */
         } else {
             s = ggtok_arrow_texts_add(t, &c, &array, err);
         }

@@ -1,25 +1,25 @@
-/* Columns of strings, read in place in the memory of the library that made them. */
+/* Columns of strings, read in place from the memory of the library that made them. */
 #ifndef GGTOK_ARROW_TEXTS_H
 #define GGTOK_ARROW_TEXTS_H
 
 #include "arrow/c_data.h"
 #include "ggtok.h"
 
-/* Texts in row order, which point into the columns' memory; data == NULL: a null. The arrays stay
- * unreleased as long as the texts. */
+/* Texts in row order, which point into the columns' memory; data == NULL marks a null. The arrays
+ * are released together with the texts. */
 typedef struct arrow_texts {
     ggtok_bytes *data;
     size_t n, cap;
-    size_t first_null; /* index of a row, or SIZE_MAX if there is none */
+    size_t first_null; /* index of the first null row, or SIZE_MAX if there is none */
     struct ArrowArray *arrays;
     size_t n_arrays, cap_arrays;
-    ggtok_interrupt_fn keep_going; /* called while rows are read, or NULL */
+    ggtok_interrupt_fn keep_going; /* called while rows are read; may be NULL */
     void *user;
 } arrow_texts;
 
-typedef struct arrow_column { /* what a schema specifies */
+typedef struct arrow_column { /* the type of a column, as read from its schema */
     bool in_struct;
-    uint8_t layout; /* layout of the texts, which may be in a dictionary; see texts.c */
+    uint8_t layout; /* layout of the texts, or of those in the dictionary; see texts.c */
     uint8_t index_size;
     bool index_signed;
 } arrow_column;
@@ -27,8 +27,8 @@ typedef struct arrow_column { /* what a schema specifies */
 /*
  * Moves *from to *to and marks *from as released, so that nobody else uses its contents. If several
  * threads do this at the same time, one gets the struct; the others, and later callers, get
- * GGTOK_ERR_ARGUMENT. Other libraries move structs without such care, but most do it under the GIL:
- * if there is one, hold it during this call.
+ * GGTOK_ERR_ARGUMENT. Other libraries move structs without such a guarantee, but most do it under
+ * the GIL: if there is one, hold it during this call.
  */
 ggtok_status ggtok_arrow_take_array(struct ArrowArray *from, struct ArrowArray *to,
                                     ggtok_error *err);
@@ -36,17 +36,17 @@ ggtok_status ggtok_arrow_take_stream(struct ArrowArrayStream *from, struct Arrow
                                      ggtok_error *err);
 
 /*
- * Reads a schema without changing it. Supported are strings and binaries (also large ones and
+ * Reads a schema without changing it. Supported types are strings and binaries (also large ones and
  * views), dictionaries of them, nulls, and structs with one such field.
  *
- * GGTOK_ERR_UNSUPPORTED: another type. GGTOK_ERR_ARGUMENT: malformed, or released.
+ * GGTOK_ERR_UNSUPPORTED: another type. GGTOK_ERR_ARGUMENT: the schema is malformed or released.
  */
 ggtok_status ggtok_arrow_schema_read(const struct ArrowSchema *schema, arrow_column *column,
                                      ggtok_error *err);
 
 /*
- * Appends the texts of an array, which the caller has taken. The array is kept; if this fails, it is
- * released at once.
+ * Appends the texts of an array that the caller got from ggtok_arrow_take_array. `t` keeps the
+ * array; on failure, it is released at once.
  *
  * GGTOK_ERR_ARGUMENT for arrays that are detectably malformed: a wrong number of buffers or
  * children, negative or decreasing offsets, indices beyond a dictionary, views beyond their
@@ -56,12 +56,12 @@ ggtok_status ggtok_arrow_schema_read(const struct ArrowSchema *schema, arrow_col
 ggtok_status ggtok_arrow_texts_add(arrow_texts *t, const arrow_column *column,
                                    struct ArrowArray *array, ggtok_error *err);
 
-/* Appends the texts of all arrays of a stream, which the caller has taken. The stream is always
- * released. */
+/* Appends the texts of all arrays of a stream that the caller got from ggtok_arrow_take_stream. The
+ * stream is always released. */
 ggtok_status ggtok_arrow_texts_read(arrow_texts *t, struct ArrowArrayStream *stream,
                                     ggtok_error *err);
 
-/* Releases the arrays. */
+/* Releases the arrays and frees the list of texts. */
 void ggtok_arrow_texts_free(arrow_texts *t);
 
 #endif

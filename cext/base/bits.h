@@ -1,4 +1,4 @@
-/* Bits of a 64-bit mask. x is not 0. */
+/* Bit operations on 64-bit masks. For bits_lowest and bits_highest, x must not be 0. */
 #ifndef GGTOK_BITS_H
 #define GGTOK_BITS_H
 

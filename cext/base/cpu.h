@@ -19,17 +19,17 @@
 #define PREFETCH_WRITE(p) ((void)(p))
 #endif
 
-/* CPU_BASE: the compiler's target. CPU_AVX2: AVX2 (processors of the last ten years), with
- * instructions that count and find bits. CPU_AVX512: with VBMI2's byte compression (Ice Lake,
- * Zen 4). */
+/* CPU_BASE: the compiler's target. CPU_AVX2: AVX2 (processors of the last ten years) and the
+ * instructions that count and find bits. CPU_AVX512: AVX-512 with VBMI2, which compresses bytes
+ * (Ice Lake, Zen 4). */
 typedef enum cpu_level { CPU_BASE, CPU_AVX2, CPU_AVX512 } cpu_level;
 
 #ifndef GGTOK_TEST_MACHINE
-#define GGTOK_TEST_MACHINE CPU_AVX512 /* tests lower it to run the other levels */
+#define GGTOK_TEST_MACHINE CPU_AVX512 /* tests define a lower level to run the other code */
 #endif
 
 #if defined(__x86_64__) && (defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 8)) && \
-    __SIZEOF_SIZE_T__ == 8 /* positions are written as 64-bit numbers */
+    __SIZEOF_SIZE_T__ == 8 /* results are stored as 64-bit positions */
 #define CPU_DISPATCH 1
 #define TARGET_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define TARGET_AVX512 \

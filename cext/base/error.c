@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A key from a file may contain any bytes: keeps printable ASCII and replaces the rest by '?'. */
+/* Copies a key from a file, which may contain any bytes: keeps printable ASCII, replaces the rest
+ * by '?'. */
 static void copy_key(char *out, size_t cap, const char *key, size_t n) {
     size_t i = 0;
     for (; i < n && i + 1 < cap; i++) out[i] = key[i] >= 0x20 && key[i] < 0x7f ? key[i] : '?';
@@ -19,7 +20,7 @@ static ggtok_status set(ggtok_error *err, ggtok_status status, const void *key, 
     err->offset = offset;
     if (key) copy_key(err->key, sizeof err->key, key, n);
     vsnprintf(err->message, sizeof err->message, format, args);
-    for (char *c = err->message; *c; c++) { /* it may quote the file and be printed to a terminal */
+    for (char *c = err->message; *c; c++) { /* the message may quote the file */
         if ((uint8_t)*c < 0x20 || *c == 0x7F) *c = '?';
     }
     return status;
@@ -43,7 +44,7 @@ ggtok_status ggtok_error_set_at(ggtok_error *err, ggtok_status status, const voi
 }
 
 ggtok_status ggtok_error_pre(ggtok_error *err, const char *name, size_t n, const char *key) {
-    enum { SHOWN = 64 }; /* bytes of the name in the message */
+    enum { SHOWN = 64 }; /* maximum bytes of the name in the message */
     const int shown = (int)(n > SHOWN ? SHOWN : n);
     if (!key) {
         ggtok_error_set(err, GGTOK_ERR_PRETOKENIZER, "unknown pre-tokenizer '%.*s'", shown, name);

@@ -1,24 +1,25 @@
 /*
  * Hashes of texts, and a defence against files whose texts are chosen to collide.
  *
- * Tables use open addressing. They start with seed 0 and record their reach, the greatest distance
- * of an entry from its home slot, where a search can stop. If an entry's distance exceeds
- * HASH_REACH, the table is rebuilt with an unpredictable seed.
+ * Tables use open addressing. They start with seed 0 and record their reach: the greatest distance
+ * of an entry from its home slot. A search stops there. If an entry's distance exceeds HASH_REACH,
+ * the table is rebuilt with an unpredictable seed.
  */
 #ifndef GGTOK_HASH_H
 #define GGTOK_HASH_H
 
 #include "base/mem.h"
 
-/* In a table at most 0.6 full, no distance is this great unless the keys were chosen for it. */
+/* Maximum reach of a table with seed 0. In a table at most 0.6 full, only keys chosen to collide
+ * make the reach this great. */
 enum { HASH_REACH = 256 };
 
-/* The greatest distance allowed at the i-th attempt to build a table, counted from 1. */
+/* Returns the maximum reach allowed at the i-th attempt (from 1) to build a table. */
 static inline size_t hash_reach(int i) {
     return i < 8 ? HASH_REACH : SIZE_MAX;
 }
 
-/* Multiply and fold, the wyhash family's step. */
+/* Multiplies and folds the product, as the wyhash family does. */
 static inline uint64_t hash_fold(uint64_t a, uint64_t b) {
 #if defined(__SIZEOF_INT128__)
     __extension__ typedef unsigned __int128 u128;
@@ -45,13 +46,13 @@ static inline uint64_t hash_load32(const uint8_t *p) {
     return x;
 }
 
-/* The seed is part of both factors of each product. Without knowing it, nobody can make a factor 0,
- * which would cancel the other. */
+/* The seed is part of both factors of each product. An attacker who doesn't know it can't make a
+ * factor 0, which would cancel the other. */
 #define HASH_K1(seed) (0xD1B54A32D192ED03u + (seed))
 #define HASH_START(n, seed) ((0x9E3779B97F4A7C15u ^ (n)) - (seed) * HASH_K2)
 #define HASH_K2 0x8CB92BA72F3D8DD7u
 
-/* Hashes the last bytes of a text, at most 16: the first eight are in `a`, the others in `b`. */
+/* Hashes the last bytes of a text (at most 16): the first eight are in `a`, the others in `b`. */
 static inline uint64_t hash_end(uint64_t a, uint64_t b, uint64_t h, uint64_t seed) {
     return hash_fold(hash_fold(a ^ HASH_K1(seed), b ^ h), HASH_K2);
 }
@@ -72,8 +73,8 @@ static inline uint64_t hash_text(const uint8_t *p, size_t n, uint64_t seed) {
     return hash_end(a, b, h, seed);
 }
 
-/* The same if `room` bytes (>= n) are readable at p. For short texts, the most frequent, no branch
- * depends on the length. */
+/* Equals hash_text, but requires `room` bytes (>= n) to be readable at p. For short texts, the most
+ * frequent ones, no branch depends on the length. */
 static inline uint64_t hash_text_within(const uint8_t *p, size_t n, size_t room, uint64_t seed) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     if (n <= 16 && room >= 16) {
@@ -86,8 +87,8 @@ static inline uint64_t hash_text_within(const uint8_t *p, size_t n, size_t room,
     return hash_text(p, n, seed);
 }
 
-/* A new odd seed, made from the time, `p` and the address of the stack. It affects only running
- * times, never results. */
+/* Returns a new odd seed, made from the time, `p` and the address of the stack. The seed affects
+ * only running times, never results. */
 uint64_t ggtok_hash_new_seed(const void *p);
 
 #endif

@@ -24,7 +24,7 @@ static inline void heap_down(uint64_t *heap, size_t n, size_t i) {
     heap[i] = x;
 }
 
-/* Makes heap[0..n) a heap. False: interrupted. */
+/* Makes heap[0..n) a heap. Returns false if interrupted. */
 static inline bool heap_make(uint64_t *heap, size_t n, interrupt *in) {
     for (size_t i = n / 2; i--;) {
         if (interrupted(in, 1)) return false;

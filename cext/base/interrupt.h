@@ -1,10 +1,10 @@
 /*
  * Lets the caller stop the encoding of a long text.
  *
- * Loops whose length depends on the text count the work that they do. A loop that is told to stop
- * fails as if memory had run out: the scratch memory is ready for the next text and no cache holds
- * an incomplete result. The function that began the call (api/encode.c) tells the two apart by
- * `stopped`.
+ * Loops whose length depends on the text count the work that they do. A loop that must stop fails
+ * as if memory had run out: the scratch memory is ready for the next text and no cache holds an
+ * incomplete result. The function that began the call (api/encode.c) checks `stopped` to
+ * distinguish an interrupt from a lack of memory.
  */
 #ifndef GGTOK_INTERRUPT_H
 #define GGTOK_INTERRUPT_H
@@ -12,14 +12,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes of text, or steps of about as much work, between two calls of `keep_going`: less than 10 ms even
- * for the slowest models. */
+/* Work between two calls to `keep_going`, in bytes of text or steps of about the same cost: less
+ * than 10 ms even for the slowest models. */
 enum { INTERRUPT_EVERY = 1 << 15 };
 
 typedef struct interrupt {
-    bool (*keep_going)(void *user); /* NULL: never stops */
+    bool (*keep_going)(void *user); /* returns false to stop the call; NULL: never stops */
     void *user;
-    size_t left; /* until the next call of keep_going */
+    size_t left; /* work until the next call to keep_going */
     bool stopped;
 } interrupt;
 

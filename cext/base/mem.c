@@ -1,5 +1,5 @@
 #if defined(__linux__)
-#define _DEFAULT_SOURCE /* madvise, MAP_ANONYMOUS, sysconf */
+#define _DEFAULT_SOURCE /* declares madvise, MAP_ANONYMOUS, sysconf */
 #include <sys/mman.h>
 #include <unistd.h>
 #endif
@@ -26,9 +26,9 @@ void *ggtok_mem_realloc(void *p, size_t n) {
 enum { HUGE = 2 << 20 };
 
 #ifdef MADV_HUGEPAGE
-/* Calls madvise for all pages that p[0..n) touches; failure doesn't matter. A block for which malloc
- * mapped separate pages must be advised as a whole: realloc can't move a mapping in which parts
- * differ. */
+/* Calls madvise for all pages that p[0..n) touches; failure doesn't matter. If malloc mapped
+ * separate pages for a block, the whole block must be advised: realloc can't move a mapping whose
+ * parts have different advice. */
 static void advise(void *p, size_t n, int advice) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t from = (uintptr_t)p & ~(page - 1), to = ((uintptr_t)p + n + page - 1) & ~(page - 1);
@@ -46,13 +46,13 @@ void ggtok_mem_on_huge_pages(void *p, size_t n) {
 
 void ggtok_mem_will_fill(void *p, size_t n) {
     ggtok_mem_on_huge_pages(p, n);
-#ifdef MADV_POPULATE_WRITE /* Linux 5.14 */
+#ifdef MADV_POPULATE_WRITE /* available since Linux 5.14 */
     enum { WORTH_A_CALL = 1 << 16 };
     if (n >= WORTH_A_CALL) advise(p, n, MADV_POPULATE_WRITE);
 #endif
 }
 
-/* Allocates a large block aligned for huge pages. NULL: use an ordinary block. */
+/* Allocates a large block aligned for huge pages. If it returns NULL, use an ordinary block. */
 static void *alloc_huge(size_t n) {
 #if defined(__linux__) && !defined(GGTOK_TEST_ALLOC)
     if (n < HUGE || n > PTRDIFF_MAX - HUGE) return NULL;
@@ -85,7 +85,7 @@ void *ggtok_mem_zalloc(size_t n) {
 
 void *ggtok_mem_lines(size_t n, void **block) {
     enum { LINE = 64 };
-    void *huge = alloc_huge(n); /* without LINE, which might need one more huge page */
+    void *huge = alloc_huge(n); /* without adding LINE, which might need one more huge page */
     if (huge) return *block = memset(huge, 0, n);
     *block = n > PTRDIFF_MAX - LINE ? NULL : ggtok_mem_zalloc(n + LINE);
     size_t skew = (uintptr_t)*block % LINE;
@@ -97,7 +97,7 @@ void ggtok_mem_free(void *p) {
 }
 
 #if defined(__linux__) && !defined(GGTOK_TEST_ALLOC)
-/* Maps n zeroed bytes at a huge-page boundary. NULL: out of memory. */
+/* Maps n zeroed bytes at a huge-page boundary. Returns NULL if out of memory. */
 static void *map_pages(size_t n) {
     const size_t more = n + HUGE;
     uint8_t *p = mmap(NULL, more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -113,7 +113,7 @@ static void *map_pages(size_t n) {
 void *ggtok_mem_table_new(mem_table *t, size_t n, size_t most) {
     void *block = NULL, *data;
 #if defined(__linux__) && !defined(GGTOK_TEST_ALLOC)
-    enum { LARGE = HUGE / 4 }; /* below this, small pages cost no more than one huge page */
+    enum { LARGE = HUGE / 4 }; /* bytes; below this, small pages cost no more than one huge page */
     if (n >= LARGE && most % HUGE == 0 && most <= PTRDIFF_MAX - HUGE) {
         if (!(data = map_pages(most))) return NULL;
         *t = (mem_table){data, NULL, most};
@@ -135,7 +135,8 @@ void ggtok_mem_table_free(mem_table *t) {
     *t = (mem_table){NULL, NULL, 0};
 }
 
-/* The next capacity of a buffer with `n` of `cap` in use that needs `extra` more; 0 if impossible. */
+/* Returns the new capacity for a buffer that uses `n` of `cap` elements and needs `extra` more; 0
+ * if impossible. */
 static size_t grown(size_t n, size_t cap, size_t extra) {
     if (extra > PTRDIFF_MAX - n) return 0;
     size_t want = n + extra, twice = cap > PTRDIFF_MAX / 2 ? PTRDIFF_MAX : cap * 2;
@@ -143,7 +144,7 @@ static size_t grown(size_t n, size_t cap, size_t extra) {
     return want < 64 ? 64 : want;
 }
 
-/* realloc(p, n) for a block of which `used` bytes have been written. */
+/* Reallocates p, a block of which `used` bytes have been written, to n bytes. */
 static void *regrown(void *p, size_t used, size_t n) {
     void *q = used ? NULL : alloc_huge(n);
     if (q) {

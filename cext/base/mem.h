@@ -1,5 +1,5 @@
-/* Memory: the functions that make all allocations (tests inject failures here), and the two growable
- * buffers that all output goes to. */
+/* Memory: the functions that make all allocations (tests inject failures here), and the two
+ * growable buffers that hold all output. */
 #ifndef GGTOK_MEM_H
 #define GGTOK_MEM_H
 
@@ -8,61 +8,64 @@
 #include <stdint.h>
 #include <string.h>
 
-/* realloc(p, n): p may be NULL; returns NULL on failure, and p stays valid. */
+/* Equals realloc(p, n): p may be NULL. On failure, returns NULL and p stays valid. */
 void *ggtok_mem_realloc(void *p, size_t n);
 void *ggtok_mem_alloc(size_t n);
-void *ggtok_mem_zalloc(size_t n); /* zeroed, by the system if possible */
+void *ggtok_mem_zalloc(size_t n); /* zeroed by the system if possible */
 void ggtok_mem_free(void *p);
 
-/* Tells the system that the new memory p[0..n) is going to be written. Linux then backs a large block
- * by huge pages if it has any: a page fault for each small page costs more than writing to it. */
+/* Announces to the system that the new memory p[0..n) will be written. Linux then backs a large
+ * block by huge pages if it has any: a page fault for each small page costs more than writing to
+ * it. */
 void ggtok_mem_on_huge_pages(void *p, size_t n);
 
-/* The same for memory that is going to be written at once, completely: maps it now, in one call. */
+/* Announces that all of the new memory p[0..n) will be written now, so that the system maps it in
+ * one call. */
 void ggtok_mem_will_fill(void *p, size_t n);
 
-/* n zeroed bytes, aligned to a cache line; free *block. */
+/* Returns n zeroed bytes, aligned to a cache line. Free *block, not the result. */
 void *ggtok_mem_lines(size_t n, void **block);
 
-/* The memory of a growing table: zeroed bytes, aligned to a cache line. Where the system supports it,
- * a large table is mapped once at its maximum size: it needs no clearing, grows in place, and parts
- * that were never written take no memory. */
+/* The memory of a growing table: zeroed bytes, aligned to a cache line. Where the system supports
+ * it, a large table is mapped once at its maximum size: it needs no clearing, grows in place, and
+ * its untouched parts use no memory. */
 typedef struct mem_table {
     void *data, *block;
-    size_t room; /* bytes mapped at data; 0: an ordinary block */
+    size_t room; /* bytes mapped at data; 0: data is an ordinary block */
 } mem_table;
 
-/* n bytes of a table of at most `most` bytes. NULL: out of memory; the table is unchanged. */
+/* Allocates n bytes for a table that never exceeds `most` bytes. On failure, returns NULL and
+ * leaves the table unchanged. */
 void *ggtok_mem_table_new(mem_table *t, size_t n, size_t most);
 void ggtok_mem_table_free(mem_table *t);
 
-/* The plain build, used only by tests, has no caches, cuts, fused automata or guesses. Tests compare
- * the ids of the other builds with its ids. */
+/* The plain build, used only by tests, has no caches, cuts, fused automata or guesses. Tests
+ * compare the ids of the other builds with those of the plain build. */
 #ifdef GGTOK_TEST_PLAIN
 #define PLAIN 1
 #else
 #define PLAIN 0
 #endif
 
-/* With small caches (test builds), a short text is enough to make them fill, grow and discard
- * entries. */
+/* With small caches (test builds), a short text is enough to fill them and make them grow and
+ * discard entries. */
 #ifdef GGTOK_TEST_SMALL
 #define SMALL 1
 #else
 #define SMALL 0
 #endif
 
-/* n * size, or SIZE_MAX on overflow, which no allocation grants. */
+/* Returns n * size, or SIZE_MAX on overflow; no allocation of that size succeeds. */
 static inline size_t mem_mul(size_t n, size_t size) {
     return size && n > SIZE_MAX / size ? SIZE_MAX : n * size;
 }
 
-/* memcmp(a, b, n) == 0, optimized for short data: makes no call up to 16 bytes. */
+/* Returns memcmp(a, b, n) == 0; for up to 16 bytes, without a function call. */
 static inline bool mem_equal(const uint8_t *a, const uint8_t *b, size_t n) {
     uint64_t a0, a1, b0, b1;
     uint32_t c0, c1, d0, d1;
     if (n > 16) return !memcmp(a, b, n);
-    if (n >= 8) { /* two loads that overlap */
+    if (n >= 8) { /* two overlapping loads */
         memcpy(&a0, a, 8), memcpy(&a1, a + n - 8, 8);
         memcpy(&b0, b, 8), memcpy(&b1, b + n - 8, 8);
         return !((a0 ^ b0) | (a1 ^ b1));
@@ -78,13 +81,13 @@ static inline bool mem_equal(const uint8_t *a, const uint8_t *b, size_t n) {
     return true;
 }
 
-/* A growable array of ids. Call idbuf_reserve first, then write data[n++] unchecked. */
+/* A growable array of ids. Call idbuf_reserve first; then data[n++] needs no check. */
 typedef struct idbuf {
     int32_t *data;
     size_t n, cap;
 } idbuf;
 
-/* A growable array of bytes, used in the same way. */
+/* A growable array of bytes, used like idbuf. */
 typedef struct bytebuf {
     uint8_t *data;
     size_t n, cap;

@@ -5,7 +5,7 @@ shared_lock ggtok_process_locks[N_PROCESS_LOCKS] = {
 };
 
 static lock registry = LOCK_STATIC;
-static shared_lock *first; /* head of the list of objects' locks */
+static shared_lock *first; /* head of the list of all objects' locks */
 
 void ggtok_shared_lock_init(shared_lock *l) {
     lock_init(&l->lock);
@@ -33,7 +33,7 @@ bool ggtok_forks_are_guarded(void) {
 
 #else
 
-static int not_guarded; /* errno */
+static int not_guarded; /* errno from pthread_atfork; 0: it succeeded */
 
 static void before_fork(void) {
     lock_acquire(&registry);
@@ -47,7 +47,8 @@ static void after_fork(void) {
     lock_release(&registry);
 }
 
-/* Runs when the library is loaded. If the first call did this, another thread could fork during it. */
+/* Runs when the library is loaded. If this ran in the first call instead, another thread could fork
+ * during it. */
 __attribute__((constructor)) static void guard_forks(void) {
     not_guarded = pthread_atfork(before_fork, after_fork, after_fork);
 }

@@ -3,11 +3,11 @@
  *
  * A child process has only the thread that forked. If another thread held a lock at that moment,
  * nobody would release it in the child, and the data that it protects might be inconsistent.
- * Therefore a fork first takes every shared lock, and afterwards both processes release them. A
- * thread that holds a shared lock must not take a second lock, fork, or call back.
+ * Therefore every shared lock is acquired before a fork, and released afterwards in both processes.
+ * A thread that holds a shared lock must not acquire a second lock, fork, or call a callback.
  *
- * Every lock of the library is a shared lock, except locks of a single call (api/batch.c), which no
- * other call can reach; tests/test_architecture.py lists them.
+ * Every lock of the library is a shared lock, except those that belong to a single call
+ * (api/batch.c), which no other call can reach; tests/test_architecture.py lists them.
  */
 #ifndef GGTOK_SHARED_LOCK_H
 #define GGTOK_SHARED_LOCK_H
@@ -16,18 +16,18 @@
 
 typedef struct shared_lock {
     lock lock;
-    struct shared_lock *next, **link; /* links of the list of objects' locks */
+    struct shared_lock *next, **link; /* links in the list of all objects' locks */
 } shared_lock;
 
-/* The locks of the process itself. */
+/* Locks that belong to the process, not to an object. */
 typedef enum process_lock { LOCK_POOLS, N_PROCESS_LOCKS } process_lock;
 extern shared_lock ggtok_process_locks[N_PROCESS_LOCKS];
 
-/* False: the system had no memory to register the fork handlers. Functions that need a process lock
- * must then fail. */
+/* Returns false if the system had no memory to register the fork handlers. Functions that need a
+ * process lock must then fail. */
 bool ggtok_forks_are_guarded(void);
 
-/* An object's lock. It must not move in memory while initialized. */
+/* Initializes the lock of an object. The lock must not move in memory until it is freed. */
 void ggtok_shared_lock_init(shared_lock *l);
 void ggtok_shared_lock_free(shared_lock *l);
 

@@ -1,4 +1,4 @@
-/* A minimal layer over threads, locks and conditions of POSIX and Windows. */
+/* A minimal layer over POSIX and Windows threads, locks and condition variables. */
 #ifndef GGTOK_THREADS_H
 #define GGTOK_THREADS_H
 
@@ -28,7 +28,7 @@ static inline void lock_acquire(lock *l) {
 static inline void lock_release(lock *l) {
     ReleaseSRWLockExclusive(l);
 }
-/* False: the system can't create a thread. */
+/* Returns false if the system can't create a thread. */
 static inline bool thread_start(thread *t, unsigned(__stdcall *body)(void *), void *arg) {
     *t = (HANDLE)_beginthreadex(NULL, 0, body, arg, 0, NULL);
     return *t != NULL;
@@ -43,7 +43,7 @@ static inline void condition_init(condition *c) {
 static inline void condition_free(condition *c) {
     (void)c;
 }
-/* Releases the lock until the condition is signalled, or for up to `ms` milliseconds (0: without
+/* Releases the lock until the condition is signalled, or for at most `ms` milliseconds (0: no
  * limit). May return early. */
 static inline void condition_wait(condition *c, lock *l, unsigned ms) {
     SleepConditionVariableSRW(c, l, ms ? ms : INFINITE, 0);
@@ -65,7 +65,7 @@ typedef pthread_t thread;
 #define THREAD_BODY(name, arg) static void *name(void *arg)
 
 static inline void lock_init(lock *l) {
-    pthread_mutex_init(l, NULL); /* can't fail with default attributes here */
+    pthread_mutex_init(l, NULL); /* can't fail with default attributes */
 }
 static inline void lock_free(lock *l) {
     pthread_mutex_destroy(l);
@@ -76,7 +76,7 @@ static inline void lock_acquire(lock *l) {
 static inline void lock_release(lock *l) {
     pthread_mutex_unlock(l);
 }
-/* False: the system can't create a thread. */
+/* Returns false if the system can't create a thread. */
 static inline bool thread_start(thread *t, void *(*body)(void *), void *arg) {
     return !pthread_create(t, NULL, body, arg);
 }
@@ -84,12 +84,12 @@ static inline void thread_join(thread t) {
     pthread_join(t, NULL);
 }
 static inline void condition_init(condition *c) {
-    pthread_cond_init(c, NULL); /* can't fail with default attributes here */
+    pthread_cond_init(c, NULL); /* can't fail with default attributes */
 }
 static inline void condition_free(condition *c) {
     pthread_cond_destroy(c);
 }
-/* Releases the lock until the condition is signalled, or for up to `ms` milliseconds (0: without
+/* Releases the lock until the condition is signalled, or for at most `ms` milliseconds (0: no
  * limit). May return early. */
 static inline void condition_wait(condition *c, lock *l, unsigned ms) {
     struct timespec end;

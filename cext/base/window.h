@@ -21,7 +21,7 @@
 
 enum { WINDOW = 64 };
 
-/* The mask of those of the 64 bytes at p that are in [lo, lo + n). */
+/* Returns the mask of the bytes at p[0..64) whose values are in [lo, lo + n). */
 ALWAYS_INLINE uint64_t window_range(const uint8_t *p, uint8_t lo, uint8_t n) {
 #if defined(__SSE2__) || defined(_M_X64)
     /* Comparisons are signed: shift the range to start at -128. */
@@ -58,18 +58,19 @@ static inline TARGET_AVX512 uint64_t window_range_avx512(const uint8_t *p, uint8
 #define window_range_avx512 window_range
 #endif
 
-/* The same, compiled for that level. */
+/* Calls the version of window_range for the level `on`. */
 ALWAYS_INLINE uint64_t window_range_on(cpu_level on, const uint8_t *p, uint8_t lo, uint8_t n) {
     return on == CPU_AVX512 ? window_range_avx512(p, lo, n) : window_range(p, lo, n);
 }
 
-/* The mask of bits 0 to n - 1, n <= 64. */
+/* Returns a mask of bits 0 to n - 1; n <= 64. */
 ALWAYS_INLINE uint64_t window_first(unsigned n) {
     return n < WINDOW ? ((uint64_t)1 << n) - 1 : ~(uint64_t)0;
 }
 
-/* Writes `at` plus the index of each of the n set bits. `places` has room for 64. Works in groups of
- * eight: the number of bits is unpredictable, so few branches should depend on it. */
+/* Writes `at` plus the index of each of the n bits of `set`. `places` has room for 64. The number
+ * of bits is unpredictable, so the loop works in groups of eight to have few branches that depend
+ * on it. */
 ALWAYS_INLINE void window_places(uint64_t set, unsigned n, size_t at, size_t *places) {
     for (unsigned i = 0; i < n; i += 8) {
         for (unsigned k = 0; k < 8; k++) {
@@ -99,7 +100,7 @@ static inline TARGET_AVX512 void window_places_avx512(uint64_t set, unsigned n, 
 #define window_places_avx512 window_places
 #endif
 
-/* The same, compiled for that level. */
+/* Calls the version of window_places for the level `on`. */
 ALWAYS_INLINE void window_places_on(cpu_level on, uint64_t set, unsigned n, size_t at,
                                     size_t *places) {
     if (on == CPU_AVX512) {

@@ -1,6 +1,6 @@
 #include "cache/long_cache.h"
 
-/* log2 of the number of sets; size of the arena in units of 4 bytes. */
+/* Limits of log2(number of sets), and of the size of the arena in units of 4 bytes. */
 enum { MIN_LOG2 = SMALL ? 2 : 8, MAX_LOG2 = SMALL ? 8 : 15, GROWTH = 2 };
 enum { MIN_ARENA = SMALL ? 1 << 9 : 1 << 10, MAX_ARENA = SMALL ? 1 << 11 : 1 << 19 };
 
@@ -31,13 +31,13 @@ static void forget(long_cache *c) {
 
 static long_slot *put(long_cache *c, long_slot slot) {
     long_slot *set = (long_slot *)long_set(c, (uint64_t)slot.tag << 32);
-    /* Of two stored texts the first stays, however many others occur once. */
+    /* Of two stored texts, the first stays, however many other texts occur once. */
     long_slot *to = set + (!set[0].tag || (!set[0].place && set[1].place) ? 0 : 1);
     *to = slot;
     return to;
 }
 
-/* Allocates the first table or a larger one. On failure the old one stays. */
+/* Allocates the first table or a larger one. On failure, the old one stays. */
 static void grow(long_cache *c) {
     unsigned log2 = c->slots ? 64 - c->shift + GROWTH : MIN_LOG2;
     size_t n_old = c->slots ? (size_t)2 << (64 - c->shift) : 0;
@@ -52,8 +52,8 @@ static void grow(long_cache *c) {
     ggtok_mem_free(old);
 }
 
-/* Makes room in the arena for n more units; discards all entries if it is full. False: out of
- * memory. */
+/* Makes room in the arena for n more units; discards all entries if the arena is full. Returns
+ * false if out of memory. */
 static bool reserve(long_cache *c, size_t n) {
     if (c->used + n > MAX_ARENA) forget(c);
     if (c->used + n <= c->cap) return true;
@@ -66,7 +66,8 @@ static bool reserve(long_cache *c, size_t n) {
     return true;
 }
 
-/* The slot of a text, a new one if the text wasn't seen before. NULL: out of memory. */
+/* Returns the slot of a text: a new one if the text hasn't occurred before. Returns NULL if out of
+ * memory. */
 static long_slot *slot_of(long_cache *c, uint64_t hash, bool *seen) {
     if (!c->slots || (c->n_seen >> (64 - c->shift) && 64 - c->shift < MAX_LOG2)) grow(c);
     *seen = false;
@@ -94,7 +95,7 @@ void ggtok_long_cache_put(long_cache *c, const uint8_t *p, size_t n, const int32
     long_slot *slot = slot_of(c, hash, &seen);
     size_t taken = 1 + count + (n + 3) / 4;
     if (seen && long_cache_find(c, p, n, hash)) return;
-    /* Discarding all entries doesn't move the slots. */
+    /* reserve may discard all entries, which doesn't move the slots. */
     if (!slot || !(seen || at_once) || !reserve(c, taken)) return;
     uint32_t *e = c->arena + c->used;
     e[0] = (uint32_t)n | (uint32_t)count << 16;

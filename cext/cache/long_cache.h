@@ -1,6 +1,7 @@
 /*
- * Maps longer texts to ids: exact, bounded, owned by one thread. Most texts never occur again, so a
- * text is stored when it occurs for the second time, unless the caller requests it at once.
+ * A cache from longer texts to ids: exact, bounded, owned by one thread. Most texts never occur
+ * again, so a text is stored when it occurs for the second time, unless the caller requests it at
+ * once.
  */
 #ifndef GGTOK_LONG_CACHE_H
 #define GGTOK_LONG_CACHE_H
@@ -10,24 +11,24 @@
 
 enum { LONG_MAX_BYTES = 255, LONG_MAX_IDS = LONG_MAX_BYTES };
 
-/* A text's tag and the position of its entry in the arena. Position 0: the text was seen once
- * and isn't stored. All 0: free. */
+/* A text's tag and the position of its entry in the arena. Position 0: the text occurred once and
+ * isn't stored. All 0: the slot is free. */
 typedef struct long_slot {
     uint32_t tag, place;
 } long_slot;
 
-/* Sets of two slots, and an arena of entries one after the other. Both start small and grow, to
- * 256 KB and 2 MB. When the arena has no room for an entry, all entries are discarded. */
+/* Sets of two slots, and an arena of entries one after the other. Both start small and grow, to 256
+ * KB and 2 MB. When the arena has no room for a new entry, all entries are discarded. */
 typedef struct long_cache {
-    long_slot *slots;                    /* NULL: nothing allocated yet */
-    unsigned shift;                      /* 64 - log2(sets) */
+    long_slot *slots;                    /* NULL: not allocated yet */
+    unsigned shift;                      /* 64 - log2(number of sets) */
     size_t n_seen;                       /* misses since the table last grew */
-    uint32_t *arena;                     /* NULL: nothing stored yet */
-    size_t used, cap;                    /* of the arena */
-    uint32_t recent[LONG_MAX_BYTES + 1]; /* by length: position of the last entry noted; 0: none */
+    uint32_t *arena;                     /* the entries; NULL: nothing stored yet */
+    size_t used, cap;                    /* size of the arena, in units of 4 bytes */
+    uint32_t recent[LONG_MAX_BYTES + 1]; /* by length: position of the entry noted last; 0: none */
 } long_cache;
 
-/* An entry: number of bytes | number of ids << 16; the ids; the bytes, padded. */
+/* Layout of an entry: number of bytes | number of ids << 16; the ids; the bytes, padded. */
 static inline size_t long_bytes(const uint32_t *e) {
     return *e & 0xFFFF;
 }
@@ -36,13 +37,13 @@ static inline size_t long_n(const uint32_t *e) {
     return *e >> 16;
 }
 
-uint64_t ggtok_long_hash(const uint8_t *p, size_t n); /* n >= 1 */
+uint64_t ggtok_long_hash(const uint8_t *p, size_t n); /* requires n >= 1 */
 
 static inline const long_slot *long_set(const long_cache *c, uint64_t hash) {
     return &c->slots[2 * (hash >> c->shift)];
 }
 
-/* The text's entry, or NULL. */
+/* Returns the text's entry, or NULL. */
 static inline const uint32_t *long_cache_find(const long_cache *c, const uint8_t *p, size_t n,
                                               uint64_t hash) {
     if (!c->slots) return NULL;
@@ -55,8 +56,8 @@ static inline const uint32_t *long_cache_find(const long_cache *c, const uint8_t
     return NULL;
 }
 
-/* The text's entry if it is the most recent one of its length, else NULL. In code, runs of white space
- * of equal lengths are frequent, and this finds them without a hash. */
+/* Returns the text's entry if it is the most recent one of its length; otherwise NULL. In code,
+ * runs of white space of equal length are frequent, and this finds them without a hash. */
 static inline const uint32_t *long_cache_recent(const long_cache *c, const uint8_t *p, size_t n) {
     if (!c->recent[n]) return NULL;
     const uint32_t *e = c->arena + c->recent[n];
@@ -71,14 +72,14 @@ static inline void long_cache_prefetch(const long_cache *c, uint64_t hash) {
     if (c->slots) PREFETCH(long_set(c, hash));
 }
 
-/* Was the text seen before? If not, marks it as seen. */
+/* Whether the text has occurred before. If not, records that it has. */
 bool ggtok_long_cache_seen(long_cache *c, const uint8_t *p, size_t n);
 
-/* Marks p[0..n) as seen, and stores its ids if it was seen before or `at_once`. Does nothing if n >
- * LONG_MAX_BYTES or count > LONG_MAX_IDS, or if memory runs out. */
+/* Records that p[0..n) has occurred, and stores its ids if it had occurred before or if `at_once`.
+ * Does nothing if n > LONG_MAX_BYTES or count > LONG_MAX_IDS, or if memory runs out. */
 void ggtok_long_cache_put(long_cache *c, const uint8_t *p, size_t n, const int32_t *ids,
                           size_t count, bool at_once);
 void ggtok_long_cache_free(long_cache *c);
-size_t ggtok_long_cache_bytes(const long_cache *c); /* memory in use */
+size_t ggtok_long_cache_bytes(const long_cache *c); /* bytes of memory in use */
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Maps pieces of text to ids: exact, bounded, owned by one thread. For models whose
- * result for a text is the concatenation of the results for its words, or for its
- * pieces between cuts (docs/design has the argument for each).
+ * A cache from pieces of text to ids: exact, bounded, owned by one thread. For models
+ * whose result for a text is the concatenation of the results for its words, or for
+ * its pieces between cuts (docs/design proves this for each).
  */
 #ifndef GGTOK_PIECE_CACHE_H
 #define GGTOK_PIECE_CACHE_H
@@ -15,22 +15,22 @@ typedef struct piece_key { /* the bytes, zeros, and the length in the last byte 
     uint64_t w[4];
 } piece_key;
 
-typedef struct piece_slot { /* one cache line */
+typedef struct piece_slot { /* a piece and its ids, which fill a cache line */
     piece_key key;
     int32_t id[PIECE_IDS];
     uint32_t n;
 } piece_slot;
 
-/* Sets of two slots, of which the first is the one added most recently. The cache starts
+/* Sets of two slots; the first slot of a set is the one filled most recently. The cache starts
  * small and doubles while sets overflow, up to 4 MB. */
 typedef struct piece_cache {
-    piece_slot *slot; /* aligned to its size; NULL: nothing allocated yet */
+    piece_slot *slot; /* aligned to its size; NULL: not allocated yet */
     mem_table table;
     size_t mask;   /* number of sets - 1 */
-    size_t n_lost; /* pieces evicted since it last grew */
+    size_t n_lost; /* pieces evicted since the cache last grew */
 } piece_cache;
 
-/* Packs p[0..n), 1 <= n <= PIECE_MAX. PIECE_MAX + 1 bytes at p must be readable. */
+/* Makes the key of p[0..n), 1 <= n <= PIECE_MAX. PIECE_MAX + 1 bytes at p must be readable. */
 static inline piece_key piece_key_of(const uint8_t *p, size_t n) {
     piece_key k;
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -49,7 +49,7 @@ static inline piece_key piece_key_of(const uint8_t *p, size_t n) {
     return k;
 }
 
-/* The same if only `room` bytes (>= n) are readable. */
+/* Makes the key if only `room` bytes (>= n) are readable. */
 static inline piece_key piece_key_within(const uint8_t *p, size_t n, size_t room) {
     uint8_t padded[PIECE_MAX + 1] = {0};
     if (room > PIECE_MAX) return piece_key_of(p, n);
@@ -63,7 +63,7 @@ static inline uint64_t piece_hash(const piece_key *k) {
     return (h ^ h >> 32) * 0xC2B2AE3D27D4EB4Fu >> 20;
 }
 
-/* 1 or 0, without a branch. */
+/* Returns 1 if the keys are equal, otherwise 0, without a branch. */
 static inline size_t piece_same(const piece_key *a, const piece_key *b) {
     uint64_t x =
         (a->w[0] ^ b->w[0]) | (a->w[1] ^ b->w[1]) | (a->w[2] ^ b->w[2]) | (a->w[3] ^ b->w[3]);
@@ -75,17 +75,17 @@ static inline const piece_slot *piece_cache_find(const piece_cache *c, const pie
     if (!c->slot) return NULL;
     const piece_slot *s = c->slot + 2 * (hash & c->mask);
     size_t first = piece_same(&s[0].key, k), second = piece_same(&s[1].key, k);
-    return first + second ? s + second : NULL; /* no branch: which of the two is unpredictable */
+    return first + second ? s + second : NULL; /* no branch: which slot it is, is unpredictable */
 }
 
 static inline void piece_cache_prefetch(const piece_cache *c, uint64_t hash) {
     if (c->slot) PREFETCH(c->slot + 2 * (hash & c->mask));
 }
 
-/* Stores n ids; does nothing if n > PIECE_IDS or if memory runs out. */
+/* Stores n ids. Does nothing if n > PIECE_IDS or if memory runs out. */
 void ggtok_piece_cache_put(piece_cache *c, const piece_key *k, uint64_t hash, const int32_t *ids,
                            size_t n);
 void ggtok_piece_cache_free(piece_cache *c);
-size_t ggtok_piece_cache_bytes(const piece_cache *c); /* memory in use */
+size_t ggtok_piece_cache_bytes(const piece_cache *c); /* bytes of memory in use */
 
 #endif

@@ -2,7 +2,7 @@
 
 /* ---- short words ---- */
 
-/* log2 of the number of sets. */
+/* Minimum and maximum of log2(number of sets). */
 enum { MIN_LOG2 = SMALL ? 1 : 9, MAX_LOG2 = 17 };
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -23,7 +23,7 @@ static size_t sets_bytes(unsigned log2) {
     return ((size_t)2 << log2) * sizeof(word_short);
 }
 
-/* Allocates sets so that none straddles a cache line. */
+/* Allocates sets such that none straddles a cache line. */
 static word_short *alloc_sets(mem_table *table, unsigned log2) {
     return ggtok_mem_table_new(table, sets_bytes(log2), sets_bytes(MAX_LOG2));
 }
@@ -48,7 +48,7 @@ static void put_piece(word_cache *c, const piece_key *key, const int32_t *ids, s
         ggtok_piece_cache_put(&c->pieces, key, hash, ids, count);
 }
 
-/* The key of a short word in the piece cache. */
+/* Converts the key of a short word to its key in the piece cache. */
 static piece_key longer_key(const uint64_t key[2]) {
     piece_key longer = {{key[0], key[1], 0, 0}};
     uint8_t *bytes = (uint8_t *)longer.w;
@@ -57,7 +57,8 @@ static piece_key longer_key(const uint64_t key[2]) {
     return longer;
 }
 
-/* The reverse; false: it is the key of a longer word. */
+/* Converts a key in the piece cache to that of a short word. Returns false if it is the key of a
+ * longer word. */
 static bool short_key(const piece_key *longer, uint64_t key[2]) {
     const uint8_t *bytes = (const uint8_t *)longer->w;
     if (bytes[PIECE_MAX] > WORD_SHORT) return false;
@@ -66,14 +67,14 @@ static bool short_key(const piece_key *longer, uint64_t key[2]) {
     return true;
 }
 
-/* Makes the key of a short word. */
+/* Makes the key of a short word. `room` >= n bytes at p are readable, perhaps fewer than 16. */
 static void key_of(uint64_t key[2], const uint8_t *p, size_t n, size_t room) {
     uint8_t padded[16] = {0};
     word_short_key(key, room < 16 ? memcpy(padded, p, n) : p, n);
 }
 
-/* Makes the entry of a short word, or both entries if it is wide, from its ids. The key is already
- * set. False: there are too many ids. */
+/* Makes the entry of a short word, or both entries of a wide word, from its ids. The key is already
+ * set. Returns false if there are too many ids. */
 static bool make_entry(word_short e[2], const int32_t *ids, size_t count) {
     if (count > WORD_WIDE_IDS) return false;
     uint32_t id[WORD_WIDE_IDS + 1] = {0}, all = 0;
@@ -94,14 +95,14 @@ static word_short *set_of_key(const word_cache *c, const uint64_t key[2]) {
     return (word_short *)word_short_set(c, key);
 }
 
-/* Replaces an entry, except for the bits in a set's first entry that describe the set. */
+/* Replaces an entry, but keeps the bits in a set's first entry that describe the set. */
 static void set_entry(word_short *to, const word_short *e) {
     uint32_t where = to->ids[3] & ~(uint32_t)WORD_ID_MASK;
     *to = *e;
     to->ids[3] |= where;
 }
 
-/* A copy of an entry without the bits that describe a set. */
+/* Returns a copy of an entry without the bits that describe its set. */
 static word_short plain_entry(const word_short *e) {
     word_short copy = *e;
     copy.ids[3] &= WORD_ID_MASK;
@@ -112,7 +113,7 @@ static size_t key_length(const uint64_t key[2]) {
     return ((const uint8_t *)key)[WORD_SHORT];
 }
 
-/* Stores a word, given its entry or both of them, as a far word: outside its full set. */
+/* Stores a word, given its entry or both entries, as a far word: outside its set, which is full. */
 static void put_far(word_cache *c, const word_short *e) {
     int32_t ids[WORD_WIDE_IDS + 1];
     size_t n = word_short_ids(e, ids);
@@ -125,7 +126,7 @@ static void put_far(word_cache *c, const word_short *e) {
     set_of_key(c, e->key)->ids[3] |= WORD_FAR;
 }
 
-/* Puts a word into a set and returns its entry. NULL: the set has no room. */
+/* Puts a word into a set and returns its entry, or NULL if the set has no room. */
 static word_short *put_into(word_short *set, const word_short *e) {
     if (word_same(set[0].key, e->key)) return &set[0];
     if (word_same(set[1].key, e->key)) return &set[1];
@@ -144,7 +145,7 @@ static word_short *put_into(word_short *set, const word_short *e) {
     return NULL;
 }
 
-/* Puts a word into its set or the next one. NULL: neither has room. */
+/* Puts a word into its set or the next one and returns its entry, or NULL if neither has room. */
 static word_short *put_near(word_cache *c, word_short *set, const word_short *e) {
     word_short *at = put_into(set, e);
     if (at) return at;
@@ -154,14 +155,15 @@ static word_short *put_near(word_cache *c, word_short *set, const word_short *e)
     return at;
 }
 
-/* The frequent words of a text occur early, so words keep the sets into which they came first. Most
- * words that aren't in their set aren't stored at all; the set's bits say so and save the search. */
+/* Stores a short word. The frequent words of a text occur early, so words stay in the sets where
+ * they were stored first. Most words that aren't in their set aren't stored at all; the set's bits
+ * record this and save a search. */
 static void put_short(word_cache *c, const word_short *e) {
     if (!put_near(c, set_of_key(c, e->key), e)) put_far(c, e);
 }
 
-/* Moves every SELDOM-th far word that is hit into its set. Frequent far words get there in this way,
- * without replacing each other at every hit. */
+/* Moves every SELDOM-th far word that is hit into its set. Frequent far words get there in this
+ * way, without evicting each other at every hit. */
 static void promote(word_cache *c, const word_short *e) {
     enum { SELDOM = 4 };
     if (++c->n_far_hits % SELDOM) return;
@@ -183,7 +185,8 @@ static void promote(word_cache *c, const word_short *e) {
     }
 }
 
-/* Puts a far word, whose key is set, into its set or the next one. False: it stays far. */
+/* Moves a far word, whose key is set, into its set or the next one. Returns false if it stays
+ * far. */
 static bool bring_home(word_cache *c, word_short e[2], const int32_t *ids, size_t count) {
     word_short *set = set_of_key(c, e->key);
     if (make_entry(e, ids, count) && put_near(c, set, e)) return true;
@@ -191,7 +194,7 @@ static bool bring_home(word_cache *c, word_short e[2], const int32_t *ids, size_
     return false;
 }
 
-/* Moves far words into their sets: after the table has grown, most have room. */
+/* Moves far words into their sets. Called after the table has grown, when most sets have room. */
 static void bring_all_home(word_cache *c) {
     const size_t n_pieces = c->pieces.slot ? 2 * (c->pieces.mask + 1) : 0;
     const size_t n_longs = c->longs.slots ? (size_t)2 << (64 - c->longs.shift) : 0;
@@ -226,9 +229,9 @@ static void spread(word_cache *c, const word_short *pair, word_short *to, size_t
     }
 }
 
-/* Grows the table, in place if its memory has room. On failure the old table stays. */
+/* Grows the table, in place if its memory has room. On failure, the old table stays. */
 static void grow(word_cache *c) {
-    enum { LARGE_LOG2 = 15 }; /* small tables grow in larger steps */
+    enum { LARGE_LOG2 = 15 }; /* from this log2 on, tables double; smaller ones quadruple */
     const unsigned log2 = 64 - c->short_shift, step = SMALL || log2 >= LARGE_LOG2 ? 1 : 2;
     mem_table old = c->table;
     c->n_moved = 0;
@@ -273,7 +276,7 @@ void ggtok_word_cache_put(word_cache *c, const uint8_t *p, size_t n, size_t room
     }
 }
 
-/* The ids of a short word from its set or the next one. */
+/* Appends the ids of a short word that is in its set or the next one. */
 static bool get_short(const word_cache *c, const uint64_t key[2], idbuf *out) {
     const word_short *set = word_short_set(c, key), *e = word_short_find(set, key);
     if (!e) e = word_short_near(c, set, key);
@@ -308,7 +311,7 @@ void ggtok_word_cache_fill(word_cache *c, word_short *pending, const int32_t *id
         set_entry(pending, e);
         c->n_pending--;
         grow_if_crowded(c);
-    } else { /* it needs another entry */
+    } else { /* the word needs another entry */
         ggtok_word_cache_drop(c, pending);
         ggtok_word_cache_put(c, (const uint8_t *)e->key, key_length(e->key), sizeof e->key, ids,
                              count);
@@ -330,18 +333,18 @@ bool ggtok_word_cache_get_long(word_cache *c, const uint8_t *p, size_t n, uint64
                                idbuf *out) {
     const uint32_t *e = long_cache_find(&c->longs, p, n, hash);
     if (!e) return false;
-    /* A short word that fits into a set isn't noted, so that it is promoted. */
+    /* A short word that fits into a set isn't noted, so that it can be promoted. */
     if (n > WORD_SHORT || long_n(e) > WORD_WIDE_IDS) long_cache_note(&c->longs, e);
     append_long(e, out);
     return true;
 }
 
-/* Looks in the piece cache, then, for words with more ids than it holds, in the long one. */
+/* Looks in the piece cache, and then, for words with more ids than it holds, in the long cache. */
 static bool get_piece(word_cache *c, const piece_key *key, uint64_t hash, const uint8_t *p,
                       size_t n, idbuf *out) {
     const piece_slot *e = piece_cache_find(&c->pieces, key, hash);
     if (!e) return ggtok_word_cache_get_long(c, p, n, ggtok_long_hash(p, n), out);
-    memcpy(out->data + out->n, e->id, sizeof e->id); /* overwrites what follows */
+    memcpy(out->data + out->n, e->id, sizeof e->id); /* also overwrites what follows */
     out->n += e->n;
     return true;
 }

@@ -11,10 +11,11 @@
 
 /* ---- pieces ---- */
 
-enum { AT_ONCE = 16 }; /* bytes */
+enum { AT_ONCE = 16 }; /* bytes copied at once; longer pieces need another copy */
 
 /* Appends a character that represents no byte, as llama.cpp prints it: "[UNK_BYTE_0x<hex of its
- * UTF-8><the whole text>]". `after`: number of bytes of the text after it. */
+ * UTF-8><the whole text>]". Then reserves room for `after`, the number of bytes that follow it in
+ * the text. */
 static bool append_unknown(bytebuf *out, gguf_view text, uint32_t cpt, size_t after) {
     uint8_t utf8[4];
     char hex[9];
@@ -27,7 +28,7 @@ static bool append_unknown(bytebuf *out, gguf_view text, uint32_t cpt, size_t af
 
 typedef enum fault { NO_FAULT, TOO_SHORT, TOO_LONG } fault;
 
-/* The number of bytes that append_bytes_of writes for the text. */
+/* Returns the number of bytes that append_bytes_of writes for the text. */
 static uint64_t byte_level_size(gguf_view text) {
     uint64_t n = 0;
     const uint8_t *p = text.p, *end = p + text.n;
@@ -40,25 +41,26 @@ static uint64_t byte_level_size(gguf_view text) {
     return n;
 }
 
-/* Is the token printed as the bytes that its characters represent? */
+/* Whether the token prints as the bytes that its characters represent. */
 static bool is_byte_level(const vocab *v, uint32_t id) {
     const uint32_t as_is = GGTOK_ATTR_UNKNOWN | GGTOK_ATTR_CONTROL | GGTOK_ATTR_USER_DEFINED;
     return v->type == GGTOK_VOCAB_BPE && !v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES] &&
            !(v->attr[id] & as_is) && v->attr[id] & GGTOK_ATTR_NORMAL;
 }
 
-/* The table while it is being filled. */
+/* The piece table while it is being built. */
 typedef struct build {
     const vocab *v;
     bytebuf out;
-    uint64_t limit; /* maximum bytes of `out` */
-    bool measured;  /* characters that represent no byte have been measured */
+    uint64_t limit; /* maximum size of `out` in bytes */
+    bool measured;  /* measure() has been called */
     fault wrong;
 } build;
 
-/* Is there room for the pieces of the tokens from `id` on? Each character that represents no byte
- * prints as the whole text, so a file could require the square of its size; it is refused before
- * that is written. (The pieces of other tokens are no longer than their texts.) */
+/* Whether there is room for the pieces of the tokens from `id` on. Each character that represents
+ * no byte prints the whole text, so a file's pieces could take the square of its size; such a file
+ * is refused before anything that long is written. (The pieces of other tokens are no longer than
+ * their texts.) */
 static bool measure(build *b, uint32_t id) {
     uint64_t n = b->out.n;
     b->measured = true;
@@ -69,8 +71,8 @@ static bool measure(build *b, uint32_t id) {
     return n <= b->limit;
 }
 
-/* Appends the bytes of a byte-level token; `room` bytes (>= text.n) are readable. Most are ASCII
- * letters, perhaps after a space: they are copied at once. */
+/* Appends the bytes of a byte-level token. Most tokens are ASCII letters, perhaps after a space:
+ * these are copied at once; `room` is the number of bytes (>= text.n) that can be read. */
 static bool append_bytes_of(build *b, uint32_t id) {
     bytebuf *out = &b->out;
     gguf_view text = vocab_text(b->v, id);
@@ -105,12 +107,13 @@ static bool is_hex(uint8_t c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-/* PLaMo2 and PLaMo3 check how their byte tokens are spelled; a malformed one prints as it is. */
+/* Whether t is spelled as a byte token of PLaMo2 and PLaMo3. These models check the spelling; a
+ * malformed byte token prints its text. */
 static bool is_plamo2_byte(gguf_view t) {
     return t.n == 6 && !memcmp(t.p, "<0x", 3) && is_hex(t.p[3]) && is_hex(t.p[4]) && t.p[5] == '>';
 }
 
-/* Appends the byte that a BYTE token represents. */
+/* Appends the byte that a token with attribute BYTE represents. */
 static bool append_byte(build *b, uint32_t id) {
     int value = ggtok_vocab_token_byte(b->v, id);
     uint8_t byte = (uint8_t)value;
@@ -157,7 +160,7 @@ static ggtok_status refuse(uint32_t id, fault wrong, ggtok_error *err) {
         (unsigned long)id);
 }
 
-/* Checks only tokens whose attributes don't change later. */
+/* Checks only tokens whose attributes don't change during loading. */
 ggtok_status ggtok_piece_check_bytes(const vocab *v, ggtok_error *err) {
     const uint32_t others =
         GGTOK_ATTR_UNKNOWN | GGTOK_ATTR_CONTROL | GGTOK_ATTR_USER_DEFINED | GGTOK_ATTR_NORMAL;
@@ -171,8 +174,7 @@ ggtok_status ggtok_piece_check_bytes(const vocab *v, ggtok_error *err) {
 }
 
 ggtok_status ggtok_piece_table_build(piece_table *t, const vocab *v, ggtok_error *err) {
-    /* Pieces are about as long as the texts; only characters that represent no byte make them
-     * longer. */
+    /* Pieces are about as long as the token texts, except for characters that represent no byte. */
     build b = {.v = v, .limit = 64 * (uint64_t)v->text_off[v->n_tokens] + (1u << 20)};
     t->off = ggtok_mem_alloc(mem_mul((size_t)v->n_tokens + 1, sizeof *t->off));
     if (!t->off || !bytebuf_reserve(&b.out, (size_t)v->text_off[v->n_tokens])) goto memory;
@@ -210,14 +212,15 @@ gguf_view ggtok_piece_of(const piece_table *t, const vocab *v, uint32_t id, int3
 
 /* ---- clean_spaces: three passes over the text, in place ---- */
 
-/* Is the space before this character possibly removed? */
+/* Whether the space before this character may have to be removed. */
 ALWAYS_INLINE uint8_t is_joined(uint8_t c, bool punctuation) {
     uint8_t any =
         (uint8_t)(c == '?') | (uint8_t)(c == '!') | (uint8_t)(c == '.') | (uint8_t)(c == ',');
     return punctuation ? any : (uint8_t)(c == '\'');
 }
 
-/* The first position from i > 0 on of such a character after a space, or n. */
+/* Returns the first position, from i > 0 on, of a character that follows a space and for which
+ * is_joined is true; n if there is none. */
 ALWAYS_INLINE size_t find_after_space(const uint8_t *t, size_t i, size_t n, bool punctuation) {
     enum { BLOCK = 32 };
     for (; n - i >= BLOCK; i += BLOCK) {
@@ -230,13 +233,14 @@ ALWAYS_INLINE size_t find_after_space(const uint8_t *t, size_t i, size_t n, bool
     return i;
 }
 
-/* The state of a pass, which reads the text at `at` and writes what it keeps at `n` <= at. */
+/* The state of a pass, which reads the text at `at` and writes the part it keeps at `n` <= at. */
 typedef struct cleaning {
     uint8_t *text;
     size_t end, at, n;
 } cleaning;
 
-/* Keeps the text up to the next such position and moves there; false: there is none. */
+/* Keeps the text up to the next position that find_after_space finds, and moves there. Returns
+ * false if there is none. */
 ALWAYS_INLINE bool next_place(cleaning *c, bool punctuation) {
     size_t found = find_after_space(c->text, c->at, c->end, punctuation);
     if (c->n < c->at) memmove(c->text + c->n, c->text + c->at, found - c->at);
@@ -250,15 +254,15 @@ static cleaning begin_cleaning(const bytebuf *b) {
     return (cleaning){b->data, b->n, first, first};
 }
 
-/* " ?" " !" " ." " ,": removes the space. */
+/* Removes the space in " ?" " !" " ." " ,". */
 static void join_punctuation(bytebuf *b) {
     cleaning c = begin_cleaning(b);
     while (next_place(&c, true)) c.text[c.n - 1] = c.text[c.at++];
     b->n = c.n;
 }
 
-/* " ' ": removes both spaces. The second becomes a NUL, so that it doesn't count as the space before
- * the next character. */
+/* Removes both spaces in " ' ". The second becomes a NUL, so that it doesn't count as the space
+ * before the next character. */
 static void join_apostrophes(bytebuf *b) {
     cleaning c = begin_cleaning(b);
     while (next_place(&c, false)) {
@@ -273,7 +277,7 @@ static void join_apostrophes(bytebuf *b) {
     b->n = c.n;
 }
 
-/* " 's" " 'm" " 're" " 've": removes the space (before 't, 'd and 'll it stays). */
+/* Removes the space in " 's" " 'm" " 're" " 've" (before 't, 'd and 'll it stays). */
 static void join_contractions(bytebuf *b) {
     cleaning c = begin_cleaning(b);
     while (next_place(&c, false)) {
@@ -288,14 +292,14 @@ static void join_contractions(bytebuf *b) {
 
 /* ---- text ---- */
 
-/* The index of the first id that isn't a token's, or n. */
+/* Returns the index of the first id that isn't in the vocabulary, or n. */
 static size_t find_unknown(const vocab *v, const int32_t *ids, size_t n) {
     enum { BLOCK = 256 };
     size_t i = 0;
     for (; n - i >= BLOCK; i += BLOCK) {
         uint32_t highest = 0;
         for (size_t k = 0; k < BLOCK; k++) {
-            uint32_t id = (uint32_t)ids[i + k]; /* a negative id becomes greater than all others */
+            uint32_t id = (uint32_t)ids[i + k]; /* a negative id becomes the greatest */
             highest = id > highest ? id : highest;
         }
         if (highest >= v->n_tokens) break;
@@ -304,8 +308,8 @@ static size_t find_unknown(const vocab *v, const int32_t *ids, size_t n) {
     return i;
 }
 
-/* Appends the pieces of valid ids. Pieces are scattered over a table of megabytes, so later ones are
- * prefetched while others are copied. */
+/* Appends the pieces of valid ids. Pieces are scattered over a table of megabytes, so later ones
+ * are prefetched while earlier ones are copied. */
 static bool append_pieces(bytebuf *out, const piece_table *t, const vocab *v, const int32_t *ids,
                           size_t n, bool special) {
     enum { BLOCK = 32 };
@@ -323,7 +327,7 @@ static bool append_pieces(bytebuf *out, const piece_table *t, const vocab *v, co
         if (!bytebuf_reserve(out, bytes + AT_ONCE)) return false;
         uint8_t *to = out->data + out->n;
         for (size_t i = 0; i < block; to += pieces[i++].n) {
-            memcpy(to, pieces[i].p, AT_ONCE); /* most pieces fit */
+            memcpy(to, pieces[i].p, AT_ONCE); /* most pieces aren't longer */
             if (pieces[i].n > AT_ONCE) memcpy(to, pieces[i].p, pieces[i].n);
         }
         out->n += bytes;
@@ -336,7 +340,7 @@ ggtok_status ggtok_detok_text(const piece_table *t, const vocab *v, const int32_
     bool unparse = (flags & GGTOK_UNPARSE_SPECIAL) != 0;
     bool keep = (flags & GGTOK_KEEP_SPACES) != 0;
     bool clean = !keep && (flags & GGTOK_CLEAN_SPACES || v->flag[GGTOK_FLAG_CLEAN_SPACES]);
-    bool lstrip = !keep && v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX]; /* for the first token */
+    bool lstrip = !keep && v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX]; /* strip the first token's space */
     size_t first = 0, last = n;
     out->n = 0;
     if (flags & GGTOK_REMOVE_SPECIAL) {

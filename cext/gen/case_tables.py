@@ -4,10 +4,10 @@
 
 The tables are those of the Python that runs this script: str.lower, str.upper, str.title and
 str.casefold of single characters (title: only where it differs from upper; casefold: only where it
-differs from lower), and the ranges of characters without another case for which str.islower or
-str.isupper is still true. The committed tables are CPython 3.11's (Unicode 14.0.0). --check
-compares instead of writing, and fails on a difference; with another Unicode version it compares
-nothing.
+differs from lower), and the ranges of characters that have no other case but for which
+str.islower or str.isupper is true. The committed tables are CPython 3.11's (Unicode 14.0.0).
+--check compares instead of writing, and fails on a difference; with another Unicode version it
+compares nothing.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Writes cext/pretok/dfa.inc: one automaton for each row of pretok_patterns.py.
+"""Writes cext/pretok/dfa.inc: one automaton per row of pretok_patterns.py.
 
     python cext/gen/pretok_dfa.py [--check]
 
 A pattern is compiled to a list of instructions for a backtracking matcher. A state of the
-automaton is the ordered list of positions in the program where such a matcher could be, those that
-it would try first at the front; a match drops all positions after it. So the last match found is
-the one that the backtracking matcher returns. docs/design/pretokenizers.md, section "The
-automata", has the argument and the encoding.
+automaton is the list of positions in the program where such a matcher could be, in the order in
+which it would try them; a match drops all positions after it. So the last match found is the one
+that the backtracking matcher returns. docs/design/pretokenizers.md, section "The automata",
+explains this and the encoding.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ OUTPUT = Path(__file__).parents[1] / "pretok" / "dfa.inc"
 # end of the text. Its elements are called letters. Sets of letters are bit masks.
 N_ASCII = 128
 CLASS_OF, CLASS_FIRST = classes()
-# A code point for each letter. (Classes of ASCII characters are never looked up.)
+# One code point for each letter. (Classes of ASCII characters are never looked up.)
 LETTERS = [*range(N_ASCII), *CLASS_FIRST]
 END = len(LETTERS)
 ALL = (1 << END) - 1
 
-# Encoding of a transition (pretok/scan.h has the same numbers).
+# Encoding of a transition, as in pretok/scan.h.
 SAVE, ENTER_MEMO, STOP = 0x4000, 0x8000, 0xC000
 STOP_HERE, STOP_SAVED, STOP_DECODE, STOP_BACK = STOP, STOP + 1, STOP + 2, STOP + 3
 COLUMN_DECODE, COLUMN_END, COLUMN_FIRST = 0, 1, 2
 
 
 class Step(NamedTuple):
-    """Consume a character of `mask`, or (look) only check the next letter; then go to `goto`."""
+    """Consume a letter of `mask`, or (`look`) only check the next letter; then go to `goto`."""
 
     mask: int
     look: bool
@@ -83,7 +83,7 @@ class Program:
         return len(self.code) - 1
 
     def _emit(self, node: Node, goto: int) -> int:
-        """Emits instructions for node, followed by `goto`; returns their start."""
+        """Emits instructions for `node` that continue at `goto`; returns where they start."""
         match node:
             case Chars(chars):
                 return self._add(Step(mask_of(chars), False, goto))
@@ -117,8 +117,8 @@ State = tuple[int, ...]
 
 @dataclass
 class Dfa:
-    """next[s][x] = (accepts, state): whether a match ends before symbol x, and the state after x.
-    State DEAD can't continue."""
+    """An automaton. next[s][x] is (accepts, state): whether a match ends before symbol x, and the
+    state after x, from which DEAD can't continue."""
 
     symbol: list[int]  # the symbol of each letter, END included
     next: list[list[tuple[bool, int]]] = field(default_factory=list)
@@ -128,8 +128,8 @@ DEAD = -1
 
 
 def symbols(program: Program) -> tuple[list[int], list[int]]:
-    """Merges letters that every instruction treats alike: the symbol of each letter, and a letter
-    for each symbol."""
+    """Merges letters that every instruction treats alike. Returns the symbol of each letter, and a
+    letter for each symbol."""
     masks = [i.mask for i in program.code if isinstance(i, Step)]
     number: dict[object, int] = {}
     symbol, sample = [], []
@@ -146,9 +146,9 @@ def determinize(program: Program) -> Dfa:
     code = program.code
 
     def follow(threads: State, letter: int | None) -> tuple[bool, list[int]]:
-        """Follows splits, and lookaheads if the next letter is known, keeping the order, up to the
-        first match. Keeps one thread for each position in the program: a second one could only
-        repeat what the first failed to do."""
+        """Follows splits (and lookaheads if the next letter is known), in order, up to the first
+        match. Keeps one thread per position in the program: a second one could only fail as the
+        first did."""
         out: list[int] = []
         seen: set[int] = set()
         stack = list(reversed(threads))
@@ -221,7 +221,7 @@ def minimize(dfa: Dfa) -> Dfa:
 
 
 def has_gaps(dfa: Dfa) -> bool:
-    """Is there a text at whose start nothing matches?"""
+    """Whether there is a text at whose start nothing matches."""
     end = dfa.symbol[END]
     silent, stack = {0}, [0]  # states reachable without a match
     while stack:
@@ -238,7 +238,7 @@ def has_gaps(dfa: Dfa) -> bool:
 
 
 def fuse(outer: Dfa, inner: Dfa) -> Dfa:
-    """The chain outer, inner as one automaton (docs/design/pretokenizers.md)."""
+    """Returns the chain (outer, inner) as one automaton (docs/design/pretokenizers.md)."""
     begins = [t for _, t in outer.next[0]]
     for row in outer.next[1:]:
         if not all(a for a, _ in row) or any(
@@ -266,7 +266,7 @@ def fuse(outer: Dfa, inner: Dfa) -> Dfa:
         if DEAD in reached or not all(inner.next[s][end][0] for s in reached - {0}):
             raise SystemExit("the inner pattern may cut matches of the outer one")
 
-    # States: outer's state (DEAD: outside its runs), and inner's.
+    # States of the result: pairs of outer's state (DEAD: outside its runs) and inner's.
     states: dict[tuple[int, int], int] = {}
     queue: list[tuple[int, int]] = []
 
@@ -292,7 +292,7 @@ def fuse(outer: Dfa, inner: Dfa) -> Dfa:
 
 
 def silent_loops(dfa: Dfa) -> set[int]:
-    """States on a cycle on which nothing is accepted."""
+    """Returns the states on cycles on which nothing is accepted."""
     edges = [{t for a, t in row if not a and t != DEAD} for row in dfa.next]
     found = set()
     for s in range(len(edges)):
@@ -308,7 +308,7 @@ def silent_loops(dfa: Dfa) -> set[int]:
 
 
 def memo_state(pattern: Pattern | Fused, dfa: Dfa) -> int:
-    """The state to remember, or DEAD; checks what the pattern guarantees."""
+    """Returns the state to remember, or DEAD; checks the guarantee that the pattern gives."""
     loops = silent_loops(dfa)
     if pattern.lookahead == BOUNDED and loops:
         raise SystemExit(f"{pattern.name}: can read on without bound")
@@ -328,7 +328,7 @@ def memo_state(pattern: Pattern | Fused, dfa: Dfa) -> int:
 
 
 def unsure(dfa: Dfa) -> list[bool]:
-    """States from which the scan may die without another match."""
+    """Returns for each state whether the scan may end there without another match."""
     result = [any(not a and t == DEAD for a, t in row) for row in dfa.next]
     while True:
         more = [
@@ -341,7 +341,7 @@ def unsure(dfa: Dfa) -> list[bool]:
 
 
 def symbol_of(c: str) -> int:
-    """The index in LETTERS of the letter to which the character belongs."""
+    """Returns the index in LETTERS of the letter to which the character belongs."""
     return ord(c) if ord(c) < N_ASCII else N_ASCII + CLASS_OF[ord(c)]
 
 
@@ -386,12 +386,12 @@ def encode_high(name: str, h: High) -> str:
 # ---- the rules: which alternative of a pattern matched (pretok/rules.c) ----
 
 RULE_SPLIT, RULE_LOOK, RULE_NONE = 0xFFFF, 0x8000, 0xFFFF
-RULE_STEPS = 2048  # the most instructions of a program, PRETOK_RULE_STEPS
-SET_WORDS, SET_END = 4, 255  # a set's words, and its bit for the end of the text
+RULE_STEPS = 2048  # maximum instructions of a program: PRETOK_RULE_STEPS
+SET_WORDS, SET_END = 4, 255  # 64-bit words per set, and its bit for the end of the text
 
 
 def alternatives(regex: str) -> list[str]:
-    """The alternatives of an expression: split at bars outside of groups and sets."""
+    """Returns the alternatives of an expression: splits it at bars outside groups and sets."""
     found, depth, in_set = [""], 0, False
     for part in re.findall(r"\\.|.", regex, re.DOTALL):
         if part == "|" and not depth and not in_set:
@@ -408,8 +408,9 @@ def alternatives(regex: str) -> list[str]:
 
 
 def encode_rules(pattern: Pattern, tree: Node, sets: dict[int, int]) -> tuple[list[str], int, int]:
-    """The program that finds the alternative of a match, the size of its tables, and its start. Its
-    first instructions are the ends of the alternatives, in order. Adds new sets to `sets`."""
+    """Returns the program that finds the alternative of a match (as C text), the size of its
+    tables, and its start. Its first instructions are the ends of the alternatives, in order. Adds
+    new sets to `sets`."""
     options = tree.options if isinstance(tree, Alt) else [tree]
     texts = alternatives(pattern.regex)
     if len(texts) != len(options):
@@ -420,7 +421,7 @@ def encode_rules(pattern: Pattern, tree: Node, sets: dict[int, int]) -> tuple[li
         Split([program._emit(option, end) for end, option in enumerate(options)])
     )
     steps: list[tuple[int, int, int]] = []
-    more: list[tuple[int, int, int]] = []  # splits into more than two
+    more: list[tuple[int, int, int]] = []  # splits into more than two ways
     for i in program.code:
         if isinstance(i, Split):
             link = RULE_NONE
@@ -468,8 +469,8 @@ def encode_sets(sets: dict[int, int]) -> list[str]:
 def encode(
     pattern: Pattern | Fused, dfa: Dfa, highs: dict[High, str], rules: str
 ) -> tuple[list[str], int]:
-    """The C text of the automaton's tables, and their size in bytes. Tables of windows that are
-    already in `highs` are shared."""
+    """Returns the C text of the automaton's tables, and their size in bytes. Tables for windows
+    that are already in `highs` are shared."""
     end = dfa.symbol[END]
     others = [x for x in range(len(dfa.next[0])) if x != end]
     column = {x: COLUMN_FIRST + i for i, x in enumerate(others)} | {end: COLUMN_END}
@@ -477,8 +478,8 @@ def encode(
     memo = memo_state(pattern, dfa)
     open_ = unsure(dfa)
 
-    # States that are always entered with a match before the character, and left at once without
-    # one: the position to return to is one character back and needn't be saved.
+    # States that are always entered with a match before the character, and left at once without a
+    # match: the position to return to is one character back and needn't be saved.
     entered = [{a for row in dfa.next for a, t in row if t == s} for s in range(len(dfa.next))]
     back = {
         s
@@ -486,7 +487,7 @@ def encode(
         if entered[s] == {True} and all(a or t == DEAD for a, t in row)
     }
 
-    # A second copy of each state with which a match can begin. Entering the copy means that the
+    # Each state with which a match can begin has a second copy. Entering the copy means that the
     # previous match has just ended.
     begins = sorted({t for _, t in dfa.next[0] if t not in (DEAD, memo)})
     copy = {s: len(dfa.next) + i for i, s in enumerate(begins)}

@@ -1,8 +1,8 @@
-"""The regular expressions of llama.cpp's pre-tokenizers (b11549), one row each.
+"""The regular expressions of llama.cpp's pre-tokenizers (b11549), one per row.
 
 Data for pretok_dfa.py and unicode_tables.py, which document how they read it. pretok_python.py
-writes them for tests/plain. What else a new pattern needs: docs/design/pretokenizers.md, "Adding
-a name".
+writes them for tests/plain. For the other steps to add a pattern, see
+docs/design/pretokenizers.md, "Adding a name".
 
 Non-ASCII characters are written as escapes: some are look-alikes (U+212A, the
 Kelvin sign) or not normalized, and an editor must not change them.
@@ -13,8 +13,8 @@ from typing import NamedTuple
 # What a pattern guarantees about scans that read on without finding a longer match
 # (docs/design/pretokenizers.md, "Linear time").
 BOUNDED = "bounded"  # they stop after a bounded number of characters; checked by the generator
-ONCE = "once"  # the next few scans match what was read, and don't read on as far
-MEMO = "memo"  # the scanner remembers where the loop led to no match
+ONCE = "once"  # the next few scans match the text that was read, and don't read as far ahead
+MEMO = "memo"  # the scanner remembers the positions where the loop led to no match
 
 
 class Pattern(NamedTuple):
@@ -46,7 +46,7 @@ def _cased(upper: str, lower: str, suffix: str) -> str:
     return f"{_PREFIX}{upper}*{lower}+{suffix}|{_PREFIX}{upper}+{lower}*{suffix}"
 
 
-# Read literally: the class contains "(", "|", ")" and the space class.
+# Taken literally, as llama.cpp does: the class contains "(", "|", ")" and the space class.
 _BLOOM = r"[^(\s|.,!?\u2026\u3002\uFF0C\u3001\u0964\u06D4\u060C)]"
 _MARKS_SLASH = r" ?[^\s\p{L}\p{N}]+[\r\n/]*"
 _V3_WORD = _ASCII_PUNCT_WORD + r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
@@ -74,8 +74,8 @@ _DEEPSEEK_CJK = r"\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF"
 
 PATTERNS = (
     # llama.cpp has hand-written scanners for these; the differential test shows that they equal
-    # the expressions here. Its gpt2 has no "|\s+", but its scanner acts as if it had, and a gap
-    # would be the same word anyway.
+    # the expressions here. Its gpt2 expression has no "|\s+", but its scanner acts as if it had,
+    # and a gap would be the same word anyway.
     Pattern(
         "gpt2", rf"'s|'t|'re|'ve|'m|'ll|'d| ?\p{{L}}+| ?\p{{N}}+| ?[^\s\p{{L}}\p{{N}}]+|{_SPACES}"
     ),
@@ -86,13 +86,14 @@ PATTERNS = (
         rf"{_CONTRACTION}|{_PREFIX}[\p{{L}}\p{{M}}]+|\p{{N}}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*"
         rf"|{_NEWLINES}|{_SPACES}",
     ),
-    # llama.cpp identifies it by "\p{Han}+"; marks end a word, unlike in the model's own regex.
+    # llama.cpp recognizes this one by its "\p{Han}+". Combining marks end a word, unlike in the
+    # model's own regex.
     Pattern(
         "kimi_k2",
         rf"\p{{Han}}+|{_PREFIX}{_LETTER_NOT_HAN}+{_CONTRACTION}?|\p{{N}}{{1,3}}|{_MARKS}"
         rf"|{_NEWLINES}|{_SPACES}",
     ),
-    # Unlike its regex, the scanner accepts U+017F (long s) as an s after an apostrophe.
+    # Unlike the regex, llama.cpp's scanner accepts U+017F (long s) as an s after an apostrophe.
     Pattern(
         "k2_horizon",
         rf"'\u017F|{_CONTRACTION}|{_PREFIX}(?:\p{{L}}|\p{{M}}|\u200C|\u200D)+|\p{{N}}{{1,3}}"
@@ -100,9 +101,9 @@ PATTERNS = (
         mixed=True,
     ),
     Pattern("newlines", r"[^\n]+|[\n]+", BOUNDED),
-    # mmbert: newlines; the lines between them are cut before each U+2581, in hand-written code.
+    # For mmbert: llama.cpp splits at newlines, and then, in hand-written code, before each U+2581.
     Pattern("marked_words", r"\n+|\u2581[^\n\u2581]*|[^\n\u2581]+", BOUNDED),
-    # llama.cpp matches the rest by std::regex.
+    # llama.cpp matches all patterns from here on with std::regex.
     Pattern(
         "jais2",
         rf"{_CONTRACTION}|{_WORD}|\p{{N}}{{1,3}}|{_MARKS}|{_NEWLINES}|\s{{512}}(?!\S)|\s{{256}}(?!\S)"
@@ -189,8 +190,8 @@ PATTERNS = (
 
 
 class Fused(NamedTuple):
-    """A chain as one automaton. All patterns except the last isolate their characters: each
-    character that can be in a match always is (docs/design/pretokenizers.md)."""
+    """A chain that becomes one automaton. All patterns except the last isolate their characters: a
+    character that can be in a match always is in one (docs/design/pretokenizers.md)."""
 
     name: str
     patterns: tuple[str, ...]
@@ -199,8 +200,8 @@ class Fused(NamedTuple):
 
 # The effect of two later scanners on the words of gpt2, as one expression. X is a number that
 # isn't an ASCII digit. Digits are grouped in threes from the left of their run; the rest of the
-# run stays in one piece up to the next three digits in a row. falcon leaves a space before such a
-# piece, "default" cuts it off.
+# run stays in one piece up to the next three consecutive digits. "falcon" keeps a space before
+# such a piece; "default" cuts it off.
 _X = r"(?:(?!\d)\p{N})"
 _GROUPED = r"[0-9]{3}|{s}(?:\d{0,2}{x})*\d{1,2}(?!\p{N})|{s}(?:\d{0,2}{x})+".replace("{x}", _X)
 _GPT2_REST = rf"'s|'t|'re|'ve|'m|'ll|'d| ?\p{{L}}+| ?[^\s\p{{L}}\p{{N}}]+|{_SPACES}"
@@ -209,12 +210,13 @@ _GAP = r"|(?:[^\s\p{L}\p{M}\p{P}\p{S}](?![\p{L}\p{M}]))+"
 
 
 def _cut_cjk(space: str, chars: str) -> str:
-    """Runs of chars, which a later scanner cuts at the boundaries of _DEEPSEEK_CJK."""
+    """Returns an expression for runs of `chars`, which a later scanner cuts at the boundaries of
+    _DEEPSEEK_CJK."""
     return rf"{space}(?:(?![{_DEEPSEEK_CJK}]){chars})+|(?:(?=[{_DEEPSEEK_CJK}]){chars})+"
 
 
-# The scanners after line_end in deepseek-coder. White space before a letter or punctuation is
-# part of a word or a word; other white space is part of the gap.
+# The scanners after line_end in deepseek-coder. White space before a letter or punctuation is a
+# word or part of one; other white space is part of a gap.
 _CODER_OTHER = r"[^\s\p{L}\p{P}\p{N}]"
 _CODER = "|".join(
     (
@@ -226,10 +228,10 @@ _CODER = "|".join(
         r"\s",
     )
 )
-# The same for deepseek-llm. Its punctuation contains the ASCII letters, so these are cut out of
-# words: "na\u00EFve" is three words. Gaps consist of white space and characters of no pattern;
-# white space at their right end is cut off, except before numbers and CJK, which are cut out of
-# the gap later.
+# The scanners after line_end in deepseek-llm. Its punctuation includes the ASCII letters, so these
+# are cut out of words: "na\u00EFve" is three words. Gaps consist of white space and characters that
+# no pattern contains. White space at the right end of a gap is cut off, except before numbers and
+# CJK characters, which are cut out of the gap later.
 _LLM_WORDS = _DEEPSEEK_LETTERS + _DEEPSEEK_PUNCT
 _LLM_OTHER = rf"(?:(?!\p{{N}})[^\s{_LLM_WORDS}{_DEEPSEEK_CJK}])"
 _LLM_IN_GAP = rf"(?![{_LLM_WORDS}])(?=[{_DEEPSEEK_CJK}\p{{N}}])"
@@ -250,10 +252,10 @@ FAST_PATTERNS = (
     Pattern("llm_words", _LLM),
     Pattern("gpt2_digits", _GROUPED.replace("{s}", " ?") + "|" + _GPT2_REST),
     Pattern("gpt2_numbers", _GROUPED.replace("{s}", "") + "|" + _GPT2_REST),
-    # The same patterns with their gaps as matches.
+    # Patterns from above, with their gaps as matches.
     Pattern("deepseek_v3_whole", _DEEPSEEK_V3 + _GAP),
     Pattern("spark_whole", _SPARK + _GAP, BOUNDED),
-    # bloom's words with numbers cut out; a space that was a number's prefix is a separate word.
+    # bloom's words without their numbers; a space that was a number's prefix is a separate word.
     Pattern("viking_words", rf" ?(?:(?!\p{{N}}){_BLOOM})+| (?=\p{{N}})|\p{{N}}", BOUNDED),
     Pattern("newline_runs", r"\n+", BOUNDED),  # its gaps are the rest of "newlines"
 )
@@ -262,7 +264,7 @@ FUSED = (
     Fused("fast_starcoder", ("number", "gpt2")),
     Fused("fast_deepseek_v3", ("numbers_3", "cjk_kana", "deepseek_v3_whole")),
     Fused("fast_minicpm5", ("numbers_3", "minicpm5")),
-    # Numbers in threes, then one by one: one by one.
+    # This chain cuts numbers into threes, then into single digits: only the latter matters.
     Fused("fast_spark", ("number", "cjk_kana", "spark_whole"), BOUNDED),
     Fused("fast_youtu", ("youtu_scripts", "youtu")),
     Fused("fast_afmoe", ("afmoe_scripts", "deepseek_v3_whole")),
@@ -277,18 +279,18 @@ FUSED = (
 
 
 class Windows(NamedTuple):
-    """How the windows of a pattern (pretok/windows) classify characters beyond ASCII: those in the
-    same column of the automaton as `letter` are letters, those in the column of `mark` are
-    punctuation, and those in the column of `han`, if given, are letters of a third class."""
+    """How a pattern's windows (pretok/windows) classify characters beyond ASCII: those in the same
+    column of the automaton as `letter` are letters, those in the column of `mark` are punctuation,
+    and those in the column of `han`, if given, are letters of a third class."""
 
     letter: str = "b"
     mark: str = "#"
     han: str = ""
 
 
-# By the automaton's name. Patterns that distinguish cases do so only in ASCII; in deepseek-v3
-# ASCII marks can be prefixes of ASCII letters, and deepseek-llm distinguishes these from other
-# letters.
+# Windows by the automaton's name. Patterns that distinguish cases do so only in ASCII; in
+# deepseek-v3, ASCII punctuation can be a prefix of ASCII letters, and deepseek-llm distinguishes
+# ASCII letters from others.
 _CASED = Windows(letter="\u0436")
 WINDOWS = {
     **dict.fromkeys(

@@ -1,4 +1,4 @@
-"""Writes tests/plain/chains.py: the pre-tokenizers, for the tests' plain tokenizer.
+"""Writes tests/plain/chains.py: the pre-tokenizers for the tests' plain tokenizer.
 
     python cext/gen/pretok_python.py [--check]
 
@@ -21,11 +21,11 @@ OUTPUT = ROOT / "tests" / "plain" / "chains.py"
 
 _CHAIN = re.compile(r"^#define (CHAIN_\w+)\s+\\?\s*\{(.*?)\},", re.MULTILINE | re.DOTALL)
 _ROW = re.compile(r'^    \{"([^"]+)", "(\w+)", ([\w |]+), (CHAIN_\w+)\},$', re.MULTILINE)
-_COUNTING = ("groups_right", "groups_left")  # scanners of pretok/counting.c
+_COUNTING = ("groups_right", "groups_left")  # scanners in pretok/counting.c
 
 
 def chains(source: str) -> dict[str, tuple[str, ...]]:
-    """The first member of each chain: the scanners as in llama.cpp."""
+    """Returns for each CHAIN_ macro its first member: the scanners as in llama.cpp."""
     known = {pattern.name for pattern in PATTERNS} | set(_COUNTING)
     found = {}
     for name, members in _CHAIN.findall(source):
@@ -39,13 +39,13 @@ def chains(source: str) -> dict[str, tuple[str, ...]]:
 
 
 def quoted(text: str) -> str:
-    """An ASCII Python literal in double quotes, as the formatter requires."""
+    """Returns the text as an ASCII Python literal in double quotes, as the formatter requires."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"' if text.isascii() else ascii(text)
 
 
 def literal(text: str, indent: str) -> list[str]:
-    """An expression, in pieces that fit on a line."""
+    """Returns a long string as literals that fit on a line each."""
     width = 80
     pieces = [text[i : i + width] for i in range(0, len(text), width)]
     return [indent + quoted(piece) for piece in pieces]

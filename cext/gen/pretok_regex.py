@@ -2,9 +2,9 @@
 
 Characters are classified as in llama.cpp, which matches a transformed text: white space
 beyond ASCII becomes U+000B, so it is in \\s, and in a range only if that contains U+000B;
-\\s and \\d contain only ASCII; if a pattern has a \\p, every other character beyond ASCII
-becomes one byte for its category. A pattern with a \\p must not name a character beyond
-ASCII (llama.cpp refuses it, too), so one meaning of a set serves both kinds of patterns.
+\\s and \\d contain only ASCII; if a pattern contains \\p, every other character beyond ASCII
+becomes one byte for its category. A pattern with \\p must not name a character beyond ASCII
+(llama.cpp refuses it, too), so a set has the same meaning in both kinds of patterns.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 
 class Props(NamedTuple):
-    """The properties of a code point that a set can test, apart from its number."""
+    """The properties of a code point that a set can test, other than its number."""
 
     category: str  # first letter of the general category; "" if unassigned
     white_space: bool
@@ -65,17 +65,17 @@ class Seq(NamedTuple):
 
 
 class Alt(NamedTuple):
-    options: list[Node]  # the first that leads to a match wins
+    options: list[Node]  # the first option that leads to a match wins
 
 
-class Repeat(NamedTuple):  # greedy
+class Repeat(NamedTuple):  # greedy repetition
     body: Node
     low: int
     high: int | None
 
 
 class Look(NamedTuple):
-    """A condition on the next character; the end of input satisfies a negated one."""
+    """A condition on the next character; the end of the text satisfies a negated condition."""
 
     chars: CharSet
     negated: bool
@@ -190,7 +190,8 @@ class Parser:
         return chars
 
     def _item(self, escapes: list[str]) -> int | None:
-        """The number of one character; None for an escape that matches several."""
+        """Parses an item of a set. Returns the code point of a single character; for an escape that
+        matches several, adds it to `escapes` and returns None."""
         c = self._next()
         if c != "\\":
             return ord(c)

@@ -5,9 +5,9 @@
 Needs unicodedata2==15.1.0, the version of llama.cpp's tables. --check compares
 instead of writing and fails on a difference.
 
-Every code point has a *class*. A class is one combination of everything that
+Every code point has a *class*. A class is one combination of all properties that
 unicode_flags and the pre-tokenizers can distinguish: category, white space, Han
-block, and membership in each character set of pretok_patterns.py. One two-stage
+block, and membership in each character set of pretok_patterns.py. A two-stage
 table maps code points to classes; small tables map classes to their properties.
 """
 
@@ -27,7 +27,7 @@ VERSION = "15.1.0"
 N_CODE_POINTS = 0x110000
 BLOCK_BITS = 8
 
-# The simple lower-case map is Python's, so guard against versions that have more pairs.
+# The simple lower-case map is Python's, so these counts guard against versions with more pairs.
 N_LOWER, N_NFD = 1433, 13233
 
 WHITE_SPACE = {*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)}
@@ -69,7 +69,7 @@ def props(cpt: int) -> Props:
 
 @cache
 def classes() -> tuple[bytes, list[int]]:
-    """Class of each code point, and each class's first code point."""
+    """Returns the class of each code point, and the first code point of each class."""
     sets = sorted(
         {
             s
@@ -79,7 +79,7 @@ def classes() -> tuple[bytes, list[int]]:
         },
         key=repr,
     )
-    # Membership changes only at the edges of ranges.
+    # Membership in sets changes only at the edges of ranges.
     edges = sorted({e for s in sets for lo, hi in s.ranges for e in (lo, hi + 1)} | {0x80})
     number: dict[tuple[object, ...], int] = {}
     first: list[int] = []
@@ -127,7 +127,8 @@ def nfd_first() -> dict[int, int]:
 
 
 def strides(pairs: dict[int, int], slope: int) -> list[tuple[int, int, int, int]]:
-    """Rows (first, last, step, target): first + k * step maps to target + slope * k * step."""
+    """Returns rows (first, last, step, target), which map first + k * step to
+    target + slope * k * step."""
     rows: list[list[int]] = []
     for cpt in sorted(pairs):
         target = pairs[cpt]

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* gguf.cpp's limits: llama.cpp refuses files beyond them, too. */
+/* Limits of llama.cpp's gguf.cpp, which refuses files beyond them, too. */
 #define MAX_STRING ((uint64_t)1 << 30)
 #define MAX_ELEMENTS ((uint64_t)1 << 30)
 
@@ -13,7 +13,7 @@ enum { HEADER = 24, MIN_KV = 8 + 1 + 4 + 1 };
 /* clang-format off */
 static const struct {
     const char *name;
-    uint8_t size; /* bytes of one value; 0: variable */
+    uint8_t size; /* size of a value in bytes; 0: variable */
 } types[] = {
     [GGTOK_U8] = {"u8", 1},         [GGTOK_I8] = {"i8", 1},   [GGTOK_U16] = {"u16", 2},
     [GGTOK_I16] = {"i16", 2},       [GGTOK_U32] = {"u32", 4}, [GGTOK_I32] = {"i32", 4},
@@ -28,9 +28,9 @@ const char *ggtok_gguf_type_name(int type) {
     return type >= 0 && type < N_TYPES ? types[type].name : "unknown";
 }
 
-/* ---- reading: the caller has checked the bounds ---- */
+/* ---- reading numbers: the caller has checked the bounds ---- */
 
-/* A native load; swaps the bytes if the file has the other byte order. */
+/* Loads a number of `size` bytes, and swaps its bytes if the file has the other byte order. */
 static uint64_t get(const gguf *g, size_t pos, unsigned size) {
     const uint8_t *p = g->data + pos;
     uint16_t x2;
@@ -64,7 +64,7 @@ static const uint8_t *key_text(const void *file, uint32_t i, size_t *n) {
     return g->data + g->kv[i].key;
 }
 
-/* Makes room for one more key/value; false if out of memory. */
+/* Makes room for one more key/value. Returns false if out of memory. */
 static bool reserve_kv(gguf *g) {
     if (g->n_parsed < g->cap) return true;
     size_t cap = g->cap ? g->cap * 2 : 64;
@@ -86,14 +86,14 @@ gguf_view ggtok_gguf_key(const gguf *g, const gguf_kv *kv) {
 
 /* ---- parsing ---- */
 
-/* A parse in progress: the current key, for errors, and the size of the file. */
+/* The state of a call to ggtok_gguf_parse. */
 typedef struct parse {
     gguf *g;
     uint64_t file_size;
     size_t *need;
     ggtok_error *err;
-    size_t key, key_n; /* the key being parsed */
-    uint64_t i;        /* its number */
+    size_t key, key_n; /* offset and length of the key being parsed */
+    uint64_t i;        /* index of that key/value */
 } parse;
 
 static ggtok_status bad(const parse *p, size_t offset, const char *what) {
@@ -103,14 +103,14 @@ static ggtok_status bad(const parse *p, size_t offset, const char *what) {
                                   (unsigned long long)p->i, (unsigned long long)p->g->n_kv,
                                   (unsigned long long)offset, what);
     }
-    ggtok_error named = {0}; /* the key in printable form */
+    ggtok_error named = {0}; /* receives the key in printable form */
     ggtok_error_set_at(&named, GGTOK_ERR_GGUF, p->g->data + p->key, p->key_n, offset, "%s", "");
     return ggtok_error_set_at(p->err, GGTOK_ERR_GGUF, p->g->data + p->key, p->key_n, offset,
                               "key '%s', at byte %llu: %s", named.key, (unsigned long long)offset,
                               what);
 }
 
-/* Is [pos, pos + n) in the prefix? If not, requests more bytes or reports truncation. */
+/* Whether [pos, pos + n) is in the prefix. If not, requests more bytes or reports truncation. */
 static bool have(const parse *p, size_t pos, uint64_t n, ggtok_status *status) {
     *status = GGTOK_OK;
     if (n <= p->g->size - pos) return true;
@@ -127,16 +127,16 @@ static ggtok_status string_length(const parse *p, size_t pos, uint64_t *n, const
     return *n > MAX_STRING ? bad(p, pos, what) : GGTOK_OK;
 }
 
-/* Requests the least that a string array still needs: a string of n bytes, its length, and the
+/* Requests the minimum that a string array still needs: a string of n bytes, its length, and the
  * lengths of the strings after it. */
 static void need_lengths(const parse *p, const gguf_kv *kv, uint64_t n) {
     uint64_t left = n + 8 * (kv->count - p->g->array_i);
     uint64_t room = p->file_size - p->g->array_pos;
-    if (left > room) left = room; /* truncated, which is reported once all is read */
+    if (left > room) left = room; /* truncated; reported once everything is read */
     if (left <= PTRDIFF_MAX - p->g->array_pos) *p->need = p->g->array_pos + (size_t)left;
 }
 
-/* Walks the elements of a string array from g->array_pos on. */
+/* Parses the remaining elements of a string array, from g->array_pos on. */
 static ggtok_status parse_strings(parse *p, gguf_kv *kv) {
     gguf *g = p->g;
     ggtok_status s;
@@ -170,7 +170,7 @@ static ggtok_status parse_array(parse *p, gguf_kv *kv, size_t pos) {
     kv->elem = (ggtok_value_type)elem;
     if (kv->count > MAX_ELEMENTS) return bad(p, pos + 4, "an array of more than 2^30 elements");
     kv->value = pos + 12;
-    unsigned size = elem == GGTOK_STRING ? 8 : types[elem].size; /* minimum size of an element */
+    unsigned size = elem == GGTOK_STRING ? 8 : types[elem].size; /* minimum bytes of an element */
     if (kv->count * size > p->file_size - kv->value) {
         return bad(p, pos + 4, "more array elements than the file has room for");
     }
@@ -199,7 +199,7 @@ static ggtok_status parse_scalar(parse *p, gguf_kv *kv, size_t pos) {
     return GGTOK_OK;
 }
 
-/* Parses one key/value. Advances g->pos only if it was complete. */
+/* Parses one key/value. Advances g->pos only if the key/value was complete. */
 static ggtok_status parse_kv(parse *p) {
     gguf *g = p->g;
     ggtok_status s;

@@ -1,7 +1,7 @@
 /*
- * The set of character pairs that occur side by side inside some token. Between two
- * characters of a text that aren't such a pair, no token crosses, so the text can be cut
- * there. docs/design has the argument for each model that cuts.
+ * The set of character pairs that occur side by side inside some token. No token crosses the
+ * position between two characters of a text that aren't such a pair, so the text can be cut there.
+ * docs/design proves this for each model that cuts.
  */
 #ifndef GGTOK_ADJACENCY_H
 #define GGTOK_ADJACENCY_H
@@ -10,10 +10,12 @@
 #include "unicode/utf8.h"
 
 /* A character is represented by the bytes that its lead byte announces, packed with the first byte
- * lowest. An incomplete character is represented in the same way; no two of them are equal. */
+ * lowest. An incomplete character is represented by the bytes it has; no two characters have the
+ * same representation. */
 typedef struct adjacency {
-    uint8_t ascii[128][128]; /* exact */
-    uint64_t *bits;          /* a hashed set of the others: false positives, no false negatives */
+    uint8_t ascii[128][128]; /* pairs of ASCII characters, exact */
+    uint64_t *bits;          /* hashed set of the other pairs: false positives, no false
+                                negatives */
     unsigned shift;          /* 64 - log2(number of bits) */
 } adjacency;
 
@@ -42,7 +44,7 @@ static inline void pair_add(adjacency *p, uint32_t a, uint32_t b) {
     }
 }
 
-/* The character at p, packed; n >= 1 bytes are left. *len is its length, cut to n. */
+/* Returns the character at p, packed; n >= 1 bytes are left. Sets *len to its length, at most n. */
 static inline uint32_t char_at(const uint8_t *p, size_t n, size_t *len) {
     uint32_t c = p[0];
     if (c < 0xC0) return *len = 1, c;
@@ -52,25 +54,25 @@ static inline uint32_t char_at(const uint8_t *p, size_t n, size_t *len) {
     return *len = want, c;
 }
 
-/* U+2581, packed. It represents a space in texts whose spaces are escaped. */
+/* U+2581, packed. It represents a space in texts with escaped spaces. */
 #define PAIR_MARK 0x8196E2u
 
-/* The same, but a space for U+2581; for pairs in which either spelling may be meant. */
+/* Like char_at, but returns a space for U+2581, for pairs in which either spelling may be meant. */
 static inline uint32_t plain_char_at(const uint8_t *p, size_t n, size_t *len) {
     uint32_t c = char_at(p, n, len);
     return c == PAIR_MARK ? ' ' : c;
 }
 
-/* Are these eight bytes ASCII? */
+/* Whether the eight bytes at p are ASCII. */
 static inline bool pair_eight_ascii(const uint8_t *p) {
     uint64_t x;
     memcpy(&x, p, 8);
     return !(x & 0x8080808080808080u);
 }
 
-/* Cuts eight bytes. text[at..at + 8) and `before`, the character before them, are ASCII. Appends to
- * ends[count..] each of the offsets at to at + 7 that lies between two characters that aren't a pair.
- * Returns the new count; may overwrite eight elements of ends[count..]. */
+/* Finds cuts in eight bytes: text[at..at + 8) and `before`, the preceding character, are ASCII. Of
+ * the offsets at to at + 7, appends to ends[count..] those between two characters that aren't a
+ * pair. Returns the new count; may overwrite eight elements of ends[count..]. */
 static inline size_t pair_cut_eight(const adjacency *p, const uint8_t *text, size_t at,
                                     uint32_t before, size_t *ends, size_t count) {
     for (size_t i = at; i < at + 8; before = text[i++]) {
@@ -80,8 +82,8 @@ static inline size_t pair_cut_eight(const adjacency *p, const uint8_t *text, siz
     return count;
 }
 
-/* Adds all pairs of one token's text. False if its last character is incomplete: the token could then
- * end inside a character of the text, which pairs don't represent. */
+/* Adds all pairs in one token's text. Returns false if its last character is incomplete: the token
+ * could then end inside a character of the text, which pairs don't represent. */
 bool ggtok_adjacency_add(adjacency *p, const uint8_t *text, size_t n);
 
 #endif

@@ -12,7 +12,7 @@ uint32_t ggtok_interned_find(const interned *s, interned_text *text, const void 
     return TEXTSET_NONE;
 }
 
-/* Puts text number i into its home slot, or the next free one. */
+/* Puts text number i into its home slot or the next free slot. */
 static void put(interned *s, interned_text *text, const void *owner, uint32_t i) {
     size_t n, steps = 0;
     const uint8_t *p = text(owner, i, &n);

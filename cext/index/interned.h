@@ -1,6 +1,6 @@
 /*
- * A growing set of texts, numbered in order of insertion. The texts are stored by the
- * set's owner, whose callback returns the i-th.
+ * A growing set of texts, numbered in order of insertion. The texts are stored by the set's owner,
+ * whose callback returns the i-th text.
  */
 #ifndef GGTOK_INTERNED_H
 #define GGTOK_INTERNED_H
@@ -8,23 +8,24 @@
 #include "base/hash.h"
 
 typedef struct interned {
-    uint32_t *slots; /* open addressing, at most half full: number + 1, or 0 */
+    uint32_t *slots; /* open addressing, at most half full: text number + 1, or 0 */
     size_t mask;
-    size_t reach; /* see base/hash.h */
+    size_t reach; /* greatest distance from a home slot; see base/hash.h */
     uint64_t seed;
     uint32_t n;
 } interned;
 
 #define TEXTSET_NONE UINT32_MAX
 
-/* The i-th text of `owner`, its length in *n. */
+/* A callback that returns the i-th text of `owner` and sets *n to its length. */
 typedef const uint8_t *interned_text(const void *owner, uint32_t i, size_t *n);
 
-/* Number of the text p[0..n), or TEXTSET_NONE. */
+/* Returns the number of the text p[0..n), or TEXTSET_NONE. */
 uint32_t ggtok_interned_find(const interned *s, interned_text *text, const void *owner,
                              const uint8_t *p, size_t n);
 
-/* Adds the owner's text number s->n, which isn't in the set yet. False: out of memory. */
+/* Adds the owner's text number s->n, which must not be in the set yet. Returns false if out of
+ * memory. */
 bool ggtok_interned_add(interned *s, interned_text *text, const void *owner);
 void ggtok_interned_free(interned *s);
 

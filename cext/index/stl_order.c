@@ -23,8 +23,8 @@ static uint64_t stl_hash(const uint8_t *p, size_t n) {
     return h ^ h >> 47;
 }
 
-/* The bucket counts through which a map grows: each is the library's next prime after twice
- * the previous one. The load factor is 1, so a map of n texts has the first count >= n. */
+/* The bucket counts through which a map grows: each is the library's next prime after twice the
+ * previous one. The load factor is 1, so a map of n texts has the first bucket count >= n. */
 /* clang-format off */
 static const uint32_t bucket_counts[] = {
     13,     29,     59,      127,     257,     541,      1109,     2357,     5087,      10273,
@@ -34,11 +34,11 @@ static const uint32_t bucket_counts[] = {
 /* clang-format on */
 enum { N_BUCKET_COUNTS = sizeof bucket_counts / sizeof bucket_counts[0] };
 
-/* The map's singly linked list of nodes, and for each bucket the node before its
- * first node. Node i is text i - 1; node 0 is the head of the list; NONE ends it. */
+/* The map's singly linked list of nodes and, for each bucket, the node before its first node. Node
+ * i is text i - 1; node 0 is the head of the list; NONE ends it. */
 typedef struct node_list {
-    uint32_t *next;   /* [n + 1] */
-    uint32_t *before; /* [buckets] */
+    uint32_t *next;   /* [n + 1], by node: the next node */
+    uint32_t *before; /* [n_buckets]: the node before the first */
     uint32_t n_buckets;
 } node_list;
 
@@ -49,7 +49,8 @@ static void clear_buckets(node_list *l) {
     for (uint32_t b = 0; b < l->n_buckets; b++) l->before[b] = NONE;
 }
 
-/* Inserts a node at the front of its bucket or, if that is empty, at the front of the list. */
+/* Inserts a node at the front of its bucket or, if the bucket is empty, at the front of the
+ * list. */
 static void link_node(node_list *l, const uint64_t *hash, uint32_t node) {
     uint32_t b = (uint32_t)(hash[node] % l->n_buckets);
     if (l->before[b] != NONE) {
@@ -64,7 +65,7 @@ static void link_node(node_list *l, const uint64_t *hash, uint32_t node) {
     l->before[b] = HEAD;
 }
 
-/* Re-links every node, in the old list's order, into a larger table. */
+/* Links every node into a larger table, in the order of the old list. */
 static void rehash(node_list *l, const uint64_t *hash, uint32_t n_buckets) {
     uint32_t node = l->next[HEAD];
     l->n_buckets = n_buckets;
@@ -88,7 +89,7 @@ bool ggtok_stl_map_first(const uint8_t *arena, const uint32_t *off, uint32_t n,
     bool ok = l.next && l.before && hash;
     if (ok) {
         size_t grade = 0;
-        l.n_buckets = bucket_counts[0]; /* from 1 at the first insertion */
+        l.n_buckets = bucket_counts[0]; /* the count grows from 1 to this at the first insertion */
         clear_buckets(&l);
         l.next[HEAD] = NONE;
         for (uint32_t i = 0; i < n; i++) {
@@ -120,7 +121,7 @@ typedef struct sorter {
     void *user;
 } sorter;
 
-static bool less(const sorter *s, int32_t x, int32_t y) { /* x goes before y */
+static bool less(const sorter *s, int32_t x, int32_t y) { /* whether x goes before y */
     return s->less(s->user, x, y);
 }
 
@@ -164,7 +165,7 @@ static void heap_sort(sorter *s, size_t first, size_t last) {
     }
 }
 
-/* Moves the median of three to `first`, then partitions the rest around it. */
+/* Moves the median of three items to `first`, then partitions the rest around it. */
 static size_t partition(sorter *s, size_t first, size_t last) {
     const int32_t *a = s->a;
     size_t x = first + 1, y = first + (last - first) / 2, z = last - 1, median;
@@ -195,7 +196,7 @@ void ggtok_stl_sort(int32_t *items, size_t n, stl_less *less_fn, void *user) {
     sorter s = {items, less_fn, user};
     unsigned depth = 0;
     for (size_t m = n; m > 1; m /= 2) depth += 2;
-    struct { /* ranges left to sort: at most one for each level */
+    struct { /* ranges left to sort, at most one per level */
         size_t first, last;
         unsigned depth;
     } todo[2 * 8 * sizeof(size_t) + 1];
@@ -212,8 +213,8 @@ void ggtok_stl_sort(int32_t *items, size_t n, stl_less *less_fn, void *user) {
             heap_sort(&s, first, last);
             last = first;
         } else {
-            /* The library sorts the right part first. The parts are disjoint, so the order makes no
-             * difference. */
+            /* The library sorts the right part first. The parts are disjoint, so the order doesn't
+             * matter. */
             depth--;
             size_t cut = partition(&s, first, last);
             todo[n_todo].first = cut;
@@ -223,8 +224,9 @@ void ggtok_stl_sort(int32_t *items, size_t n, stl_less *less_fn, void *user) {
             last = cut;
         }
     }
-    /* The first run is bounded by its least item. In the others the library inserts without a bound:
-     * if the comparisons are consistent, the least of all items is in the first run by then. */
+    /* In the first run, each insertion is bounded by the least item. In the others, the library
+     * inserts without a bound check: if the comparisons are consistent, the first run contains the
+     * least item of all. */
     for (size_t i = 1; i < n; i++) {
         int32_t value = items[i];
         if (i < RUN && less(&s, value, items[0])) {

@@ -1,6 +1,6 @@
 /*
- * Orders that llama.cpp leaves to its C++ library. Where several tokens qualify, llama.cpp
- * takes the one that comes first in a libstdc++ container. These functions replay those
+ * Orders that llama.cpp leaves to its C++ library. Where several tokens qualify, llama.cpp uses the
+ * one that comes first in a libstdc++ container. These functions reproduce the orders of those
  * containers (64-bit libstdc++, as in the reference build). docs/design/stl-orders.md has an
  * example, the callers and the tests.
  */
@@ -10,20 +10,21 @@
 #include "base/mem.h"
 
 /*
- * Replays the iteration order of a std::unordered_map<std::string, ...> into which the texts
- * arena[off[i] .. off[i+1]), i in [0, n), were inserted one by one. Sets *first to the index
- * among candidates[0..n_candidates) of the one whose text comes first. False: out of memory.
+ * Reproduces the iteration order of a std::unordered_map<std::string, ...> into which the texts
+ * arena[off[i] .. off[i+1]), i in [0, n), were inserted one by one. Sets *first to the index in
+ * candidates[0..n_candidates) of the candidate whose text comes first. Returns false if out of
+ * memory.
  */
 bool ggtok_stl_map_first(const uint8_t *arena, const uint32_t *off, uint32_t n,
                          const int32_t *candidates, size_t n_candidates, size_t *first);
 
-/* std::sort. It is not stable, so the order of items that compare equal depends on the algorithm.
- * With inconsistent comparisons the library's runs out of the array; this one stops at its bounds.
- * `less` returns true if x goes before y. */
+/* Equals std::sort, which is not stable, so the order of items that compare equal depends on the
+ * algorithm. With inconsistent comparisons, the library's version accesses memory outside the
+ * array; this one stays within it. `less` returns true if x goes before y. */
 typedef bool stl_less(void *user, int32_t x, int32_t y);
 void ggtok_stl_sort(int32_t *items, size_t n, stl_less *less, void *user);
 
-/* The same for ids[0..n), by descending key[id]. */
+/* Sorts ids[0..n) in the same way, by descending key[id]. */
 void ggtok_stl_sort_descending(int32_t *ids, size_t n, const uint32_t *key);
 
 #endif

@@ -10,7 +10,8 @@ static bool same(const token_map *m, uint32_t id, const uint8_t *p, size_t n) {
     return m->off[id + 1] - m->off[id] == n && mem_equal(m->arena + m->off[id], p, n);
 }
 
-/* Fills the empty table. False: a text is further than `most` slots from its home slot. */
+/* Fills the empty table. Returns false if a text would be more than `most` slots from its home
+ * slot. */
 static bool fill(token_map *m, uint32_t n, size_t most, uint32_t *dup, uint32_t *first) {
     /* Hash a batch before inserting it, so that the cache misses of its slots overlap. */
     enum { BATCH = 32 };

@@ -1,6 +1,6 @@
 /*
- * Token text -> id: an open-addressing hash table over texts in one arena. Slots have
- * 8 bytes (half of the hash, and the id); at most half of them are used.
+ * A map from token texts to ids: an open-addressing hash table over texts in one arena. A slot has
+ * 8 bytes (half of the hash, and the id); at most half of the slots are used.
  */
 #ifndef GGTOK_TOKEN_MAP_H
 #define GGTOK_TOKEN_MAP_H
@@ -8,7 +8,7 @@
 #include "base/cpu.h"
 #include "base/hash.h"
 
-/* The i-th text is arena[off[i] .. off[i + 1]). */
+/* A slot for one text; the i-th text is arena[off[i] .. off[i + 1]). */
 typedef struct token_map_slot {
     uint32_t tag; /* upper half of the hash */
     uint32_t id1; /* id + 1; 0: free */
@@ -19,19 +19,19 @@ typedef struct token_map {
     const uint32_t *off;
     token_map_slot *slots;
     size_t mask;
-    size_t reach; /* see base/hash.h */
+    size_t reach; /* greatest distance from a home slot; see base/hash.h */
     uint64_t seed;
 } token_map;
 
-/* Maps all n texts. Returns false if out of memory. Otherwise *dup is n or, if two texts are
- * equal, the first index whose text an earlier index has; *first is that earlier index. */
+/* Maps all n texts. Returns false if out of memory. Otherwise sets *dup to n or, if two texts are
+ * equal, to the first index whose text also has an earlier index, which is *first. */
 bool ggtok_token_map_build(token_map *m, const uint8_t *arena, const uint32_t *off, uint32_t n,
                            uint32_t *dup, uint32_t *first);
-int32_t ggtok_token_map_find(const token_map *m, const uint8_t *p, size_t n); /* -1: none */
+int32_t ggtok_token_map_find(const token_map *m, const uint8_t *p, size_t n); /* -1: not found */
 void ggtok_token_map_free(token_map *m);
 
-/* For look-ups in batches, given hash_text(p, n, m->seed): prefetch the slot, then the offsets of the
- * likely id, then that id's text, each step for the whole batch. A text that isn't in the map
+/* For batched look-ups, given hash_text(p, n, m->seed): prefetch the slot, then the offsets of the
+ * likely id, then that id's text, doing each step for the whole batch. A text that isn't in the map
  * seldom has a likely id. */
 static inline void token_map_prefetch_slot(const token_map *m, uint64_t hash) {
     PREFETCH(&m->slots[hash & m->mask]);
@@ -43,7 +43,7 @@ static inline void token_map_prefetch_text(const token_map *m, int32_t id) {
     PREFETCH(m->arena + m->off[id]);
 }
 
-/* The likely id: the first whose text may have this hash; -1: the text isn't in the map. */
+/* Returns the likely id: the first whose text may have this hash; -1: the text isn't in the map. */
 static inline int32_t token_map_likely(const token_map *m, uint64_t hash) {
     size_t s = hash & m->mask;
     for (size_t i = 0; i <= m->reach && m->slots[s].id1; i++, s = (s + 1) & m->mask) {
@@ -52,7 +52,7 @@ static inline int32_t token_map_likely(const token_map *m, uint64_t hash) {
     return -1;
 }
 
-/* ggtok_token_map_find(m, p, n), given the hash and the result of token_map_likely. */
+/* Equals ggtok_token_map_find(m, p, n), given the hash and the result of token_map_likely. */
 int32_t ggtok_token_map_confirm(const token_map *m, const uint8_t *p, size_t n, uint64_t hash,
                                 int32_t likely);
 

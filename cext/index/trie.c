@@ -2,42 +2,43 @@
 #include "base/bits.h"
 
 /*
- * Building: sort the texts; then split sorted ranges byte by byte, each range being a
- * unit, and place the children of the unit.
+ * To build a trie: sort the texts; then split sorted ranges byte by byte, where each
+ * range is a unit, and place the children of the unit.
  *
- * Sorting compares eight bytes at a time. They are copied next to the text's number, so
- * that neither sorting nor splitting reads the texts, which are scattered in memory. A
- * range that isn't yet split up after eight bytes loads the next eight and is sorted
- * again.
+ * Sorting compares eight bytes at a time. They are copied next to the text's number,
+ * so that neither sorting nor splitting reads the texts, which are scattered in
+ * memory. A range that is still not split after eight bytes loads the next eight and
+ * is sorted again.
  */
 typedef struct entry {
-    uint64_t key; /* bytes [w, w + 8) of the text, big-endian, zeros after its end */
+    uint64_t key; /* bytes [w, w + 8) of the text, big-endian, with zeros after its end */
     uint32_t len;
-    uint32_t at; /* position in `ids`, the caller's list */
+    uint32_t at; /* index in `ids`, the caller's list */
 } entry;
 
-typedef struct range { /* the texts entry[lo..hi), which share `depth` bytes that lead to `unit` */
+typedef struct range { /* the texts entry[lo..hi), which share the `depth` bytes that lead to
+                          `unit` */
     uint32_t lo, hi, depth, unit;
 } range;
 
-/* N_OPEN: how many blocks with free units are tried. A greater number fills the array a little
- * better and takes longer. MAX_MISSES: a block that failed more often is given up. */
+/* N_OPEN: the number of blocks in which free units are tried. A greater number fills the array a
+ * little better but takes longer. MAX_MISSES: a block that fails more often is closed. */
 enum { N_OPEN = 8, MAX_MISSES = 24 };
 
 typedef struct builder {
     trie *t;
     const uint32_t *ids;
-    size_t arena_n; /* end of the last text */
+    size_t arena_n; /* offset in the arena after the last text */
     bool tails;
-    entry *entry, *spare; /* n each */
+    entry *entry, *spare; /* [n] each */
     range *stack;
     size_t n_stack, cap_stack;
     size_t cap_units;
     struct open_block {
-        uint32_t start; /* first unit */
+        uint32_t start; /* index of its first unit */
         uint32_t n_free;
         uint32_t n_misses;
-        uint64_t free[4]; /* a bit for each unit */
+        uint64_t free[4]; /* one bit per unit: whether it is free */
     } open[N_OPEN];
     size_t n_open;
 } builder;
@@ -48,8 +49,7 @@ static void load_window(const builder *b, entry *e, size_t n, uint32_t depth) {
         size_t left = e[i].len > depth ? e[i].len - depth : 0;
         const uint8_t *p = b->t->arena + at;
         uint64_t key = 0;
-        if (at + 8 <=
-            b->arena_n) { /* eight bytes are readable, even if they belong to other texts */
+        if (at + 8 <= b->arena_n) { /* eight bytes are readable, even if from other texts */
             for (size_t k = 0; k < 8; k++) key = key << 8 | p[k];
             if (left < 8) key = left ? key >> (64 - 8 * left) << (64 - 8 * left) : 0;
         } else {
@@ -59,8 +59,9 @@ static void load_window(const builder *b, entry *e, size_t n, uint32_t depth) {
     }
 }
 
-/* The order that splitting needs: a text before those of which it is a prefix (comparing the length,
- * since zeros after the end look like NUL bytes), and equal texts in the caller's order. */
+/* Whether a goes before b in the order that splitting needs: a text before those of which it is a
+ * prefix (by length, since zeros after the end look like NUL bytes), and equal texts in the
+ * caller's order. */
 static inline bool entry_less(const entry *a, const entry *b) {
     if (a->key != b->key) return a->key < b->key;
     return a->len != b->len ? a->len < b->len : a->at < b->at;
@@ -80,8 +81,8 @@ static void sort_short(entry *e, size_t n) {
     }
 }
 
-/* Stable counting passes: by position, by length up to the end of the window, then by the bytes of
- * the window from last to first. A pass that moves nothing is skipped. */
+/* Sorts in stable counting passes: by position, by length up to the end of the window, then by the
+ * bytes of the window from last to first. A pass that moves nothing is skipped. */
 static void sort_long(entry *e, entry *spare, size_t n, uint32_t depth) {
     entry *from = e, *to = spare;
     for (int pass = 0; pass < 9; pass++) {
@@ -141,9 +142,9 @@ static bool add_block(builder *b, struct open_block *o) {
     return true;
 }
 
-/* Intersects `low`, a set of low bytes of a base, with those that put `label` on a free unit: the
- * free units with their indices XORed by the label, which swaps neighbours, pairs of neighbours,
- * and so on up to whole words. */
+/* Removes from `low`, a set of low bytes of a base, those with which `label` isn't at a free unit.
+ * The low bytes that remain possible are the indices of free units, XORed with the label. The XOR
+ * swaps neighbours, pairs of neighbours, and so on up to whole words. */
 static inline void narrow(uint64_t low[4], const uint64_t free[4], unsigned label) {
     for (unsigned w = 0; w < 4; w++) {
         uint64_t x = free[w ^ label >> 6];
@@ -157,7 +158,7 @@ static inline void narrow(uint64_t low[4], const uint64_t free[4], unsigned labe
     }
 }
 
-/* A low byte of a base in block o with which the units of all labels are free; -1: none. */
+/* Returns a low byte of a base in block o for which the units of all labels are free, or -1. */
 static int fit(const struct open_block *o, const uint8_t *label, size_t n) {
     uint64_t low[4] = {~0ull, ~0ull, ~0ull, ~0ull};
     for (size_t k = 0; k < n; k++) {
@@ -170,7 +171,7 @@ static int fit(const struct open_block *o, const uint8_t *label, size_t n) {
     return -1;
 }
 
-/* Finds a base for n labels in an open block, or in a new one. */
+/* Finds a base for n labels in an open block or in a new one. */
 static bool place(builder *b, uint32_t parent, const uint8_t *label, size_t n) {
     struct open_block *o = NULL;
     int low = -1;
@@ -181,7 +182,7 @@ static bool place(builder *b, uint32_t parent, const uint8_t *label, size_t n) {
         if (low < 0) o->n_misses++;
     }
     if (low < 0) {
-        /* Add a block; if all are in use, replace the one that failed most often. */
+        /* Add a block; if N_OPEN are open, it replaces the one that failed most often. */
         size_t worst = b->n_open;
         if (b->n_open < N_OPEN) {
             b->n_open++;
@@ -193,7 +194,7 @@ static bool place(builder *b, uint32_t parent, const uint8_t *label, size_t n) {
         }
         o = &b->open[worst];
         if (!add_block(b, o)) return false;
-        low = label[0]; /* any works; this one puts the first child at the block's start */
+        low = label[0]; /* any value works; this one puts the first child at the block's start */
     }
     for (size_t k = 0; k < n; k++) {
         unsigned i = (unsigned)low ^ label[k];
@@ -202,7 +203,7 @@ static bool place(builder *b, uint32_t parent, const uint8_t *label, size_t n) {
     }
     o->n_free -= (uint32_t)n;
     b->t->unit[parent].link |= o->start | (unsigned)low;
-    /* A block that is full, or that fails too often, isn't tried again. */
+    /* A block that is full or fails too often isn't tried again. */
     if (!o->n_free || o->n_misses > MAX_MISSES) *o = b->open[--b->n_open];
     return true;
 }
@@ -221,8 +222,8 @@ static bool push(builder *b, range r) {
     return true;
 }
 
-/* The link of a tail unit reached through the byte at `depth`: as many bytes of the rest as fit in it
- * and are still in the entry's key. */
+/* Returns the link of a tail unit reached through the byte at `depth`. It holds as many bytes of
+ * the rest as fit and are still in the entry's key. */
 static uint32_t tail_link(const entry *e, uint32_t depth) {
     uint32_t rest = e->len - depth - 1, n = 7 - (depth & 7), link = TRIE_TAIL;
     if (n > TRIE_HEAD) n = TRIE_HEAD;
@@ -237,7 +238,7 @@ static bool split(builder *b, range r) {
     trie *t = b->t;
     entry *e = b->entry;
     if (r.depth && !(r.depth & 7)) sort_window(b, r.lo, r.hi, r.depth);
-    while (r.lo < r.hi && e[r.lo].len == r.depth) { /* texts that end here; the last one wins */
+    while (r.lo < r.hi && e[r.lo].len == r.depth) { /* texts that end here: the last one wins */
         t->value[r.unit] = (int32_t)b->ids[e[r.lo++].at];
         if (r.unit) t->unit[r.unit].link |= TRIE_VALUE; /* not at the root, where empty texts end */
     }
@@ -270,14 +271,14 @@ bool ggtok_trie_build(trie *t, const uint8_t *arena, const uint32_t *off, const 
                       size_t n, bool tails) {
     builder b = {.t = t, .ids = ids, .tails = tails};
     *t = (trie){.arena = arena, .off = off};
-    b.cap_units = n + n / 2 + 512; /* the usual need with tails */
+    b.cap_units = n + n / 2 + 512; /* the usual number of units with tails */
     b.entry = ggtok_mem_alloc(mem_mul(n, sizeof *b.entry));
     b.spare = ggtok_mem_alloc(mem_mul(n, sizeof *b.spare));
     t->unit = ggtok_mem_alloc(mem_mul(b.cap_units, sizeof *t->unit));
     t->value = ggtok_mem_alloc(mem_mul(b.cap_units, sizeof *t->value));
     bool ok = b.entry && b.spare && t->unit && t->value;
 
-    /* The first block holds the root at index 0, where no other unit may be placed. */
+    /* The first block contains the root, at index 0, where no other unit may be placed. */
     if (ok) ok = add_block(&b, &b.open[0]);
     if (ok) {
         b.n_open = 1;

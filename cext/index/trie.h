@@ -10,13 +10,13 @@
  *          parent  index of the parent unit (TRIE_FREE: none)
  *
  * A unit below which only one text is left is a tail: it has no children, its value
- * is that text's number, and the rest of the text is compared in place. This halves
- * the number of units of a real vocabulary and the time to build them. In place of a
- * base, a tail has the first bytes of the rest. Most rests have no more bytes or
- * differ in these, and then the text isn't read.
+ * is that text's number, and the rest of the text is compared in the arena. This
+ * halves the number of units of a real vocabulary and the time to build them. Instead
+ * of a base, a tail has the first bytes of the rest. Most rests have no more bytes or
+ * differ in these, so that the text needn't be read.
  *
  *   tail:  link  [ 0 | 1 | : 3 | whole rest? : 1 | number of bytes : 2 | bytes : 24 ]
- * Texts may contain any bytes, NUL included.
+ * Texts may contain any bytes, including NUL.
  */
 #ifndef GGTOK_TRIE_H
 #define GGTOK_TRIE_H
@@ -39,31 +39,32 @@ typedef struct trie_unit {
 
 typedef struct trie {
     trie_unit *unit;      /* unit[0] is the root */
-    int32_t *value;       /* for each unit that has a value or is a tail: the id */
-    size_t n_units;       /* a multiple of 256 */
-    const uint8_t *arena; /* the texts, as passed to ggtok_trie_build */
+    int32_t *value;       /* by unit, if it has a value or is a tail: the id */
+    size_t n_units;       /* number of units, a multiple of 256 */
+    const uint8_t *arena; /* the texts and their offsets, as passed to ggtok_trie_build */
     const uint32_t *off;
 } trie;
 
 /*
  * Builds the trie of the n texts whose numbers are in `ids`; a text's number is its
- * value. Of equal texts the last in `ids` wins; empty texts are skipped. With `tails`
- * the arena and the offsets must outlive the trie; without, there are no tails and the
- * trie doesn't refer to them. False: out of memory (or more than 2^30 units); the trie
- * is then empty, and ggtok_trie_free is still allowed.
+ * value. Of equal texts, the last in `ids` wins; empty texts are skipped. If `tails`
+ * is true, the arena and the offsets must outlive the trie; otherwise there are no
+ * tails and the trie doesn't refer to them. Returns false if out of memory (or if
+ * there are more than 2^30 units); the trie is then empty, and ggtok_trie_free is
+ * still allowed.
  */
 bool ggtok_trie_build(trie *t, const uint8_t *arena, const uint32_t *off, const uint32_t *ids,
                       size_t n, bool tails);
 void ggtok_trie_free(trie *t);
 
-/* The child of unit s (not a tail) for byte c, or 0, the root, which is no unit's child. */
+/* Returns the child of unit s (not a tail) for byte c, or 0: the root, which is no unit's child. */
 static inline uint32_t trie_child(const trie *t, uint32_t s, uint8_t c) {
     uint32_t next = (t->unit[s].link & TRIE_BASE) ^ c;
     return t->unit[next].parent == s ? next : 0;
 }
 
-/* At a tail unit reached after `depth` bytes: returns the length of the rest of its text if p[0..n)
- * begins with it (0: the text ends at the unit), or SIZE_MAX. */
+/* At a tail unit s reached after `depth` bytes: returns the length of the rest of its text if
+ * p[0..n) begins with that rest (0: the text ends at the unit); otherwise SIZE_MAX. */
 static inline size_t trie_tail(const trie *t, uint32_t s, size_t depth, const uint8_t *p,
                                size_t n) {
     uint32_t link = t->unit[s].link, head = link >> TRIE_HEAD_N & TRIE_HEAD;
@@ -77,13 +78,14 @@ static inline size_t trie_tail(const trie *t, uint32_t s, size_t depth, const ui
     if (rest > n) return SIZE_MAX;
     const uint8_t *text = t->arena + at;
     for (size_t k = head; k < rest;
-         k++) { /* mostly short; mismatches are mostly in the first byte */
+         k++) { /* rests are mostly short and differ mostly in the first byte */
         if (text[k] != p[k]) return SIZE_MAX;
     }
     return rest;
 }
 
-/* The length of the longest text with which p[0..n) begins, and its id in *id; 0 if there is none. */
+/* Returns the length of the longest text with which p[0..n) begins and sets *id; returns 0 if there
+ * is none. */
 static inline size_t trie_longest(const trie *t, const uint8_t *p, size_t n, int32_t *id) {
     const trie_unit *unit = t->unit;
     uint32_t s = 0, link = unit[0].link, hit = 0;

@@ -2,10 +2,11 @@
 
 typedef struct link { /* a unit that needs a failure link */
     uint32_t unit, parent;
-    uint8_t byte; /* leads from parent to unit */
+    uint8_t byte; /* the byte that leads from parent to unit */
 } link;
 
-/* Follows failure links from unit s until one has a child for byte c; the root if none has. */
+/* Follows failure links from unit s until a unit has a child for byte c. Returns that child, or the
+ * root if none has one. */
 static inline uint32_t advance(const trie_long *l, uint32_t s, uint8_t c) {
     for (;;) {
         uint32_t next = trie_child(&l->t, s, c);
@@ -14,23 +15,24 @@ static inline uint32_t advance(const trie_long *l, uint32_t s, uint8_t c) {
     }
 }
 
-/* All units except the root, sorted by depth; *n is their number. It takes two walks, one to count
- * and one to place the units, since files can make this table large. NULL: out of memory. */
+/* Returns all units except the root, sorted by depth, and sets *n to their number. Files can make
+ * this list large, so it takes two walks: one counts the units, one places them. Returns NULL if
+ * out of memory. */
 static link *list_units(trie_long *l, const uint8_t *reversed, const uint32_t *off, size_t n_texts,
                         size_t *n) {
-    const uint32_t counted = 0; /* a temporary mark in l->fail */
+    const uint32_t counted = 0; /* temporary value in l->fail: the unit is counted */
     size_t deepest = 0;
     for (size_t i = 0; i < n_texts; i++) {
         if (off[i + 1] - off[i] > deepest) deepest = off[i + 1] - off[i];
     }
-    size_t *place = ggtok_mem_zalloc(mem_mul(deepest + 2, sizeof *place)); /* by depth */
+    size_t *place = ggtok_mem_zalloc(mem_mul(deepest + 2, sizeof *place)); /* positions by depth */
     if (!place) return NULL;
     for (size_t i = 0; i < n_texts; i++) {
         uint32_t s = 0;
         for (uint32_t k = off[i], depth = 1; k < off[i + 1]; k++, depth++) {
             s = trie_child(&l->t, s, reversed[k]);
             place[depth + 1] +=
-                l->fail[s] == TRIE_FREE; /* otherwise it was counted for another text */
+                l->fail[s] == TRIE_FREE; /* otherwise already counted for another text */
             l->fail[s] = counted;
         }
     }
@@ -56,7 +58,7 @@ static bool link_units(trie_long *l, const uint8_t *reversed, const uint32_t *of
     l->fail = ggtok_mem_alloc(mem_mul(l->t.n_units, sizeof *l->fail));
     l->hit = ggtok_mem_zalloc(mem_mul(l->t.n_units, sizeof *l->hit));
     if (!l->fail || !l->hit) return false;
-    memset(l->fail, 0xFF, l->t.n_units * sizeof *l->fail); /* TRIE_FREE */
+    memset(l->fail, 0xFF, l->t.n_units * sizeof *l->fail); /* sets all to TRIE_FREE */
     link *order = list_units(l, reversed, off, n_texts, &n);
     if (!order) return false;
     l->fail[0] = 0;

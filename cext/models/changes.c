@@ -17,7 +17,8 @@ bool ggtok_changes_find(changes *c) {
     return c->n || c->at < c->end;
 }
 
-/* The bytes that halt, of the 64 at p, which are well-formed. */
+/* Returns the mask of the first bytes of the characters to report in the 64 bytes at p, which are
+ * well-formed. */
 ALWAYS_INLINE uint64_t window_halts(const uint8_t *p, const change_leads *leads, bool ascii,
                                     uint8_t last) {
     uint64_t found = 0;
@@ -30,7 +31,8 @@ ALWAYS_INLINE uint64_t window_halts(const uint8_t *p, const change_leads *leads,
     found = ~(high | window_range(p, ' ', 0x7F - ' ') | window_range(p, '\t', 2) |
               window_range(p, '\r', 1));
     if (!high) return found;
-    /* Few distinct leads of two bytes occur in a text; of three bytes, often only Chinese ones. */
+    /* A text contains few distinct lead bytes of two-byte characters; of three-byte ones, often
+     * only those of Chinese characters. */
     uint64_t three = window_range(p, 0xE0, 0x20);
     for (uint64_t two = window_range(p, 0xC0, 0x20); two;) {
         const uint8_t lead = p[bits_lowest(two)];
@@ -39,14 +41,14 @@ ALWAYS_INLINE uint64_t window_halts(const uint8_t *p, const change_leads *leads,
         if (!leads->halts[lead]) continue;
         const uint8_t from = leads->pass[lead & 31].from, n = leads->pass[lead & 31].n;
         found |= same & ~(window_range(p, from, n) >>
-                          1); /* the second byte of the last lead isn't in the window */
+                          1); /* the last lead's second byte isn't in the window */
     }
     if (three && last > 0xE0) three &= ~window_range(p, last, (uint8_t)(0xEA - last));
     return found | three;
 }
 
 ALWAYS_INLINE size_t look(changes *c, const change_leads *leads, bool ascii, size_t *places) {
-    uint8_t last = 0xEA; /* the first of the leads up to E9 that don't halt */
+    uint8_t last = 0xEA; /* the first of the lead bytes up to E9 that don't halt */
     while (last > 0xE1 && !leads->halts[last - 1]) last--;
     if (last == 0xEA) last = 0;
     size_t i = (size_t)c->at, n = 0;

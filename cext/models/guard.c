@@ -11,7 +11,7 @@ bool ggtok_guard_begin(text_guard *g, const ggtok_range *trusted, size_t n_trust
     memset(g->source.data, 0, n);
     g->source.n = n;
     size_t low = 0, high = n_trusted;
-    while (low < high) { /* finds the first range that ends after the start of the fragment */
+    while (low < high) { /* finds the first range that ends after the fragment's start */
         size_t middle = low + (high - low) / 2;
         if (trusted[middle].end <= pos)
             low = middle + 1;

@@ -1,6 +1,6 @@
 /*
- * hybriddna: a BPE vocabulary in which <dna>...</dna> encloses a sequence of
- * bases, six to a token. Everything outside is encoded by BPE.
+ * hybriddna: a BPE vocabulary in which <dna>...</dna> encloses a sequence of bases,
+ * six to a token. Everything else is encoded by BPE.
  *
  * In this code the tags are ordinary text: if they are special tokens, partition
  * has already cut them out and none are found below.
@@ -11,7 +11,7 @@
 
 enum { K = 6, N_KMERS = 1 << 2 * K };
 
-/* The k-mers of the four bases (nearly all), as numbers with two bits for each base. */
+/* The k-mers of the four bases (which are nearly all k-mers), indexed by two bits per base. */
 typedef struct dna_model {
     void *bpe;
     int32_t kmer[N_KMERS]; /* -1: no such token */
@@ -20,13 +20,13 @@ typedef struct dna_model {
 typedef struct dna_scratch {
     void *bpe;
     bytebuf spaced;
-    bytebuf trusted, origin; /* for each byte of `spaced`: the guard's data; origin: ggtok_range */
+    bytebuf trusted, origin; /* the guard's data for each byte of `spaced`; origin: ggtok_range */
 } dna_scratch;
 
 static const char OPEN[] = "<dna>", CLOSE[] = "</dna>";
 
 static int32_t find_kmer(const vocab *v, const uint8_t kmer[K]) {
-    uint8_t key[K + 3]; /* keys end in U+E000, which distinguishes them from ordinary tokens */
+    uint8_t key[K + 3]; /* keys end with U+E000, which distinguishes them from ordinary tokens */
     memcpy(key, kmer, K);
     memcpy(key + K, "\xEE\x80\x80", 3);
     return ggtok_vocab_find(v, key, sizeof key);
@@ -81,7 +81,7 @@ static void *dna_scratch_new(const vocab *v, const void *model) {
     return s;
 }
 
-/* The offset of `what` in text[from..n), or n. */
+/* Returns the offset of `what` in text[from..n), or n. */
 static size_t find(const uint8_t *text, size_t n, size_t from, const char *what, size_t len) {
     while (n - from >= len) {
         const uint8_t *p = memchr(text + from, what[0], n - from - len + 1);
@@ -92,7 +92,8 @@ static size_t find(const uint8_t *text, size_t n, size_t from, const char *what,
     return n;
 }
 
-/* The number of a base in upper or lower case; anything else has bit 7 set. */
+/* Returns the number of a base in upper or lower case; for anything else, a value with bit 7
+ * set. */
 static uint8_t base_number(uint8_t c) {
     switch (c & 0xDF) {
     case 'A': return 0;
@@ -103,7 +104,7 @@ static uint8_t base_number(uint8_t c) {
     }
 }
 
-/* With a guard, the text is all of s->spaced. */
+/* Whether p[0..n) may become the token `id`. With a guard, p points into s->spaced. */
 static bool allows(const model_call *call, int32_t id, const uint8_t *p, size_t n) {
     const dna_scratch *s = call->scratch;
     const text_guard *g = call->guard;
@@ -111,7 +112,7 @@ static bool allows(const model_call *call, int32_t id, const uint8_t *p, size_t 
     return !memchr(s->trusted.data + (p - s->spaced.data), 0, n);
 }
 
-/* Appends an id that has no alternative; `note` is for a trace. False: out of memory. */
+/* Appends an id that has no alternative; `note` is for a trace. Returns false if out of memory. */
 static bool push(const model_call *call, int32_t id, ggtok_how how, ggtok_bytes note,
                  const uint8_t *p, size_t n) {
     text_guard *g = call->guard;
@@ -122,7 +123,7 @@ static bool push(const model_call *call, int32_t id, ggtok_how how, ggtok_bytes 
     size_t at = (size_t)(p - s->spaced.data);
     if (!ggtok_guard_made_of(g, at, at + n)) return false;
     if (!g->trace) return true;
-    g->trace->marks = false; /* BPE may have set it for its own text */
+    g->trace->marks = false; /* BPE may have set it for its text */
     ggtok_trace_event e = {.id = id, .how = how, .note = note};
     return ggtok_trace_word_of(g, p, n, at, at + n) && ggtok_trace_token_at(g, e, g->n_made - 1);
 }
@@ -131,7 +132,7 @@ static bool push_tag(const model_call *call, int32_t id, const uint8_t *p, size_
     return push(call, id, GGTOK_HOW_TAG, (ggtok_bytes){NULL, 0}, p, n);
 }
 
-/* `find` for a tag that is allowed to be the token `id`. */
+/* Like `find`, for a tag that is allowed to become the token `id`. */
 static size_t find_tag(const model_call *call, const uint8_t *text, size_t n, size_t from,
                        const char *tag, size_t len, int32_t id) {
     size_t at = find(text, n, from, tag, len);
@@ -144,7 +145,7 @@ static ggtok_status encode_rest(const model_call *rest, const dna_scratch *s, co
                                 size_t n) {
     text_guard *g = rest->guard;
     if (!g) return ggtok_model_bpe.encode(rest, text, n);
-    bytebuf source = g->source; /* BPE uses the source of this part */
+    bytebuf source = g->source; /* BPE needs the guard's data for this part */
     const ggtok_range *origin = g->origin;
     g->source.data = s->trusted.data + (text - s->spaced.data);
     g->source.n = n;
@@ -156,7 +157,7 @@ static ggtok_status encode_rest(const model_call *rest, const dna_scratch *s, co
     return status;
 }
 
-/* Appends one token for each six bases, upper-cased; the last is padded with A. */
+/* Appends one token per six bases, in upper case; the last group is padded with A. */
 static bool push_kmers(const model_call *call, const uint8_t *seq, size_t n, int32_t oov) {
     const dna_model *m = call->model;
     uint8_t base[256];
@@ -189,7 +190,7 @@ static bool push_kmers(const model_call *call, const uint8_t *seq, size_t n, int
     return true;
 }
 
-/* Sets s->trusted and s->origin to the guard's data for each byte of s->spaced. */
+/* Fills s->trusted and s->origin with the guard's data for each byte of s->spaced. */
 static bool spread_trust(dna_scratch *s, text_guard *g, const uint8_t *text, size_t n,
                          bool escape) {
     s->trusted.n = s->origin.n = 0;

@@ -1,6 +1,6 @@
 /*
- * The models: raw text -> ids. One row of operations for each vocabulary type; each
- * has its own file or folder and is used only through these functions.
+ * The models: raw text -> ids. There is one row of operations per vocabulary type; each has a
+ * separate file or folder and is used only through these functions.
  */
 #ifndef GGTOK_MODEL_H
 #define GGTOK_MODEL_H
@@ -9,13 +9,13 @@
 #include "models/guard.h"
 #include "vocab/vocab.h"
 
-/* Hits and misses of a context's caches, in words or pieces. */
+/* Hits and misses in a context's caches, counted in words or pieces. */
 typedef struct cache_counts {
     uint64_t hits, misses;
 } cache_counts;
 
-/* The spans of the ids of one fragment, assigned as the ids are made: see docs/design/offsets.md.
- * data[i] is the span of id out->data[i]; `base` is added to offsets in the fragment. */
+/* The spans of the ids of one fragment, assigned as the ids are made; see docs/design/offsets.md.
+ * data[i] is the span of the id out->data[i]; `base` is added to offsets in the fragment. */
 typedef struct span_buf {
     ggtok_span *data;
     size_t cap;
@@ -23,29 +23,29 @@ typedef struct span_buf {
     bool assigned; /* set by a model that has assigned all spans of its fragment */
 } span_buf;
 
-/* The arguments of one encode call of a model. */
+/* The arguments of one call to a model's encode functions. */
 typedef struct model_call {
     const vocab *v;
     const void *model;  /* made by build(); immutable */
     void *scratch;      /* made by scratch_new(); owned by this thread */
-    bool after_special; /* the text starts the input or follows a special token */
+    bool after_special; /* whether the text starts the input or follows a special token */
     idbuf *out;         /* ids are appended here */
     cache_counts *counts;
     ggtok_error *err;
     interrupt *interrupt; /* NULL: never stops */
-    text_guard *guard;    /* for encode_guarded; else NULL */
-    span_buf *spans;      /* for `encode` to assign, if it can; NULL: no spans wanted */
+    text_guard *guard;    /* for encode_guarded; otherwise NULL */
+    span_buf *spans;      /* spans for `encode` to assign, if it can; NULL: no spans requested */
 } model_call;
 
-/* A position in raw text between two well-formed characters. Nothing that a model may read as one
- * character crosses it, or crosses the beginning of the first. */
+/* A position in raw text between two well-formed characters. No sequence of bytes that a model may
+ * read as one character crosses it, nor the beginning of the first character. */
 typedef struct model_place {
     const uint8_t *text;
-    size_t start, at;       /* text[start..at) is the first, text[at..] begins with the second */
-    uint32_t before, after; /* their code points */
+    size_t start, at;       /* text[start..at) is the first; the second begins at text[at] */
+    uint32_t before, after; /* the code points of the two characters */
 } model_place;
 
-/* Raw text, the ids that `encode` made of it, and their spans, to be assigned; `base` is added to
+/* Raw text, the ids that `encode` made from it, and their spans, to be assigned; `base` is added to
  * offsets in the text. */
 typedef struct model_source {
     const uint8_t *text;
@@ -57,29 +57,30 @@ typedef struct model_source {
 } model_source;
 
 typedef struct model_ops {
-    /* Builds the immutable part from the vocabulary and the file (merges, charsmap). */
+    /* Builds the immutable model from the vocabulary and the file (merges, charsmap). */
     ggtok_status (*build)(const vocab *v, const gguf *g, const ggtok_load_options *options,
                           void **model, ggtok_error *err);
-    void (*free)(void *model);                               /* NULL is allowed */
+    void (*free)(void *model);                               /* accepts NULL */
     void *(*scratch_new)(const vocab *v, const void *model); /* NULL: out of memory */
-    void (*scratch_free)(void *scratch);                     /* NULL is allowed */
-    /* Appends the ids of text[0..n), n >= 1, any bytes. */
+    void (*scratch_free)(void *scratch);                     /* accepts NULL */
+    /* Appends the ids of text[0..n), n >= 1, which may contain any bytes. */
     ggtok_status (*encode)(const model_call *call, const uint8_t *text, size_t n);
-    /* The same with call->guard, whose source is the text. */
+    /* Encodes under call->guard, whose source is the text. */
     ggtok_status (*encode_guarded)(const model_call *call, const uint8_t *text, size_t n);
-    /* Finds spans from the lengths of the ids, if `encode` doesn't assign them. False if these aren't
-     * sufficient or memory runs out; use encode_guarded then. NULL: always false. */
+    /* Finds spans from the lengths of the ids, if `encode` doesn't assign them. Returns false if
+     * the lengths aren't sufficient or memory runs out; use encode_guarded then. NULL: never
+     * possible. */
     bool (*place)(const model_call *call, const model_source *source);
-    size_t (*cache_bytes)(const void *scratch); /* NULL: there is no cache */
-    /* Are the ids of every text with this position those of its two parts? May return false wrongly.
-     * NULL: always false. */
+    size_t (*cache_bytes)(const void *scratch); /* NULL: the model has no cache */
+    /* Whether, for every text with this position, the ids are those of its two parts. May return
+     * false even if they are. NULL: always false. */
     bool (*may_cut)(const vocab *v, const void *model, void *scratch, const model_place *place);
-    /* Reports the merges of a token's own text to call->guard->trace, and the pairs whose merge is the
-     * token; appends the ids that result. Sets *out; `reached` is
-     * whether its text can be merged at all. NULL: there are no merges. */
+    /* Reports the merges of a token's own text to call->guard->trace, and the pairs that merge into
+     * the token; appends the resulting ids. Sets *out; `reached` tells whether its text can be
+     * merged at all. NULL: the model has no merges. */
     ggtok_status (*trace_token)(const model_call *call, uint32_t id, ggtok_token_trace *out);
-    /* Were two models, of vocabularies with the same tokens and flags, built from the same merges
-     * and charsmap? NULL: models of this type depend only on tokens and flags. */
+    /* Whether two models, of vocabularies with the same tokens and flags, were built from the same
+     * merges and charsmap. NULL: models of this type depend only on tokens and flags. */
     bool (*same)(const void *a, const void *b);
 } model_ops;
 

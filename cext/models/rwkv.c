@@ -1,10 +1,9 @@
 /*
- * RWKV: repeatedly takes the longest token, over bytes.
+ * RWKV: repeatedly finds the longest token that matches the next bytes.
  *
- * A token that crosses the position between two characters contains the two side by side,
- * or parts of them. Where no token can do so, the text is cut: the longest token before
- * the position doesn't depend on what follows, and the search restarts there. The pieces
- * are cached.
+ * A token that crosses the position between two characters contains the two side by side, or parts
+ * of them. Where no token can, the text is cut: the longest token before the position doesn't
+ * depend on what follows it, and the search restarts there. The pieces are cached.
  */
 #include "index/trie_long.h"
 #include "models/bpe/cuts.h"
@@ -16,14 +15,14 @@
 
 #include <stdio.h>
 
-/* A "digit" as llama.cpp reads it, with signed char: bytes from 0x80 on are less than
- * 'a'. Modulo 256. */
+/* Returns the value (modulo 256) of a "digit" as llama.cpp reads it with signed char: bytes from
+ * 0x80 on are less than 'a'. */
 static uint8_t hex_digit(uint8_t c) {
     return (uint8_t)(c >= 'a' && c < 0x80 ? c - 'a' + 10 : c - '0');
 }
 
 bool ggtok_rwkv_unescape(bytebuf *out, const uint8_t *text, size_t n) {
-    if (!bytebuf_reserve(out, n)) return false; /* an escape is never shorter than what it yields */
+    if (!bytebuf_reserve(out, n)) return false; /* no escape is shorter than its bytes */
     for (size_t i = 0; i < n; i++) {
         uint8_t c = text[i];
         if (c == '\\') {
@@ -45,15 +44,15 @@ bool ggtok_rwkv_unescape(bytebuf *out, const uint8_t *text, size_t n) {
 typedef struct rwkv_model {
     trie t;
     trie_long longs;
-    bytebuf bytes; /* the unescaped texts, which the trie's tails refer to */
+    bytebuf bytes; /* the unescaped token texts, to which the trie's tails refer */
     uint32_t *off;
     bpe_cuts cuts;
-    uint8_t apart[1 << 16]; /* by two bytes: 1 if no token contains them side by side */
+    uint8_t apart[1 << 16]; /* by two bytes: whether no token contains them side by side */
 } rwkv_model;
 
 typedef struct rwkv_scratch {
     word_cache cache;
-    idbuf hits; /* from ggtok_trie_long_find */
+    idbuf hits; /* long tokens by position, from ggtok_trie_long_find */
     tiles tiles;
 } rwkv_scratch;
 
@@ -68,17 +67,17 @@ static void rwkv_free(void *model) {
     ggtok_mem_free(m);
 }
 
-/* Two bytes as a number in native byte order. */
+/* Returns two bytes as a number in native byte order. */
 static inline uint16_t two_bytes(const uint8_t *p) {
     uint16_t x;
     memcpy(&x, p, 2);
     return x;
 }
 
-/* Records the positions inside tokens, where texts that contain them can't be cut. */
+/* Records the positions inside tokens, since a text can't be cut where it contains them. */
 static bool build_cuts(rwkv_model *m, size_t n_tokens) {
     const uint8_t *bytes = m->bytes.data;
-    size_t n_pairs = 0; /* an estimate, beyond ASCII */
+    size_t n_pairs = 0; /* an estimate of the pairs beyond ASCII */
     for (size_t i = 1; i < m->bytes.n; i++) {
         n_pairs += (bytes[i] | bytes[i - 1]) >= 0x80 && !utf8_continues(bytes[i]);
     }
@@ -150,10 +149,10 @@ static void *rwkv_scratch_new(const vocab *v, const void *model) {
 }
 
 /*
- * If no token is a prefix of the text, the unknown id represents one byte. llama.cpp does
- * so only if no token even begins with that byte; if it reads a prefix of a token but no
- * whole token, it emits id 0 and starts over at the same byte, forever (until memory runs
- * out). We treat that byte like the others.
+ * Encodes a piece that isn't cached. If no token is a prefix of the text, the unknown id represents
+ * one byte. llama.cpp does so only if no token even begins with that byte; if it reads a prefix of
+ * a token but no whole token, it emits id 0 and starts over at the same byte, forever (until memory
+ * runs out). We treat that byte like the others.
  */
 static ggtok_status encode_piece(const model_call *call, const uint8_t *text, size_t n,
                                  size_t room) {
@@ -182,18 +181,18 @@ static ggtok_status encode_piece(const model_call *call, const uint8_t *text, si
 
 /* ---- cutting ---- */
 
-/* A walk along the text: by character if it is well-formed, else by byte. */
+/* A scan of the text for cuts: by character where it is well-formed, otherwise by byte. */
 typedef struct cutter {
     const rwkv_model *m;
     const uint8_t *text;
     size_t n;
     size_t at;     /* start of the next character */
-    uint32_t last; /* the previous character, from next_char */
+    uint32_t last; /* the previous character, as from next_char */
 } cutter;
 
 #define STRAY 0xFF000000u /* combined with a byte; no character's last byte is FF */
 
-/* The character at p, packed as in an adjacency, or a stray byte. */
+/* Returns the character at p, packed as in an adjacency, or a stray byte; sets *size. */
 static inline uint32_t next_char(const uint8_t *p, size_t n, size_t *size) {
     uint32_t c = p[0];
     *size = 1;
@@ -211,7 +210,7 @@ static inline uint32_t next_char(const uint8_t *p, size_t n, size_t *size) {
     return STRAY | c;
 }
 
-/* May a token contain a, which ends at p, and b, which begins there, side by side? */
+/* Whether a token may contain a, which ends at p, and b, which begins there, side by side. */
 static inline bool joined(const rwkv_model *m, uint32_t a, uint32_t b, const uint8_t *p) {
     if ((a | b) >= STRAY) return !m->apart[two_bytes(p - 1)];
     bool whole = pair_in(&m->cuts.set, a, b);
@@ -219,8 +218,8 @@ static inline bool joined(const rwkv_model *m, uint32_t a, uint32_t b, const uin
     return whole || ggtok_bpe_cuts_joins_partial(&m->cuts, a, b);
 }
 
-/* The next cuts, in order; fewer than `most` only at the end of the text, which is the last one. No
- * branch depends on where pieces end. */
+/* Writes the next cuts in order: fewer than `most` only at the end of the text, which is then the
+ * last cut. No branch depends on where pieces end. */
 static size_t find_cuts(cutter *c, size_t *ends, size_t most) {
     const rwkv_model *m = c->m;
     const uint8_t *text = c->text;
@@ -307,7 +306,8 @@ static ggtok_status rwkv_encode_guarded(const model_call *call, const uint8_t *t
     return GGTOK_OK;
 }
 
-/* The unknown token represents one byte; if its own text occurs, the lengths don't add up. */
+/* Assigns spans from the lengths of tokens. The unknown token represents one byte; if its own text
+ * also occurs, the lengths don't add up, and this returns false. */
 static bool rwkv_place(const model_call *call, const model_source *source) {
     const rwkv_model *m = call->model;
     tiles *t = &((rwkv_scratch *)call->scratch)->tiles;

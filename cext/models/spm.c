@@ -1,10 +1,10 @@
 /*
- * SPM: symbols are characters. The pair whose text is the token with the best score merges
- * first, the leftmost of equals. A symbol that isn't a token at the end falls back to bytes.
+ * SPM: symbols are characters. The pair whose text is the token with the best score is merged
+ * first; of equals, the leftmost. A symbol that isn't a token at the end falls back to bytes.
  *
- * A merge joins two neighbours only if some token's text contains them side by side. So the
- * text can be cut between two characters that occur side by side in no token, and each piece
- * merged, and cached, separately.
+ * A merge joins two neighbours only if some token's text contains them side by side. So the text
+ * can be cut between two characters that occur side by side in no token, and each piece can be
+ * merged and cached separately.
  */
 #include "index/adjacency.h"
 #include "models/model.h"
@@ -18,26 +18,26 @@
 #include <stdio.h>
 
 typedef struct spm_model {
-    adjacency pairs; /* in any token's text */
-    bool unordered;  /* a score is NaN: the heap determines the order, so nothing can be cut */
+    adjacency pairs; /* pairs of characters that occur in some token's text */
+    bool unordered;  /* a score is NaN: the heap determines the order of merges, so no cuts */
     int32_t byte_id[256];
 } spm_model;
 
-typedef struct symbol { /* n == 0: merged into its left neighbour */
+typedef struct symbol { /* n == 0: the symbol has been merged into its left neighbour */
     size_t start, n;
     size_t prev, next;
 } symbol;
 
 typedef struct bigram {
-    size_t left, right; /* symbols */
-    size_t n;           /* bytes of both, when it was pushed */
+    size_t left, right; /* indices of the two symbols */
+    size_t n;           /* total bytes of both symbols when the bigram was pushed */
     float score;
 } bigram;
 
-typedef struct spm_state { /* scratch */
+typedef struct spm_state { /* scratch memory */
     word_cache cache;
-    bytebuf text;  /* the fragment with a space before it, or with its spaces escaped */
-    bytebuf piece; /* one piece, spaces escaped */
+    bytebuf text;  /* the fragment, with a space before it or with its spaces escaped */
+    bytebuf piece; /* one piece, its spaces escaped */
     tiles tiles;
     symbol *symbols;
     size_t symbols_cap;
@@ -47,8 +47,8 @@ typedef struct spm_state { /* scratch */
 
 #define NO_SYMBOL SIZE_MAX
 
-/* A token's last character may be incomplete: it then matches only at the end of a text that ends
- * in the same way. */
+/* Adds the pairs of a token's text. Its last character may be incomplete: it then matches only at
+ * the end of a text that ends in the same way. */
 static void add_pairs(adjacency *pairs, gguf_view text) {
     uint32_t before = 0;
     for (size_t i = 0, len; i < text.n; i += len) {
@@ -113,8 +113,8 @@ static void *scratch_new(const vocab *v, const void *model) {
     return s;
 }
 
-/* Appends a token, or its bytes. If a byte has no token (llama.cpp aborts), the unknown token
- * represents it, if there is one. */
+/* Appends a token, or its bytes. A byte that has no token (on which llama.cpp aborts) becomes the
+ * unknown token, if there is one. */
 static void emit(const model_call *call, const uint8_t *p, size_t n, int32_t id) {
     const spm_model *m = call->model;
     idbuf *out = call->out;
@@ -134,7 +134,7 @@ static ggtok_trace_event with_score(const model_call *call, ggtok_trace_event e,
     return e;
 }
 
-/* Reports the id of a byte that is part of no token. */
+/* Reports the id of a byte that belongs to no token. */
 static bool trace_byte(const model_call *call, uint8_t byte, int32_t id) {
     char note[64];
     ggtok_trace_event e = {.id = id, .how = GGTOK_HOW_BYTE};
@@ -147,7 +147,7 @@ static bool trace_byte(const model_call *call, uint8_t byte, int32_t id) {
     return ggtok_trace_token_at(call->guard, e, call->guard->n_made - 1);
 }
 
-/* The same for text that the guard may forbid to be the token. */
+/* Like emit, for text that the guard may forbid to become the token. */
 static bool emit_guarded(const model_call *call, const uint8_t *p, size_t n, int32_t id) {
     const spm_model *m = call->model;
     text_guard *g = call->guard;
@@ -176,12 +176,12 @@ static bool emit_guarded(const model_call *call, const uint8_t *p, size_t n, int
 
 enum { SHORT = 24 };
 
-typedef struct short_word { /* indexed by position; a merged symbol keeps its leftmost one */
+typedef struct short_word { /* linked list by position; a merged symbol keeps its leftmost one */
     const vocab *v;
     const uint8_t *p;
     size_t start[SHORT + 1];
     uint8_t next[SHORT + 1], prev[SHORT + 1];
-    int32_t pair[SHORT]; /* the token that positions i and next[i] make, or -1 */
+    int32_t pair[SHORT]; /* the token made of the symbols at i and next[i], or -1 */
     float score[SHORT];
 } short_word;
 
@@ -200,7 +200,7 @@ static void merge_short(const model_call *call, const uint8_t *p, short_word *w,
     for (size_t i = 0; i < count; i++) {
         w->next[i] = (uint8_t)(i + 1);
         w->prev[i + 1] = (uint8_t)i;
-        id[i] = -2; /* not looked up yet */
+        id[i] = -2; /* -2: not looked up yet */
     }
     w->next[count] = (uint8_t)count;
     for (size_t i = 0; i < count; i++) find_pair(w, i, count);
@@ -227,8 +227,8 @@ static void merge_short(const model_call *call, const uint8_t *p, short_word *w,
 
 /* ---- many symbols: llama.cpp's queue, which is libstdc++'s heap ---- */
 
-/* Does x come out after y? False both ways for NaN: then the moves of the heap decide, so those below
- * are libstdc++'s. */
+/* Whether x leaves the queue after y. With NaN it is false in both directions; the result then
+ * depends on how the heap moves its elements, so the moves below are those of libstdc++. */
 static inline bool after(const bigram *x, const bigram *y) {
     return x->score < y->score || (x->score == y->score && x->left > y->left);
 }
@@ -285,7 +285,7 @@ static bool trace_merge(const model_call *call, const uint8_t *p, const symbol *
 }
 
 static ggtok_status merge_long(const model_call *call, const uint8_t *p, size_t n) {
-    enum { STEP = 8 }; /* one merge is as much work as this many bytes */
+    enum { STEP = 8 }; /* a merge costs as much as this many bytes */
     spm_state *s = call->scratch;
     size_t count = 0, n_heap = 0;
     if (n > s->symbols_cap) {
@@ -357,7 +357,7 @@ static ggtok_status merge_piece(const model_call *call, const uint8_t *p, size_t
     return GGTOK_OK;
 }
 
-/* Encodes a piece that the cache lacks. */
+/* Encodes a piece that isn't cached. */
 static ggtok_status encode_piece(const model_call *call, const uint8_t *text, size_t n,
                                  size_t room) {
     spm_state *s = call->scratch;
@@ -371,9 +371,9 @@ static ggtok_status encode_piece(const model_call *call, const uint8_t *text, si
     return st;
 }
 
-/* Writes the ends of the pieces of text[from..n), at most `max` (> 8); text[from] begins a piece.
- * Positions that aren't ends are written, too, and then overwritten: cuts are unpredictable, so no
- * branch depends on them. Texts are cut, and looked up, before their spaces are escaped. */
+/* Writes the ends of the pieces of text[from..n), at most `max` (> 8); text[from] must begin a
+ * piece. Positions that aren't ends are also written, and then overwritten: cuts are unpredictable,
+ * so no branch depends on them. Texts are cut and looked up before their spaces are escaped. */
 static size_t cut_pieces(const adjacency *pairs, const uint8_t *text, size_t n, size_t from,
                          size_t *ends, size_t max) {
     size_t count = 0, len;
@@ -404,8 +404,8 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
     bytebuf *own = &s->text;
     own->n = 0;
     if (m->unordered || ggtok_utf8_valid_prefix(text, n) < n) {
-        /* A lead byte before a space includes part of the space's mark, so here the
-         * spaces must be escaped first. */
+        /* A malformed lead byte before a space would include part of the U+2581 for that space, so
+         * the spaces must be escaped first. */
         if ((prefix && !bytebuf_append(own, SPACE_MARK, 3)) ||
             !ggtok_space_mark_escape(own, text, n)) {
             return ggtok_error_memory(call->err);
@@ -452,7 +452,8 @@ static ggtok_status encode_guarded(const model_call *call, const uint8_t *text, 
 
 /* ---- spans ---- */
 
-/* A byte that fell back to its token, or to the unknown one, is one byte long. */
+/* Computes the length of each token in the text. The token of a byte that fell back, or the unknown
+ * token for it, has length 1. */
 static bool measure(const vocab *v, const spm_model *m, tiles *t) {
     if (t->len) return true;
     if (!(t->len = ggtok_mem_alloc(mem_mul(v->n_tokens, sizeof *t->len)))) return false;
@@ -488,7 +489,7 @@ static bool may_cut(const vocab *v, const void *model, void *scratch, const mode
     return !m->unordered && !pair_in(&m->pairs, a, b);
 }
 
-/* Can merges make this symbol? It is a token, or a single character. */
+/* Whether merges can produce this symbol: it is a token or a single character. */
 static bool can_be(const vocab *v, const uint8_t *p, size_t n) {
     return n <= utf8_lead_len(*p) || ggtok_vocab_find(v, p, n) >= 0;
 }

@@ -1,16 +1,16 @@
-/* test: llama.cpp's stand-in for a vocabulary, which hashes every five bytes. */
+/* test: llama.cpp's stand-in for a vocabulary, which hashes each group of five bytes. */
 #include "base/cpu.h"
 #include "models/model.h"
 #include "models/trace.h"
 #include "vocab/keys.h"
 
-enum { CHUNK = 5, HASH_BITS = 28 }; /* all of llama.cpp's 32 bits that five bytes can set */
+enum { CHUNK = 5, HASH_BITS = 28 }; /* five bytes can set only these bits of llama.cpp's 32 */
 
 static ggtok_status test_build(const vocab *v, const gguf *g, const ggtok_load_options *options,
                                void **model, ggtok_error *err) {
     (void)g, (void)options;
     *model = NULL;
-    /* The hash is taken modulo the number of tokens; llama.cpp crashes here. */
+    /* The hash is taken modulo the number of tokens; with none, llama.cpp crashes. */
     if (v->n_tokens) return GGTOK_OK;
     return ggtok_error_set_at(err, GGTOK_ERR_VOCAB, KEY_TOKENS, strlen(KEY_TOKENS), GGTOK_NO_OFFSET,
                               "a 'test' vocabulary has no tokens");
@@ -22,11 +22,11 @@ static void test_free(void *model) {
 
 static void *test_scratch_new(const vocab *v, const void *model) {
     (void)v, (void)model;
-    return ggtok_mem_zalloc(1); /* no state, but NULL would mean failure */
+    return ggtok_mem_zalloc(1); /* there is no state, but NULL would mean failure */
 }
 
-/* Modulo n by two multiplications: x / n == x * factor >> shift for all x < 2^HASH_BITS, since
- * factor exceeds 2^shift / n by less than 1, and x * n is below 2^shift. */
+/* A modulo n without division: x / n == x * factor >> shift for all x < 2^HASH_BITS, since factor
+ * exceeds 2^shift / n by less than 1, and x * n is below 2^shift. */
 typedef struct modulo {
     uint32_t n, factor;
     unsigned shift;
@@ -39,7 +39,7 @@ static modulo modulo_of(uint32_t n) {
     return (modulo){n, (uint32_t)((power + n - 1) / n), HASH_BITS + bits};
 }
 
-/* The id of p[0..n), n <= CHUNK: h * 31 + c over the bytes, modulo. */
+/* Returns the id of p[0..n), n <= CHUNK: h * 31 + c over all bytes, modulo the number of tokens. */
 static int32_t id_of(modulo m, const uint8_t *p, size_t n) {
     uint64_t hash = 0;
     for (size_t i = 0; i < n; i++) hash = hash * 31 + p[i];
@@ -54,7 +54,7 @@ TARGET_AVX2 static size_t chunks_avx2(modulo m, const uint8_t *p, size_t n, int3
     enum { HALF = 2 * CHUNK, LOAD = 16 };
 #define CHUNKS(a) a, a + 1, a + 2, a + 3, a + 4, -1, -1, -1
     const __m256i spread = _mm256_setr_epi8(CHUNKS(0), CHUNKS(CHUNK), CHUNKS(0), CHUNKS(CHUNK));
-    /* (a * 31 + b), (c * 31 + d), e; then multiplied by 31^3, 31, 1 */
+    /* (a * 31 + b), (c * 31 + d), e; then these multiplied by 31^3, 31, 1 */
     const __m256i by_bytes = _mm256_set1_epi64x(1ll << 32 | 0x011F011F);
     const __m256i by_pairs = _mm256_set1_epi64x(1ll << 32 | 31 << 16 | 31 * 31 * 31);
     const __m256i low = _mm256_set1_epi64x(UINT32_MAX),
@@ -97,7 +97,7 @@ static ggtok_status test_encode(const model_call *call, const uint8_t *text, siz
     return GGTOK_OK;
 }
 
-/* A chunk's id is its hash; there is no alternative. */
+/* Encodes under a guard. A chunk's id is its hash, so there is no alternative id. */
 static ggtok_status test_encode_guarded(const model_call *call, const uint8_t *text, size_t n) {
     text_guard *g = call->guard;
     size_t first = call->out->n;

@@ -29,7 +29,7 @@ bool ggtok_tile_source(const model_call *call, const uint8_t *text, size_t n, si
     if (!n_ids) return true;
     source->ids = out->data + first;
     source->spans = to->data + first;
-    /* Any other id is that of a token found in the vocabulary. */
+    /* Any other id is a token found in the vocabulary. */
     const int32_t unknown = call->v->special[GGTOK_UNK];
     return (uint32_t)unknown < call->v->n_tokens ||
            ggtok_tile_are_tokens(call->v, source->ids, n_ids);
@@ -39,7 +39,7 @@ tile_length ggtok_tile_length(gguf_view text, bool escape) {
     const uint8_t *mark = (const uint8_t *)SPACE_MARK;
     size_t n = text.n;
     if (escape && n) {
-        /* An incomplete mark at either end may be part of a space. */
+        /* An incomplete U+2581 at either end may be part of a space. */
         bool part = text.p[0] == mark[1] || text.p[0] == mark[2] || text.p[n - 1] == mark[0] ||
                     (n > 1 && text.p[n - 2] == mark[0] && text.p[n - 1] == mark[1]);
         if (part) return TILE_ASK;
@@ -78,8 +78,8 @@ bool ggtok_tile_is_plain(const uint8_t *text, size_t n) {
     return ggtok_utf8_valid_prefix(text, n) == n && !ggtok_tile_holds_mark(text, n);
 }
 
-/* A walk over the transformed text. Of what text[at..] becomes, `left` bytes haven't been taken yet.
- * Their source is text[begin..end), or, if `own`, each byte is its own source. */
+/* A walk over the transformed text. `left` bytes of the last unit of the text's result haven't been
+ * consumed. Their source is text[begin..end) or, if `own`, each byte is its own source. */
 typedef struct walk {
     const uint8_t *text;
     size_t n, at;
@@ -89,7 +89,7 @@ typedef struct walk {
     bool own;
 } walk;
 
-/* Advances to the next bytes; false: there are none. */
+/* Advances to the next unit. Returns false if there are no more. */
 static bool next_unit(walk *w) {
     if (w->at == w->n) return false;
     const uint8_t *p = w->text + w->at;
@@ -122,7 +122,7 @@ static bool next_unit(walk *w) {
     return true;
 }
 
-/* Takes n bytes and sets *span to their source. */
+/* Consumes n bytes and sets *span to their source. */
 static bool take(walk *w, size_t n, ggtok_span *span) {
     for (bool first = true; n; first = false) {
         if (!w->left && !next_unit(w)) return false;
@@ -147,8 +147,8 @@ bool ggtok_tile_walk(const model_call *call, const tiles *t, const model_source 
         ggtok_span *span = &source->spans[i];
         if (n == TILE_ASK || interrupted(call->interrupt, n)) return false;
         if (kind.escape) {
-            /* The text of a byte token is no shorter than <0xXX>; a text of spaces only has three
-             * bytes for each. */
+            /* Distinguishes byte tokens from others of length 1: a byte token's text has at least
+             * the length of <0xXX>, while a single space has three bytes. */
             size_t whole = vocab_text(call->v, (uint32_t)id).n;
             bool is_byte = n == 1 && whole > SPACE_MARK_BYTES;
             n = is_byte ? 1 : whole;

@@ -2,7 +2,8 @@
 
 #include "unicode/space_mark.h"
 
-/* p[0..n), with marks for spaces if the trace wants them; `slot` says where they are written. */
+/* Sets *out to p[0..n), with its spaces as U+2581 if the trace requires it; `slot` selects the
+ * buffer for them. */
 static bool shown(trace *t, int slot, const uint8_t *p, size_t n, ggtok_bytes *out) {
     *out = (ggtok_bytes){(const char *)p, n};
     if (!t->marks) return true;

@@ -1,9 +1,10 @@
 /*
  * The steps of one encode call, for ggtok_trace. A guard that records spans may have a trace, to
- * which encode_guarded reports. It encodes without caches and cuts, so these are llama.cpp's steps.
+ * which encode_guarded reports its steps. It encodes without caches and cuts, so these are
+ * llama.cpp's steps.
  *
- * A function that returns false ran out of memory, or the trace was stopped; the model then fails as
- * if memory had run out.
+ * A function returns false if it ran out of memory or the trace was stopped; the model then fails
+ * as if memory had run out.
  */
 #ifndef GGTOK_MODEL_TRACE_H
 #define GGTOK_MODEL_TRACE_H
@@ -13,12 +14,12 @@
 typedef struct trace {
     bool (*fn)(void *user, ggtok_trace_event *event);
     void *user;
-    size_t base;       /* the fragment's offset in the text */
-    bool marks;        /* spaces in the model's text stand for U+2581 */
-    bytebuf marked[2]; /* texts with these marks */
+    size_t base;       /* offset of the fragment in the text */
+    bool marks;        /* whether spaces in the model's text represent U+2581 */
+    bytebuf marked[2]; /* buffers for texts with U+2581 */
 } trace;
 
-/* Is the call traced? */
+/* Returns the trace of the call, or NULL if it isn't traced. */
 static inline trace *trace_of(const text_guard *g) {
     return g ? g->trace : NULL;
 }
@@ -27,20 +28,21 @@ static inline bool trace_emit(const trace *t, ggtok_trace_event event) {
     return t->fn(t->user, &event);
 }
 
-/* The word text[at..at + n) of the guard's text, n >= 1; `end` is the end of its source. */
+/* Reports the word text[at..at + n) of the guard's text, n >= 1; `end` is the end of its source. */
 bool ggtok_trace_word_until(text_guard *g, size_t at, size_t n, size_t end);
 bool ggtok_trace_word(text_guard *g, size_t at, size_t n);
-/* The word p[0..n), whose source is source[begin..end). */
+/* Reports the word p[0..n), whose source is source[begin..end). */
 bool ggtok_trace_word_of(text_guard *g, const uint8_t *p, size_t n, size_t begin, size_t end);
 
 bool ggtok_trace_symbol(text_guard *g, const uint8_t *p, size_t n);
-/* A merge (or a pair) of p[0..n) and the n_right bytes after it. The event has the other fields. */
+/* Reports a merge (or a pair) of p[0..n) and the n_right bytes after it. `event` has the other
+ * fields. */
 bool ggtok_trace_merge(text_guard *g, ggtok_trace_event event, const uint8_t *p, size_t n,
                        size_t n_right);
 
-/* A token; its span is g->made[i]. */
+/* Reports a token whose span is g->made[i]. */
 bool ggtok_trace_token_at(text_guard *g, ggtok_trace_event event, size_t i);
-/* The token of the last span, without a score. */
+/* Reports the token of the last span, without a score. */
 bool ggtok_trace_last(text_guard *g, int32_t id, ggtok_how how, const char *note);
 
 static inline ggtok_bytes trace_note(const char *note) {

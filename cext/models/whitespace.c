@@ -1,6 +1,6 @@
 /*
- * whitespace: a BPE vocabulary whose text is first split at white space, which is
- * dropped, and lower-cased if the vocabulary says so.
+ * whitespace: a BPE vocabulary whose text is first split at white space, which is dropped, and
+ * lower-cased if the vocabulary specifies it.
  */
 #include "models/model.h"
 #include "unicode/unicode.h"
@@ -9,7 +9,7 @@
 typedef struct ws_scratch {
     void *bpe;
     bytebuf segment;
-    bytebuf trusted, origin; /* for each byte of `segment`: the guard's data; origin: ggtok_range */
+    bytebuf trusted, origin; /* the guard's data for each byte of `segment`; origin: ggtok_range */
 } ws_scratch;
 
 static ggtok_status ws_build(const vocab *v, const gguf *g, const ggtok_load_options *options,
@@ -50,7 +50,7 @@ static ggtok_status encode_segment(const model_call *part, const ws_scratch *s) 
     const bytebuf *segment = &s->segment;
     text_guard *g = part->guard;
     if (!g) return ggtok_model_bpe.encode(part, segment->data, segment->n);
-    bytebuf source = g->source; /* BPE uses the segment's source */
+    bytebuf source = g->source; /* BPE needs the guard's data for this segment */
     const uint8_t *bytes = g->bytes;
     g->source = s->trusted;
     g->bytes = segment->data;
@@ -62,8 +62,8 @@ static ggtok_status encode_segment(const model_call *part, const ws_scratch *s) 
     return status;
 }
 
-/* Records the guard's data for the last `size` bytes of the segment, whose source is
- * text[at..at + len). False: out of memory. */
+/* Records the guard's data for the last `size` bytes of the segment, whose source is text[at..at +
+ * len). Returns false if out of memory. */
 static bool note_origin(ws_scratch *s, const text_guard *g, size_t at, size_t len, size_t size) {
     bytebuf *trusted = &s->trusted, *origin = &s->origin;
     if (!bytebuf_reserve(trusted, size)) return false;
@@ -80,7 +80,7 @@ static bool note_origin(ws_scratch *s, const text_guard *g, size_t at, size_t le
     return true;
 }
 
-/* A space that is going to be escaped no longer counts as white space in llama.cpp. */
+/* Whether llama.cpp splits at the code point. It doesn't split at a space that will be escaped. */
 static bool is_space(const vocab *v, uint32_t cpt) {
     if (cpt < 0x80) {
         return (cpt == ' ' && !v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES]) || (cpt >= 9 && cpt <= 13);

@@ -13,29 +13,29 @@ const uint8_t *ggtok_words_pad(bytebuf *pad, const uint8_t *text, size_t n, size
 }
 
 /*
- * Words are looked up in groups: first each word's key and set are computed and the set is
- * prefetched; then the entries are read, while the next group's sets are prefetched.
+ * Words are looked up in groups: first, each word's key and set are computed and the set is
+ * prefetched; then the entries are read while the next group's sets are prefetched.
  */
 enum { GROUP = 32, GROUP_IDS = GROUP * (WORD_WIDE_IDS + 1) };
 
-/* The look-up of one word. A word that doesn't belong in the short table has NOT_SHORT as key[1],
- * which the table never contains since no length is 255, and its piece_hash or ggtok_long_hash as
- * key[0]. */
+/* The look-up of one word. For a word that doesn't belong in the short table, key[1] is NOT_SHORT,
+ * which the table never contains since no length is 255, and key[0] is the word's piece_hash or
+ * ggtok_long_hash. */
 typedef struct probe {
     uint64_t key[2];
     const word_short *set;
 } probe;
 
-#define NOT_SHORT UINT64_MAX /* key[1] */
+#define NOT_SHORT UINT64_MAX /* value of key[1] */
 
-/* Words text[starts[i]..ends[i]); or, without `starts`, each begins at the end of the previous one,
- * the first at `from`. */
+/* A list of words text[starts[i]..ends[i]). Without `starts`, each word begins at the end of the
+ * previous one, the first at `from`. */
 typedef struct word_list {
     const uint8_t *text;
-    size_t n, from; /* n: readable bytes */
+    size_t n, from; /* n: readable bytes; from: start of the first word */
     const size_t *starts, *ends;
     size_t count;
-    size_t *made; /* call->out->n after each word, or NULL */
+    size_t *made; /* receives call->out->n after each word; may be NULL */
 } word_list;
 
 static inline size_t word_start(const word_list *w, size_t i) {
@@ -55,7 +55,7 @@ static inline size_t group_of(const word_list *w) {
     return w->count < GROUP ? w->count : GROUP;
 }
 
-/* Computes the probes of the next group of words and prefetches their sets. */
+/* Computes the probes for the next group of words and prefetches their sets. */
 ALWAYS_INLINE void prepare(const word_cache *cache, probe *probes, const word_list *w) {
     const size_t count = group_of(w);
     size_t next = w->from;
@@ -83,12 +83,13 @@ ALWAYS_INLINE void prepare(const word_cache *cache, probe *probes, const word_li
     }
 }
 
-/* After the cache has grown: finds the moved sets of the probes not read yet. */
+/* Finds the sets for probes that haven't been used yet, after the cache has grown and moved its
+ * sets. */
 static void find_sets_again(const word_cache *cache, probe *probes, size_t from, size_t n) {
     for (size_t i = from; i < n; i++) probes[i].set = word_short_set(cache, probes[i].key);
 }
 
-/* ggtok_word_cache_get for a word that isn't in its set or the next one. */
+/* Looks up a word that isn't in its set or the next one, like ggtok_word_cache_get. */
 static bool find_elsewhere(word_cache *cache, const probe *at, const uint8_t *word, size_t n,
                            size_t room, idbuf *out) {
     const uint64_t *key = at->key;
@@ -99,10 +100,10 @@ static bool find_elsewhere(word_cache *cache, const probe *at, const uint8_t *wo
     if (n > WORD_SHORT && room > PIECE_MAX) {
         return ggtok_word_cache_get_piece(cache, word, n, key[0], out);
     }
-    return ggtok_word_cache_get(cache, word, n, room, out); /* at the end of the text */
+    return ggtok_word_cache_get(cache, word, n, room, out); /* near the end of the text */
 }
 
-/* Appends the ids of such a word. */
+/* Appends the ids of a word that isn't in its set or the next one. */
 static ggtok_status encode_other(const model_call *call, word_cache *cache, word_fn encode,
                                  const probe *at, const uint8_t *word, size_t n, size_t room) {
     if (!idbuf_reserve(call->out, LONG_MAX_IDS)) return ggtok_error_memory(call->err);
@@ -165,7 +166,7 @@ ggtok_status ggtok_words_encode(const model_call *call, word_cache *cache, word_
 ggtok_status ggtok_words_encode_spans(const model_call *call, word_cache *cache, word_fn encode,
                                       const uint8_t *text, size_t n, const size_t *starts,
                                       const size_t *ends, size_t count, size_t *made) {
-    /* Two calls, each compiled for its case, so that `made` costs nothing if it isn't wanted. */
+    /* Two calls, each compiled for its case, so that `made` costs nothing if it is NULL. */
     if (!made) {
         return words_at(call, cache, encode, (word_list){text, n, 0, starts, ends, count, NULL});
     }

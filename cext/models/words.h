@@ -1,6 +1,6 @@
 /*
- * Encodes a text's words, or its pieces between cuts, in order: hits from the cache, misses by the
- * model.
+ * Encodes a text's words, or its pieces between cuts, in order: hits from the cache, misses with
+ * the model.
  */
 #ifndef GGTOK_WORDS_H
 #define GGTOK_WORDS_H
@@ -8,25 +8,26 @@
 #include "cache/word_cache.h"
 #include "models/model.h"
 
-/* Short texts are copied, so that WORDS_PAD bytes after them are readable: then their last words take
- * the hot path, too. */
+/* Short texts are copied so that WORDS_PAD bytes after them are readable. Then their last words
+ * also take the hot path. */
 enum { WORDS_SHORT = 1024, WORDS_PAD = 32 };
 
-/* The text or, if it is short, its copy in `pad`. *room: the number of readable bytes, at least n.
- * NULL: out of memory. */
+/* Returns the text or, if it is short, its copy in `pad`; NULL if out of memory. Sets *room to the
+ * number of readable bytes, at least n. */
 const uint8_t *ggtok_words_pad(bytebuf *pad, const uint8_t *text, size_t n, size_t *room);
 
-/* Appends the ids of one word that the cache lacks; `room` (>= n) bytes are readable. */
+/* Appends the ids of one word that isn't cached; `room` (>= n) bytes are readable. */
 typedef ggtok_status (*word_fn)(const model_call *call, const uint8_t *word, size_t n, size_t room);
 
 /* Encodes the words text[from..ends[0]), text[ends[0]..ends[1]), ...; `n` bytes of the text are
- * readable, which may be more than its words take. */
+ * readable, perhaps more than belong to words. */
 ggtok_status ggtok_words_encode(const model_call *call, word_cache *cache, word_fn encode,
                                 const uint8_t *text, size_t n, size_t from, const size_t *ends,
                                 size_t count);
 
-/* Encodes the words text[starts[0]..ends[0]), text[starts[1]..ends[1]), ...; what is between them
- * (white space) has no ids. made[i], if not NULL: the number of ids after word i. */
+/* Encodes the words text[starts[0]..ends[0]), text[starts[1]..ends[1]), ...; the text between them
+ * (white space) has no ids. If `made` isn't NULL, sets made[i] to the number of ids after word
+ * i. */
 ggtok_status ggtok_words_encode_spans(const model_call *call, word_cache *cache, word_fn encode,
                                       const uint8_t *text, size_t n, const size_t *starts,
                                       const size_t *ends, size_t count, size_t *made);

@@ -1,17 +1,19 @@
-/* Scanners that count, which no automaton of bounded size can do, and one that splits lines. */
+/* Scanners that count characters, which no automaton of bounded size can do, and one that splits
+ * lines. */
 #include "pretok/scan.h"
 
 #include "unicode/unicode.h"
 
-/* memo[0] is the end of the run of digits at st->pos, so that a run is walked once instead of once
- * for each of its groups. */
+/* memo[0] is the end of the run of digits at st->pos, so that a run is scanned once, not once for
+ * each of its groups. */
 
 static size_t skip_chars(const uint8_t *text, size_t pos, size_t n) {
     while (n-- > 0) pos += utf8_lead_len(text[pos]);
     return pos;
 }
 
-/* Counts the characters of category N from pos on, up to `end`; returns where they stop. */
+/* Counts the characters of category N from pos on, up to `end`; returns the position where they
+ * stop. */
 static size_t number_run(const uint8_t *text, size_t pos, size_t end, size_t *count) {
     const uint8_t *p = text + pos, *stop = text + end;
     for (*count = 0; p < stop; ++*count) {
@@ -22,7 +24,7 @@ static size_t number_run(const uint8_t *text, size_t pos, size_t end, size_t *co
     return (size_t)(p - text);
 }
 
-/* Skips ASCII that isn't a digit. */
+/* Skips ASCII characters that aren't digits. */
 static size_t skip_ascii(const uint8_t *text, size_t pos, size_t end) {
     while (pos < end && text[pos] < 0x80 && (unsigned)(text[pos] - '0') >= 10) pos++;
     return pos;
@@ -54,7 +56,7 @@ static size_t groups_right_cut(const pretok_scanner *self, const uint8_t *text, 
 
 const pretok_scanner ggtok_pretok_groups_right = {.cut = groups_right_cut, .name = "groups_right"};
 
-/* [^\n]+|[\n]+ */
+/* Cuts at [^\n]+|[\n]+, as the automaton of this pattern does. */
 static size_t newlines_cut(const pretok_scanner *self, const uint8_t *text, pretok_stage *st,
                            size_t *ends, size_t max) {
     (void)self;
@@ -87,7 +89,8 @@ static size_t groups_left_cut(const pretok_scanner *self, const uint8_t *text, p
         size_t p = st->pos, cut = st->end;
         while (p < st->end) {
             size_t stop = p < st->memo[0] ? st->memo[0] : digit_run(text, p, st->end);
-            /* Digits right of the cut: all of the run, or one fewer if the piece starts here. */
+            /* Number of digits to the right of the cut: all in the run, or one fewer if the piece
+             * starts here. */
             size_t left = stop - p - (p == st->pos && stop > p);
             if (left >= 3) {
                 cut = stop - left / 3 * 3;

@@ -4,7 +4,7 @@
  */
 #include "pretok/scan.h"
 
-/* The cell for the non-ASCII character at p; *len is its length. */
+/* Returns the cell for the non-ASCII character at p and sets *len to its length. */
 static inline unsigned decode_cell(const pretok_scanner *self, unsigned state, const uint8_t *p,
                                    size_t *len) {
     const uint8_t *q = p;
@@ -23,7 +23,7 @@ static bool known_failure(const pretok_stage *st, size_t at) {
     return st->memo[0] <= at && at <= st->memo[1] && st->memo[1] != 0;
 }
 
-/* The end of the match that starts at pos, or pos if none does. */
+/* Returns the end of the match that starts at pos, or pos if none starts there. */
 static size_t match_at(const pretok_scanner *self, const uint8_t *text, size_t pos, size_t end,
                        pretok_stage *st) {
     size_t p = pos, saved = pos, loop = end;
@@ -48,8 +48,8 @@ static size_t match_at(const pretok_scanner *self, const uint8_t *text, size_t p
     }
 }
 
-/* No match starts at pos. Returns the first position after it where one does (it ends at
- * *match_end), or end. */
+/* Called if no match starts at pos. Returns the first later position where one starts (and sets
+ * *match_end to its end), or end. */
 static size_t gap_end(const pretok_scanner *self, const uint8_t *text, size_t pos, size_t end,
                       pretok_stage *st, size_t *match_end) {
     pos += utf8_lead_len(text[pos]);
@@ -77,14 +77,14 @@ size_t ggtok_pretok_dfa_cut(const pretok_scanner *self, const uint8_t *text, pre
         ends[n++] = first = p = st->match_end;
         st->match_end = 0;
     }
-    /* For the current match: its last possible end, and where it entered memo_state. */
+    /* The last possible end of the current match, and where the match entered memo_state. */
     size_t saved = p, loop = end;
     unsigned state = 0;
     while (n < max && first < end) {
         unsigned cell = 0;
         size_t len = 1;
-        /* ASCII with nothing to record: no branch depends on where words end. Each
-         * step writes at most one end. */
+        /* ASCII characters that need no special action. No branch depends on where words end: each
+         * step writes an end, and `n` counts it if it is one. */
         size_t stop = p + (end - p < max - n ? end - p : max - n);
         while (p < stop) {
             cell = (next + ascii[text[p]])[state];

@@ -1,19 +1,19 @@
 /*
  * The values of tokenizer.ggml.pre, one row each. Columns: the name; the
- * LLAMA_VOCAB_PRE_TYPE_* that llama.cpp (b11549, llama-vocab.cpp) maps it to, which is
- * the row's source; flags that the name sets; the scanners, in order.
+ * LLAMA_VOCAB_PRE_TYPE_* to which llama.cpp (b11549, llama-vocab.cpp) maps it, which
+ * is the row's source; flags that the name sets; the scanners, in order.
  *
- * To add a name: docs/design/pretokenizers.md, "Adding a name".
+ * To add a name, see docs/design/pretokenizers.md, "Adding a name".
  *
  * The scanners are the rows of gen/pretok_patterns.py, and two that count. A faster
- * scanner for a pattern is added here under its own name and replaces the automaton in
- * the rows; the automaton stays as the reference for tests.
+ * scanner for a pattern is added here under a separate name and replaces the
+ * automaton in the rows; the automaton stays as the reference for tests.
  */
 #include "pretok/windows/windows.h"
 
 #include "pretok/dfa.inc"
 
-/* Scanners that find the same words as an automaton, by windows. Patterns that differ only in
+/* Scanners that find the same words as an automaton but use windows. Patterns that differ only in
  * characters beyond ASCII share one scanner's code. */
 #define WINDOWS(name, code) \
     static const pretok_scanner win_##name = {.cut = ggtok_pretok_cut_##code, .plain = &name}
@@ -49,13 +49,13 @@ enum {
     RAW = PRETOK_RAW_UTF8,
     ESCAPE = PRETOK_ESCAPE_WHITESPACES,
     LINES = PRETOK_LINES,
-    /* Every name of pre type GEMMA4 has its two quirks. */
+    /* All names with pre type GEMMA4 have these two quirks. */
     GEMMA4 = PRETOK_NEWLINE_WORDS | PRETOK_FORCE_BOS,
     MMBERT = PRETOK_NEWLINE_WORDS | PRETOK_MARK_LINES,
     CASED = PRETOK_CASED
 };
 
-/* Chains as in llama.cpp, and, where it pays, equivalent chains of fewer scanners. */
+/* Chains as in llama.cpp, and, where it is worthwhile, equivalent chains of fewer scanners. */
 /* clang-format off */
 #define CHAIN_DEFAULT {&default_punctuation, &gpt2, &numbers, &digits_3}, {&win_fast_default}
 #define CHAIN_GPT2 {&gpt2}, {&win_gpt2}

@@ -10,17 +10,17 @@ typedef struct columns { /* a set of columns */
     uint64_t bits[WORDS];
 } columns;
 
-typedef struct stage { /* for each column of a first character: columns of the second */
+typedef struct stage { /* by column of a first character: sets of columns of the second */
     const pretok_scanner *scanner;
     columns apart[COLUMNS];
     columns between[COLUMNS];
 } stage;
 
-/* The chain as in llama.cpp, and the equivalent chain of fewer scanners. The latter allows more
- * conclusions: each of its states combines the states of all scanners. */
+/* Stages for llama.cpp's chain and for the equivalent chain of fewer scanners. The latter allows
+ * more conclusions: each of its states combines the states of all scanners. */
 struct pretok_places {
     size_t n, n_fast;
-    stage stage[]; /* n of the former, then n_fast of the latter */
+    stage stage[]; /* n for llama.cpp's chain, then n_fast for the other */
 };
 
 static bool has(const columns *c, unsigned column) {
@@ -38,19 +38,20 @@ static void keep(columns *c, const columns *those) {
 /* ---- one automaton ---- */
 
 typedef struct walk {
-    columns used;            /* the columns of any character */
-    uint16_t number[STATES]; /* 1 + a state's index in `state` */
+    columns used;            /* the columns that some character has */
+    uint16_t number[STATES]; /* by state: 1 + its index in `state`; 0: not reachable */
     uint16_t state[STATES];  /* the reachable states; matches begin in the first */
     size_t n;
     columns *entered; /* for each reachable state: the columns that lead to it */
 } walk;
 
-/* Does the scan continue after the character? (From `begin` on: a new match begins with it.) */
+/* Whether the scan continues after the character. (From `begin` on, the character begins a new
+ * match.) */
 static bool goes_on(const pretok_scanner *s, unsigned cell) {
     return cell < s->begin || (cell >= PRETOK_SAVE && cell < PRETOK_STOP_HERE);
 }
 
-/* Does a match end before the character, with no longer one possible? */
+/* Whether a match ends before the character and no longer match is possible. */
 static bool ends_match(const pretok_scanner *s, unsigned cell) {
     return cell == PRETOK_STOP_HERE || (cell >= s->begin && cell < PRETOK_SAVE);
 }
@@ -69,7 +70,7 @@ static void find_used(const pretok_scanner *s, columns *used) {
     used->bits[0] &= ~(uint64_t)1; /* the column of STOP_DECODE belongs to no character */
 }
 
-/* Finds all reachable states, and how they are entered. False: out of memory. */
+/* Finds all reachable states and the columns that lead to them. Returns false if out of memory. */
 static bool find_states(const pretok_scanner *s, walk *w) {
     size_t cap = 0;
     w->state[w->n++] = 0;
@@ -96,8 +97,8 @@ static bool find_states(const pretok_scanner *s, walk *w) {
     return true;
 }
 
-/* For scans in this state: before which characters do they end as at the end of the text (`alike`),
- * and before which of these with a match (`matched`)? */
+/* Finds the characters before which scans in this state end as they do at the end of the text
+ * (`alike`), and those of them before which they end with a match (`matched`). */
 static void find_ends(const pretok_scanner *s, const walk *w, unsigned state, columns *alike,
                       columns *matched) {
     bool match = ends_match(s, s->next[state + PRETOK_COLUMN_END]);
@@ -143,7 +144,7 @@ static size_t chain_length(const pretok_scanner *const *chain) {
     return n;
 }
 
-/* False: out of memory. */
+/* Returns false if out of memory. */
 static bool find_chain(stage *stages, const pretok_scanner *const *chain, size_t n) {
     for (size_t i = 0; i < n; i++) {
         stages[i].scanner = chain[i]->plain ? chain[i]->plain : chain[i];

@@ -1,5 +1,5 @@
 /*
- * The positions of a text that a pre-tokenizer's decisions don't cross, judged by the two
+ * The positions of a text that no decision of a pre-tokenizer crosses, as determined by the two
  * characters around them: a text can be cut there without moving the end of a word.
  * docs/design/blocks.md has the argument.
  */
@@ -10,19 +10,20 @@
 
 typedef struct pretok_places pretok_places;
 
-/* Derived from the automata of the row, in about 50 us each. NULL: out of memory. */
+/* Derives the positions from the automata of the row, in about 50 us each. Returns NULL if out of
+ * memory. */
 pretok_places *ggtok_pretok_places_new(const pretok_row *row);
-void ggtok_pretok_places_free(pretok_places *places); /* NULL is allowed */
+void ggtok_pretok_places_free(pretok_places *places); /* `places` may be NULL */
 
 /*
- * What is known of a position between two code points (<= 10FFFF), whatever surrounds them. If
+ * What is known about a position between two code points (<= 10FFFF), whatever surrounds them. If
  * it is not PRETOK_CROSSED, the words of a text are those of its parts before and after the
  * position, except that a word that contains the position becomes two words.
  */
 enum {
     PRETOK_CROSSED, /* nothing is known */
     PRETOK_APART,   /* a word may contain the position */
-    PRETOK_BETWEEN  /* no word does: a word ends here */
+    PRETOK_BETWEEN  /* no word contains the position: a word ends there */
 };
 int ggtok_pretok_place(const pretok_places *places, uint32_t before, uint32_t after);
 

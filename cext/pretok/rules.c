@@ -1,8 +1,8 @@
 /*
- * A scanner's automaton knows where a match ends, but not which alternative matched. For that, the
- * pattern's program runs over the match, with all threads of a backtracking matcher at once, in the
- * order in which the matcher would try them. The first thread that accepts at the end of the match
- * shows the alternative. This takes time in proportion to the match.
+ * A scanner's automaton knows where a match ends but not which alternative matched. To find out,
+ * the pattern's program runs over the match, with all threads of a backtracking matcher at once,
+ * the preferred ones first. At the end of the match, the first thread that accepts is the one that
+ * such a matcher would have followed. The time is proportional to the length of the match.
  */
 #include "pretok/rules.h"
 
@@ -15,7 +15,7 @@ typedef struct threads {
     unsigned n;
 } threads;
 
-/* The bit of the character at p in a set; *len is its length. */
+/* Returns the index in a set of the bit for the character at p; sets *len to its length. */
 static unsigned letter_at(const uint8_t *p, size_t *len) {
     const uint8_t *q = p;
     uint32_t cpt = utf8_next(&q);
@@ -27,8 +27,8 @@ static bool set_has(const pretok_scanner *s, unsigned set, unsigned letter) {
     return s->sets[set][letter / 64] >> letter % 64 & 1;
 }
 
-/* Follows splits and looks from the threads of `now`, in order, up to the first that accepts, and
- * moves those that consume the letter to `next`. Returns the alternative that accepts before the
+/* Follows splits and looks from the threads of `now`, in order, up to the first that accepts. Moves
+ * threads that consume the letter to `next`. Returns the alternative that accepts before the
  * letter, or n_rules. */
 static unsigned step(const pretok_scanner *s, const threads *now, unsigned letter, threads *next) {
     uint64_t seen[PRETOK_RULE_STEPS / 64] = {0};
@@ -56,7 +56,8 @@ static unsigned step(const pretok_scanner *s, const threads *now, unsigned lette
     return s->n_rules;
 }
 
-/* The alternative whose match is text[begin..end), in a piece that ends at `limit`; NULL: none. */
+/* Returns the alternative whose match is text[begin..end), in a piece that ends at `limit`; NULL if
+ * there is none. */
 static const char *matching(const pretok_scanner *s, const uint8_t *text, size_t begin, size_t end,
                             size_t limit) {
     threads lists[2];
@@ -73,7 +74,8 @@ static const char *matching(const pretok_scanner *s, const uint8_t *text, size_t
     }
 }
 
-/* The counting scanners, as expressions: the first cuts after its matches, the second before. */
+/* The counting scanners as regular expressions: the first cuts after its matches, the second
+ * before. */
 static const char groups_right[] = "\\P{N}*\\p{N}{1,3}(?=(?:\\p{N}{3})*(?!\\p{N}))";
 static const char groups_left[] = "(?=(?:[0-9]{3})+(?![0-9]))";
 
@@ -100,7 +102,7 @@ void ggtok_pretok_rules_begin(pretok_rules *r, const pretok_row *row, const uint
 }
 
 bool ggtok_pretok_rules_next(pretok_rules *r, size_t begin, size_t end) {
-    bool fresh = begin == 0; /* does the stage begin a new piece of the stage before it? */
+    bool fresh = begin == 0; /* whether a new piece from the previous stage begins here */
     size_t from = 0, limit = r->n;
     for (unsigned i = 0; i < r->n_stages; i++) {
         const pretok_scanner *s = r->row->chain[i];

@@ -1,6 +1,7 @@
 /*
- * The rules by which the scanners of llama.cpp's chain found a word, for ggtok_trace. The words come
- * from a walk (pretok.h), which may use a chain of fewer scanners; this follows them.
+ * The rules by which the scanners of llama.cpp's chain found each word, for ggtok_trace. The words
+ * come from a walk (pretok.h), which may use a chain of fewer scanners; the functions below find
+ * their rules.
  */
 #ifndef GGTOK_PRETOK_RULES_H
 #define GGTOK_PRETOK_RULES_H
@@ -8,7 +9,7 @@
 #include "pretok/pretok.h"
 
 typedef struct pretok_rule {
-    const char *scanner;    /* the name of its expression */
+    const char *scanner;    /* name of the scanner's expression */
     const char *expression; /* the alternative that matched; NULL: the piece is between matches */
 } pretok_rule;
 
@@ -17,18 +18,19 @@ typedef struct pretok_rules {
     const uint8_t *text;
     size_t n;
     unsigned n_stages;
-    pretok_rule rule[PRETOK_MAX_CHAIN]; /* of the current word, one for each stage */
+    pretok_rule rule[PRETOK_MAX_CHAIN]; /* rules for the current word, one per stage */
     struct {
-        size_t begin, end; /* the current piece of the stage */
+        size_t begin, end; /* the stage's current piece */
         pretok_stage cuts;
     } stage[PRETOK_MAX_CHAIN];
 } pretok_rules;
 
-/* Starts at the beginning of a text: see ggtok_pretok_begin. */
+/* Starts at the beginning of a text, like ggtok_pretok_begin. */
 void ggtok_pretok_rules_begin(pretok_rules *r, const pretok_row *row, const uint8_t *text,
                               size_t n);
 
-/* Sets r->rule for the next word, text[begin..end). False: the chain cuts another word. */
+/* Sets r->rule for the next word, text[begin..end). Returns false if the chain cuts a different
+ * word. */
 bool ggtok_pretok_rules_next(pretok_rules *r, size_t begin, size_t end);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * Scanners: the elements of the chains in pretok/names.c. A scanner cuts a piece of text
- * into its matches and the gaps between them; both are words.
+ * Scanners: the elements of the chains in pretok/names.c. A scanner cuts a piece of text into
+ * matches and the gaps between them; both are words.
  *
- * Most are automata, written to pretok/dfa.inc by gen/pretok_dfa.py; the rest
- * count. docs/design/pretokenizers.md explains the automata.
+ * Most are automata, written to pretok/dfa.inc by gen/pretok_dfa.py; the others count characters.
+ * docs/design/pretokenizers.md explains the automata.
  */
 #ifndef GGTOK_PRETOK_SCAN_H
 #define GGTOK_PRETOK_SCAN_H
@@ -14,8 +14,9 @@
 
 typedef struct pretok_scanner pretok_scanner;
 
-/* Cuts from st->pos on: writes at most max (>= 1) ends of pieces, ascending, and sets st->pos to the
- * last. Returns their number, which is at least one, since st->pos < st->end on entry. */
+/* Cuts from st->pos on: writes at most max (>= 1) ends of pieces in ascending order, and sets
+ * st->pos to the last. Returns their number, which is at least one. On entry, st->pos
+ * must be less than st->end. */
 typedef size_t pretok_cut(const pretok_scanner *self, const uint8_t *text, pretok_stage *st,
                           size_t *ends, size_t max);
 
@@ -24,14 +25,14 @@ typedef size_t pretok_cut(const pretok_scanner *self, const uint8_t *text, preto
  * states; a state is the offset of its row, 0 the initial one. A cell is:
  *
  *   below begin           the next state
- *   below PRETOK_SAVE     the same, and a match ended before this character,
+ *   below PRETOK_SAVE     the next state; a match ended before this character,
  *                         which is the first of the next match
  *   PRETOK_SAVE + state   the next state; a match ends before this character,
  *                         but a longer one may follow
  *   PRETOK_MEMO + state   the next state, which is memo_state
  *   PRETOK_STOP_HERE      a match ends before this character; no longer one can
  *   PRETOK_STOP_SAVED     no other match can end from here on
- *   PRETOK_STOP_BACK      the same, and the last match ended one character back
+ *   PRETOK_STOP_BACK      as PRETOK_STOP_SAVED, and the last match ended one character back
  *   PRETOK_STOP_DECODE    the character is not ASCII: look up its class's column
  */
 enum {
@@ -41,75 +42,77 @@ enum {
     PRETOK_STOP_SAVED = 0xC001,
     PRETOK_STOP_DECODE = 0xC002,
     PRETOK_STOP_BACK = 0xC003,
-    PRETOK_STATE = 0x3FFF, /* mask */
-    PRETOK_COLUMN_END = 1, /* the column of the piece's end */
+    PRETOK_STATE = 0x3FFF, /* mask of the state */
+    PRETOK_COLUMN_END = 1, /* the column for the end of the piece */
     PRETOK_NO_MEMO = 0xFFFF
 };
 
-/* How a pattern classifies characters beyond ASCII: letters, marks, letters of a third class
- * (`han` in gen/pretok_patterns.py), or others. */
+/* How a pattern classifies characters beyond ASCII: as letters, punctuation, letters of a third
+ * class (`han` in gen/pretok_patterns.py), or others. */
 typedef struct pretok_high {
-    uint8_t leads[16]; /* bit r of [b]: the byte 0xC0 + 16 * r + b begins only letters */
+    uint8_t leads[16]; /* bit r of [b]: only letters begin with the byte 0xC0 + 16 * r + b */
     uint64_t
         planes[2048]; /* bit i of [2 * b]: code point 64 * b + i is a letter; of [2 * b + 1]: it
                               is another character; of both: it is a letter of the third class */
 } pretok_high;
 
 /* An instruction of a pattern's program, which a backtracking matcher runs: consume a character of
- * sets[set], or (PRETOK_RULE_LOOK) only check it, and go to `to`; or try `to`, then `other`. */
+ * sets[set], or (PRETOK_RULE_LOOK) only check it, and go to `to`; or try `to`, then `other`
+ * (PRETOK_RULE_SPLIT). */
 typedef struct pretok_step {
     uint16_t set, to, other;
 } pretok_step;
 
 enum {
-    PRETOK_RULE_SPLIT = 0xFFFF, /* as `set` */
+    PRETOK_RULE_SPLIT = 0xFFFF, /* value of `set` */
     PRETOK_RULE_LOOK = 0x8000,
-    PRETOK_RULE_NONE = 0xFFFF, /* as `to` or `other` */
-    PRETOK_RULE_STEPS = 2048,  /* no program has more instructions */
-    PRETOK_SET_WORDS = 4, /* a set has a bit for each ASCII character, for each class of other */
-    PRETOK_SET_END = 255  /* characters (from bit 128 on), and for the end of the text */
+    PRETOK_RULE_NONE = 0xFFFF, /* value of `to` or `other` */
+    PRETOK_RULE_STEPS = 2048,  /* maximum instructions of a program */
+    PRETOK_SET_WORDS = 4,      /* a set has a bit for each ASCII character, for each class of */
+    PRETOK_SET_END = 255       /* other characters (from bit 128 on), and for the end of the text */
 };
 
 struct pretok_scanner {
     pretok_cut *cut;
-    /* Scanners of llama.cpp's chains: for pretok/rules.c. */
+    /* For pretok/rules.c; set for the scanners of llama.cpp's chains. */
     const char *name;
-    const char *const *rules; /* the pattern's alternatives */
-    const pretok_step *steps; /* the first n_rules are the ends of the alternatives */
+    const char *const *rules; /* the pattern's alternatives, as regular expressions */
+    const pretok_step *steps; /* the program; its first n_rules steps are the ends of the
+                                 alternatives */
     const uint64_t (*sets)[PRETOK_SET_WORDS];
     unsigned n_rules, n_steps, first;
-    /* Automata only. */
+    /* For automata only. */
     const uint16_t *next;
     const uint8_t *ascii;  /* column of each byte; from 0x80 on 0, the column of STOP_DECODE */
     const uint8_t *class_; /* column of each class of code points */
     unsigned begin; /* states from this one on are copies that record that a match has just ended */
-    unsigned memo_state;     /* the loop whose failures the stage records, or PRETOK_NO_MEMO */
-    const pretok_high *high; /* if windows implement it */
-    /* Windows only: the automaton for what they can't decide. */
+    unsigned memo_state;     /* the loop in which the stage records failures, or PRETOK_NO_MEMO */
+    const pretok_high *high; /* NULL if no windows implement the pattern */
+    /* For windows only: the automaton for text that they can't decide. */
     const pretok_scanner *plain;
 };
 
 struct pretok_row {
     const char *name;   /* value of tokenizer.ggml.pre */
-    const char *source; /* LLAMA_VOCAB_PRE_TYPE_* */
+    const char *source; /* suffix of llama.cpp's LLAMA_VOCAB_PRE_TYPE_* */
     unsigned flags;
     const pretok_scanner *chain[PRETOK_MAX_CHAIN]; /* as in llama.cpp; NULL after the last */
     const pretok_scanner
-        *fast[PRETOK_MAX_CHAIN]; /* an equivalent chain of fewer scanners, or NULL */
+        *fast[PRETOK_MAX_CHAIN]; /* an equivalent chain of fewer scanners; empty if there is none */
 };
 
-/* Walks row->chain instead of row->fast: the reference for tests. */
+/* Starts a walk with row->chain instead of row->fast: the reference for tests. */
 void ggtok_pretok_begin_plain(pretok_walk *w, const pretok_row *row, const uint8_t *text, size_t n);
 
 pretok_cut ggtok_pretok_dfa_cut;
-pretok_cut ggtok_pretok_line_cut; /* the same, up to the end of the line at st->pos */
+pretok_cut ggtok_pretok_line_cut; /* like dfa_cut, but stops at the end of the line at st->pos */
 
 /* Cuts numbers (category N) into threes, counted from the right end of their run. Only the right
  * end of a group is a cut: "ab1234c" becomes ab1 234 c. */
 extern const pretok_scanner ggtok_pretok_groups_right;
 
-/* Cuts before every position from which the number of ASCII digits to the end of their run is a
- * multiple of three: "ab1234c" becomes ab1 234c. */
+/* Cuts at every position where the number of ASCII digits up to the end of their run is a multiple
+ * of three: "ab1234c" becomes ab1 234c. */
 extern const pretok_scanner ggtok_pretok_groups_left;
 
 /* Cuts into lines and runs of newlines, faster than the automaton. */

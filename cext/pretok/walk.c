@@ -50,7 +50,7 @@ void ggtok_pretok_begin_lines(pretok_walk *w, const pretok_row *row, const uint8
     w->next = 0;
 }
 
-/* Starts the first stage on the next line; false: there is none. */
+/* Starts the first stage on the next line. Returns false if there is none. */
 static bool begin_line(pretok_walk *w) {
     if (w->next == w->n) return false;
     size_t end = line_end(w->text, w->next, w->n);
@@ -71,8 +71,8 @@ size_t ggtok_pretok_line_cut(const pretok_scanner *self, const uint8_t *text, pr
 
 /* ---- words ---- */
 
-/* Starts stage `i` on the next piece of the stages before it; false if there is none. Refills only
- * the stages that have no pieces left. */
+/* Starts stage `i` on the next piece from the stages before it. Returns false if there is none.
+ * Refills only the stages that have no pieces left. */
 static bool refill(pretok_walk *w, unsigned i) {
     const pretok_scanner *const *chain = w->chain;
     unsigned from = i;
@@ -97,8 +97,8 @@ static bool refill(pretok_walk *w, unsigned i) {
     return true;
 }
 
-/* The last scanner writes its cuts directly into `ends`; the others cut a few pieces ahead. So every
- * stage walks the text once, in text order. */
+/* Writes the ends of the next words. The last scanner writes its cuts directly into `ends`; the
+ * others cut a few pieces ahead. So every stage reads the text once, in order. */
 size_t ggtok_pretok_next(pretok_walk *w, size_t *ends, size_t max) {
     const pretok_scanner *scanner = w->chain[w->last];
     pretok_stage *st = &w->stage[w->last];

@@ -1,7 +1,7 @@
 /*
- * NumPy's C API without its headers: a table of functions in a capsule, whose indices never change
- * (code compiled against an old NumPy runs with a new one). So NumPy isn't needed to build ggtok and
- * isn't imported with it.
+ * Uses NumPy's C API without its headers: a table of functions in a capsule, whose indices never
+ * change (code compiled against an old NumPy runs with a new one). So NumPy isn't needed to build
+ * ggtok, and importing ggtok doesn't import it.
  */
 #include "python/array.h"
 
@@ -11,18 +11,18 @@ enum { /* indices in the table, and type numbers */
        ARRAY_TYPE = 2,
        ARRAY_NEW = 93,
        INT32 = 5,
-       INT64 = sizeof(long) == 8 ? 7 : 9 /* C's long, else long long */
+       INT64 = sizeof(long) == 8 ? 7 : 9 /* C's long, otherwise long long */
 };
 
 /* PyArray_New(subtype, nd, dims, type_num, strides, data, itemsize, flags, obj) */
 typedef PyObject *(*array_new)(void *, int, const Py_ssize_t *, int, const Py_ssize_t *, void *,
                                int, int, PyObject *);
 
-typedef struct array_object { /* the beginning of each array object */
+typedef struct array_object { /* the initial fields of every array object */
     PyObject_HEAD char *data;
 } array_object;
 
-static _Atomic(void **) table; /* set once: NumPy can't be unloaded */
+static _Atomic(void **) table; /* set once, since NumPy can't be unloaded */
 
 static void **find_table(void) {
     static const char *const modules[] = {"numpy._core._multiarray_umath", /* since NumPy 2 */

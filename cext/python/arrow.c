@@ -2,7 +2,7 @@
  * Arrow data to and from Python: the PyCapsule interface
  * (arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html). A capsule holds an Arrow
  * struct. A consumer moves the struct's contents out; the capsule's destructor releases contents
- * that nobody has moved.
+ * that no consumer has moved.
  */
 #include "python/arrow.h"
 
@@ -19,7 +19,7 @@
 
 static PyObject *error_class;
 
-/* Raises the error; returns NULL (or false). */
+/* Raises the error. Returns NULL (or false). */
 static void *fail(const ggtok_error *err) {
     PyObject *args = Py_BuildValue("(y#O)", err, (Py_ssize_t)sizeof *err, Py_None);
     if (args) PyErr_SetObject(error_class, args);
@@ -29,12 +29,12 @@ static void *fail(const ggtok_error *err) {
 
 /* ---- import ---- */
 
-typedef struct raised { /* an exception to be restored later */
+typedef struct raised { /* an exception to restore later */
     PyObject *type, *value, *traceback;
 } raised;
 
-/* Releases without the GIL, since the producer's release function may wait for a thread that needs
- * it. If the function is Python code, it must not see a pending exception. */
+/* Releases the arrays without holding the GIL, since the producer's release function may wait for a
+ * thread that needs it. If the function is Python code, it must not see a pending exception. */
 static void texts_free(PyObject *capsule) {
     raised r;
     arrow_texts *texts = PyCapsule_GetPointer(capsule, TEXTS);
@@ -48,7 +48,7 @@ static void texts_free(PyObject *capsule) {
 
 typedef struct reading {
     python_call call;
-    raised raised; /* by a signal handler */
+    raised raised; /* an exception from a signal handler */
 } reading;
 
 static bool keep_going(void *user) {
@@ -64,18 +64,19 @@ const arrow_texts *ggtok_py_arrow_texts(PyObject *capsule) {
     return PyCapsule_GetPointer(capsule, TEXTS);
 }
 
-/* The contents of a capsule, or of a pair of them, moved here so that only this call uses them. */
+/* The contents of a capsule, or of a pair of capsules, moved here so that only this call uses
+ * them. */
 typedef struct taken {
     bool is_array;
-    arrow_column column; /* the array's schema */
+    arrow_column column; /* the type of the array, from its schema */
     struct ArrowArray array;
     struct ArrowArrayStream stream;
 } taken;
 
 /*
- * Takes the contents. Runs under the GIL, which other libraries also hold when they take from the
- * same capsule. Without a GIL, threads of ggtok are still safe from each other: see
- * ggtok_arrow_take_array. False: an exception is set.
+ * Moves the contents here. Runs under the GIL, which other libraries also hold when they move
+ * contents out of the same capsule. Without a GIL, threads of ggtok are still safe from each other;
+ * see ggtok_arrow_take_array. Returns false with an exception set.
  */
 static bool take(PyObject *first, PyObject *second, taken *t) {
     ggtok_error err;
@@ -94,8 +95,8 @@ static bool take(PyObject *first, PyObject *second, taken *t) {
     return array != NULL;
 }
 
-/* (capsule of a stream, None, is this the main thread) or (capsule of a schema, of an array, ...)
- * -> (capsule of texts, number of texts, first row that is null, or None) */
+/* (capsule of a stream, None, whether this is the main thread) or (capsule of a schema, capsule of
+ * an array, whether ...) -> (capsule of texts, number of texts, first row that is null, or None) */
 static PyObject *read_texts(PyObject *self, PyObject *args) {
     PyObject *first, *second, *main;
     ggtok_error err;

@@ -1,4 +1,4 @@
-/* Arrow data to and from Python, as PyCapsules; see arrow.c. */
+/* Converts Arrow data to and from Python, as PyCapsules; see arrow.c. */
 #ifndef GGTOK_PYTHON_ARROW_H
 #define GGTOK_PYTHON_ARROW_H
 
@@ -11,14 +11,16 @@
 /*
  * Appends the functions of arrow.c, in their order there, to the Python list whose id() is `list`.
  * `error` is the id() of the exception class that they raise, with a ggtok_error's bytes and None.
- * False: out of memory.
+ * Returns false if out of memory.
  */
 bool ggtok_arrow_bind(uintptr_t list, uintptr_t error);
 
-/* The texts in a capsule made by arrow.c's `read_texts`; for any other, NULL with an exception set. */
+/* Returns the texts in a capsule made by arrow.c's `read_texts`; for any other, NULL with an
+ * exception set. */
 const arrow_texts *ggtok_py_arrow_texts(PyObject *capsule);
 
-/* A capsule for arrow.c's `export`, which takes over the reference; NULL with an exception set. */
+/* Returns a capsule for arrow.c's `export`, which takes ownership of the reference; NULL with an
+ * exception set on failure. */
 PyObject *ggtok_py_arrow_ids(arrow_ids *ids);
 
 #endif

@@ -1,4 +1,4 @@
-/* Batches: a tuple or a column of texts -> lists, arrays or a column of ids. */
+/* Encodes batches: a tuple, list or column of texts -> lists, arrays or a column of ids. */
 #include "python/arrow.h"
 #include "python/list.h"
 #include "python/signals.h"
@@ -6,22 +6,22 @@
 
 #define BATCH "ggtok.batch"
 
-/* The `user` of a batch's functions. */
+/* The state passed as `user` to a batch's callbacks. */
 typedef struct filling {
-    python_call call; /* the first member: ggtok_python_keep_going takes its address */
+    python_call call; /* must be the first member: ggtok_python_keep_going gets its address */
     entry *e;
-    PyObject *lists; /* one for each text; NULL for other results */
-    ggtok_unit unit; /* of spans */
+    PyObject *lists; /* one list per text; NULL for other results */
+    ggtok_unit unit; /* the unit of spans */
 } filling;
 
-/* Lists stay untracked until all are full: the collector, which runs after each few hundred new lists,
- * would traverse them again and again. */
+/* Makes the list for one text. Lists stay untracked until all are full: the garbage collector,
+ * which runs after every few hundred new lists, would traverse them again and again. */
 static bool fill(filling *f, size_t text, const int32_t *ids, size_t n) {
     PyObject *list = entry_untracked_list_of(f->e, ids, n);
     return list && !PyList_SetItem(f->lists, (Py_ssize_t)text, list);
 }
 
-/* A ggtok_receive_fn: makes lists while other threads encode. */
+/* A ggtok_receive_fn that makes lists while other threads encode. */
 static bool receive(void *user, const ggtok_batch_part *parts, size_t n) {
     filling *f = user;
     ggtok_python_return(&f->call);
@@ -35,7 +35,7 @@ static bool receive(void *user, const ggtok_batch_part *parts, size_t n) {
     return ok;
 }
 
-/* Makes all lists, of a batch that kept its ids. */
+/* Makes all lists for a batch that kept its ids. */
 static bool fill_all(filling *f, const ggtok_batch *batch, size_t n) {
     const int32_t *ids = ggtok_batch_ids(batch);
     const int64_t *offsets = ggtok_batch_offsets(batch);
@@ -51,13 +51,13 @@ static PyObject *end_lists(PyObject *lists) {
     return ggtok_py_list_end(lists);
 }
 
-/* A ggtok_convert_fn. */
+/* A ggtok_convert_fn that converts spans to f->unit. */
 static void convert(void *user, ggtok_bytes text, ggtok_span *spans, size_t n) {
     const filling *f = user;
     ggtok_convert_spans(text.data, text.n, spans, n, f->unit);
 }
 
-/* Splits `n` texts, each with a separator of one byte after it: (bytes, separator, n). */
+/* Splits (bytes, separator, n): `n` texts, each followed by a separator of one byte. */
 static bool split_joined(PyObject *joined, ggtok_bytes *texts, size_t n) {
     Py_ssize_t size, one;
     char *data, *separator;
@@ -77,7 +77,8 @@ static bool split_joined(PyObject *joined, ggtok_bytes *texts, size_t n) {
     return true;
 }
 
-/* The texts of a list of bytes and of joined texts, which keeps them alive. NULL: an exception is set. */
+/* Returns the texts in a list of bytes and of joined texts, which keeps them alive; NULL with an
+ * exception set on failure. */
 static ggtok_bytes *texts_of_list(PyObject *list, size_t *n) {
     size_t n_items = (size_t)PyList_Size(list);
     ggtok_bytes *texts = NULL;
@@ -108,8 +109,8 @@ static ggtok_bytes *texts_of_list(PyObject *list, size_t *n) {
     return texts;
 }
 
-/* The texts of a tuple, which keeps them alive. NULL with an exception set: TypeError for a text that
- * is neither str nor bytes. */
+/* Returns the texts in a tuple, which keeps them alive; NULL with an exception set on failure
+ * (TypeError for a text that is neither str nor bytes). */
 static ggtok_bytes *texts_of(PyObject *tuple, size_t n) {
     ggtok_bytes *texts = ggtok_mem_alloc(mem_mul(n, sizeof *texts));
     if (!texts) {
@@ -132,7 +133,8 @@ static void batch_free(PyObject *capsule) {
     ggtok_batch_free(PyCapsule_GetPointer(capsule, BATCH));
 }
 
-/* What native/arrays.py makes arrays of, which take over the batch. */
+/* Returns the arguments from which native/arrays.py makes arrays, which take ownership of the
+ * batch. */
 static PyObject *arrays_of(ggtok_batch **batch, size_t n, bool spans) {
     const int64_t *offsets = ggtok_batch_offsets(*batch);
     const void *data = spans ? (const void *)ggtok_batch_spans(*batch) : ggtok_batch_ids(*batch);
@@ -144,16 +146,16 @@ static PyObject *arrays_of(ggtok_batch **batch, size_t n, bool spans) {
                          (unsigned long long)(uintptr_t)offsets, (Py_ssize_t)n + 1);
 }
 
-/* Makes a column of the batch, which it takes over. */
+/* Makes a column of the batch's ids and takes ownership of the batch. */
 static PyObject *arrow_of(ggtok_batch **batch, const ggtok_bytes *texts, size_t n) {
     arrow_ids *ids = ggtok_arrow_ids_new(batch, texts, n);
     return ids ? ggtok_py_arrow_ids(ids) : PyErr_NoMemory();
 }
 
 /* (tuple of texts, list of bytes and of joined texts, or a capsule from arrow.c; add_special;
- * parse_special; continuation; threads; lists; is this the main thread; spans: None or their unit)
- * -> if `lists` is True, lists, with spans (lists, the arguments of arrays.py's `spans`); if False, the
- * arguments of its `arrays`; if None, a capsule of ids for arrow.c. */
+ * parse_special; continuation; threads; lists; whether this is the main thread; None or the unit of
+ * spans) -> if `lists` is True, lists or, with spans, (lists, the arguments of `spans` in
+ * arrays.py); if False, the arguments of `arrays` there; if None, a capsule of ids for arrow.c. */
 PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)n_args;
@@ -179,7 +181,7 @@ PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n
     if (arrow) options.flags |= GGTOK_COPY_TEXTS;
     if (spans) options.flags |= GGTOK_SPANS;
     if (f.unit != GGTOK_UNIT_BYTE) options.convert = convert;
-    /* Only the main thread may take the GIL during the batch; see ggtok_python_keep_going. */
+    /* Only the main thread may acquire the GIL during the batch; see ggtok_python_keep_going. */
     if (on_main) options.keep_going = ggtok_python_keep_going;
     if (on_main && lists) options.receive = receive;
     options.user = &f;

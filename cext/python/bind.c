@@ -2,7 +2,7 @@
 
 bool ggtok_py_bind(PyMethodDef *functions, size_t n, uintptr_t list, uintptr_t error,
                    PyObject **error_class) {
-    PyGILState_STATE state = PyGILState_Ensure(); /* cffi released it */
+    PyGILState_STATE state = PyGILState_Ensure(); /* cffi released the GIL */
     bool ok = true;
     if (error_class) {
         *error_class = (PyObject *)error;

@@ -1,4 +1,4 @@
-/* Passes functions to Python, which identifies them by their order in a list. */
+/* Passes functions to Python, which identifies them by their position in a list. */
 #ifndef GGTOK_PYTHON_BIND_H
 #define GGTOK_PYTHON_BIND_H
 
@@ -8,8 +8,9 @@
 #include <stdbool.h>
 
 /*
- * Appends the n functions to the Python list whose id() is `list`. Sets *error_class, unless it is
- * NULL, to the exception class whose id() is `error`. Called without the GIL. False: out of memory.
+ * Appends the n functions to the Python list whose id() is `list`. Unless `error_class` is NULL,
+ * sets *error_class to the exception class whose id() is `error`. Called without the GIL. Returns
+ * false if out of memory.
  */
 bool ggtok_py_bind(PyMethodDef *functions, size_t n, uintptr_t list, uintptr_t error,
                    PyObject **error_class);

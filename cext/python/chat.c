@@ -1,17 +1,18 @@
 /*
- * The one path of chat requests: reads, renders, finishes and encodes conversations in one call,
- * without creating Python objects in between. ggtok/chat/request.py makes the arguments.
+ * Handles chat requests: reads, renders, finishes and encodes conversations in one call, without
+ * creating Python objects in between. ggtok/chat/request.py makes the arguments.
  *
  *     with the GIL       read each conversation's messages into its own env
  *     without the GIL    render, finish and encode each conversation, and free its env
  *     with the GIL       create the results: lists of ids, numbers or texts
  *
- * The ids of several conversations are copied to one buffer. Those of a single conversation stay in
- * the context, or its text in the env, until the result has been created.
+ * The ids of several conversations are copied to one buffer. For a single conversation, the ids
+ * stay in the context, or the text in the env, until the result has been created.
  *
- * Reads ordinary messages only: exact dicts of exact str, as nearly all are. For other messages,
- * the result lists their indices. Python (ggtok/chat/llama.py, transformers.py) converts them and
- * calls again, with GGTOK_CHAT_PREPARED. Either way the template gets the same messages.
+ * This code reads only ordinary messages: exact dicts of exact str, as nearly all are. If there are
+ * others, the result lists their indices. Python code (ggtok/chat/llama.py, transformers.py)
+ * converts them and calls this again with GGTOK_CHAT_PREPARED. Either way, the template gets the
+ * same messages.
  */
 #include "python/chat.h"
 
@@ -20,7 +21,7 @@
 #include "python/values.h"
 #include "unicode/utf8_valid.h"
 
-/* The arguments, in their order. */
+/* Indices of the arguments. */
 enum { TEMPLATE, VARIABLES, BITS, WANT, FLAGS, FINISH, ROLES, CONVERSATIONS, TIME };
 
 typedef struct request {
@@ -30,17 +31,17 @@ typedef struct request {
     PyObject *variables; /* a dict of plain data */
     unsigned long bits, want, flags;
     jinja_finish_options finish;
-    PyObject *roles; /* the set of roles that count as text of the template */
+    PyObject *roles; /* the roles whose messages count as text of the template */
     jinja_time now;
 } request;
 
 typedef enum outcome { READ, NEEDS_PYTHON, FAILED, FAILED_TO_ENCODE, RAISED, DONE } outcome;
 
 typedef struct job {
-    jinja_env *env, *other; /* other: with the opposite add_generation_prompt, or NULL */
+    jinja_env *env, *other; /* other: an env with the opposite add_generation_prompt, or NULL */
     outcome outcome;
-    size_t begin, n;   /* the result in the shared buffer, in bytes; n ids if only counted */
-    const void *alone; /* the result of the only job, which isn't copied */
+    size_t begin, n;   /* range in the shared buffer, in bytes; n: number of ids if only counted */
+    const void *alone; /* the result of a single job, which isn't copied */
     jinja_result prompt, other_prompt;
     Py_ssize_t *for_python; /* indices of the messages that need Python */
     size_t n_for_python, cap_for_python;
@@ -57,20 +58,20 @@ typedef struct reading {
 
 /* ---- messages ---- */
 
-/* A cached role. Most messages have the role of one of the two messages before. */
+/* A cached role. Most messages have the same role as one of the two preceding messages. */
 typedef struct known_role {
     PyObject *object; /* borrowed from a message */
-    const char *data; /* its UTF-8, owned by it; NULL if it has none */
+    const char *data; /* UTF-8 of the role, owned by the object; NULL if it has none */
     Py_ssize_t n;
     bool system, developer, assistant;
     const jinja_text *text; /* NULL: not read yet */
 } known_role;
 
 enum { ROLES_KEPT = 2 };
-typedef struct words { /* created once per conversation */
+typedef struct words { /* values for reading messages, created once per conversation */
     jinja_value role, content, reasoning, name, call, type, text;
     known_role roles[ROLES_KEPT];
-    unsigned oldest; /* counts replacements: the next is roles[oldest % ROLES_KEPT] */
+    unsigned oldest; /* number of replacements; roles[oldest % ROLES_KEPT] is replaced next */
 } words;
 
 static jinja_value word(reader *r, const char *s, uint8_t label) {
@@ -107,7 +108,8 @@ static known_role *role_of(words *w, PyObject *object) {
     return role;
 }
 
-/* A new text for each message, so that `is sameas` tells them apart; the bytes are shared. */
+/* Returns a new text for each message, so that `is sameas` distinguishes them; the bytes are
+ * shared. */
 static jinja_value value_of_role(reader *r, const request *p, known_role *role) {
     if (!role->text) {
         jinja_value v = read_role(r, p, role->object);
@@ -120,7 +122,8 @@ static jinja_value value_of_role(reader *r, const request *p, known_role *role) 
     return jinja_of_text(text);
 }
 
-/* Reads a message as llama-server passes it to a template; false if it needs Python. */
+/* Reads a message in the form that llama-server passes to a template. Returns false if it needs
+ * Python. */
 static bool read_llama(reader *r, const request *p, words *w, PyObject *message, bool is_first,
                        bool is_last, jinja_value *out) {
     PyObject *key, *value, *role = NULL, *content = NULL, *reasoning = NULL, *name = NULL,
@@ -180,8 +183,8 @@ static bool read_llama(reader *r, const request *p, words *w, PyObject *message,
     return true;
 }
 
-/* Reads a message as transformers passes it to a template, without fields that are None; false if
- * it needs Python. */
+/* Reads a message in the form that transformers passes to a template, without fields that are None.
+ * Returns false if it needs Python. */
 static bool read_transformers(reader *r, const request *p, const words *w, PyObject *message,
                               jinja_value *out) {
     PyObject *key, *value;
@@ -307,7 +310,7 @@ static void free_job(job *j) {
 /* ---- prompts ---- */
 
 /* Whether Python's UTF-8 decoder accepts the text. Text that is well-formed in the wide sense may
- * contain surrogates, which begin with 0xED and a byte from 0xA0. */
+ * contain surrogates, which begin with 0xED and a byte from 0xA0 on. */
 static bool is_utf8(const char *text, size_t n) {
     enum { FIRST = 0xED, SURROGATES = 0xA0 };
     const uint8_t *p = (const uint8_t *)text, *end = p + n;
@@ -328,7 +331,7 @@ static ggtok_status render_env(const request *p, jinja_env *env, jinja_result *o
     return err->status;
 }
 
-/* Renders the prompts of a job that was read. */
+/* Renders the prompts of a job whose messages have been read. */
 static bool render(const request *p, job *j) {
     ggtok_status status = render_env(p, j->env, &j->prompt, &j->error);
     if (!status && j->other) status = render_env(p, j->other, &j->other_prompt, &j->error);
@@ -346,7 +349,8 @@ static bool keep(bytebuf *all, job *j, const void *data, size_t n) {
     return bytebuf_append(all, data, n);
 }
 
-/* Runs without the GIL. `all` is the buffer that jobs share; NULL if this is the only job. */
+/* Runs a job, without the GIL. `all` is the buffer that jobs share; NULL if this is the only
+ * job. */
 static void run_job(const request *p, job *j, ggtok_context *ctx, bytebuf *all) {
     const jinja_result *prompt = &j->prompt;
     if (j->outcome != READ || !render(p, j) || p->want >= GGTOK_CHAT_PROMPT) return;
@@ -398,7 +402,8 @@ static bool read_request(PyObject *const *args, request *p) {
     return !PyErr_Occurred();
 }
 
-/* The indices of the messages that need Python, as a tuple; () is the conversation as a whole. */
+/* Returns the indices of the messages that need Python, as a tuple; () means the whole
+ * conversation. */
 static PyObject *indices_for_python(const job *j) {
     PyObject *list = ggtok_py_list_begin((Py_ssize_t)j->n_for_python);
     for (size_t i = 0; list && i < j->n_for_python; i++) {
@@ -432,7 +437,8 @@ static PyObject *prompts_of(const request *p, const job *j) {
     return list;
 }
 
-/* What a job returns: its result, an exception that isn't raised, or what needs Python. */
+/* Returns the result of a job: its value, an exception that isn't raised, or the indices that need
+ * Python. */
 static PyObject *result_of(const request *p, const job *j, const bytebuf *all) {
     switch (j->outcome) {
     case DONE:
@@ -460,8 +466,8 @@ static void run_jobs(const request *p, job *jobs, size_t n, ggtok_context *ctx, 
     PyEval_RestoreThread(state);
 }
 
-/* (template, variables, bits, what is wanted, flags of ggtok_encode, (bos, eos, turn, answer), set of
- * trusted roles, list of conversations, time or None if the template doesn't use it) -> list of
+/* (template, variables, bits, what to return, flags of ggtok_encode, (bos, eos, turn, answer), set
+ * of trusted roles, list of conversations, time or None if the template doesn't use it) -> list of
  * results */
 PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     (void)n_args;

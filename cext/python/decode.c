@@ -1,4 +1,4 @@
-/* Ids to text. */
+/* Decodes ids to text. */
 #include "python/state.h"
 
 bool entry_ids_of(PyObject *object, PyObject **tuple, int32_t **ids, size_t *n) {

@@ -2,9 +2,9 @@
  * Encode and decode as CPython functions, in the limited API (build_ffi.py has the version).
  *
  * Encoding a prompt of 60 bytes takes about 150 ns in C. A cffi call with its conversions takes
- * three times as long, and a list of new int objects as long again. So these few functions read
- * str objects in place and fill lists with int objects that are made once for each token and kept
- * (list.c). Everything else goes through cffi.
+ * three times as long, and making a list of new int objects takes as long again. So these few
+ * functions read str objects in place and fill lists with int objects that are made once per token
+ * and kept (list.c). Everything else goes through cffi.
  *
  * Without a GIL the kept objects would need locks, so none are kept.
  */
@@ -18,7 +18,7 @@
 #include "python/state.h"
 #include "unicode/utf8.h"
 
-enum { POLL_FROM = 1 << 16 }; /* bytes; shorter texts aren't interrupted */
+enum { POLL_FROM = 1 << 16 }; /* minimum bytes of a text whose encoding signals can interrupt */
 
 static void entry_free(entry *e) {
     if (!e) return;
@@ -48,8 +48,8 @@ PyObject *entry_fail(const entry *e, const ggtok_error *err, size_t text, bool i
 
 /* ---- arguments ---- */
 
-/* The UTF-8 of a str or bytes object, in place: CPython keeps it with a str (an ASCII str is its own
- * UTF-8). NULL with an exception set: TypeError for any other object. */
+/* Returns the UTF-8 of a str or bytes object, in place: CPython keeps it with a str (an ASCII str
+ * is its own UTF-8). For any other object, returns NULL with TypeError set. */
 const char *entry_text_of(PyObject *text, Py_ssize_t *n) {
     char *data;
     if (PyUnicode_Check(text)) return PyUnicode_AsUTF8AndSize(text, n);
@@ -70,10 +70,11 @@ enum {
     LARGE = 1 << 15,
     PART = 1 << 12,
     TOO_LARGE = 1 << 22
-}; /* LARGE, PART: characters; TOO_LARGE: bytes of a spare buffer */
-enum { ASK = (1 << 20) - 1 }; /* characters between signals */
+}; /* LARGE, PART: in characters; TOO_LARGE: size of a spare buffer in bytes */
+enum { ASK = (1 << 20) - 1 }; /* characters converted between checks for signals */
 
-/* Appends the UTF-8 of at most PART characters. False: they have none, or out of memory. */
+/* Appends the UTF-8 of at most PART characters. Returns false if they have none or if out of
+ * memory. */
 static bool append_part(bytebuf *utf8, PyObject *part) {
     if (is_ascii(part)) {
         Py_ssize_t n;
@@ -93,11 +94,12 @@ static bool append_part(bytebuf *utf8, PyObject *part) {
 }
 
 /*
- * Makes the UTF-8 of a large str beyond ASCII, one part at a time. CPython would make it in new
- * memory three times as large, in which each page costs a fault (a fifth of the time of an uncached
- * text), and keep it with the str. Keeping it pays only if the text is encoded again, so a text
- * that occurs twice in a row is left to entry_text_of, unless it is too large to keep. False: use
- * entry_text_of. True with an exception set: a signal handler raised.
+ * Makes the UTF-8 of a large str with characters beyond ASCII, one part at a time. CPython would
+ * make it in new memory three times as large, in which each page costs a fault (a fifth of the time
+ * for an uncached text), and keep it with the str. Keeping it is worthwhile only if the text is
+ * encoded again, so a text that occurs twice in a row is left to entry_text_of, unless it is too
+ * large to keep. Returns false if entry_text_of should be used. It may return true with an
+ * exception set, if a signal handler raised one.
  */
 static bool large_text(entry *e, PyObject *text, bytebuf *utf8) {
     Py_ssize_t n = PyUnicode_CheckExact(text) ? PyUnicode_GetLength(text) : 0;
@@ -129,8 +131,8 @@ static void give_large_text(entry *e, bytebuf *utf8) {
 
 /* ---- one text ---- */
 
-/* Releases the GIL while the context is used for n bytes of text, and lets signals stop that if it
- * takes long. */
+/* The state of a call that releases the GIL while the context is used for n bytes of text, and can
+ * be stopped by signals if it takes long. */
 typedef struct long_call {
     python_call call;
     bool released;
@@ -149,8 +151,8 @@ static void call_end(long_call *p, ggtok_context *ctx) {
     ggtok_context_set_interrupt(ctx, NULL, NULL);
 }
 
-/* Makes a new array of the spans of the context's ids, for text[0..n). False: an exception is set, or
- * *err. */
+/* Makes a new array of the spans of the context's ids for text[0..n). Returns false with an
+ * exception set, or with *err filled. */
 static bool spans_of(ggtok_context *ctx, const char *text, Py_ssize_t n, size_t n_ids,
                      PyObject *unit, PyObject **out, ggtok_error *err) {
     ggtok_span *spans;
@@ -165,9 +167,9 @@ static bool spans_of(ggtok_context *ctx, const char *text, Py_ssize_t n, size_t 
     return ok;
 }
 
-/* Encodes args[0] with the flags args[1] to args[3]. On success *ids are those of the returned context,
- * which the caller releases, and *spans, unless `spans` is NULL, are their spans in the unit args[4].
- * NULL: an exception is set. */
+/* Encodes args[0] with the flags args[1] to args[3]. On success, *ids are those of the returned
+ * context, which the caller must release, and, unless `spans` is NULL, *spans are their spans in
+ * the unit args[4]. Otherwise returns NULL with an exception set. */
 static ggtok_context *run(entry *e, PyObject *const *args, ggtok_ids *ids, PyObject **spans) {
     ggtok_error err;
     Py_ssize_t n;
@@ -187,7 +189,8 @@ static ggtok_context *run(entry *e, PyObject *const *args, ggtok_ids *ids, PyObj
         return NULL;
     }
     if (large) n = (Py_ssize_t)utf8.n;
-    /* Handle signals that arrived while the text was converted, which call_begin would lose. */
+    /* Handle signals that arrived while the text was converted, since call_begin would lose
+     * them. */
     if ((size_t)n >= POLL_FROM && PyErr_CheckSignals()) {
         give_large_text(e, &utf8);
         ggtok_pool_release(e->pool, ctx);
@@ -206,7 +209,7 @@ static ggtok_context *run(entry *e, PyObject *const *args, ggtok_ids *ids, PyObj
     return NULL;
 }
 
-/* The only caller, native/tokenizer.py, passes the right number of arguments to each. */
+/* The only caller of these functions, native/tokenizer.py, passes the right number of arguments. */
 
 /* (text, add_special, parse_special, continuation) -> list of int */
 static PyObject *encode(PyObject *self, PyObject *const *args, Py_ssize_t n) {
@@ -264,8 +267,8 @@ static PyObject *parts_of(const ggtok_parts *parts) {
     return ggtok_py_list_end(list);
 }
 
-/* (str, flags, the ranges as bytes, return parts?) -> list of int, or (list of int, list of the fields
- * of each ggtok_part): ggtok_encode_trusted */
+/* (str, flags, the ranges as bytes, whether to return parts) -> list of int, or (list of int, list
+ * of the fields of each ggtok_part): ggtok_encode_trusted */
 static PyObject *encode_trusted(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)n_args;
@@ -313,7 +316,7 @@ static PyObject *count(PyObject *self, PyObject *const *args, Py_ssize_t n) {
 
 /* ---- steps ---- */
 
-/* A new bytes object, or an exception for a failure; releases the context. */
+/* Returns a new bytes object, or raises an exception for a failure. Releases the context. */
 static PyObject *steps_of(entry *e, ggtok_context *ctx, ggtok_status s, ggtok_bytes json,
                           const ggtok_error *err) {
     PyObject *bytes = s ? NULL : PyBytes_FromStringAndSize(json.data, (Py_ssize_t)json.n);
@@ -361,12 +364,12 @@ static PyObject *trace_token(PyObject *self, PyObject *const *args, Py_ssize_t n
 
 /* ---- caches ---- */
 
-/* () -> None */
+/* () -> None: clears the caches */
 static PyObject *clear(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)args, (void)n_args;
     ggtok_pool_clear(e->pool);
-    if (KEEP) { /* it still holds a text */
+    if (KEEP) { /* the spare buffer still contains a text */
         ggtok_mem_free(e->spare.data);
         e->spare = (bytebuf){0};
     }
@@ -393,8 +396,9 @@ static void loan_free(PyObject *loan) {
     Py_DECREF(self);
 }
 
-/* () -> a context, which is released when this object is freed. An explicit call might not be reached:
- * a signal handler can raise between any two steps of Python code. */
+/* () -> a context, which is released when this object is freed. An explicit call to release it
+ * might not be reached: a signal handler can raise an exception between any two steps of Python
+ * code. */
 static PyObject *take(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)args, (void)n_args;
@@ -412,8 +416,8 @@ static PyObject *take(PyObject *self, PyObject *const *args, Py_ssize_t n_args) 
     return loan;
 }
 
-/* (a context from take(), address of a text, its bytes, flags) -> its ids as the bytes of int32s, or
- * with GGTOK_SPANS their spans as bytes */
+/* (a context from take(), address of a text, its length in bytes, flags) -> its ids as the bytes of
+ * int32s or, with GGTOK_SPANS, their spans as bytes */
 static PyObject *encode_part(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)n_args;
@@ -439,7 +443,8 @@ static PyObject *encode_part(PyObject *self, PyObject *const *args, Py_ssize_t n
                                      (Py_ssize_t)(ids.n * sizeof *ids.data));
 }
 
-/* (the same) -> how many bytes can be encoded by themselves: ggtok_safe_cut */
+/* (the arguments of encode_part) -> number of bytes that can be encoded separately:
+ * ggtok_safe_cut */
 static PyObject *safe_cut(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     (void)self, (void)n_args;
     ggtok_context *ctx = PyCapsule_GetPointer(args[0], LOAN);
@@ -454,7 +459,7 @@ static PyObject *safe_cut(PyObject *self, PyObject *const *args, Py_ssize_t n_ar
     return PyErr_Occurred() ? NULL : PyLong_FromSize_t(at);
 }
 
-/* (list of lists) -> None: makes the collector track the lists that it doesn't track yet */
+/* (list of lists) -> None: makes the garbage collector track the lists it doesn't track yet */
 static PyObject *track(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     (void)self, (void)n_args;
     for (Py_ssize_t i = 0, n = PyList_Size(args[0]); i < n; i++) {
@@ -498,7 +503,7 @@ static PyMethodDef methods[] = {
 };
 
 bool entry_bind(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error) {
-    PyGILState_STATE gil = PyGILState_Ensure(); /* cffi released it */
+    PyGILState_STATE gil = PyGILState_Ensure(); /* cffi released the GIL */
     bool bound = false;
     PyObject *capsule = NULL;
     entry *e = ggtok_mem_zalloc(sizeof *e);

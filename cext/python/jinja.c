@@ -147,7 +147,7 @@ static PyObject *render(PyObject *self, PyObject *args) {
     return result;
 }
 
-/* The value at a path of names and indices, or JINJA_ABSENT. */
+/* Returns the value at a path of names and indices, or JINJA_ABSENT. */
 static jinja_value walk(jinja_env *env, PyObject *path, bool after) {
     jinja_value v = jinja_absent();
     for (Py_ssize_t i = 0; i < PyTuple_Size(path); i++) {

@@ -1,4 +1,4 @@
-/* Templates as Python sees them; see jinja.c. */
+/* Functions that compile and render templates, for Python; see jinja.c. */
 #ifndef GGTOK_PYTHON_JINJA_H
 #define GGTOK_PYTHON_JINJA_H
 
@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 /*
- * Appends to the Python list whose id() is `list` the functions of jinja.c, by their order
- * there. `error` is the id() of the exception class that they raise with (status, message,
- * line or None, that line). False: out of memory.
+ * Appends the functions of jinja.c, in their order there, to the Python list whose id() is `list`.
+ * `error` is the id() of the exception class that they raise with (status, message, line or None,
+ * text of that line). Returns false if out of memory.
  */
 bool ggtok_jinja_bind(uintptr_t list, uintptr_t error);
 

@@ -1,6 +1,6 @@
 /*
- * Lists of ids. The int object of each id is made once and kept. Making a list is mostly waiting for
- * these objects to be loaded into the processor's caches, so they are prefetched.
+ * Makes lists of ids. The int object for each id is made once and kept. Making a list mostly means
+ * waiting for these objects to be loaded into the processor's caches, so they are prefetched.
  */
 #include "python/list.h"
 #include "python/state.h"
@@ -8,17 +8,17 @@
 #include "base/cpu.h"
 
 enum {
-    AHEAD = 16,         /* ids */
-    ASK = (1 << 20) - 1 /* ids between signals */
+    AHEAD = 16,         /* ids to prefetch ahead */
+    ASK = (1 << 20) - 1 /* ids converted between checks for signals */
 };
 
-/* Prefetches the address of a later id's object, and the object of an id in between. */
+/* Prefetches the pointer to a later id's int object, and the object of an id in between. */
 static inline void fetch(PyObject *const *ints, uint32_t n_ints, int32_t later, int32_t id) {
     if ((uint32_t)later < n_ints) PREFETCH(&ints[later]);
     if ((uint32_t)id < n_ints) PREFETCH(ints[id]);
 }
 
-/* Makes and keeps the int object of an id; returns a new reference. */
+/* Makes the int object for an id and keeps it; returns a new reference. */
 static PyObject *new_int(entry *e, int32_t id) {
     PyObject *number = PyLong_FromLong(id);
     if (number && (uint32_t)id < e->n_ints) {

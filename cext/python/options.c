@@ -1,8 +1,9 @@
 /* Options of encode and decode: flags, and the choice of special tokens. */
 #include "python/state.h"
 
-/* Adds the bit if the object is True. False: it isn't a bool, and TypeError is set; Python then finds
- * which argument it is, and converts other libraries' bools (native/arguments.py). */
+/* Adds the bit if the object is True. If it isn't a bool, sets TypeError and returns false; Python
+ * code then finds the argument that caused this and converts other libraries' bools
+ * (native/arguments.py). */
 static bool add_flag(PyObject *object, unsigned bit, unsigned *flags) {
     if (object == Py_True) *flags |= bit;
     if (object == Py_True || object == Py_False) return true;

@@ -23,7 +23,7 @@ bool ggtok_python_keep_going(void *user) {
     python_call *call = user;
     double now = now_ms();
     if (now < call->due && now > call->due - 2 * POLL_MS)
-        return true; /* the clock may be set back */
+        return true; /* unless the clock was set back */
     call->due = now + POLL_MS;
     PyEval_RestoreThread(call->thread);
     bool keep_going = !PyErr_Occurred() && !PyErr_CheckSignals();

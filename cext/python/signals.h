@@ -10,7 +10,7 @@
 /* A call that runs without the GIL. */
 typedef struct python_call {
     PyThreadState *thread;
-    double due; /* the time of the next check for signals */
+    double due; /* time of the next check for signals */
 } python_call;
 
 /* Release and reacquire the GIL. */
@@ -18,14 +18,14 @@ void ggtok_python_leave(python_call *call);
 void ggtok_python_return(python_call *call);
 
 /*
- * A ggtok_interrupt_fn whose `user` is the python_call: lets Python handle signals and returns false
- * when a handler has raised (KeyboardInterrupt). Only for the main thread, where handlers run. Another
- * thread might never return: while the interpreter shuts down, CPython (up to 3.13) ends it, freeing
- * its stack, which the batch's other threads would still use.
+ * A ggtok_interrupt_fn whose `user` is the python_call: lets Python handle signals and returns
+ * false if a handler has raised an exception (KeyboardInterrupt). Call it only on the main thread,
+ * where handlers run. Another thread might never return: while the interpreter shuts down, CPython
+ * (up to 3.13) ends it, freeing its stack, which the batch's other threads would still use.
  */
 bool ggtok_python_keep_going(void *call);
 
-/* Is this Python's main thread? False if it can't be determined. */
+/* Whether this is Python's main thread. False if that can't be determined. */
 bool ggtok_python_on_main_thread(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* Shared by the files of python/ that bind functions to a tokenizer. */
+/* Definitions shared by the files in python/ that bind functions to a tokenizer. */
 #ifndef GGTOK_PYTHON_STATE_H
 #define GGTOK_PYTHON_STATE_H
 
@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "ggtok.h"
 
-enum { RELEASE_FROM = 2048 }; /* bytes; for shorter texts, releasing the GIL doesn't pay */
+enum { RELEASE_FROM = 2048 }; /* bytes; releasing the GIL for shorter texts isn't worthwhile */
 
 #define CAPSULE "ggtok.entry"
 #define SELF entry *e = PyCapsule_GetPointer(self, CAPSULE)
@@ -21,38 +21,38 @@ enum { RELEASE_FROM = 2048 }; /* bytes; for shorter texts, releasing the GIL doe
 typedef struct entry { /* the state to which functions are bound */
     ggtok_tokenizer *tok;
     ggtok_pool *pool;
-    PyObject **ints; /* by id: the token's int object, or NULL if none was made yet */
+    PyObject **ints; /* by id: the token's int object; NULL: not made yet */
     uint32_t n_ints;
     bytebuf spare;     /* memory for the next large text's UTF-8 */
-    uintptr_t last;    /* address of the last such str, which may be gone */
-    Py_ssize_t last_n; /* its characters */
+    uintptr_t last;    /* address of the last large str, which may be gone */
+    Py_ssize_t last_n; /* number of characters in that str */
     PyObject *error;
 } entry;
 
-/* Raises a ggtok_error, for a batch with the index of the text; returns NULL. */
+/* Raises an exception for a ggtok_error; for a batch, with the index of the text. Returns NULL. */
 PyObject *entry_fail(const entry *e, const ggtok_error *err, size_t text, bool in_batch);
 
-/* Sets the flags of remove_special, unparse_special and clean_spaces, which may be None. False: an
- * exception is set. */
+/* Sets *flags from remove_special, unparse_special and clean_spaces (which may be None). Returns
+ * false with an exception set. */
 bool entry_decode_flags(PyObject *const *args, unsigned *flags);
 
-/* Sets the flags of add_special, parse_special (a bool or a choice) and continuation. False: an
- * exception is set. */
+/* Sets *flags from add_special, parse_special (a bool or a choice) and continuation. Returns false
+ * with an exception set. */
 bool entry_encode_flags(PyObject *const *args, unsigned *flags,
                         const ggtok_special_choice **choice);
 
-/* The UTF-8 of a str, or the bytes of a bytes object, which keeps them. NULL with TypeError set for any
- * other object. */
+/* Returns the UTF-8 of a str, or the bytes of a bytes object; the object keeps them alive. For any
+ * other object, returns NULL with TypeError set. */
 const char *entry_text_of(PyObject *text, Py_ssize_t *n);
 
-/* A list of the ids as ints; the second is a full list for ggtok_py_list_end. */
+/* Return a list of the ids as ints. The second leaves the list untracked, for ggtok_py_list_end. */
 PyObject *entry_list_of(entry *e, const int32_t *ids, size_t n);
 PyObject *entry_untracked_list_of(entry *e, const int32_t *ids, size_t n);
 
-/* Converts an iterable of ints. False: an exception is set. */
+/* Converts an iterable of ints to *ids. Returns false with an exception set. */
 bool entry_ids_of(PyObject *object, PyObject **tuple, int32_t **ids, size_t *n);
 
-/* Methods: ids to bytes; the second takes the address of int32s. */
+/* Methods that decode ids to bytes; the second takes the address of int32s. */
 PyObject *entry_decode(PyObject *self, PyObject *const *args, Py_ssize_t n_args);
 PyObject *entry_decode_at(PyObject *self, PyObject *const *args, Py_ssize_t n_args);
 

@@ -1,12 +1,12 @@
-/* Results of training, as Python objects. */
+/* Converts results of training to Python objects. */
 #include "python/train.h"
 
 #include "ggtok.h"
 #include "python/bind.h"
 #include "python/list.h"
 
-/* (texts, address, n) -> the pairs of texts merged by the n ggtok_merge_rows at the address. The list
- * `texts` has the bytes of each symbol; those of new symbols are appended. */
+/* (texts, address, n) -> list of the pairs of texts merged by the n ggtok_merge_rows at the
+ * address. `texts` is a list of the bytes of each symbol; those of new symbols are appended. */
 static PyObject *spell(PyObject *self, PyObject *args) {
     PyObject *texts, *address, *merges = NULL, *pair;
     Py_ssize_t n;
@@ -18,7 +18,7 @@ static PyObject *spell(PyObject *self, PyObject *args) {
         PyObject *left = PyList_GetItem(texts, rows[i].left);
         PyObject *right = PyList_GetItem(texts, rows[i].right);
         if (!left || !right || !(pair = PyTuple_Pack(2, left, right))) goto failed;
-        PyObject_GC_UnTrack(pair); /* bytes refer to nothing, so it is part of no cycle */
+        PyObject_GC_UnTrack(pair); /* bytes refer to nothing, so the pair is in no cycle */
         PyList_SetItem(merges, i, pair);
         if (rows[i].made != PyList_Size(texts)) continue;
         PyObject *made = PySequence_Concat(left, right);

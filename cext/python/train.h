@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* Appends the functions of train.c, in their order there, to the Python list whose id() is `list`.
- * False: out of memory. */
+ * Returns false if out of memory. */
 bool ggtok_train_bind(uintptr_t list);
 
 #endif

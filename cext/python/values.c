@@ -1,11 +1,11 @@
 /*
- * Reads plain Python objects in place, which takes a few tens of nanoseconds each; through JSON it
- * would take several times as long. Runs under the GIL. Reading objects of exact types runs no
- * Python code, so they can't change meanwhile.
+ * Reads plain Python objects in place, which takes a few tens of nanoseconds per object; going
+ * through JSON would take several times as long. Runs under the GIL. Reading objects of exact types
+ * runs no Python code, so they can't change during the read.
  */
 #include "python/values.h"
 
-enum { MAX_LEVEL = 90 }; /* as in ggtok/chat/values.py, which reports deeper ones */
+enum { MAX_LEVEL = 90 }; /* as in ggtok/chat/values.py, which reports deeper objects */
 
 static _Noreturn void raised(reader *r) {
     r->raised = true;
@@ -23,7 +23,7 @@ static void drop(reader *r) {
     r->held = NULL;
 }
 
-/* Adds the template's ranges of a text, an attribute of subclasses of str. */
+/* Adds the template's ranges in a text, which are an attribute of subclasses of str. */
 static jinja_text *with_ranges(reader *r, PyObject *object, jinja_text *text) {
     PyObject *ranges = r->held = PyObject_GetAttrString(object, "ranges");
     if (!ranges || !PyTuple_Check(ranges)) {
@@ -53,7 +53,7 @@ static jinja_text *with_ranges(reader *r, PyObject *object, jinja_text *text) {
 }
 
 static jinja_text *read_text(reader *r, PyObject *object) {
-    enum { SHORT = 1 << 12 }; /* characters; for longer texts CPython would keep the UTF-8 */
+    enum { SHORT = 1 << 12 }; /* characters; for longer texts, CPython would keep the UTF-8 */
     Py_ssize_t n;
     const char *data;
     if (PyUnicode_GetLength(object) <= SHORT) {
@@ -73,7 +73,7 @@ static jinja_text *read_text(reader *r, PyObject *object) {
     return PyUnicode_CheckExact(object) ? text : with_ranges(r, object, text);
 }
 
-/* Reads an integer beyond 64 bits, from its digits. */
+/* Reads an integer of more than 64 bits from its digits. */
 static jinja_value read_big(reader *r, PyObject *object) {
     Py_ssize_t n;
     r->held = PyObject_Str(object);
@@ -121,7 +121,8 @@ static jinja_value read_items(reader *r, PyObject *object) {
     return keep ? jinja_of_tuple(list) : jinja_of_list(list);
 }
 
-/* May a request contain an object of this type? For numbers, only ordinary ones. */
+/* Whether a request may contain an object of this type. Numbers must fit in 64 bits and be
+ * finite. */
 static bool is_readable(const reader *r, PyObject *object) {
     if (PyUnicode_CheckExact(object) || object == Py_None || PyBool_Check(object)) return true;
     if (PyLong_CheckExact(object)) {

@@ -1,4 +1,4 @@
-/* Plain Python objects as values of templates. */
+/* Converts plain Python objects to the values of templates. */
 #ifndef GGTOK_PYTHON_VALUES_H
 #define GGTOK_PYTHON_VALUES_H
 
@@ -7,24 +7,25 @@
 
 #include "jinja/core/jinja.h"
 
-#define GGTOK_PY_TEMPLATE "ggtok.template" /* a capsule's name */
+#define GGTOK_PY_TEMPLATE "ggtok.template" /* name of a template's capsule */
 
-/* The state of a read. A failure jumps out of C functions, so these own no object except `held`. */
+/* The state of a read. A failure jumps out of C functions, so these must own no object except
+ * `held`. */
 typedef struct reader {
     jinja_env *env;
     jinja_arena *mem;
     jinja_dialect dialect;
-    PyObject *variables; /* a dict */
+    PyObject *variables; /* a dict of the template's variables */
     PyObject *held;
-    const void *more;  /* for the caller's use */
-    bool strict;       /* accept exact types only, as in JSON requests; others need Python */
+    const void *more;  /* data of the caller */
+    bool strict;       /* accept only exact types, as in JSON requests; others need Python */
     bool raised;       /* a Python exception is set */
-    bool needs_python; /* an object has another type */
-    int level;         /* with `strict`: depth of nested lists and dicts */
+    bool needs_python; /* an object has a type that is left to Python */
+    int level;         /* with `strict`: nesting depth of lists and dicts */
 } reader;
 
 reader ggtok_py_reader(jinja_env *env, jinja_dialect dialect);
-/* Calls body(arena, reader), which may call the functions below; these don't return if they fail. */
+/* Calls body(arena, reader), which may call the functions below; they don't return if they fail. */
 ggtok_status ggtok_py_read(reader *r, void (*body)(jinja_arena *mem, void *user), jinja_error *err);
 
 /* A body for ggtok_py_read: reads reader.variables into the environment. */
@@ -32,11 +33,12 @@ void ggtok_py_read_variables(jinja_arena *mem, void *user);
 jinja_value ggtok_py_read_object(reader *r, PyObject *object);
 _Noreturn void ggtok_py_needs_python(reader *r);
 
-/* The current time, from a tuple that Python's template module makes. False: an exception is set. */
+/* Sets *t from a tuple, made by Python's template module, with the current time. Returns false with
+ * an exception set. */
 bool ggtok_py_time(PyObject *now, jinja_time *t);
-/* A tuple of (begin, end). */
+/* Returns a tuple of the ranges as tuples (begin, end). */
 PyObject *ggtok_py_ranges(const ggtok_range *ranges, size_t n);
-/* An instance of the exception class that was passed to jinja.c. */
+/* Returns an instance of the exception class that was passed to jinja.c. */
 PyObject *ggtok_py_template_error(const jinja_error *err);
 
 #endif

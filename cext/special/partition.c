@@ -29,14 +29,14 @@ static bool is_space(uint8_t c) { /* C's isspace, as llama.cpp uses it */
 
 typedef struct walk {
     const special_set *set;
-    const trusted_ranges *trusted; /* NULL: all of the text */
-    size_t range;                  /* the first range that ends after the current position */
-    size_t begin, end;             /* its bounds, SIZE_MAX if there is none */
-    uint32_t node;                 /* the automaton's node, started at the trusted range */
-    uint32_t open; /* the same, started before the range: for tokens allowed in untrusted text */
+    const trusted_ranges *trusted; /* ranges where reserved tokens are allowed; NULL: everywhere */
+    size_t range;                  /* index of the first range that ends after the position */
+    size_t begin, end;             /* bounds of that range; SIZE_MAX if there is none */
+    uint32_t node;                 /* the automaton's node for the text of the trusted range */
+    uint32_t open; /* its node for all text read: for tokens allowed in untrusted text */
 } walk;
 
-/* The first range that ends after `from`. */
+/* Returns the index of the first range that ends after `from`. */
 static size_t range_at(const trusted_ranges *trusted, size_t from) {
     size_t low = 0, high = trusted->n;
     while (low < high) {
@@ -63,8 +63,8 @@ static walk walk_from(const special_set *set, const trusted_ranges *trusted, siz
     return w;
 }
 
-/* Advances over text[i]. Returns, of the tokens that end at text[i] and are allowed here, the first in
- * llama.cpp's order; 0: none. */
+/* Advances over text[i]. Of the tokens that end with text[i] and are allowed here, returns the
+ * first in llama.cpp's order; 0 if there is none. */
 static inline uint32_t walk_over(walk *w, const uint8_t *text, size_t i) {
     const special_set *set = w->set;
     const special_node *nodes = set->nodes;
@@ -73,7 +73,7 @@ static inline uint32_t walk_over(walk *w, const uint8_t *text, size_t i) {
     bool alike = w->node == w->open;
     w->open = special_step(set, w->open, text[i]);
     w->node = i < w->begin ? 0 : alike ? w->open : special_step(set, w->node, text[i]);
-    uint32_t longest = nodes[w->open].token; /* the longest that ends here, allowed or not */
+    uint32_t longest = nodes[w->open].token; /* the longest token that ends here, allowed or not */
     if (!longest) return 0;
     uint32_t any = nodes[w->node].token, open = w->trusted->all ? 0 : set->open[longest];
     return any && (!open || any < open) ? any : open;
@@ -84,10 +84,10 @@ typedef struct next_starts {
     size_t at[SPECIAL_STARTS];
 } next_starts;
 
-/* The first position in text[i..n) where a token may begin, or n. */
+/* Returns the first position in text[i..n) where a token may begin, or n. */
 static size_t next_start(const special_set *set, next_starts *next, const uint8_t *text, size_t i,
                          size_t n) {
-    if (set->n_starts) { /* as in most vocabularies: '<', perhaps '[' */
+    if (set->n_starts) { /* few first bytes, as in most vocabularies: '<', perhaps '[' */
         size_t first = n;
         for (size_t k = 0; k < set->n_starts; k++) {
             if (next->at[k] <= i) {
@@ -120,8 +120,8 @@ typedef struct task {
     const trusted_ranges *trusted;
 } task;
 
-/* A candidate is a fragment whose id is an index in set->ids, or GGTOK_NO_TOKEN if it was rejected.
- * There is at most one for each position where tokens end. */
+/* Returns a candidate: a fragment whose id is an index in set->ids, or GGTOK_NO_TOKEN if it was
+ * rejected. There is at most one candidate for each position where tokens end. */
 static fragment candidate(const task *t, size_t end, uint32_t token) {
     size_t n = token ? vocab_text(t->v, (uint32_t)t->set->ids[token - 1]).n : 0;
     return (fragment){end - n, n, (int32_t)token - 1};
@@ -131,7 +131,7 @@ static size_t end_of(const fragment *f) {
     return f->pos + f->n;
 }
 
-/* The first position from i on where a token may begin and is allowed, or n. */
+/* Returns the first position from i on where an allowed token may begin, or n. */
 static size_t next_place(const task *t, walk *w, next_starts *next, size_t i) {
     if (!t->trusted || (t->set->anywhere && !t->trusted->all))
         return next_start(t->set, next, t->text, i, t->n);
@@ -144,7 +144,7 @@ static size_t next_place(const task *t, walk *w, next_starts *next, size_t i) {
     }
 }
 
-/* Writes the candidates to s->spare, from left to right; sets *overlap if two of them overlap. */
+/* Writes the candidates to s->spare, from left to right; sets *overlap if any two overlap. */
 static bool find_candidates(const task *t, bool *overlap) {
     fragments *found = &t->s->spare;
     walk w = walk_from(t->set, t->trusted, 0);
@@ -187,9 +187,10 @@ static void strip(const task *t, const fragment *token, size_t *left, size_t *ri
     set_edge(t, end_of(token));
 }
 
-/* Accepts the i-th candidate. Candidates that end inside it are rejected. Those that begin inside it
- * are replaced by the longest that doesn't, or rejected. None is longer than it, so they end close
- * behind it. */
+/* Accepts the i-th candidate. Rejects candidates that end inside it. A candidate that begins inside
+ * it is replaced by the longest that ends at the same position and doesn't begin inside it, if any;
+ * otherwise it is rejected. No such candidate is longer than the accepted one, so all of them end
+ * shortly after it. */
 static void accept(const task *t, size_t i) {
     fragment *c = t->s->spare.data, token = c[i];
     size_t n = t->s->spare.n, left = token.pos, right = end_of(&token), to, k;
@@ -207,14 +208,14 @@ static void accept(const task *t, size_t i) {
     }
 }
 
-/* Accepts or rejects each candidate. The heap's numbers combine a candidate's token, which may have
- * been replaced by a shorter one, with its index, giving llama.cpp's order. */
+/* Accepts or rejects each candidate in llama.cpp's order. Each number in the heap combines a
+ * candidate's token, which may have been replaced by a shorter one, with its index. */
 static bool choose_tokens(const task *t) {
-    enum { STEP = 32 }; /* one candidate is as much work as this many bytes */
+    enum { STEP = 32 }; /* a candidate costs as much as this many bytes */
     partition_scratch *s = t->s;
     const fragment *c = s->spare.data;
     size_t n = s->spare.n;
-    if (n > UINT32_MAX) return false; /* that would take 100 GB */
+    if (n > UINT32_MAX) return false; /* so many candidates would take 100 GB */
     if (n > s->heap_cap) {
         uint64_t *heap = ggtok_mem_realloc(s->heap, mem_mul(n, sizeof *heap));
         if (!heap) return false;
@@ -246,7 +247,7 @@ static bool choose_tokens(const task *t) {
 static bool write_fragments(const task *t) {
     partition_scratch *s = t->s;
     size_t from = 0;
-    uint32_t before = 0; /* attributes of the token before */
+    uint32_t before = 0; /* attributes of the previous token */
     for (size_t i = 0; i <= s->spare.n; i++) {
         fragment f = i < s->spare.n ? s->spare.data[i] : (fragment){t->n, 0, 0};
         if (f.id == GGTOK_NO_TOKEN) continue;
@@ -263,7 +264,7 @@ static bool write_fragments(const task *t) {
     return true;
 }
 
-/* ---- llama.cpp's rule taken literally, for the plain build ---- */
+/* ---- llama.cpp's rule implemented literally, for the plain build ---- */
 
 static bool is_allowed(const trusted_ranges *trusted, size_t pos, size_t n) {
     for (size_t i = 0; trusted && i < trusted->n; i++) {
@@ -272,7 +273,7 @@ static bool is_allowed(const trusted_ranges *trusted, size_t pos, size_t n) {
     return !trusted;
 }
 
-/* The offset of the first allowed `word` in text[from..to), or SIZE_MAX. */
+/* Returns the offset of the first allowed `word` in text[from..to), or SIZE_MAX. */
 static size_t find_word(const uint8_t *text, size_t from, size_t to, gguf_view word,
                         const trusted_ranges *trusted) {
     for (; to - from >= word.n; from++) {
@@ -284,7 +285,7 @@ static size_t find_word(const uint8_t *text, size_t from, size_t to, gguf_view w
     return SIZE_MAX;
 }
 
-/* Cuts one token's occurrences out of one raw fragment. */
+/* Cuts all occurrences of one token out of one raw fragment. */
 static bool cut_fragment(const task *t, const fragment *raw, int32_t id) {
     fragments *out = &t->s->spare;
     gguf_view word = vocab_text(t->v, (uint32_t)id);
@@ -324,8 +325,8 @@ static bool by_rule(const task *t) {
 
 /* ---- the whole partition ---- */
 
-/* Cuts the run tokens out of text[at..end), together with the raw text before them, which begins at
- * *pos; moves *pos to the end of the last. */
+/* Cuts the run tokens out of text[at..end). Writes them, and the raw text between them, which
+ * begins at *pos, to s->spare; moves *pos to the end of the last run token. */
 static bool take_runs(partition_scratch *s, const special_runs *r, const uint8_t *text, size_t *pos,
                       size_t at, size_t end) {
     size_t n;
@@ -339,7 +340,7 @@ static bool take_runs(partition_scratch *s, const special_runs *r, const uint8_t
     return true;
 }
 
-/* The same for a raw fragment, parts of which may not be allowed to contain run tokens. */
+/* Cuts the run tokens out of a raw fragment, parts of which may not be allowed to contain them. */
 static bool cut_runs(const task *t, const fragment *raw) {
     const special_runs *r = &t->set->runs;
     const trusted_ranges *only = t->trusted && t->trusted->all ? t->trusted : NULL;

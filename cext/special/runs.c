@@ -2,7 +2,7 @@
 
 #include "base/bits.h"
 
-/* The byte that a text consists of, or -1. */
+/* Returns the byte of which the text is a run, or -1 if it isn't a run. */
 static int only_byte(gguf_view text) {
     for (size_t i = 1; i < text.n; i++) {
         if (text.p[i] != text.p[0]) return -1;
@@ -10,14 +10,15 @@ static int only_byte(gguf_view text) {
     return text.n ? text.p[0] : -1;
 }
 
-/* The byte of which most tokens are runs and that occurs in no other tokens; -1: none. */
+/* Returns the byte of which most tokens are runs, if it occurs in no other token; -1 if there is
+ * none. */
 static int choose_byte(const vocab *v, const int32_t *ids, size_t n) {
     uint32_t count[256] = {0};
     bool mixed[256] = {false};
     for (size_t i = 0; i < n; i++) {
         uint32_t id = (uint32_t)ids[i];
         gguf_view text = vocab_text(v, id);
-        /* Such tokens also strip white space, which isn't in their text. */
+        /* Tokens with these attributes also strip white space, which isn't in their text. */
         if (v->attr[id] & (GGTOK_ATTR_LSTRIP | GGTOK_ATTR_RSTRIP)) return -1;
         int byte = only_byte(text);
         /* Reserved tokens aren't allowed everywhere (trusted_ranges). */
@@ -50,7 +51,7 @@ bool ggtok_special_runs_take(special_runs *r, const vocab *v, int32_t *ids, size
         gguf_view text = vocab_text(v, (uint32_t)ids[i]);
         if (only_byte(text) != r->byte) {
             ids[kept++] = ids[i];
-        } else if (r->id[text.n] < 0) { /* of equal texts the first wins */
+        } else if (r->id[text.n] < 0) { /* of tokens with equal texts, the first wins */
             r->id[text.n] = ids[i];
         }
     }
@@ -68,8 +69,8 @@ void ggtok_special_runs_free(special_runs *r) {
     *r = (special_runs){.byte = -1};
 }
 
-/* The first position in text[i..to) where r->byte occurs twice in a row, or `to`. Single spaces are
- * everywhere, so no branch depends on them. */
+/* Returns the first position in text[i..to) where r->byte occurs twice in a row, or `to`. Single
+ * spaces are everywhere, so no branch depends on them. */
 static size_t find_two(const special_runs *r, const uint8_t *text, size_t i, size_t to) {
     const uint8_t byte = (uint8_t)r->byte;
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -78,7 +79,7 @@ static size_t find_two(const special_runs *r, const uint8_t *text, size_t i, siz
         uint64_t x;
         memcpy(&x, text + i, 8);
         x ^= byte * ones;
-        x = ~(((x & low) + low) | x | low); /* the high bit of each byte that was `byte` */
+        x = ~(((x & low) + low) | x | low); /* sets the high bit of each byte that equals `byte` */
         x &= x >> 8;
         if (x) return i + bits_lowest(x) / 8;
     }

@@ -6,10 +6,11 @@
 static const special_set no_tokens = {.runs = {.byte = -1}};
 static const uint32_t control = GGTOK_ATTR_CONTROL | GGTOK_ATTR_UNKNOWN;
 
-/* Maximum children of a node without a table. A table takes at most 64 bytes for each child. */
+/* Maximum number of children of a node without a table. A table takes at most 64 bytes for each
+ * child. */
 enum { FEW = 16 };
 
-/* Adds a table; false: out of memory. */
+/* Adds a table of children. Returns false if out of memory. */
 static bool add_wide(special_set *set) {
     if (set->n_wide == set->wide_cap) {
         size_t cap = set->wide_cap ? 2 * set->wide_cap : 1;
@@ -47,14 +48,15 @@ static bool add_token(special_set *set, const vocab *v, uint32_t token) {
         if (!c && !add_child(set, node, text.p[i], &c)) return false;
         node = c;
     }
-    /* Of equal texts (hybriddna has some) the first takes everything that it is allowed to. */
+    /* Of tokens with equal texts (hybriddna has some), the first gets every occurrence that it is
+     * allowed to match. */
     uint32_t *first = &set->nodes[node].token;
     if (!*first) *first = token;
     if (!set->open[*first] && !(v->attr[id] & VOCAB_RESERVED)) set->open[*first] = token;
     return true;
 }
 
-/* Sets the fail links, breadth first: those of a node depend on all shorter nodes. */
+/* Sets the fail links, breadth first: the link of a node depends on those of all shorter nodes. */
 static bool link_nodes(special_set *set) {
     uint32_t *queue = ggtok_mem_alloc(mem_mul(set->n_nodes, sizeof *queue));
     if (!queue) return false;
@@ -79,7 +81,7 @@ static bool link_nodes(special_set *set) {
 
 static const uint32_t special = GGTOK_ATTR_CONTROL | GGTOK_ATTR_UNKNOWN | GGTOK_ATTR_USER_DEFINED;
 
-/* The number of special tokens, and of the bytes of their texts. */
+/* Returns the number of special tokens; sets *bytes to the total length of their texts. */
 static size_t count_tokens(const vocab *v, size_t *bytes) {
     size_t n = 0;
     *bytes = 0;
@@ -91,8 +93,8 @@ static size_t count_tokens(const vocab *v, size_t *bytes) {
     return n;
 }
 
-/* Sorts the special tokens into llama.cpp's order, then removes those that aren't parsed. In that
- * order, since the sort isn't stable. False: out of memory. */
+/* Sorts the special tokens into llama.cpp's order, then removes those that aren't parsed. Sorting
+ * comes first, since the sort isn't stable. Returns false if out of memory. */
 static bool sort_tokens(special_set *set, const vocab *v, size_t n, bool parse_special,
                         const bool *chosen) {
     uint32_t *length = ggtok_mem_alloc(mem_mul(v->n_tokens, sizeof *length));
@@ -114,7 +116,7 @@ static bool sort_tokens(special_set *set, const vocab *v, size_t n, bool parse_s
     return true;
 }
 
-/* Builds the automaton over the texts of set->ids. False: out of memory. */
+/* Builds the automaton over the texts of set->ids. Returns false if out of memory. */
 static bool build_automaton(special_set *set, const vocab *v) {
     set->nodes[0] = (special_node){0};
     set->n_nodes = 1;
@@ -129,7 +131,7 @@ static bool build_automaton(special_set *set, const vocab *v) {
     return link_nodes(set);
 }
 
-/* Finds the bytes that tokens begin with, for searching a text. */
+/* Collects the first bytes of the tokens, which a search of a text looks for. */
 static void find_first_bytes(special_set *set) {
     size_t n = 0;
     for (int b = 0; b < 256; b++) {

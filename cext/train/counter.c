@@ -1,4 +1,4 @@
-/* Counting words; see ggtok.h (training) for the contract of these functions. */
+/* Counts words; ggtok.h (training) specifies these functions. */
 #include "train/counter.h"
 
 #include "base/cpu.h"
@@ -94,7 +94,7 @@ static bool send(ggtok_counter *c, unsigned shard) {
     return ok;
 }
 
-/* Adds a word to its shard's batch; copies `room` (>= its length) bytes of it. */
+/* Adds a word to the batch for its shard. Copies `room` (>= its length) bytes of it. */
 ALWAYS_INLINE bool put(ggtok_counter *c, table_word w, size_t room) {
     unsigned shard = table_shard_of(w.hash);
     counter_batch *b = &c->batches[shard];
@@ -107,7 +107,7 @@ ALWAYS_INLINE bool put(ggtok_counter *c, table_word w, size_t room) {
     return true;
 }
 
-/* Adds a word to the table, through a batch if it is short enough. */
+/* Adds a word to the table, by a batch if it is short enough. */
 static bool add_far(ggtok_counter *c, const uint8_t *p, size_t n, uint64_t count) {
     table *t = &c->counts->table;
     if (n > UINT32_MAX) {
@@ -136,7 +136,7 @@ static size_t short_n(const counter_key *key) {
     return n;
 }
 
-/* The same as add_far for a short word, without a branch for each length. */
+/* Like add_far, for a short word, without a branch for each length. */
 static bool add_short_far(ggtok_counter *c, const counter_key *key, uint64_t count) {
     const uint8_t *p = (const uint8_t *)key;
     if (!count) return true;
@@ -145,13 +145,13 @@ static bool add_short_far(ggtok_counter *c, const counter_key *key, uint64_t cou
     return put(c, (table_word){.hash = hash, .count = count, .p = p, .n = n}, COUNTER_SHORT);
 }
 
-/* The same for a long word; its key has its length in the last byte. */
+/* Like add_far, for a long word whose key has its length in the last byte. */
 static bool add_long_far(ggtok_counter *c, const piece_key *key, uint64_t count) {
     const uint8_t *p = (const uint8_t *)key->w;
     return !count || add_far(c, p, p[sizeof key->w - 1], count);
 }
 
-/* Replaces the rarest word of a set by a word that the set lacks. */
+/* Replaces the rarest word of a set by a word that isn't in the set. */
 static bool replace_short(ggtok_counter *c, counter_set *set, const counter_key *key) {
     unsigned i = set->counts[1] < set->counts[0];
     if (set->counts[2] < set->counts[i]) i = 2;
@@ -219,8 +219,8 @@ fail:
 
 /* ---- words of a document ---- */
 
-/* Adds words text[from..ends[0]), text[ends[0]..ends[1]), ..., of a text of which n bytes are
- * readable: at most a group, all of whose sets are prefetched before the first is used. */
+/* Adds the words text[from..ends[0]), text[ends[0]..ends[1]), ..., at most a group. n bytes of the
+ * text are readable. All of the group's sets are prefetched before the first is used. */
 enum { GROUP = 64 };
 
 ALWAYS_INLINE bool add_group(ggtok_counter *c, const uint8_t *text, size_t n, size_t from,
@@ -235,7 +235,7 @@ ALWAYS_INLINE bool add_group(ggtok_counter *c, const uint8_t *text, size_t n, si
             continue;
         }
         counter_key *key = &keys[n_short];
-        if (at_end && n - start < COUNTER_SHORT) { /* fewer bytes are readable than a key has */
+        if (at_end && n - start < COUNTER_SHORT) { /* fewer readable bytes than a key has */
             uint8_t padded[COUNTER_SHORT] = {0};
             memcpy(padded, text + start, length);
             *key = short_key(padded, length);
@@ -277,7 +277,7 @@ static bool add_words(ggtok_counter *c, const uint8_t *text, size_t n, size_t fr
     return true;
 }
 
-/* Adds the words in c->found, of a text of which `room` bytes are readable. */
+/* Adds the words in c->found; `room` bytes of their text are readable. */
 static bool add_found(ggtok_counter *c, const uint8_t *text, size_t room) {
     size_t n = c->n_found;
     if (!n) return true;
@@ -287,14 +287,14 @@ static bool add_found(ggtok_counter *c, const uint8_t *text, size_t room) {
     return true;
 }
 
-/* Adds SentencePiece's words, each a run of U+2581 and the characters up to the next one. `text` is
+/* Adds SentencePiece's words: runs of U+2581 and the characters up to the next one. `text` is
  * escaped; `n` is its length, `room` the number of readable bytes. */
 static bool add_marked(ggtok_counter *c, const uint8_t *text, size_t n, size_t room) {
     enum { MARK = 3 };
     size_t i = 0;
     while (i < n) {
         while (n - i >= MARK && !memcmp(text + i, SPACE_MARK, MARK)) i += MARK;
-        do { /* to the next mark */
+        do { /* to the next U+2581 */
             const uint8_t *mark = memchr(text + i, (uint8_t)SPACE_MARK[0], n - i);
             i = mark ? (size_t)(mark - text) : n;
             if (i == n || (n - i >= MARK && !memcmp(text + i, SPACE_MARK, MARK))) break;
@@ -306,7 +306,7 @@ static bool add_marked(ggtok_counter *c, const uint8_t *text, size_t n, size_t r
     return add_found(c, text, room);
 }
 
-/* Escapes the text's spaces as its words have them, and adds PAD bytes after it. */
+/* Escapes the text's spaces as the splitting requires, and adds PAD bytes after it. */
 static bool escape(ggtok_counter *c, const uint8_t *text, size_t n) {
     bytebuf *out = &c->spaced;
     out->n = 0;
@@ -323,7 +323,7 @@ static bool escape(ggtok_counter *c, const uint8_t *text, size_t n) {
     return true;
 }
 
-/* Adds the words of a text, or of each of its lines. */
+/* Adds the words of a text or, with `lines`, of each of its lines. */
 static bool add_cut(ggtok_counter *c, const uint8_t *text, size_t n, size_t room, bool lines) {
     pretok_walk walk;
     (lines ? ggtok_pretok_begin_lines : ggtok_pretok_begin)(&walk, c->counts->row, text, n);

@@ -1,4 +1,4 @@
-/* Cuts counted words at the texts of special tokens: see ggtok_counts_cut_at in ggtok.h. */
+/* Cuts counted words at the texts of special tokens; see ggtok_counts_cut_at in ggtok.h. */
 #include "base/error.h"
 #include "train/counter.h"
 
@@ -10,9 +10,9 @@ typedef struct cut_text {
 } cut_text;
 
 typedef struct cut_texts {
-    cut_text *sorted; /* by bytes, so that texts with a common prefix are adjacent */
+    cut_text *sorted; /* sorted by bytes, so that texts with a common prefix are adjacent */
     size_t n;
-    bool begins[256]; /* does any text begin with this byte? */
+    bool begins[256]; /* by byte: whether any text begins with it */
 } cut_texts;
 
 static int by_bytes(const void *a, const void *b) {
@@ -21,7 +21,8 @@ static int by_bytes(const void *a, const void *b) {
     return order ? order : (x->n > y->n) - (x->n < y->n);
 }
 
-/* The first of sorted[from..to), all longer than `at`, whose byte at `at` is at least `least`. */
+/* In sorted[from..to), all longer than `at`, returns the index of the first text whose byte at `at`
+ * is at least `least`. */
 static size_t first_from(const cut_texts *c, size_t from, size_t to, size_t at, unsigned least) {
     while (from < to) {
         size_t middle = from + (to - from) / 2;
@@ -34,7 +35,7 @@ static size_t first_from(const cut_texts *c, size_t from, size_t to, size_t at, 
     return from;
 }
 
-/* The length of the longest text with which p[0..n) begins, or 0. */
+/* Returns the length of the longest text with which p[0..n) begins, or 0. */
 static size_t longest_at(const cut_texts *c, const uint8_t *p, size_t n) {
     size_t from = 0, to = c->n, longest = 0;
     for (size_t at = 0; at < n && from < to; at++) {
@@ -49,7 +50,8 @@ static size_t longest_at(const cut_texts *c, const uint8_t *p, size_t n) {
     return longest;
 }
 
-/* The position of the first text in p[i..n), and its length; n and 0 if there is none. */
+/* Returns the position of the first text in p[i..n) and sets *length to its length; n and 0 if
+ * there is none. */
 static size_t find(const cut_texts *c, const uint8_t *p, size_t i, size_t n, size_t *length) {
     *length = 0;
     for (; i < n; i++) {

@@ -1,4 +1,4 @@
-/* Reads the counts: for saving them, and for choosing an alphabet. */
+/* Reads the counts, to save them or to choose an alphabet. */
 #include "base/error.h"
 #include "train/counter.h"
 #include "unicode/utf8.h"

@@ -5,11 +5,11 @@
 
 #include <stdlib.h>
 
-/* Each count below this has its own class, found by index; greater counts are sorted. */
+/* Each count below this has a separate class, found by index; greater counts are sorted. */
 enum { SMALL_COUNT = SMALL ? 4 : 1 << 14, BLOCKS_LOG2 = 16 };
 #define MAX_SLOTS ((uint64_t)UINT32_MAX - 1)
 
-typedef struct frequent { /* a word that occurs SMALL_COUNT times or more */
+typedef struct frequent { /* a word that occurs at least SMALL_COUNT times */
     uint64_t count;
     const uint8_t *p;
     size_t n;
@@ -24,7 +24,7 @@ void ggtok_layout_free(layout *l) {
 }
 
 /* Writes a word's symbols if `out` isn't NULL; returns the number of slots they take. Characters
- * outside the alphabet divide a word. A single symbol has no pair and takes no slot. */
+ * outside the alphabet divide a word. A single symbol is in no pair and takes no slot. */
 static size_t put_word(const alphabet *a, const uint8_t *p, size_t n, uint32_t *out) {
     size_t written = 0, length = 0;
     uint32_t first = SLOT_NONE;
@@ -52,10 +52,11 @@ static int by_count(const void *a, const void *b) {
 typedef struct build {
     frequent *frequent;
     size_t n_frequent, cap;
-    uint64_t of[SMALL_COUNT]; /* slots of words with each small count; later the next free slot */
+    uint64_t of[SMALL_COUNT]; /* by small count: slots of all words with that count; later, the next
+                                 free slot */
 } build;
 
-/* Counts the slots of each count. */
+/* Computes the number of slots for each count. */
 static ggtok_status measure(layout *l, build *b, const table *t, const alphabet *a,
                             ggtok_error *err) {
     uint64_t n = 0;

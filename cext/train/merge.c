@@ -1,9 +1,9 @@
-/* Training; see ggtok.h. docs/design/training.md argues the algorithm. */
+/* Training; see ggtok.h. docs/design/training.md explains the algorithm. */
 #include "base/error.h"
 #include "train/part.h"
 #include "train/recount.h"
 
-/* A limit of the bytes of all new symbols; longer texts would be useless and dangerous. */
+/* Maximum total bytes of all new symbols; longer texts would be useless and dangerous. */
 enum { MAX_NEW_LENGTH = SMALL ? 1 << 12 : 1 << 30 };
 
 struct ggtok_merges {
@@ -19,7 +19,7 @@ typedef struct training {
     part part;
     ggtok_merges *merges;
     size_t n_new;
-    uint64_t work; /* work since the last call of `progress` */
+    uint64_t work; /* units of work since the last call to `progress` */
 } training;
 
 /* ---- one merge ---- */
@@ -53,7 +53,7 @@ static bool update_pairs(training *t, uint32_t left, uint32_t right, uint32_t ma
         neighbour *x = &p->right.of[symbol];
         if ((q = ggtok_pairs_find(pairs, right, symbol)))
             q->count -= q->count < x->weight ? q->count : x->weight;
-        if (symbol == left) { /* some of these were merged next */
+        if (symbol == left) { /* some of these occurrences were merged themselves */
             x->weight -= p->doubled;
             x->n -= p->n_doubled;
         }
@@ -91,7 +91,7 @@ static ggtok_status merge_pair(training *t, pair *q, ggtok_error *err) {
     const uint64_t count = q->count;
     uint32_t *places = q->places;
     int64_t number = ggtok_symbols_number(&t->symbols, left, right);
-    q->places = NULL; /* adding pairs moves them */
+    q->places = NULL; /* adding pairs moves them in memory */
     ggtok_pairs_done(q);
     ggtok_status s = GGTOK_OK;
     if (number < 0) goto done;
@@ -128,7 +128,7 @@ done:
 /* ---- all merges ---- */
 
 static bool keep_going(training *t, uint64_t count) {
-    enum { ASK = 1 << 18 }; /* units of work: a few milliseconds */
+    enum { ASK = 1 << 18 }; /* units of work between calls: a few milliseconds */
     const ggtok_merge_options *o = t->options;
     if (!o->progress || t->work < ASK) return true;
     t->work = 0;
@@ -136,9 +136,10 @@ static bool keep_going(training *t, uint64_t count) {
     return o->progress(o->user, &now);
 }
 
-/* The least count of pairs that are kept at first. In natural text the last merge of a vocabulary
- * occurs a fiftieth to a hundredth as often as if the weight were spread evenly over the merges.
- * Most pairs occur fewer than RARE times; they are kept only if it becomes necessary. */
+/* Returns the initial minimum count of the pairs that are kept. In natural text, the last merge of
+ * a vocabulary occurs a fiftieth to a hundredth as often as if the weight were spread evenly over
+ * the merges. Most pairs occur fewer than RARE times; they are kept only if that becomes
+ * necessary. */
 enum { RARE = 4 };
 
 static uint64_t first_least(const training *t) {
@@ -149,7 +150,7 @@ static uint64_t first_least(const training *t) {
     return least > o->min_count ? least : o->min_count;
 }
 
-/* The next one, when no pair is left that occurs so often. */
+/* Returns the next minimum count, once no pair is left that reaches the current one. */
 static uint64_t next_least(const training *t) {
     uint64_t least = t->pairs.least, next = least > 4 * RARE ? least / 4 : least / 2;
     return next > t->options->min_count ? next : t->options->min_count;

@@ -37,8 +37,8 @@ static pair *pair_of(const pairs *p, uint64_t entry) {
     return &p->all[(uint32_t)entry - 1];
 }
 
-/* The index entry of a pair, or the free entry for it. Most pairs looked up aren't in the index; the
- * hash says so without reading the pairs. */
+/* Returns the index entry of a pair, or the free entry for it. Most pairs looked up aren't in the
+ * index; their hashes show this without reading the pairs. */
 static uint64_t *index_at(const pairs *p, uint32_t left, uint32_t right, uint64_t hash) {
     size_t mask = ((size_t)1 << p->log2) - 1;
     for (size_t i = place_of(p, hash);; i = (i + 1) & mask) {
@@ -89,7 +89,7 @@ static bool comes_before(const pairs *p, const heap_entry *a, const heap_entry *
                                 (const uint32_t[2]){y->left, y->right});
 }
 
-/* Each node has four children: half as many levels as with two. */
+/* Each node has four children, which halves the number of levels compared with two. */
 enum { BELOW = 4 };
 
 static void sift_up(pairs *p, size_t i, heap_entry e) {

@@ -1,7 +1,7 @@
 /*
  * The pairs that may be merged next: how often each occurs, and where.
  *
- * Only pairs that occur at least `least` times are kept. No other pair can be due before one of
+ * Only pairs that occur at least `least` times are kept. No other pair can be merged before one of
  * these: a pair's count rises only in the step that creates one of its symbols, and only falls
  * afterwards. When no pair is left, training counts all pairs again with a smaller `least`.
  */
@@ -13,12 +13,12 @@
 typedef struct pair {
     uint32_t left, right;
     uint64_t count;
-    uint32_t *places; /* slots of the left symbol, ascending; some may be stale */
+    uint32_t *places; /* slots of the left symbol, ascending; some may be out of date */
     uint32_t n;       /* number of places */
 } pair;
 
 typedef struct heap_entry {
-    uint64_t count; /* the count when the entry was made, at least the present one */
+    uint64_t count; /* the pair's count when the entry was made; at least its current count */
     uint64_t tie;
     uint32_t pair;
 } heap_entry;
@@ -27,7 +27,7 @@ typedef struct pairs {
     const symbols *symbols;
     pair *all;
     size_t n, cap;
-    uint64_t *index; /* open addressing: 32 bits of the hash | pair + 1; 0: free */
+    uint64_t *index; /* open addressing: 32 bits of the hash | number of the pair + 1; 0: free */
     unsigned log2;
     heap_entry *heap;
     size_t n_heap, cap_heap;
@@ -40,14 +40,17 @@ void ggtok_pairs_clear(pairs *p);
 
 pair *ggtok_pairs_find(const pairs *p, uint32_t left, uint32_t right); /* NULL: not kept */
 
-/* Prefetch what ggtok_pairs_find will read some steps later; then, later still, what it returns. */
+/* Prefetch the data that ggtok_pairs_find will read some steps later and, closer to that, the pair
+ * that it will return. */
 void ggtok_pairs_will_find(const pairs *p, uint32_t left, uint32_t right);
 void ggtok_pairs_will_change(const pairs *p, uint32_t left, uint32_t right);
 
-/* Adds a pair that isn't kept yet, with room for n places, which the caller fills in. */
+/* Adds a pair that isn't kept yet, with room for n places, which the caller fills in. Returns NULL
+ * if out of memory. */
 pair *ggtok_pairs_add(pairs *p, uint32_t left, uint32_t right, uint64_t count, uint32_t n);
 
-/* Removes and returns the first pair of the heap, or NULL. ggtok_pairs_done frees its list. */
+/* Removes the first pair from the heap and returns it, or NULL if there is none. ggtok_pairs_done
+ * frees its list. */
 pair *ggtok_pairs_take(pairs *p);
 void ggtok_pairs_done(pair *q);
 

@@ -64,7 +64,7 @@ void ggtok_part_replace(part *p, uint32_t *places, size_t n, uint32_t left, uint
     for (size_t i = 0; i < n; i++) {
         if (i + AHEAD < n) PREFETCH_WRITE(&slots[places[i + AHEAD]]);
         uint32_t at = places[i], x = slots[at], next = at + left_length;
-        /* This distinguishes the left symbol from freed slots and other symbols. */
+        /* This test distinguishes the left symbol from freed slots and other symbols. */
         if ((x & ~SLOT_FIRST) != left || slots[next] != right) continue;
         uint32_t after = slots[at + length];
         slots[at] = (x & SLOT_FIRST) | made;
@@ -77,8 +77,7 @@ void ggtok_part_replace(part *p, uint32_t *places, size_t n, uint32_t left, uint
         uint32_t before = SLOT_NONE;
         if (!(x & SLOT_FIRST)) {
             before = slots[layout_before(l, at)] & SLOT_SYMBOL;
-            if (before ==
-                made) { /* merged just now, when this one's left symbol was to its right */
+            if (before == made) { /* the previous occurrence, just merged: the two are adjacent */
                 p->doubled += weight;
                 p->n_doubled++;
                 p->around[2 * done - 1] = SLOT_NONE;

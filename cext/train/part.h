@@ -2,10 +2,10 @@
  * One thread's part of a merge: the occurrences in its range of slots, which begins and ends at
  * word boundaries.
  *
- * First it replaces them, and counts for each distinct neighbour, left and right, how often it
- * occurs. The sums over all parts decide which new pairs are worth keeping; then it lists where
- * those occur. So the table of pairs is accessed once for each distinct neighbour, not once for
- * each occurrence.
+ * First the thread replaces the occurrences, and counts for each distinct neighbour, left and
+ * right, how often it occurs. The sums over all parts decide which new pairs are worth keeping;
+ * then the thread lists where these occur. So the table of pairs is accessed once per distinct
+ * neighbour, not once per occurrence.
  */
 #ifndef GGTOK_TRAIN_PART_H
 #define GGTOK_TRAIN_PART_H
@@ -14,38 +14,42 @@
 #include "train/pairs.h"
 
 typedef struct
-    neighbour { /* of the pair being merged, indexed by symbol; all zero between merges */
+    neighbour { /* a neighbour of the pair being merged; the array, indexed by symbol, is all zero
+                   between merges */
     uint64_t weight;
     uint32_t n;
 } neighbour;
 
 typedef struct side {
     neighbour *of;
-    uint32_t *met; /* symbols whose `of` isn't zero, in order of first occurrence */
+    uint32_t *met; /* symbols whose element of `of` isn't zero, in order of first occurrence */
     size_t n_met;
-    uint32_t **to; /* for pairs that are kept: where the next place is written; else NULL */
+    uint32_t **to; /* by symbol: where the next place of its pair is written; NULL if the pair isn't
+                      kept */
 } side;
 
 typedef struct part {
     const layout *layout;
-    uint32_t begin, end; /* slots */
+    uint32_t begin, end; /* range of slots */
     side left, right;
-    size_t cap;        /* number of symbols that the arrays have room for */
-    uint64_t replaced; /* weight of merged occurrences */
-    uint64_t doubled;  /* weight of adjacent occurrences: "abab" became two new symbols */
+    size_t cap;        /* number of symbols for which the arrays have room */
+    uint64_t replaced; /* weight of the merged occurrences */
+    uint64_t doubled;  /* weight of adjacent occurrences, such as "abab", which became two new
+                          symbols */
     uint32_t n_doubled;
-    /* For each merged occurrence in order: the symbols to its left and right, or SLOT_NONE. */
+    /* For each merged occurrence, in order: the symbols to its left and right, or SLOT_NONE. */
     uint32_t *around;
     size_t n_around, cap_around;
-    uint32_t *places; /* and its slot, written over the pair's own list */
+    uint32_t *places; /* its slot; overwrites the pair's own list */
 } part;
 
 bool ggtok_part_reach(
-    part *p, size_t n_symbols); /* make room for symbols below n_symbols; false: out of memory */
-bool ggtok_part_room(part *p, size_t n); /* make room for n occurrences */
+    part *p, size_t n_symbols); /* makes room for symbols below n_symbols; false: out of memory */
+bool ggtok_part_room(part *p, size_t n); /* makes room for n occurrences; false: out of memory */
 void ggtok_part_free(part *p);
 
-/* Replaces the pair (left, right) at places[0..n) of this part by `made`, whose length is given. */
+/* Replaces the pair (left, right) at places[0..n) of this part by `made`, a symbol with `length`
+ * initial symbols. */
 void ggtok_part_replace(part *p, uint32_t *places, size_t n, uint32_t left, uint32_t right,
                         uint32_t made, uint32_t length, const symbol *symbols);
 

@@ -1,25 +1,26 @@
 #include "train/recount.h"
 
-/* Few symbols: a row of counters for each left symbol. Many: an open-addressing table. If that would
- * become too large, several walks over the layout each count a share of the pairs. */
+/* With few symbols, there is a row of counters for each left symbol; with many, an open-addressing
+ * table. If the table would become too large, several walks over the layout each count a share of
+ * the pairs. */
 enum { DENSE = SMALL ? 8 : 512, FIRST_LOG2 = SMALL ? 4 : 14, SHARE = SMALL ? 16 : 1 << 23 };
 
 typedef struct tally {
     uint64_t key, weight;
     uint64_t n;
-    uint32_t *to; /* where the next place is written, or NULL */
+    uint32_t *to; /* where the next position is written, or NULL */
 } tally;
 
 typedef struct tallies {
     const layout *layout;
     tally *all;
-    unsigned log2;  /* 0: dense */
-    size_t n, side; /* dense: `side` rows of `side` columns */
+    unsigned log2;  /* log2 of the size of the table; 0: rows of counters */
+    size_t n, side; /* for rows of counters: `side` rows of `side` columns */
     unsigned share, shares;
 } tallies;
 
-/* Unlike the hash of the index of pairs: pairs are added to that index in the order of this table, and
- * would crowd at its front while it is small. */
+/* Uses another hash than the index of pairs: pairs are added to the index in the order of this
+ * table, and would otherwise crowd at its front while it is small. */
 static size_t tally_place(const tallies *t, uint64_t key) {
     size_t mask = ((size_t)1 << t->log2) - 1;
     size_t i = (size_t)(pair_hash(key << 32 | key >> 32) >> (64 - t->log2));
@@ -41,7 +42,7 @@ static bool grow(tallies *t) {
     return true;
 }
 
-/* The tally of a pair; NULL: it belongs to another share. */
+/* Returns the tally of a pair; NULL if the pair belongs to another share. */
 static inline tally *tally_of(const tallies *t, uint32_t left, uint32_t right) {
     if (!t->log2) return &t->all[left * t->side + right];
     uint64_t key = pair_key(left, right);
@@ -49,7 +50,7 @@ static inline tally *tally_of(const tallies *t, uint32_t left, uint32_t right) {
     return &t->all[tally_place(t, key)];
 }
 
-/* Counts every pair of neighbours, in the order of slots. False: out of memory. */
+/* Counts every pair of neighbours, in the order of slots. Returns false if out of memory. */
 static bool count_all(tallies *t) {
     const layout *l = t->layout;
     size_t class = 0;

@@ -9,7 +9,7 @@ void ggtok_symbols_free(symbols *s) {
     ggtok_mem_free(s->texts.data);
 }
 
-/* Extends the array of symbols to include `number`. */
+/* Extends the array of symbols to include `number`. Returns false if out of memory. */
 static bool reach(symbols *s, uint32_t number) {
     if (number < s->n) return true;
     if (number >= s->cap) {
@@ -51,8 +51,9 @@ bool ggtok_symbols_init(symbols *s, const ggtok_merge_options *o) {
 
 /* ---- joining ---- */
 
-/* SentencePiece's pieces: at most 16 characters of one script, digits by themselves if requested, and
- * U+2581 only at the start or in pieces of nothing else. */
+/* Whether SentencePiece accepts the joined symbols as a piece: at most 16 characters of one script,
+ * digits on their own if requested, and U+2581 only at the start or in pieces that contain nothing
+ * else. */
 static bool is_piece(const symbol *a, const symbol *b) {
     unsigned either = a->kind | b->kind;
     if (a->length + b->length > PIECE_LENGTH) return false;
@@ -65,13 +66,13 @@ static bool is_piece(const symbol *a, const symbol *b) {
 bool ggtok_symbols_may_join(const symbols *s, uint32_t left, uint32_t right) {
     const symbol *a = &s->all[left], *b = &s->all[right];
     if (s->rule == GGTOK_RULE_PIECES) return is_piece(a, b);
-    /* The limit applies only to symbols made of made symbols, as in Hugging Face's trainer. */
+    /* The limit doesn't apply to two initial symbols, as in Hugging Face's trainer. */
     return (a->length == 1 && b->length == 1) || a->length + b->length < s->max_length;
 }
 
 /* ---- new symbols ---- */
 
-/* Was symbol `number` made of the initial symbols spelled[0..length)? */
+/* Whether symbol `number` was made of the initial symbols spelled[0..length). */
 static bool spells(const symbols *s, uint32_t number, const uint32_t *spelled) {
     while (s->all[number].length > 1) {
         const symbol *made = &s->all[number];
@@ -84,7 +85,7 @@ static bool spells(const symbols *s, uint32_t number, const uint32_t *spelled) {
 
 int64_t ggtok_symbols_number(const symbols *s, uint32_t left, uint32_t right) {
     uint32_t n_left = s->all[left].length, n = n_left + s->all[right].length;
-    size_t low = 0, high = s->n_reserved; /* finds the first of that length */
+    size_t low = 0, high = s->n_reserved; /* finds the first text of that length */
     while (low < high) {
         size_t middle = (low + high) / 2;
         if (s->reserved[middle].n < n) {
@@ -129,7 +130,7 @@ static const uint8_t *text_of(const symbols *s, uint32_t number) {
     return s->texts.data + s->all[number].text;
 }
 
-/* Byte i of a pair's text. */
+/* Returns byte i of a pair's text. */
 static uint8_t byte_of(const symbols *s, const uint32_t pair[2], uint32_t i) {
     uint32_t n = s->all[pair[0]].n;
     return i < n ? text_of(s, pair[0])[i] : text_of(s, pair[1])[i - n];

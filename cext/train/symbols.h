@@ -1,5 +1,5 @@
 /*
- * The properties of symbols, and which two may be joined, in which the rules differ.
+ * The properties of symbols, and the rules for which two symbols may be joined.
  */
 #ifndef GGTOK_TRAIN_SYMBOLS_H
 #define GGTOK_TRAIN_SYMBOLS_H
@@ -8,20 +8,20 @@
 #include "ggtok.h"
 
 typedef struct symbol {
-    uint32_t length;      /* initial symbols; 0: no symbol of this training */
-    uint32_t left, right; /* the symbols it was made of; for an initial symbol, its own number */
-    uint16_t script;      /* for SentencePiece's pieces; 0 fits any */
-    uint8_t kind;         /* ggtok_symbol_kind bits */
-    uint32_t text, n;     /* its bytes in `texts` (GGTOK_RULE_PIECES) */
+    uint32_t length;      /* number of initial symbols in it; 0: not a symbol in this training */
+    uint32_t left, right; /* the two symbols joined in it; for an initial symbol, its own number */
+    uint16_t script;      /* for SentencePiece's pieces; 0 matches any script */
+    uint8_t kind;         /* bits of the kinds of symbols in ggtok.h */
+    uint32_t text, n;     /* position and length of its bytes in `texts` (GGTOK_RULE_PIECES) */
 } symbol;
 
 typedef struct symbols {
     symbol *all;
-    size_t n, cap; /* numbers are less than n */
+    size_t n, cap; /* all numbers are less than n */
     bytebuf texts;
     ggtok_rule rule;
     uint32_t max_length;
-    uint64_t total_length; /* of the symbols made by merges */
+    uint64_t total_length; /* total length of the symbols made by merges */
     const ggtok_reserved *reserved;
     size_t n_reserved;
 } symbols;
@@ -29,17 +29,17 @@ typedef struct symbols {
 bool ggtok_symbols_init(symbols *s, const ggtok_merge_options *options); /* false: out of memory */
 void ggtok_symbols_free(symbols *s);
 
-/* May these two be joined to a symbol? */
+/* Whether the two symbols may be joined. */
 bool ggtok_symbols_may_join(const symbols *s, uint32_t left, uint32_t right);
 
-/* The number of the symbol made of two: the next free one, or one that is reserved for its text;
- * -1: it must not be made. */
+/* Returns the number of the symbol made from two symbols: the next free number, or the one reserved
+ * for its text; -1 if it must not be made. */
 int64_t ggtok_symbols_number(const symbols *s, uint32_t left, uint32_t right);
 
-/* False: out of memory. */
+/* Makes the symbol `number` from two symbols. Returns false if out of memory. */
 bool ggtok_symbols_make(symbols *s, uint32_t number, uint32_t left, uint32_t right);
 
-/* Order two pairs of equal count: by `tie` and, if that is equal, by symbols_before. */
+/* Order two pairs of equal count: first by `tie`, then by symbols_before. */
 uint64_t ggtok_symbols_tie(const symbols *s, uint32_t left, uint32_t right);
 bool ggtok_symbols_before(const symbols *s, const uint32_t a[2], const uint32_t b[2]);
 

@@ -6,7 +6,7 @@ enum {
     TAG_BITS = 24,
     OFFSET_BITS = 64 - TAG_BITS,
     FIRST_LOG2 = 6,
-    LONG_WORD = 255, /* length byte of words whose length follows in four bytes */
+    LONG_WORD = 255, /* length byte of a word whose length follows in four bytes */
     HEAD = 9         /* bytes of a record before a word shorter than LONG_WORD */
 };
 #define OFFSET_MASK (((uint64_t)1 << OFFSET_BITS) - 1)
@@ -64,13 +64,13 @@ static size_t record_size(size_t n) {
     return n + HEAD + (n < LONG_WORD ? 0 : 4);
 }
 
-/* Marks the rest of the last chunk as unused, by a length of 0, which no word has. */
+/* Marks the rest of the last chunk as unused, with a length of 0, which no word has. */
 static void end_chunk(table_shard *s) {
     size_t left = TABLE_CHUNK - s->used % TABLE_CHUNK;
     if (left >= HEAD && left < TABLE_CHUNK) record_at(s, s->used)[8] = 0;
 }
 
-/* Adds a block of `size` bytes at the end of the arena. False: out of memory. */
+/* Adds a block of `size` bytes at the end of the arena. Returns false if out of memory. */
 static bool add_block(table_shard *s, size_t size) {
     size_t chunks = (size + TABLE_CHUNK - 1) >> TABLE_CHUNK_LOG2;
     if (s->n_chunks + chunks > OFFSET_MASK >> TABLE_CHUNK_LOG2) return false;
@@ -90,11 +90,12 @@ static bool add_block(table_shard *s, size_t size) {
     return true;
 }
 
-/* Allocates a record of `size` bytes; SIZE_MAX: out of memory. */
+/* Allocates a record of `size` bytes and returns its offset, or SIZE_MAX if out of memory. */
 static size_t arena_take(table_shard *s, size_t size) {
     if ((s->n_chunks << TABLE_CHUNK_LOG2) - s->used < size && !add_block(s, size)) return SIZE_MAX;
     size_t offset = s->used;
-    /* A block of several chunks holds one record; other records begin in chunks with an address. */
+    /* A block of several chunks contains one record; other records begin in chunks with an
+     * address. */
     s->used = size > TABLE_CHUNK ? s->n_chunks << TABLE_CHUNK_LOG2 : offset + size;
     return offset;
 }
@@ -115,7 +116,8 @@ static void slot_put(table_shard *s, uint64_t hash, size_t offset) {
     s->slots[i] = slot_value(hash, offset);
 }
 
-/* The record of a word, or the free slot for it. */
+/* Returns the record of a word; if there is none, returns NULL and sets *slot to the free slot for
+ * it. */
 static uint8_t *find(const table_shard *s, const table_word *w, size_t *slot) {
     size_t mask = ((size_t)1 << s->log2) - 1;
     uint64_t tag = w->hash << OFFSET_BITS;
@@ -135,7 +137,7 @@ bool ggtok_table_next(const table_shard *s, size_t *offset, table_word *word) {
     size_t at = *offset;
     const uint8_t *chunk = at < s->used ? s->chunks[at >> TABLE_CHUNK_LOG2] : NULL;
     size_t left = TABLE_CHUNK - at % TABLE_CHUNK;
-    if (!chunk || left < HEAD || !chunk[at % TABLE_CHUNK + 8]) { /* no record: the next chunk */
+    if (!chunk || left < HEAD || !chunk[at % TABLE_CHUNK + 8]) { /* no record: next chunk */
         at = ((at >> TABLE_CHUNK_LOG2) + 1) << TABLE_CHUNK_LOG2;
         while (at < s->used && !s->chunks[at >> TABLE_CHUNK_LOG2]) at += TABLE_CHUNK;
         if (at >= s->used) return false;
@@ -182,9 +184,9 @@ static bool store_new(table *t, table_shard *s, const table_word *w, size_t slot
     return true;
 }
 
-/* ---- a limit ---- */
+/* ---- a limit on the number of words ---- */
 
-/* The least count such that at most `most` words occur more often. */
+/* Returns the least count such that at most `most` words occur more often. */
 static uint64_t threshold(const table_shard *s, size_t most) {
     enum { SMALL_COUNTS = 256 };
     size_t of[SMALL_COUNTS] = {0}, above = s->n, at = 0;
@@ -195,7 +197,7 @@ static uint64_t threshold(const table_shard *s, size_t most) {
     uint64_t count = 0;
     while (count + 1 < SMALL_COUNTS && above > most) above -= of[++count];
     if (above <= most) return count;
-    /* Words this frequent are few: double the count until it is enough. */
+    /* Few words are this frequent: double the count until it is high enough. */
     for (; above > most; count *= 2) {
         above = at = 0;
         while (ggtok_table_next(s, &at, &w)) above += w.count > 2 * count;
@@ -203,7 +205,7 @@ static uint64_t threshold(const table_shard *s, size_t most) {
     return count;
 }
 
-/* Drops the rarest words, keeping at most half as many as allowed. */
+/* Drops the rarest words, keeping at most half as many words as allowed. */
 static bool prune(table *t, table_shard *s) {
     table_shard kept = {.log2 = s->log2};
     uint64_t rare = threshold(s, t->max_words / 2);

@@ -6,8 +6,9 @@
  *   slot     tag (24 bits of the hash) | offset of the record in the arena + 1 (40 bits)
  *   record   count (8 bytes) | length (1 byte, or 255 and 4 more) | the word's bytes
  *
- * so a word of 7 bytes takes 16 bytes and a slot at most 0.7 full: about 28 bytes in all, whatever
- * the number of threads. The hash is seeded by a secret of the process.
+ * So a word of 7 bytes takes 16 bytes, and its share of the slots, which are at most 0.7 full:
+ * about 28 bytes in all, for any number of threads. The hash is seeded with a secret of the
+ * process.
  */
 #ifndef GGTOK_TRAIN_TABLE_H
 #define GGTOK_TRAIN_TABLE_H
@@ -25,15 +26,15 @@ enum {
 };
 
 typedef struct table_shard {
-    uint64_t *slots; /* 0: free */
+    uint64_t *slots; /* slots as described above; 0: free */
     unsigned log2;   /* log2 of the number of slots */
-    size_t n;        /* words */
-    /* The arena: byte o is at chunks[o >> TABLE_CHUNK_LOG2] + o % TABLE_CHUNK. A record never crosses
-     * a chunk boundary; a larger one has its own block of several chunks. */
+    size_t n;        /* number of words */
+    /* The arena: byte o is at chunks[o >> TABLE_CHUNK_LOG2] + o % TABLE_CHUNK. A record never
+     * crosses a chunk boundary; a larger one has a separate block of several chunks. */
     uint8_t **chunks;
     size_t n_chunks, cap_chunks;
-    size_t used; /* end of the last record */
-    /* Dropped because of the limit: words, and their occurrences. */
+    size_t used; /* offset after the last record */
+    /* Words dropped because of the limit, and their occurrences. */
     uint64_t dropped_words, dropped;
 } table_shard;
 
@@ -41,7 +42,7 @@ typedef struct table {
     table_shard shards[TABLE_SHARDS];
     shared_lock locks[TABLE_SHARDS];
     uint64_t seed;
-    size_t max_words; /* limit for each shard; 0: none */
+    size_t max_words; /* limit for each shard; 0: no limit */
 } table;
 
 typedef struct table_word {
@@ -61,11 +62,13 @@ static inline unsigned table_shard_of(uint64_t hash) {
     return (unsigned)(hash >> (64 - TABLE_SHARDS_LOG2));
 }
 
-/* Adds words of at most UINT32_MAX bytes, all of that shard, which is locked meanwhile. Counts of
- * known words are added up. False: out of memory, or a count would exceed 64 bits (*overflow). */
+/* Adds words of at most UINT32_MAX bytes, all from that shard, which is locked during the call.
+ * Adds up the counts of equal words. Returns false if out of memory or if a count would exceed 64
+ * bits (*overflow). */
 bool ggtok_table_add(table *t, unsigned shard, const table_word *words, size_t n, bool *overflow);
 
-/* Walks over a shard's words in order of insertion; start with *offset = 0. */
+/* Sets *word to the next word of a shard, in order of insertion; start with *offset = 0. Returns
+ * false at the end. */
 bool ggtok_table_next(const table_shard *s, size_t *offset, table_word *word);
 
 size_t ggtok_table_bytes(const table *t);

@@ -10,7 +10,7 @@ unsigned ggtok_unicode_flags(uint32_t cpt) {
     return cpt > 0x10FFFF ? UNICODE_UNDEFINED : class_flags[unicode_class(cpt)];
 }
 
-/* Both maps are short ascending lists of ranges; the last range that starts at or before cpt
+/* Each map is a short ascending list of ranges; the last range that starts at or before cpt
  * applies. */
 
 uint32_t ggtok_unicode_to_lower(uint32_t cpt) {

@@ -1,10 +1,10 @@
 /*
- * UTF-8 as llama.cpp reads it. Only length bits and continuation bits are checked,
- * so overlong forms and surrogates are decoded. A byte that doesn't start such a
- * sequence decodes to U+FFFD by itself.
+ * UTF-8 as llama.cpp reads it. Only length bits and continuation bits are checked, so overlong
+ * forms and surrogates are decoded. A byte that doesn't start such a sequence decodes to U+FFFD on
+ * its own.
  *
- * "Well-formed in the wide sense", below, means: shortest forms of 0..10FFFF,
- * surrogates included. ggtok_utf8_sanitize (unicode/utf8_valid.h) makes text so.
+ * "Well-formed in the wide sense", below, means: shortest forms of 0..10FFFF, surrogates included.
+ * ggtok_utf8_sanitize (unicode/utf8_valid.h) converts any text to this form.
  */
 #ifndef GGTOK_UTF8_H
 #define GGTOK_UTF8_H
@@ -13,7 +13,8 @@
 
 #define UTF8_REPLACEMENT 0xFFFDu
 
-/* The sequence length that a lead byte announces; 1 for continuation bytes: unicode_len_utf8. */
+/* Returns the sequence length that a lead byte announces; 1 for continuation bytes:
+ * unicode_len_utf8. */
 static inline size_t utf8_lead_len(uint8_t c) {
     return c < 0xC0 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
 }
@@ -34,17 +35,17 @@ static inline uint32_t utf8_next(const uint8_t **p) {
 }
 
 /*
- * Decodes one code point of arbitrary bytes, p < end, and returns the number of bytes
- * used: unicode_cpt_from_utf8, with U+FFFD for a malformed byte as its caller does.
- * Sequences above U+10FFFF, which abort llama.cpp, count as malformed bytes.
+ * Decodes one code point of arbitrary bytes, p < end, and returns the number of bytes used:
+ * unicode_cpt_from_utf8, but decoding a malformed byte to U+FFFD as its caller does. Sequences
+ * above U+10FFFF, which abort llama.cpp, count as malformed bytes.
  */
 size_t ggtok_utf8_decode(const uint8_t *p, const uint8_t *end, uint32_t *cpt);
 
-/* Writes cpt (<= 10FFFF) in its shortest form; returns the length, 1 to 4. */
+/* Writes cpt (<= 10FFFF) in its shortest form; returns the number of bytes, 1 to 4. */
 size_t ggtok_utf8_encode(uint32_t cpt, uint8_t out[4]);
 
-/* Writes the shortest forms of cpts[0..n) (<= 10FFFF) and returns the number of bytes, or SIZE_MAX if
- * one is a surrogate. `out` has room for 4 * n + UTF8_ROOM bytes. */
+/* Writes cpts[0..n) (<= 10FFFF) in their shortest forms and returns the number of bytes, or
+ * SIZE_MAX if any is a surrogate. `out` has room for 4 * n + UTF8_ROOM bytes. */
 enum { UTF8_ROOM = 64 };
 size_t ggtok_utf8_of_ucs4(const uint32_t *cpts, size_t n, uint8_t *out);
 

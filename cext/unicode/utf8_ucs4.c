@@ -29,11 +29,12 @@ static size_t encode(const uint32_t *cpts, size_t n, uint8_t *out) {
 #ifdef CPU_DISPATCH
 #include <immintrin.h>
 
-/* Puts the bytes of each code point at the end of four bytes, the others being 0; then drops those. */
+/* Right-aligns the bytes of each code point in a lane of four bytes, then drops the zero bytes
+ * before them. */
 static TARGET_AVX512 size_t encode_avx512(const uint32_t *cpts, size_t n, uint8_t *out) {
     enum { AT_ONCE = 16 };
     const __m512i six_bits = _mm512_set1_epi32(0x3F);
-    const uint64_t last_bytes = 0x8888888888888888u; /* kept although they may be 0 */
+    const uint64_t last_bytes = 0x8888888888888888u; /* kept even if 0, for U+0000 */
     uint8_t *to = out;
     for (size_t i = 0; i < n; i += AT_ONCE) {
         size_t count = n - i < AT_ONCE ? n - i : AT_ONCE;

@@ -2,8 +2,8 @@
 #include "unicode/utf8_valid.h"
 #include "base/cpu.h"
 
-/* The length of the well-formed sequence at p, or 0. The bounds of the second byte rule
- * out overlong forms and values above 10FFFF. */
+/* Returns the length of the well-formed sequence at p, or 0. The bounds on the second byte exclude
+ * overlong forms and values above 10FFFF. */
 static size_t well_formed(const uint8_t *p, size_t n) {
     uint8_t c = p[0];
     if (c < 0x80) return 1;
@@ -21,11 +21,10 @@ static size_t well_formed(const uint8_t *p, size_t n) {
 #include <immintrin.h>
 
 /*
- * Whether one byte may follow another depends on three nibbles: both of the first byte
- * and the upper one of the second. For each nibble a table has the faults that are
- * possible with it; the fault is present if all three agree. (Keiser and Lemire,
- * "Validating UTF-8 in less than one instruction per byte", without the test for
- * surrogates, which are allowed here.)
+ * Whether one byte may follow another depends on three nibbles: both of the first byte and the
+ * upper one of the second. For each nibble, a table holds the set of faults that it allows; a fault
+ * is present if all three sets contain it. (Keiser and Lemire, "Validating UTF-8 in less than one
+ * instruction per byte", without the test for surrogates, which are allowed here.)
  */
 enum {
     SHORT = 1 << 0,             /* a lead byte without a continuation byte */
@@ -34,8 +33,8 @@ enum {
     F4 = 1 << 3,                /* above 10FFFF: F4 90..BF, F5..FF 90..BF */
     C0 = 1 << 4,                /* overlong: C0, C1 */
     F0 = 1 << 5,                /* overlong: F0 80..8F; above 10FFFF: F5..FF 80..8F */
-    SECOND = 1 << 7,            /* a second continuation byte; a fault unless one is due */
-    ANY = SHORT | LONG | SECOND /* for any lower nibble of the first byte */
+    SECOND = 1 << 7,            /* a second continuation byte; a fault unless one is expected */
+    ANY = SHORT | LONG | SECOND /* faults possible with any lower nibble of the first byte */
 };
 
 #define TWICE(...) _mm256_setr_epi8(__VA_ARGS__, __VA_ARGS__)
@@ -44,7 +43,7 @@ TARGET_AVX2 static inline __m256i load(const uint8_t *p) {
     return _mm256_loadu_si256((const __m256i *)(const void *)p);
 }
 
-/* The faults in the 32 bytes at p. The three bytes before p must be readable. */
+/* Returns the faults in the 32 bytes at p. The three bytes before p must be readable. */
 TARGET_AVX2 static inline __m256i faults(const uint8_t *p) {
     const __m256i first_upper =
         TWICE(LONG, LONG, LONG, LONG, LONG, LONG, LONG, LONG, (char)SECOND, (char)SECOND,
@@ -66,15 +65,15 @@ TARGET_AVX2 static inline __m256i faults(const uint8_t *p) {
                              first_upper, _mm256_and_si256(_mm256_srli_epi16(before, 4), nibble)),
                          _mm256_shuffle_epi8(first_lower, _mm256_and_si256(before, nibble))),
         _mm256_shuffle_epi8(second_upper, _mm256_and_si256(_mm256_srli_epi16(here, 4), nibble)));
-    /* A second continuation byte is due two bytes after E0..FF, and three after F0..FF. */
+    /* A second continuation byte is expected two bytes after E0..FF, and three after F0..FF. */
     __m256i due =
         _mm256_or_si256(_mm256_subs_epu8(load(p - 2), _mm256_set1_epi8(0xE0 - 0x80)),
                         _mm256_subs_epu8(load(p - 3), _mm256_set1_epi8((char)(0xF0 - 0x80))));
     return _mm256_xor_si256(found, _mm256_and_si256(due, _mm256_set1_epi8((char)SECOND)));
 }
 
-/* The length of a well-formed prefix. It ends near the end of the last valid block, before a
- * character that may be incomplete there. */
+/* Returns the length of a well-formed prefix. It ends near the end of the last valid block, before
+ * a character that may be incomplete there. */
 TARGET_AVX2 static size_t valid_blocks_avx2(const uint8_t *p, size_t n) {
     enum { BLOCK = 32 };
     size_t i = 0;
@@ -110,7 +109,7 @@ static size_t valid_blocks(const uint8_t *p, size_t n) {
 size_t ggtok_utf8_valid_prefix(const uint8_t *p, size_t n) {
     size_t i = PLAIN ? 0 : valid_blocks(p, n);
     while (i < n) {
-        if (p[i] < 0x80) { /* eight or sixteen ASCII bytes at a time */
+        if (p[i] < 0x80) { /* skip eight or sixteen ASCII bytes at a time */
             uint64_t a, b;
             while (n - i >= 16) {
                 memcpy(&a, p + i, 8);
@@ -121,7 +120,7 @@ size_t ggtok_utf8_valid_prefix(const uint8_t *p, size_t n) {
             while (i < n && p[i] < 0x80) i++;
             continue;
         }
-        /* Takes runs of two- and three-byte characters, others one by one. */
+        /* Skips runs of two- and three-byte characters; other characters one by one. */
         while (n - i >= 2 && p[i] >= 0xC2 && p[i] < 0xE0 && utf8_continues(p[i + 1])) i += 2;
         while (n - i >= 3 && p[i] > 0xE0 && p[i] < 0xF0 && utf8_continues(p[i + 1]) &&
                utf8_continues(p[i + 2]))
@@ -135,7 +134,7 @@ size_t ggtok_utf8_valid_prefix(const uint8_t *p, size_t n) {
 }
 
 bool ggtok_utf8_sanitize(bytebuf *out, const uint8_t *p, size_t n, interrupt *in) {
-    enum { STEP = 16 }; /* one malformed byte is as much work as this many bytes */
+    enum { STEP = 16 }; /* a malformed byte costs as much as this many bytes */
     size_t i = 0;
     while (i < n) {
         size_t good = ggtok_utf8_valid_prefix(p + i, n - i);

@@ -8,7 +8,7 @@
 
 #include "unicode/utf8.h"
 
-/* The byte that a character represents; -1: none. */
+/* Returns the byte that a character represents, or -1 if it represents none. */
 static inline int byte_map_byte(uint32_t c) {
     if ((c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xFF && c != 0xAD)) return (int)c;
     if (c >= 0x100 && c <= 0x120) return (int)(c - 0x100);
@@ -16,11 +16,12 @@ static inline int byte_map_byte(uint32_t c) {
     return c == 0x143 ? 0xAD : -1;
 }
 
-/* byte_map_byte of the character at p < end. *cpt is the character, *n its length in bytes. */
+/* Returns byte_map_byte of the character at p < end. Sets *cpt to the character and *n to its
+ * length in bytes. */
 static inline int byte_map_byte_at(const uint8_t *p, const uint8_t *end, uint32_t *cpt, size_t *n) {
     if (*p < 0x80 || *p > 0xC5 || *p < 0xC2 || end - p < 2 || !utf8_continues(p[1])) {
         *n = ggtok_utf8_decode(p, end, cpt);
-    } else { /* a two-byte character, like all that represent bytes beyond ASCII */
+    } else { /* a two-byte character, as for all bytes beyond ASCII */
         *cpt = (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu);
         *n = 2;
     }
@@ -40,7 +41,7 @@ static inline size_t byte_map_spell(uint8_t byte, uint8_t out[2]) {
     return n;
 }
 
-/* Do the first n of 16 bytes represent themselves, as '!' to '~' do? */
+/* Whether the first n of 16 bytes represent themselves, as '!' to '~' do. */
 static inline bool byte_map_is_plain(const uint8_t *p, size_t n) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     const uint64_t ones = 0x0101010101010101u;
@@ -49,7 +50,7 @@ static inline bool byte_map_is_plain(const uint8_t *p, size_t n) {
     for (size_t i = 0; i < 2; i++, n = n > 8 ? n - 8 : 0) {
         uint64_t after = n < 8 ? ~(uint64_t)0 << 8 * n : 0;
         uint64_t y = (x[i] & ~after) | ('a' * ones & after);
-        odd |= (y - '!' * ones) | (y + ones) | y; /* a byte that borrows or carries is odd, too */
+        odd |= (y - '!' * ones) | (y + ones) | y; /* also set for a byte that borrows or carries */
     }
     return !(odd & 0x80 * ones);
 #else

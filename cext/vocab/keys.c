@@ -1,6 +1,6 @@
 #include "vocab/keys.h"
 
-/* The names of llama_model_kv_override_type. */
+/* The names of the types in llama_model_kv_override_type. */
 static const char *const override_types[] = {"int", "float", "bool", "str"};
 
 /* ---- overrides ---- */
@@ -38,8 +38,9 @@ ggtok_status ggtok_vocab_keys_open(vocab_keys *k, const ggtok_load_options *opti
     return k->met ? GGTOK_OK : ggtok_error_memory(err);
 }
 
-/* Warns of overrides that were not used. llama.cpp doesn't, and for most keys it is right, as they
- * are the model's. But a key of the tokenizer that the tokenizer doesn't read is a mistake. */
+/* Warns about overrides that were not used, if their keys begin with "tokenizer.". llama.cpp never
+ * warns. Other keys may be read by the rest of the model, but an override of a tokenizer key that
+ * the tokenizer doesn't read is a mistake. */
 ggtok_status ggtok_vocab_keys_close(vocab_keys *k, ggtok_error *err) {
     static const char prefix[] = "tokenizer.";
     for (size_t i = 0; i < k->n_overrides; i++) {
@@ -61,8 +62,9 @@ void ggtok_vocab_keys_free(vocab_keys *k) {
     k->met = NULL;
 }
 
-/* The override of a key, if it has the type that is read; *o == NULL: the file's value applies. An
- * override of another type only causes a warning, as in llama.cpp (there at each read, here once). */
+/* Sets *o to the override of a key, if it has the type that is read; to NULL if the file's value
+ * applies. An override of another type only causes a warning, as in llama.cpp (there at each read,
+ * here once). */
 static ggtok_status override_of(vocab_keys *k, const char *key, ggtok_override_type type,
                                 const ggtok_override **o, ggtok_error *err) {
     *o = NULL;
@@ -85,7 +87,7 @@ static ggtok_status override_of(vocab_keys *k, const char *key, ggtok_override_t
     return GGTOK_OK;
 }
 
-/* ---- reading: a missing key is fine, a wrong type is an error, as in llama.cpp ---- */
+/* ---- reading: a missing key is allowed, a wrong type is an error, as in llama.cpp ---- */
 
 static ggtok_status wrong_type(const gguf *g, const gguf_kv *kv, const char *want,
                                ggtok_error *err) {

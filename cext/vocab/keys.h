@@ -1,4 +1,5 @@
-/* The GGUF keys of a vocabulary, and typed reads of them under the caller's overrides. */
+/* The GGUF keys of a vocabulary, and functions that read their values by type, after applying the
+ * caller's overrides. */
 #ifndef GGTOK_VOCAB_KEYS_H
 #define GGTOK_VOCAB_KEYS_H
 
@@ -24,32 +25,33 @@
 #define KEY_STRIP_ACCENTS "tokenizer.ggml.normalizer.strip_accents"
 #define KEY_SUPPRESS "tokenizer.ggml.suppress_tokens"
 
-/* The source of values: the file, and the caller's overrides of its scalars. Zeroed at the start,
- * except g and warnings. */
+/* The source of values: the file, and the caller's overrides of its scalars. Initially zero except
+ * for g and warnings. */
 typedef struct vocab_keys {
     const gguf *g;
     bytebuf *warnings;
     const ggtok_override *overrides;
     size_t n_overrides;
-    bool *met; /* for each override: its key was read */
+    bool *met; /* [n_overrides]: whether the override's key has been read */
 } vocab_keys;
 
-/* Opening checks the caller's overrides; closing warns of those whose keys were never read. */
+/* Open checks the caller's overrides; close warns about those whose keys were never read. */
 ggtok_status ggtok_vocab_keys_open(vocab_keys *k, const ggtok_load_options *options,
                                    ggtok_error *err);
 ggtok_status ggtok_vocab_keys_close(vocab_keys *k, ggtok_error *err);
 void ggtok_vocab_keys_free(vocab_keys *k);
 
-/* If the key is absent, these succeed with *found false and *value unchanged. GGTOK_ERR_VOCAB if the
- * value has another type. */
+/* If the key is absent, these functions succeed, set *found to false and leave *value unchanged.
+ * They return GGTOK_ERR_VOCAB if the value has another type. */
 ggtok_status ggtok_vocab_key_u32(vocab_keys *k, const char *key, uint32_t *value, bool *found,
                                  ggtok_error *err);
 ggtok_status ggtok_vocab_key_bool(vocab_keys *k, const char *key, bool *value, ggtok_error *err);
-/* Cut at the first NUL; "" if the key is absent. */
+/* Like ggtok_vocab_key_u32, for a string. It ends at its first NUL, and is "" if the key is
+ * absent. */
 ggtok_status ggtok_vocab_key_string(vocab_keys *k, const char *key, gguf_view *value, bool *found,
                                     ggtok_error *err);
-/* An array whose element type has its bit in `elems`; `want` describes the type in the error.
- * *kv == NULL: the key is absent. */
+/* Finds an array whose element type is one of `elems`, a set of bits; `want` describes the expected
+ * type in the error message. Sets *kv to NULL if the key is absent. */
 ggtok_status ggtok_vocab_array_of(const gguf *g, const char *key, unsigned elems, const char *want,
                                   const gguf_kv **kv, ggtok_error *err);
 

@@ -1,6 +1,6 @@
-/* Loading, second half: special ids and flags from the file, special tokens
- * recognised by their text, and the resulting attributes and end-of-generation set. The
- * steps are in llama.cpp's order, since later ones depend on earlier ones. */
+/* Second half of loading: special ids and flags from the file, special tokens recognised by their
+ * text, and the resulting attributes and end-of-generation set. The steps are in llama.cpp's order,
+ * since later ones depend on earlier ones. */
 #include "vocab/special.h"
 #include "index/stl_order.h"
 #include "vocab/keys.h"
@@ -17,7 +17,7 @@ static const struct {
     {"tokenizer.ggml.eot_token_id", GGTOK_EOT},
     {"tokenizer.ggml.eom_token_id", GGTOK_EOM},
     {"tokenizer.ggml.unknown_token_id", GGTOK_UNK},
-    {"tokenizer.ggml.seperator_token_id", GGTOK_SEP}, /* spelled so in the format */
+    {"tokenizer.ggml.seperator_token_id", GGTOK_SEP}, /* the format's own misspelling */
     {"tokenizer.ggml.padding_token_id", GGTOK_PAD},
     {"tokenizer.ggml.mask_token_id", GGTOK_MASK},
     {"tokenizer.ggml.fim_pre_token_id", GGTOK_FIM_PRE},
@@ -26,7 +26,7 @@ static const struct {
     {"tokenizer.ggml.fim_pad_token_id", GGTOK_FIM_PAD},
     {"tokenizer.ggml.fim_rep_token_id", GGTOK_FIM_REP},
     {"tokenizer.ggml.fim_sep_token_id", GGTOK_FIM_SEP},
-    /* older names */
+    /* old names of these keys */
     {"tokenizer.ggml.prefix_token_id", GGTOK_FIM_PRE},
     {"tokenizer.ggml.suffix_token_id", GGTOK_FIM_SUF},
     {"tokenizer.ggml.middle_token_id", GGTOK_FIM_MID},
@@ -37,7 +37,7 @@ static ggtok_status load_ids(vocab *v, vocab_keys *k, ggtok_error *err) {
     for (size_t i = 0; i < sizeof id_keys / sizeof *id_keys; i++) {
         int32_t *id = &v->special[id_keys[i].which];
         if (*id >= 0 && (uint32_t)*id >= v->n_tokens)
-            *id = GGTOK_NO_TOKEN; /* a default that is out of range */
+            *id = GGTOK_NO_TOKEN; /* the default id is out of range */
         uint32_t given;
         bool found;
         ggtok_status s = ggtok_vocab_key_u32(k, id_keys[i].key, &given, &found, err);
@@ -184,7 +184,8 @@ static size_t candidates_of(const vocab *v, ggtok_special which, int32_t ids[MAX
     return n;
 }
 
-/* The candidate that comes first in the iteration of llama.cpp's map of texts. */
+/* Sets *id to the candidate that comes first when llama.cpp iterates over its map of texts. Returns
+ * false if out of memory. */
 static bool first_candidate(const vocab *v, const int32_t *ids, size_t n, int32_t *id) {
     size_t first = 0;
     if (n > 1 && !ggtok_stl_map_first(v->text, v->text_off, v->n_tokens, ids, n, &first))
@@ -215,9 +216,9 @@ static bool detect_ids(vocab *v) {
         size_t n;
         if (*id != GGTOK_NO_TOKEN || !(n = candidates_of(v, (ggtok_special)which, ids))) continue;
         if (which == GGTOK_EOT) {
-            /* Which candidate wins matters only to callers who ask for the id (every EOT text is
-             * in eog_texts, so all become control and EOG anyway), and finding out takes a walk
-             * over the whole vocabulary: ggtok_vocab_find_eot. */
+            /* Every EOT text is in eog_texts, so all candidates become control and EOG tokens
+             * anyway. Which one is EOT matters only to callers that ask for its id, and deciding
+             * takes a walk over the whole vocabulary: see ggtok_vocab_find_eot. */
             *id = n == 1 ? ids[0] : VOCAB_EOT_OPEN;
             continue;
         }
@@ -226,7 +227,7 @@ static bool detect_ids(vocab *v) {
     return true;
 }
 
-/* Marks control tokens whose text contains "unused". */
+/* Gives control tokens whose text contains "unused" the attribute UNUSED. */
 static void mark_unused(vocab *v) {
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         if (!(v->attr[id] & GGTOK_ATTR_CONTROL)) continue;
@@ -242,7 +243,7 @@ static void mark_unused(vocab *v) {
 
 /* ---- end of generation ---- */
 
-static size_t eog_at(const vocab *v, int32_t id) { /* lower bound */
+static size_t eog_at(const vocab *v, int32_t id) { /* index of the first EOG id >= id */
     size_t lo = 0, hi = v->eog.n;
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
@@ -280,7 +281,7 @@ static bool eog_has(const vocab *v, const char *text) {
     return id >= 0 && ggtok_vocab_is_eog(v, id);
 }
 
-/* Changes a token's attributes, but keeps it reserved if the file marked it as a control token. */
+/* Changes a token's attributes, but keeps VOCAB_RESERVED if the file made it a control token. */
 static void retype(vocab *v, int32_t id, uint32_t attr) {
     v->attr[id] = attr | (v->attr[id] & VOCAB_RESERVED);
 }
@@ -318,12 +319,12 @@ static bool collect_eog(vocab *v) {
         int32_t id = find(v, harmony[i]);
         if (id >= 0) retype(v, id, GGTOK_ATTR_USER_DEFINED);
     }
-    for (size_t i = 0; i < 3; i++) { /* an undecided EOT is already in the set, by its text */
+    for (size_t i = 0; i < 3; i++) { /* an undecided EOT is already in the set */
         int32_t id = v->special[of_end[i]];
         if (id < 0 || ggtok_vocab_is_eog(v, id)) continue;
         if (!add_eog(v, id) || !warn_of_eog(v, id)) return false;
     }
-    /* In gpt-oss and solar-open <|end|> only ends a message. */
+    /* In gpt-oss and solar-open, <|end|> only ends a message. */
     bool call = eog_has(v, "<|call|>") || eog_has(v, "<|calls|>");
     if (call && (eog_has(v, "<|return|>") || eog_has(v, "<|flush|>")) && eog_has(v, "<|end|>")) {
         int32_t id = find(v, "<|end|>");
@@ -339,32 +340,34 @@ static bool collect_eog(vocab *v) {
     return true;
 }
 
-/* Does the text look like a tag: <...> or [...]? */
+/* Whether the text looks like a tag: <...> or [...]. */
 static bool is_tag(gguf_view t) {
     return t.n > 2 &&
            ((t.p[0] == '<' && t.p[t.n - 1] == '>') || (t.p[0] == '[' && t.p[t.n - 1] == ']'));
 }
 
-/* A token that is EOG only because the file names no EOS and llama.cpp has a default, such as "," in
- * GPT-2's vocabulary. No model was trained to end with it, and messages must be able to contain
- * it. */
+/* Whether the token is EOG only because the file names no EOS and llama.cpp has a default, such as
+ * "," in GPT-2's vocabulary. No model was trained to end with such a token, and messages must be
+ * able to contain it. */
 static bool is_plain_default(const vocab *v, uint32_t id) {
     return (int32_t)id == v->default_eos && v->attr[id] == GGTOK_ATTR_NORMAL &&
            !is_tag(vocab_key(v, id));
 }
 
-/* Marks reserved tokens, in addition to those that were control tokens in the file. */
+/* Sets VOCAB_RESERVED for special tokens, in addition to those that were control tokens in the
+ * file. */
 static void reserve_special(vocab *v) {
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         if (v->attr[id] & (GGTOK_ATTR_CONTROL | GGTOK_ATTR_UNKNOWN)) v->attr[id] |= VOCAB_RESERVED;
     }
-    for (size_t i = 0; i < v->eog.n; i++) { /* may include a default that is out of range */
+    for (size_t i = 0; i < v->eog.n; i++) { /* may contain a default that is out of range */
         uint32_t id = (uint32_t)v->eog.data[i];
         if (id < v->n_tokens && !is_plain_default(v, id)) v->attr[id] |= VOCAB_RESERVED;
     }
 }
 
-/* Sets v->marked: the ranges before and after the widest gap between marked ids. */
+/* Sets v->marked: the ranges of ids before and after the widest gap between reserved or
+ * user-defined ids. */
 static void find_marked(vocab *v) {
     uint32_t first = 0, last = 0, widest = 0, n = 0;
     vocab_range before = {0, 0}, after = {0, 0};
@@ -436,7 +439,7 @@ static void rstrip_phi3(vocab *v) {
     }
 }
 
-/* With `dry`, only checks these keys. */
+/* Sets the attributes LSTRIP and RSTRIP. With `dry`, only checks the keys that decide them. */
 static ggtok_status set_strips(vocab *v, vocab_keys *k, bool dry, ggtok_error *err) {
     gguf_view name, pre, arch;
     bool found;
@@ -447,7 +450,7 @@ static ggtok_status set_strips(vocab *v, vocab_keys *k, bool dry, ggtok_error *e
         return s;
     }
     if (v->type == GGTOK_VOCAB_BPE &&
-        strcmp(v->model, "gemma4") != 0) { /* the caller may have overridden it */
+        strcmp(v->model, "gemma4") != 0) { /* the caller may have overridden the model */
         const char *used = ggtok_pretok_name(v->pre);
         pre = (gguf_view){(const uint8_t *)used, strlen(used)};
     }
@@ -467,7 +470,7 @@ static ggtok_status set_strips(vocab *v, vocab_keys *k, bool dry, ggtok_error *e
 }
 
 ggtok_status ggtok_vocab_check_special(const vocab *v, const vocab_keys *k, ggtok_error *err) {
-    /* Values are read into a copy, which shares v's tables. */
+    /* The values are read into a copy, which shares v's tables. */
     vocab copy = *v;
     vocab_keys keys = *k;
     copy.warnings = (bytebuf){0};

@@ -4,7 +4,7 @@
 
 #include "vocab/vocab.h"
 
-/* The value of special[GGTOK_EOT] while several texts qualify and no caller has asked for the id.
+/* The value of special[GGTOK_EOT] while several tokens qualify and no caller has asked for the id.
  * ggtok_vocab_find_eot takes a few milliseconds to decide. */
 enum { VOCAB_EOT_OPEN = -2 };
 bool ggtok_vocab_find_eot(const vocab *v, int32_t *id); /* false: out of memory */

@@ -1,14 +1,14 @@
-/* Loading, first half: model, pre-tokenizer and its flags, token texts, scores,
- * types. See vocab/special.c for the second half. */
+/* First half of loading: model, pre-tokenizer and its flags, token texts, scores, types. See
+ * vocab/special.c for the second half. */
 #include "vocab/vocab.h"
 #include "vocab/keys.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-/* llama.cpp's defaults for each model, before it reads the file's keys. */
+/* llama.cpp's defaults for each model, applied before it reads the file's keys. */
 typedef struct model_row {
-    const char *name; /* tokenizer.ggml.model */
+    const char *name; /* value of tokenizer.ggml.model */
     ggtok_vocab_type type;
     int32_t bos, eos, unk, sep, pad, mask;
     bool add_space_prefix, add_bos, add_eos, add_sep;
@@ -89,7 +89,7 @@ static ggtok_status load_pre(vocab *v, vocab_keys *k, const ggtok_load_options *
     } else if (!strcmp(v->model, "gemma4")) {
         name = (gguf_view){(const uint8_t *)"gemma4", 6};
     } else if (options && options->split && !ggtok_pretok_find((const char *)name.p, name.n)) {
-        name = (gguf_view){(const uint8_t *)"default", 7}; /* the caller splits the words */
+        name = (gguf_view){(const uint8_t *)"default", 7}; /* the caller splits text into words */
     } else if (!name.n) {
         name = (gguf_view){(const uint8_t *)"default", 7};
         if (!ggtok_warnings_add(
@@ -116,7 +116,7 @@ static ggtok_status load_pre(vocab *v, vocab_keys *k, const ggtok_load_options *
     return GGTOK_OK;
 }
 
-/* A file without a vocabulary may still state how many ids its model has. */
+/* Loads a file without a vocabulary, which may still specify the number of ids of its model. */
 static ggtok_status load_none(vocab *v, vocab_keys *k, ggtok_error *err) {
     gguf_view arch;
     bool found;
@@ -205,7 +205,7 @@ static ggtok_status load_scores(vocab *v, const gguf *g, ggtok_error *err) {
 }
 
 static ggtok_status load_types(vocab *v, const gguf *g, ggtok_error *err) {
-    /* llama_token_type -> attribute; any other number is UNDEFINED */
+    /* llama_token_type -> attributes; other numbers are UNDEFINED */
     /* clang-format off */
     static const uint32_t attr_of_type[] = {
         GGTOK_ATTR_UNDEFINED, GGTOK_ATTR_NORMAL,       GGTOK_ATTR_UNKNOWN,
@@ -265,7 +265,7 @@ ggtok_status ggtok_vocab_load_tokens(vocab *v, vocab_keys *k, const ggtok_load_o
     }
     v->kmer_from = v->n_tokens;
     if (!strcmp(v->model, "hybriddna")) {
-        int32_t oov = ggtok_vocab_find(v, "<oov>", 5); /* its k-mers are the block after it */
+        int32_t oov = ggtok_vocab_find(v, "<oov>", 5); /* the k-mers are the tokens after <oov> */
         if (oov >= 0) v->kmer_from = (uint32_t)oov + 1;
     }
     return GGTOK_OK;
@@ -325,7 +325,7 @@ int32_t ggtok_vocab_byte_token(const vocab *v, uint8_t byte) {
     return byte ? ggtok_vocab_find(v, &byte, 1) : GGTOK_NO_TOKEN; /* no text contains a NUL */
 }
 
-/* strtol(two characters, 16) as a byte; accepts leading spaces, a sign and "0x". */
+/* Returns strtol(two characters, 16) as a byte; accepts leading spaces, a sign and "0x". */
 static int hex_pair(const uint8_t *p, size_t n) {
     int value = 0, sign = 1;
     while (n && (*p == ' ' || (*p >= '\t' && *p <= '\r'))) p++, n--;

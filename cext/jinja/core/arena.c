@@ -9,9 +9,9 @@
 enum { FIRST_CHUNK = 32 << 10, LARGEST_CHUNK = 4 << 20 };
 
 /*
- * Free chunks, for the next arena. A prompt of 100 kB takes about 500 kB, and touching new pages
- * for each prompt would cost more than rendering it. Only a few of moderate size are kept, so the
- * memory of one large rendering is returned.
+ * Free chunks for later arenas. A prompt of 100 kB takes about 500 kB, and touching new pages for
+ * each prompt would cost more than rendering it. Only a few chunks of moderate size are kept, so
+ * the memory of one large rendering is returned.
  */
 enum { SPARES = 4, SPARE_MIN = 128 << 10, SPARE_MAX = 1 << 20 };
 static _Atomic(jinja_chunk *) spares[SPARES];
@@ -153,7 +153,7 @@ ggtok_status ggtok_jinja_protect(jinja_arena *mem, void (*body)(jinja_arena *mem
     const uint32_t depth = mem->depth;
     mem->caller = &here;
     mem->error = error ? error : &unread;
-    mem->error->status = GGTOK_ERR_TEMPLATE; /* unless the failing function sets another */
+    mem->error->status = GGTOK_ERR_TEMPLATE; /* unless the failing function sets another status */
     ggtok_status status = GGTOK_OK;
     if (setjmp(here) == 0) {
         body(mem, user);

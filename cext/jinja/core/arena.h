@@ -1,7 +1,7 @@
 /*
  * Memory and budget of one compilation or rendering.
  *
- * All allocations come from one arena, which is freed as a whole. A failure therefore releases
+ * All allocations come from one arena, which is freed as a whole. A failure therefore frees
  * nothing: it records a message and jumps to the innermost ggtok_jinja_protect. Bytes and steps are
  * charged before memory is allocated or work is done, so whether a rendering stays within its
  * budget depends only on the template and its values, not on the machine.
@@ -19,32 +19,32 @@
 
 typedef struct jinja_chunk {
     struct jinja_chunk *older;
-    size_t size;  /* the next chunk is twice this, up to a limit */
-    size_t whole; /* bytes of this chunk, header included */
+    size_t size;  /* size used for growth: the next chunk has twice this, up to a limit */
+    size_t whole; /* size of this chunk in bytes, including its header */
 } jinja_chunk;
 
-/* A failure: a message, and its place in the template. */
+/* A failure: a message, and its position in the template. */
 typedef struct jinja_error {
     ggtok_status status;
-    uint32_t line;     /* from 1; 0: unrelated to a line of the template */
+    uint32_t line;     /* from 1; 0: not related to a line of the template */
     char message[512]; /* UTF-8, NUL-terminated */
-    char source[160];  /* that line, shortened to fit */
+    char source[160];  /* the source of that line, shortened to fit */
 } jinja_error;
 
 typedef struct jinja_arena {
-    uint8_t *top, *end; /* the free bytes of the newest chunk */
+    uint8_t *top, *end; /* bounds of the free bytes in the newest chunk */
     jinja_chunk *chunks;
     uint64_t bytes_left, steps_left;
-    uint32_t at;        /* byte offset in the template of the node being run */
+    uint32_t at;        /* byte offset in the template of the node that is running */
     const char *source; /* the template's text, or NULL */
     size_t n_source;
-    uint32_t depth;  /* of nested calls that a template or value causes */
-    bool shared;     /* several threads will read the texts: they are completed when created */
-    jmp_buf *caller; /* of the surrounding ggtok_jinja_protect */
+    uint32_t depth;  /* depth of nested calls that a template or value causes */
+    bool shared;     /* several threads will read the texts: compute lazy fields at creation */
+    jmp_buf *caller; /* jump buffer of the surrounding ggtok_jinja_protect */
     jinja_error *error;
 } jinja_arena;
 
-/* The limit of nested calls. Each takes at most 480 bytes of the C stack, 384 kB in all:
+/* Maximum depth of nested calls. Each takes at most 480 bytes of the C stack, 384 kB in all;
  * tests/chat/stack.py finds the recursion that takes the most. */
 enum { JINJA_MAX_DEPTH = 800 };
 
@@ -52,7 +52,7 @@ void ggtok_jinja_arena_init(jinja_arena *mem, uint64_t bytes, uint64_t steps);
 void ggtok_jinja_arena_free(jinja_arena *mem);
 
 /* Runs body(mem, user), which may call functions that can fail. Returns GGTOK_OK or the failure's
- * status; `error` (may be NULL) gets the failure. */
+ * status; fills *error (may be NULL) with the failure. */
 ggtok_status ggtok_jinja_protect(jinja_arena *mem, void (*body)(jinja_arena *mem, void *user),
                                  void *user, jinja_error *error);
 
@@ -62,14 +62,14 @@ ggtok_status ggtok_jinja_protect(jinja_arena *mem, void (*body)(jinja_arena *mem
 #define JINJA_PRINTF(fmt, args)
 #endif
 
-/* For functions with a large stack frame that recursive functions call. */
+/* For functions with a large stack frame that are called by recursive functions. */
 #if defined(__GNUC__)
 #define JINJA_NOINLINE __attribute__((noinline))
 #else
 #define JINJA_NOINLINE
 #endif
 
-/* These jump to the innermost ggtok_jinja_protect. */
+/* Failing functions, which jump to the innermost ggtok_jinja_protect. */
 _Noreturn void ggtok_jinja_fail(jinja_arena *mem, const char *format, ...) JINJA_PRINTF(2, 3);
 _Noreturn void ggtok_jinja_fail_at(jinja_arena *mem, size_t pos, const char *what);
 _Noreturn void ggtok_jinja_fail_steps(jinja_arena *mem);
@@ -77,7 +77,7 @@ _Noreturn void ggtok_jinja_fail_depth(jinja_arena *mem);
 
 void *ggtok_jinja_alloc_slow(jinja_arena *mem, size_t n);
 
-/* n bytes, aligned to 16, valid until the arena is freed. */
+/* Returns n bytes, aligned to 16, valid until the arena is freed. */
 static inline void *jinja_alloc(jinja_arena *mem, size_t n) {
     size_t rounded = (n + 15) & ~(size_t)15;
     bool fits = mem->top && rounded <= (size_t)(mem->end - mem->top) && rounded <= mem->bytes_left;
@@ -90,12 +90,12 @@ static inline void *jinja_alloc(jinja_arena *mem, size_t n) {
     return p;
 }
 
-/* n objects of `size` bytes. */
+/* Returns memory for n objects of `size` bytes. */
 static inline void *jinja_alloc_n(jinja_arena *mem, size_t n, size_t size) {
     return jinja_alloc(mem, size && n > SIZE_MAX / 2 / size ? SIZE_MAX / 2 : n * size);
 }
 
-/* A step is the work of one operator, or of reading 16 bytes. */
+/* Charges steps. A step is the work of one operator, or of reading 16 bytes. */
 static inline void jinja_charge(jinja_arena *mem, uint64_t steps) {
     if (steps > mem->steps_left) ggtok_jinja_fail_steps(mem);
     mem->steps_left -= steps;
@@ -107,8 +107,8 @@ static inline bool jinja_step(jinja_arena *mem) {
     return jinja_charge(mem, 1), true;
 }
 
-/* Loops over i in [0, n), charging a step for each i; n is evaluated each time. For loops whose
- * length a template or a value determines. */
+/* Loops over i in [0, n), charging one step per i; n is evaluated each time. For loops whose length
+ * is determined by a template or a value. */
 #define JINJA_EACH(mem, i, n) for (uint32_t i = 0; i < (n) && jinja_step(mem); i++)
 
 static inline void jinja_enter(jinja_arena *mem) {

@@ -1,6 +1,5 @@
 /*
- * A rendering: its variables and output, and the parts of the interpreter that the dialects
- * share.
+ * A rendering: its variables and output, and the parts of the interpreter that the dialects share.
  */
 #ifndef GGTOK_JINJA_CORE_ENV_H
 #define GGTOK_JINJA_CORE_ENV_H
@@ -9,15 +8,15 @@
 #include "jinja/core/objects.h"
 #include "jinja/core/tree.h"
 
-/* A variable's value from before a scope changed it. */
+/* A variable's value before a scope changed it. */
 typedef struct jinja_saved {
     uint32_t sym, level;
     jinja_value value;
 } jinja_saved;
 
-/* llama.cpp's scopes are dynamic: a scope sees all variables of the scope that opened it, a macro
- * those of its caller. One table holds the current values; closing a scope restores the values
- * that it changed. */
+/* llama.cpp's scopes are dynamic: a scope sees all variables of the scope that opened it, and a
+ * macro sees those of its caller. One table holds the current values; closing a scope restores the
+ * values that it changed. */
 typedef struct jinja_scopes {
     jinja_value *values; /* by symbol; JINJA_ABSENT: not set */
     uint32_t *levels;    /* by symbol: the innermost scope that changed it */
@@ -32,10 +31,10 @@ typedef struct jinja_printed {
     jinja_value value;
 } jinja_printed;
 
-struct jinja_frame; /* transformers' scopes: python/dialect.h */
+struct jinja_frame; /* transformers' scopes; see python/dialect.h */
 
 struct jinja_env {
-    jinja_arena arena; /* first */
+    jinja_arena arena; /* must be first */
     const jinja_template *t;
     const struct jinja_rules *rules;
     jinja_options options;
@@ -46,17 +45,18 @@ struct jinja_env {
     jinja_printed *printed;
     size_t n_printed, cap_printed;
     bool lists_change; /* the template may change lists: it contains the name append or pop */
-    jmp_buf *loop;     /* llama.cpp: the loop that a break in a macro jumps to */
-    int jump;          /* jinja_flow of that jump */
+    jmp_buf *loop;     /* llama.cpp: the loop to which a break in a macro jumps */
+    int jump;          /* the jinja_flow of that jump */
     uint32_t generating;
-    uint32_t ids; /* the last one assigned */
+    uint32_t ids; /* the last id assigned */
     uint8_t *notes;
     uint32_t n_notes;
 };
 
 typedef enum jinja_flow { JINJA_NEXT, JINJA_BREAK, JINJA_CONTINUE } jinja_flow;
 
-/* The operations that differ by dialect. They get a node and, where needed, its evaluated kids. */
+/* The operations that differ between dialects. They get a node and, where needed, its evaluated
+ * kids. */
 typedef struct jinja_rules {
     jinja_value (*name)(jinja_env *e, const jinja_node *node);
     jinja_value (*binary)(jinja_env *e, jinja_operator op, jinja_value a, jinja_value b);
@@ -69,60 +69,61 @@ typedef struct jinja_rules {
     jinja_value (*filter)(jinja_env *e, const jinja_node *node, jinja_value operand);
     jinja_value (*test)(jinja_env *e, const jinja_node *node);
     jinja_value (*concat)(jinja_env *e, const jinja_node *node);
-    jinja_value (*missing)(jinja_env *e, const jinja_node *node); /* a condition without an else */
+    jinja_value (*missing)(jinja_env *e, const jinja_node *node); /* a condition without `else` */
     void (*set_key)(jinja_env *e, jinja_dict *dict, jinja_value key, jinja_value value);
     void (*output)(jinja_env *e, jinja_value v);
     void (*set)(jinja_env *e, const jinja_node *target, jinja_value value);
     jinja_flow (*loop)(jinja_env *e, const jinja_node *node);
     void (*macro)(jinja_env *e, const jinja_node *node);
     void (*call_block)(jinja_env *e, const jinja_node *node);
-    jinja_flow (*scope)(jinja_env *e, const jinja_node *node); /* with, generation with a body */
+    jinja_flow (*scope)(jinja_env *e, const jinja_node *node); /* with; generation with a body */
 } jinja_rules;
 
-/* eval.c */
+/* ---- eval.c ---- */
 jinja_value ggtok_jinja_eval(jinja_env *e, const jinja_node *node);
 bool ggtok_jinja_truth_of(jinja_env *e, const jinja_node *node);
 jinja_flow ggtok_jinja_exec(jinja_env *e, const jinja_node *node);
-/* Runs a block and returns its output as a text, or NULL if it ended with a break or continue
- * (*flow). */
+/* Runs a block and returns its output as a text, or NULL if the block ended with a break or
+ * continue (see *flow). */
 jinja_text *ggtok_jinja_capture(jinja_env *e, const jinja_node *block, jinja_flow *flow);
 void ggtok_jinja_write(jinja_env *e, const jinja_text *t);
-/* A position in the output, and resetting the output to it. */
+/* A position in the output, to which the output can be reset. */
 typedef struct jinja_mark {
     size_t n, n_parts, n_printed;
 } jinja_mark;
 jinja_mark ggtok_jinja_out_mark(const jinja_env *e);
 void ggtok_jinja_out_reset(jinja_env *e, jinja_mark mark);
-/* Writes the items of the lists printed since the mark. */
+/* Writes the items of the lists that were printed since the mark. */
 void ggtok_jinja_out_settle(jinja_env *e, jinja_mark mark);
 
 static inline jinja_value jinja_new_id(jinja_env *e, jinja_value v) {
     v.id = ++e->ids;
     return v;
 }
-/* Records how a probing rendering uses a value. */
+/* Records how a template that is being probed uses a value. */
 static inline void jinja_note_value(jinja_env *e, jinja_value v, unsigned notes) {
     if (e->notes && v.id && v.id <= e->n_notes) e->notes[v.id - 1] |= (uint8_t)notes;
 }
 
-/* Formats the local time; NULL if llama.cpp would fail: an empty result, or over 99 bytes. */
+/* Formats the local time. Returns NULL where llama.cpp would fail: the result is empty or longer
+ * than 99 bytes. */
 jinja_text *ggtok_jinja_strftime(jinja_arena *mem, const jinja_time *now, const jinja_text *format,
                                  jinja_dialect dialect);
 
-/* llama.cpp's name of a value's type: "Integer", "String"... */
+/* Returns llama.cpp's name for a value's type: "Integer", "String"... */
 const char *ggtok_jinja_type_name(jinja_value v);
 
 /* ---- calls ---- */
 
 typedef struct jinja_args {
-    const char *name; /* of the function, for error messages */
-    jinja_value *v;   /* positional and keyword arguments, as they were written */
+    const char *name; /* name of the function, for error messages */
+    jinja_value *v;   /* positional and keyword arguments, in the order of the call */
     uint32_t n;
 } jinja_args;
 
 typedef jinja_value jinja_builtin(jinja_env *e, jinja_args *args);
 
-/* The keyword argument of this name, n bytes, or `other`. */
+/* Returns the keyword argument with this name of n bytes, or `other`. */
 jinja_value ggtok_jinja_keyword_of(jinja_env *e, const jinja_args *a, const char *name, size_t n,
                                    jinja_value other);
 static inline jinja_value jinja_keyword_named(jinja_env *e, const jinja_args *a, const char *name,
@@ -138,9 +139,9 @@ struct jinja_function {
     jinja_builtin *builtin;
     bool bound;
     jinja_value self;
-    const jinja_node *node;      /* of a macro or call block */
+    const jinja_node *node;      /* node of a macro or call block */
     const jinja_value *snapshot; /* llama.cpp's caller(): the variables at its call block */
-    struct jinja_frame *frame;   /* transformers: the frame that it was defined in */
+    struct jinja_frame *frame;   /* transformers: the frame in which it was defined */
     const void *row;             /* of a builtin: its row in the dialect's table */
 };
 

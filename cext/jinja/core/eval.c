@@ -1,4 +1,4 @@
-/* The interpreter: what both dialects share. */
+/* The parts of the interpreter that both dialects share. */
 #include "jinja/core/dialects.h"
 
 /* ---- output ---- */
@@ -32,7 +32,7 @@ void ggtok_jinja_out_reset(jinja_env *e, jinja_mark mark) {
 jinja_text *ggtok_jinja_capture(jinja_env *e, const jinja_node *block, jinja_flow *flow) {
     jinja_mark mark = ggtok_jinja_out_mark(e);
     bool merge = e->out.merge;
-    e->out.merge = false; /* or the block's output could extend a part before the mark */
+    e->out.merge = false; /* otherwise, the block's output could extend a part before the mark */
     *flow = ggtok_jinja_exec(e, block);
     e->out.merge = merge;
     if (*flow != JINJA_NEXT) {
@@ -100,7 +100,7 @@ static jinja_value eval_logical(jinja_env *e, const jinja_node *node) {
 }
 
 static jinja_value eval_condition(jinja_env *e, const jinja_node *node) {
-    for (;;) { /* a loop, so chained conditions don't recurse */
+    for (;;) { /* a loop, so that chained conditions don't recurse */
         if (ggtok_jinja_truth_of(e, node->kids[0])) return ggtok_jinja_eval(e, node->kids[1]);
         if (!node->kids[2]) return e->rules->missing(e, node);
         if (node->kids[2]->kind != N_CONDITION) return ggtok_jinja_eval(e, node->kids[2]);
@@ -152,7 +152,8 @@ static JINJA_NOINLINE jinja_value eval_nested(jinja_env *e, const jinja_node *no
     return v;
 }
 
-/* Half of all expressions are constants and names: these need no nested call. */
+/* Evaluates an expression. Half of all expressions are constants and names; these need no nested
+ * call. */
 jinja_value ggtok_jinja_eval(jinja_env *e, const jinja_node *node) {
     jinja_charge(&e->arena, 1);
     e->arena.at = node->pos;
@@ -234,7 +235,7 @@ static jinja_flow exec_if(jinja_env *e, const jinja_node *node) {
     return flow;
 }
 
-/* Opens a block's frame in transformers' dialect; returns the enclosing one. */
+/* Opens a block's frame in transformers' dialect. Returns the enclosing frame. */
 static struct jinja_frame *open_block(jinja_env *e, const jinja_node *node) {
     struct jinja_frame *outer = e->frame;
     if (node->plan) e->frame = ggtok_jinja_python_open_frame(e, node->plan, outer);

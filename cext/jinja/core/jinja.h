@@ -1,6 +1,6 @@
 /*
  * A template engine for chat templates in two dialects: llama.cpp's (build b11549), and jinja2's as
- * transformers sets it up.
+ * transformers configures it.
  *
  *     compile:  source --lexer--> tokens --parser--> tree          (jinja_template)
  *     render:   tree + values --eval, exec--> text with origins    (jinja_env)
@@ -17,12 +17,13 @@
  *     ggtok_jinja_env_free(env);                               `out` goes with it
  *     ggtok_jinja_template_free(t);
  *
- * Templates are immutable; any number of threads may render one. An env
- * belongs to one thread at a time and holds the values and the result of one rendering, within one
- * budget of bytes and steps. No function needs Python or depends on the locale.
+ * Templates are immutable; any number of threads may render one. An env belongs to one thread at a
+ * time and holds the values and the result of one rendering, which share one budget of bytes and
+ * steps. No function needs Python or depends on the locale.
  *
  * The functions of value.h, text.h and below create values in the env's arena
- * (ggtok_jinja_env_arena). On failure they jump, so call them inside ggtok_jinja_protect (arena.h).
+ * (ggtok_jinja_env_arena). On failure they jump (longjmp), so call them inside ggtok_jinja_protect
+ * (arena.h).
  */
 #ifndef GGTOK_JINJA_CORE_JINJA_H
 #define GGTOK_JINJA_CORE_JINJA_H
@@ -38,8 +39,8 @@ ggtok_status ggtok_jinja_compile(const char *source, size_t n, jinja_dialect dia
                                  jinja_template **out, jinja_error *err);
 void ggtok_jinja_template_free(jinja_template *t); /* t may be NULL */
 jinja_dialect ggtok_jinja_template_dialect(const jinja_template *t);
-/* The i-th of the names that the template reads, sorted, without global functions and constants;
- * NULL past the end. */
+/* Returns the i-th name that the template reads, in sorted order and excluding global functions and
+ * constants; NULL past the end. */
 const jinja_text *ggtok_jinja_template_variable(const jinja_template *t, size_t i);
 
 /* ---- one rendering ---- */
@@ -48,57 +49,58 @@ const jinja_text *ggtok_jinja_template_variable(const jinja_template *t, size_t 
 typedef struct jinja_time {
     int year, month, day, hour, minute, second, microsecond; /* month from 1 */
     int utc_offset;                                          /* seconds east of Greenwich */
-    bool has_zone; /* offset and zone are known; false for Python's naive times */
-    char zone[16]; /* abbreviation, "" if none */
+    bool has_zone; /* whether utc_offset and zone are known; false for Python's naive times */
+    char zone[16]; /* abbreviation of the time zone; "" if none */
     int is_dst;
 } jinja_time;
 
 typedef struct jinja_options {
-    size_t n_input; /* bytes of input, for the budget: each started megabyte adds to it */
+    size_t n_input; /* bytes of input: each started megabyte adds to the budget */
     jinja_time now;
-    bool probe; /* record how values are used: ggtok_jinja_env_notes */
+    bool probe; /* record how values are used; see ggtok_jinja_env_notes */
 } jinja_options;
 
 ggtok_status ggtok_jinja_env_new(const jinja_options *options, jinja_env **out, jinja_error *err);
 void ggtok_jinja_env_free(jinja_env *env);
-/* Adds n bytes to the input size that the budget is for. */
+/* Adds n bytes to the input size that determines the budget. */
 void ggtok_jinja_env_grow(jinja_env *env, size_t n);
 jinja_arena *ggtok_jinja_env_arena(jinja_env *env);
 
-/* Sets a variable; the name is copied. May jump. */
+/* Sets a variable; copies the name. May jump. */
 void ggtok_jinja_env_set(jinja_env *env, const char *name, size_t n, jinja_value value);
 
-/* Reads JSON as llama.cpp does (JINJA_LLAMA_CPP: unsigned integers beyond int64 wrap, larger ones
- * are floats) or as Python's json does (integers of any size, NaN and Infinity). All strings get
- * `label`. May jump. */
+/* Reads JSON as llama.cpp does (JINJA_LLAMA_CPP: unsigned integers beyond int64 wrap around, larger
+ * ones become floats) or as Python's json module does (integers of any size, NaN and Infinity). All
+ * strings get `label`. May jump. */
 jinja_value ggtok_jinja_read_json(jinja_arena *mem, const char *json, size_t n, uint8_t label,
                                   jinja_dialect dialect);
 
-/* Sets the fields of a JSON object as variables; strings count as data, not as the template's. */
+/* Sets the fields of a JSON object as variables. Their strings count as data, not as text from the
+ * template. */
 ggtok_status ggtok_jinja_env_json(jinja_env *env, const char *json, size_t n, jinja_dialect dialect,
                                   jinja_error *err);
 
 typedef struct jinja_result {
     const char *text; /* UTF-8, unless llama.cpp's dialect cut a character */
     size_t n;
-    ggtok_range *from_template; /* text that the template wrote, for ggtok_encode_trusted */
+    ggtok_range *from_template; /* ranges that the template wrote, for ggtok_encode_trusted */
     size_t n_from_template;
-    ggtok_range *generated; /* text inside {% generation %} */
+    ggtok_range *generated; /* ranges inside {% generation %} */
     size_t n_generated;
 } jinja_result;
 
 ggtok_status ggtok_jinja_render(jinja_env *env, const jinja_template *t, jinja_result *out,
                                 jinja_error *err);
 
-/* Changes at the beginning and end of a prompt; "" for none. */
+/* Changes to the beginning and end of a prompt; "" for none. */
 typedef struct jinja_finish_options {
-    const char *bos, *eos;   /* removed: the tokenizer adds them itself */
+    const char *bos, *eos;   /* removed, since the tokenizer adds them itself */
     bool only_from_template; /* remove them only where the template wrote them */
-    const char *turn;        /* to a prompt that ends with this, ... */
-    const char *answer;      /* ... append this; it counts as the template's if `turn` does */
+    const char *turn;        /* if the prompt ends with this */
+    const char *answer;      /* append this; it counts as text from the template if `turn` does */
 } jinja_finish_options;
 
-/* Applies them to the result of the env's rendering. */
+/* Applies the changes to the result of the env's rendering. */
 ggtok_status ggtok_jinja_finish(jinja_env *env, const jinja_finish_options *options,
                                 jinja_result *out, jinja_error *err);
 
@@ -112,11 +114,12 @@ typedef enum jinja_note {                               /* bits */
                           JINJA_NOTE_SELECTATTR = 16    /* "selectattr" */
 } jinja_note;
 
-/* The notes about a value that was set in the env, after a rendering with options.probe, even a
- * failed one; 0 if the template never used it. Notes are kept by the value's id, which is assigned
- * when it is set: find the value with ggtok_jinja_env_get and ggtok_jinja_dict_get. */
+/* Returns the notes about a value that was set in the env, after a rendering (even a failed one)
+ * with options.probe; 0 if the template never used the value. Notes are stored by the value's id,
+ * which is assigned when it is set: get the value with ggtok_jinja_env_get and
+ * ggtok_jinja_dict_get. */
 unsigned ggtok_jinja_env_notes(const jinja_env *env, jinja_value value);
-/* A variable as it was set or, if `after`, as the rendering left it at the top level;
+/* Returns a variable as it was set or, with `after`, as the rendering left it at the top level;
  * JINJA_ABSENT if it has no value. */
 jinja_value ggtok_jinja_env_get(jinja_env *env, const char *name, size_t n, bool after);
 

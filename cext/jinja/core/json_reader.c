@@ -81,7 +81,7 @@ static jinja_text *read_string(reader *r) {
     uint8_t *data = NULL;
     if (p < r->end && *p == '"') {
         r->p = p + 1;
-    } else { /* escapes: the decoded string is never longer than the source */
+    } else { /* with escapes; the decoded string is never longer than the source */
         const uint8_t *end = p;
         while (end < r->end && *end != '"') end += *end == '\\' ? 2 : 1;
         if (end >= r->end) r->p = r->end, fail(r, "unclosed string");

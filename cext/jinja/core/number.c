@@ -19,7 +19,7 @@ bool ggtok_jinja_parse_int(jinja_arena *mem, const uint8_t *p, size_t n, bool ne
     return true;
 }
 
-/* The locale's decimal point. */
+/* Writes the locale's decimal point; returns its length. */
 static size_t decimal_point(char out[16]) {
     char text[24];
     int n = snprintf(text, sizeof text, "%.1f", 1.5);
@@ -99,11 +99,12 @@ size_t ggtok_jinja_format_int(char out[32], int64_t i) {
     return (size_t)snprintf(out, 32, "%lld", (long long)i);
 }
 
-/* Digits and exponent of the shortest decimal that reads back as f (finite, positive). */
+/* Computes the digits and exponent of the shortest decimal that reads back as f (finite,
+ * positive). */
 static int shortest(double f, char digits[24], int *exponent) {
     char text[JINJA_NUMBER_ROOM];
     bool normal =
-        f >= DBL_MIN; /* then a shorter decimal shows as 15 digits with zeros, dropped below */
+        f >= DBL_MIN; /* a shorter decimal appears as 15 digits with zeros, dropped below */
     for (int precision = 0; precision <= 16; precision++) {
         if (normal && precision > 0 && precision < 14) continue;
         snprintf(text, sizeof text, "%.*e", precision ? precision : 0, f);

@@ -1,4 +1,4 @@
-/* Numbers from and to text, independent of the locale. */
+/* Converts numbers from and to text, independently of the locale. */
 #ifndef GGTOK_JINJA_CORE_NUMBER_H
 #define GGTOK_JINJA_CORE_NUMBER_H
 
@@ -6,22 +6,24 @@
 
 #include "jinja/core/arena.h"
 
-enum { JINJA_NUMBER_ROOM = 512 }; /* bytes that suffice for each format below */
+enum { JINJA_NUMBER_ROOM = 512 }; /* bytes; enough for each format below */
 
-/* Reads decimal digits; false if the number exceeds 64 bits. */
+/* Reads decimal digits. Returns false if the number exceeds 64 bits. */
 bool ggtok_jinja_parse_int(jinja_arena *mem, const uint8_t *p, size_t n, bool negative,
                            int64_t *out);
-/* Reads the number that p[0..n) begins with, as C's strtod does. Returns its length; 0: none. */
+/* Reads the number with which p[0..n) begins, like C's strtod. Returns its length; 0 if there is
+ * none. */
 size_t ggtok_jinja_strtod(jinja_arena *mem, const uint8_t *p, size_t n, double *out);
-/* The same, but p[0..n) must be a number as a whole. */
+/* Like ggtok_jinja_strtod, but returns whether all of p[0..n) is a number. */
 bool ggtok_jinja_parse_float(jinja_arena *mem, const uint8_t *p, size_t n, double *out);
 /* Whether f is zero or normal; std::stod rejects other results. */
 bool ggtok_jinja_float_is_normal(double f);
 
-/* Formats like printf's %.*f, %.*e or %.*g in the C locale, with flag # if `alternate`. */
+/* Formats like printf's %.*f, %.*e or %.*g in the C locale, with flag # if `alternate`. Returns the
+ * length. */
 size_t ggtok_jinja_format(jinja_arena *mem, char out[JINJA_NUMBER_ROOM], char type, int precision,
                           bool alternate, double f);
-/* Python's repr: the shortest decimal that reads back as f. */
+/* Formats like Python's repr: the shortest decimal that reads back as f. Returns the length. */
 size_t ggtok_jinja_format_repr(jinja_arena *mem, char out[JINJA_NUMBER_ROOM], double f);
 size_t ggtok_jinja_format_int(char out[32], int64_t i);
 

@@ -1,24 +1,24 @@
-/* The objects of the rarer types of values. */
+/* The objects behind the rarer types of values. */
 #ifndef GGTOK_JINJA_CORE_OBJECTS_H
 #define GGTOK_JINJA_CORE_OBJECTS_H
 
 #include "jinja/core/value.h"
 
-/* llama.cpp's `loop`: a dict that stays empty until ggtok_jinja_loop_fill. */
+/* llama.cpp's `loop`: a dict that stays empty until ggtok_jinja_loop_fill is called. */
 typedef struct jinja_loop {
-    jinja_dict dict; /* first: JINJA_LOOP's as.dict points here */
+    jinja_dict dict; /* must be first: a JINJA_LOOP's as.dict points here */
     bool filled;
     uint32_t index0, n;
     jinja_value previous, next;
 } jinja_loop;
 
-/* transformers' range(). */
+/* The result of transformers' range(). */
 struct jinja_range {
     int64_t start, stop, step;
     int64_t n;
 };
 
-/* The i-th number, 0 <= i < n. The product may exceed 64 bits; the sum doesn't. */
+/* Returns the i-th number, 0 <= i < n. The product may exceed 64 bits; the sum doesn't. */
 static inline int64_t jinja_range_at(const jinja_range *r, int64_t i) {
     return (int64_t)((uint64_t)r->start + (uint64_t)i * (uint64_t)r->step);
 }
@@ -34,14 +34,14 @@ typedef enum jinja_object_kind {
  * have no {% block %}. */
 struct jinja_object {
     jinja_object_kind kind;
-    jinja_list *items; /* a loop's source (maybe a generator's list); a cycler's values */
-    bool lazy;         /* a loop's source is a generator */
+    jinja_list *items; /* a loop's source (perhaps a generator's list); a cycler's values */
+    bool lazy;         /* whether a loop's source is a generator */
     uint32_t next;     /* index of the next item */
-    jinja_list *kept;  /* items fetched so far that meet the loop's condition */
+    jinja_list *kept;  /* items fetched so far that satisfy the loop's condition */
     uint32_t index0, depth0;
-    jinja_value last;                 /* the last argument of loop.changed() */
-    const struct jinja_node *node;    /* the loop */
-    struct jinja_frame *frame, *test; /* the frame around the loop, and its condition's frame */
+    jinja_value last;                 /* last argument of loop.changed() */
+    const struct jinja_node *node;    /* node of the loop */
+    struct jinja_frame *frame, *test; /* frames around the loop and of its condition */
     jinja_text *text;                 /* a joiner's separator */
 };
 

@@ -1,4 +1,4 @@
-/* The parser, as far as both dialects share it. */
+/* The parts of the parser that both dialects share. */
 #include "jinja/core/parser.h"
 
 #include "jinja/core/dialects.h"
@@ -153,7 +153,7 @@ enum { COMPARISONS, SUMS, JOINS, PRODUCTS, POWERS, N_LEVELS };
 
 static const struct {
     uint8_t op;
-    uint8_t level[2]; /* by dialect; N_LEVELS: not an operator there */
+    uint8_t level[2]; /* by dialect; N_LEVELS: not an operator in it */
 } operators[] = {
     {JINJA_EQ, {COMPARISONS, COMPARISONS}},
     {JINJA_NE, {COMPARISONS, COMPARISONS}},
@@ -171,7 +171,7 @@ static const struct {
     {JINJA_POW, {N_LEVELS, POWERS}},
 };
 
-/* Consumes an operator of this level, if it is next. */
+/* Consumes an operator of this level if it is the next token. */
 static bool take_operator(jinja_parser *p, int level, uint8_t *op) {
     if (level == COMPARISONS && p->next->type == T_NAME) {
         if (ggtok_jinja_skip_name(p, "in")) return *op = JINJA_IN, true;

@@ -4,7 +4,8 @@
 
 #include "jinja/core/tree.h"
 
-/* `kids` is a stack: the finished kids of all nodes that are being parsed. */
+/* The state of a parse. `kids` is a stack with the finished kids of all nodes that are being
+ * parsed. */
 typedef struct jinja_parser {
     jinja_arena *mem;
     jinja_template *t;
@@ -13,22 +14,22 @@ typedef struct jinja_parser {
     const jinja_node **kids;
     size_t n_kids, cap_kids;
     uint32_t depth;
-    uint32_t loops; /* open {% for %} in this macro or call block */
+    uint32_t loops; /* number of open {% for %} blocks in this macro or call block */
 } jinja_parser;
 
-/* The limit of nested brackets, blocks and conditions. */
+/* The maximum nesting of brackets, blocks and conditions. */
 enum { JINJA_MAX_NESTING = 100 };
 
 _Noreturn void ggtok_jinja_fail_token(jinja_parser *p, const char *expected);
 
-/* Tests of the next token. */
+/* Test the next token. */
 static inline bool jinja_at(const jinja_parser *p, jinja_token_type type) {
     return p->next->type == type;
 }
 bool ggtok_jinja_at_name(const jinja_parser *p, const char *name);
 bool ggtok_jinja_token_is(const jinja_token *token, const char *name);
 bool ggtok_jinja_at_operator(const jinja_parser *p, jinja_operator op);
-const jinja_token *ggtok_jinja_take(jinja_parser *p); /* fails at the end */
+const jinja_token *ggtok_jinja_take(jinja_parser *p); /* fails at the end of the tokens */
 bool ggtok_jinja_skip(jinja_parser *p, jinja_token_type type);
 bool ggtok_jinja_skip_name(jinja_parser *p, const char *name);
 void ggtok_jinja_expect(jinja_parser *p, jinja_token_type type, const char *what);
@@ -36,7 +37,7 @@ void ggtok_jinja_nest(jinja_parser *p);
 
 uint32_t ggtok_jinja_symbol_of(jinja_template *t, const void *name, size_t n);
 
-/* Creating nodes: push the kids, then take those from a mark on. */
+/* Create nodes: push the kids, then create a node from those above a position in the stack. */
 void ggtok_jinja_push(jinja_parser *p, const jinja_node *kid);
 jinja_node *ggtok_jinja_node_new(jinja_parser *p, jinja_kind kind, uint32_t pos, size_t kids_from);
 jinja_node *ggtok_jinja_node_of(jinja_parser *p, jinja_kind kind, uint32_t pos, const jinja_node *a,
@@ -44,13 +45,13 @@ jinja_node *ggtok_jinja_node_of(jinja_parser *p, jinja_kind kind, uint32_t pos, 
 jinja_node *ggtok_jinja_const(jinja_parser *p, uint32_t pos, jinja_value value);
 jinja_node *ggtok_jinja_name(jinja_parser *p, const jinja_token *token);
 
-/* Expressions. */
+/* Parse expressions. */
 const jinja_node *ggtok_jinja_parse_expression(jinja_parser *p);
 const jinja_node *ggtok_jinja_parse_or(jinja_parser *p); /* without `a if b else c` */
 
-/* Statements. */
-/* Parses statements up to a tag with one of the NULL-terminated names. The tag's {% is the next
- * token then. */
+/* ---- statements ---- */
+/* Parses statements up to a tag with one of the names in a NULL-terminated array. The next token is
+ * then that tag's {%. */
 const jinja_node *ggtok_jinja_parse_block(jinja_parser *p, const char *const *end_names);
 bool ggtok_jinja_at_statement(const jinja_parser *p, const char *name);
 

@@ -1,4 +1,4 @@
-/* The template functions of ggtok.h. */
+/* Implements the template functions of ggtok.h. */
 #include <time.h>
 
 #include "base/error.h"
@@ -6,7 +6,7 @@
 #include "jinja/core/jinja.h"
 
 struct ggtok_rendering {
-    jinja_env *env; /* owns what the result points to */
+    jinja_env *env; /* owns the data to which the result points */
     jinja_result result;
 };
 
@@ -33,7 +33,7 @@ void ggtok_template_free(ggtok_template *t) {
     ggtok_jinja_template_free((jinja_template *)t);
 }
 
-/* The calendar's ranges; a leap second is one. */
+/* Whether all fields are in the ranges of a calendar date and time; a leap second is allowed. */
 static bool is_time(const struct tm *now) {
     return now->tm_year > -1900 && now->tm_year < 8100 && now->tm_mon >= 0 && now->tm_mon < 12 &&
            now->tm_mday > 0 && now->tm_mday < 32 && now->tm_hour >= 0 && now->tm_hour < 24 &&

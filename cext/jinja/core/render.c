@@ -2,10 +2,10 @@
 #include "base/mem.h"
 #include "jinja/core/dialects.h"
 
-/* The budget of a rendering, for each started megabyte of input. */
+/* The budget of a rendering, per started megabyte of input. */
 enum { MEGABYTE = 1 << 20 };
 static const uint64_t bytes_each = 192u << 20, steps_each = 30u * 1000 * 1000;
-/* A template is probed by about 16 renderings of a few short messages, which share one budget. */
+/* Probing a template takes about 16 renderings of a few short messages, which share one budget. */
 enum { PROBES = 16 };
 
 ggtok_status ggtok_jinja_env_new(const jinja_options *options, jinja_env **out, jinja_error *err) {
@@ -42,7 +42,7 @@ jinja_arena *ggtok_jinja_env_arena(jinja_env *e) {
 
 /* ---- values ---- */
 
-/* Assigns ids to a value and everything it contains, for notes. */
+/* Assigns ids to a value and everything it contains; notes are stored by id. */
 static void number_values(jinja_env *e, jinja_value *v) {
     jinja_charge(&e->arena, 1);
     jinja_enter(&e->arena);
@@ -117,7 +117,7 @@ typedef struct render_job {
     jinja_result *out;
 } render_job;
 
-/* The ranges of text that have a label. */
+/* Returns the ranges of text with a label. */
 static ggtok_range *ranges_of(jinja_env *e, uint8_t label, size_t *n) {
     const jinja_builder *b = &e->out;
     size_t begin = 0, cap = 0;
@@ -147,7 +147,7 @@ static void render(jinja_arena *mem, void *user) {
     e->rules =
         e->t->dialect == JINJA_LLAMA_CPP ? &ggtok_jinja_llama_rules : &ggtok_jinja_python_rules;
     if (!e->inputs) e->inputs = ggtok_jinja_dict_new(mem, 1);
-    size_t n_input = e->options.n_input; /* a long prompt is mostly input */
+    size_t n_input = e->options.n_input; /* most of a long prompt is input */
     e->out = ggtok_jinja_builder_new(mem, 4096 + (n_input < MEGABYTE ? n_input : MEGABYTE));
     e->n_printed = 0;
     e->generating = 0;
@@ -200,7 +200,7 @@ static bool is_from_template(const jinja_result *r, size_t begin, size_t end) {
     return found;
 }
 
-/* Clips the ranges to [begin, end) and makes them relative to begin. */
+/* Clips the ranges to [begin, end) and makes them relative to begin. Returns the number left. */
 static size_t within(ggtok_range *ranges, size_t n, size_t begin, size_t end) {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {

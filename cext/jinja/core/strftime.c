@@ -1,6 +1,6 @@
 /*
- * glibc's strftime in the C locale: the function that both llama.cpp and Python call on Linux.
- * Python adds %f. Unknown conversions are copied.
+ * Equals glibc's strftime in the C locale, which both llama.cpp and Python call on Linux. Python
+ * adds %f. Unknown conversions are copied.
  */
 #include <stdio.h>
 
@@ -15,13 +15,13 @@ static const char *const months[] = {"January",   "February", "March",    "April
 typedef struct moment {
     jinja_builder b;
     const jinja_time *t;
-    int weekday, yearday; /* 0: Sunday; 0: January 1st */
+    int weekday, yearday; /* weekday 0: Sunday; yearday 0: January 1st */
     jinja_dialect dialect;
 } moment;
 
 typedef struct spec {        /* flags and width of one conversion */
     char pad;                /* '0', '_' (spaces), '-' (none); 0: the conversion's default */
-    bool upper, lower, swap; /* flag ^; set for %P and by #; flag # */
+    bool upper, lower, swap; /* upper: flag ^; lower: set for %P and by flag #; swap: flag # */
     int width;               /* -1: the conversion's default */
 } spec;
 
@@ -29,7 +29,7 @@ static bool is_leap(int64_t year) {
     return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
 }
 
-static int64_t days_before_year(int64_t year) { /* since 0001-01-01, for years from 1 */
+static int64_t days_before_year(int64_t year) { /* from 0001-01-01; year >= 1 */
     year--;
     return 365 * year + year / 4 - year / 100 + year / 400;
 }
@@ -76,7 +76,7 @@ static void put_number(moment *m, const spec *s, int64_t i, int digits, char pad
     ggtok_jinja_builder_add(&m->b, text, (size_t)n, 0);
 }
 
-/* The ISO 8601 week, and the year that it belongs to. */
+/* Returns the ISO 8601 week, and sets *year to the year that it belongs to. */
 static int iso_week(const moment *m, int64_t *year) {
     int day = (m->weekday + 6) % 7, week = (m->yearday - day + 10) / 7;
     *year = m->t->year;
@@ -112,14 +112,14 @@ static void put_zone(moment *m, const spec *s, int colons) {
     put_text(m, s, text);
 }
 
-/* Writes one conversion; false if the letter is unknown. */
+/* Writes one conversion. Returns false if the letter is unknown. */
 static bool convert(moment *m, char letter, const spec *given, int colons) {
     const jinja_time *t = m->t;
     spec plain = *given;
     const spec *s = &plain;
     int64_t year;
     int hour12 = t->hour % 12 ? t->hour % 12 : 12;
-    /* # makes names upper case, and AM, PM and zones lower case, whatever other flags say */
+    /* # makes names upper-case, and AM, PM and zones lower-case, whatever the other flags. */
     plain.lower = letter == 'P' || (s->swap && (letter == 'p' || letter == 'Z'));
     plain.upper = !plain.lower && (s->upper || (s->swap && strchr("aAbBh", letter)));
     switch (letter) {

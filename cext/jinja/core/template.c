@@ -7,7 +7,7 @@
 enum {
     COMPILE_BYTES = 256,
     COMPILE_STEPS = 64
-}; /* per byte of source; 64 kB more are added to its size */
+}; /* budget per byte of source, whose size counts as 64 kB more */
 
 typedef struct job {
     jinja_template *t;

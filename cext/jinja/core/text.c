@@ -3,7 +3,8 @@
 #include "base/hash.h"
 #include "unicode/utf8.h"
 
-/* Computes hash and length, which are otherwise lazy, of texts that threads share. */
+/* In an arena that threads share, computes a text's hash and length, which are otherwise computed
+ * lazily. */
 static void complete(jinja_arena *mem, jinja_text *t) {
     if (!mem->shared) return;
     ggtok_jinja_chars(mem, t);
@@ -170,7 +171,7 @@ jinja_text *ggtok_jinja_text_concat(jinja_arena *mem, const jinja_text *a, const
 
 /* ---- cutting ---- */
 
-/* The part that holds byte `at` < n. */
+/* Returns the index of the part that contains byte `at`, which is less than t->n. */
 static size_t part_at(const jinja_text *t, size_t at) {
     size_t lo = 0, hi = jinja_text_count(t) - 1;
     while (lo < hi) {
@@ -231,8 +232,9 @@ int ggtok_jinja_text_order(const jinja_text *a, const jinja_text *b) {
 }
 
 /*
- * Knuth-Morris-Pratt search, with a table of the length of `what`; a naive search could take time
- * in the product of the lengths. Most searches end with memchr, before the table is built.
+ * Returns the table for Knuth-Morris-Pratt search, of the length of `what`; naive search could take
+ * time proportional to the product of the lengths. Most searches end with memchr, before the table
+ * is built.
  */
 static const uint32_t *borders(jinja_arena *mem, const uint8_t *p, size_t n, bool back) {
     uint32_t *border = jinja_alloc_n(mem, n, sizeof *border);
@@ -268,7 +270,7 @@ size_t ggtok_jinja_text_find(jinja_arena *mem, const jinja_text *t, const jinja_
     if (!what->n) return from;
     const uint8_t *p = t->data + from, *end = t->data + t->n;
     size_t n = t->n - from;
-    for (size_t tries = 0; tries < 8; tries++) { /* often memchr and a comparison suffice */
+    for (size_t tries = 0; tries < 8; tries++) { /* memchr and a comparison often suffice */
         const uint8_t *found = memchr(p, what->data[0], (size_t)(end - p));
         size_t passed = found ? (size_t)(found - p) : (size_t)(end - p);
         jinja_charge(mem, 1 + passed / 16);

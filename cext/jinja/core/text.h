@@ -10,8 +10,8 @@
  *                        label    T       -   T
  *
  * Texts are immutable but may share memory. A concatenated text has a buffer with spare room
- * (jinja_room); the first text appended to it is copied there. Building a text in a loop thus costs
- * the size of the appended pieces, not of the whole.
+ * (jinja_room); the first text appended to it is copied there. So the cost of building a text in a
+ * loop is proportional to the size of the appended pieces, not of the whole text.
  */
 #ifndef GGTOK_JINJA_CORE_TEXT_H
 #define GGTOK_JINJA_CORE_TEXT_H
@@ -23,7 +23,7 @@
 enum {
     JINJA_FROM_TEMPLATE = 1, /* written by the template: may contain control tokens */
     JINJA_GENERATED = 2,     /* written inside {% generation %} */
-    JINJA_JOINED = 4         /* to llama.cpp, one part with the part before it */
+    JINJA_JOINED = 4         /* in llama.cpp, forms one part with the preceding part */
 };
 
 typedef struct jinja_part {
@@ -31,7 +31,7 @@ typedef struct jinja_part {
     uint8_t label;
 } jinja_part;
 
-typedef struct jinja_room { /* the buffer that a text and texts made by appending to it share */
+typedef struct jinja_room { /* the buffer shared by a text and the texts made by appending to it */
     uint8_t *data;
     jinja_part *parts;
     uint32_t n, cap, n_parts, cap_parts;
@@ -40,47 +40,49 @@ typedef struct jinja_room { /* the buffer that a text and texts made by appendin
 typedef struct jinja_text {
     const uint8_t *data;
     uint32_t n;
-    uint32_t n_parts;        /* 0: empty, or one part with `label` */
-    const jinja_part *parts; /* the last part ends with the text, whatever its `end` says */
-    jinja_room *room;        /* or NULL */
+    uint32_t n_parts;        /* 0: the text is empty or is one part with `label` */
+    const jinja_part *parts; /* the last part ends with the text, whatever its `end` */
+    jinja_room *room;        /* may be NULL */
     uint32_t hash;           /* 0: not computed yet; always computed in templates */
-    uint32_t n_chars; /* code points; UINT32_MAX: not counted yet; always counted in templates */
+    uint32_t n_chars; /* in code points; UINT32_MAX: not counted yet; always counted in templates */
     uint8_t label;
-    bool safe; /* transformers: Markup */
+    bool safe; /* transformers: the text is Markup */
 } jinja_text;
 
-/* The longest text, in bytes. */
+/* The maximum length of a text, in bytes. */
 #define JINJA_MAX_TEXT 0x7FFFFFF0u
 
-/* A text over the caller's bytes, which must outlive the arena; ggtok_jinja_text_copy copies. */
+/* Make a text. ggtok_jinja_text_of uses the caller's bytes, which must outlive the arena;
+ * ggtok_jinja_text_copy copies them. */
 jinja_text *ggtok_jinja_text_of(jinja_arena *mem, const void *data, size_t n, uint8_t label);
 jinja_text *ggtok_jinja_text_copy(jinja_arena *mem, const void *data, size_t n, uint8_t label);
-/* The same with parts[0..n_parts), whose ends ascend to n. */
+/* Makes a text from the caller's bytes with parts[0..n_parts), whose ends must ascend to n. */
 jinja_text *ggtok_jinja_text_parts(jinja_arena *mem, const void *data, size_t n,
                                    const jinja_part *parts, size_t n_parts);
 jinja_text *ggtok_jinja_text_concat(jinja_arena *mem, const jinja_text *a, const jinja_text *b);
-/* Bytes [begin, end) with their labels. */
+/* Returns bytes [begin, end) with their labels. */
 jinja_text *ggtok_jinja_text_cut(jinja_arena *mem, const jinja_text *t, size_t begin, size_t end);
-/* The same text as what llama.cpp regards as one part. */
+/* Returns the same text as a single part, from llama.cpp's point of view. */
 jinja_text *ggtok_jinja_text_fuse(jinja_arena *mem, jinja_text *t);
 uint32_t ggtok_jinja_text_hash(const jinja_text *t);
-/* The hash and the number of code points, cached in the text. */
+/* Return the hash and the number of code points, cached in the text. */
 uint32_t ggtok_jinja_hash(jinja_arena *mem, jinja_text *t);
 uint32_t ggtok_jinja_chars(jinja_arena *mem, jinja_text *t);
-/* The label of the whole text; -1 if its parts differ or it is empty. */
+/* Returns the label of the whole text; -1 if its parts have different labels or it is empty. */
 int ggtok_jinja_text_label(jinja_arena *mem, const jinja_text *t);
 bool ggtok_jinja_text_equal(jinja_arena *mem, const jinja_text *a, const jinja_text *b);
 bool ggtok_jinja_text_is(const jinja_text *t, const char *s);
 int ggtok_jinja_text_compare(jinja_arena *mem, const jinja_text *a, const jinja_text *b);
-/* The same without charging, for use outside of renderings. */
+/* Like ggtok_jinja_text_compare, without charging; for use outside renderings. */
 int ggtok_jinja_text_order(const jinja_text *a, const jinja_text *b);
-/* The first occurrence at or after `from`, the last that ends at or before `to`; or SIZE_MAX. */
+/* Return the first occurrence at or after `from`, and the last that ends at or before `to`;
+ * SIZE_MAX if there is none. */
 size_t ggtok_jinja_text_find(jinja_arena *mem, const jinja_text *t, const jinja_text *what,
                              size_t from);
 size_t ggtok_jinja_text_rfind(jinja_arena *mem, const jinja_text *t, const jinja_text *what,
                               size_t to);
 
-/* The i-th part's bounds; i < jinja_text_count(t). */
+/* Return the number of parts, and the end and label of the i-th, i < jinja_text_count(t). */
 static inline size_t jinja_text_count(const jinja_text *t) {
     return t->n_parts ? t->n_parts : t->n != 0;
 }
@@ -108,7 +110,7 @@ void ggtok_jinja_builder_add(jinja_builder *b, const void *data, size_t n, uint8
 void ggtok_jinja_builder_text(jinja_builder *b, const jinja_text *t);
 void ggtok_jinja_builder_cut(jinja_builder *b, const jinja_text *t, size_t begin, size_t end);
 jinja_text *ggtok_jinja_builder_end(jinja_builder *b);
-/* Removes the bytes and parts from a mark on, and returns them as a text. */
+/* Removes the bytes and parts from these positions on, and returns them as a text. */
 jinja_text *ggtok_jinja_builder_take(jinja_builder *b, size_t n, size_t n_parts);
 
 #endif

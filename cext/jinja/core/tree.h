@@ -8,7 +8,7 @@
 
 typedef enum jinja_token_type {
     T_END,
-    T_TEXT, /* between tags */
+    T_TEXT, /* text between tags */
     T_NAME,
     T_STRING,
     T_INT,
@@ -53,16 +53,16 @@ typedef enum jinja_operator {
 } jinja_operator;
 
 typedef struct jinja_token {
-    uint8_t type; /* jinja_token_type */
-    uint8_t op;   /* of T_OPERATOR and T_SIGN */
+    uint8_t type; /* a jinja_token_type */
+    uint8_t op;   /* for T_OPERATOR and T_SIGN */
     uint32_t pos; /* byte offset in the source */
-    uint32_t n;   /* bytes of its text, escapes decoded */
+    uint32_t n;   /* size of its text in bytes, with escapes decoded */
     const uint8_t *text;
-    jinja_value value; /* of T_INT and T_FLOAT */
+    jinja_value value; /* for T_INT and T_FLOAT */
 } jinja_token;
 
 typedef enum jinja_kind {
-    /* Statements, with their kids in order; NULL for a missing one. */
+    /* Statements. The comments list their kids in order; a missing kid is NULL. */
     N_BLOCK,        /* statements */
     N_TEXT,         /* value */
     N_OUTPUT,       /* expression */
@@ -76,7 +76,7 @@ typedef enum jinja_kind {
     N_WITH,         /* target, value, target, value, ..., body */
     N_BREAK,
     N_CONTINUE,
-    N_GENERATION, /* body; in llama.cpp's dialect no kids, and flag is set at the beginning */
+    N_GENERATION, /* body; in llama.cpp's dialect, no kids, and flag: it begins the generation */
     N_SCOPE,      /* body in a separate scope */
     /* Expressions. */
     N_CONST, /* value */
@@ -85,7 +85,7 @@ typedef enum jinja_kind {
     N_TUPLE,
     N_DICT,    /* key, value, key, value, ... */
     N_BINARY,  /* operands, applied from left to right; ops[i] is between operands i and i + 1 */
-    N_COMPARE, /* the same for `a < b < c`: true if all are */
+    N_COMPARE, /* like N_BINARY, for `a < b < c`: true if all comparisons are */
     N_CONCAT,  /* operands of transformers' ~ */
     N_AND,
     N_OR,
@@ -93,39 +93,39 @@ typedef enum jinja_kind {
     N_NEGATIVE,
     N_POSITIVE,
     N_CONDITION, /* condition, value, other value or NULL */
-    N_ATTRIBUTE, /* object; value: the name. flag: in llama.cpp's dialect, the property isn't a
-                  * name (an error when run); in transformers', this is a target */
+    N_ATTRIBUTE, /* object; value: the name. flag: in llama.cpp's dialect, the property isn't a name
+                    (an error when it runs); in transformers', the node is a target */
     N_ITEM,      /* object, index */
     N_SLICE,     /* object, start, stop, step */
     N_CALL,      /* callee, arguments */
     N_FILTER,    /* operand, arguments; sym: the filter. flag 2: not a name (an error) */
     N_TEST,      /* operand, arguments; sym: the test. flag 1: negated, 2: not a name */
-    N_KEYWORD,   /* value; sym: the name; flag: it isn't a name */
-    N_SPREAD,    /* *value; flag: ** */
+    N_KEYWORD,   /* value; sym: the name. flag: not a name */
+    N_SPREAD,    /* *value; flag: **value */
     N_BLANK      /* llama.cpp's a[] */
 } jinja_kind;
 
 typedef struct jinja_node jinja_node;
 struct jinja_node {
     uint8_t kind, flag;
-    uint16_t up;   /* N_NAME, transformers: the value is this many frames up */
-    uint32_t slot; /* N_NAME and nodes that declare names: index in that frame; python/scope.c */
+    uint16_t up;   /* N_NAME, transformers: number of frames from here up to that of the value */
+    uint32_t slot; /* N_NAME and nodes that declare names: index in that frame (python/scope.c) */
     uint32_t pos, n;
     uint32_t sym;
     const jinja_node **kids;
     const uint8_t *ops;
-    const struct jinja_frame_plan *plan; /* statements that open a frame */
+    const struct jinja_frame_plan *plan; /* for statements that open a frame */
     jinja_value value;
 };
 
-/* A name in the template, and the builtins of that name. */
+/* A name in the template, and the builtins with that name. */
 typedef struct jinja_symbol {
     jinja_text *name;
-    int32_t member, filter, test, global; /* rows of the dialect's tables, or -1 */
-    bool read;                            /* somewhere in the template */
+    int32_t member, filter, test, global; /* rows in the dialect's tables, or -1 */
+    bool read;                            /* whether the template reads it */
 } jinja_symbol;
 
-/* Symbols that every template has, in this order; `self` means something only to transformers. */
+/* Symbols that every template has, in this order; `self` has a meaning only in transformers. */
 enum {
     SYM_TRUE,
     SYM_TRUE2,
@@ -141,15 +141,15 @@ enum {
 struct jinja_template {
     jinja_arena arena;
     jinja_dialect dialect;
-    const char *source; /* newlines normalized */
+    const char *source; /* with normalized newlines */
     size_t n_source;
     jinja_symbol *symbols;
     uint32_t n_symbols, cap_symbols;
-    jinja_dict *names; /* name -> index in symbols */
+    jinja_dict *names; /* map from name to index in symbols */
     const jinja_node *root;
     jinja_text **variables;
     uint32_t n_variables;
-    bool wild_jumps; /* llama.cpp: a break outside a loop, maybe in a macro */
+    bool wild_jumps; /* llama.cpp: there is a break outside a loop, perhaps in a macro */
 };
 typedef struct jinja_template jinja_template;
 

@@ -1,6 +1,6 @@
 /*
- * The values of templates: 16 bytes, passed by value. The data they point to is in an arena and
- * freed with it.
+ * The values of templates: 16 bytes, passed by value. The data to which they point is in an arena
+ * and freed with it.
  */
 #ifndef GGTOK_JINJA_CORE_VALUE_H
 #define GGTOK_JINJA_CORE_VALUE_H
@@ -11,7 +11,7 @@
 #include "jinja/core/text.h"
 
 typedef enum jinja_type {
-    JINJA_UNDEFINED, /* as.text: its name, or NULL */
+    JINJA_UNDEFINED, /* as.text: the name, or NULL */
     JINJA_NONE,
     JINJA_BOOL,
     JINJA_INT,
@@ -20,20 +20,20 @@ typedef enum jinja_type {
     JINJA_LIST,
     JINJA_TUPLE, /* as.list */
     JINJA_DICT,
-    JINJA_LOOP,     /* llama.cpp's `loop`: as.dict, a jinja_loop */
+    JINJA_LOOP,     /* llama.cpp's `loop`: as.dict, in a jinja_loop */
     JINJA_FUNCTION, /* a macro, a builtin, or a builtin bound to a value */
-    JINJA_KEYWORD,  /* a keyword argument, which llama.cpp treats as a value */
-    /* only in transformers' dialect: */
+    JINJA_KEYWORD,  /* a keyword argument, which is a value in llama.cpp */
+    /* Types that only transformers' dialect has: */
     JINJA_NAMESPACE, /* as.dict */
     JINJA_RANGE,
     JINJA_LAZY,   /* a generator: as.list, consumed by reading */
-    JINJA_OBJECT, /* other objects: objects.h */
-    JINJA_BIG,    /* an integer beyond 64 bits: as.text, its digits. It can be printed and compared
-                   * for equality; arithmetic fails */
-    JINJA_ABSENT  /* no value: a missing argument, a variable that is not set */
+    JINJA_OBJECT, /* other objects; see objects.h */
+    JINJA_BIG,    /* an integer beyond 64 bits: its digits in as.text. It can be printed and
+                     compared for equality; arithmetic fails */
+    JINJA_ABSENT  /* no value: a missing argument, or a variable that is not set */
 } jinja_type;
 
-/* Sets of types, for builtins. */
+/* Sets of types that builtins accept. */
 enum {
     ON_INT = 1 << JINJA_INT,
     ON_FLOAT = 1 << JINJA_FLOAT,
@@ -46,7 +46,7 @@ enum {
 };
 
 typedef struct jinja_list jinja_list;
-typedef struct jinja_pull jinja_pull; /* python/lazy.c */
+typedef struct jinja_pull jinja_pull; /* see python/lazy.c */
 typedef struct jinja_dict jinja_dict;
 typedef struct jinja_function jinja_function;
 typedef struct jinja_keyword jinja_keyword;
@@ -54,8 +54,8 @@ typedef struct jinja_range jinja_range;
 typedef struct jinja_object jinja_object;
 
 typedef struct jinja_value {
-    uint8_t type; /* jinja_type */
-    uint32_t id;  /* identity: for llama.cpp's `sameas` and the notes of probes; 0: none */
+    uint8_t type; /* a jinja_type */
+    uint32_t id;  /* identity, for llama.cpp's `sameas` and the notes of probes; 0: none */
     union {
         bool truth;
         int64_t i;
@@ -70,18 +70,19 @@ typedef struct jinja_value {
     } as;
 } jinja_value;
 
-/* A view of a dict, returned by its methods; unlike other lazy values, not consumed by reading. */
+/* The methods of a dict that return views. Unlike other lazy values, a view isn't consumed by
+ * reading. */
 typedef enum jinja_view { JINJA_NO_VIEW, JINJA_KEYS, JINJA_VALUES, JINJA_ITEMS } jinja_view;
 
 struct jinja_list {
     jinja_value *data;
     uint32_t n, cap;
-    bool group;        /* JINJA_TUPLE: a result of groupby, with the names grouper and list */
+    bool group;        /* JINJA_TUPLE: a result of groupby, with the attributes grouper and list */
     uint32_t read;     /* JINJA_LAZY: the number of consumed items */
-    jinja_view view;   /* JINJA_LAZY */
-    const char *fault; /* JINJA_LAZY: the error that reading it raises, or NULL */
+    jinja_view view;   /* JINJA_LAZY: the kind of view */
+    const char *fault; /* JINJA_LAZY: message of the error that reading it raises, or NULL */
     bool reversed;     /* JINJA_LAZY: the result of `reverse` */
-    jinja_pull *pull;  /* JINJA_LAZY: produces items one by one; NULL: `data` has them */
+    jinja_pull *pull;  /* JINJA_LAZY: produces items one by one; NULL: all are in `data` */
 };
 
 typedef struct jinja_entry {
@@ -89,11 +90,11 @@ typedef struct jinja_entry {
     uint32_t hash;
 } jinja_entry;
 
-/* Entries in insertion order. Larger dicts have an open-addressing index. */
+/* A dict, its entries in insertion order. Larger dicts have an open-addressing index. */
 struct jinja_dict {
     jinja_entry *entries;
     uint32_t n, cap;
-    uint32_t *index; /* entry number + 1, or 0; NULL up to JINJA_SMALL_DICT entries */
+    uint32_t *index; /* entry number + 1, or 0: free; NULL: at most JINJA_SMALL_DICT entries */
     uint32_t mask;
 };
 
@@ -138,10 +139,10 @@ static inline bool jinja_is_array(jinja_value v) {
     return v.type == JINJA_LIST || v.type == JINJA_TUPLE;
 }
 
-/* A JINJA_BIG of decimal digits, with an optional '-' before them. */
+/* Returns a JINJA_BIG with these decimal digits, which may begin with '-'. */
 jinja_value ggtok_jinja_big(jinja_arena *mem, const void *digits, size_t n);
 
-/* Whose rules apply. */
+/* The dialect whose rules apply. */
 typedef enum jinja_dialect { JINJA_LLAMA_CPP, JINJA_TRANSFORMERS } jinja_dialect;
 
 jinja_list *ggtok_jinja_list_new(jinja_arena *mem, size_t room);
@@ -150,22 +151,25 @@ void ggtok_jinja_list_push(jinja_arena *mem, jinja_list *list, jinja_value value
 jinja_dict *ggtok_jinja_dict_new(jinja_arena *mem, size_t room);
 /* Sets a key's value; a new key goes to the end. Keys must be hashable. */
 void ggtok_jinja_dict_set(jinja_arena *mem, jinja_dict *dict, jinja_value key, jinja_value value);
-/* Adds a key that the dict doesn't contain. */
+/* Adds a key that must not be in the dict. */
 void ggtok_jinja_dict_add(jinja_arena *mem, jinja_dict *dict, jinja_value key, jinja_value value);
-/* A pointer to a key's value, or NULL. */
+/* Returns a pointer to a key's value, or NULL. */
 jinja_value *ggtok_jinja_dict_find(jinja_arena *mem, const jinja_dict *dict, jinja_value key);
-/* The same for a text of n bytes. */
+/* Like ggtok_jinja_dict_find and ggtok_jinja_dict_set, for keys that are texts: of n bytes, or
+ * NUL-terminated. */
 jinja_value *ggtok_jinja_dict_get(jinja_arena *mem, const jinja_dict *dict, const char *key,
                                   size_t n);
 void ggtok_jinja_dict_put(jinja_arena *mem, jinja_dict *dict, const char *key, jinja_value value);
 
-/* The dialect's ==. To llama.cpp, arrays and objects are only equal if they are hashable. */
+/* Equals the dialect's ==. In llama.cpp, arrays and objects are equal only if they are hashable. */
 bool ggtok_jinja_equal(jinja_arena *mem, jinja_value a, jinja_value b, jinja_dialect dialect);
-/* Whether a value may be a key. llama.cpp requires one or both, depending on the operation. */
+/* Whether a value may be a key. llama.cpp requires one or both of these, depending on the
+ * operation. */
 bool ggtok_jinja_hashable(jinja_arena *mem, jinja_value v);
 bool ggtok_jinja_immutable(jinja_value v);
 
-/* llama.cpp's conversions: to a double, infinite if the integer has no exact double; and back. */
+/* Convert an integer to a double and back as llama.cpp does. The double is infinite if none equals
+ * the integer. */
 double ggtok_jinja_int_as_float(int64_t i);
 int64_t ggtok_jinja_float_as_int(double f);
 

@@ -35,7 +35,7 @@ void ggtok_jinja_list_push(jinja_arena *mem, jinja_list *list, jinja_value value
 
 /* ---- numbers ---- */
 
-/* x86-64's conversion: INT64_MIN if the value doesn't fit. */
+/* Converts as x86-64 does: INT64_MIN if the value doesn't fit. */
 int64_t ggtok_jinja_float_as_int(double f) {
     return f >= -9223372036854775808.0 && f < 9223372036854775808.0 ? (int64_t)f : INT64_MIN;
 }
@@ -88,7 +88,7 @@ static bool is_number(jinja_value v) {
     return v.type == JINJA_INT || v.type == JINJA_FLOAT || v.type == JINJA_BOOL;
 }
 
-/* llama.cpp compares numbers both as integers and as doubles. */
+/* Whether two numbers are equal. llama.cpp compares them both as integers and as doubles. */
 static bool equal_numbers(jinja_value a, jinja_value b) {
     int64_t ai, bi;
     double af, bf;
@@ -120,7 +120,7 @@ static bool equal_items(jinja_arena *mem, const jinja_list *a, const jinja_list 
     return all;
 }
 
-/* llama.cpp: objects are equal if they have the same pairs in the same order. */
+/* Whether llama.cpp considers two objects equal: they have the same pairs in the same order. */
 static bool equal_pairs(jinja_arena *mem, const jinja_dict *a, const jinja_dict *b) {
     bool all = a->n == b->n;
     jinja_enter(mem);
@@ -144,17 +144,17 @@ bool ggtok_jinja_equal(jinja_arena *mem, jinja_value a, jinja_value b, jinja_dia
         return ggtok_jinja_hashable(mem, a) && ggtok_jinja_hashable(mem, b) &&
                equal_items(mem, a.as.list, b.as.list, dialect);
     case JINJA_DICT:
-    case JINJA_LOOP: /* filled by ggtok_jinja_hashable */
+    case JINJA_LOOP: /* ggtok_jinja_hashable fills it */
         return ggtok_jinja_hashable(mem, a) && ggtok_jinja_hashable(mem, b) &&
                equal_pairs(mem, a.as.dict, b.as.dict);
     case JINJA_KEYWORD: return a.as.keyword == b.as.keyword;
-    default: return true; /* none, undefined; llama.cpp considers all functions equal */
+    default: return true; /* none, undefined; functions, which llama.cpp considers all equal */
     }
 }
 
 /* ---- dicts ---- */
 
-/* Equal values have equal hashes. */
+/* Returns a hash. Equal values have equal hashes. */
 static uint32_t hash_value(jinja_arena *mem, jinja_value v) {
     uint64_t x = 0;
     switch (v.type) {
@@ -213,7 +213,7 @@ static jinja_entry *find(jinja_arena *mem, const jinja_dict *dict, jinja_value k
         return NULL;
     }
     for (uint32_t i = hash & dict->mask; dict->index[i]; i = (i + 1) & dict->mask) {
-        jinja_charge(mem, 1); /* colliding keys cost steps */
+        jinja_charge(mem, 1); /* charge for collisions */
         jinja_entry *e = &dict->entries[dict->index[i] - 1];
         if (equal_keys(mem, e, key, hash)) return e;
     }

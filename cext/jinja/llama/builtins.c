@@ -102,9 +102,9 @@ const jinja_llama_row ggtok_jinja_llama_builtins[] = {
 const size_t ggtok_jinja_llama_n_builtins =
     sizeof ggtok_jinja_llama_builtins / sizeof ggtok_jinja_llama_builtins[0];
 
-enum { LONGEST_NAME = 64 }; /* at least the longest name of a builtin */
+enum { LONGEST_NAME = 64 }; /* bytes; at least the length of the longest name of a builtin */
 
-/* The first row with this name, or -1. */
+/* Returns the index of the first row with this name, or -1. */
 static int32_t first_row(const jinja_llama_row *rows, size_t n, const char *name, size_t n_name) {
     size_t lo = 0, hi = n;
     if (n_name > LONGEST_NAME || memchr(name, 0, n_name)) return -1;
@@ -156,7 +156,8 @@ void ggtok_jinja_llama_find_builtins(jinja_symbol *symbol) {
     symbol->test = ggtok_jinja_llama_global("test_is_", symbol->name);
 }
 
-/* Of the rows with the name of `row`, their first, the row for the value's type; or NULL. */
+/* Among the rows with the same name as `row`, which is their first, returns the one for the value's
+ * type, or NULL. */
 static const jinja_llama_row *row_for(int32_t row, jinja_value v) {
     if (row < 0) return NULL;
     const jinja_llama_row *first = &ggtok_jinja_llama_builtins[row], *r = first;

@@ -1,4 +1,4 @@
-/* llama.cpp's names, operators, members and calls. */
+/* llama.cpp's rules for names, operators, members and calls. */
 #include "jinja/llama/builtins.h"
 #include "jinja/llama/scope.h"
 
@@ -138,7 +138,7 @@ static jinja_value eval_sign(jinja_env *e, bool negative, jinja_value v) {
 
 /* ---- members ---- */
 
-/* The builtin bound to the object, or undefined if row is NULL. */
+/* Returns the builtin bound to the object, or undefined if `row` is NULL. */
 static jinja_value try_builtin(jinja_env *e, const jinja_llama_row *row, jinja_value object,
                                jinja_text *name) {
     if (object.type == JINJA_FUNCTION || object.type == JINJA_KEYWORD) {
@@ -151,7 +151,7 @@ static jinja_value try_builtin(jinja_env *e, const jinja_llama_row *row, jinja_v
     return row ? new_function(e, row, &object) : jinja_undefined(name);
 }
 
-/* llama.cpp's name of an undefined member, visible in printed lists. */
+/* llama.cpp's name for an undefined member, visible in printed lists. */
 static jinja_text no_property = {.data = (const uint8_t *)"object_property",
                                  .n = 15,
                                  .n_chars = 15,
@@ -181,7 +181,7 @@ static void note_access(jinja_env *e, jinja_value object, jinja_value property, 
     jinja_note_value(e, object, note);
 }
 
-/* object[property] */
+/* Evaluates object[property]. */
 static jinja_value member(jinja_env *e, jinja_value object, jinja_value property) {
     jinja_arena *mem = &e->arena;
     jinja_value v = jinja_undefined(&no_property);
@@ -218,7 +218,7 @@ static jinja_value member(jinja_env *e, jinja_value object, jinja_value property
     return v;
 }
 
-/* Gets the usual fields of `loop` without filling its dict. */
+/* Gets the usual fields of `loop` without filling its dict. Returns false for other fields. */
 static bool loop_field(const jinja_loop *loop, const jinja_text *name, jinja_value *v) {
     const char *s = (const char *)name->data;
     if (loop->filled) return false;
@@ -254,7 +254,7 @@ static jinja_value eval_attribute(jinja_env *e, const jinja_node *node) {
     if (object.type == JINJA_LOOP && loop_field((jinja_loop *)object.as.dict, name, &v)) return v;
     const jinja_llama_row *row = ggtok_jinja_llama_member(e->t, node->sym, object);
     v = try_builtin(e, row, object, name);
-    if (row) return v; /* takes precedence over a key of that name */
+    if (row) return v; /* takes precedence over a key with that name */
     return member(e, object, node->value);
 }
 

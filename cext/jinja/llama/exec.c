@@ -99,7 +99,7 @@ void ggtok_jinja_llama_set(jinja_env *e, const jinja_node *target, jinja_value v
 
 /* ---- {% for %} ---- */
 
-/* The items of a list, or the keys or pairs of a dict. */
+/* Returns the items of a list, or the keys or pairs of a dict; sets *pairs for a dict. */
 static jinja_list *loop_items(jinja_env *e, const jinja_node *node, bool *pairs) {
     jinja_arena *mem = &e->arena;
     jinja_value v = ggtok_jinja_eval(e, node->kids[1]);
@@ -110,7 +110,7 @@ static jinja_list *loop_items(jinja_env *e, const jinja_node *node, bool *pairs)
     if (!*pairs && !jinja_is_array(v)) {
         ggtok_jinja_fail(mem, "can't loop over %s", ggtok_jinja_type_name(v));
     }
-    if (!*pairs) { /* copied if the loop may change it */
+    if (!*pairs) { /* copy it if the loop may change it */
         jinja_charge(mem, v.as.list->n / 4);
         if (!e->lists_change) return v.as.list;
         jinja_list *items = ggtok_jinja_list_new(mem, v.as.list->n);
@@ -143,8 +143,8 @@ static void set_target(jinja_env *e, const jinja_node *target, jinja_value item)
         set_names(e, target, item.as.list);
 }
 
-/* The items that meet the loop's condition. All items are checked, against the targets too, before
- * the first round. */
+/* Returns the items that satisfy the loop's condition. All items are checked, also against the
+ * targets, before the first iteration. */
 static jinja_list *select_items(jinja_env *e, const jinja_node *node, jinja_list *items) {
     const jinja_node *target = node->kids[0], *condition = node->kids[2];
     jinja_list *kept = condition ? ggtok_jinja_list_new(&e->arena, 0) : items;
@@ -181,8 +181,8 @@ static jinja_value new_loop(jinja_env *e, const jinja_list *items, uint32_t i) {
     return (jinja_value){.type = JINJA_LOOP, .as.dict = &loop->dict};
 }
 
-/* Runs a round of a loop. *mark becomes the beginning of the last statement's output, which a jump
- * out of that statement discards. */
+/* Runs an iteration of a loop. Sets *mark to the beginning of the last statement's output, which a
+ * jump out of that statement discards. */
 static jinja_flow run_round(jinja_env *e, const jinja_node *body, jinja_mark *mark) {
     for (uint32_t i = 0; i < body->n; i++) {
         *mark = ggtok_jinja_out_mark(e);
@@ -192,7 +192,7 @@ static jinja_flow run_round(jinja_env *e, const jinja_node *body, jinja_mark *ma
     return JINJA_NEXT;
 }
 
-/* The same in a template whose macros may jump out of the loop that calls them. */
+/* Like run_round, for templates whose macros may jump out of the loop that calls them. */
 static jinja_flow run_round_guarded(jinja_env *e, const jinja_node *body, jinja_mark *mark,
                                     jmp_buf *here) {
     jmp_buf *const outer = e->loop;
@@ -205,7 +205,7 @@ static jinja_flow run_round_guarded(jinja_env *e, const jinja_node *body, jinja_
         flow = run_round(e, body, mark);
     } else {
         flow = (jinja_flow)e->jump;
-        while (e->scopes.level > level) { /* close the scopes opened since */
+        while (e->scopes.level > level) { /* close the scopes opened since then */
             size_t opened = n_saved;
             ggtok_jinja_scope_close(e, opened);
         }
@@ -225,7 +225,7 @@ jinja_flow ggtok_jinja_llama_loop(jinja_env *e, const jinja_node *node) {
     bool pairs, ran = false;
     jinja_list *items = select_items(e, node, loop_items(e, node, &pairs));
     const jinja_node *body = node->kids[3];
-    /* Large, and loops nest: not on the stack. */
+    /* It is large and loops nest, so it isn't on the stack. */
     jmp_buf *here = e->t->wild_jumps ? jinja_alloc(&e->arena, sizeof *here) : NULL;
     for (uint32_t i = 0; i < items->n; i++) {
         jinja_charge(&e->arena, 2);
@@ -235,7 +235,7 @@ jinja_flow ggtok_jinja_llama_loop(jinja_env *e, const jinja_node *node) {
             here ? run_round_guarded(e, body, &mark, here) : run_round(e, body, &mark);
         if (flow != JINJA_NEXT) ggtok_jinja_out_reset(e, mark);
         if (flow == JINJA_BREAK) break;
-        if (flow == JINJA_NEXT) ran = true; /* a round that ends with a jump doesn't count */
+        if (flow == JINJA_NEXT) ran = true; /* an iteration that ends with a jump doesn't count */
     }
     ggtok_jinja_scope_close(e, opened);
     jinja_flow flow = JINJA_NEXT;
@@ -250,7 +250,7 @@ static _Noreturn void fail_parameter(jinja_env *e, const char *name) {
     ggtok_jinja_fail(&e->arena, "'%s' has a parameter that is not a name", name);
 }
 
-/* The values of the parameters kids[from..to) of a node. */
+/* Returns the values of the parameters kids[from..to) of a node. */
 static jinja_value *bind(jinja_env *e, const jinja_node *node, uint32_t from, uint32_t to,
                          const jinja_args *args, const char *name) {
     jinja_value *values = jinja_alloc_n(&e->arena, to - from + 1, sizeof *values);
@@ -272,7 +272,8 @@ static jinja_value *bind(jinja_env *e, const jinja_node *node, uint32_t from, ui
     return values;
 }
 
-/* Runs a body and returns its text. A jump out of it continues in the loop around the call. */
+/* Runs a body and returns its text. A jump out of the body continues in the loop around the
+ * call. */
 static jinja_value run_body(jinja_env *e, const jinja_node *body) {
     jinja_flow flow;
     jinja_text *text = ggtok_jinja_capture(e, body, &flow);

@@ -1,4 +1,4 @@
-/* llama.cpp's global functions and tests. A test can be called as a function, test_is_NAME. */
+/* llama.cpp's global functions and tests. A test can be called as a function named test_is_NAME. */
 #include "jinja/llama/builtins.h"
 
 /* ---- functions ---- */
@@ -11,7 +11,7 @@ static jinja_value raise_exception(jinja_env *e, jinja_args *a) {
     ggtok_jinja_fail(&e->arena, "%.*s", (int)n, n ? (const char *)t->data : "");
 }
 
-/* dict() and namespace(). */
+/* Implements dict() and namespace(). */
 static jinja_value to_dict(jinja_env *e, jinja_args *a) {
     jinja_arena *mem = &e->arena;
     jinja_dict *out = ggtok_jinja_dict_new(mem, 0);
@@ -102,7 +102,7 @@ jinja_value ggtok_jinja_llama_tojson(jinja_env *e, jinja_args *a) {
 
 /* ---- tests ---- */
 
-/* A test that depends on the value's type only. */
+/* Defines a test that depends only on the value's type. */
 #define TYPE_TEST(name, types) \
     static jinja_value name(jinja_env *e, jinja_args *a) { \
         return jinja_bool((unsigned)(types) >> ggtok_jinja_args_at(e, a, 0).type & 1); \
@@ -142,7 +142,8 @@ static jinja_value is_true(jinja_env *e, jinja_args *a) {
     return jinja_bool(v.type == JINJA_BOOL && v.as.truth);
 }
 
-/* llama.cpp crashes on division by 0, and on INT64_MIN by -1. */
+/* Tests divisibility. llama.cpp crashes if the divisor is 0, which is an error here, or if
+ * INT64_MIN is divided by -1. */
 static jinja_value is_divisibleby(jinja_env *e, jinja_args *a) {
     ggtok_jinja_args_type(e, a, 0, ON_INT);
     ggtok_jinja_args_type(e, a, 1, ON_INT);
@@ -199,7 +200,7 @@ static jinja_value is_test(jinja_env *e, jinja_args *a) {
     return jinja_bool(ggtok_jinja_llama_global("test_is_", a->v[0].as.text) >= 0);
 }
 
-/* Whether llama.cpp regards both as the same object. */
+/* Whether llama.cpp considers both to be the same object. */
 static jinja_value is_sameas(jinja_env *e, jinja_args *a) {
     ggtok_jinja_args_count(e, a, 2, 999);
     jinja_value x = a->v[0], y = a->v[1];

@@ -1,4 +1,4 @@
-/* JSON as llama.cpp's tojson writes it. */
+/* Writes JSON as llama.cpp's tojson does. */
 #include "jinja/core/number.h"
 #include "jinja/llama/builtins.h"
 #include "unicode/utf8.h"
@@ -6,15 +6,15 @@
 typedef struct writer {
     jinja_env *e;
     jinja_builder b;
-    int64_t indent;               /* negative: on one line */
-    const jinja_text *item, *key; /* separators, or NULL */
+    int64_t indent;               /* spaces per level; negative: everything on one line */
+    const jinja_text *item, *key; /* separators after items and keys, or NULL */
 } writer;
 
 static void put(writer *w, const char *s) {
     ggtok_jinja_builder_add(&w->b, s, strlen(s), 0);
 }
 
-/* Strings in JSON count as data: labels are dropped. */
+/* Writes a string. Strings in JSON count as data: their labels are dropped. */
 static void put_text(writer *w, const jinja_text *t) {
     static const char names[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
     size_t begin = 0;
@@ -42,7 +42,7 @@ static void newline(writer *w) {
     if (w->indent >= 0) put(w, "\n");
 }
 
-/* Writes the indentation of a level. */
+/* Writes the indentation for a level. */
 static void indent(writer *w, uint32_t level) {
     if (w->indent <= 0) return;
     uint64_t n = (uint64_t)w->indent * level;
@@ -92,7 +92,8 @@ static void write_dict(writer *w, const jinja_dict *dict, uint32_t level) {
     put(w, "}");
 }
 
-/* A separate function, so that its buffer isn't in the stack frame of each level of nesting. */
+/* Writes a number. This is a separate function so that its buffer isn't in the stack frames for
+ * each level. */
 static JINJA_NOINLINE void put_number(writer *w, jinja_value v) {
     char number[JINJA_NUMBER_ROOM];
     size_t n = v.type == JINJA_INT
@@ -134,8 +135,8 @@ static void put_unit(writer *w, uint32_t unit) {
     put(w, text);
 }
 
-/* Length of the UTF-8 character at p, or 0 if malformed. Like llama.cpp's decoder, accepts overlong
- * forms and surrogates. */
+/* Decodes the UTF-8 character at p; returns its length, or 0 if it is malformed. Like llama.cpp's
+ * decoder, accepts overlong forms and surrogates. */
 static size_t decode(const uint8_t *p, size_t n, uint32_t *c) {
     size_t length = p[0] >= 0xF0 && p[0] < 0xF8   ? 4
                     : p[0] >= 0xE0 && p[0] < 0xF0 ? 3
@@ -150,7 +151,7 @@ static size_t decode(const uint8_t *p, size_t n, uint32_t *c) {
     return length;
 }
 
-/* Escapes inside strings only; separators stay as they are. */
+/* Escapes non-ASCII characters, but only inside strings; separators don't change. */
 jinja_text *ggtok_jinja_llama_json_ascii(jinja_env *e, const jinja_text *json) {
     writer w = {e, ggtok_jinja_builder_new(&e->arena, json->n), -1, NULL, NULL};
     w.b.merge = true;

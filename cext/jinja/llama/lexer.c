@@ -11,7 +11,7 @@ typedef struct lexer {
     jinja_tokens *tokens;
     const uint8_t *src;
     size_t n, pos;
-    size_t braces; /* the number of open braces; wraps around like llama.cpp's counter */
+    size_t braces; /* number of open braces; wraps around like llama.cpp's counter */
     jinja_token_type last;
     bool last_is_closing; /* at the start, or after the end of a tag or comment */
 } lexer;
@@ -34,7 +34,7 @@ static bool is_digit(uint8_t c) {
 static bool is_word(uint8_t c) {
     return is_digit(c) || c == '_' || ((c | 32) >= 'a' && (c | 32) <= 'z');
 }
-static bool is_blank(uint8_t c) { /* what a minus in a tag strips */
+static bool is_blank(uint8_t c) { /* white space that a minus in a tag strips */
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
@@ -46,7 +46,8 @@ static jinja_token *add(lexer *x, jinja_token_type type, size_t pos, const void 
 
 /* ---- text between tags ---- */
 
-/* Where the text [start, end) before a {% ends, without the white space before it on its line. */
+/* Returns where the text [start, end) before a {% ends once the white space before it on its line
+ * is stripped. */
 static size_t strip_line(const lexer *x, size_t start, size_t end) {
     for (size_t i = end; i > start; i--) {
         uint8_t c = x->src[i - 1];
@@ -57,7 +58,7 @@ static size_t strip_line(const lexer *x, size_t start, size_t end) {
     return end;
 }
 
-/* Adds the text up to the next tag; false if it is empty after trimming. */
+/* Adds the text up to the next tag. Returns false if it is empty after trimming. */
 static bool lex_text(lexer *x) {
     bool after_minus = false, drop_newline = false;
     if (x->pos > 3) {
@@ -107,7 +108,7 @@ static const struct {
     char text[4];
     uint8_t type, op;
 } marks[] = {
-    /* the first match counts */
+    /* the first match wins */
     {"{%-", T_OPEN_STATEMENT, 0},
     {"-%}", T_CLOSE_STATEMENT, 0},
     {"{{-", T_OPEN_EXPRESSION, 0},
@@ -145,7 +146,7 @@ static bool lex_mark(lexer *x) {
     for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
         size_t n = strlen(marks[i].text);
         if (marks[i].text[0] != (char)x->src[x->pos]) continue;
-        if (x->braces && !strcmp(marks[i].text, "}}")) continue; /* closes two dicts */
+        if (x->braces && !strcmp(marks[i].text, "}}")) continue; /* it closes two dicts */
         if (x->n - x->pos < n || memcmp(x->src + x->pos, marks[i].text, n)) continue;
         add(x, marks[i].type, x->pos, x->src + x->pos, n)->op = marks[i].op;
         if (marks[i].type == T_OPEN_EXPRESSION)
@@ -193,7 +194,7 @@ static void lex_string(lexer *x) {
     add(x, T_STRING, start, own, n);
 }
 
-/* Reads digits with an optional fraction, after the sign at `start`, if any. */
+/* Reads digits with an optional fraction; `start` includes the sign, if any. */
 static void lex_number(lexer *x, size_t start) {
     size_t begin = x->pos;
     bool fraction = false;
@@ -219,7 +220,7 @@ static void lex_number(lexer *x, size_t start) {
     }
     jinja_token *token = add(x, fraction ? T_FLOAT : T_INT, start, x->src + start, x->pos - start);
     token->value = value;
-    token->op = !fits; /* the parser reports it where it needs a value */
+    token->op = !fits; /* the parser reports this where it needs a value */
 }
 
 /* Reads a sign: a + or - that doesn't follow an operand. */
@@ -238,7 +239,7 @@ static bool lex_sign(lexer *x) {
     default: break;
     }
     size_t start = x->pos++;
-    bool dot = at(x, x->pos) == '.' && is_digit(at(x, x->pos + 1)); /* -.5 */
+    bool dot = at(x, x->pos) == '.' && is_digit(at(x, x->pos + 1)); /* as in -.5 */
     if (dot || is_digit(at(x, x->pos)))
         lex_number(x, start);
     else
@@ -268,7 +269,7 @@ static void lex_in_tag(lexer *x) {
     }
 }
 
-/* ---- templates ---- */
+/* ---- the whole template ---- */
 
 void ggtok_jinja_llama_lex(jinja_template *t, jinja_tokens *tokens) {
     jinja_arena *mem = &t->arena;

@@ -12,7 +12,7 @@ static jinja_dict *dict_at(jinja_env *e, const jinja_args *a, uint32_t i) {
     return a->v[i].as.dict;
 }
 
-/* The list as a value of the same type as v. */
+/* Returns the list as a value of the same type as v. */
 static jinja_value as_type_of(jinja_value v, jinja_list *list) {
     return v.type == JINJA_TUPLE ? jinja_of_tuple(list) : jinja_of_list(list);
 }
@@ -52,7 +52,7 @@ jinja_slice ggtok_jinja_llama_slice(jinja_env *e, const jinja_args *a, int64_t n
         stop = top;
     if (step < 0 && stop < least) stop = least;
     jinja_slice s = {.first = start, .step = step};
-    /* The number of items. */
+    /* Compute the number of items. */
     if (step > 0 && start < stop) {
         s.n = (uint64_t)((stop - start - 1) / step) + 1;
     } else if (step < 0 && start > stop) {
@@ -171,8 +171,8 @@ static jinja_builtin *test_of(jinja_env *e, jinja_value name) {
     return ggtok_jinja_llama_globals[row].run;
 }
 
-/* Arguments: (attribute), (test, argument) or (attribute, test, argument). In llama.cpp, select is
- * the same as selectattr, and reject as rejectattr. */
+/* Implements select (keep) and reject. Arguments: (attribute), (test, argument) or (attribute,
+ * test, argument). In llama.cpp, select equals selectattr, and reject equals rejectattr. */
 static jinja_value select_items(jinja_env *e, jinja_args *a, bool keep) {
     ggtok_jinja_args_count(e, a, 2, 4);
     jinja_list *list = list_at(e, a, 0), *kept = ggtok_jinja_list_new(&e->arena, 0);

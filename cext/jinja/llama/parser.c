@@ -1,6 +1,6 @@
 /*
  * llama.cpp's grammar of operands and statements. Commas between arguments and between items are
- * optional. An expression where a name is required only fails when it is run.
+ * optional. An expression in place of a required name fails only when it runs.
  */
 #include "jinja/core/parser.h"
 
@@ -11,7 +11,8 @@
 static const jinja_node *parse_postfix(jinja_parser *p, const jinja_node *object);
 static const jinja_node *parse_primary(jinja_parser *p);
 
-/* [a] or [a:b:c]. Like llama.cpp, accepts several positions without colons between them. */
+/* Parses [a] or [a:b:c]. Like llama.cpp, accepts several expressions without colons between
+ * them. */
 static const jinja_node *parse_index(jinja_parser *p, const jinja_node *object, uint32_t pos) {
     const jinja_node *places[3] = {0};
     size_t n = 0;
@@ -41,9 +42,9 @@ static const jinja_node *parse_members(jinja_parser *p, const jinja_node *object
             object = parse_index(p, object, pos);
         } else if (ggtok_jinja_skip(p, T_DOT)) {
             const jinja_node *name = parse_primary(p);
-            if (name->kind == N_CONST && name->value.type == JINJA_INT) { /* a.0 */
+            if (name->kind == N_CONST && name->value.type == JINJA_INT) { /* as in a.0 */
                 jinja_node *item = ggtok_jinja_node_of(p, N_ITEM, pos, object, name);
-                item->flag = name->value.as.i < 0; /* an error */
+                item->flag = name->value.as.i < 0; /* fails when it runs */
                 object = item;
                 continue;
             }
@@ -137,7 +138,7 @@ static const jinja_node *parse_dict(jinja_parser *p, uint32_t pos) {
     return ggtok_jinja_node_new(p, N_DICT, pos, mark);
 }
 
-/* Adjacent strings are concatenated. */
+/* Parses a string. Adjacent strings are concatenated. */
 static const jinja_node *parse_string(jinja_parser *p, const jinja_token *token) {
     jinja_text *text = ggtok_jinja_text_of(p->mem, token->text, token->n, JINJA_FROM_TEMPLATE);
     if (jinja_at(p, T_STRING)) {
@@ -186,7 +187,7 @@ static const jinja_node *parse_unary(jinja_parser *p) {
     return node;
 }
 
-/* The node of a filter or test, `what`, which was parsed as a name or a call of a name. */
+/* Makes the node for a filter or test, `what`, which was parsed as a name or a call. */
 static jinja_node *apply(jinja_parser *p, jinja_kind kind, uint32_t pos, const jinja_node *operand,
                          const jinja_node *what, const jinja_node *argument) {
     size_t mark = p->n_kids;
@@ -213,7 +214,7 @@ static const jinja_node *parse_filter(jinja_parser *p, const jinja_node *operand
     return apply(p, N_FILTER, pos, operand, filter, NULL);
 }
 
-/* Whether the next token is a test's argument without parentheses. */
+/* Whether the next token is an argument of a test without parentheses. */
 static bool at_argument(const jinja_parser *p) {
     switch (p->next->type) {
     case T_INT:
@@ -252,7 +253,7 @@ static void expect_close(jinja_parser *p) {
     ggtok_jinja_expect(p, T_CLOSE_STATEMENT, "'%}'");
 }
 
-/* Consumes the next tag, a {% name %}. */
+/* Consumes the next tag, which is a {% name %}. */
 static void take_tag(jinja_parser *p) {
     p->next += 2;
     expect_close(p);
@@ -299,7 +300,7 @@ static const jinja_node *parse_for(jinja_parser *p, uint32_t pos) {
     if (!ggtok_jinja_skip_name(p, "in")) ggtok_jinja_fail_token(p, "'in'");
     const jinja_node *iterable = ggtok_jinja_parse_expression(p);
     expect_close(p);
-    if (iterable->kind == N_CONDITION && !iterable->kids[2]) { /* ... if condition */
+    if (iterable->kind == N_CONDITION && !iterable->kids[2]) { /* the loop has a condition */
         ggtok_jinja_push(p, iterable->kids[1]);
         ggtok_jinja_push(p, iterable->kids[0]);
     } else {
@@ -319,7 +320,7 @@ static const jinja_node *parse_for(jinja_parser *p, uint32_t pos) {
     return ggtok_jinja_node_new(p, N_FOR, pos, mark);
 }
 
-/* The body of a macro or call block, whose breaks don't belong to a loop around it. */
+/* Parses the body of a macro or call block, whose breaks don't belong to a loop around it. */
 static const jinja_node *parse_body(jinja_parser *p, const char *const *end_names) {
     uint32_t loops = p->loops;
     p->loops = 0;
@@ -337,7 +338,7 @@ static const jinja_node *parse_macro(jinja_parser *p, uint32_t pos) {
     expect_close(p);
     ggtok_jinja_push(p, parse_body(p, end_names));
     jinja_node *node = ggtok_jinja_node_new(p, N_MACRO, pos, mark);
-    node->flag = name->kind != N_NAME; /* fails when it is run */
+    node->flag = name->kind != N_NAME; /* fails when it runs */
     node->sym = name->sym;
     return node;
 }
@@ -386,7 +387,7 @@ const jinja_node *ggtok_jinja_llama_statement(jinja_parser *p) {
     if (ggtok_jinja_token_is(name, "continue")) return parse_jump(p, pos, N_CONTINUE);
     bool begins = ggtok_jinja_token_is(name, "generation");
     if (begins || ggtok_jinja_token_is(name, "endgeneration")) {
-        if (p->next != p->last) p->next++; /* normally %} */
+        if (p->next != p->last) p->next++; /* normally a %} */
         jinja_node *node = ggtok_jinja_node_new(p, N_GENERATION, pos, p->n_kids);
         node->flag = begins;
         return node;

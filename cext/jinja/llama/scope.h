@@ -9,7 +9,7 @@ static inline jinja_value jinja_scope_get(const jinja_env *e, uint32_t sym) {
 }
 
 void ggtok_jinja_scope_set(jinja_env *e, uint32_t sym, jinja_value v);
-/* Opens a scope; pass the result to ggtok_jinja_scope_close. */
+/* Opens a scope. Pass the result to ggtok_jinja_scope_close. */
 size_t ggtok_jinja_scope_open(jinja_env *e);
 void ggtok_jinja_scope_close(jinja_env *e, size_t opened);
 

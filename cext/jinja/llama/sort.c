@@ -1,4 +1,4 @@
-/* Sorts in the order of llama.cpp, which uses the C++ library's std::sort. */
+/* Sorts in llama.cpp's order, which comes from the C++ library's std::sort. */
 #include "index/stl_order.h"
 #include "jinja/llama/builtins.h"
 

@@ -1,4 +1,5 @@
-/* llama.cpp's filters and methods of strings, which work on bytes and know ASCII letters only. */
+/* llama.cpp's filters and methods of strings, which work on bytes and treat only ASCII letters as
+ * letters. */
 #include "jinja/core/number.h"
 #include "jinja/llama/builtins.h"
 
@@ -25,7 +26,7 @@ static uint8_t lower(uint8_t c) {
 
 typedef enum cases { UPPER, LOWER, CAPITALIZE, TITLE } cases;
 
-/* Works part by part: capitalize and title also affect the first letter of each part. */
+/* Changes the case part by part: capitalize and title also affect the first letter of each part. */
 static jinja_value change_case(jinja_env *e, jinja_args *a, cases how) {
     jinja_text *t = text_at(e, a, 0);
     jinja_charge(&e->arena, 1 + t->n / 4);
@@ -122,7 +123,8 @@ jinja_value ggtok_jinja_text_endswith(jinja_env *e, jinja_args *a) {
 
 /* ---- split, replace ---- */
 
-/* Gets the text and the number of splits (-1: no limit); returns the separator. */
+/* Sets *t to the text and *times to the maximum number of splits (-1: no limit); returns the
+ * separator. */
 static const jinja_text *split_arguments(jinja_env *e, jinja_args *a, jinja_text **t,
                                          int64_t *times) {
     ggtok_jinja_args_count(e, a, 1, 3);
@@ -250,8 +252,8 @@ static jinja_text *indentation(jinja_env *e, jinja_value width) {
     return ggtok_jinja_text_of(mem, spaces, (size_t)n, JINJA_FROM_TEMPLATE);
 }
 
-/* Works line by line. Like llama.cpp, drops empty lines at the beginning: the newline before a line
- * is only written once there is output. */
+/* Indents line by line. Like llama.cpp, drops empty lines at the beginning: the newline before a
+ * line is written only once there is output. */
 jinja_value ggtok_jinja_text_indent(jinja_env *e, jinja_args *a) {
     ggtok_jinja_args_count(e, a, 1, 4);
     jinja_value width = ggtok_jinja_args_named(e, a, "width", 1);
@@ -284,7 +286,7 @@ static int digit_of(uint8_t c) {
     return c >= 'a' && c <= 'z' ? c - 'a' + 10 : 99;
 }
 
-/* Reads an int as C's strtol does; false if there is none or it is out of range. */
+/* Reads an int like C's strtol. Returns false if there is none or it is out of range. */
 static bool read_int(const jinja_text *t, int base, int64_t *out) {
     const uint8_t *p = t->data, *end = t->data + t->n;
     while (p < end && is_space(*p)) p++;
@@ -326,11 +328,11 @@ jinja_value ggtok_jinja_text_float(jinja_env *e, jinja_args *a) {
     size_t used = ggtok_jinja_strtod(&e->arena, t->data, t->n, &f), digits = 0;
     bool fits = used && (f - f != 0 || ggtok_jinja_float_is_normal(f));
     for (size_t i = 0; i < used; i++) digits += t->data[i] >= '0' && t->data[i] <= '9';
-    if (f - f != 0 && digits) { /* a number too large for a double is out of range, */
-        const uint8_t *p = memchr(t->data, '(', used); /* but nan(1) is not */
+    if (f - f != 0 && digits) { /* a number too large for a double is out of range */
+        const uint8_t *p = memchr(t->data, '(', used); /* but nan(1) isn't */
         fits = fits && p;
     }
-    if (fits && f == 0) { /* and so is a number that was rounded to 0 */
+    if (fits && f == 0) { /* a number that was rounded to 0 is also out of range */
         for (size_t i = 0; i < used && (t->data[i] | 32) != 'e' && (t->data[i] | 32) != 'p'; i++) {
             int d = digit_of(t->data[i]);
             if (d > 0 && d < 16) fits = false;

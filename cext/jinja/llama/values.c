@@ -1,4 +1,4 @@
-/* llama.cpp's builtins of numbers, none and undefined, and conversions to text. */
+/* llama.cpp's builtins for numbers, none and undefined, and its conversions to text. */
 #include "jinja/core/number.h"
 #include "jinja/llama/builtins.h"
 
@@ -63,7 +63,7 @@ jinja_value ggtok_jinja_llama_default(jinja_env *e, jinja_args *a) {
 
 /* ---- as text ---- */
 
-/* Six decimals, without trailing zeros except the first decimal. */
+/* Writes six decimals, without trailing zeros except the first decimal. Returns the length. */
 static size_t show_float(jinja_arena *mem, char out[JINJA_NUMBER_ROOM], double f) {
     size_t n = ggtok_jinja_format(mem, out, 'f', 6, false, f);
     while (n && out[n - 1] == '0') n--;
@@ -102,8 +102,8 @@ static void show_dict(jinja_env *e, jinja_builder *b, jinja_value v) {
     jinja_leave(&e->arena);
 }
 
-/* Writes a number. A separate function, so that its buffer isn't in the stack frames of nested
- * values. */
+/* Writes a number. This is a separate function so that its buffer isn't in the stack frames for
+ * nested values. */
 static JINJA_NOINLINE void put_number(jinja_builder *b, jinja_value v) {
     char number[JINJA_NUMBER_ROOM];
     size_t n = v.type == JINJA_INT ? ggtok_jinja_format_int(number, v.as.i)
@@ -155,7 +155,7 @@ static void show(jinja_env *e, jinja_builder *b, jinja_value v) {
     }
 }
 
-/* The same, but shows the parts of a string. */
+/* Like show, but shows the parts of a string. */
 void ggtok_jinja_show_debug(jinja_env *e, jinja_builder *b, jinja_value v) {
     if (v.type != JINJA_STRING) {
         show(e, b, v);

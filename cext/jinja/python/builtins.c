@@ -37,21 +37,21 @@ static jinja_value filter_forceescape(jinja_env *e, jinja_value *v) {
     return jinja_of_text(ggtok_jinja_escape(e, jinja_of_text(own)));
 }
 
-/* (value, ensure_ascii, indent, separators, sort_keys) */
+/* Arguments: value, ensure_ascii, indent, separators, sort_keys. */
 static jinja_value filter_tojson(jinja_env *e, jinja_value *v) {
     bool ascii = v[1].type != JINJA_ABSENT && ggtok_jinja_python_truth(e, v[1]);
     bool sort = v[4].type != JINJA_ABSENT && ggtok_jinja_python_truth(e, v[4]);
     return jinja_of_text(ggtok_jinja_python_json(e, v[0], ascii, v[2], v[3], sort));
 }
 
-/* (value, old, new, count) */
+/* Arguments: value, old, new, count. */
 static jinja_value filter_replace(jinja_env *e, jinja_value *v) {
     int64_t times = missing(v[3]) ? -1 : ggtok_jinja_index(e, v[3]);
     return jinja_of_text(ggtok_jinja_py_replaced(
         e, ggtok_jinja_str(e, v[0]), ggtok_jinja_str(e, v[1]), ggtok_jinja_str(e, v[2]), times));
 }
 
-/* (value, width, first, blank) */
+/* Arguments: value, width, first, blank. */
 static jinja_value filter_indent(jinja_env *e, jinja_value *v) {
     jinja_arena *mem = &e->arena;
     if (v[0].type == JINJA_UNDEFINED) ggtok_jinja_fail_undefined(e, v[0]);
@@ -87,7 +87,7 @@ static jinja_value filter_indent(jinja_env *e, jinja_value *v) {
     return jinja_of_text(indented);
 }
 
-/* (value, length, killwords, end, leeway) */
+/* Arguments: value, length, killwords, end, leeway. */
 static jinja_value filter_truncate(jinja_env *e, jinja_value *v) {
     jinja_arena *mem = &e->arena;
     if (v[3].type == JINJA_ABSENT)
@@ -135,7 +135,8 @@ static jinja_value filter_center(jinja_env *e, jinja_value *v) {
     return ggtok_jinja_py_center(e, own);
 }
 
-/* format: the % operator, with the positional arguments as a tuple or the keywords as a dict. */
+/* Implements format: the % operator, with the positional arguments as a tuple or the keyword
+ * arguments as a dict. */
 static jinja_value filter_format(jinja_env *e, jinja_value *v) {
     jinja_arena *mem = &e->arena;
     const jinja_list *given = v[1].as.list;
@@ -155,7 +156,7 @@ static jinja_value filter_format(jinja_env *e, jinja_value *v) {
                                names->n ? jinja_of_dict(names) : jinja_of_tuple(places));
 }
 
-/* attr: an attribute, never an item. */
+/* Implements attr: returns an attribute, never an item. */
 static jinja_value filter_attr(jinja_env *e, jinja_value *v) {
     if (v[1].type != JINJA_STRING) {
         ggtok_jinja_fail(&e->arena, "attribute name must be string, not '%s'",
@@ -308,7 +309,7 @@ static jinja_value is_sameas(jinja_env *e, jinja_value *v) {
     case JINJA_INT:
         return jinja_bool(v[0].as.i == v[1].as.i && v[0].as.i >= -5 && v[0].as.i <= 256);
     case JINJA_FLOAT: return jinja_bool(v[0].id == v[1].id && v[0].id);
-    case JINJA_STRING: { /* CPython has one object for each one-character Latin-1 string */
+    case JINJA_STRING: { /* CPython has one object per one-character Latin-1 string */
         const jinja_text *a = v[0].as.text, *b = v[1].as.text;
         bool one = !a->safe && (a->n < 2 || (a->n == 2 && a->data[0] >= 0xC2 && a->data[0] < 0xC4));
         return jinja_bool(a == b ||
@@ -384,7 +385,7 @@ static jinja_value global_range(jinja_env *e, jinja_value *v) {
     return (jinja_value){.type = JINJA_RANGE, .as.range = r};
 }
 
-/* dict(mapping or pairs, **kwargs) */
+/* Implements dict(mapping or pairs, **kwargs). */
 static jinja_value global_dict(jinja_env *e, jinja_value *v) {
     jinja_arena *mem = &e->arena;
     jinja_dict *dict = ggtok_jinja_dict_new(mem, 0);
@@ -405,7 +406,7 @@ static jinja_value global_dict(jinja_env *e, jinja_value *v) {
             continue;
         }
         if (one.type == JINJA_UNDEFINED)
-            ggtok_jinja_fail_undefined(e, one); /* dict() looks for its keys() */
+            ggtok_jinja_fail_undefined(e, one); /* dict() calls its keys() */
         jinja_list *pairs = ggtok_jinja_items(e, one);
         JINJA_EACH(mem, k, pairs->n) {
             jinja_list *pair = ggtok_jinja_items(e, pairs->data[k]);
@@ -458,13 +459,14 @@ jinja_value ggtok_jinja_object_call(jinja_env *e, jinja_object *object, jinja_ar
     }
 }
 
-/* The method's object. The table doesn't distinguish kinds of objects, so this checks the kind. */
+/* Returns the object of a method. The table doesn't distinguish kinds of objects, so this checks
+ * the kind. */
 static jinja_object *self_of(jinja_env *e, const jinja_value *v, jinja_object_kind kind) {
     if (v[0].as.object->kind != kind) ggtok_jinja_fail(&e->arena, "the value is undefined");
     return v[0].as.object;
 }
 
-/* loop.cycle, loop.changed, cycler.next, cycler.reset */
+/* Methods of `loop` and of cycler(): cycle, changed, next, reset. */
 static jinja_value loop_cycle(jinja_env *e, jinja_value *v) {
     const jinja_object *loop = self_of(e, v, JINJA_LOOP_CONTEXT);
     const jinja_list *items = v[1].as.list;
@@ -525,7 +527,7 @@ static jinja_value float_is_integer(jinja_env *e, jinja_value *v) {
 
 enum { ON_LIST = 1 << JINJA_LIST, ON_OBJECT = 1 << JINJA_OBJECT };
 
-/* Rows without a function are methods that change their value: the sandbox hides them. */
+/* Rows without a function are methods that would change the object; the sandbox hides them. */
 const jinja_python_row ggtok_jinja_python_methods[] = {
     {"upper", "self", ggtok_jinja_py_upper, ON_STRING},
     {"lower", "self", ggtok_jinja_py_lower, ON_STRING},

@@ -1,4 +1,4 @@
-/* Python's case conversions of characters. */
+/* Python's case conversions for characters. */
 #include "jinja/python/dialect.h"
 
 #include <stdlib.h>

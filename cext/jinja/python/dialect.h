@@ -1,6 +1,6 @@
 /*
- * The internal interface of jinja2's dialect. Positions in texts count code points; arithmetic
- * beyond 64 bits is an error; as in the sandbox, nothing can change a list or a dict.
+ * The internal interface of jinja2's dialect. Positions in texts are in code points. Arithmetic
+ * beyond 64 bits is an error. As in the sandbox, nothing can change a list or a dict.
  */
 #ifndef GGTOK_JINJA_PYTHON_DIALECT_H
 #define GGTOK_JINJA_PYTHON_DIALECT_H
@@ -16,11 +16,11 @@
 jinja_value ggtok_jinja_negated(jinja_arena *mem, jinja_value big);
 /* Fails if one of the values is a JINJA_BIG. */
 void ggtok_jinja_refuse_big(jinja_env *e, jinja_value a, jinja_value b);
-/* Whether values of different types are equal: false, but fails for a float and a JINJA_BIG, which
- * are not compared here. */
+/* Compares values of different types: returns false (not equal), but fails for a float and a
+ * JINJA_BIG, which could be equal. */
 bool ggtok_jinja_is_other_number(jinja_arena *mem, jinja_value a, jinja_value b);
 
-/* str.isspace() */
+/* Equals str.isspace() for one character. */
 bool ggtok_jinja_is_space(uint32_t c);
 
 /* ---- scopes (scope.c) ---- */
@@ -29,20 +29,20 @@ typedef enum jinja_load { LOAD_PARAMETER, LOAD_RESOLVE, LOAD_ALIAS, LOAD_MISSING
 
 typedef struct jinja_slot {
     uint32_t sym;
-    uint8_t load; /* jinja_load: where its first value comes from */
-    uint16_t up;  /* LOAD_ALIAS: the frames up to, and slot of, the enclosing variable */
+    uint8_t load; /* a jinja_load: the source of the variable's first value */
+    uint16_t up;  /* LOAD_ALIAS: the number of frames up to the enclosing variable, and its slot */
     uint32_t slot;
 } jinja_slot;
 
-/* The variables of a frame. Like jinja2, the compiler decides where each name's value comes from,
- * by whether a block first sets or reads it. */
+/* The variables of a frame. Like jinja2, the compiler determines the source of each name's value by
+ * whether a block first sets or reads the name. */
 typedef struct jinja_frame_plan {
     const jinja_slot *slots;
     uint32_t n;
-    uint32_t loop; /* slot of `loop`, or UINT32_MAX if the body doesn't read it */
-    uint32_t self; /* the same for the template's `self` */
-    uint32_t caller, kwargs, varargs;            /* the same for a macro's implicit variables */
-    const struct jinja_frame_plan *test, *other; /* a loop's condition and else block */
+    uint32_t loop;                    /* slot of `loop`; UINT32_MAX: the body doesn't read it */
+    uint32_t self;                    /* likewise for the template's `self` */
+    uint32_t caller, kwargs, varargs; /* likewise for a macro's implicit variables */
+    const struct jinja_frame_plan *test, *other; /* frames of a loop's condition and else block */
 } jinja_frame_plan;
 
 typedef struct jinja_frame {
@@ -50,27 +50,28 @@ typedef struct jinja_frame {
     jinja_value *values;
 } jinja_frame;
 
-/* Resets its variables to what they were when it was opened. */
+/* Resets the frame's variables to the values they had when it was opened. */
 void ggtok_jinja_frame_reset(jinja_env *e, const jinja_frame_plan *plan, jinja_frame *frame);
 
 /* ---- values (values.c, repr.c, case.c) ---- */
 
 bool ggtok_jinja_python_hashable(jinja_arena *mem, jinja_value v);
 jinja_value ggtok_jinja_object_call(jinja_env *e, jinja_object *object, jinja_args *args);
-/* Writes the lower, upper or title case, or the case folding, of a code point to out, and returns
- * the number of code points. */
+/* Writes the lower, upper or title case or the case folding of a code point to `out`; returns the
+ * number of code points. */
 typedef enum jinja_case { JINJA_LOWER, JINJA_UPPER, JINJA_TITLE, JINJA_FOLD } jinja_case;
 unsigned ggtok_jinja_case_of(uint32_t c, jinja_case how, uint32_t out[3]);
-bool ggtok_jinja_is_case(uint32_t c, jinja_case how); /* is a letter of this case */
+bool ggtok_jinja_is_case(uint32_t c, jinja_case how); /* whether c is a letter of this case */
 _Noreturn void ggtok_jinja_fail_undefined(jinja_env *e, jinja_value v);
 bool ggtok_jinja_python_truth(jinja_env *e, jinja_value v);
-const char *ggtok_jinja_python_type(jinja_value v); /* "str", "int" ... */
+const char *ggtok_jinja_python_type(jinja_value v); /* returns "str", "int", ... */
 jinja_text *ggtok_jinja_str(jinja_env *e, jinja_value v);
 jinja_text *ggtok_jinja_repr(jinja_env *e, jinja_value v);
 jinja_text *ggtok_jinja_ascii(jinja_env *e, jinja_value v); /* repr, escaped to ASCII */
-/* The items of an iterable; consumes the rest of a generator. */
+/* Returns the items of an iterable. Consumes the rest of a generator. */
 jinja_list *ggtok_jinja_items(jinja_env *e, jinja_value v);
-/* Whether a value is consumed by reading; and reading its next item: false at the end. */
+/* Whether a value is consumed by reading; and a function that reads its next item and returns false
+ * at the end. */
 bool ggtok_jinja_is_generator(jinja_value v);
 bool ggtok_jinja_next(jinja_env *e, jinja_list *generator, jinja_value *out);
 const char *ggtok_jinja_shown_generator(const jinja_list *generator);
@@ -79,14 +80,14 @@ bool ggtok_jinja_python_in(jinja_env *e, jinja_value needle, jinja_value haystac
 bool ggtok_jinja_python_less(jinja_env *e, jinja_value a, jinja_value b, jinja_operator op);
 jinja_value ggtok_jinja_python_binary(jinja_env *e, jinja_operator op, jinja_value a,
                                       jinja_value b);
-/* An attribute, never an item; JINJA_ABSENT if there is none. */
+/* Returns an attribute, never an item; JINJA_ABSENT if there is none. */
 jinja_value ggtok_jinja_own_attribute(jinja_env *e, jinja_value object, jinja_text *name);
 jinja_value ggtok_jinja_getattr(jinja_env *e, jinja_value object, jinja_text *name);
 jinja_value ggtok_jinja_getitem(jinja_env *e, jinja_value object, jinja_value key);
 jinja_value ggtok_jinja_slice_of(jinja_env *e, jinja_value v, const jinja_value bounds[3]);
 jinja_value ggtok_jinja_python_invoke(jinja_env *e, jinja_value f, jinja_args *args);
 void ggtok_jinja_python_key(jinja_env *e, jinja_dict *dict, jinja_value key, jinja_value value);
-/* An integer argument; a bool is accepted. */
+/* Returns an integer argument. Accepts a bool. */
 int64_t ggtok_jinja_index(jinja_env *e, jinja_value v);
 jinja_value ggtok_jinja_lazy(jinja_list *list);
 jinja_text *ggtok_jinja_escape(jinja_env *e, jinja_value v); /* HTML, as Markup */
@@ -95,7 +96,8 @@ jinja_text *ggtok_jinja_python_json(jinja_env *e, jinja_value v, bool ascii, jin
                                     jinja_value separators, bool sort);
 
 bool ggtok_jinja_is_ascii(jinja_arena *mem, jinja_text *t);
-/* The offset of the at-th character, at most n; and the character at an offset. */
+/* Return the offset of the at-th character, at most n, and the index of the character at an
+ * offset. */
 size_t ggtok_jinja_byte_of(jinja_arena *mem, jinja_text *t, uint64_t at);
 uint64_t ggtok_jinja_char_of(jinja_arena *mem, jinja_text *t, size_t byte);
 
@@ -115,7 +117,8 @@ jinja_value ggtok_jinja_python_missing(jinja_env *e, const jinja_node *node);
 void ggtok_jinja_python_set(jinja_env *e, const jinja_node *target, jinja_value value);
 /* Fails for a name that the sandbox doesn't allow in a namespace. */
 void ggtok_jinja_check_field(jinja_arena *mem, const jinja_text *name);
-/* Evaluates the arguments kids[from..) of a call, * and ** expanded, leaving room for more. */
+/* Evaluates the arguments kids[from..) of a call, with * and ** expanded, leaving room for `room`
+ * more. */
 jinja_args ggtok_jinja_python_arguments_of(jinja_env *e, const jinja_node *node, uint32_t from,
                                            uint32_t room);
 jinja_value ggtok_jinja_macro_run(jinja_env *e, const jinja_function *f, const jinja_args *args);
@@ -124,14 +127,15 @@ jinja_value ggtok_jinja_loop_recurse(jinja_env *e, jinja_object *loop, jinja_val
 
 /* ---- functions ---- */
 
-/* A builtin: v[] has the arguments in the order of the signature, JINJA_ABSENT for missing ones. */
+/* A builtin. v[] contains the arguments in the order of the signature; JINJA_ABSENT marks missing
+ * ones. */
 typedef jinja_value jinja_python_fn(jinja_env *e, jinja_value *v);
 
-/* In a signature, = marks an optional parameter, * stands for the rest of the positional arguments,
- * ** for keyword arguments as well; parameters before / are positional only. */
+/* In a signature, = marks an optional parameter, * takes the remaining positional arguments, **
+ * also takes keyword arguments, and parameters before / are positional only. */
 typedef struct jinja_python_row {
     const char *name;
-    const char *signature; /* as "value, d=, attribute=" */
+    const char *signature; /* such as "value, d=, attribute=" */
     jinja_python_fn *run;
     unsigned types; /* the types that have this method */
 } jinja_python_row;
@@ -145,18 +149,18 @@ jinja_value ggtok_jinja_python_function(jinja_env *e, const jinja_python_row *ro
                                         const jinja_value *self);
 jinja_value ggtok_jinja_python_apply(jinja_env *e, const jinja_python_row *row, jinja_args *args);
 int32_t ggtok_jinja_python_row_of(const jinja_python_row *rows, size_t n, const jinja_text *name);
-/* A filter or test by name; fails if there is none. */
+/* Return the filter or test with this name; fail if there is none. */
 const jinja_python_row *ggtok_jinja_python_filter_named(jinja_env *e, const jinja_text *name);
 const jinja_python_row *ggtok_jinja_python_test_named(jinja_env *e, const jinja_text *name);
-/* A stable sort by an attribute (absent: by the items), ignoring case unless `cased`. */
+/* Sorts stably by an attribute (if it is absent, by the items), ignoring case unless `cased`. */
 jinja_list *ggtok_jinja_sorted(jinja_env *e, const jinja_list *list, jinja_value attribute,
                                bool cased, bool reverse);
-/* Parses the `attribute` argument of a filter, "a.b.0" or an integer; NULL if it is missing.
- * ggtok_jinja_attribute then gets that attribute of an item, or the item itself for NULL. */
+/* Parses the `attribute` argument of a filter: "a.b.0" or an integer; NULL if it is missing.
+ * ggtok_jinja_attribute then returns that attribute of an item; for NULL, the item itself. */
 jinja_list *ggtok_jinja_path(jinja_env *e, jinja_value attribute);
 jinja_value ggtok_jinja_attribute(jinja_env *e, jinja_value v, const jinja_list *path,
                                   jinja_value other);
-/* %-formatting and str.format. */
+/* Implement %-formatting and str.format. */
 jinja_value ggtok_jinja_percent(jinja_env *e, jinja_text *format, jinja_value args);
 jinja_value ggtok_jinja_format_call(jinja_env *e, jinja_text *format, jinja_args *args);
 

@@ -1,4 +1,4 @@
-/* jinja2's members, calls, filters and tests. */
+/* jinja2's rules for members, calls, filters and tests. */
 #include "jinja/python/dialect.h"
 
 /* ---- functions and their arguments ---- */
@@ -62,7 +62,7 @@ jinja_args ggtok_jinja_python_arguments_of(jinja_env *e, const jinja_node *node,
 
 enum { MOST_PARAMETERS = 8 };
 
-/* Reads the next parameter of a signature; false at the end. */
+/* Reads the next parameter of a signature. Returns false at the end. */
 static bool next_parameter(const char **p, const char **name, size_t *n, bool *optional) {
     while (**p == ' ' || **p == ',' || **p == '/') ++*p;
     if (!**p) return false;
@@ -86,7 +86,7 @@ static void take_arguments(jinja_env *e, const jinja_python_row *row, const jinj
     size_t n;
     uint32_t n_used = 0, place = 0, i = 0;
     bool optional;
-    jinja_charge(mem, args->n / 2); /* each parameter may search all arguments */
+    jinja_charge(mem, args->n / 2); /* each parameter may be searched for in all arguments */
     for (; next_parameter(&p, &name, &n, &optional); i++) {
         if (*name == '*') { /* takes the remaining arguments */
             jinja_list *rest = ggtok_jinja_list_new(mem, args->n);
@@ -103,7 +103,7 @@ static void take_arguments(jinja_env *e, const jinja_python_row *row, const jinj
             n_used++;
             continue;
         }
-        bool named = !strchr(p, '/'); /* before a slash, positional only */
+        bool named = !strchr(p, '/'); /* positional only before a slash */
         for (uint32_t k = 0; named && k < args->n; k++) {
             if (args->v[k].type != JINJA_KEYWORD) continue;
             const jinja_keyword *keyword = args->v[k].as.keyword;
@@ -118,7 +118,8 @@ static void take_arguments(jinja_env *e, const jinja_python_row *row, const jinj
     if (n_used != args->n) fail_extra(e, row);
 }
 
-/* Counts as a nested call: the arguments and the builtin take several hundred bytes of stack. */
+/* Calls a builtin. This counts as a nested call, since the arguments and the builtin take several
+ * hundred bytes of stack. */
 jinja_value ggtok_jinja_python_apply(jinja_env *e, const jinja_python_row *row, jinja_args *args) {
     jinja_value v[MOST_PARAMETERS];
     jinja_enter(&e->arena);
@@ -131,7 +132,7 @@ jinja_value ggtok_jinja_python_apply(jinja_env *e, const jinja_python_row *row, 
 /* ---- members ---- */
 
 static jinja_value method_of(jinja_env *e, jinja_value object, const jinja_text *name) {
-    jinja_charge(&e->arena, 4); /* about sixty names */
+    jinja_charge(&e->arena, 4); /* to search about sixty names */
     for (size_t i = 0; i < ggtok_jinja_python_n_methods; i++) {
         const jinja_python_row *row = &ggtok_jinja_python_methods[i];
         if (!(row->types >> object.type & 1) || !ggtok_jinja_text_is(name, row->name)) continue;
@@ -172,7 +173,8 @@ jinja_value ggtok_jinja_own_attribute(jinja_env *e, jinja_value object, jinja_te
     return method_of(e, object, name);
 }
 
-/* Python's object[key]; JINJA_ABSENT where Python raises TypeError or LookupError. */
+/* Equals Python's object[key]; returns JINJA_ABSENT where Python raises TypeError or
+ * LookupError. */
 static jinja_value own_item(jinja_env *e, jinja_value object, jinja_value key) {
     jinja_arena *mem = &e->arena;
     bool index = key.type == JINJA_INT || key.type == JINJA_BOOL;

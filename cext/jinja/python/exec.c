@@ -49,7 +49,8 @@ void ggtok_jinja_python_set(jinja_env *e, const jinja_node *target, jinja_value 
     jinja_leave(mem);
 }
 
-/* {% set %}: checks that all namespaces are namespaces before setting anything. */
+/* Runs {% set %}. Before setting anything, checks that the values whose fields are set are
+ * namespaces. */
 static void set_targets(jinja_env *e, const jinja_node *target, jinja_value value) {
     JINJA_EACH(&e->arena, i, target->kind == N_TUPLE ? target->n : 0) {
         if (target->kids[i]->kind == N_ATTRIBUTE) namespace_of(e, target->kids[i]);
@@ -67,8 +68,8 @@ static bool next_item(jinja_env *e, jinja_object *loop, jinja_value *item) {
     return true;
 }
 
-/* The values that were assigned to a loop's target. After evaluating its condition, jinja2 loops
- * over these instead of the items, so lists and (consumed) generators have become tuples. */
+/* Returns the values that were assigned to a loop's target. After evaluating its condition, jinja2
+ * loops over these instead of the items, so lists and (consumed) generators become tuples. */
 static jinja_value value_of(jinja_env *e, const jinja_node *target) {
     if (target->kind == N_NAME) return *place_of(e, target);
     jinja_list *own = ggtok_jinja_list_new(&e->arena, target->n);
@@ -80,7 +81,7 @@ static jinja_value value_of(jinja_env *e, const jinja_node *target) {
     return jinja_of_tuple(own);
 }
 
-/* Appends the next item that meets the condition to loop->kept; false at the end. */
+/* Appends the next item that satisfies the condition to loop->kept. Returns false at the end. */
 static bool fetch(jinja_env *e, jinja_object *loop) {
     const jinja_node *node = loop->node;
     if (loop->kept == loop->items) return false;
@@ -180,7 +181,7 @@ static jinja_flow exec_loop(jinja_env *e, const jinja_node *node) {
     return run_loop(e, node, v, 0);
 }
 
-/* loop(items) of a recursive loop: returns its output. */
+/* Runs loop(items) of a recursive loop and returns its output. */
 jinja_value ggtok_jinja_loop_recurse(jinja_env *e, jinja_object *loop, jinja_value v) {
     jinja_frame *outer = e->frame;
     if (!loop->node->flag) ggtok_jinja_fail(&e->arena, "only a recursive loop can be called");
@@ -217,7 +218,7 @@ static void exec_macro(jinja_env *e, const jinja_node *node) {
     *place_of(e, node) = new_macro(e, node, JINJA_MACRO, name);
 }
 
-/* Passes the arguments without a parameter to varargs, kwargs and caller. */
+/* Passes the arguments that have no parameter to varargs, kwargs and caller. */
 static void gather_rest(jinja_env *e, const jinja_function *f, const jinja_args *args,
                         uint32_t n_places, jinja_frame *frame, const bool *used) {
     jinja_arena *mem = &e->arena;
@@ -262,13 +263,13 @@ jinja_value ggtok_jinja_macro_run(jinja_env *e, const jinja_function *f, const j
     memset(used, 0, args->n + 1);
     jinja_enter(mem);
     uint32_t place = 0;
-    JINJA_EACH(mem, i, args->n) { /* positional */
+    JINJA_EACH(mem, i, args->n) { /* positional arguments */
         if (args->v[i].type == JINJA_KEYWORD || place >= n) continue;
         used[i] = true;
         frame->values[place++] = args->v[i];
     }
     e->frame = frame;
-    for (uint32_t i = place; i < n; i++) { /* by name */
+    for (uint32_t i = place; i < n; i++) { /* arguments by name */
         const jinja_text *name = e->t->symbols[node->kids[from + i]->sym].name;
         for (uint32_t k = 0; k < args->n; k++) {
             jinja_charge(mem, 1);
@@ -279,7 +280,7 @@ jinja_value ggtok_jinja_macro_run(jinja_env *e, const jinja_function *f, const j
         }
     }
     gather_rest(e, f, args, n, frame, used);
-    for (uint32_t i = place; i < n; i++) { /* defaults, which may use the parameters before them */
+    for (uint32_t i = place; i < n; i++) { /* defaults, which may use preceding parameters */
         const jinja_node *parameter = node->kids[from + i];
         if (frame->values[i].type != JINJA_ABSENT || parameter->kind != N_KEYWORD) continue;
         frame->values[i] = ggtok_jinja_eval(e, parameter->kids[0]);
@@ -330,7 +331,7 @@ static void output(jinja_env *e, jinja_value v) {
     ggtok_jinja_write(e, ggtok_jinja_str(e, v));
 }
 
-/* ---- templates ---- */
+/* ---- the whole template ---- */
 
 void ggtok_jinja_python_run(jinja_env *e) {
     jinja_arena *mem = &e->arena;

@@ -2,15 +2,15 @@
 #include "jinja/core/number.h"
 #include "jinja/python/dialect.h"
 
-enum { MOST = 10000 }; /* the limit of widths and precisions */
+enum { MOST = 10000 }; /* maximum width or precision */
 
 typedef struct spec {
     uint8_t fill[4];
     size_t n_fill;
-    char align; /* '<', '>', '^', '=' or 0 */
+    char align; /* '<', '>', '^', '='; 0: not given */
     char sign, comma, type;
     bool alternate, zero, no_minus_zero;
-    int width, precision; /* -1: none */
+    int width, precision; /* -1: not given */
 } spec;
 
 static void pad(jinja_builder *b, const spec *s, uint64_t n, uint8_t label) {
@@ -35,8 +35,8 @@ static void put_padded(jinja_builder *b, const spec *s, jinja_text *t, size_t si
     pad(b, s, room - left, label);
 }
 
-/* Groups the digits with the separator and appends the tail. Zeros that pad to the width, of which
- * `taken` bytes precede the digits or follow the tail, are part of the groups. */
+/* Groups the digits with the separator and appends the tail. Zeros that pad to the width belong to
+ * the groups; `taken` bytes of the width precede the digits or follow the tail. */
 static jinja_text *group_digits(jinja_arena *mem, const spec *s, const char *digits, size_t n,
                                 size_t taken, const char *tail, size_t n_tail) {
     jinja_builder b = ggtok_jinja_builder_new(mem, 2 * n + n_tail);
@@ -55,7 +55,7 @@ static jinja_text *group_digits(jinja_arena *mem, const spec *s, const char *dig
     return ggtok_jinja_builder_end(&b);
 }
 
-/* Writes an integer's digits in the base of a conversion letter. */
+/* Writes an integer's digits in the base of a conversion letter; returns their number. */
 static size_t int_digits(uint64_t u, char type, char out[80]) {
     unsigned base = type == 'x' || type == 'X' ? 16 : type == 'o' ? 8 : type == 'b' ? 2 : 10;
     const char *digits = type == 'X' ? "0123456789ABCDEF" : "0123456789abcdef";
@@ -102,7 +102,7 @@ static void put_float(jinja_env *e, jinja_builder *b, const spec *s, double f, u
     if (!type && s->precision < 0) {
         n = ggtok_jinja_format_repr(&e->arena, text, f);
         char *exponent = memchr(text, 'e', n);
-        if (s->alternate && exponent && !memchr(text, '.', n)) { /* 5.e-324 */
+        if (s->alternate && exponent && !memchr(text, '.', n)) { /* as in 5.e-324 */
             memmove(exponent + 1, exponent, n - (size_t)(exponent - text));
             *exponent = '.';
             n++;
@@ -112,7 +112,7 @@ static void put_float(jinja_env *e, jinja_builder *b, const spec *s, double f, u
     else {
         if (!type || type == 'n') type = 'g';
         if (type == 'g' && precision == 0) precision = 1;
-        bool null = !s->type && size == 0 && precision == 1; /* Python's 0e+00 */
+        bool null = !s->type && size == 0 && precision == 1; /* Python writes 0e+00 */
         n = ggtok_jinja_format(&e->arena, text, null ? 'e' : type, null ? 0 : precision,
                                s->alternate, size);
         if (!s->type && !memchr(text, '.', n) && !memchr(text, 'e', n))
@@ -126,7 +126,7 @@ static void put_float(jinja_env *e, jinja_builder *b, const spec *s, double f, u
         if (nulls && (nulls == n || p[nulls] == 'e' || p[nulls] == 'E')) negative = false;
     }
     if (f - f != 0 && s->type && strchr("EFG", s->type)) {
-        for (size_t i = 0; i < n; i++) p[i] = (char)(p[i] & ~32); /* INF, NAN */
+        for (size_t i = 0; i < n; i++) p[i] = (char)(p[i] & ~32); /* INF and NAN, too */
     }
     size_t whole = 0;
     while (whole < n && p[whole] >= '0' && p[whole] <= '9') whole++;
@@ -189,7 +189,7 @@ static jinja_value next_argument(jinja_env *e, percent_args *a) {
     return tuple ? a->all.as.list->data[i] : a->all;
 }
 
-/* The width or precision of a star: the next argument. */
+/* Returns the width or precision for a star, which is the next argument. */
 static int star(jinja_env *e, percent_args *a, const uint8_t **p) {
     jinja_value v = next_argument(e, a);
     ++*p;
@@ -317,7 +317,7 @@ jinja_value ggtok_jinja_percent(jinja_env *e, jinja_text *format, jinja_value al
         percent_one(e, &b, &s, v, (uint8_t)label);
     }
     uint32_t given = all.type == JINJA_TUPLE ? all.as.list->n : 1;
-    /* Python regards a value with items as a mapping, not all of which must be used. */
+    /* Python treats a value with items as a mapping, which needn't be used completely. */
     bool mapping = by_key || all.type == JINJA_DICT || all.type == JINJA_LIST ||
                    all.type == JINJA_RANGE || all.type == JINJA_UNDEFINED;
     if (args.next < given && !(mapping && all.type != JINJA_TUPLE)) {
@@ -331,7 +331,7 @@ jinja_value ggtok_jinja_percent(jinja_env *e, jinja_text *format, jinja_value al
 typedef struct fields {
     jinja_env *e;
     jinja_args *args;
-    uint32_t next; /* the next automatic number */
+    uint32_t next; /* number of the next automatically numbered field */
     bool automatic, manual;
 } fields;
 
@@ -363,7 +363,7 @@ static jinja_value argument(fields *f, const uint8_t *p, size_t n) {
     ggtok_jinja_fail(mem, "replacement index out of range");
 }
 
-/* name.attribute[item]... */
+/* Returns the value of a field: name.attribute[item]... */
 static jinja_value field_value(fields *f, const uint8_t *p, size_t n) {
     size_t i = 0;
     jinja_env *e = f->e;
@@ -485,7 +485,7 @@ static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
         while (p < end && *p != '{' && *p != '}') p++;
         ggtok_jinja_builder_cut(&b, format, (size_t)(start - begin), (size_t)(p - begin));
         if (p == end) break;
-        if (p + 1 < end && p[1] == *p) { /* {{ and }} */
+        if (p + 1 < end && p[1] == *p) { /* a literal brace: {{ or }} */
             ggtok_jinja_builder_cut(&b, format, (size_t)(p - begin), (size_t)(p - begin) + 1);
             p += 2;
             continue;
@@ -524,7 +524,7 @@ static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
         }
         const uint8_t *from = rest, *to = p++;
         uint8_t own_label = label;
-        if (nested) { /* a fill from another text keeps no label */
+        if (nested) { /* a fill from another text has no label */
             size_t at = (size_t)(rest - begin), stop = (size_t)(to - begin);
             const jinja_text *own =
                 format_text(f, ggtok_jinja_text_cut(mem, format, at, stop), levels - 1);

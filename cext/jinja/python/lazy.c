@@ -1,6 +1,6 @@
 /*
  * jinja2's filters that are generators. Each item is computed when it is requested, so an unknown
- * filter name or a failing item is no error if the item is never requested.
+ * filter name or a failing item is not an error if the item is never requested.
  */
 #include "jinja/python/dialect.h"
 #include "jinja/python/functions.h"
@@ -9,16 +9,16 @@ typedef enum generator { MAP, SELECT, UNIQUE, BATCH, SLICE } generator;
 
 struct jinja_pull {
     generator kind;
-    bool by_attribute, keep; /* SELECT */
+    bool by_attribute, keep; /* for SELECT */
     bool begun, done;
     jinja_value v[4]; /* the filter's arguments */
-    jinja_list *from; /* the source: a list of items, or the list of a generator */
-    bool lazy;        /* `from` is a generator's */
+    jinja_list *from; /* the source: a list of items, or the list in a generator */
+    bool lazy;        /* `from` belongs to a generator */
     uint32_t at;
     const jinja_list *path; /* the parsed attribute, or NULL */
-    jinja_dict *seen;       /* UNIQUE */
+    jinja_dict *seen;       /* for UNIQUE */
     bool cased;
-    jinja_value other; /* MAP */
+    jinja_value other; /* for MAP: the default */
     bool by_name;
     const jinja_python_row *row; /* the filter or test, once it has been looked up */
 };
@@ -50,7 +50,8 @@ static bool next_of_source(jinja_env *e, jinja_pull *p, jinja_value *item) {
     return true;
 }
 
-/* map: by an attribute with a default, or by a filter with arguments, all in v[1]. */
+/* Implements map: by an attribute with a default, or by a filter with arguments, which are all in
+ * v[1]. */
 static void begin_map(jinja_env *e, jinja_pull *p) {
     jinja_arena *mem = &e->arena;
     jinja_args given = {"map", p->v[1].as.list->data, p->v[1].as.list->n};
@@ -89,7 +90,7 @@ static void begin_select(jinja_env *e, jinja_pull *p) {
     jinja_list *given = p->v[1].as.list;
     uint32_t first = p->by_attribute;
     if (given->n > first && given->data[first].type == JINJA_KEYWORD)
-        given->n = first; /* without a test, keywords are ignored */
+        given->n = first; /* without a test, keyword arguments are ignored */
     if (given->n < first || (first && given->data[0].type == JINJA_KEYWORD))
         ggtok_jinja_fail(&e->arena, "Missing parameter for attribute name");
     if (given->n > first && given->data[first].type != JINJA_STRING)
@@ -120,7 +121,7 @@ static bool next_selected(jinja_env *e, jinja_pull *p, jinja_value *out) {
     return false;
 }
 
-/* unique: (value, case_sensitive, attribute) */
+/* Implements unique. Arguments: value, case_sensitive, attribute. */
 static bool next_unique(jinja_env *e, jinja_pull *p, jinja_value *out) {
     jinja_arena *mem = &e->arena;
     while (next_of_source(e, p, out)) {
@@ -176,7 +177,7 @@ bool ggtok_jinja_next(jinja_env *e, jinja_list *list, jinja_value *out) {
 }
 
 const char *ggtok_jinja_shown_generator(const jinja_list *list) {
-    /* How Python prints them, with a made-up address. */
+    /* How Python prints generators, with a made-up address. */
     static const char *const shown[] = {
         "<generator object sync_do_map at 0x7f0000000000>",
         "<generator object select_or_reject at 0x7f0000000000>",

@@ -1,4 +1,4 @@
-/* jinja2's lexer, with the settings of transformers. */
+/* jinja2's lexer, with transformers' settings. */
 #include "jinja/core/number.h"
 #include "jinja/python/dialect.h"
 #include "unicode/unicode.h"
@@ -10,7 +10,7 @@ typedef struct lexer {
     jinja_tokens *tokens;
     const uint8_t *src;
     size_t n, pos;
-    uint8_t *open; /* the stack of open brackets in a tag */
+    uint8_t *open; /* stack of the open brackets in a tag */
     size_t n_open;
 } lexer;
 
@@ -27,7 +27,7 @@ static jinja_token *add(lexer *x, jinja_token_type type, size_t pos, const void 
     return ggtok_jinja_token_add(x->mem, x->tokens, type, pos, text, n);
 }
 
-/* Length of the white space character at pos, or 0. */
+/* Returns the length of the white-space character at pos, or 0 if there is none. */
 static size_t space_at(const lexer *x, size_t pos) {
     if (pos >= x->n) return 0;
     const uint8_t *p = x->src + pos;
@@ -40,7 +40,7 @@ static size_t skip_space(const lexer *x, size_t pos) {
     return pos;
 }
 
-/* The beginning of the white space before `end`, at least `begin`. */
+/* Returns the beginning of the white space that ends at `end`; at least `begin`. */
 static size_t space_before(const lexer *x, size_t begin, size_t end) {
     while (end > begin) {
         size_t at = end - 1;
@@ -53,7 +53,7 @@ static size_t space_before(const lexer *x, size_t begin, size_t end) {
 
 /* ---- text between tags ---- */
 
-/* Adds the text [begin, end) before a tag, shortened as its sign and lstrip_blocks require. */
+/* Adds the text [begin, end) before a tag, trimmed as the tag's sign and lstrip_blocks require. */
 static void add_text(lexer *x, size_t begin, size_t end, uint8_t sign, bool variable,
                      bool line_start) {
     if (sign == '-') {
@@ -67,7 +67,7 @@ static void add_text(lexer *x, size_t begin, size_t end, uint8_t sign, bool vari
     if (end > begin) add(x, T_TEXT, begin, x->src + begin, end - begin);
 }
 
-/* Skips the white space that the end of a block or comment drops. */
+/* Skips the white space that the end of a block or comment strips. */
 static size_t after_end(const lexer *x, size_t pos, bool minus, bool plus) {
     if (minus) return skip_space(x, pos);
     return !plus && at(x, pos) == '\n' ? pos + 1 : pos;
@@ -76,14 +76,14 @@ static size_t after_end(const lexer *x, size_t pos, bool minus, bool plus) {
 static void skip_comment(lexer *x, size_t start) {
     for (size_t i = x->pos; i + 1 < x->n; i++) {
         if (x->src[i] != '#' || x->src[i + 1] != '}') continue;
-        bool sign = i > x->pos; /* the minus of {#-#} belongs to the beginning */
+        bool sign = i > x->pos; /* the minus in {#-#} belongs to the beginning */
         x->pos = after_end(x, i + 2, sign && x->src[i - 1] == '-', sign && x->src[i - 1] == '+');
         return;
     }
     ggtok_jinja_fail_at(x->mem, start, "the comment is not closed");
 }
 
-/* The end of the {% raw %} tag whose name is at pos; 0 if it is another tag. */
+/* Returns the end of the {% raw %} tag whose name is at pos; 0 if it is another tag. */
 static size_t raw_begins(const lexer *x, size_t pos) {
     pos = skip_space(x, pos);
     if (!looking_at(x, pos, "raw")) return 0;
@@ -175,7 +175,7 @@ static bool is_digit(uint8_t c) {
     return c >= '0' && c <= '9';
 }
 
-/* The end of the digits at pos, in this base, with single underscores between them. */
+/* Returns the end of the digits at pos, in this base, with single underscores between them. */
 static size_t digits_end(const lexer *x, size_t pos, unsigned base) {
     for (;; pos++) {
         uint8_t c = at(x, pos);
@@ -185,7 +185,7 @@ static size_t digits_end(const lexer *x, size_t pos, unsigned base) {
     }
 }
 
-/* Copies digits without their underscores. */
+/* Copies digits without their underscores; returns their number. */
 static size_t plain_digits(lexer *x, size_t begin, size_t end, uint8_t **out) {
     size_t n = 0;
     *out = jinja_alloc(x->mem, end - begin + 1);
@@ -196,7 +196,7 @@ static size_t plain_digits(lexer *x, size_t begin, size_t end, uint8_t **out) {
     return n;
 }
 
-/* The end of the float at pos; 0 if it isn't one. */
+/* Returns the end of the float at pos, or 0 if there is none. */
 static size_t float_end(const lexer *x, size_t pos) {
     if (pos && x->src[pos - 1] == '.') return 0;
     size_t whole = digits_end(x, pos, 10), end = whole;
@@ -231,7 +231,7 @@ static void lex_number(lexer *x) {
         if (other && digits_end(x, after, other) > after) base = other, begin = after;
     }
     end = digits_end(x, begin, base);
-    if (base == 10 && x->src[start] == '0') { /* 0, 00, 0_0; but 01 is two numbers */
+    if (base == 10 && x->src[start] == '0') { /* 0, 00, 0_0 are numbers; 01 is two numbers */
         end = start + 1;
         while (at(x, end) == '0' || (at(x, end) == '_' && at(x, end + 1) == '0')) end++;
     }
@@ -252,7 +252,7 @@ static void lex_number(lexer *x) {
     add(x, T_INT, start, x->src + start, end - start)->value = jinja_int((int64_t)value);
 }
 
-/* Decodes the escape after a backslash as Python does. Writes at most 12 bytes to out and returns
+/* Decodes the escape after a backslash as Python does. Writes at most 12 bytes to `out` and returns
  * their number. */
 static size_t read_escape(lexer *x, size_t *pos, uint8_t *out) {
     static const char names[] = "\\'\"abfnrtv", means[] = "\\'\"\a\b\f\n\r\t\v";
@@ -311,8 +311,8 @@ static void lex_string(lexer *x) {
     add(x, T_STRING, start, own, n);
 }
 
-/* Length of the character at pos if a name may contain it, or else 0: letters, and after the first
- * character digits and marks. */
+/* Returns the length of the character at pos if a name may contain it, otherwise 0. Names contain
+ * letters and, after the first character, digits and combining marks. */
 static size_t name_at(const lexer *x, size_t pos, bool first) {
     const unsigned letters = UNICODE_LETTER, others = UNICODE_NUMBER | UNICODE_MARK;
     uint8_t c = at(x, pos);
@@ -330,7 +330,7 @@ static void lex_tag(lexer *x, bool variable) {
     for (;;) {
         x->pos = skip_space(x, x->pos);
         jinja_charge(x->mem, 1);
-        if (x->pos >= x->n) return; /* the parser reports it */
+        if (x->pos >= x->n) return; /* the parser reports the missing end */
         uint8_t c = x->src[x->pos];
         bool minus = c == '-', plus = c == '+' && !variable;
         if (!x->n_open && looking_at(x, x->pos + (minus || plus), close)) {
@@ -356,7 +356,7 @@ static void lex_tag(lexer *x, bool variable) {
     }
 }
 
-/* ---- templates ---- */
+/* ---- the whole template ---- */
 
 static void normalize(lexer *x) {
     jinja_template *t = x->t;

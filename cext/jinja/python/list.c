@@ -1,4 +1,4 @@
-/* jinja2's filters of sequences and mappings, and methods of list, tuple and dict. */
+/* jinja2's filters for sequences and mappings, and the methods of list, tuple and dict. */
 #include "jinja/python/dialect.h"
 #include "jinja/python/functions.h"
 
@@ -11,7 +11,7 @@ static bool truth_or(jinja_env *e, jinja_value v, bool other) {
 
 /* ---- attributes ---- */
 
-/* A component of a dotted attribute: a name, or an index if it consists of digits. */
+/* Returns a component of a dotted attribute: a name, or an index if it consists of digits. */
 static jinja_value step_of(jinja_arena *mem, const jinja_text *path, size_t begin, size_t end) {
     jinja_text *name = ggtok_jinja_text_cut(mem, path, begin, end);
     bool digits = name->n > 0 && name->n < 18;
@@ -51,7 +51,7 @@ jinja_value ggtok_jinja_attribute(jinja_env *e, jinja_value v, const jinja_list 
     return v;
 }
 
-/* Lower-cases strings, for comparisons, unless `cased`. */
+/* Lower-cases a string for comparison, unless `cased`. */
 jinja_value ggtok_jinja_folded(jinja_env *e, jinja_value v, bool cased) {
     if (cased || v.type != JINJA_STRING) return v;
     return ggtok_jinja_py_lower(e, &v);
@@ -59,7 +59,7 @@ jinja_value ggtok_jinja_folded(jinja_env *e, jinja_value v, bool cased) {
 
 /* ---- order ---- */
 
-/* Compares keys as Python compares the items of lists: equal ones aren't ordered, so equal values
+/* Compares keys as Python compares the items of lists: equal keys aren't ordered, so equal values
  * of unordered types are allowed. */
 static bool goes_before(jinja_env *e, jinja_value a, jinja_value b) {
     return !ggtok_jinja_python_equal(&e->arena, a, b) && ggtok_jinja_python_less(e, a, b, JINJA_LT);
@@ -96,7 +96,7 @@ static void merge_sort(jinja_env *e, jinja_value *keys, jinja_value *items, uint
     }
 }
 
-/* Parses an attribute argument that may name several, separated by commas. */
+/* Parses an attribute argument that may contain several attributes, separated by commas. */
 static jinja_list *paths_of(jinja_env *e, jinja_value attribute) {
     jinja_list *paths = ggtok_jinja_list_new(&e->arena, 1);
     if (attribute.type != JINJA_STRING) {
@@ -151,18 +151,18 @@ jinja_list *ggtok_jinja_sorted_by(jinja_env *e, const jinja_list *rows, uint32_t
     return own;
 }
 
-/* The `reverse` argument: like Python's sorted(), accepts integers only. */
+/* Returns the `reverse` argument. Like Python's sorted(), accepts only integers. */
 static bool reversed(jinja_env *e, jinja_value v) {
     return v.type != JINJA_ABSENT && ggtok_jinja_index(e, v) != 0;
 }
 
-/* (value, reverse, case_sensitive, attribute) */
+/* Arguments: value, reverse, case_sensitive, attribute. */
 jinja_value ggtok_jinja_pf_sort(jinja_env *e, jinja_value *v) {
     return jinja_of_list(ggtok_jinja_sorted(e, ggtok_jinja_items(e, v[0]), v[3],
                                             truth_or(e, v[2], false), reversed(e, v[1])));
 }
 
-/* (value, case_sensitive, by, reverse) */
+/* Arguments: value, case_sensitive, by, reverse. */
 jinja_value ggtok_jinja_pf_dictsort(jinja_env *e, jinja_value *v) {
     jinja_arena *mem = &e->arena;
     if (v[0].type != JINJA_DICT)
@@ -177,7 +177,7 @@ jinja_value ggtok_jinja_pf_dictsort(jinja_env *e, jinja_value *v) {
         ggtok_jinja_sorted_by(e, pairs, by_value, truth_or(e, v[1], false), reversed(e, v[3])));
 }
 
-/* (value, case_sensitive, attribute) */
+/* Returns the minimum or maximum. Arguments: value, case_sensitive, attribute. */
 static jinja_value extreme(jinja_env *e, jinja_value *v, bool most) {
     jinja_list *items = ggtok_jinja_items(e, v[0]);
     const jinja_list *path = ggtok_jinja_path(e, v[2]);
@@ -201,13 +201,13 @@ jinja_value ggtok_jinja_pf_max(jinja_env *e, jinja_value *v) {
     return extreme(e, v, true);
 }
 
-/* (value, attribute, default, case_sensitive): a list of (grouper, list) */
+/* Returns a list of (grouper, list). Arguments: value, attribute, default, case_sensitive. */
 jinja_value ggtok_jinja_pf_groupby(jinja_env *e, jinja_value *v) {
     jinja_arena *mem = &e->arena;
     bool cased = truth_or(e, v[3], false);
     jinja_list *items = ggtok_jinja_items(e, v[0]), *keyed = ggtok_jinja_list_new(mem, items->n);
     const jinja_list *path = ggtok_jinja_path(e, v[1]);
-    JINJA_EACH(mem, i, items->n) { /* tuples (folded key, item, key) */
+    JINJA_EACH(mem, i, items->n) { /* collects tuples (folded key, item, key) */
         jinja_list *row = ggtok_jinja_list_new(mem, 3);
         jinja_value key = ggtok_jinja_attribute(e, items->data[i], path, v[2]);
         ggtok_jinja_list_push(mem, row, ggtok_jinja_folded(e, key, cased));
@@ -237,7 +237,7 @@ jinja_value ggtok_jinja_pf_groupby(jinja_env *e, jinja_value *v) {
 /* ---- pieces ---- */
 
 jinja_value ggtok_jinja_pf_first(jinja_env *e, jinja_value *v) {
-    if (ggtok_jinja_is_generator(v[0])) { /* consumes one item */
+    if (ggtok_jinja_is_generator(v[0])) { /* consume only one item */
         jinja_value first;
         return ggtok_jinja_next(e, v[0].as.list, &first) ? first : jinja_undefined(NULL);
     }
@@ -305,12 +305,12 @@ jinja_value ggtok_jinja_pf_items(jinja_env *e, jinja_value *v) {
     return ggtok_jinja_lazy(ggtok_jinja_dict_pairs(e, v[0].as.dict));
 }
 
-/* (value, count, fill) */
+/* Arguments: value, count, fill. */
 jinja_list *ggtok_jinja_batched(jinja_env *e, const jinja_value *v) {
     jinja_arena *mem = &e->arena;
     jinja_list *items = ggtok_jinja_items(e, v[0]), *out = ggtok_jinja_list_new(mem, 0),
                *row = ggtok_jinja_list_new(mem, 0);
-    /* jinja2 compares row lengths with any value; one that isn't an integer may never match. */
+    /* jinja2 compares row lengths with any value; a value that isn't an integer may never match. */
     bool whole = v[1].type == JINJA_INT || v[1].type == JINJA_BOOL;
     int64_t size = whole ? ggtok_jinja_index(e, v[1]) : -1;
     if (v[1].type == JINJA_FLOAT && v[1].as.f >= 0 && v[1].as.f < 4294967296.0 &&
@@ -332,7 +332,7 @@ jinja_list *ggtok_jinja_batched(jinja_env *e, const jinja_value *v) {
     return out;
 }
 
-/* (value, slices, fill) */
+/* Arguments: value, slices, fill. */
 jinja_list *ggtok_jinja_sliced(jinja_env *e, const jinja_value *v) {
     jinja_arena *mem = &e->arena;
     jinja_list *items = ggtok_jinja_items(e, v[0]), *out = ggtok_jinja_list_new(mem, 0);
@@ -352,7 +352,7 @@ jinja_list *ggtok_jinja_sliced(jinja_env *e, const jinja_value *v) {
     return out;
 }
 
-/* (value, attribute, start) */
+/* Arguments: value, attribute, start. */
 jinja_value ggtok_jinja_pf_sum(jinja_env *e, jinja_value *v) {
     jinja_list *items = ggtok_jinja_items(e, v[0]);
     jinja_value sum = v[2].type == JINJA_ABSENT ? jinja_int(0) : v[2];
@@ -365,7 +365,7 @@ jinja_value ggtok_jinja_pf_sum(jinja_env *e, jinja_value *v) {
     return sum;
 }
 
-/* (value, d, attribute) */
+/* Arguments: value, d, attribute. */
 jinja_value ggtok_jinja_pf_join(jinja_env *e, jinja_value *v) {
     jinja_arena *mem = &e->arena;
     jinja_list *items = ggtok_jinja_items(e, v[0]);

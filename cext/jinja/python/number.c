@@ -1,4 +1,4 @@
-/* jinja2's filters of numbers. */
+/* jinja2's filters for numbers. */
 #include <math.h>
 
 #include "jinja/core/number.h"
@@ -19,7 +19,8 @@ jinja_value ggtok_jinja_pn_abs(jinja_env *e, jinja_value *v) {
     return jinja_int(i < 0 ? -i : i);
 }
 
-/* Python's int() of a string: white space, a sign, and digits with underscores. */
+/* Reads a string like Python's int(): white space, a sign, and digits with underscores. Returns
+ * false if it isn't an integer. */
 static bool read_int(jinja_env *e, jinja_text *t, int64_t base, int64_t *out) {
     jinja_value v[2] = {jinja_of_text(t), jinja_absent()};
     t = ggtok_jinja_py_strip(e, v).as.text;
@@ -104,7 +105,7 @@ bool ggtok_jinja_is_other_number(jinja_arena *mem, jinja_value a, jinja_value b)
     return false;
 }
 
-/* (value, default, base) */
+/* Arguments: value, default, base. */
 jinja_value ggtok_jinja_pn_int(jinja_env *e, jinja_value *v) {
     jinja_value other = v[1].type == JINJA_ABSENT ? jinja_int(0) : v[1];
     int64_t i;
@@ -137,7 +138,7 @@ jinja_value ggtok_jinja_pn_float(jinja_env *e, jinja_value *v) {
     return v[1].type == JINJA_ABSENT ? jinja_float(0) : v[1];
 }
 
-/* Python's round(): correctly rounded decimals, half to even. */
+/* Rounds like Python's round(): correctly rounded decimals, half to even. */
 static double round_to(jinja_arena *mem, double f, int64_t digits) {
     char text[JINJA_NUMBER_ROOM];
     if (f - f != 0 || digits > 22 + 300) return f;
@@ -152,7 +153,7 @@ static double round_to(jinja_arena *mem, double f, int64_t digits) {
     return out;
 }
 
-/* (value, precision, method) */
+/* Arguments: value, precision, method. */
 jinja_value ggtok_jinja_pn_round(jinja_env *e, jinja_value *v) {
     jinja_arena *mem = &e->arena;
     bool to_whole = v[1].type == JINJA_NONE; /* round(x, None) is an integer */
@@ -198,7 +199,7 @@ jinja_value ggtok_jinja_pn_round(jinja_env *e, jinja_value *v) {
     return jinja_float((f == 0 ? 0 : f) / unit);
 }
 
-/* The argument of filesizeformat. */
+/* Returns the argument of filesizeformat. */
 static double size_of(jinja_env *e, jinja_value *v) {
     jinja_value number = ggtok_jinja_pn_float(e, v);
     double f = number.as.f;
@@ -231,7 +232,7 @@ static JINJA_NOINLINE jinja_value show_size(jinja_env *e, double f, bool binary)
     int i = 0;
     for (;; i++) {
         unit = pow(base, i + 2);
-        /* Python compares with the integer 10^24, which is larger than its nearest double. */
+        /* Python compares with the integer 10^24, which is larger than the nearest double. */
         if (f < unit || (f == unit && !binary && i == 6) || i == 7) break;
     }
     n = ggtok_jinja_format(&e->arena, text, 'f', 1, false, base * f / unit);

@@ -113,7 +113,7 @@ static const jinja_node *parse_primary(jinja_parser *p) {
     }
 }
 
-/* An index or slice in brackets. The caller sets the object of a slice. */
+/* Parses an index or slice in brackets. The caller sets the object of a slice. */
 static const jinja_node *parse_place(jinja_parser *p) {
     const jinja_node *places[3] = {0};
     uint32_t pos = p->next->pos;
@@ -175,7 +175,7 @@ static const jinja_node *parse_dot(jinja_parser *p, const jinja_node *object) {
     return node;
 }
 
-/* Arguments, in this order: positional, keyword, *, **. */
+/* Parses arguments in this order: positional, keyword, *, **. */
 static void parse_arguments(jinja_parser *p) {
     bool comma = false, named = false, star = false, stars = false;
     ggtok_jinja_expect(p, T_LPAREN, "'('");
@@ -235,7 +235,7 @@ static const jinja_node *parse_postfix(jinja_parser *p, const jinja_node *node) 
     }
 }
 
-/* A dotted name; returns its symbol. */
+/* Parses a dotted name; returns its symbol. */
 static uint32_t parse_dotted(jinja_parser *p) {
     const jinja_token *name = p->next;
     ggtok_jinja_expect(p, T_NAME, "a name");
@@ -287,7 +287,7 @@ static const jinja_node *parse_test(jinja_parser *p, const jinja_node *operand) 
     return node;
 }
 
-/* Filters after an operand; if `first`, the first one has no | before it. */
+/* Parses the filters after an operand. If `first`, there is no | before the first filter. */
 static const jinja_node *parse_filter_chain(jinja_parser *p, const jinja_node *operand,
                                             bool first) {
     if (first) operand = parse_filter(p, operand);
@@ -328,7 +328,7 @@ const jinja_node *ggtok_jinja_python_operand(jinja_parser *p) {
 
 /* ---- targets ---- */
 
-/* A name, or a namespace's field: `ns.a`. */
+/* Parses a name or a namespace's field: `ns.a`. */
 static const jinja_node *parse_target(jinja_parser *p) {
     bool field = jinja_at(p, T_NAME) && p->next[1].type == T_DOT && p->next[2].type == T_NAME;
     const jinja_node *node = parse_primary(p);
@@ -367,7 +367,7 @@ static void expect_close(jinja_parser *p) {
     ggtok_jinja_expect(p, T_CLOSE_STATEMENT, "'%}'");
 }
 
-/* A block up to one of the end tags. Consumes the tag up to its name. */
+/* Parses a block up to one of the end tags. Consumes that tag up to and including its name. */
 static const jinja_node *parse_body(jinja_parser *p, const char *const *end_names,
                                     const jinja_token **end) {
     ggtok_jinja_skip(p, T_COLON);
@@ -444,7 +444,7 @@ static void parse_signature(jinja_parser *p) {
     ggtok_jinja_take(p);
 }
 
-/* A body whose breaks don't belong to a loop around it. */
+/* Parses a body whose breaks don't belong to a loop around it. */
 static const jinja_node *parse_own_body(jinja_parser *p, const char *const *end_names) {
     uint32_t loops = p->loops;
     p->loops = 0;

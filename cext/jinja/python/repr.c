@@ -1,4 +1,4 @@
-/* Conversions of values to text: str, repr, JSON, HTML. */
+/* Converts values to text: str, repr, JSON, HTML. */
 #include "jinja/core/number.h"
 #include "jinja/python/dialect.h"
 #include "jinja/python/functions.h"
@@ -110,7 +110,7 @@ static void repr_object(jinja_env *e, jinja_builder *b, jinja_object *object) {
     put(b, ">");
 }
 
-/* Separate functions, so that their buffers aren't in the frames of nested values. */
+/* Separate functions, so that their buffers aren't in the stack frames for nested values. */
 static JINJA_NOINLINE void put_int(jinja_builder *b, int64_t i) {
     char number[32];
     ggtok_jinja_builder_add(b, number, ggtok_jinja_format_int(number, i), 0);
@@ -226,7 +226,7 @@ jinja_text *ggtok_jinja_escape(jinja_env *e, jinja_value v) {
     return escaped;
 }
 
-/* jinja2's ~. Without autoescaping, it doesn't escape. */
+/* Implements jinja2's ~. Without autoescaping, it doesn't escape. */
 jinja_text *ggtok_jinja_concat(jinja_env *e, jinja_value *v, size_t n) {
     jinja_text *text = ggtok_jinja_str(e, v[0]);
     for (size_t i = 1; i < n; i++) {
@@ -240,7 +240,7 @@ jinja_text *ggtok_jinja_concat(jinja_env *e, jinja_value *v, size_t n) {
 typedef struct writer {
     jinja_env *e;
     jinja_builder b;
-    const jinja_text *item, *key, *indent; /* indent NULL: on one line */
+    const jinja_text *item, *key, *indent; /* indent NULL: everything on one line */
     bool ascii, sort;
 } writer;
 
@@ -322,9 +322,9 @@ static JINJA_NOINLINE void json_key(writer *w, jinja_value key) {
 
 static void json_value(writer *w, jinja_value v, uint32_t level);
 
-/* Sorts pairs rather than keys, since looking up a NaN key would fail. */
+/* Writes a dict. Sorts pairs, not keys, since looking up a NaN key would fail. */
 static void json_dict(writer *w, const jinja_dict *dict, uint32_t level) {
-    jinja_list *sorted = NULL; /* pairs */
+    jinja_list *sorted = NULL; /* sorted pairs */
     if (w->sort) {
         sorted = ggtok_jinja_dict_pairs(w->e, dict);
         sorted = ggtok_jinja_sorted_by(w->e, sorted, 0, true, false);

@@ -1,8 +1,8 @@
 /*
- * jinja2's scopes. A loop's body, a macro, a {% with %} and so on open a frame. A name that the
- * frame sets is its own variable, which starts with the value of the enclosing variable of that
- * name. A name that no enclosing frame sets is an input of the template. Names are resolved once,
- * when compiling, by the order in which a frame's statements read and set them.
+ * jinja2's scopes. A loop's body, a macro, a {% with %} and similar blocks open a frame. A name
+ * that the frame sets is a new variable, which starts with the value of the enclosing variable with
+ * that name. A name that no enclosing frame sets is an input of the template. Names are resolved
+ * once, at compilation, by the order in which a frame's statements read and set them.
  */
 #include "jinja/python/dialect.h"
 
@@ -16,14 +16,14 @@ typedef struct table {
     struct table *parent;
     variable *v;
     uint32_t n, cap;
-    bool soft; /* in an {% if %}, where unknown filters only fail when run */
+    bool soft; /* inside an {% if %}, where unknown filters fail only when they run */
 } table;
 
 typedef struct planner {
     jinja_arena *mem;
     jinja_template *t;
     table *now;
-    uint32_t loops; /* the number of enclosing loops */
+    uint32_t loops; /* number of enclosing loops */
 } planner;
 
 static variable *find_own(planner *p, const table *t, uint32_t sym) {
@@ -109,8 +109,8 @@ static bool stored_in(planner *p, const table *t, uint32_t sym) {
     return v && v->stored;
 }
 
-/* Merges branches: a variable that a branch sets and that wasn't set before them starts with the
- * enclosing value. */
+/* Merges branches: a variable that is set in some branch but wasn't set before the branches starts
+ * with the enclosing value. */
 static void merge(planner *p, const table branches[3]) {
     table *t = p->now;
     const table before = copy(p, t);
@@ -205,7 +205,7 @@ static bool targets(planner *p, const jinja_node *target, uint32_t sym) {
 
 typedef enum use { UNUSED, READ, DECLARED } use;
 
-/* How a name is first used in a subtree, in jinja2's order. */
+/* Returns how a name is first used in a subtree, in jinja2's order. */
 static use first_use(planner *p, const jinja_node *node, uint32_t sym) {
     if (!node) return UNUSED;
     if (node->kind == N_NAME) return node->sym == sym ? READ : UNUSED;
@@ -289,7 +289,7 @@ static jinja_frame_plan *plan_body(planner *p, const jinja_node *node, uint32_t 
     return plan;
 }
 
-/* Plans the frame of a loop's body (kid 3, with `loop`) or condition. */
+/* Plans the frame for a loop's body (kid 3, with `loop`) or its condition. */
 static jinja_frame_plan *plan_round(planner *p, const jinja_node *node, uint32_t kid) {
     table t;
     open_table(p, &t);
@@ -320,7 +320,7 @@ static void plan_loop(planner *p, jinja_node *node) {
     node->plan = plan;
 }
 
-/* A parameter named caller needs a default, for calls without a {% call %}. */
+/* Checks that a parameter named caller has a default, which calls without {% call %} need. */
 static void check_caller(planner *p, const jinja_node *node, uint32_t from) {
     for (uint32_t i = from; i + 1 < node->n; i++) {
         jinja_charge(p->mem, 1);

@@ -1,4 +1,4 @@
-/* Methods of Python's str, and similar filters. */
+/* The methods of Python's str, and similar filters. */
 #include "jinja/python/dialect.h"
 #include "jinja/python/functions.h"
 #include "unicode/unicode.h"
@@ -30,7 +30,8 @@ static bool is_cased(uint32_t c) {
 
 typedef enum change { LOWER, UPPER, CAPITALIZE, TITLE, SWAP, FOLD } change;
 
-/* Keeps the labels, unless parts differ and a character becomes several: those lose theirs. */
+/* Changes the case. Keeps the labels, except if the parts have different labels: then characters
+ * that become several lose theirs. */
 static jinja_text *change_case(jinja_env *e, jinja_text *t, change how) {
     jinja_builder b = ggtok_jinja_builder_new(&e->arena, t->n + 16);
     const uint8_t *p = t->data, *end = p + t->n;
@@ -49,7 +50,7 @@ static jinja_text *change_case(jinja_env *e, jinja_text *t, change how) {
             bool high = changes(c, JINJA_LOWER), low = changes(c, JINJA_UPPER);
             way = high && low ? JINJA_TITLE
                   : low       ? JINJA_UPPER
-                              : JINJA_LOWER; /* a title-case letter stays */
+                              : JINJA_LOWER; /* a title-case letter doesn't change */
         }
         if (how == FOLD) way = JINJA_FOLD;
         after = is_cased(c);
@@ -77,7 +78,7 @@ CASE_METHOD(ggtok_jinja_py_title, TITLE)
 CASE_METHOD(ggtok_jinja_py_swapcase, SWAP)
 CASE_METHOD(ggtok_jinja_py_casefold, FOLD)
 
-/* The title filter: capitalizes after white space and any of -({[<. */
+/* Implements the title filter: capitalizes after white space and after any of -({[<. */
 jinja_value ggtok_jinja_py_title_filter(jinja_env *e, jinja_value *v) {
     jinja_text *t = ggtok_jinja_str(e, v[0]);
     jinja_builder b = ggtok_jinja_builder_new(&e->arena, t->n);
@@ -91,7 +92,7 @@ jinja_value ggtok_jinja_py_title_filter(jinja_env *e, jinja_value *v) {
         uint32_t c = i < t->n ? utf8_next(&p) : 0;
         bool now = i < t->n && (ggtok_jinja_is_space(c) || (c < 0x80 && strchr("-({[<", (int)c)));
         if (i < t->n && now == separators) continue;
-        if (i > begin) { /* the first in upper case, the rest in lower case */
+        if (i > begin) { /* the first character in upper case, the rest in lower case */
             size_t first = begin + utf8_lead_len(t->data[begin]);
             jinja_text *head = ggtok_jinja_text_cut(&e->arena, t, begin, first);
             jinja_text *tail = ggtok_jinja_text_cut(&e->arena, t, first, i);
@@ -220,7 +221,7 @@ static bool has_affix(jinja_env *e, jinja_text *t, jinja_value affix, size_t beg
     return !memcmp(t->data + (last ? end - with->n : begin), with->data, with->n);
 }
 
-/* Whether the text has the affix, or one of a tuple of affixes. */
+/* Whether the text has the affix, or one of the affixes in a tuple. */
 static bool has_any_affix(jinja_env *e, jinja_text *t, jinja_value affix, size_t begin, size_t end,
                           bool last) {
     if (affix.type != JINJA_TUPLE) return has_affix(e, t, affix, begin, end, last);
@@ -519,7 +520,7 @@ static jinja_value ask(jinja_env *e, jinja_value v, question q) {
     jinja_text *t = ggtok_jinja_str(e, v);
     const uint8_t *p = t->data, *end = p + t->n;
     bool seen = q == IS_ASCII, all = true;
-    jinja_charge(&e->arena, 1 + 4 * (uint64_t)t->n); /* several table lookups each */
+    jinja_charge(&e->arena, 1 + 4 * (uint64_t)t->n); /* several table look-ups per character */
     while (all && p < end) all = answers(q, utf8_next(&p), &seen);
     return jinja_bool(all && seen);
 }

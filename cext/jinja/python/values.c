@@ -121,7 +121,7 @@ jinja_list *ggtok_jinja_items(jinja_env *e, jinja_value v) {
         return list;
     case JINJA_LAZY:
         if (v.as.list->view) return v.as.list;
-        list = ggtok_jinja_list_new(mem, 0); /* the rest */
+        list = ggtok_jinja_list_new(mem, 0); /* the remaining items */
         for (jinja_value item; ggtok_jinja_next(e, v.as.list, &item);) {
             ggtok_jinja_list_push(mem, list, item);
         }
@@ -163,7 +163,7 @@ static int64_t int_of(jinja_value v) {
     return v.type == JINJA_BOOL ? v.as.truth : v.as.i;
 }
 
-/* -1, 0 or 1: an exact comparison, not one of doubles. */
+/* Compares exactly, not as doubles. Returns -1, 0 or 1. */
 static int compare_with_float(int64_t i, double f) {
     if (f >= 9223372036854775808.0) return -1;
     if (f < -9223372036854775808.0) return 1;
@@ -173,7 +173,7 @@ static int compare_with_float(int64_t i, double f) {
     return rest > 0 ? -1 : rest < 0;
 }
 
-/* -1, 0 or 1; 2 if one is NaN. */
+/* Returns -1, 0 or 1; 2 if either number is NaN. */
 static int compare_numbers(jinja_value a, jinja_value b) {
     bool a_floats = a.type == JINJA_FLOAT, b_floats = b.type == JINJA_FLOAT;
     double x = a.as.f, y = b.as.f;
@@ -334,14 +334,15 @@ static bool multiply(int64_t a, int64_t b, int64_t *out) {
     return true;
 }
 
-/* The double nearest to a / b. Beyond 53 bits, dividing doubles may round twice. */
+/* Returns the double nearest to a / b. If they have more than 53 bits, dividing doubles may round
+ * twice. */
 static double quotient(int64_t a, int64_t b) {
     const uint64_t exact = (uint64_t)1 << 53, enough = (uint64_t)1 << 55;
     uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a, y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
     if (!x || (x <= exact && y <= exact)) return (double)a / (double)b;
     uint64_t q = x / y, rest = x % y;
     int exponent = 0;
-    for (; q < enough; exponent--) { /* adds a bit to the quotient */
+    for (; q < enough; exponent--) { /* adds one bit to the quotient */
         bool one = rest >= y - rest;
         rest = one ? rest - (y - rest) : 2 * rest;
         q = q << 1 | one;
@@ -370,7 +371,7 @@ static jinja_value power(jinja_env *e, int64_t base, int64_t exponent) {
     return jinja_int(result);
 }
 
-enum { LONG_ARITHMETIC = 8 }; /* steps of a remainder, quotient or power */
+enum { LONG_ARITHMETIC = 8 }; /* steps charged for a remainder, quotient or power */
 
 static jinja_value of_ints(jinja_env *e, jinja_operator op, int64_t a, int64_t b) {
     jinja_arena *mem = &e->arena;
@@ -535,7 +536,7 @@ static int64_t bound(jinja_env *e, jinja_value v, int64_t n, int64_t least, int6
     return i < least ? least : i > most ? most : i;
 }
 
-/* A bound of a sliced range, which may lie outside the range. */
+/* Returns a bound of a sliced range, which may be outside the range. */
 static int64_t bound_of_range(jinja_env *e, const jinja_range *r, int64_t i) {
     int64_t offset = of_ints(e, JINJA_MUL, i, r->step).as.i;
     return of_ints(e, JINJA_ADD, r->start, offset).as.i;

@@ -1,8 +1,8 @@
 /*
- * BPE: text -> words (pretok) -> ids (merges), each word by itself.
+ * BPE: text -> words (pretok) -> ids (merges), each word separately.
  *
- * A word's ids depend only on its bytes. So a cache holds the ids of words, and the words that it
- * misses are encoded many at a time (models/bpe/misses.h).
+ * A word's ids depend only on its bytes. So a cache holds the ids of words, and the words that
+ * aren't in it are encoded many at a time (models/bpe/misses.h).
  */
 #include "models/bpe/misses.h"
 
@@ -11,7 +11,7 @@
 #include "unicode/space_mark.h"
 #include "unicode/utf8_valid.h"
 
-enum { MARK = 0x2581 }; /* SPACE_MARK */
+enum { MARK = 0x2581 }; /* code point of SPACE_MARK */
 
 static void model_free(void *model) {
     bpe_model *m = model;
@@ -131,7 +131,7 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
 
 /* ---- guarded ---- */
 
-/* Writes the text as encode would transform it to the guard's text. */
+/* Writes the text to the guard's text, transformed as `encode` transforms it. */
 static bool guarded_text(const model_call *call, const uint8_t *text, size_t n) {
     const bpe_model *m = call->model;
     text_guard *g = call->guard;
@@ -230,7 +230,7 @@ static ggtok_status encode_guarded(const model_call *call, const uint8_t *text, 
 
 /* ---- spans ---- */
 
-/* The number of bytes that a token's text spells in GPT-2's characters. */
+/* Returns the number of bytes that a token's text in GPT-2's characters represents. */
 static tile_length spelled_length(gguf_view text) {
     size_t n = 0;
     const uint8_t *p = text.p, *end = p + text.n;
@@ -253,7 +253,8 @@ static bool measure(const vocab *v, const bpe_model *m, tiles *t) {
         int32_t id = m->table.fallback[b][0];
         if (id >= 0 && vocab_text(v, (uint32_t)id).n > 1) t->len[id] = 1;
     }
-    /* Spaces never fall back to bytes if U+2581 is a token and no other symbol contains it. */
+    /* Spaces never fall back to bytes if U+2581 is a token and no symbol that isn't a token
+     * contains it. */
     t->clean =
         !escape || (ggtok_vocab_find(v, SPACE_MARK, SPACE_MARK_BYTES) >= 0 &&
                     !ggtok_tile_holds_mark(m->table.extras.text.data, m->table.extras.text.n));
@@ -273,14 +274,14 @@ static bool place(const model_call *call, const model_source *source) {
            ggtok_tile_walk(call, &s->tiles, source, kind);
 }
 
-/* The word at the position may continue beyond the known text. A text can also be cut inside a word, if
- * no merge joins there and words aren't looked up whole. */
+/* Whether the text can be cut at the position. The word there may continue beyond the known text. A
+ * text can also be cut inside a word if no merge joins there and words aren't looked up whole. */
 static bool may_cut(const vocab *v, const void *model, void *scratch, const model_place *place) {
     const bpe_model *m = model;
     bpe_state *s = scratch;
     uint32_t before = place->before, after = place->after;
     if (m->split || (!s->places && !(s->places = ggtok_pretok_places_new(v->pre)))) return false;
-    /* A text begins like a line, with a mark; so the position must be followed by one. */
+    /* A text begins with U+2581, as each line does, so one must follow the position. */
     bool marks = m->pre_flags & PRETOK_MARK_LINES && v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES];
     if (marks && before == '\n') return after != '\n';
     if (marks && after != ' ' && after != MARK) return false;
@@ -297,7 +298,7 @@ static bool may_cut(const vocab *v, const void *model, void *scratch, const mode
 
 /* ---- a token's own merges ---- */
 
-/* Appends the bytes that p[0..n) represents. False: a character represents none. */
+/* Appends the bytes that p[0..n) represents. Returns false if some character represents none. */
 static bool unspell(const bpe_table *t, const uint8_t *p, size_t n, bytebuf *out) {
     const uint8_t *end = p + n;
     if (t->raw_utf8) return memcpy(out->data + out->n, p, n), out->n += n, true;
@@ -312,14 +313,14 @@ static bool unspell(const bpe_table *t, const uint8_t *p, size_t n, bytebuf *out
     return true;
 }
 
-/* A half of a pair, as bytes if it represents any, else as it is stored. */
+/* Returns a half of a pair: as bytes if it represents any; otherwise as it is stored. */
 static ggtok_bytes half(const bpe_table *t, const uint8_t *p, size_t n, bytebuf *out) {
     out->n = 0;
     bool ok = unspell(t, p, n, out);
     return (ggtok_bytes){ok ? (const char *)out->data : (const char *)p, ok ? out->n : n};
 }
 
-/* Reports the pairs whose merge is the token, by rank. */
+/* Reports the pairs that merge into the token, by rank. */
 static bool trace_pairs(const model_call *call, gguf_view text) {
     const bpe_model *m = call->model;
     const bpe_table *t = &m->table;

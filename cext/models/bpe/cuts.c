@@ -12,11 +12,12 @@ static uint32_t plain(uint32_t c) {
 
 void ggtok_bpe_cuts_add(bpe_cuts *c, const uint8_t *left, size_t n_left, const uint8_t *right,
                         size_t n_right) {
-    size_t tail = 1; /* bytes of left's last character, which may be incomplete */
+    size_t tail = 1; /* length of left's last character, which may be incomplete */
     while (tail < n_left && tail < 4 && utf8_continues(left[n_left - tail])) tail++;
     const uint8_t *last = left + n_left - tail;
     bool partial = utf8_continues(last[0]);
-    /* left ends inside a character, or right begins in one: the position isn't between two characters */
+    /* left ends inside a character, or right begins inside one: the position isn't between two
+     * characters */
     if ((!partial && utf8_lead_len(last[0]) != tail) || utf8_continues(right[0])) return;
     size_t head = utf8_lead_len(right[0]);
     if (head > n_right) {
@@ -25,14 +26,14 @@ void ggtok_bpe_cuts_add(bpe_cuts *c, const uint8_t *left, size_t n_left, const u
     }
     uint32_t a = pack(last, tail), b = pack(right, head);
     pair_add(&c->set, a, b);
-    pair_add(&c->set, plain(a), plain(b)); /* texts are searched with spaces in place of marks */
+    pair_add(&c->set, plain(a), plain(b)); /* texts are searched with spaces instead of U+2581 */
     if (partial) {
         c->partial[last[tail - 1]][right[0] >> 6] |= (uint64_t)1 << (right[0] & 63);
     }
 }
 
 bool ggtok_bpe_cuts_joins_partial(const bpe_cuts *c, uint32_t a, uint32_t b) {
-    do { /* a, or a without its first bytes; NUL is a character, too */
+    do { /* a, then a without its first bytes; NUL is a character, too */
         for (uint32_t mask = 0xFF;; mask = mask << 8 | 0xFF) { /* the first bytes of b, or all */
             if (pair_in(&c->set, a, b & mask)) return true;
             if (!(b & ~mask)) break;
@@ -60,7 +61,7 @@ size_t ggtok_bpe_cuts_find(const bpe_cuts *c, const uint8_t *word, size_t n, siz
         } else {
             uint32_t b = plain_char_at(word + at, n - at, &next_len);
             bool joined = pair_in(&c->set, a, b);
-            if (bpe_cuts_partial(c, word[at - 1], word[at])) { /* seldom */
+            if (bpe_cuts_partial(c, word[at - 1], word[at])) { /* rare */
                 size_t same;
                 joined |= ggtok_bpe_cuts_joins_partial(c, char_at(word + at - len, len, &same),
                                                        char_at(word + at, next_len, &same));

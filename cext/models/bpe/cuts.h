@@ -17,28 +17,29 @@
 
 typedef struct bpe_cuts {
     adjacency set;
-    /* Bit b of row a: in some pair with a partial character, left's last byte is a and
-     * right's first is b. Such pairs are few, so most positions need no second look. */
+    /* Bit b of row a: in some pair with a partial character, left's last byte is a and right's
+     * first byte is b. Such pairs are few, so most positions need no second look-up. */
     uint64_t partial[256][4];
 } bpe_cuts;
 
-/* Adds a merge, given the last bytes of left (4, or all of them) and the first of right. */
+/* Adds a merge, given the last bytes of left (4, or all of them) and the first bytes of right. */
 void ggtok_bpe_cuts_add(bpe_cuts *c, const uint8_t *left, size_t n_left, const uint8_t *right,
                         size_t n_right);
 
-/* Can there be a pair with a partial character at this position? */
+/* Whether there can be a pair with a partial character at this position. */
 static inline bool bpe_cuts_partial(const bpe_cuts *c, uint8_t last, uint8_t first) {
     return c->partial[last][first >> 6] >> (first & 63) & 1;
 }
 
-/* Does a pair with a partial character join a and b, two whole characters? */
+/* Whether a pair with a partial character joins a and b, two whole characters. */
 bool ggtok_bpe_cuts_joins_partial(const bpe_cuts *c, uint32_t a, uint32_t b);
 
-/* May a merge join the character text[start..at), which is whole, to the one at text + at? */
+/* Whether a merge may join the character text[start..at), which must be whole, to the character at
+ * text + at. */
 bool ggtok_bpe_cuts_joined(const bpe_cuts *c, const uint8_t *text, size_t start, size_t at);
 
-/* Writes the ends of the pieces of word[from..n), which is well-formed: at most `max` (> 8) of them,
- * the last being n if there are fewer. `from` < n begins a piece. */
+/* Finds the pieces of the well-formed word[from..n): writes up to `max` (> 8) ends and returns
+ * their number. If there are fewer than `max`, the last is n. `from` < n must begin a piece. */
 size_t ggtok_bpe_cuts_find(const bpe_cuts *c, const uint8_t *word, size_t n, size_t from,
                            size_t *ends, size_t max);
 

@@ -1,4 +1,4 @@
-/* Does for each word what merge_short does in models/bpe/merge.c. */
+/* Merges each word as merge_short in models/bpe/merge.c does. */
 #include "models/bpe/lanes.h"
 
 #include "base/bits.h"
@@ -6,30 +6,31 @@
 
 enum { PLACE_BITS = 5, RANK_BITS = 32 - PLACE_BITS, PLACES = BPE_TASK_MAX + 2 };
 
-/* Positions count from 1 here, so that each symbol has a position before it. */
+/* The state of one lane. Positions count from 1 here, so that each symbol has a position before
+ * it. */
 typedef struct lane {
     bpe_task *task;
-    uint64_t begins; /* bits of the positions where symbols begin, of 0, and of the word's end */
-    uint32_t at;     /* the symbol that was merged last, */
-    uint32_t before; /* and the one before it */
-    struct {         /* the pairs that it is now part of, and their prefetched slots */
+    uint64_t begins; /* bits for the positions where symbols begin, for 0, and for the word's end */
+    uint32_t at;     /* position of the symbol that was merged last */
+    uint32_t before; /* position of the symbol before it */
+    struct {         /* the pairs that it now belongs to, and their prefetched slots */
         uint64_t key;
         size_t slot;
     } left, right;
-    /* For each pair: its rank and, in the low bits, its position - 1. The least of these numbers is
-     * the leftmost pair of lowest rank. [0] is never read. */
+    /* For each pair: its rank and, in the low bits, its position - 1. The least of these numbers
+     * belongs to the leftmost pair of lowest rank. [0] is never read. */
     uint32_t order[PLACES];
     uint32_t symbol[PLACES];
 } lane;
 
-static const uint32_t no_order = BPE_NO_RANK << PLACE_BITS; /* this or greater: no merge */
+static const uint32_t no_order = BPE_NO_RANK << PLACE_BITS; /* this or a greater value: no merge */
 
 bool ggtok_bpe_has_lanes(const bpe_table *t) {
     return !PLAIN && !t->raw_utf8 && !t->merged && t->symbol_bits + t->repeat_bits < RANK_BITS;
 }
 
 /* The fields of the table that are needed here, by value: compilers must assume that every write of
- * a byte changes what pointers refer to. */
+ * a byte may change data behind pointers. */
 typedef struct pairs {
     const uint64_t *slots;
     size_t mask, reach;
@@ -41,8 +42,9 @@ ALWAYS_INLINE size_t slot_of(pairs t, uint64_t key) {
     return (size_t)(((key ^ key >> 15) * t.factor) >> t.shift);
 }
 
-/* The pair of the symbols at two positions, or a key that no pair has. The latter is looked up like
- * any other, since the position of a merge in a word is unpredictable. */
+/* Returns the pair of the symbols at two positions or, unless `is_one`, a key that no pair has.
+ * Such a key is looked up like any other, since the position of a merge in a word is
+ * unpredictable. */
 ALWAYS_INLINE uint64_t pair_of(pairs t, const lane *m, size_t left, size_t right, bool is_one) {
     uint64_t key = (uint64_t)m->symbol[left] << t.symbol_bits | m->symbol[right];
     return key | ((uint64_t)is_one - 1);
@@ -51,7 +53,7 @@ ALWAYS_INLINE uint64_t pair_of(pairs t, const lane *m, size_t left, size_t right
 #ifdef CPU_DISPATCH
 #include <immintrin.h>
 
-/* bpe_rank, given the pair's slot; its bucket nearly always decides. */
+/* Equals bpe_rank, given the pair's slot; the bucket of that slot nearly always decides. */
 static TARGET_AVX2 inline uint32_t rank_at_avx2(pairs t, size_t own, uint64_t key) {
     const __m128i shift = _mm_cvtsi32_si128((int)t.rank_bits);
     const __m256i keys = _mm256_set1_epi64x((int64_t)key);
@@ -78,7 +80,7 @@ static TARGET_AVX2 inline uint32_t rank_at_avx2(pairs t, size_t own, uint64_t ke
 #define rank_at_avx2 rank_at
 #endif
 
-/* bpe_rank, given the pair's slot. */
+/* Equals bpe_rank, given the pair's slot. */
 ALWAYS_INLINE uint32_t rank_at(pairs t, size_t own, uint64_t key) {
     for (size_t steps = 0;; steps++) {
         uint64_t slot = t.slots[bpe_pair_at(own, steps, t.mask)];
@@ -93,20 +95,20 @@ ALWAYS_INLINE uint32_t order_of(uint32_t rank, size_t place) {
     return rank << PLACE_BITS | (uint32_t)(place - 1);
 }
 
-/* The least order. It must not include what was written just now: all are read at once, and would
- * have to wait for the write. */
+/* Returns the least order. m->order must not include recent writes: all elements are read at once,
+ * and the read would have to wait for the write. */
 ALWAYS_INLINE uint32_t least_order(const lane *m) {
     uint32_t least = no_order;
     for (size_t k = 1; k <= BPE_TASK_MAX; k++) least = m->order[k] < least ? m->order[k] : least;
     return least;
 }
 
-/* The last position before `place` where a symbol begins. */
+/* Returns the last position before `place` where a symbol begins. */
 ALWAYS_INLINE size_t begin_before(uint64_t begins, size_t place) {
     return bits_highest(begins & (((uint64_t)1 << place) - 1));
 }
 
-/* Merges the pair of that order and prefetches the pairs that it is now part of. */
+/* Merges the pair with that order, and prefetches the pairs to which the merged symbol belongs. */
 ALWAYS_INLINE void merge_pair(pairs t, lane *m, uint32_t order) {
     size_t at = order % BPE_TASK_MAX + 1, before = begin_before(m->begins, at);
     uint64_t after_at = m->begins & (UINT64_MAX - 1) << at;
@@ -124,7 +126,7 @@ ALWAYS_INLINE void merge_pair(pairs t, lane *m, uint32_t order) {
     PREFETCH(&t.slots[m->right.slot]);
 }
 
-/* Starts a word. False: nothing merges. */
+/* Starts a word. Returns false if nothing merges. */
 ALWAYS_INLINE bool lane_begin(const bpe_table *table, pairs t, lane *m, bpe_task *task) {
     const uint8_t *word = task->word;
     uint32_t least = no_order;
@@ -144,8 +146,8 @@ ALWAYS_INLINE bool lane_begin(const bpe_table *table, pairs t, lane *m, bpe_task
     return true;
 }
 
-/* Looks up the pairs beside the symbol that was merged last, and merges the next pair. False: none is
- * left. */
+/* Looks up the pairs beside the symbol that was merged last, and merges the next pair. Returns
+ * false if none is left. */
 ALWAYS_INLINE bool lane_step(pairs t, lane *m, bool avx2) {
     size_t at = m->at, before = m->before;
     uint32_t least = least_order(m);
@@ -178,7 +180,7 @@ static void lane_end(const bpe_table *t, const lane *m) {
     task->n_ids = (uint32_t)out.n;
 }
 
-/* Starts the next task in which something merges. False: there is none. */
+/* Starts the next task in which something merges. Returns false if there is none. */
 ALWAYS_INLINE bool begin_next(const bpe_table *table, pairs t, lane *m, bpe_task *tasks, size_t n,
                               size_t *begun) {
     while (*begun < n) {
@@ -192,7 +194,7 @@ ALWAYS_INLINE void run_lanes(const bpe_table *table, bpe_task *tasks, size_t n, 
     enum { LANES = 16 };
     const pairs t = {table->pairs,      table->pair_mask,   table->pair_reach, table->pair_factor,
                      table->pair_shift, table->symbol_bits, table->rank_bits,  table->repeat_bits};
-    lane lanes[LANES], *turn[LANES]; /* the first n_lanes of `turn` have a task */
+    lane lanes[LANES], *turn[LANES]; /* the first n_lanes in `turn` have a task */
     size_t begun = 0, n_lanes = 0;
     for (size_t i = 0; i < LANES; i++) turn[i] = &lanes[i];
     while (n_lanes < LANES && begin_next(table, t, turn[n_lanes], tasks, n, &begun)) n_lanes++;

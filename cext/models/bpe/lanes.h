@@ -23,10 +23,10 @@ typedef struct bpe_task {
     int32_t ids[BPE_TASK_IDS];
 } bpe_task;
 
-/* Does this table support lanes? */
+/* Whether this table supports lanes. */
 bool ggtok_bpe_has_lanes(const bpe_table *t);
 
-/* Finds the same ids as ggtok_bpe_merge_word, for each of the words. */
+/* Finds the ids of each word, which are those of ggtok_bpe_merge_word. */
 void ggtok_bpe_merge_tasks(const bpe_table *t, bpe_task *tasks, size_t n);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * Merges one word: with few symbols by searching their ranks, with many by a heap.
+ * Merges one word: if it has few symbols, by searching their ranks; if many, with a heap.
  *
- * The word's first symbols are numbered from left to right; these are the positions. A merged symbol
- * keeps the position of its leftmost part. rank[i] is the rank of the pair that begins at position i,
- * or BPE_NO_RANK if the pair doesn't merge or the symbol at i is gone.
+ * The word's initial symbols are numbered from left to right; these numbers are the positions. A
+ * merged symbol keeps the position of its leftmost part. rank[i] is the rank of the pair that
+ * begins at position i, or BPE_NO_RANK if the pair doesn't merge or the symbol at i is gone.
  */
 #include "models/bpe/merge.h"
 
@@ -29,9 +29,9 @@ void ggtok_bpe_emit_bytes(const bpe_table *t, const uint8_t *p, size_t n, idbuf 
     }
 }
 
-/* Finds the first symbols of a word; the i-th begins at start[i] (start[count] == n). Symbols are
- * bytes, so start[i] == i, unless the vocabulary's are characters. Returns their number, 0 if
- * interrupted. */
+/* Finds the initial symbols of a word; the i-th begins at start[i] (start[count] == n). Symbols are
+ * bytes, so that start[i] == i, unless the vocabulary's symbols are characters. Returns their
+ * number, or 0 if interrupted. */
 static size_t split_word(const bpe_table *t, const vocab *v, const uint8_t *word, size_t n,
                          uint32_t *symbol, uint32_t *start, interrupt *in) {
     size_t count = 0;
@@ -56,7 +56,7 @@ static size_t split_word(const bpe_table *t, const vocab *v, const uint8_t *word
     return count;
 }
 
-/* Prefetches what the pair becomes, since it is likely needed next. */
+/* Returns the rank of a pair, and prefetches the symbol it becomes, which is likely needed next. */
 static inline uint32_t rank_of(const bpe_table *t, uint32_t left, uint32_t right) {
     if (left == BPE_NO_SYMBOL || right == BPE_NO_SYMBOL) return BPE_NO_RANK;
     uint32_t rank = bpe_rank(t, left, right);
@@ -64,14 +64,14 @@ static inline uint32_t rank_of(const bpe_table *t, uint32_t left, uint32_t right
     return rank;
 }
 
-/* The same for the word's i-th and (i + 1)-th first symbol. */
+/* Returns the rank of the pair of the word's i-th and (i + 1)-th initial symbols. */
 static inline uint32_t first_rank(const bpe_table *t, const uint8_t *word, const uint32_t *symbol,
                                   size_t i) {
     return t->raw_utf8 || PLAIN ? rank_of(t, symbol[i], symbol[i + 1])
                                 : t->byte_rank[word[i]][word[i + 1]];
 }
 
-/* Few symbols: searches all ranks for the least each time. */
+/* Merges a word of few symbols: searches all ranks for the least each time. */
 static void merge_short(const bpe_table *t, const uint8_t *word, size_t count, uint32_t *symbol,
                         const uint32_t *start, idbuf *out) {
     uint32_t rank[SHORT];
@@ -135,13 +135,14 @@ static bool push(bpe_scratch *s, size_t *n, uint32_t rank, size_t pos) {
     return true;
 }
 
-/* A word of the guard's text; g is NULL if there is no guard. */
+/* A word in the guard's text; g is NULL if there is no guard. */
 typedef struct guarded {
     text_guard *g;
-    size_t at; /* its offset in that text */
+    size_t at; /* offset of the word in the guard's text */
 } guarded;
 
-/* The rank of a merge that makes word[from..to) a symbol, if the guard allows it. */
+/* Returns the rank of a merge that makes word[from..to) a symbol, if the guard allows it; otherwise
+ * BPE_NO_RANK. */
 static inline uint32_t allowed(const bpe_table *t, guarded w, uint32_t rank, size_t from,
                                size_t to) {
     if (!w.g || rank == BPE_NO_RANK) return rank;
@@ -151,8 +152,8 @@ static inline uint32_t allowed(const bpe_table *t, guarded w, uint32_t rank, siz
                                                                                    : rank;
 }
 
-/* Emits the bytes p[0..n) of `symbol`, a token that the guard forbids and merging left. Each byte needs
- * a token of its own; with GPT-2's characters it has only this one. */
+/* Emits the bytes p[0..n) of `symbol`, a token that the guard forbids and that remains after
+ * merging. Each byte needs a separate token; in byte-level vocabularies, it has only this one. */
 static void emit_forbidden(const bpe_table *t, guarded w, uint32_t symbol, const uint8_t *p,
                            size_t n, size_t at, idbuf *out) {
     for (size_t i = 0; i < n; i++) {
@@ -167,7 +168,7 @@ static void emit_forbidden(const bpe_table *t, guarded w, uint32_t symbol, const
     }
 }
 
-/* Refuses the ids from `before` on, fallbacks of bytes without a token, that the guard forbids. */
+/* Bytes fell back to the ids from index `before` on: refuses those that the guard forbids. */
 static void check_bytes(guarded w, size_t at, size_t n, const idbuf *out, size_t before) {
     for (size_t k = before; w.g && k < out->n; k++) {
         if (!guard_allows(w.g, out->data[k], w.at + at, n)) guard_refuse(w.g, out->data[k]);
@@ -187,8 +188,7 @@ static bool note_bytes(const bpe_table *t, guarded w, const uint8_t *p, size_t n
     return true;
 }
 
-/* Reports the initial symbols; then each merge of text[from..from + n) and the n_right bytes after it,
- * given the number of its left symbol. */
+/* Reports the initial symbols of a word. */
 static bool trace_symbols(guarded w, const uint8_t *word, const uint32_t *start, size_t count) {
     for (size_t i = 0; i < count; i++) {
         if (!ggtok_trace_symbol(w.g, word + start[i], start[i + 1] - start[i])) return false;
@@ -205,8 +205,8 @@ static bool trace_merge(const bpe_table *t, bpe_scratch *s, guarded w, const uin
                              start[after] - start[gone]);
 }
 
-/* Reports the ids from `before` on, which are bytes that have no other token; their spans are the
- * last ones. */
+/* Reports the ids from index `before` on, which represent bytes without another token and have the
+ * last spans. */
 static bool trace_bytes(guarded w, const idbuf *out, size_t before) {
     for (size_t k = before; k < out->n; k++) {
         ggtok_trace_event e = {.id = out->data[k],
@@ -219,7 +219,7 @@ static bool trace_bytes(guarded w, const idbuf *out, size_t before) {
 
 static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, size_t count,
                        guarded w, idbuf *out) {
-    enum { STEP = 8 }; /* one merge is as much work as this many bytes */
+    enum { STEP = 8 }; /* a merge costs as much as this many bytes */
     const uint32_t *start = s->start;
     uint32_t *symbol = s->symbol, *next = s->next, *prev = s->prev, *rank = s->rank;
     size_t n_heap = 0;
@@ -279,7 +279,7 @@ static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, 
     return true;
 }
 
-/* Merges a word of any length; there is room for its ids. */
+/* Merges a word of any length; `out` has room for its ids. */
 static ggtok_status merge_word(const bpe_table *t, const vocab *v, bpe_scratch *s,
                                const uint8_t *word, size_t n, guarded w, idbuf *out,
                                ggtok_error *err) {
@@ -296,7 +296,7 @@ static ggtok_status merge_word(const bpe_table *t, const vocab *v, bpe_scratch *
 
 ggtok_status ggtok_bpe_merge_word(const bpe_table *t, const vocab *v, bpe_scratch *s,
                                   const uint8_t *word, size_t n, idbuf *out, ggtok_error *err) {
-    /* As bytes, the mark for a space needs three ids. */
+    /* As bytes, the U+2581 for a space needs three ids. */
     if (!idbuf_reserve(out, mem_mul(n, t->escapes ? 3 : 2))) return ggtok_error_memory(err);
     if (n <= SHORT && !PLAIN) {
         uint32_t symbol[SHORT], start[SHORT + 1];
@@ -318,8 +318,9 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* If ranks include symbols, they have gaps: a rank's index is its position among all ranks, and the
- * merges of the file that are in no pair come in between. */
+/* Computes the index of a rank. If ranks include symbols, they have gaps: the index is then the
+ * rank's position among all ranks, plus the number of preceding merges in the file that belong to
+ * no pair. */
 bool ggtok_bpe_file_rank(const bpe_table *t, bpe_scratch *s, uint32_t rank, uint32_t *index) {
     *index = rank;
     if (t->merged) return true;

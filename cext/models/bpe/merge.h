@@ -1,4 +1,4 @@
-/* Merges one word: always the pair of lowest rank first, the leftmost of equals, until no pair
+/* Merges one word: always the pair of lowest rank first, of equals the leftmost, until no pair
  * merges. */
 #ifndef GGTOK_BPE_MERGE_H
 #define GGTOK_BPE_MERGE_H
@@ -7,29 +7,30 @@
 #include "models/bpe/table.h"
 #include "models/guard.h"
 
-/* One thread's arrays for words too long for the stack. */
+/* One thread's arrays for words that are too long for the stack. */
 typedef struct bpe_scratch {
-    uint32_t *symbol, *start, *next, *prev, *rank; /* by position, cap + 1 each */
+    uint32_t *symbol, *start, *next, *prev, *rank; /* by position, [cap + 1] each */
     uint64_t *heap;
     size_t cap, heap_cap;
-    uint32_t *ranks; /* of all pairs, ascending, for ggtok_bpe_file_rank; computed lazily */
+    uint32_t *ranks; /* ranks of all pairs, ascending, for ggtok_bpe_file_rank; computed lazily */
     size_t n_ranks;
-    interrupt *interrupt; /* the current call's */
+    interrupt *interrupt; /* interrupt of the current call */
 } bpe_scratch;
 
 /* Appends the ids of word[0..n), n >= 1. Words are limited to 4 GiB. */
 ggtok_status ggtok_bpe_merge_word(const bpe_table *t, const vocab *v, bpe_scratch *s,
                                   const uint8_t *word, size_t n, idbuf *out, ggtok_error *err);
-/* The same for text[at..at + n) of a guard. */
+/* Appends the ids of the word text[at..at + n) in a guard's text. */
 ggtok_status ggtok_bpe_merge_guarded(const bpe_table *t, bpe_scratch *s, text_guard *g, size_t at,
                                      size_t n, idbuf *out, ggtok_error *err);
 void ggtok_bpe_scratch_free(bpe_scratch *s);
 
-/* Sets *index to a rank's index in the file's list of merges. False: out of memory. */
+/* Sets *index to the index of a rank in the file's list of merges. Returns false if out of
+ * memory. */
 bool ggtok_bpe_file_rank(const bpe_table *t, bpe_scratch *s, uint32_t rank, uint32_t *index);
 
-/* Appends the tokens to which a symbol that isn't a token falls back, given its bytes. `out` has room
- * for 3 * n ids. */
+/* Appends the tokens to which a symbol that isn't a token falls back, given its bytes. `out` must
+ * have room for 3 * n ids. */
 void ggtok_bpe_emit_bytes(const bpe_table *t, const uint8_t *p, size_t n, idbuf *out);
 
 #endif

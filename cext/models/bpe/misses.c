@@ -12,8 +12,9 @@ static bool can_defer(const bpe_misses *m, size_t n, const idbuf *out) {
     return m->n < BPE_BATCH && n <= LONG_MAX_BYTES && out->n - m->out_from <= UINT32_MAX;
 }
 
-/* The miss of which miss i is a duplicate, or i. Most misses are pending in the cache, where the next
- * miss of the same bytes finds them. Of the others, the last miss of each hash is remembered. */
+/* Returns the index of the miss of which miss i is a duplicate, or i. Most misses are pending in
+ * the cache, where the next miss of the same bytes finds them. Of the others, the last miss for
+ * each hash is remembered. */
 static uint16_t first_of_duplicates(bpe_state *s, uint16_t i) {
     bpe_misses *m = s->misses;
     bpe_miss *w = &m->miss[i];
@@ -54,8 +55,8 @@ static ggtok_status defer_piece(const model_call *call, const uint8_t *piece, si
     return GGTOK_OK;
 }
 
-/* A word that is cut into pieces is stored when it occurs for the second time; until then, only its
- * pieces are stored. */
+/* Defers a word if possible. A word that is cut into pieces is stored when it occurs for the second
+ * time; until then, only its pieces are stored. */
 static ggtok_status defer_word(const model_call *call, const uint8_t *word, size_t n, size_t room) {
     bpe_state *s = call->scratch;
     if (!can_defer(s->misses, n, call->out)) return ggtok_bpe_encode_word(call, word, n, room);
@@ -72,13 +73,13 @@ static ggtok_status defer_word(const model_call *call, const uint8_t *word, size
     return GGTOK_OK;
 }
 
-/* Makes the word no longer pending and frees its entry. */
+/* Drops the word's pending entry, if it has one. */
 static void forget(bpe_state *s, bpe_miss *w) {
     if (w->pending) ggtok_word_cache_drop(cache_of(s, w), w->pending);
     w->pending = NULL;
 }
 
-/* Stores the ids. A failure only costs time: the word is then encoded by itself. */
+/* Stores the ids. A failure only costs time: the word is then encoded on its own. */
 static void store_ids(bpe_state *s, bpe_miss *w, const int32_t *ids, size_t n) {
     idbuf *to = &s->misses->ids;
     if (w->pending) {
@@ -99,7 +100,7 @@ static void store_ids(bpe_state *s, bpe_miss *w, const int32_t *ids, size_t n) {
 enum { LOOKUPS = 32 };
 enum {
     SPELLED_MAX = 2 * PIECE_MAX + 16
-}; /* maximum spelled size of a word that is deferred whole */
+}; /* maximum bytes of a spelled word that is deferred whole */
 
 typedef struct lookup {
     bpe_miss *word;
@@ -109,8 +110,8 @@ typedef struct lookup {
     uint8_t text[SPELLED_MAX];
 } lookup;
 
-/* Spells up to LOOKUPS of the words, from *at on, and prefetches their slots in the vocabulary. Words
- * that can't be tokens are kept in `words`. Returns the number of look-ups. */
+/* Spells up to LOOKUPS of the words, from *at on, and prefetches their slots in the vocabulary.
+ * Words that can't be tokens stay in `words`. Returns the number of look-ups. */
 static size_t begin_lookups(const model_call *call, bpe_miss **words, size_t n_words, size_t *at,
                             size_t *kept, lookup *batch) {
     const bpe_model *m = call->model;
@@ -131,8 +132,8 @@ static size_t begin_lookups(const model_call *call, bpe_miss **words, size_t n_w
     return n;
 }
 
-/* Stores the words that are tokens; returns the number of others, which it keeps in `words`. Each
- * stage prefetches what the next one reads. */
+/* Stores the words that are tokens; keeps the others in `words` and returns their number. Each
+ * stage prefetches the data for the next one. */
 static size_t find_tokens(const model_call *call, bpe_miss **words, size_t n_words) {
     const token_map *map = &call->v->by_text;
     lookup batch[LOOKUPS];
@@ -207,7 +208,7 @@ static ggtok_status encode_rest(const model_call *call) {
         bpe_miss *w = &m->miss[i];
         if (w->encoded || w->same_as != i) continue;
         w->first = (uint32_t)own.out->n;
-        forget(s, w); /* the function that encodes it stores it */
+        forget(s, w); /* the function that encodes the word stores it */
         if (!idbuf_reserve(own.out, LONG_MAX_IDS)) return ggtok_error_memory(call->err);
         if (!ggtok_word_cache_get(cache_of(s, w), w->p, w->n, w->room, own.out)) {
             word_fn encode = w->is_piece ? ggtok_bpe_encode_piece : ggtok_bpe_encode_word;
@@ -221,16 +222,16 @@ static ggtok_status encode_rest(const model_call *call) {
 
 /* ---- the batch ---- */
 
-enum { STEP = 8 }; /* ids */
+enum { STEP = 8 }; /* ids copied at once */
 
-/* Copies n ids, and up to STEP - 1 elements after them. There are STEP elements between `to` and
- * `from`, or the two don't overlap. */
+/* Copies n ids, and up to STEP - 1 elements after them. Either there are STEP elements between `to`
+ * and `from`, or the two don't overlap. */
 ALWAYS_INLINE void copy_ids(int32_t *to, const int32_t *from, size_t n) {
     for (size_t i = 0; i < n; i += STEP) memcpy(to + i, from + i, STEP * sizeof *to);
 }
 
-/* Moves the hits' ids after the first miss out of the way, and back again, interleaved with the ids of
- * the misses. False: out of memory. */
+/* Moves the hits' ids after the first miss out of the way, then back, interleaved with the ids of
+ * the misses. Returns false if out of memory. */
 static bool insert_ids(bpe_misses *m, idbuf *out) {
     size_t n_ids = 0;
     for (size_t i = 0; i < m->n; i++) n_ids += m->miss[m->miss[i].same_as].n_ids;

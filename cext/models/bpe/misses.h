@@ -1,9 +1,9 @@
 /*
- * Misses: the words of a batch that the caches lack.
+ * Misses: the words of a batch that aren't in the caches.
  *
- * A miss costs a look-up in the vocabulary and some merges, all of them in tables larger than
- * the processor's caches: it computes little and waits a lot. So a miss is deferred, the batch
- * continues, and all misses of the batch are encoded together.
+ * A miss costs a look-up in the vocabulary and some merges, all of them in tables larger than the
+ * processor's caches: most of its time is spent waiting for memory. So a miss is deferred, the
+ * batch continues, and all misses in the batch are encoded together.
  *
  *     words    the  quux  runs  zyxt  quux  .        a batch
  *     caches   hit  miss  hit   miss  miss  hit
@@ -17,39 +17,40 @@
  *
  *     out      17  5 6  42  7  5 6  9                the misses' ids are inserted
  *
- * Which functions handle a repeated word: `defer` finds the duplicate within a batch, mostly by the
- * pending entry of the first one in the cache; store_ids puts its ids there; words_at
- * (models/words.c) hits it from the next batch on. The page docs/design/misses.md says which
- * function to suspect.
+ * These functions handle a repeated word: `defer` finds the duplicate within a batch, mostly by the
+ * pending entry of the first occurrence in the cache; store_ids puts its ids there; words_at
+ * (models/words.c) hits it from the next batch on. If ids are wrong, docs/design/misses.md lists
+ * which function to suspect.
  */
 #ifndef GGTOK_BPE_MISSES_H
 #define GGTOK_BPE_MISSES_H
 
 #include "models/bpe/word.h"
 
-enum { BPE_BATCH = 1024, BPE_RECENT_LOG2 = 10 }; /* words */
+enum { BPE_BATCH = 1024, BPE_RECENT_LOG2 = 10 }; /* words; log2 of `recent` */
 
 typedef struct bpe_miss {
     const uint8_t *p;
-    word_short *pending; /* its pending entry in the cache; NULL: it has none */
-    uint32_t at;         /* its ids go after this many ids of the batch's hits */
-    uint32_t first;      /* once it is encoded, its ids are ids.data[first..first + n_ids) */
+    word_short *pending; /* the word's pending entry in the cache, or NULL */
+    uint32_t at;         /* its ids are inserted after this many ids of the batch's hits */
+    uint32_t first;      /* once encoded, its ids are ids.data[first..first + n_ids) */
     uint16_t n_ids;
-    uint16_t n, room; /* its bytes; bytes readable at p (at least this many) */
-    uint16_t same_as; /* the miss that has its ids: itself, or the first of its duplicates */
+    uint16_t n, room; /* n: its length; room: number of readable bytes at p, at least n */
+    uint16_t same_as; /* index of the miss that has its ids: itself, or the first duplicate */
     bool is_piece, encoded;
 } bpe_miss;
 
 typedef struct bpe_misses {
     bpe_miss miss[BPE_BATCH];
     size_t n;
-    size_t out_from;                       /* index of the batch's first id */
-    uint16_t recent[1 << BPE_RECENT_LOG2]; /* by hash: the last such miss, or garbage */
+    size_t out_from;                       /* index in the output of the batch's first id */
+    uint16_t recent[1 << BPE_RECENT_LOG2]; /* by hash: last miss without a pending entry, or
+                                              garbage */
     idbuf ids;                             /* ids of the misses, in any order */
 } bpe_misses;
 
-/* Encodes the words text[from..ends[0]), text[ends[0]..ends[1]), ..., at most BPE_BATCH of them;
- * `room` bytes of the text are readable. */
+/* Encodes the words text[from..ends[0]), text[ends[0]..ends[1]), ..., at most BPE_BATCH; `room`
+ * bytes of the text are readable. */
 ggtok_status ggtok_bpe_encode_batch(const model_call *call, const uint8_t *text, size_t room,
                                     size_t from, const size_t *ends, size_t count);
 

@@ -14,7 +14,7 @@ static const uint8_t *extra_text(const void *extras, uint32_t i, size_t *n) {
     return x->text.data + x->off[i];
 }
 
-/* Appends a text that isn't in the set yet. False: out of memory. */
+/* Appends a text that isn't in the set yet. Returns false if out of memory. */
 static bool add_extra(bpe_extras *x, const uint8_t *p, size_t n) {
     uint32_t i = x->set.n;
     if (i + 1 >= x->cap) {
@@ -37,7 +37,7 @@ uint32_t ggtok_bpe_symbol(const bpe_table *t, const vocab *v, const uint8_t *p, 
     return i == TEXTSET_NONE ? BPE_NO_SYMBOL : t->n_tokens + i;
 }
 
-/* Finds or creates the symbol of a string. False: out of memory. */
+/* Finds or creates the symbol for a string. Returns false if out of memory. */
 static bool intern(bpe_table *t, const vocab *v, const uint8_t *p, size_t n, uint32_t *symbol) {
     *symbol = ggtok_bpe_symbol(t, v, p, n);
     if (*symbol != BPE_NO_SYMBOL) return true;
@@ -48,9 +48,9 @@ static bool intern(bpe_table *t, const vocab *v, const uint8_t *p, size_t n, uin
 /* ---- merges ---- */
 
 /*
- * Merges are loaded in batches, in stages: each stage prefetches, for the whole batch,
- * what the next one reads. Nearly all the time is spent in cache misses, which then
- * overlap.
+ * Merges are loaded in batches and in stages: each stage prefetches, for the whole
+ * batch, the data for the next one. Nearly all the time is spent on cache misses,
+ * which then overlap.
  */
 enum { BATCH = 64 };
 
@@ -61,12 +61,13 @@ typedef struct merge {
     uint32_t left_symbol, right_symbol, rank;
 } merge;
 
-/* The number of bytes of the file from p on. */
+/* Returns the number of bytes in the file from p on. */
 static size_t room_at(const gguf *g, const uint8_t *p) {
     return g->size - (size_t)(p - g->data);
 }
 
-/* The first space or NUL in p[i..n), or n; `room` (>= n) bytes are readable. */
+/* Returns the offset of the first space or NUL in p[i..n), or n; `room` (>= n) bytes are
+ * readable. */
 static size_t find_space(const uint8_t *p, size_t i, size_t n, size_t room) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
@@ -74,7 +75,7 @@ static size_t find_space(const uint8_t *p, size_t i, size_t n, size_t room) {
         uint64_t x, y;
         memcpy(&x, p + i, 8);
         y = x ^ ' ' * ones;
-        /* The lowest bit set is right; a borrow may set wrong bits above it. */
+        /* The lowest bit set is correct; a borrow may set wrong bits above it. */
         uint64_t found = (((x - ones) & ~x) | ((y - ones) & ~y)) & high;
         if (!found) continue;
         i += bits_lowest(found) / 8;
@@ -85,9 +86,9 @@ static size_t find_space(const uint8_t *p, size_t i, size_t n, size_t room) {
     return i < n ? i : n;
 }
 
-/* Splits a merge at its first space that isn't its first character. A merge without one
- * is two empty strings, which no text ever looks up; like any merge with an empty half it
- * is skipped. `room` bytes are readable. */
+/* Splits a merge at its first space that isn't its first character. Returns false for a merge
+ * without such a space, which in llama.cpp has two empty halves that no text ever looks up; like
+ * any merge with an empty half, it is skipped. `room` bytes are readable. */
 static bool split_merge(gguf_view text, size_t room, merge *m) {
     if (!text.n || !text.p[0]) return false;
     size_t space = find_space(text.p, 1, text.n, room), end = space + 1;
@@ -101,7 +102,7 @@ static bool split_merge(gguf_view text, size_t room, merge *m) {
     return true;
 }
 
-/* Is `id` the token whose text is a followed by b? */
+/* Whether `id` is the token whose text is a followed by b. */
 static bool is_token(const vocab *v, uint32_t id, gguf_view a, gguf_view b) {
     if (id >= v->n_tokens) return false;
     gguf_view t = vocab_key(v, id);
@@ -109,7 +110,8 @@ static bool is_token(const vocab *v, uint32_t id, gguf_view a, gguf_view b) {
 }
 
 /* Finds the symbol that a merge makes. Trainers number results in the order of their merges, and
- * converters list all ways to make one result together. So it is likely *last or the next one. */
+ * converters list all merges with the same result together, so the symbol is likely *last or the
+ * next one. */
 static bool find_merged(bpe_table *t, const vocab *v, const merge *m, bytebuf *joined,
                         uint32_t *last) {
     uint32_t *merged = &t->merged[m->rank];
@@ -129,8 +131,8 @@ static bool find_merged(bpe_table *t, const vocab *v, const merge *m, bytebuf *j
     return true;
 }
 
-/* Writes the bytes that the last (or first) at most 4 characters of a symbol's text
- * represent. False: one of them represents no byte, so no text contains the symbol. */
+/* Writes the bytes that the last (or first) characters of a symbol's text represent, at most 4.
+ * Returns false if one of them represents no byte, so that no text contains the symbol. */
 static bool edge_bytes(const bpe_table *t, gguf_view text, bool last, uint8_t out[4], size_t *n) {
     if (t->raw_utf8) {
         *n = text.n < 4 ? text.n : 4;
@@ -149,18 +151,18 @@ static bool edge_bytes(const bpe_table *t, gguf_view text, bool last, uint8_t ou
         p += len;
         if (byte < 0) return false;
         out[*n] = (uint8_t)byte;
-        if (byte < 0x80 && !last) return ++*n, true; /* no more are needed */
+        if (byte < 0x80 && !last) return ++*n, true; /* no more bytes are needed */
     }
     return true;
 }
 
-/* The ASCII character with which a symbol's text begins or ends, or -1. */
+/* Returns the ASCII character with which a symbol's text begins or ends, or -1. */
 static int ascii_edge(const bpe_table *t, gguf_view text, bool last) {
     const uint8_t *p = last ? text.p + text.n - 1 : text.p;
     if (*p < 0x80) return t->raw_utf8 || (*p > 0x20 && *p < 0x7F) ? *p : -1;
     if (t->raw_utf8 || text.n < 2) return -1;
     p -= last;
-    if (p[0] < 0xC4 || p[0] > 0xC5 || (p[1] & 0xC0) != 0x80) return -1; /* U+0100 to U+017F */
+    if (p[0] < 0xC4 || p[0] > 0xC5 || (p[1] & 0xC0) != 0x80) return -1; /* not U+0100 to U+017F */
     int byte = byte_map_byte((p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu));
     return byte < 0x80 ? byte : -1;
 }
@@ -169,7 +171,7 @@ static void note_cut(bpe_table *t, const merge *m) {
     uint8_t left[4], right[4];
     size_t n_left, n_right;
     int a = ascii_edge(t, m->left, true), b = ascii_edge(t, m->right, false);
-    if (a >= 0 && b >= 0) { /* nearly all */
+    if (a >= 0 && b >= 0) { /* nearly all merges */
         pair_add(&t->cuts.set, (uint32_t)a, (uint32_t)b);
     } else if (edge_bytes(t, m->left, true, left, &n_left) &&
                edge_bytes(t, m->right, false, right, &n_right)) {
@@ -177,12 +179,11 @@ static void note_cut(bpe_table *t, const merge *m) {
     }
 }
 
-/* The byte that a single character represents, or -1. Of two merges of the same bytes the first
- * counts. */
+/* Returns the byte that a single character represents, or -1. */
 static int only_byte(gguf_view text) {
     uint32_t cpt;
     size_t n;
-    if (text.n > 2 || (*text.p & 0xFE) == 0xC0) return -1; /* not in its shortest form */
+    if (text.n > 2 || (*text.p & 0xFE) == 0xC0) return -1; /* too long, or not in shortest form */
     int byte = byte_map_byte_at(text.p, text.p + text.n, &cpt, &n);
     return n == text.n ? byte : -1;
 }
@@ -192,7 +193,7 @@ static void note_bytes(bpe_table *t, const merge *m) {
     if (a >= 0 && b >= 0 && t->byte_rank[a][b] == BPE_NO_RANK) t->byte_rank[a][b] = m->rank;
 }
 
-/* Interns the halves and results of one batch of merges. */
+/* Interns the halves and results of a batch of merges. */
 static bool intern_batch(bpe_table *t, const vocab *v, const gguf *g, merge *batch, size_t n,
                          bytebuf *joined, uint32_t *last) {
     uint64_t seed = v->by_text.seed;
@@ -234,21 +235,22 @@ static bool intern_batch(bpe_table *t, const vocab *v, const gguf *g, merge *bat
     return true;
 }
 
-/* The halves of a merge, as 32-bit numbers, by rank. The slots can be filled only when the number of
- * symbols, and so of their bits, is known. */
+/* The halves of a merge as symbols, by rank. The slots can be filled only once the number of
+ * symbols, and therefore of bits per symbol, is known. */
 typedef struct halves {
     uint32_t left, right; /* left == BPE_NO_SYMBOL: no merge has this rank */
 } halves;
 
-/* ---- ranks that include what pairs become ---- */
+/* ---- ranks that include the result of the merge ---- */
 
-static unsigned bits_for(uint64_t n) { /* bits to count from 0 to n - 1 */
+static unsigned bits_for(uint64_t n) { /* number of bits to count from 0 to n - 1 */
     unsigned bits = 1;
     while (bits < 63 && (uint64_t)1 << bits < n) bits++;
     return bits;
 }
 
-/* The greatest number of merges that make one symbol; 0 if the symbols made ever descend. */
+/* Returns the greatest number of merges that make one symbol; 0 if the symbols made are not in
+ * ascending order. */
 static uint64_t most_repeats(const uint32_t *merged, const halves *pairs, size_t n) {
     uint64_t repeats = 0, most = 1;
     uint32_t last = 0;
@@ -262,7 +264,8 @@ static uint64_t most_repeats(const uint32_t *merged, const halves *pairs, size_t
     return most;
 }
 
-/* Replaces the ranks in t->merged by ranks that include what pairs become. False: impossible. */
+/* Replaces the ranks in t->merged by ranks that include the result of the merge. Returns false if
+ * that is impossible. */
 static bool make_ranks(bpe_table *t, const halves *pairs, size_t n) {
     uint64_t most = PLAIN ? 0 : most_repeats(t->merged, pairs, n);
     unsigned repeat_bits = most > 1 ? bits_for(most) : 0;
@@ -284,8 +287,8 @@ static bool make_ranks(bpe_table *t, const halves *pairs, size_t n) {
     return true;
 }
 
-/* Fills the empty table. `rank` has the rank of each pair; NULL: its index in `pairs`. False: a pair
- * is further than `most` slots from its home slot. */
+/* Fills the empty table. `rank` contains the rank of each pair; NULL: its index in `pairs`. Returns
+ * false if a pair would be more than `most` slots from its home slot. */
 static bool add_pairs(bpe_table *t, const halves *pairs, const uint32_t *rank, size_t n,
                       size_t most) {
     t->pair_reach = t->n_pairs = 0;
@@ -313,7 +316,7 @@ static bool add_pairs(bpe_table *t, const halves *pairs, const uint32_t *rank, s
     return true;
 }
 
-/* Sets t->unused. */
+/* Sets t->unused. Returns false if out of memory. */
 static bool find_unused(bpe_table *t, const halves *pairs, const uint32_t *rank, size_t n) {
     if (t->n_pairs == n) return true;
     t->unused = ggtok_mem_alloc(mem_mul(n - t->n_pairs, sizeof *t->unused));
@@ -384,7 +387,7 @@ static ggtok_status load_merges(bpe_table *t, const vocab *v, const gguf *g, ggt
         ggtok_vocab_array_of(g, KEY_MERGES, 1u << GGTOK_STRING, "array of string", &kv, err);
     if (s) return s;
     if (!kv) {
-        /* llama.cpp requires no merges for this model. */
+        /* llama.cpp requires no merges for this pre-tokenizer. */
         if (!strcmp(ggtok_pretok_name(v->pre), "kimi-k2")) return build_pairs(t, NULL, 0, err);
         return ggtok_error_set_at(
             err, GGTOK_ERR_VOCAB, KEY_MERGES, strlen(KEY_MERGES), GGTOK_NO_OFFSET,
@@ -428,14 +431,14 @@ ggtok_status ggtok_bpe_table_build(bpe_table *t, const vocab *v, const gguf *g, 
     t->raw_utf8 = (ggtok_pretok_flags(v->pre) & PRETOK_RAW_UTF8) != 0;
     t->escapes = !PLAIN && t->raw_utf8 && (ggtok_pretok_flags(v->pre) & PRETOK_LINES) &&
                  v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES] && !v->flag[GGTOK_FLAG_IGNORE_MERGES];
-    memset(t->byte_rank, 0xFF, sizeof t->byte_rank); /* BPE_NO_RANK */
+    memset(t->byte_rank, 0xFF, sizeof t->byte_rank); /* sets all to BPE_NO_RANK */
     if (!ggtok_adjacency_init(&t->cuts.set, v->n_tokens)) return ggtok_error_memory(err);
-    /* Bytes first: they may add symbols, whose number determines the layout of the pairs. */
+    /* Bytes come first: they may add symbols, whose number determines the layout of the pairs. */
     return load_bytes(t, v) ? load_merges(t, v, g, err) : ggtok_error_memory(err);
 }
 
-/* The same merges of the same tokens are inserted in the same steps, so the tables are equal byte by
- * byte. */
+/* Whether two tables were built from the same merges. The same merges of the same tokens are
+ * inserted in the same steps, so such tables are equal byte for byte. */
 bool ggtok_bpe_table_same(const bpe_table *a, const bpe_table *b) {
     size_t bytes = (a->pair_mask + 1) * sizeof *a->pairs;
     return a->raw_utf8 == b->raw_utf8 && a->escapes == b->escapes &&

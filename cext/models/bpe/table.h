@@ -1,11 +1,10 @@
 /*
  * The merges of a BPE vocabulary, as a table over symbols.
  *
- * A symbol is a string that can occur between merges: at first a single character, later
- * the result of a merge. Symbols that are tokens have the token's id; the others (the
- * result of a merge needn't be a token) are numbered from n_tokens on. All strings are
- * interned at load, so merging only handles integers; a pair of symbols maps to its rank
- * and the symbol it becomes.
+ * A symbol is a string that can occur between merges: at first a single character, later the result
+ * of a merge. Symbols that are tokens have the token's id; the others (the result of a merge
+ * needn't be a token) are numbered from n_tokens on. All strings are interned at load, so that
+ * merging handles only integers; a pair of symbols maps to its rank and to the symbol it becomes.
  */
 #ifndef GGTOK_BPE_TABLE_H
 #define GGTOK_BPE_TABLE_H
@@ -21,15 +20,15 @@
 /* Strings that are symbols but not tokens. */
 typedef struct bpe_extras {
     bytebuf text;
-    uint32_t *off; /* n + 1 */
+    uint32_t *off; /* [n + 1], offsets into text */
     uint32_t cap;
     interned set;
 } bpe_extras;
 
 typedef struct bpe_table {
     uint32_t n_tokens;
-    bool raw_utf8; /* symbols are UTF-8 characters, not GPT-2-mapped bytes */
-    bool escapes;  /* a space in a word is a U+2581 */
+    bool raw_utf8; /* symbols are UTF-8 characters, not bytes in GPT-2's byte map */
+    bool escapes;  /* each space in a word is a U+2581 */
     bpe_extras extras;
     /* Pair -> rank, open addressing, at most 0.6 full. A slot is
      *     left : symbol_bits | right : symbol_bits | rank + 1 : rank_bits
@@ -39,35 +38,36 @@ typedef struct bpe_table {
      * merges make never descend (trainers number them so), a rank is
      *     symbol | index among the merges that make it : repeat_bits
      * and includes what the pair becomes, which saves another look-up. */
-    uint64_t *pairs; /* in buckets, see bpe_pair_at */
+    uint64_t *pairs; /* in buckets; see bpe_pair_at */
     void *pair_block;
     size_t pair_mask;
-    size_t pair_reach;    /* see base/hash.h */
-    uint64_t pair_factor; /* BPE_PAIR_FACTOR, unless pairs were made to collide */
+    size_t pair_reach;    /* greatest distance from a home slot; see base/hash.h */
+    uint64_t pair_factor; /* BPE_PAIR_FACTOR, unless the file's pairs are chosen to collide */
     unsigned pair_shift, symbol_bits, rank_bits, repeat_bits;
-    uint32_t *merged; /* by rank: the symbol that the pair becomes; NULL if ranks include it */
-    /* Then the merges of the file that are in no pair (repeated, or without two halves): their
-     * indices, ascending. */
+    uint32_t *merged; /* by rank: the symbol that the pair becomes; NULL: ranks include it */
+    /* Used if `merged` is NULL: indices, ascending, of the file's merges that belong to no pair
+     * (repeated ones, or those without two halves). */
     uint32_t *unused;
     size_t n_unused, n_pairs;
-    /* The rank of the merge of two bytes, for the first symbols of a word: few of them need a look-up
-     * of the pair. Exact unless `raw_utf8`, which doesn't use it. */
+    /* The ranks of merges of two bytes, for the initial symbols of a word, so that few of these
+     * need a look-up of the pair. Exact unless `raw_utf8`, which doesn't use it. */
     uint32_t byte_rank[256][256];
     bpe_cuts cuts;
     uint8_t byte_char[256][2]; /* GPT-2's character for each byte, in UTF-8; [1] == 0: one byte */
-    uint32_t byte_symbol[256]; /* initial symbol of a byte (raw_utf8: of an ASCII character) */
-    /* What a byte that is part of no token falls back to: its <0xXX> token (raw_utf8), or
-     * the one-byte tokens of the one or two bytes of its GPT-2 character; -1: nothing. */
+    uint32_t byte_symbol[256]; /* initial symbol for a byte (raw_utf8: for an ASCII character) */
+    /* The tokens to which a byte falls back if no other token contains it: its <0xXX> token
+     * (raw_utf8), or the one-byte tokens for the one or two bytes of its GPT-2 character; -1:
+     * none. */
     int32_t fallback[256][2];
 } bpe_table;
 
 ggtok_status ggtok_bpe_table_build(bpe_table *t, const vocab *v, const gguf *g, ggtok_error *err);
 void ggtok_bpe_table_free(bpe_table *t);
 
-/* Were two tables, of the same tokens, built from the same merges? */
+/* Whether two tables for the same tokens were built from the same merges. */
 bool ggtok_bpe_table_same(const bpe_table *a, const bpe_table *b);
 
-/* The symbol of one character's bytes, or BPE_NO_SYMBOL. */
+/* Returns the symbol for one character's bytes, or BPE_NO_SYMBOL. */
 uint32_t ggtok_bpe_symbol(const bpe_table *t, const vocab *v, const uint8_t *p, size_t n);
 
 static inline uint64_t bpe_pair_key(const bpe_table *t, uint32_t left, uint32_t right) {
@@ -78,26 +78,26 @@ static inline size_t bpe_pair_slot(const bpe_table *t, uint64_t key) {
     return (size_t)(((key ^ key >> 15) * t->pair_factor) >> t->pair_shift);
 }
 
-/* The slot after `steps` steps of a pair's search: first the other slots of the home bucket, then the
- * next bucket. So a bucket that isn't full ends the search. */
+/* Returns the slot after `steps` steps of a pair's search: first the other slots of the home
+ * bucket, then the next bucket. So a bucket that isn't full ends the search. */
 enum { BPE_BUCKET = 8 };
 static inline size_t bpe_pair_at(size_t own, size_t steps, size_t mask) {
     return ((own + steps / BPE_BUCKET * BPE_BUCKET) & mask) ^ steps % BPE_BUCKET;
 }
 
-/* The rank of the merge of two symbols, or BPE_NO_RANK. */
+/* Returns the rank of the merge of two symbols, or BPE_NO_RANK. */
 static inline uint32_t bpe_rank(const bpe_table *t, uint32_t left, uint32_t right) {
     uint64_t key = bpe_pair_key(t, left, right), mask = ((uint64_t)1 << t->rank_bits) - 1;
     size_t own = bpe_pair_slot(t, key);
     for (size_t steps = 0;; steps++) {
         uint64_t slot = t->pairs[bpe_pair_at(own, steps, t->pair_mask)];
-        /* For a free slot this is BPE_NO_RANK. */
+        /* BPE_NO_RANK if the slot is free */
         if ((slot >> t->rank_bits == key) | !slot) return (uint32_t)(slot & mask) - 1;
         if (steps == t->pair_reach) return BPE_NO_RANK;
     }
 }
 
-/* The symbol that the pair of this rank becomes. */
+/* Returns the symbol that the pair with this rank becomes. */
 static inline uint32_t bpe_merged(const bpe_table *t, uint32_t rank) {
     return t->merged ? t->merged[rank] : rank >> t->repeat_bits;
 }

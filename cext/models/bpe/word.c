@@ -3,9 +3,10 @@
 #include "unicode/utf8.h"
 #include "vocab/byte_map.h"
 
-/* The first three bytes of the word that a token's text spells, and its length, at most *n. False: it
- * spells no word. The text has one character for each byte of the word, or is the word; if other
- * characters follow, the bound is only less sharp. */
+/* Sets start[0..3) to the first three bytes of the word that a token's text spells, and *n to an
+ * upper bound of its length. Returns false if the text spells no word. The text has one character
+ * for each byte of the word, or is the word itself; if it has other characters, only the bound is
+ * less sharp. */
 static bool spelled(const bpe_model *m, gguf_view text, uint8_t start[3], uint32_t *n) {
     *n = (uint32_t)text.n;
     if (m->table.raw_utf8) {
@@ -20,14 +21,14 @@ static bool spelled(const bpe_model *m, gguf_view text, uint8_t start[3], uint32
         int byte = p < end ? byte_map_byte_at(p, end, &cpt, &len) : 0;
         if (byte < 0) return false;
         start[i] = (uint8_t)byte;
-        if (byte < 0x80) break; /* the others don't matter */
+        if (byte < 0x80) break; /* the other bytes don't matter */
         p += len;
     }
     return true;
 }
 
 void ggtok_bpe_find_longest(bpe_model *m, const vocab *v) {
-    const uint8_t *space = m->table.byte_char[' ']; /* two bytes */
+    const uint8_t *space = m->table.byte_char[' ']; /* two bytes long */
     bool spells = !m->table.raw_utf8;
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         gguf_view t = vocab_key(v, id);

@@ -1,6 +1,6 @@
 /*
- * Encodes one word: the token that it is, or its merges. Also defines the BPE model, and the state
- * that a context keeps for it.
+ * Encodes one word: as the token that equals it, or by merges. Also defines the BPE model, and the
+ * state that a context keeps for it.
  */
 #ifndef GGTOK_BPE_WORD_H
 #define GGTOK_BPE_WORD_H
@@ -16,25 +16,26 @@
 typedef struct bpe_model {
     bpe_table table;
     unsigned pre_flags;
-    uint32_t longest[256]; /* by first byte: bytes of the longest word that is one token */
-    /* The same by bpe_start(word), for words that begin with three bytes from 0x80 on: a
+    uint32_t longest[256]; /* by first byte: length of the longest word that is one token */
+    /* By bpe_start(word): the same length for words that begin with three bytes from 0x80 on. A
      * sentence in Chinese is one word, and seldom begins like a token of its length. */
     uint32_t longest_high[4096];
-    ggtok_split_fn split; /* the caller's splitter, in place of the pre-tokenizer */
+    ggtok_split_fn split; /* the caller's splitter, which replaces the pre-tokenizer */
     void *split_user;
 } bpe_model;
 
-/* The caches and scratch memory for encoding single words; models/bpe/misses.h has the rest. */
+/* The caches and scratch memory for encoding single words; models/bpe/misses.h defines the
+ * others. */
 typedef struct bpe_state {
     word_cache words;
     word_cache pieces; /* parts of words, which are never looked up in the vocabulary */
     bpe_scratch merge;
     bytebuf mapped;  /* a word in GPT-2's characters */
     bytebuf text;    /* the fragment, made well-formed */
-    bytebuf spaced;  /* the same with spaces escaped */
-    split_ends ends; /* the ends of the caller's words */
+    bytebuf spaced;  /* the well-formed fragment with its spaces escaped */
+    split_ends ends; /* the ends of the words from the caller's splitter */
     struct bpe_misses *misses;
-    pretok_places *places; /* created lazily */
+    pretok_places *places; /* for may_cut; created lazily */
     tiles tiles;
 } bpe_state;
 
@@ -43,8 +44,8 @@ static inline uint32_t bpe_start(const uint8_t *word) {
     return three * 0x9E3779B1u >> 20;
 }
 
-/* Is it not worth cutting the word into pieces that merges don't join? Where characters have three
- * bytes, as in Chinese, pieces are few and recur. */
+/* Whether the word is too short to be worth cutting into pieces that merges don't join. Where
+ * characters have three bytes, as in Chinese, pieces are few and recur. */
 static inline bool bpe_is_whole(const uint8_t *word, size_t n) {
     enum { WHOLE = 31, WHOLE_WIDE = 15, WIDE = 0xE0 };
     return n <= WHOLE_WIDE || (n <= WHOLE && word[0] < WIDE && word[1] < WIDE);
@@ -53,11 +54,12 @@ static inline bool bpe_is_whole(const uint8_t *word, size_t n) {
 /* Computes `longest` and `longest_high`. */
 void ggtok_bpe_find_longest(bpe_model *m, const vocab *v);
 
-/* Must the word be looked up in the vocabulary before it is merged, and is it short enough? */
+/* Whether the word must be looked up in the vocabulary before it is merged, and is short enough to
+ * be a token. */
 bool ggtok_bpe_may_be_token(const bpe_model *m, const vocab *v, const uint8_t *word, size_t n);
 
-/* Writes the word as the vocabulary spells it, by GPT-2's byte map, to `out`, which has room for
- * 2 * n bytes. Returns the number of bytes. */
+/* Writes the word to `out`, which has room for 2 * n bytes, as the vocabulary spells it with
+ * GPT-2's byte map. Returns the number of bytes. */
 static inline size_t bpe_spell(const bpe_table *t, const uint8_t *word, size_t n, uint8_t *out) {
     uint8_t *w = out;
     for (size_t i = 0; i < n; i++) { /* always writes two bytes; the second may be overwritten */
@@ -67,9 +69,9 @@ static inline size_t bpe_spell(const bpe_table *t, const uint8_t *word, size_t n
     return (size_t)(w - out);
 }
 
-/* The same if `room` bytes (>= n) are readable at `word` and `out` has room for 16 bytes more. Has no
- * loop, whose end would be unpredictable, for a short word whose characters, except the first,
- * represent themselves, as in nearly all words of ASCII letters. */
+/* Like bpe_spell, if `room` bytes (>= n) are readable at `word` and `out` has room for 16 more
+ * bytes. A short word whose characters, except the first, represent themselves takes no loop, whose
+ * end would be unpredictable; nearly all words of ASCII letters are such words. */
 static inline size_t bpe_spell_within(const bpe_table *t, const uint8_t *word, size_t n,
                                       size_t room, uint8_t *out) {
     if (n <= 16 && room > 16 && byte_map_is_plain(word + 1, n - 1)) {
@@ -81,17 +83,17 @@ static inline size_t bpe_spell_within(const bpe_table *t, const uint8_t *word, s
     return bpe_spell(t, word, n, out);
 }
 
-/* Sets *id to the token whose text is the word as the vocabulary spells it, or to -1. False: out of
- * memory. */
+/* Sets *id to the token whose text is the word as the vocabulary spells it, or to -1. Returns false
+ * if out of memory. */
 bool ggtok_bpe_find_token(const bpe_model *m, bpe_state *s, const vocab *v, const uint8_t *word,
                           size_t n, int32_t *id);
 
-/* Encodes the pieces of a word that merges don't join, each from the cache or by `encode`; a word that
- * isn't worth cutting is merged whole. */
+/* Encodes the pieces of a word that merges don't join, each from the cache or with `encode`. A word
+ * that isn't worth cutting is merged whole. */
 ggtok_status ggtok_bpe_encode_pieces(const model_call *call, word_fn encode, const uint8_t *word,
                                      size_t n, size_t room);
 
-/* Encodes a piece, or a word, that its cache lacks: appends its ids and stores them. */
+/* Encode a piece or a word that isn't cached: append its ids and store them. */
 ggtok_status ggtok_bpe_encode_piece(const model_call *call, const uint8_t *piece, size_t n,
                                     size_t room);
 ggtok_status ggtok_bpe_encode_word(const model_call *call, const uint8_t *word, size_t n,

@@ -1,9 +1,9 @@
-/* What tokens in malformed UTF-8 add to PLaMo's table: see docs/design/plamo.md. */
+/* The entries that tokens in malformed UTF-8 add to PLaMo's table; see docs/design/plamo.md. */
 #include "models/plamo2/plamo2.h"
 
 #include <stdlib.h>
 
-/* The odd link from a state for a character, or NULL. */
+/* Returns the odd link from a state for a character, or NULL. */
 static const odd_link *find_odd(const plamo2_model *m, uint32_t from, uint32_t cpt) {
     size_t low = 0, high = m->n_odd;
     while (low < high) {
@@ -31,7 +31,8 @@ uint32_t ggtok_plamo2_advance_odd(const plamo2_model *m, uint32_t s, const uint8
     }
 }
 
-/* The state after reading all of text[0..n) from its end: its longest prefix that is a state. */
+/* Returns the state after reading all of text[0..n) from its end: its longest prefix that is a
+ * state. */
 static uint32_t run_over(const plamo2_model *m, const uint8_t *text, size_t n) {
     uint32_t s = 0;
     while (n) {
@@ -43,7 +44,7 @@ static uint32_t run_over(const plamo2_model *m, const uint8_t *text, size_t n) {
     return s;
 }
 
-/* Is a before b in the order of their reversed bytes? */
+/* Whether a is before b in the order of their reversed bytes. */
 static bool reversed_less(const uint8_t *a, size_t a_n, const uint8_t *b, size_t b_n) {
     while (a_n && b_n) {
         uint8_t x = a[--a_n], y = b[--b_n];
@@ -66,11 +67,11 @@ static int by_link(const void *a, const void *b) {
 }
 
 /*
- * A token r in malformed UTF-8 links, for its first character c, the state of its (repaired)
- * rest to that of the longest prefix of the repaired r. But if r comes before its own rest in
- * the order of reversed bytes, llama.cpp has not yet numbered the rest and links from the
- * root. Of several links from one state for one character the last wins; c itself, if it is a
- * state, also counts as one.
+ * Adds odd links. A token r in malformed UTF-8 links, for its first character c, the state of its
+ * (repaired) rest to that of the longest prefix of the repaired r. But if r comes before its own
+ * rest in the order of reversed bytes, llama.cpp has not yet numbered the rest and links from the
+ * root. Of several links from one state for one character, the last wins; c itself, if it is a
+ * state, also counts as a link.
  */
 bool ggtok_plamo2_link_odd(plamo2_build *b) {
     plamo2_model *m = b->m;
@@ -112,13 +113,13 @@ bool ggtok_plamo2_link_odd(plamo2_build *b) {
 
 /* ---- skips ---- */
 
-/* A character with which a state continues: to another state, or by an odd link. */
+/* A character with which a state continues, to another state or by an odd link. */
 typedef struct way {
     uint32_t state, cpt;
 } way;
 
-/* The ways of all states: those of state s are ways[first[s]..first[s + 1]). NULL: out of
- * memory. */
+/* Returns the ways from all states: those from state s are ways[first[s]..first[s + 1]). Returns
+ * NULL if out of memory. */
 static way *list_ways(const plamo2_build *b, uint32_t *first) {
     const plamo2_model *m = b->m;
     size_t n = b->n_states + m->n_odd, n_units = m->t.n_units;
@@ -144,15 +145,15 @@ static way *list_ways(const plamo2_build *b, uint32_t *first) {
     return sorted;
 }
 
-/* Does state s itself continue with this character? */
+/* Whether state s itself continues with this character. */
 static bool leads_over(const plamo2_model *m, uint32_t s, uint32_t cpt) {
     uint8_t c[4];
     return find_odd(m, s, cpt) || plamo2_step(&m->t, s, c, ggtok_utf8_encode(cpt, c));
 }
 
 /*
- * After an odd link, which may lead to a state of any length, a walk could follow as many
- * failure links as the state has characters, and this at each character. But a walk that
+ * Computes m->skip. After an odd link, which may lead to a state of any length, a walk could follow
+ * as many failure links as the state has characters, and do so at each character. But a walk that
  * finds no way from a state can skip the following states that have no other ways.
  */
 bool ggtok_plamo2_find_skips(plamo2_build *b) {
@@ -164,7 +165,7 @@ bool ggtok_plamo2_find_skips(plamo2_build *b) {
     for (size_t i = 0; ways && i < b->n_states; i++) {
         uint32_t s = b->states[i].unit, fail = m->state[s].fail;
         if (!fail || fail == PLAMO2_NOWHERE) continue;
-        /* Checks at most as many ways as s has: in total as many as there are ways. */
+        /* Checks at most as many ways as s has: in total, no more than there are ways. */
         bool same = first[fail + 1] - first[fail] <= first[s + 1] - first[s];
         for (uint32_t w = first[fail]; same && w < first[fail + 1]; w++) {
             same = leads_over(m, s, ways[w].cpt);

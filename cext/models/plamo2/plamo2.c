@@ -2,12 +2,12 @@
  * PLaMo2 and PLaMo3: tokens with the greatest sum of integer scores, found from the end of the
  * text; a character that no token covers falls back to byte tokens.
  *
- * llama.cpp flattens all suffixes of all tokens, each with all its prefixes, into one table.
- * That table is the Aho-Corasick automaton of the reversed tokens: a state is the longest
- * suffix of a token that is a prefix of the text read so far (from the end), and its rows are
- * the state and its failure links. Here the automaton is built directly, in time linear in the
- * tokens. docs/design/plamo.md has the proof, and says what happens in vocabularies that no
- * trainer makes.
+ * llama.cpp flattens all suffixes of all tokens, each with all its prefixes, into one table. That
+ * table is the Aho-Corasick automaton of the reversed tokens: a state is the longest suffix of a
+ * token that is a prefix of the text read so far (from the end), and its rows are the state and its
+ * failure links. Here the automaton is built directly, in time linear in the size of the tokens.
+ * docs/design/plamo.md has the proof, and explains the behaviour of vocabularies that no trainer
+ * makes.
  *
  * PLaMo3 does this for each part of the text: its tags, runs of one character, and the text
  * between them.
@@ -20,14 +20,13 @@
 #include "unicode/utf8_valid.h"
 #include "vocab/keys.h"
 
-/* llama.cpp's scores, in units of 1e-4. A score of INVALID or less is never used. */
+/* llama.cpp's scores, in units of 1e-4. A score of at most SCORE_INVALID is never used. */
 enum { SCORE_INVALID = -20000000, SCORE_UNKNOWN = -10000000 };
 
 typedef struct plamo2_scratch {
-    bytebuf text; /* a text that had to be repaired, or one padded for the cache */
-    int64_t *sum; /* for each character of a piece, and its end: the least cost */
-    uint32_t
-        *taken; /* the row taken there; no positions are stored, so pieces may have any length */
+    bytebuf text;    /* a copy of the text that was repaired, or padded for the cache */
+    int64_t *sum;    /* by character of a piece, and at its end: the least cost */
+    uint32_t *taken; /* by character: the row used; no positions, so pieces may have any length */
     size_t cap;
     idbuf ids; /* ids of one piece */
     piece_cache cache;
@@ -55,19 +54,19 @@ static int hex_value(uint8_t c) {
                                   : -1;
 }
 
-/* The score as in llama.cpp's table. A value that doesn't fit in 32 bits becomes the least of
- * them on its machines; that or INVALID means never used. */
+/* Returns the score as in llama.cpp's table. A value that doesn't fit in 32 bits becomes INT32_MIN
+ * on llama.cpp's machines; a token with that or SCORE_INVALID is never used. */
 static int32_t table_score(float score) {
     double x = (double)score * 1e4;
     if (!(x > SCORE_INVALID - 1.0 && x < 2147483647.5)) return SCORE_INVALID;
-    int64_t whole = (int64_t)x; /* round half away from zero: lround, without libm */
+    int64_t whole = (int64_t)x; /* round half away from zero, like lround, but without libm */
     double rest = x - (double)whole;
     whole += (rest >= 0.5) - (rest <= -0.5);
     return whole > INT32_MAX || whole < SCORE_INVALID ? SCORE_INVALID : (int32_t)whole;
 }
 
-/* Reads the byte tokens into the table and checks that all exist. As in llama.cpp, id 0 counts as
- * missing. */
+/* Reads the byte tokens into the table and checks that none is missing. As in llama.cpp, id 0
+ * counts as missing. */
 static ggtok_status read_byte_tokens(plamo2_build *b) {
     for (uint32_t id = 0; id < b->v->n_tokens; id++) {
         gguf_view t = vocab_text(b->v, id);
@@ -87,8 +86,8 @@ static ggtok_status read_byte_tokens(plamo2_build *b) {
     return GGTOK_OK;
 }
 
-/* Adds the key of token id if it is of the kind wanted. Of a token in malformed UTF-8 only the text
- * after its first character counts, repaired. */
+/* Adds the key of token `id` if it is of the requested kind. For a token in malformed UTF-8, only
+ * the text after its first character counts, in repaired form. */
 static ggtok_status add_key(plamo2_build *b, uint32_t id, bool want_odd) {
     gguf_view t = vocab_text(b->v, id);
     bool odd = ggtok_utf8_valid_prefix(t.p, t.n) != t.n;
@@ -116,14 +115,15 @@ static ggtok_status add_key(plamo2_build *b, uint32_t id, bool want_odd) {
     return GGTOK_OK;
 }
 
-/* Gathers the keys: all tokens except the byte tokens. */
+/* Collects the keys: all tokens except the byte tokens. */
 static ggtok_status gather_keys(plamo2_build *b) {
     const vocab *v = b->v;
     b->off = ggtok_mem_alloc(mem_mul((size_t)v->n_tokens + 1, sizeof *b->off));
     b->token = ggtok_mem_alloc(mem_mul((size_t)v->n_tokens + 1, sizeof *b->token));
     if (!b->off || !b->token) return ggtok_error_memory(b->err);
     b->off[0] = 0;
-    /* Malformed ones first: of equal keys the last one wins, which must be the token. */
+    /* Malformed tokens come first: of equal keys, the last wins, which must be the well-formed
+     * token. */
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t id = 0; id < v->n_tokens; id++) {
             if (v->attr[id] & GGTOK_ATTR_BYTE) continue;
@@ -153,8 +153,9 @@ static bool build_trie(plamo2_build *b) {
     return ok && m->state;
 }
 
-/* All states except the root, sorted by depth; *n is their number. It takes two walks, one to count
- * and one to place the states, since files can make this table large. NULL: out of memory. */
+/* Returns all states except the root, sorted by depth, and sets *n to their number. Files can make
+ * this list large, so it takes two walks: one counts the states, one places them. Returns NULL if
+ * out of memory. */
 static plamo2_state *list_states(plamo2_build *b, size_t *n) {
     plamo2_model *m = b->m;
     plamo2_state *sorted = NULL;
@@ -163,7 +164,7 @@ static plamo2_state *list_states(plamo2_build *b, size_t *n) {
     for (size_t i = 0; i < b->n; i++) {
         if (b->off[i + 1] - b->off[i] > longest) longest = b->off[i + 1] - b->off[i];
     }
-    size_t *place = ggtok_mem_zalloc(mem_mul(longest + 2, sizeof *place)); /* by depth */
+    size_t *place = ggtok_mem_zalloc(mem_mul(longest + 2, sizeof *place)); /* positions by depth */
     if (!place) return NULL;
     for (int placing = 0; placing < 2; placing++) {
         for (size_t i = 0; i < b->n; i++) {
@@ -193,9 +194,9 @@ static plamo2_state *list_states(plamo2_build *b, size_t *n) {
     return sorted;
 }
 
-/* Builds failure links, then rows. A token with the score of the unknown character ends llama.cpp's
- * walks: no shorter token and no failure link counts after it. These links can be cut only when all
- * are known. */
+/* Builds the failure links, then the rows. A token with the score of the unknown character ends
+ * llama.cpp's walks: no shorter token and no failure link counts after it. These links can be cut
+ * only once all are known. */
 static bool link_states(plamo2_build *b) {
     plamo2_model *m = b->m;
     size_t n_rows = 1;
@@ -211,7 +212,7 @@ static bool link_states(plamo2_build *b) {
         m->state[l.unit] = (state){fail, m->state[fail].row};
         int32_t key = m->t.unit[l.unit].link & TRIE_VALUE ? m->t.value[l.unit] : -1;
         uint32_t id = key >= 0 ? b->token[key] : PLAMO2_NOWHERE;
-        if (id == PLAMO2_NOWHERE) continue; /* only a suffix */
+        if (id == PLAMO2_NOWHERE) continue; /* not a token, only a suffix */
         int32_t score = table_score(b->v->score[id]);
         if (score <= SCORE_INVALID) continue;
         bool stop = score == SCORE_UNKNOWN;
@@ -226,13 +227,13 @@ static bool link_states(plamo2_build *b) {
     return true;
 }
 
-/* Cuts the failure links after tokens that end a walk (see link_states). */
+/* Cuts the failure links after tokens that end a walk; see link_states. */
 static void cut_links(plamo2_model *m) {
     for (size_t i = 0; m->whole && i < m->t.n_units; i++) {
         uint32_t r = m->state[i].row;
         if (r && r != PLAMO2_NOWHERE && m->row[r].next == PLAMO2_NOWHERE &&
             (m->t.unit[i].link & TRIE_VALUE)) {
-            /* Its own row, not one inherited from a shorter prefix. */
+            /* This is the state's own row, not one inherited from a shorter prefix. */
             uint32_t f = m->state[i].fail;
             if (f == PLAMO2_NOWHERE || m->state[f].row != r) m->state[i].fail = PLAMO2_NOWHERE;
         }
@@ -316,17 +317,17 @@ static bool push_bytes(const model_call *call, idbuf *ids, const uint8_t *p, siz
     return true;
 }
 
-/* Does the guard forbid this row at p, with `left` bytes from there on? */
+/* Whether the guard forbids this row at p, where `left` bytes remain. */
 static bool is_forbidden(const model_call *call, const row *r, const uint8_t *p, size_t left) {
     const plamo2_model *m = call->model;
     const text_guard *g = call->guard;
     if (!g || r->id < 0) return false;
-    /* After an odd link the token's text may differ from the text at p. */
+    /* After an odd link, the token's text may differ from the text at p. */
     size_t n = m->n_odd ? left : vocab_text(call->v, (uint32_t)r->id).n;
     return !guard_allows(g, r->id, (size_t)(p - g->text.data), n);
 }
 
-/* Records the span of the token taken at a character, text[0..n) of the guard, and reports it. */
+/* Records the span of the token used at a character, text[0..n) of the guard, and reports it. */
 static bool note_taken(const model_call *call, size_t at, const uint8_t *text, size_t n) {
     const plamo2_scratch *s = call->scratch;
     text_guard *g = call->guard;
@@ -336,7 +337,7 @@ static bool note_taken(const model_call *call, size_t at, const uint8_t *text, s
     return !g->trace || ggtok_plamo2_trace_taken(g, &path, at, &s->ids, n);
 }
 
-/* Finds the ids of text[0..n), which is in shortest forms, and writes them to s->ids. */
+/* Finds the ids of text[0..n), which must be in shortest forms, and writes them to s->ids. */
 static bool find_path(const model_call *call, const uint8_t *text, size_t n) {
     const plamo2_model *m = call->model;
     plamo2_scratch *s = call->scratch;
@@ -353,7 +354,7 @@ static bool find_path(const model_call *call, const uint8_t *text, size_t n) {
         for (p--; utf8_continues(*p); p--) len++;
         if (interrupted(call->interrupt, len)) return false;
         at = odd ? ggtok_plamo2_advance_odd(m, at, p, len) : plamo2_advance(m, at, p, len);
-        /* Longest first; the first of equals wins. */
+        /* Longest token first; of equal sums, the first wins. */
         int64_t least = INT64_MAX;
         uint32_t taken = 0;
         for (uint32_t r = m->state[at].row; r != PLAMO2_NOWHERE; r = m->row[r].next) {
@@ -364,7 +365,7 @@ static bool find_path(const model_call *call, const uint8_t *text, size_t n) {
             int64_t sum = s->sum[i + m->row[r].length] - m->row[r].score;
             if (sum < least) least = sum, taken = r;
         }
-        if (least == INT64_MAX) least = s->sum[i + 1] - SCORE_UNKNOWN; /* all are too long */
+        if (least == INT64_MAX) least = s->sum[i + 1] - SCORE_UNKNOWN; /* all tokens are too long */
         s->sum[i] = least;
         s->taken[i] = taken;
     }
@@ -389,7 +390,8 @@ static bool find_path(const model_call *call, const uint8_t *text, size_t n) {
     return true;
 }
 
-/* Appends the ids of one piece; to cache it, 32 bytes at `text` must be readable. */
+/* Appends the ids of one piece. If `remember`, uses the cache; 32 bytes at `text` must then be
+ * readable. */
 static bool push_piece(const model_call *call, const uint8_t *text, size_t n, bool remember) {
     plamo2_scratch *s = call->scratch;
     idbuf *out = call->out;
@@ -417,7 +419,7 @@ static bool push_piece(const model_call *call, const uint8_t *text, size_t n, bo
     return true;
 }
 
-/* Appends the ids of text[0..n), n >= 1; `room` bytes at text are readable. */
+/* Appends the ids of text[0..n), n >= 1; `room` bytes are readable at `text`. */
 static bool push_part(const model_call *call, const uint8_t *text, size_t n, size_t room) {
     const plamo2_model *m = call->model;
     size_t start = 0, len, i;
@@ -435,15 +437,15 @@ static bool push_part(const model_call *call, const uint8_t *text, size_t n, siz
         }
         c = next;
     }
-    /* Without room after it, the last piece can't be read as a key. */
+    /* The last piece can be read as a key only if there is enough room after it. */
     return push_piece(call, text + start, n - start, room - start > PIECE_MAX);
 }
 
 /* ---- PLaMo3's parts ---- */
 
-/* The length of the tag <|plamo:NAME|> at p, or 0. A name has at most 64 characters, none of them
- * '|' or white space (as in Python, which includes U+001C to U+001F). So a tag never begins inside
- * another. */
+/* Returns the length of the tag <|plamo:NAME|> at p, or 0. A name has at most 64 characters, none
+ * of them '|' or white space (as in Python, which includes U+001C to U+001F). So a tag never begins
+ * inside another. */
 static size_t tag_at(const uint8_t *p, const uint8_t *end) {
     enum { OPEN = 8, MAX_NAME = 64 };
     if (end - p < OPEN || memcmp(p, "<|plamo:", OPEN)) return 0;
@@ -458,12 +460,12 @@ static size_t tag_at(const uint8_t *p, const uint8_t *end) {
 }
 
 #define BREAK 0xEE00u /* ends a part and is dropped */
-#define BOM 0xFEFFu   /* dropped by PLaMo2 where a text begins */
+#define BOM 0xFEFFu   /* dropped by PLaMo2 at the start of a text */
 
 /*
- * The end of the part that starts at `from`: the first position after it where a tag or a
- * long run (two spaces, or four of any other character except newlines) begins or ends, or
- * beside a BREAK. Runs don't cross the ends of tags. *tag: the end of the last tag seen, for
+ * Returns the end of the part that starts at `from`: the first later position where a tag or a long
+ * run (two spaces, or four of any other character except newlines) begins or ends, or next to a
+ * BREAK. Runs don't extend over the ends of tags. Sets *tag to the end of the last tag found, for
  * the next call.
  */
 static const uint8_t *part_end(const uint8_t *from, const uint8_t *end, const uint8_t **tag) {
@@ -488,13 +490,13 @@ static bool push_parts(const model_call *call, const uint8_t *text, const uint8_
     const uint8_t *tag = NULL, *next;
     for (; text < end; text = next) {
         next = part_end(text, end, &tag);
-        if (next - text == 3 && !memcmp(text, "\xEE\xB8\x80", 3)) continue; /* BREAK */
+        if (next - text == 3 && !memcmp(text, "\xEE\xB8\x80", 3)) continue; /* a BREAK */
         if (!push_part(call, text, (size_t)(next - text), (size_t)(end - text))) return false;
     }
     return true;
 }
 
-/* Encodes text[0..n), which is in shortest forms. */
+/* Encodes text[0..n), which must be in shortest forms. */
 static ggtok_status encode_text(const model_call *call, const uint8_t *text, size_t n) {
     const plamo2_model *m = call->model;
     if (m->parts)
@@ -515,7 +517,8 @@ static ggtok_status plamo2_encode(const model_call *call, const uint8_t *text, s
     return encode_text(call, text, n);
 }
 
-/* A character, or a byte that is none, is trusted as a whole or not at all. */
+/* Encodes with a guard. A character, or a byte that isn't part of one, is either wholly trusted or
+ * not at all. */
 static ggtok_status plamo2_encode_guarded(const model_call *call, const uint8_t *text, size_t n) {
     text_guard *g = call->guard;
     ggtok_guard_clear(g);
@@ -531,7 +534,8 @@ static ggtok_status plamo2_encode_guarded(const model_call *call, const uint8_t 
                                : ggtok_error_memory(call->err);
 }
 
-/* If nothing is dropped, the tokens' texts tile the text, and byte tokens are its bytes. */
+/* Assigns spans from the lengths of tokens. If nothing is dropped, the tokens' texts tile the text,
+ * and byte tokens represent its bytes. */
 static bool plamo2_place(const model_call *call, const model_source *source) {
     const plamo2_model *m = call->model;
     tiles *t = &((plamo2_scratch *)call->scratch)->tiles;
@@ -547,7 +551,8 @@ static bool plamo2_place(const model_call *call, const model_source *source) {
     return ggtok_tile(t, source, false);
 }
 
-/* A tag contains no white space, runs are of one character, and a BREAK is dropped. */
+/* Whether a part always ends at the position: a tag contains no white space, a run consists of one
+ * character, and a BREAK is dropped. */
 static bool separates_parts(const model_place *place) {
     uint32_t a = place->before, b = place->after;
     bool tag = a != ' ' && a != '\n' && b != ' ' && b != '\n';

@@ -1,5 +1,5 @@
-/* PLaMo's automaton, shared by the code that builds and walks it (models/plamo2/plamo2.c),
- * the code for tokens in malformed UTF-8 (models/plamo2/odd.c), and the code that reports steps
+/* PLaMo's automaton, shared by the code that builds and walks it (models/plamo2/plamo2.c), the code
+ * for tokens in malformed UTF-8 (models/plamo2/odd.c), and the code that reports steps
  * (models/plamo2/trace.c). */
 #ifndef GGTOK_MODEL_PLAMO2_H
 #define GGTOK_MODEL_PLAMO2_H
@@ -11,15 +11,15 @@
 
 #define PLAMO2_NOWHERE UINT32_MAX
 
-typedef struct state { /* one for each unit of the trie; meaningful at character ends */
+typedef struct state { /* one per unit of the trie; meaningful only at the ends of characters */
     uint32_t fail;     /* the longest proper prefix that is a state; NOWHERE: stop here */
-    uint32_t row;      /* the first row to try: its longest usable prefix */
+    uint32_t row;      /* the first row to try: that of the longest usable prefix */
 } state;
 
-typedef struct row { /* a usable token; row 0 is the end: one unknown character */
+typedef struct row { /* a usable token; row 0 ends the list and represents one unknown character */
     int32_t score, id;
-    uint32_t length; /* in characters */
-    uint32_t next;   /* the next shorter one; NOWHERE: none, not even the unknown one */
+    uint32_t length; /* length in characters */
+    uint32_t next;   /* row of the next shorter token; NOWHERE: none, not even row 0 */
 } row;
 
 /* A link that a token in malformed UTF-8 adds to llama.cpp's table. */
@@ -28,17 +28,17 @@ typedef struct odd_link {
 } odd_link;
 
 typedef struct plamo2_model {
-    trie t; /* reversed tokens, byte by byte, no tails */
+    trie t; /* the reversed tokens, byte by byte, without tails */
     state *state;
     row *row;
     size_t n_rows;
-    odd_link *odd; /* in ascending order of `from`, then of `cpt` */
+    odd_link *odd; /* sorted by `from`, then by `cpt` */
     size_t n_odd;
-    uint32_t *
-        skip; /* by state, if there are odd links: the next state on the failure path with other ways */
+    uint32_t
+        *skip; /* by state, if there are odd links: the next on the failure path with other ways */
     adjacency pairs;
-    bool whole; /* texts must not be cut into pieces */
-    bool parts; /* PLaMo3 */
+    bool whole; /* texts can't be cut into pieces */
+    bool parts; /* the model is PLaMo3 */
     int32_t byte_id[256];
 } plamo2_model;
 
@@ -52,26 +52,28 @@ typedef struct plamo2_build {
     plamo2_model *m;
     const vocab *v;
     ggtok_error *err;
-    bytebuf text;    /* keys in reading order; their bytes are those of token texts, reversed */
-    uint32_t *off;   /* n + 1: key i is reversed text[off[i] .. off[i + 1]) */
-    uint32_t *token; /* id of key i, or NOWHERE: only its suffixes count */
+    bytebuf text;    /* the keys, which are reversed before they enter the trie */
+    uint32_t *off;   /* [n + 1]: key i is the reverse of text[off[i] .. off[i + 1]) */
+    uint32_t *token; /* id of key i; NOWHERE: none, the key is there for its suffixes */
     size_t n;
     idbuf odd;            /* ids of tokens in malformed UTF-8 */
-    plamo2_state *states; /* all except the root, sorted by depth */
+    plamo2_state *states; /* all states except the root, sorted by depth */
     size_t n_states;
 } plamo2_build;
 
-/* ggtok_utf8_encode, with four bytes for values above U+10FFFF (up to 1FFFFF). */
+/* Equals ggtok_utf8_encode, but also encodes values above U+10FFFF (up to 1FFFFF), in four
+ * bytes. */
 size_t ggtok_plamo2_encode(uint32_t c, uint8_t out[4]);
 
 /* Decodes one character as unicode_cpt_from_utf8 does, including those above U+10FFFF (which PLaMo2
- * never encodes again). A malformed byte is U+FFFD, of length one. */
+ * never encodes again). A malformed byte decodes to U+FFFD, with length one. */
 size_t ggtok_plamo2_decode(const uint8_t *p, size_t n, uint32_t *cpt);
 
-/* Appends the shortest forms of all characters. False: out of memory, or interrupted. */
+/* Appends the shortest forms of all characters. Returns false if out of memory or interrupted. */
 bool ggtok_plamo2_repair(bytebuf *out, const uint8_t *p, size_t n, interrupt *in);
 
-/* From unit s over the character p[0..len), last byte first; 0: there is no such unit. */
+/* Moves from unit s over the character p[0..len), last byte first. Returns 0 if there is no such
+ * unit. */
 static inline uint32_t plamo2_step(const trie *t, uint32_t s, const uint8_t *p, size_t len) {
     do {
         s = trie_child(t, s, p[--len]);
@@ -79,7 +81,7 @@ static inline uint32_t plamo2_step(const trie *t, uint32_t s, const uint8_t *p, 
     return s;
 }
 
-/* From state s over one more character, following failure links; 0: the root. */
+/* Moves from state s over one more character, following failure links. Returns 0 at the root. */
 static inline uint32_t plamo2_advance(const plamo2_model *m, uint32_t s, const uint8_t *p,
                                       size_t len) {
     for (;;) {
@@ -90,11 +92,11 @@ static inline uint32_t plamo2_advance(const plamo2_model *m, uint32_t s, const u
     }
 }
 
-/* The same for a model with odd links. */
+/* Like plamo2_advance, for a model with odd links. */
 uint32_t ggtok_plamo2_advance_odd(const plamo2_model *m, uint32_t s, const uint8_t *p, size_t len);
 
-/* The best paths from each of a word's `chars` characters to its end: the row taken there, and the
- * cost. */
+/* The best paths from each of a word's `chars` characters to its end: the row used at the
+ * character, and the cost. */
 typedef struct plamo2_path {
     const plamo2_model *m;
     const int64_t *sum;
@@ -102,15 +104,17 @@ typedef struct plamo2_path {
     size_t chars;
 } plamo2_path;
 
-/* Report to g->trace the word text[0..n) and its paths; then the token taken at a character, or the n
- * bytes that represent it, which are the last of `ids` and of the spans. */
+/* The first function reports to g->trace the word text[0..n) and its paths; the second reports the
+ * token used at a character, or the n bytes that represent it, which are the last of `ids` and of
+ * the spans. */
 bool ggtok_plamo2_trace_places(text_guard *g, const plamo2_path *path, const uint8_t *text,
                                size_t n);
 bool ggtok_plamo2_trace_taken(text_guard *g, const plamo2_path *path, size_t at, const idbuf *ids,
                               size_t n);
 
-/* Adds the odd links of b->odd to the automaton, whose failure links are complete. When these are
- * final, the second function computes what walks over them need. False: out of memory. */
+/* The first function adds the odd links from b->odd to the automaton, whose failure links must be
+ * complete. Once they are final, the second computes the data that walks over them need. Both
+ * return false if out of memory. */
 bool ggtok_plamo2_link_odd(plamo2_build *b);
 bool ggtok_plamo2_find_skips(plamo2_build *b);
 

@@ -1,8 +1,7 @@
-/* PLaMo2 reads and writes characters up to 1FFFFF. */
+/* Reads and writes characters up to 1FFFFF, as PLaMo2 does. */
 #include "models/plamo2/plamo2.h"
 #include "unicode/utf8.h"
 
-/* See plamo2.h. */
 size_t ggtok_plamo2_decode(const uint8_t *p, size_t n, uint32_t *cpt) {
     static const uint8_t mask[5] = {0, 0x7F, 0x1F, 0x0F, 0x07};
     size_t len = utf8_lead_len(*p);

@@ -1,4 +1,4 @@
-/* The steps of PLaMo, for ggtok_trace. */
+/* Reports the steps of PLaMo, for ggtok_trace. */
 #include "models/trace.h"
 #include "models/plamo2/plamo2.h"
 

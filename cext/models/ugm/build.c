@@ -1,4 +1,5 @@
-/* Builds a UGM model: tries, pairs of characters, and the text length up to which sums are exact. */
+/* Builds a UGM model: tries, pairs of characters, and the text length up to which sums of scores
+ * are exact. */
 #include "base/bits.h"
 #include "models/ugm/ugm.h"
 #include "unicode/space_mark.h"
@@ -22,7 +23,7 @@ ggtok_status ggtok_ugm_charsmap_fault(const char *fault, ggtok_error *err) {
                               GGTOK_NO_OFFSET, "key '%s': %s", KEY_CHARSMAP, fault);
 }
 
-/* The exponent of the lowest set bit of a finite score other than 0: the score is a
+/* Returns the exponent of the lowest set bit of a finite score other than 0: the score is a
  * multiple of 2 to that power. */
 static int lowest_bit(float score) {
     uint32_t bits;
@@ -32,7 +33,7 @@ static int lowest_bit(float score) {
     return (exponent ? exponent : 1) - 150 + (int)bits_lowest(mantissa);
 }
 
-/* 2 to the power e, for -149 <= e <= 127. */
+/* Returns 2 to the power e, for -149 <= e <= 127. */
 static double power_of_two(int e) {
     double r = 1;
     for (; e < 0; e++) r /= 2;
@@ -40,11 +41,11 @@ static double power_of_two(int e) {
     return r;
 }
 
-/* Bounds of all scores; see exact_length. */
+/* Bounds on all scores; see exact_length. */
 typedef struct score_range {
     int low_bit;
-    float greatest; /* absolute value of any score */
-    float per_char; /* the most that one character can add to, or take from, the best sum */
+    float greatest; /* greatest absolute value of a score */
+    float per_char; /* the most by which one character can raise or lower the best sum */
     bool finite;
 } score_range;
 
@@ -62,13 +63,12 @@ static void widen(score_range *r, float score, bool one_char) {
 }
 
 /*
- * The length up to which all sums of a text's scores are exact.
+ * Returns the length, in bytes, up to which all sums of a text's scores are exact.
  *
- * All scores are multiples of g = 2^low_bit. The best sum falls by at most per_char with
- * each character, since a token of that character or the unknown token can always be
- * taken, and rises by no more. So every sum over n bytes is a multiple of g whose absolute
- * value is at most n per_char + greatest; a double holds it exactly if that is at most
- * 2^53 g.
+ * All scores are multiples of g = 2^low_bit. The best sum falls by at most per_char with each
+ * character, since a token of that character or the unknown token is always possible, and rises by
+ * no more. So every sum over n bytes is a multiple of g whose absolute value is at most n per_char
+ * + greatest; a double represents it exactly if that is at most 2^53 g.
  */
 static double exact_length(const score_range *r) {
     if (!r->finite) return 0;
@@ -77,7 +77,7 @@ static double exact_length(const score_range *r) {
     return room <= 0 ? 0 : r->per_char == 0 ? DBL_MAX : room / r->per_char;
 }
 
-/* Does U+2581 occur after the first character? */
+/* Whether U+2581 occurs after the first character. */
 static bool holds_space(const uint8_t *p, size_t n) {
     for (size_t i = 1; i + 3 <= n; i++) {
         if (!memcmp(p + i, SPACE_MARK, SPACE_MARK_BYTES)) return true;
@@ -94,7 +94,7 @@ static bool build_tries(const vocab *v, ugm_model *m) {
     }
     score_range range = {INT32_MAX, 0, 0, true};
     float lowest = FLT_MAX;                /* llama.cpp's value if no token is NORMAL */
-    bool whole = true, space_first = true; /* no token contains U+2581 after its first character */
+    bool whole = true, space_first = true; /* space_first: U+2581 only begins tokens */
     size_t n = 0;
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         if (!(v->attr[id] & MATCHED)) continue;
@@ -121,17 +121,18 @@ static bool build_tries(const vocab *v, ugm_model *m) {
     return ok;
 }
 
-/* Does normalization treat this byte as one space, whatever its context? */
+/* Whether normalization treats this byte as one space in any context. */
 static bool separates_words(const vocab *v, const ugm_model *m, uint8_t c) {
     for (uint32_t id = 0; id < v->n_tokens; id++) {
-        if (!(v->attr[id] & GGTOK_ATTR_USER_DEFINED)) continue; /* true for most of 250,000 */
+        if (!(v->attr[id] & GGTOK_ATTR_USER_DEFINED)) continue; /* most tokens end here */
         gguf_view text = vocab_text(v, id);
         if (text.n && memchr(text.p, c, text.n)) return false;
     }
     return ggtok_charsmap_is_space(&m->map, c);
 }
 
-/* Loading encodes a newline: reports an error in that before the tries are built. */
+/* Loading encodes a newline, so this reports an error in its normalization before the tries are
+ * built. */
 static ggtok_status check_newline(const vocab *v, const ugm_model *m, ggtok_error *err) {
     const char *fault = NULL;
     const uint8_t *with;

@@ -99,13 +99,14 @@ bool ggtok_charsmap_keeps_ascii(const charsmap *m, uint8_t c) {
     return true;
 }
 
-/* Does the unit, reached by its label, have a child for byte c, or one outside the array? */
+/* Whether the unit, reached by its label, has a child for byte c, or one outside the array. */
 static bool has_child(const charsmap *m, size_t unit, uint8_t c) {
     size_t child = unit ^ base_of(m->unit[unit]) ^ c;
     return child >= m->n_units || (m->unit[child] & (1u << 31 | 0xFF)) == c;
 }
 
-/* Does no sequence end at the unit, or continue with a byte other than the n from `first` on? */
+/* Whether no sequence ends at the unit, and none continues with a byte other than the n from
+ * `first` on. */
 static bool only_goes_on(const charsmap *m, size_t unit, uint8_t first, uint8_t n) {
     if (unit >= m->n_units || m->unit[unit] >> 8 & 1) return false;
     for (unsigned next = 1; next < 256; next++) {
@@ -114,7 +115,8 @@ static bool only_goes_on(const charsmap *m, size_t unit, uint8_t first, uint8_t 
     return true;
 }
 
-/* Do all sequences that continue with this byte after the unit contain a mark of charsmap_joins? */
+/* Whether all sequences that continue with this byte after the unit contain a mark for which
+ * charsmap_joins is true. */
 static bool only_joined(const charsmap *m, size_t unit, uint8_t byte) {
     if (byte != 0xD9 && byte != 0xE3 && byte != 0xEF) return false;
     unit ^= base_of(m->unit[unit]) ^ byte;
@@ -160,7 +162,7 @@ bool ggtok_charsmap_is_space(const charsmap *m, uint8_t c) {
     } else if (c != ' ') {
         return false;
     }
-    /* Checks all units that could be reached, whether or not a path leads to them. */
+    /* Check all units that could be reached, whether or not a path leads to them. */
     for (size_t i = 0; i < m->n_units; i++) {
         uint32_t label = m->unit[i] & (1u << 31 | 0xFF);
         if (label && !(label >> 31) && has_child(m, i, c)) return false;

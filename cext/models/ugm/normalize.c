@@ -1,10 +1,11 @@
-/* Normalization: keeps user-defined tokens, applies the charsmap, treats white space by the flags. */
+/* Normalization: keeps user-defined tokens, applies the charsmap, and treats white space as the
+ * flags specify. */
 #include "base/bits.h"
 #include "models/ugm/ugm.h"
 #include "unicode/space_mark.h"
 #include "unicode/utf8_valid.h"
 
-enum { BLOCK = 1 << 15 }; /* normalized bytes that are collected before they are tokenized */
+enum { BLOCK = 1 << 15 }; /* number of normalized bytes to collect before tokenizing them */
 
 static inline void put_space(const ugm_run *r, bytebuf *norm) {
     if (r->call->v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES]) {
@@ -15,7 +16,7 @@ static inline void put_space(const ugm_run *r, bytebuf *norm) {
     }
 }
 
-/* Appends one normalized byte; there is room for 7. */
+/* Appends one normalized byte; there must be room for 7. */
 static inline void put(ugm_run *r, bytebuf *norm, uint8_t c) {
     const bool *flag = r->call->v->flag;
     if (c != ' ') {
@@ -35,9 +36,9 @@ static inline void put(ugm_run *r, bytebuf *norm, uint8_t c) {
 }
 
 /*
- * How many bytes at p are a prefix of some user-defined token. These bytes are kept
- * unchanged: not only whole tokens, as one might expect, but any prefix of one. This is
- * llama.cpp's rule and has to be ours.
+ * Returns how many bytes at p are a prefix of some user-defined token. These bytes
+ * are kept unchanged: not only whole tokens, as one might expect, but any prefix of
+ * one. This is llama.cpp's rule, so it must be ours.
  */
 static size_t user_prefix(const trie *user, const uint8_t *p, size_t n) {
     size_t i = 0;
@@ -45,8 +46,8 @@ static size_t user_prefix(const trie *user, const uint8_t *p, size_t n) {
     return i;
 }
 
-/* The length of the sequence at p, 0 if it is malformed: unicode_cpt_from_utf8 without its
- * value. Values above U+10FFFF are accepted, since they are never encoded again. */
+/* Returns the length of the sequence at p, or 0 if it is malformed: unicode_cpt_from_utf8 without
+ * its value. Values above U+10FFFF are accepted, since they are never encoded again. */
 static size_t sequence(const uint8_t *p, size_t n) {
     size_t len = utf8_lead_len(*p);
     if (*p >= 0xF8 || (*p >= 0x80 && len == 1) || len > n) return 0;
@@ -56,7 +57,7 @@ static size_t sequence(const uint8_t *p, size_t n) {
     return len;
 }
 
-/* Appends with[0..n), which text[from..from + used) becomes, to the guard's text as well. */
+/* Appends with[0..n), which text[from..from + used) becomes, also to the guard's text. */
 static bool put_guarded(ugm_run *r, const uint8_t *with, size_t n, size_t from, size_t used) {
     bytebuf *norm = &r->s->norm;
     text_guard *g = r->call->guard;
@@ -98,7 +99,7 @@ size_t ggtok_ugm_match(const ugm_model *m, const uint8_t *p, size_t n, const uin
     return used ? used : 1;
 }
 
-/* Normalizes the text at p; returns the number of bytes used, 0 on an error. */
+/* Normalizes the beginning of p[0..n). Returns the number of bytes used, or 0 on an error. */
 static size_t put_prefix(ugm_run *r, const uint8_t *p, size_t n) {
     const char *fault = NULL;
     const uint8_t *with;
@@ -123,12 +124,12 @@ static size_t put_prefix(ugm_run *r, const uint8_t *p, size_t n) {
 
 #define EACH(x) ((uint64_t)(x) * 0x0101010101010101u)
 
-/* How many of the 8 bytes at p are graphic ASCII characters, before the first that isn't. */
+/* Returns how many of the 8 bytes at p, up to the first exception, are graphic ASCII characters. */
 static inline size_t graphic_run(const uint8_t *p) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     uint64_t x, y;
     memcpy(&x, p, 8);
-    /* Sums that carry into a byte's top bit: at least 21, and not 7F. */
+    /* These sums carry into a byte's top bit if it is at least 21, and if it is 7F. */
     y = x & EACH(0x7F);
     uint64_t stop = ~((y + EACH(0x80 - 0x21)) & ~(y + EACH(1)) & ~x) & EACH(0x80);
     return stop ? bits_lowest(stop) / 8 : 8;
@@ -138,13 +139,13 @@ static inline size_t graphic_run(const uint8_t *p) {
 #endif
 }
 
-/* Is the character U+2581, or one that may change the character before it? */
+/* Whether the character is U+2581, or may change the character before it. */
 static bool is_mark(const uint8_t *p, size_t len) {
     return (*p & 0xFE) == 0xCC || charsmap_joins(p, len) ||
            (len == 3 && !memcmp(p, SPACE_MARK, SPACE_MARK_BYTES));
 }
 
-/* The kind of a character that is replaced. */
+/* Returns the kind of a character that is replaced. */
 static uint8_t find_becomes(const ugm_model *m, const uint8_t *p, size_t len) {
     enum { MOST = UINT8_MAX - KIND_BECOMES };
     const uint8_t *with;
@@ -169,10 +170,10 @@ static uint8_t find_kind(const ugm_model *m, const uint8_t *p, size_t len) {
 }
 
 /*
- * The length of the character at p if it has two or three bytes and is kept; else 0,
- * which decides nothing. Charsmaps compose letters with combining marks, whose UTF-8
- * begins with CC or CD, so this returns 0 for a character before such a mark. Four
- * bytes must be readable.
+ * Returns the length of the character at p if it has two or three bytes and is kept;
+ * otherwise 0, which decides nothing. Charsmaps compose letters with combining marks,
+ * whose UTF-8 begins with CC or CD, so this returns 0 for a character before such a
+ * mark. Four bytes must be readable.
  */
 static inline size_t plain_char(const ugm_model *m, ugm_scratch *s, const uint8_t *p) {
     size_t len;
@@ -206,19 +207,20 @@ ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool 
         if (r->cut && norm->n >= drain_at) {
             ggtok_status status = ggtok_ugm_drain(r, false);
             if (status) return status;
-            /* The rest is scanned again; doubling the threshold keeps that linear. */
+            /* The rest will be scanned again; doubling the threshold keeps that linear. */
             drain_at = 2 * norm->n + BLOCK;
             if (r->drained + (double)norm->n > r->m->exact_len) break;
         }
         if (!bytebuf_reserve(norm, 1024 + 16)) return ggtok_error_memory(r->call->err);
-        /* Plain bytes, as many as fit in the room just made at four for one. */
+        /* Appends as many plain bytes as fit in the room just reserved, at up to four bytes
+         * each. */
         size_t stop = n - 1 - i > 250 ? i + 250 : n - 1;
         while (i < stop && !r->call->guard) {
             size_t len;
             if (text[i + 1] < 0x80 && r->m->plain[text[i]]) {
                 put(r, norm, text[i++]);
                 if (r->m->all_plain && r->in_word && stop - i >= 8) {
-                    /* Up to eight more at once; `stop` counted four for one. */
+                    /* Appends up to eight more at once; `stop` counted four bytes for each. */
                     size_t run = graphic_run(text + i);
                     if (run && text[i + run] >= 0x80) run--;
                     memcpy(norm->data + norm->n, text + i, 8);
@@ -257,7 +259,7 @@ void ggtok_ugm_changes_init(const ugm_model *m, ugm_scratch *s) {
     if (m->newlines) halts['\t'] = halts['\n'] = halts['\r'] = false;
 }
 
-/* The kind of a character of well-formed text. */
+/* Returns the kind of a character in well-formed text, and sets *len. */
 static inline uint8_t kind_of(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t *len) {
     *len = utf8_lead_len(*p);
     if (*len == 4) return find_kind(m, p, 4);
@@ -267,12 +269,12 @@ static inline uint8_t kind_of(const ugm_model *m, ugm_scratch *s, const uint8_t 
     return *kind;
 }
 
-/* Is the character kept? Marks that may change the character before them are reported. */
+/* Whether the character is kept. False for marks that may change the character before them. */
 static bool stays(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t len) {
     return !is_mark(p, len) && (plain_char(m, s, p) || kind_of(m, s, p, &len) == KIND_APART);
 }
 
-/* Are all three-byte characters with this first byte kept? */
+/* Whether all three-byte characters with this first byte are kept. */
 static bool all_stay(const ugm_model *m, ugm_scratch *s, uint8_t first) {
     for (unsigned i = 0; i < 64 * 64; i++) {
         const uint8_t p[] = {first, (uint8_t)(0x80 | i >> 6), (uint8_t)(0x80 | (i & 63)), 'a'};
@@ -281,7 +283,8 @@ static bool all_stay(const ugm_model *m, ugm_scratch *s, uint8_t first) {
     return true;
 }
 
-/* Lets the run of kept two-byte characters around the one at p pass; does it include all 64? */
+/* Excludes the run of kept two-byte characters around the one at p from the characters to report.
+ * Returns whether the run includes all 64 characters with that lead byte. */
 static bool note_run(const ugm_model *m, ugm_scratch *s, const uint8_t *p) {
     uint8_t c[] = {p[0], p[1], 'a', 'a'};
     unsigned from = p[1], end = p[1] + 1;
@@ -292,7 +295,7 @@ static bool note_run(const ugm_model *m, ugm_scratch *s, const uint8_t *p) {
     return end - from == 64;
 }
 
-/* Records that the character at p, the first seen with its first byte, is kept. */
+/* Records that the character at p, the first with its first byte, is kept. */
 static void note_stays(const ugm_model *m, ugm_scratch *s, const uint8_t *p) {
     s->asked[*p] = true;
     bool all = *p < 0x80 || (*p < 0xE0 ? note_run(m, s, p) : *p < 0xF0 && all_stay(m, s, *p));
@@ -322,7 +325,7 @@ void ggtok_ugm_find_changes(changes *c) {
     }
 }
 
-/* Like plain_char, this decides nothing for an ASCII character before a combining mark. */
+/* Like plain_char, this stops at an ASCII character before a combining mark. */
 size_t ggtok_ugm_plain(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t n,
                        size_t room) {
     size_t i = 0;

@@ -1,4 +1,4 @@
-/* The best path through a piece, and the pieces of a normalized text. */
+/* Finds the best path through a piece, and the pieces of a normalized text. */
 #include "models/trace.h"
 #include "models/ugm/ugm.h"
 
@@ -14,7 +14,7 @@ static bool reserve_best(ugm_scratch *s, size_t n) {
     return true;
 }
 
-/* Offers a path to the position `to`, with a last token of `len` bytes. */
+/* Offers a path to the position `to` whose last token has `len` bytes. */
 static inline void offer(best *to, double sum, int32_t id, size_t len) {
     if (sum > to->score) *to = (best){sum, id, (uint32_t)len};
 }
@@ -25,7 +25,8 @@ static inline double sum_with(const ugm_run *r, double here, int32_t id) {
     return here + (user ? 0.0 : v->score[id]);
 }
 
-/* Offers all tokens with which text[i..n) begins; is one of them the character of `len` bytes? */
+/* Offers all tokens with which text[i..n) begins. Returns whether one of them is the character of
+ * `len` bytes. */
 static inline bool offer_tokens(const ugm_run *r, const int32_t *hits, const uint8_t *text,
                                 size_t i, size_t n, size_t len) {
     const trie *t = &r->m->tokens;
@@ -62,7 +63,7 @@ static inline bool offer_tokens(const ugm_run *r, const int32_t *hits, const uin
     return known;
 }
 
-/* Reports the word, the best path to each position, and the tokens, whose spans are the last ones. */
+/* Reports the word, the best path to each position, and the tokens, which have the last spans. */
 static bool trace_path(const ugm_run *r, const uint8_t *text, size_t n) {
     const best *at = r->s->best;
     const idbuf *ids = &r->s->ids;
@@ -78,7 +79,7 @@ static bool trace_path(const ugm_run *r, const uint8_t *text, size_t n) {
         e.total = at[i].score;
         if (at[i].len && !trace_emit(g->trace, e)) return false;
     }
-    /* The ends of the tokens: of consecutive unknown ones, the last counts. */
+    /* The ends of the tokens. Of consecutive unknown tokens, only the last end counts. */
     size_t *ends = ggtok_mem_alloc(mem_mul(ids->n, sizeof *ends)), count = 0;
     bool was_unknown = false, ok = ends != NULL;
     for (size_t i = n; ok;) {
@@ -103,10 +104,11 @@ static bool trace_path(const ugm_run *r, const uint8_t *text, size_t n) {
 }
 
 /*
- * Finds the ids of text[0..n) and writes them to s->ids, last to first, unknowns fused.
+ * Finds the ids of text[0..n) and writes them to s->ids, from last to first, with adjacent unknown
+ * ids fused.
  *
- * Ties: of equal sums the first one found wins, which is the one whose last token begins
- * first (and a token wins over the unknown character of the same extent).
+ * Ties: of equal sums, the first one found wins, which is the one whose last token begins first
+ * (and a token wins over the unknown character with the same bytes).
  */
 static bool find_path(const ugm_run *r, const uint8_t *text, size_t n) {
     const trie_long *longs = &r->m->longs;
@@ -141,10 +143,9 @@ static bool find_path(const ugm_run *r, const uint8_t *text, size_t n) {
             if (!idbuf_push(ids, at[i].id)) return false;
             end = i;
         } else if (g) {
-            g->n_made -= g->spans; /* fused with the unknown token after it */
+            g->n_made -= g->spans; /* fused with the next unknown token */
         }
-        bool done =
-            at[i].len == i || !at[i].len; /* 0: no path leads there, since all sums are NaN */
+        bool done = at[i].len == i || !at[i].len; /* 0: all sums are NaN, so no path */
         size_t from = done ? 0 : i - at[i].len;
         if (g && !ggtok_guard_made(g, from, end - from)) return false;
         if (done) break;
@@ -154,7 +155,7 @@ static bool find_path(const ugm_run *r, const uint8_t *text, size_t n) {
     return !trace_of(g) || trace_path(r, text, n);
 }
 
-/* Appends the path of a piece. */
+/* Appends the ids of a piece's best path. */
 static ggtok_status push_path(const ugm_run *r, const uint8_t *text, size_t n) {
     idbuf *out = r->call->out, *ids = &r->s->ids;
     if (!find_path(r, text, n) || !idbuf_reserve(out, ids->n))
@@ -163,7 +164,7 @@ static ggtok_status push_path(const ugm_run *r, const uint8_t *text, size_t n) {
     return GGTOK_OK;
 }
 
-/* Encodes a piece that the cache lacks. */
+/* Encodes a piece that isn't cached. */
 static ggtok_status encode_piece(const model_call *call, const uint8_t *text, size_t n,
                                  size_t room) {
     const ugm_run r = {.call = call, .m = call->model, .s = call->scratch};
@@ -175,7 +176,8 @@ static ggtok_status encode_piece(const model_call *call, const uint8_t *text, si
     return status;
 }
 
-/* Appends the ids of pieces of s->norm, the first at *start, and advances *start. */
+/* Appends the ids of *count pieces of s->norm, the first beginning at *start. Advances *start past
+ * them and sets *count to 0. */
 static ggtok_status push_pieces(ugm_run *r, size_t room, size_t *start, const size_t *ends,
                                 size_t *count) {
     size_t from = *start, n = *count;
@@ -186,7 +188,7 @@ static ggtok_status push_pieces(ugm_run *r, size_t room, size_t *start, const si
                               ends, n);
 }
 
-/* Cuts between two characters that no token contains side by side. */
+/* Cuts s->norm between two characters that no token contains side by side. */
 ggtok_status ggtok_ugm_drain(ugm_run *r, bool all) {
     enum { ENDS = 256, ROOM = PIECE_MAX + 1 };
     bytebuf *norm = &r->s->norm;

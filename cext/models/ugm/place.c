@@ -1,6 +1,7 @@
 /*
- * Assigns spans to UGM's ids where the text can be cut into spans (words_apart in ugm.c), called words
- * here: each is normalized to words that begin with U+2581, whose texts the ids tile.
+ * Assigns spans to UGM's ids if the text can be cut into spans (words_apart in ugm.c), called words
+ * here. Each word is normalized to words that begin with U+2581, and the texts of the ids tile
+ * these.
  */
 #include "models/tile.h"
 #include "models/ugm/ugm.h"
@@ -15,7 +16,7 @@ typedef struct placing {
     changes changes;
 } placing;
 
-/* How many bytes of text[start..end), part of a word, are known to be kept. */
+/* Returns how many bytes of text[start..end), part of a word, are known to be kept. */
 static size_t plain_run(const placing *p, size_t start, size_t end) {
     const model_source *s = p->source;
     return ggtok_ugm_plain(p->call->model, p->call->scratch, s->text + start, end - start,
@@ -28,20 +29,20 @@ static void put_span(placing *p, size_t begin, size_t end) {
 }
 
 /*
- * A walk over what text[at..end) is normalized to, run by run. `left` bytes of the current run remain.
- * Their source is text[from..to) or, if `own`, each byte is its own source.
+ * A walk over the normalization of text[at..end), run by run. `left` bytes of the current run
+ * remain. Their source is text[from..to) or, if `own`, each byte is its own source.
  */
 typedef struct walk {
     const placing *placing;
     const uint8_t *text;
     size_t at, end;
-    size_t plain; /* bytes from `at` on that are known to be kept */
+    size_t plain; /* number of bytes from `at` on that are known to be kept */
     size_t left, from, to;
-    const uint8_t *bytes; /* the next bytes of the run */
+    const uint8_t *bytes; /* the remaining bytes of the run */
     bool own;
-    const uint8_t *with; /* the rest of a replacement, */
+    const uint8_t *with; /* the rest of a replacement */
     size_t with_n;
-    size_t with_from, with_to; /* and its source */
+    size_t with_from, with_to; /* the source of the replacement */
     bool with_own;
     bool in_word;
     bool is_white; /* text[white_from..white_to) becomes the next word's U+2581 */
@@ -69,7 +70,7 @@ static bool begin_word(walk *w, size_t from) {
                    white ? w->white_to : from, false);
 }
 
-/* Starts the next run of a replacement; false: the rest of it is white space. */
+/* Starts the next run of a replacement. Returns false if only white space remains. */
 static bool next_of_replacement(walk *w) {
     while (w->with_n) {
         size_t from = w->with_from, to = w->with_own ? from + 1 : w->with_to, n = 0;
@@ -90,7 +91,7 @@ static bool next_of_replacement(walk *w) {
     return false;
 }
 
-/* Starts the next run; false: there is none, or *fault. */
+/* Starts the next run. Returns false if there is none or if *fault is set. */
 static bool next_run(walk *w, bool *fault) {
     const ugm_model *m = w->placing->call->model;
     for (;;) {
@@ -116,7 +117,7 @@ static bool next_run(walk *w, bool *fault) {
     }
 }
 
-/* Takes n bytes and sets *span to their source. */
+/* Consumes n bytes and sets *span to their source. */
 static bool take(walk *w, size_t n, ggtok_range *span) {
     bool fault = false;
     for (bool first = true; n; first = false) {
@@ -132,7 +133,7 @@ static bool take(walk *w, size_t n, ggtok_range *span) {
     return true;
 }
 
-/* Is the character at p[0..n) a token? */
+/* Whether the character at p[0..n) is a token. */
 static bool is_token(const ugm_model *m, const uint8_t *p, size_t n) {
     int32_t id;
     size_t len = n ? utf8_lead_len(*p) : 0;
@@ -140,8 +141,8 @@ static bool is_token(const ugm_model *m, const uint8_t *p, size_t n) {
 }
 
 /*
- * Takes the characters that an unknown token represents: all up to the next character that is a
- * token itself, with which the next token must begin.
+ * Consumes the characters that an unknown token represents: all up to the next character that is
+ * itself a token. The next token must begin with that character.
  */
 static bool take_unknown(walk *w, const placing *p, ggtok_range *span) {
     const ugm_model *m = w->placing->call->model;
@@ -160,7 +161,8 @@ static bool take_unknown(walk *w, const placing *p, ggtok_range *span) {
     return is_token(m, text.p, text.n);
 }
 
-/* Assigns spans along a word by the lengths of its ids' texts. False: these don't decide. */
+/* Assigns spans along a word from the lengths of its ids' texts. Returns false if these don't
+ * decide. */
 static bool place_lengths(placing *p, size_t start, size_t end) {
     const model_source *s = p->source;
     const vocab *v = p->call->v;
@@ -188,7 +190,7 @@ static bool place_lengths(placing *p, size_t start, size_t end) {
     return true;
 }
 
-/* Takes the spans of a path that was found again. */
+/* Assigns the spans of a path that was found again. */
 static bool place_path(placing *p, ugm_run *r, const text_guard *g, size_t base) {
     idbuf *ids = r->call->out;
     if (ggtok_ugm_drain(r, true) || g->n_made != ids->n) return false;
@@ -200,7 +202,8 @@ static bool place_path(placing *p, ugm_run *r, const text_guard *g, size_t base)
     return true;
 }
 
-/* Assigns the spans of any other word, the text from p->white to `end`: finds its path again. */
+/* Assigns the spans of any other word, in the text from p->white to `end`, by finding its path
+ * again. */
 static bool place_changed(placing *p, size_t end) {
     ugm_scratch *s = p->call->scratch;
     text_guard *g = &s->guard;
@@ -223,8 +226,9 @@ static bool place_changed(placing *p, size_t end) {
 }
 
 /*
- * Assigns spans along text[at..stop), words after white space of one byte each. Returns how far this
- * worked; if not to `stop`, only the words before that position count. Claim offsets.6.
+ * Assigns spans along text[at..stop), words separated by one byte of white space each. Returns the
+ * position up to which this worked; if that isn't `stop`, only the words before it are valid. Claim
+ * offsets.6.
  */
 static int64_t place_stretch(placing *p, int64_t at, int64_t stop) {
     const ugm_scratch *s = p->call->scratch;
@@ -261,7 +265,8 @@ static int64_t place_stretch(placing *p, int64_t at, int64_t stop) {
     return place.at;
 }
 
-/* The end of the words from i on with white space of one byte between them. */
+/* Returns the end of the sequence of words from i on that are separated by one byte of white space
+ * each. */
 static size_t stretch_end(const ugm_spans *f, size_t i) {
     enum { STEP = 8 };
     for (; i + STEP < f->n; i += STEP) {
@@ -273,8 +278,8 @@ static size_t stretch_end(const ugm_spans *f, size_t i) {
     return i;
 }
 
-/* Assigns spans to the ids of a batch of words: for most words by lengths, a stretch at a time, for
- * others one by one. */
+/* Assigns spans to the ids of a batch of words: for most words from lengths, a stretch at a time;
+ * for the others, one by one. */
 static bool place_words(placing *p, const ugm_spans *f) {
     const int64_t base = p->source->base;
     for (size_t i = 0, even = 0; i < f->n;) {
@@ -285,7 +290,7 @@ static bool place_words(placing *p, const ugm_spans *f) {
         if (at == stop) i = even;
         while (i < even && (int64_t)f->end[i] <= at) i++;
         const size_t end = i > from ? f->end[i - 1] : p->white;
-        if (i < even) { /* back to the incomplete word */
+        if (i < even) { /* go back to the incomplete word */
             while (p->k > first &&
                    (i == from || p->source->spans[p->k - 1].begin >= base + (int64_t)end))
                 p->k--;

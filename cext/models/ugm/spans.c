@@ -10,7 +10,7 @@ void ggtok_ugm_spans_begin(ugm_spans *s, bool newlines) {
     s->open = false;
 }
 
-/* Adds the spans in the window at p, 64 bytes of text[s->at..]. */
+/* Adds the spans that end in the window at p, the 64 bytes at text[s->at..]. */
 ALWAYS_INLINE void add(ugm_spans *s, const uint8_t *p) {
     uint64_t white = window_range(p, ' ', 1);
     if (s->newlines) white |= window_range(p, '\t', 2) | window_range(p, '\r', 1);

@@ -6,8 +6,8 @@
  *        -> normalize (user-defined tokens, charsmap, white space) -> pieces
  *        -> best path of each piece, cached -> ids, runs of unknowns fused
  *
- * Cutting into spans and pieces is exact if sums of scores are (docs/design/ugm.md). If that
- * can't be shown for a vocabulary or a text, the text is one piece.
+ * Cutting into spans and pieces is exact if sums of scores are exact (docs/design/ugm.md). If that
+ * can't be proven for a vocabulary or a text, the text is one piece.
  */
 #include "models/ugm/ugm.h"
 #include "unicode/space_mark.h"
@@ -40,10 +40,10 @@ static size_t ugm_cache_bytes(const void *scratch) {
 }
 
 /*
- * Can the text be cut into spans? Each is normalized to words that begin with U+2581, which no
- * token contains after its first character; so there is a cut before each span. And no span
- * begins with the unknown id, so runs of it end with their span: U+2581 is a token, and other
- * tokens that begin like it aren't the unknown one.
+ * Whether texts can be cut into spans. Each span is normalized to words that begin with U+2581,
+ * which no token contains after its first character, so the text can be cut before each span. And
+ * no span begins with the unknown id, so runs of it end with their span: U+2581 is a token, and the
+ * unknown token isn't among the tokens that begin with it.
  */
 static bool words_apart(const vocab *v, const ugm_model *m) {
     const uint8_t *mark = (const uint8_t *)SPACE_MARK;
@@ -73,7 +73,7 @@ static void *ugm_scratch_new(const vocab *v, const void *model) {
     return s;
 }
 
-/* Of adjacent unknown ids, from index `first` on, keeps only one. */
+/* Keeps only the first of adjacent unknown ids, from index `first` on. */
 static void fuse_unknown(const model_call *call, size_t first) {
     idbuf *out = call->out;
     int32_t unk = call->v->special[GGTOK_UNK];
@@ -88,7 +88,7 @@ static void fuse_unknown(const model_call *call, size_t first) {
     out->n = n;
 }
 
-/* Encodes a span that the cache lacks. */
+/* Encodes a span that isn't cached. */
 static ggtok_status encode_span(const model_call *call, const uint8_t *span, size_t n,
                                 size_t room) {
     ugm_scratch *s = call->scratch;
@@ -102,14 +102,14 @@ static ggtok_status encode_span(const model_call *call, const uint8_t *span, siz
     s->is_open |= r.is_open;
     double more = exact ? r.drained - (double)(n + SPAN_MORE) : DBL_MAX;
     if (more > 0 || r.is_open) {
-        s->excess += more; /* at each occurrence, since it isn't cached */
+        s->excess += more; /* at each occurrence, since the span isn't cached */
     } else {
         ggtok_word_cache_put(&s->spans, span, n, room, out->data + before, out->n - before);
     }
     return GGTOK_OK;
 }
 
-/* Appends the ids of all spans of the text, unless a span ends inside a character. *exact becomes
+/* Appends the ids of all spans of the text, unless a span ends inside a character. Sets *exact to
  * false if the normalized text is, or may be, longer than cutting allows. */
 static ggtok_status encode_spans(const model_call *call, const uint8_t *text, size_t n,
                                  bool *exact) {
@@ -140,7 +140,7 @@ static ggtok_status encode_spans(const model_call *call, const uint8_t *text, si
     return status;
 }
 
-/* Encodes the text as a whole, or cut into pieces after normalization. */
+/* Encodes the text in one piece, or cut into pieces after normalization. */
 static ggtok_status encode_text(const model_call *call, const uint8_t *text, size_t n, bool cut,
                                 bool *exact) {
     ugm_run r = {call, call->model, call->scratch, .cut = cut, .prefixed = !call->after_special};
@@ -165,7 +165,8 @@ static ggtok_status ugm_encode(const model_call *call, const uint8_t *text, size
         status = encode_text(&own, text, n, cut, &exact);
     }
     if (!status && cut && !exact) {
-        /* Too long for exact sums (70 MB with a usual vocabulary): encode again as one piece. */
+        /* The text is too long for exact sums (70 MB with a typical vocabulary): encode it again as
+         * one piece. */
         call->out->n = before;
         status = encode_text(&own, text, n, false, &exact);
     }
@@ -181,16 +182,16 @@ static ggtok_status ugm_encode_guarded(const model_call *call, const uint8_t *te
     return encode_text(&own, text, n, false, &exact);
 }
 
-/* Is the character a space that ends spans? */
+/* Whether the character is a space that ends spans. */
 static bool ends_spans(const ugm_model *m, uint32_t cpt) {
     return cpt == ' ' || (m->newlines && (cpt == '\t' || cpt == '\n' || cpt == '\r'));
 }
 
-/* Is it certain that text[0..at), once normalized, ends with a whole character
- * (ggtok_ugm_ends_open)? Its last three bytes decide. Some of them may come from far before, since
+/* Whether text[0..at), once normalized, is certain to end with a whole character
+ * (ggtok_ugm_ends_open). Its last three bytes decide. Some of them may come from far before, since
  * white space collapses and the charsmap drops characters. At least three bytes follow the text. */
 static bool is_closed(const ugm_model *m, ugm_scratch *s, const uint8_t *text, size_t at) {
-    enum { FAR = 32 }; /* characters */
+    enum { FAR = 32 }; /* maximum number of characters to look back */
     size_t stay = 0;
     for (int i = 0; m->opens && i < FAR && at && stay < 3; i++) {
         size_t start = at - 1;

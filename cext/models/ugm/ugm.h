@@ -1,5 +1,6 @@
 /*
- * Shared by the files of UGM: the model, a context's scratch memory, and a run over one text.
+ * Definitions shared by the files of UGM: the model, a context's scratch memory, and a run over one
+ * text.
  *
  *   build.c      tokens, charsmap and scores -> model
  *   normalize.c  text -> normalized bytes, in blocks
@@ -21,45 +22,45 @@
 
 typedef struct ugm_model {
     trie tokens;
-    trie_long longs; /* the long ones of `tokens` */
-    trie user;       /* user-defined tokens, no tails: see user_prefix */
+    trie_long longs; /* the long tokens in `tokens` */
+    trie user;       /* user-defined tokens, without tails; see user_prefix */
     charsmap map;
     adjacency pairs;
-    double unknown;   /* score of an unknown character */
-    double exact_len; /* texts up to this many bytes have exact sums; 0: none */
+    double unknown;   /* score of the unknown character */
+    double exact_len; /* up to this many bytes, a text's sums of scores are exact; 0: never */
     bool plain[256];  /* ASCII bytes that are kept if another ASCII byte follows */
-    bool all_plain;   /* all from 20 to 7E are plain */
-    bool words;       /* texts can be cut at spaces: see words_apart */
-    bool newlines;    /* ... and at tabs and newlines */
-    bool opens;       /* normalized text may end inside a character: see ggtok_ugm_ends_open */
+    bool all_plain;   /* whether all from 20 to 7E are plain */
+    bool words;       /* whether texts can be cut at spaces; see words_apart */
+    bool newlines;    /* whether they can also be cut at tabs and newlines */
+    bool opens;       /* normalized text may end inside a character; see ggtok_ugm_ends_open */
 } ugm_model;
 
 typedef struct best { /* the best path to a position in the piece */
     double score;
-    int32_t id;   /* its last token */
-    uint32_t len; /* its length in bytes; 0: no path leads there */
+    int32_t id;   /* the path's last token */
+    uint32_t len; /* that token's length in bytes; 0: no path leads to the position */
 } best;
 
 typedef struct ugm_scratch {
     bytebuf norm;
     best *best;
     size_t best_cap;
-    idbuf ids;         /* ids of one piece, last to first */
-    idbuf hits;        /* from ggtok_trie_long_find */
+    idbuf ids;         /* ids of one piece, from last to first */
+    idbuf hits;        /* long tokens by position, from ggtok_trie_long_find */
     word_cache spans;  /* keys: spans of the text, not normalized */
     word_cache pieces; /* keys: normalized pieces */
     ugm_spans found;
-    bytebuf padded;     /* a copy of a short text */
-    double excess;      /* normalized bytes of spans beyond what SPAN_MORE allows */
-    bool is_open;       /* a span ended inside a character */
-    uint8_t *kind;      /* for each character below U+10000, computed lazily: see plain_char */
-    change_leads leads; /* which characters aren't known to be kept */
-    bool asked[256];    /* by first byte: was that computed? */
-    bool by_span;       /* see words_apart */
+    bytebuf padded;     /* copy of a short text */
+    double excess;      /* normalized bytes of spans beyond the number that SPAN_MORE allows */
+    bool is_open;       /* whether a span ended inside a character */
+    uint8_t *kind;      /* by character below U+10000: its kind, computed lazily; see plain_char */
+    change_leads leads; /* characters that aren't known to be kept */
+    bool asked[256];    /* by first byte: whether `leads` has been computed */
+    bool by_span;       /* whether texts are cut into spans; see words_apart */
     tiles tiles;
-    text_guard guard; /* for a word whose path is found again */
-    idbuf reencoded;  /* its ids */
-    bool any_user;    /* some token is user-defined, after all corrections of types */
+    text_guard guard; /* for a word whose path must be found again */
+    idbuf reencoded;  /* the ids of that path */
+    bool any_user;    /* some token is user-defined after all corrections of attributes */
 } ugm_scratch;
 
 /* A run over one text, or one span of it. */
@@ -67,26 +68,27 @@ typedef struct ugm_run {
     const model_call *call;
     const ugm_model *m;
     ugm_scratch *s;
-    bool cut;            /* cut into pieces; otherwise the text is one piece */
+    bool cut;            /* whether to cut the text into pieces; otherwise, it is one piece */
     bool keep;           /* only normalize into s->norm, don't tokenize */
     bool in_word;        /* the last byte was not a space */
-    bool prefixed;       /* the space prefix was added, or none is wanted */
+    bool prefixed;       /* the space prefix was added, or none is needed */
     const uint8_t *text; /* the whole text, for the guard */
-    /* For the guard: white space text[white_begin..white_end) that becomes one space. */
+    /* For the guard: the white space text[white_begin..white_end), which becomes one space. */
     size_t white_begin, white_end;
-    double drained; /* normalized bytes tokenized so far */
-    bool is_open;   /* the normalized text ends inside a character: see ggtok_ugm_ends_open */
+    double drained; /* number of normalized bytes tokenized so far */
+    bool is_open;   /* the normalized text ends inside a character; see ggtok_ugm_ends_open */
 } ugm_run;
 
-/* What a character below U+10000 becomes if no combining mark of U+0300 to U+037F follows. Computed
- * lazily. */
+/* Kinds of characters below U+10000: what each becomes if no combining mark from U+0300 to U+037F
+ * follows. Computed lazily. */
 enum {
     KIND_UNKNOWN,
-    KIND_PLAIN, /* it is kept */
-    KIND_MARK,  /* it is kept; it is U+2581, or may change the character before it */
-    KIND_APART, /* it is kept if no mark of charsmap_joins follows */
+    KIND_PLAIN, /* kept */
+    KIND_MARK,  /* kept, but it is U+2581 or may change the character before it */
+    KIND_APART, /* kept if no mark for which charsmap_joins is true follows */
     KIND_OTHER,
-    KIND_BECOMES, /* KIND_BECOMES + n: if no such mark follows, it becomes n bytes, no white space or U+2581 */
+    KIND_BECOMES, /* KIND_BECOMES + n: if no such mark follows, it becomes n bytes
+                     without white space or U+2581 */
     N_KINDS = 0x10000
 };
 
@@ -94,18 +96,18 @@ ggtok_status ggtok_ugm_build(const vocab *v, const gguf *g, const ggtok_load_opt
                              void **model, ggtok_error *err);
 void ggtok_ugm_free(void *model);
 
-/* Fills *err with a fault of the charsmap; returns its status. */
+/* Fills *err for a fault in the charsmap; returns its status. */
 ggtok_status ggtok_ugm_charsmap_fault(const char *fault, ggtok_error *err);
 
-/* Normalizes and tokenizes the text. *exact becomes false if the normalized text is longer than
+/* Normalizes and tokenizes the text. Sets *exact to false if the normalized text is longer than
  * cutting allows. */
 ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool *exact);
 
-/* The number of bytes at the start of p[0..n) that are known to be kept by normalization and contain
- * no space. `room` bytes of the text are readable at p. */
+/* Returns the number of bytes at the start of p[0..n) that are known to be kept by normalization
+ * and contain no space. `room` bytes are readable at p. */
 size_t ggtok_ugm_plain(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t n, size_t room);
 
-/* For `changes`: finds the characters that aren't kept, in a text that is cut into spans. */
+/* For `changes`: finds the characters that aren't kept in a text that is cut into spans. */
 typedef struct ugm_finder {
     const ugm_model *m;
     ugm_scratch *s;
@@ -115,14 +117,14 @@ void ggtok_ugm_changes_init(const ugm_model *m, ugm_scratch *s);
 void ggtok_ugm_find_changes(changes *c);
 
 /* Normalizes the beginning of p[0..n) to with[0..with_n), white space as spaces. Returns the number
- * of bytes used, or 0 and a fault of the charsmap. */
+ * of bytes used; on a fault in the charsmap, returns 0 and sets *fault. */
 size_t ggtok_ugm_match(const ugm_model *m, const uint8_t *p, size_t n, const uint8_t **with,
                        size_t *with_n, const char **fault);
 
 /*
- * Does p[0..n) end inside a character, in the view of the path, whose last character would then
- * include what follows, even white space? Normalized text ends so after malformed bytes that
- * begin a user-defined token, which are kept unchanged.
+ * Whether p[0..n) ends inside a character from the path's point of view: the last character would
+ * then include the bytes that follow, even white space. Normalized text ends in this way after
+ * malformed bytes that begin a user-defined token, since they are kept unchanged.
  */
 static inline bool ggtok_ugm_ends_open(const uint8_t *p, size_t n) {
     for (size_t k = 1; k <= 3 && k <= n; k++) {
@@ -131,15 +133,17 @@ static inline bool ggtok_ugm_ends_open(const uint8_t *p, size_t n) {
     return false;
 }
 
-/* Are spans wanted, and can they be assigned from the words of a text cut into spans? */
+/* Whether spans are requested and can be assigned from the words of a text that is cut into
+ * spans. */
 bool ggtok_ugm_can_place(const model_call *call);
 
-/* Assigns spans to the ids from `first` on, those of the words in s->found. The white space before
- * the first word begins at *white, which is advanced. False: impossible. */
+/* Assigns spans to the ids from index `first` on, which belong to the words in s->found. The white
+ * space before the first word begins at *white, which is advanced. Returns false if that is
+ * impossible. */
 bool ggtok_ugm_place(const model_call *call, const uint8_t *text, size_t n, size_t first,
                      size_t *white);
 
-/* Tokenizes the complete pieces of s->norm (`all`: the whole of it), and moves the rest to the
+/* Tokenizes the complete pieces of s->norm (with `all`: everything), and moves the rest to the
  * front. */
 ggtok_status ggtok_ugm_drain(ugm_run *r, bool all);
 

@@ -10,7 +10,7 @@ static bool is_chinese(uint32_t c) {
     return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) ||
            (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B73F) ||
            (c >= 0x2B740 && c <= 0x2B81F) ||
-           (c >= 0x2B920 && c <= 0x2CEAF) || /* from 2B920, not 2B820, as in llama.cpp */
+           (c >= 0x2B920 && c <= 0x2CEAF) || /* not from 2B820: as in llama.cpp */
            (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
@@ -73,15 +73,15 @@ void ggtok_wpm_text_free(wpm_text *t) {
 
 /* ---- words, 64 bytes at a time ---- */
 
-/* Masks of a window: white space, characters that are words by themselves (all their bytes, the first
- * byte, the last byte). The other bytes are parts of words. */
+/* Masks for a window: white space, and characters that are words on their own (all their bytes; the
+ * first byte; the last byte). All other bytes are parts of words. */
 typedef struct kinds {
     uint64_t space, alone, first, last;
-    unsigned known; /* number of bytes; the next character is cut by the window */
+    unsigned known; /* number of classified bytes; the window cuts off the next character */
 } kinds;
 
-/* Removes from `leads` the characters whose lead byte begins only parts of words. One step for each
- * distinct lead; a window has few. */
+/* Removes from `leads` those lead bytes that begin only parts of words. Takes one step for each
+ * distinct lead byte, of which a window has few. */
 ALWAYS_INLINE uint64_t without_letters(const wpm_text *t, const uint8_t *p, uint64_t leads,
                                        uint64_t two) {
     for (two &= leads; two;) {
@@ -93,8 +93,8 @@ ALWAYS_INLINE uint64_t without_letters(const wpm_text *t, const uint8_t *p, uint
     return leads;
 }
 
-/* Adds the characters beyond ASCII. Malformed bytes, which normalization drops one by one, count
- * as parts of words. False: out of memory. */
+/* Adds the characters beyond ASCII. Malformed bytes, which normalization drops one by one, count as
+ * parts of words. Returns false if out of memory. */
 ALWAYS_INLINE bool add_high(wpm_text *t, const vocab *v, const uint8_t *p, kinds *k) {
     uint64_t inner = window_range(p, 0x80, 0x40);
     uint64_t two = window_range(p, 0xC0, 0x20), three = window_range(p, 0xE0, 0x10);
@@ -129,7 +129,8 @@ ALWAYS_INLINE bool add_high(wpm_text *t, const vocab *v, const uint8_t *p, kinds
     return true;
 }
 
-/* The kinds of ASCII characters are the same for all vocabularies. */
+/* Classifies the bytes of a window. The kinds of ASCII characters are the same in all
+ * vocabularies. */
 ALWAYS_INLINE bool classify(wpm_text *t, const vocab *v, const uint8_t *p, kinds *k) {
     uint64_t graphic = window_range(p, '!', '~' - '!' + 1);
     uint64_t letter = window_range(p, 'a', 26) | window_range(p, 'A', 26);
@@ -140,9 +141,9 @@ ALWAYS_INLINE bool classify(wpm_text *t, const vocab *v, const uint8_t *p, kinds
 }
 
 /*
- * Appends those words of the window at p that end in it; no word has begun before. Returns the
- * start of the next window; 0 if this one decides nothing, as its first word is too long for it;
- * SIZE_MAX: out of memory.
+ * Appends the words that end in the window at p, before which no word has begun. Returns the start
+ * of the next window; 0 if this one decides nothing, because its first word is too long; SIZE_MAX
+ * if out of memory.
  */
 ALWAYS_INLINE size_t add_words(wpm_text *t, const vocab *v, const uint8_t *p, size_t at,
                                wpm_words *spans) {
@@ -151,7 +152,7 @@ ALWAYS_INLINE size_t add_words(wpm_text *t, const vocab *v, const uint8_t *p, si
     const uint64_t known = window_first(k.known), part = ~(k.space | k.alone);
     uint64_t starts = (k.first | (part & ~(part << 1))) & known;
     uint64_t ends = (part << 1 & ~part & known) | (k.last & known) << 1;
-    uint64_t seen = ends ? window_first(bits_highest(ends)) : 0; /* before the last end */
+    uint64_t seen = ends ? window_first(bits_highest(ends)) : 0; /* the bytes before the last end */
     unsigned n = bits_count(ends);
     window_places(starts & seen, n, at, spans->start + spans->n);
     window_places(ends, n, at, spans->end + spans->n);

@@ -1,9 +1,8 @@
 /*
- * WPM's text: what each character becomes, and where words begin and end.
+ * WPM's view of a text: what each character becomes, and where words begin and end.
  *
- * A word is a run of characters without white space, or a single character of those that are
- * words by themselves (punctuation, Chinese characters). Dropped characters are part of the
- * word around them.
+ * A word is a run of characters without white space, or a single character that is a word on its
+ * own (punctuation, Chinese characters). Dropped characters are part of the word around them.
  */
 #ifndef GGTOK_WPM_TEXT_H
 #define GGTOK_WPM_TEXT_H
@@ -14,7 +13,7 @@
 /* Kinds of characters. */
 enum { CHAR_WORD = 1, CHAR_ALONE, CHAR_SPACE, CHAR_DROP };
 
-/* A character after normalization: its kind, and the bytes that it adds to a word. */
+/* A normalized character: its kind, and the bytes that it adds to a word. */
 typedef struct wpm_char {
     uint8_t bytes[4];
     uint8_t len;
@@ -22,29 +21,29 @@ typedef struct wpm_char {
 } wpm_char;
 
 enum {
-    WPM_PAGE = 256, /* characters are normalized lazily, a page at a time */
+    WPM_PAGE = 256, /* characters are normalized lazily, one page at a time */
     WPM_PAGES = 0x110000 / WPM_PAGE,
     WPM_WORDS = 512
 };
 
 typedef struct wpm_text {
     wpm_char *page[WPM_PAGES];
-    /* Lead bytes from C0 on, of two-byte characters, that are known to begin only parts of words:
-     * most letters of Latin, Greek and Cyrillic. */
+    /* Those of the lead bytes of two-byte characters (C0 to DF) that are known to begin only parts
+     * of words: most letters of Latin, Greek and Cyrillic. */
     uint32_t in_words;
-    bool grows;           /* a character on some computed page becomes longer */
-    interrupt *interrupt; /* the current call's */
+    bool grows;           /* some character on a computed page becomes longer */
+    interrupt *interrupt; /* interrupt of the current call */
 } wpm_text;
 
-typedef struct wpm_words { /* text[start[i]..end[i]) */
+typedef struct wpm_words { /* word i is text[start[i]..end[i]) */
     size_t start[WPM_WORDS], end[WPM_WORDS], n;
     size_t made[WPM_WORDS]; /* number of ids after each word */
 } wpm_words;
 
-bool ggtok_wpm_text_init(wpm_text *t, const vocab *v); /* from zeros; false: out of memory */
+bool ggtok_wpm_text_init(wpm_text *t, const vocab *v); /* zero *t first; false: out of memory */
 void ggtok_wpm_text_free(wpm_text *t);
 
-/* Computes the page of a character. NULL: out of memory. */
+/* Computes the page of a character. Returns NULL if out of memory. */
 const wpm_char *ggtok_wpm_new_page(wpm_text *t, const vocab *v, uint32_t number);
 
 static inline const wpm_char *wpm_char_of(wpm_text *t, const vocab *v, uint32_t cpt) {
@@ -53,16 +52,16 @@ static inline const wpm_char *wpm_char_of(wpm_text *t, const vocab *v, uint32_t 
     return &page[cpt % WPM_PAGE];
 }
 
-/* Lead bytes of U+5000 to U+9FFF, most Chinese characters. All of these are words by themselves and
+/* Lead bytes of U+5000 to U+9FFF, most Chinese characters. All of these are words on their own and
  * kept unchanged, whatever the vocabulary's flags, so they aren't looked up. */
 enum { WPM_CHINESE_LEAD = 0xE5, WPM_CHINESE_LEADS = 5 };
 static inline bool wpm_is_chinese_lead(uint8_t c) {
     return (uint8_t)(c - WPM_CHINESE_LEAD) < WPM_CHINESE_LEADS;
 }
 
-/* Finds the next words of text[*at..n), before which no word has begun, and moves *at after them. At
- * the end of the text, and in long white space, there are none. False: out of memory, or
- * interrupted. */
+/* Finds the next words in text[*at..n), where no word has begun before *at, and moves *at past
+ * them. Finds none at the end of the text and in long white space. Returns false if out of memory
+ * or interrupted. */
 bool ggtok_wpm_words(wpm_text *t, const vocab *v, const uint8_t *text, size_t n, size_t *at,
                      wpm_words *spans);
 

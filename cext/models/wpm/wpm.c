@@ -1,8 +1,9 @@
 /*
- * WPM: splits the text into words, normalizes them, then repeatedly takes the longest token in each.
+ * WPM: splits the text into words, normalizes them, then repeatedly finds the longest token in
+ * each.
  *
- * The result depends only on the words, so words are cached by their bytes in the text; only a
- * miss is normalized.
+ * The result depends only on the words, so words are cached by their bytes in the text; only a miss
+ * is normalized.
  */
 #include "index/trie_long.h"
 #include "models/changes.h"
@@ -26,13 +27,13 @@ typedef struct wpm_model {
 typedef struct wpm_scratch {
     wpm_text text;
     wpm_words spans;
-    bytebuf padded;   /* a copy of a short text */
-    bytebuf word;     /* PHANTOM bytes, then the word, normalized */
+    bytebuf padded;   /* copy of a short text */
+    bytebuf word;     /* PHANTOM bytes, then the normalized word */
     idbuf ids;        /* ids of one word */
-    idbuf hits;       /* from ggtok_trie_long_find */
+    idbuf hits;       /* long tokens by position, from ggtok_trie_long_find */
     word_cache words; /* keys: words of the text, not normalized */
     tiles tiles;
-    size_t unmatched; /* where split_guarded found no token; SIZE_MAX: nowhere */
+    size_t unmatched; /* offset where split_guarded found no token; SIZE_MAX: it found all */
 } wpm_scratch;
 
 static void wpm_free(void *model) {
@@ -50,7 +51,7 @@ static ggtok_status wpm_build(const vocab *v, const gguf *g, const ggtok_load_op
     uint32_t *ids = ggtok_mem_alloc(mem_mul(v->n_tokens, sizeof *ids));
     bool ok = m && ids;
     for (uint32_t id = 0; ok && id < v->n_tokens; id++) ids[id] = id;
-    /* All tokens, whatever their type: text_to_token makes no difference between them. */
+    /* All tokens, of whatever type, since llama.cpp's text_to_token doesn't distinguish types. */
     ok = ok && ggtok_trie_build(&m->t, v->text, v->text_off, ids, v->n_tokens, true) &&
          ggtok_trie_long_build(&m->longs, v->text, v->text_off, ids, v->n_tokens);
     ggtok_mem_free(ids);
@@ -94,11 +95,11 @@ static void *wpm_scratch_new(const vocab *v, const void *model) {
 }
 
 /*
- * Finds the ids of the word in s->word, phantom included: the longest token at each position,
- * over bytes. If there is none at some position, the word as a whole is unknown.
+ * Finds the ids of the word in s->word, phantom included: the longest token at each position, over
+ * bytes. If there is none at some position, the whole word is unknown.
  *
- * Cost: the walk at each position is at most TRIE_WALK long, or as long as the vocabulary's
- * longest token, and a walk that finds nothing ends the word.
+ * Cost: the walk at each position takes at most TRIE_WALK steps, or as many as the vocabulary's
+ * longest token has bytes, and a walk that finds nothing ends the word.
  */
 static bool split_word(const model_call *call, wpm_scratch *s) {
     const wpm_model *m = call->model;
@@ -138,14 +139,14 @@ static bool normalize_word(const model_call *call, wpm_scratch *s, const uint8_t
     return true;
 }
 
-/* Encodes a word that the cache lacks. */
+/* Encodes a word that isn't cached. */
 static ggtok_status encode_word(const model_call *call, const uint8_t *word, size_t n,
                                 size_t room) {
     wpm_scratch *s = call->scratch;
     idbuf *out = call->out;
     s->ids.n = 0;
     if (!normalize_word(call, s, word, n)) return ggtok_error_memory(call->err);
-    /* A word of dropped characters only has no ids. */
+    /* A word that consists of dropped characters has no ids. */
     if (s->word.n > PHANTOM && !split_word(call, s)) return ggtok_error_memory(call->err);
     if (!idbuf_reserve(out, s->ids.n)) return ggtok_error_memory(call->err);
     if (s->ids.n) memcpy(out->data + out->n, s->ids.data, s->ids.n * sizeof *s->ids.data);
@@ -171,7 +172,7 @@ static void find_changes(changes *c) {
     }
 }
 
-/* Assigns the span of a word's only id, which may be the unknown one. `at` is the word's first
+/* Assigns the span of a word's only id, which may be the unknown id. `at` is the word's first
  * character that isn't dropped. */
 static bool assign_one(changes *c, int64_t at, int64_t stop, ggtok_span *span) {
     int64_t from = at;
@@ -202,7 +203,7 @@ static bool assign_changed(const model_call *call, const model_source *source, s
         size_t n = text.n;
         if (i == k && !one) {
             if (n < PHANTOM || memcmp(text.p, SPACE_MARK, PHANTOM))
-                return false; /* part of the phantom is a token */
+                return false; /* a token is part of the phantom */
             n -= PHANTOM;
         }
         *span = (ggtok_span){place.at, place.at};
@@ -215,14 +216,15 @@ static bool assign_changed(const model_call *call, const model_source *source, s
     return one || (ggtok_changes_drop(&c, &place, stop) && place.at == stop);
 }
 
-/* Is it one character of U+4E00 to U+9FFF, which are kept? Its id may be the unknown one. */
+/* Whether the n bytes at p are one character from U+4E00 to U+9FFF; these characters are kept. Its
+ * id may be the unknown id. */
 static inline bool is_chinese(const uint8_t *p, size_t n) {
     return (uint8_t)(*p - 0xE4) <= 0xE9 - 0xE4 && n == 3 && p[1] >= (*p == 0xE4 ? 0xB8 : 0x80) &&
            utf8_continues(p[1]) && utf8_continues(p[2]);
 }
 
-/* Assigns the spans of ids[k..to) along a word by their lengths, assuming that its characters keep
- * theirs. No branch distinguishes one id from two, which is unpredictable. */
+/* Assigns the spans of ids[k..to) along a word from their lengths, assuming that its characters
+ * keep their lengths. No branch distinguishes one id from two, since that is unpredictable. */
 static inline bool assign_even(const model_source *source, const tile_length *len, size_t start,
                                size_t end, size_t k, size_t to) {
     const int64_t from = source->base + (int64_t)start, stop = source->base + (int64_t)end;
@@ -246,7 +248,8 @@ static inline bool assign_even(const model_source *source, const tile_length *le
     return at == stop;
 }
 
-/* The same, by the bytes that each character becomes. Fails if one is dropped or divided. */
+/* Assigns the spans of ids[k..to) along a word from the bytes that each character becomes. Fails if
+ * a character is dropped or divided. */
 static bool assign_letters(const model_call *call, const model_source *source, size_t start,
                            size_t end, size_t k, size_t to) {
     wpm_text *t = &((wpm_scratch *)call->scratch)->text;
@@ -255,7 +258,7 @@ static bool assign_letters(const model_call *call, const model_source *source, s
     for (size_t i = k; i < to; i++) {
         size_t n = len[source->ids[i]];
         if (n == TILE_ASK) return false;
-        n -= i == k; /* the U+2581 before the word */
+        n -= i == k; /* without the U+2581 before the word */
         source->spans[i].begin = source->base + (int64_t)at;
         while (n) {
             if (at == end) return false;
@@ -272,8 +275,8 @@ static bool assign_letters(const model_call *call, const model_source *source, s
     return at == end;
 }
 
-/* Assigns the spans of a batch of words. A character that is dropped at the end of a word belongs to
- * the word's last id. Claim offsets.5. */
+/* Assigns the spans of a batch of words. A character that is dropped at the end of a word belongs
+ * to the word's last id. Claim offsets.5. */
 static bool assign_words(const model_call *call, const uint8_t *text, size_t n, size_t first) {
     wpm_scratch *s = call->scratch;
     const wpm_words *f = &s->spans;
@@ -316,7 +319,7 @@ static ggtok_status wpm_encode(const model_call *call, const uint8_t *text, size
 
 /* ---- with a guard ---- */
 
-/* normalize_word into the guard's text. The phantom is added before the first character that
+/* Normalizes a word into the guard's text. The phantom is added before the first character that
  * isn't dropped. */
 static bool normalize_guarded(const model_call *call, size_t start, const uint8_t *word, size_t n) {
     wpm_scratch *s = call->scratch;
@@ -334,7 +337,7 @@ static bool normalize_guarded(const model_call *call, size_t start, const uint8_
     return ggtok_guard_seal(g);
 }
 
-/* split_word for the guard's text. */
+/* Finds the ids of the guard's text, like split_word. */
 static bool split_guarded(const model_call *call) {
     const wpm_model *m = call->model;
     wpm_scratch *s = call->scratch;
@@ -364,7 +367,7 @@ static bool split_guarded(const model_call *call) {
     return true;
 }
 
-/* Reports a word whose source ends at `end`, and its tokens; their spans are the last ones. */
+/* Reports a word whose source ends at `end`, and its tokens, which have the last spans. */
 static bool trace_word(const model_call *call, size_t end) {
     const idbuf *ids = &((const wpm_scratch *)call->scratch)->ids;
     text_guard *g = call->guard;
@@ -407,7 +410,7 @@ static ggtok_status wpm_encode_guarded(const model_call *call, const uint8_t *te
     return GGTOK_OK;
 }
 
-/* Are there word boundaries before and after the character? */
+/* Whether there are word boundaries before and after the character. */
 static bool separates_words(wpm_text *t, const vocab *v, uint32_t cpt) {
     const wpm_char *c = wpm_char_of(t, v, cpt);
     return c && (c->kind == CHAR_SPACE || c->kind == CHAR_ALONE);

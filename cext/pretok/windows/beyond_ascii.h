@@ -1,6 +1,6 @@
 /*
- * Characters beyond ASCII in a window: finds the pattern's letters among them, and the first
- * character that is neither letter nor punctuation.
+ * Handles characters beyond ASCII in a window: finds the pattern's letters among them, and the
+ * first character that is neither a letter nor punctuation.
  */
 #ifndef GGTOK_PRETOK_BEYOND_ASCII_H
 #define GGTOK_PRETOK_BEYOND_ASCII_H
@@ -8,7 +8,8 @@
 #include "pretok/windows/classes.h"
 #include "unicode/utf8.h"
 
-/* The subset of `leads` that begins only letters. One step for each distinct byte; a window has few. */
+/* Returns those of `leads` with which only letters begin. Takes one step for each distinct byte, of
+ * which a window has few. */
 ALWAYS_INLINE uint64_t letters_only(const pretok_high *high, const uint8_t *p, uint64_t leads) {
     uint64_t letters = 0;
     while (leads) {
@@ -21,8 +22,8 @@ ALWAYS_INLINE uint64_t letters_only(const pretok_high *high, const uint8_t *p, u
 }
 
 /* Adds the non-ASCII letters among the window's first `known` bytes to c->letter. Returns the
- * position of the first character that is neither letter nor punctuation or that the end of the
- * window cuts. */
+ * position of the first character that is neither a letter nor punctuation or that is cut off by
+ * the end of the window. */
 ALWAYS_INLINE unsigned add_high(const pretok_high *high, const uint8_t *p, classes *c,
                                 unsigned known, bool has_han, cpu_level on) {
     uint64_t leads = c->high & ~c->inner & window_first(known);
@@ -39,7 +40,7 @@ ALWAYS_INLINE unsigned add_high(const pretok_high *high, const uint8_t *p, class
     uint64_t four = leads & window_range_on(on, p, 0xF0, 0x10); /* rare, so left to the automaton */
     uint64_t three = leads & ~letter & ~two & ~four, strange = 0;
     letter &= leads;
-    /* No branch depends on what a character is: punctuation can't be predicted. */
+    /* No branch depends on the kind of a character: punctuation can't be predicted. */
     for (; two; two &= two - 1) {
         unsigned at = bits_lowest(two), bit = p[at + 1] & 0x3F;
         const uint64_t *planes = &high->planes[2 * (p[at] & 0x1F)];
@@ -56,7 +57,7 @@ ALWAYS_INLINE unsigned add_high(const pretok_high *high, const uint8_t *p, class
         uint64_t han = letter & strange;
         letter &= ~han;
         strange &= ~han;
-        c->han = han | han << 1 | han << 2; /* each has three bytes */
+        c->han = han | han << 1 | han << 2; /* each letter has three bytes */
     }
     strange |= four;
     for (int i = 1; i < 4; i++) letter |= letter << 1 & c->inner;

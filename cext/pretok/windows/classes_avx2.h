@@ -1,5 +1,5 @@
 /*
- * Finds the bytes that begin only letters, with AVX2. The other classes use the SSE2 code,
+ * Finds the bytes that only letters begin with, using AVX2. The other classes use the SSE2 code,
  * compiled for AVX2.
  */
 #ifndef GGTOK_PRETOK_CLASSES_AVX2_H

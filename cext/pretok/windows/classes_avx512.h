@@ -1,5 +1,6 @@
 /*
- * With AVX-512 each class takes one or two comparisons of all 64 bytes.
+ * Classifies the bytes of a window with AVX-512: each class takes one or two comparisons of all 64
+ * bytes.
  */
 #ifndef GGTOK_PRETOK_CLASSES_AVX512_H
 #define GGTOK_PRETOK_CLASSES_AVX512_H
@@ -35,7 +36,7 @@ static inline TARGET_AVX512 classes classify_avx512(const uint8_t *p, shape s) {
 #undef IS
 }
 
-/* Finds the bytes that begin only letters: looks up both halves of every byte. */
+/* Finds the bytes that only letters begin with: looks up both halves of every byte. */
 static inline TARGET_AVX512 uint64_t letters_only_avx512(const pretok_high *high,
                                                          const uint8_t *p) {
     const __m512i rows =

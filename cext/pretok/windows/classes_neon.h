@@ -7,7 +7,7 @@
 #include "base/window.h"
 #include "pretok/windows/shape.h"
 
-/* Four vectors of 0x00 and 0xFF bytes -> 64 bits. */
+/* Converts four vectors of 0x00 and 0xFF bytes to 64 bits. */
 ALWAYS_INLINE uint64_t bits(uint8x16_t a, uint8x16_t b, uint8x16_t c, uint8x16_t d) {
     const uint8x16_t weight = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
     uint8x16_t ab = vpaddq_u8(vandq_u8(a, weight), vandq_u8(b, weight));
@@ -24,7 +24,7 @@ ALWAYS_INLINE uint8x16_t equal(uint8x16_t x, char c) {
     return vceqq_u8(x, vdupq_n_u8((uint8_t)c));
 }
 
-/* $ + < = > ^ ` | ~: ASCII's \p{S}. */
+/* Finds $ + < = > ^ ` | ~: the ASCII characters in \p{S}. */
 ALWAYS_INLINE uint8x16_t symbols(uint8x16_t x) {
     uint8x16_t pipe_or_tilde = equal(vorrq_u8(x, vdupq_n_u8('|' ^ '~')), '~');
     uint8x16_t rest =

@@ -7,7 +7,8 @@
 #include "base/window.h"
 #include "pretok/windows/shape.h"
 
-/* Bytes of x in [lo, lo + n): a signed comparison after shifting the range to -128. */
+/* Returns which bytes of x are in [lo, lo + n): a signed comparison after shifting the range to
+ * start at -128. */
 ALWAYS_INLINE __m128i in_range(__m128i x, uint8_t lo, uint8_t n) {
     __m128i moved = _mm_add_epi8(x, _mm_set1_epi8((char)(0x80 - lo)));
     return _mm_cmplt_epi8(moved, _mm_set1_epi8((char)(0x80 + n)));
@@ -21,7 +22,7 @@ ALWAYS_INLINE __m128i equal(__m128i x, char c) {
     return _mm_cmpeq_epi8(x, _mm_set1_epi8(c));
 }
 
-/* $ + < = > ^ ` | ~: ASCII's \p{S}. */
+/* Finds $ + < = > ^ ` | ~: the ASCII characters in \p{S}. */
 ALWAYS_INLINE __m128i symbols(__m128i x) {
     __m128i pipe_or_tilde = equal(_mm_or_si128(x, _mm_set1_epi8('|' ^ '~')), '~');
     __m128i rest = _mm_or_si128(_mm_or_si128(equal(x, '$'), equal(x, '+')),

@@ -1,7 +1,7 @@
 /*
- * Cuts a piece window by window. The next window continues with what this one can't decide: its
- * last word, and everything after a byte that is in no class. If a window decides nothing, the
- * pattern's automaton takes over.
+ * Cuts a piece window by window. What a window can't decide is left to the next one: its last word,
+ * and everything after a byte that is in no class. If a window decides nothing, the pattern's
+ * automaton takes over.
  */
 #ifndef GGTOK_PRETOK_CUT_H
 #define GGTOK_PRETOK_CUT_H
@@ -9,10 +9,10 @@
 #include "pretok/windows/beyond_ascii.h"
 #include "pretok/windows/starts.h"
 
-/* The known starts of words in the window at p, never bit 0. `left` bytes of the window are text,
- * followed by spaces; the end of the text counts as a start. If there is no start and the known
- * part ends with a letter, *last_letter is where that letter begins. With `lines`, each line is a
- * separate text, so each newline ends a word. */
+/* Returns the known starts of words in the window at p, never bit 0. `left` bytes of the window are
+ * text, followed by spaces; the end of the text counts as a start. If there is no start and the
+ * known part ends with a letter, sets *last_letter to the position of that letter. With `lines`,
+ * each line is a separate text, so each newline ends a word. */
 ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, unsigned left,
                                    bool lines, shape s, cpu_level on, unsigned *last_letter) {
     unsigned known = left, done = 0;
@@ -27,8 +27,7 @@ ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, un
     starts |= ends << 1;
 
     /* A run of white space that reaches the end of the known part may continue, so only its start
-     * counts. At the end of the text its other starts don't count either: as if only spaces
-     * followed. */
+     * counts. The same applies at the end of the text, as if only spaces followed. */
     const uint64_t white = c.space | c.other_white | c.newline;
     uint64_t in_sight = window_first(known);
     if (known == left && left < WINDOW) {
@@ -40,7 +39,7 @@ ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, un
         in_sight = run < WINDOW ? ((uint64_t)2 << run) - 1 : ~(uint64_t)0;
     }
     starts &= in_sight & ~(uint64_t)1;
-    /* The end of a word that began with a mark may depend on the mark. */
+    /* The end of a word that began with punctuation may depend on that character. */
     const bool by_letters = !s.ascii_prefix || ((c.letter | c.han) & 1);
     if (!starts && !done && known && by_letters && (c.letter | c.han) >> (known - 1) & 1) {
         *last_letter = bits_highest(in_sight & ~c.inner);

@@ -1,6 +1,6 @@
 /*
- * Starts of words, as formulas over the classes of a window. docs/design/windows.md derives them
- * from the patterns.
+ * Formulas that compute the starts of words from the classes of a window. docs/design/windows.md
+ * derives them from the patterns.
  */
 #ifndef GGTOK_PRETOK_STARTS_H
 #define GGTOK_PRETOK_STARTS_H
@@ -8,20 +8,21 @@
 #include "base/window.h"
 #include "pretok/windows/shape.h"
 
-/* The whole runs of `run` that begin at the bits of `from` (each the first bit of its run): adding
- * `from` carries through these runs and nothing else. */
+/* Returns the whole runs of `run` that begin at the bits of `from` (each the first bit of its run).
+ * Adding `from` carries through these runs and nothing else. */
 ALWAYS_INLINE uint64_t runs_from(uint64_t run, uint64_t from) {
     return run & ~(run + from);
 }
 
-/* The ends of those runs: the first byte after each. */
+/* Returns the ends of those runs: the first byte after each. */
 ALWAYS_INLINE uint64_t runs_end(uint64_t run, uint64_t from) {
     return (run + from) & ~run;
 }
 
 /* ---- contractions ---- */
 
-/* The length of the contraction at p (p[0] is an apostrophe, 3 bytes are readable), or 0. */
+/* Returns the length of the contraction at p, or 0 if there is none. p[0] is an apostrophe; 3 bytes
+ * are readable. */
 ALWAYS_INLINE unsigned contraction(const uint8_t *p, bool upper) {
     uint8_t a = p[1], b = p[2];
     if (upper) a |= 0x20, b |= 0x20;
@@ -33,7 +34,7 @@ ALWAYS_INLINE unsigned contraction(const uint8_t *p, bool upper) {
  * blank, newline, han and punct; white is blank or newline. */
 typedef struct groups {
     uint64_t letter, digit, blank, newline, white, han, punct;
-    uint64_t punct_start; /* the first of each run */
+    uint64_t punct_start; /* the first byte of each run of punctuation */
 } groups;
 
 ALWAYS_INLINE groups group_classes(const classes *c) {
@@ -45,14 +46,14 @@ ALWAYS_INLINE groups group_classes(const classes *c) {
     return g;
 }
 
-/* Starts of words of letters, except those that start with a prefix. Lowers *known to a position
- * that can't be decided. */
+/* Returns the starts of words of letters, except those that start with a prefix. Lowers *known to
+ * the first position that can't be decided. */
 ALWAYS_INLINE uint64_t letter_starts(const classes *c, const groups *g, shape s, unsigned *known) {
     uint64_t starts = g->letter & ~(g->letter << 1);
     if (!s.any_prefix) {
         starts &= ~(c->space << 1);
     } else {
-        uint64_t prefix = g->punct_start & ~(c->space << 1); /* a prefix that starts the word */
+        uint64_t prefix = g->punct_start & ~(c->space << 1); /* a prefix that starts a word */
         if (s.ascii_prefix) {
             const uint64_t ascii = g->letter & ~c->high;
             uint64_t prefixed = (prefix & ~c->high) << 1 & ascii;
@@ -82,15 +83,16 @@ ALWAYS_INLINE uint64_t digit_starts(const classes *c, const groups *g, shape s) 
     return starts;
 }
 
-/* The newlines that join the punctuation before them. */
+/* Returns the newlines that join the punctuation before them. */
 ALWAYS_INLINE uint64_t joined_newlines(const groups *g, uint64_t ends, shape s) {
     const uint64_t newline = g->newline & ~ends;
     uint64_t joined = runs_from(newline, g->punct << 1 & newline);
     return s.joined ? joined | (ends & (joined | g->punct) << 1) : 0;
 }
 
-/* Starts of white-space words where `\s*[\r\n]+` is a word: the start of each run, the position after
- * its last newline, and the last blank before something else, which `\s+(?!\S)` excludes. */
+/* Returns the starts of white-space words for patterns in which `\s*[\r\n]+` is a word: the start
+ * of each run, the position after its last newline, and the last blank before something else, which
+ * `\s+(?!\S)` excludes. */
 ALWAYS_INLINE uint64_t newline_word_starts(const groups *g, uint64_t joined, uint64_t followed) {
     const uint64_t blank = g->blank, newline = g->newline, white = g->white;
     uint64_t tail = blank & newline << 1; /* blanks after the last newline of a run ... */
@@ -105,8 +107,8 @@ ALWAYS_INLINE uint64_t newline_word_starts(const groups *g, uint64_t joined, uin
 }
 
 /* Corrects `starts` at apostrophes that may begin a contraction or end a word that contains one.
- * Lowers *known to an apostrophe that is too close to the end of the window; *done is the end of
- * the last contraction. */
+ * Lowers *known to an apostrophe that is too close to the end of the window; sets *done to the end
+ * of the last contraction. */
 ALWAYS_INLINE uint64_t contract(uint64_t starts, const classes *c, const groups *g,
                                 const uint8_t *p, shape s, unsigned *known, unsigned *done) {
     const bool suffix = s.contractions == SUFFIX;
@@ -122,23 +124,24 @@ ALWAYS_INLINE uint64_t contract(uint64_t starts, const classes *c, const groups 
         if (!(n = contraction(p + at, s.either_case))) continue;
         *done = at + n;
         uint64_t inside =
-            ((uint64_t)1 << n) - (suffix ? 1 : 2); /* of which at most `at` is a start */
+            ((uint64_t)1 << n) - (suffix ? 1 : 2); /* the contraction: at most `at` is a start */
         starts &= ~(inside << at);
         starts |= g->letter & (uint64_t)1 << *done;
     }
     return starts;
 }
 
-/* Starts of words that are runs of a class with a prefix. A newline in `ends`, which ends a text, is a
- * start only if it begins a run; starts after it aren't included. Lowers *known to what can't be
- * decided; *done is the end of the last contraction. */
+/* Returns the starts of words that are runs of one class with a prefix. A newline in `ends`, which
+ * ends a text, is a start only if it begins a run; the starts after it aren't included. Lowers
+ * *known to the first position that can't be decided; sets *done to the end of the last
+ * contraction. */
 ALWAYS_INLINE uint64_t run_starts(const classes *c, uint64_t ends, const uint8_t *p, shape s,
                                   unsigned *known, unsigned *done) {
     const groups g = group_classes(c);
     uint64_t starts = letter_starts(c, &g, s, known);
     starts |= s.punct_apart ? g.punct_start : g.punct_start & ~(c->space << 1);
     starts |= digit_starts(c, &g, s);
-    if (s.prefixed_digits) { /* a run that may continue is in the last word of the window */
+    if (s.prefixed_digits) { /* a run that may continue is in the window's last word */
         const uint64_t first = g.digit & ~(g.digit << 1);
         starts &= ~(first & c->space << 1 & ~(g.digit >> 1 & g.digit >> 2));
     }
@@ -161,10 +164,10 @@ ALWAYS_INLINE uint64_t run_starts(const classes *c, uint64_t ends, const uint8_t
     return s.contractions ? contract(starts, c, &g, p, s, known, done) : starts;
 }
 
-/* Starts of words where one white character is the prefix of a word, each newline is a word, and the
- * rest between words and numbers are gaps:
+/* Returns the starts of words for patterns in which one white-space character is the prefix of a
+ * word, each newline is a word, and everything else between words and numbers is a gap:
  *
- *   CODER   [\r\n] | \s?\p{L}+ | \s?\p{P}+ | \p{N}, symbols being in the gaps
+ *   CODER   [\r\n] | \s?\p{L}+ | \s?\p{P}+ | \p{N}; symbols are in the gaps
  *   LLM     [\r\n] | \s?[a-z]+ | \s? other letters + | \s? punctuation + | \p{N}+
  */
 ALWAYS_INLINE uint64_t gap_starts(const classes *c, shape s, unsigned known) {

@@ -3,8 +3,8 @@
  * automata of pretok/dfa.c, against which they are tested. Each row is compiled for every level of
  * base/cpu.h, and the first call selects one for the processor.
  *
- * A window begins where a word begins, so nothing before it matters. Each class of ASCII becomes
- * a 64-bit mask, and shifts and sums of masks give the starts of words (starts.h).
+ * A window begins where a word begins, so nothing before it matters. Each class of ASCII characters
+ * becomes a 64-bit mask, and shifts and sums of masks yield the starts of words (starts.h).
  */
 #include "pretok/windows/windows.h"
 
@@ -15,8 +15,9 @@
 
 #include "pretok/windows/cut.h"
 
-/* Each row is compiled into its own code, specialized for its shape. Without optimization and under
- * sanitizers that only takes long to compile, so there one function for each level reads the shape. */
+/* Each row is compiled to separate code, specialized for its shape. Without optimization or under
+ * sanitizers, that would only take long to compile, so there one function per level reads the
+ * shape. */
 #if defined(__GNUC__) && !defined(__OPTIMIZE__)
 #define CUT_CODE static
 #elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
