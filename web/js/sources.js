@@ -1,9 +1,9 @@
-// Reads the beginning of a file: from memory, by slices of a Blob, or over HTTP.
+// Reads the beginning of a file: from memory, from a Blob in slices, or over HTTP.
 import { ArgumentError, GgtokError, NetworkError } from "./errors.js";
 
 /**
- * A source has `size` (Infinity: unknown), `read(from, to)`, which gives fewer bytes only at the
- * file's end, and `close()`. Each read begins where the last one ended.
+ * Opens a source, which has `size` (Infinity: unknown), `read(from, to)`, which returns fewer bytes
+ * only at the file's end, and `close()`. Each read begins where the last one ended.
  */
 export async function open(source, signal) {
   if (source instanceof ArrayBuffer) return new Memory(new Uint8Array(source));
@@ -45,7 +45,8 @@ class Slices {
   close() {}
 }
 
-/** A file in Node, whose Blobs give wrong results for files of more than 2 GB (nodejs/node#52585). */
+/** A file in Node. Node's Blobs return wrong data for files of more than 2 GB
+ * (nodejs/node#52585). */
 class FileUrl {
   static async open(url) {
     const { open } = await import("node:fs/promises");
@@ -76,15 +77,16 @@ class FileUrl {
   }
 }
 
-/** Asks for ranges. If the server answers with the whole file, its bytes are taken as they come. */
+/** A URL, read by HTTP ranges. If the server sends the whole file instead, it is read as a
+ * stream. */
 class Url {
   constructor(url, signal) {
     this.url = url;
     this.signal = signal;
     this.size = Infinity;
     this.etag = undefined;
-    this.stream = undefined; // of a whole answer
-    this.rest = new Uint8Array(0); // of its last chunk
+    this.stream = undefined; // reads the answer's body
+    this.rest = new Uint8Array(0); // unread bytes of the last chunk
   }
 
   async read(from, to) {
@@ -95,7 +97,7 @@ class Url {
     return this.next(to - from);
   }
 
-  /** The bytes of a range; undefined if the server sends the whole file. */
+  /** Returns the bytes of a range, or undefined if the server sends the whole file. */
   async range(from, to) {
     const headers = { Range: `bytes=${from}-${to - 1}` };
     let answer;
@@ -123,7 +125,7 @@ class Url {
     this.etag = etag;
     this.stream = answer.body?.getReader();
     if (answer.status === 206) {
-      // Pages of other origins see this header only if the server lets them.
+      // Cross-origin pages see this header only if the server allows it.
       const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(answer.headers.get("content-range") ?? "");
       if (range && Number(range[1]) !== from) {
         this.close();
@@ -137,11 +139,11 @@ class Url {
     const length = Number(answer.headers.get("content-length") ?? NaN);
     const encoded = (answer.headers.get("content-encoding") ?? "identity") !== "identity";
     if (!encoded && Number.isSafeInteger(length)) this.size = length;
-    if (from > 0) await this.next(from); // it sent ranges before, but not now
+    if (from > 0) await this.next(from); // the server stopped honouring ranges: skip
     return undefined;
   }
 
-  /** The next n bytes of the answer, or fewer at its end. */
+  /** Returns the next n bytes of the answer, or fewer at its end. */
   async next(n) {
     const parts = [];
     let have = 0;

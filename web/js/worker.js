@@ -1,11 +1,11 @@
-// A tokenizer in a worker: the same methods, which return promises. A call that takes longer than
-// its budget ends the worker.
+// A tokenizer in a worker, with the same methods, which return promises. A call that exceeds its
+// time budget terminates the worker.
 import { compiledModule } from "./engine.js";
 import { fromData, GgtokError, LimitError } from "./errors.js";
 import { streamOver } from "./stream.js";
 
-const BUDGET = 10_000; // milliseconds
-const LOADING = 10_000; // at least, for the worker's start and each read
+const BUDGET = 10_000; // milliseconds per call
+const LOADING = 10_000; // milliseconds, at least, for the worker's start and for each read
 const METHODS = [
   "encode", "count", "spans", "trace", "traceToken", "decode", "decodeBytes",
   "piece", "token", "tokenBytes", "type", "score", "find", "pieces", "merges",
@@ -15,7 +15,7 @@ const METHODS = [
 export class WorkerTokenizer {
   #worker;
   #budget;
-  #calls = new Map(); // by number: resolve, reject and onProgress
+  #calls = new Map(); // by number: resolve, reject and onProgress of a pending call
   #next = 0;
   #timer;
   #ended; // the error that ended the worker
@@ -64,7 +64,7 @@ export class WorkerTokenizer {
     });
   }
 
-  /** (Re)starts the time of the call that the worker is at. */
+  /** (Re)starts the timer for the worker's current call. */
   #wait() {
     clearTimeout(this.#timer);
     if (!this.#calls.size || this.#budget === Infinity) return;
@@ -106,13 +106,13 @@ export class WorkerTokenizer {
   }
 }
 
-/** A worker has another base for relative addresses. */
+/** Makes an address absolute, because a worker resolves relative ones against another base. */
 function absolute(source) {
   if (typeof source !== "string" || typeof document === "undefined") return source;
   return String(new URL(source, document.baseURI));
 }
 
-/** Starts a worker: one that the caller makes, of the script at an address, or of this package's. */
+/** Starts a worker: one that the caller creates, one from a script's address, or this package's. */
 async function start(given, onMessage, onError) {
   let worker = typeof given === "function" ? given() : undefined;
   if (!worker) {
@@ -123,7 +123,7 @@ async function start(given, onMessage, onError) {
   if (worker.on) {
     worker.on("message", onMessage);
     worker.on("error", onError);
-    worker.unref(); // a tokenizer doesn't keep Node running
+    worker.unref(); // an unused tokenizer doesn't keep Node running
   } else {
     worker.onmessage = ({ data }) => onMessage(data);
     worker.onerror = onError;
