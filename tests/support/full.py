@@ -1,4 +1,4 @@
-"""Test cases and packages that only `pytest --full` uses."""
+"""Test cases and packages for `pytest --full` only."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ class Lazy:
 
 
 def full(*values: object, id: str | None = None) -> Any:
-    """A parametrized case that only runs with --full."""
+    """Returns a parametrized case that runs only with --full."""
     return pytest.param(*values, marks=pytest.mark.full, id=id)

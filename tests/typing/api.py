@@ -1,4 +1,4 @@
-"""Typing tests: mypy --strict and pyright check this file; nothing runs it."""
+"""Typing tests: mypy --strict and pyright check this file; it is never run."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def arrow(tok: ggtok.Tokenizer) -> None:
     assert_type(tok.encode_batch(Column()), list[list[int]])
     assert_type(
         tok.encode_batch(ids), list[list[int]]
-    )  # according to its type, it has __arrow_c_array__
+    )  # accepted because it has __arrow_c_array__
     tok.encode_batch_arrow(["a", b"b"])
     tok.encode_batch_arrow(3)  # type: ignore[arg-type]
 

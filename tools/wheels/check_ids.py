@@ -20,7 +20,7 @@ def from_json(text: str) -> bytes:
 
 
 def check(ggtok: Any, vocabulary: Path, golden: dict[str, Any]) -> int:
-    """Compares one vocabulary; returns the number of texts."""
+    """Compares one vocabulary and returns the number of texts."""
     tok = ggtok.load(vocabulary)
     if tok.n_tokens != golden["n_tokens"]:
         raise SystemExit(f"{vocabulary.stem}: {tok.n_tokens} tokens")
