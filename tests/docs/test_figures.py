@@ -14,7 +14,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 
 def row(name: str) -> dict[str, str]:
-    """A row of docs/performance.md: its cells by column name, without versions."""
+    """Returns a row from docs/performance.md: its cells by column name, without versions."""
     lines = PERFORMANCE.splitlines()
     at = next(n for n, line in enumerate(lines) if line.startswith(f"| {name} |"))
     head = max(n for n in range(at) if lines[n].startswith("|---"))

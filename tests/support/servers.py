@@ -41,7 +41,7 @@ class File:
     redirect: str | None = None
     pause: float = 0.0  # seconds before each block
     block: int = 1 << 16
-    length: bool = True  # whether to send Content-Length, or else to close the connection
+    length: bool = True  # whether to send Content-Length; else closing the connection ends the body
     chunked: bool = False
     # Modifies the headers of an answer: (status, headers) -> status.
     lie: Callable[[int, dict[str, str]], int] | None = None
