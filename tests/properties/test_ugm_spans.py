@@ -146,8 +146,9 @@ def test_against_llama_cpp(name: str, llama: LlamaCpp, tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("attribute", [UNKNOWN, NORMAL])
 def test_unknown_text_whose_characters_begin_tokens(attribute: int) -> None:
-    """Tokens begin with `x`, `y` and `b`, which aren't tokens themselves, so the end of an unknown
-    stretch doesn't follow from its characters. The text may also contain the unknown token's."""
+    """Tokens begin with `x`, `y` and `b`, which aren't tokens themselves, so the end of an
+    unknown stretch doesn't follow from its characters. The text may also contain the unknown
+    token's text."""
     gguf = GGUF.read(fixture("ugm"))
     tokens = ["<pad>", "</s>", "yy", "\u2581", "\u2581a", "a", "ab", "xa", "xab", "1", "\u20442"]
     types = [CONTROL, CONTROL, attribute, *[NORMAL] * 8]
