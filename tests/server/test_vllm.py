@@ -22,7 +22,7 @@ TEMPLATE = (
 
 
 class TokenizeResponse(BaseModel):
-    """vLLM's declaration, but stricter: no field may be missing or have another type."""
+    """vLLM's declaration, made stricter: no field may be missing or have another type."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
     count: int

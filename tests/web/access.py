@@ -1,4 +1,4 @@
-"""Puts the page in a state, and asks axe-core what is wrong with it."""
+"""Puts the page into a state, and runs axe-core to find accessibility problems."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min
 def set_state(shown: Shown, state: dict[str, Any]) -> None:
     shown.page.evaluate("values => document.querySelector('gg-app').app.set(values)", state)
     shown.page.wait_for_selector(f"main[data-view={state['view']}]")
-    shown.page.wait_for_timeout(400)  # until results from the worker are in the page
+    shown.page.wait_for_timeout(400)  # time for results from the worker to arrive
 
 
 def violations(shown: Shown) -> list[str]:
-    # The security policy forbids scripts in the page, not those of the debugger.
+    # The security policy forbids scripts in the page, but not those of the debugger.
     shown.page.evaluate(AXE.read_text(encoding="utf-8"))
     found = shown.page.evaluate("() => axe.run()")["violations"]
     return [
