@@ -56,8 +56,8 @@ def main() -> int:
     good = True
 
     def tail(text: object, n: int) -> str:
-        """Returns a text of n bytes as ids: the long token, repeated, then the ids of the last
-        bytes."""
+        """Checks that the ids are the long token, repeated, then those of the last bytes; returns
+        how many there are, as text."""
         ids = tok.encode_array(text, add_special=False)  # type: ignore[arg-type]
         whole, rest = divmod(n, PIECE)
         assert (ids[:whole] == long).all(), "the long tokens"

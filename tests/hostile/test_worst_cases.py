@@ -223,7 +223,7 @@ def interlocked(size: int) -> tuple[list[bytes], bytes]:
 
 
 def blanks(size: int) -> tuple[list[bytes], bytes]:
-    """Returns tokens that strip white space and consist of it; and a text."""
+    """Returns tokens that strip white space and also begin with it; and a text."""
     tokens = [b" " * (i // 2) + b"x" * (i % 2) for i in range(2, 2 * math.isqrt(size))]
     return tokens, b"".join(tokens)[:size]
 
