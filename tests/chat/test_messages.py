@@ -1,4 +1,4 @@
-"""Which fields of a request's messages and tools the template receives, and which are refused."""
+"""Which fields of a request's messages and tools reach the template, and which are rejected."""
 
 from __future__ import annotations
 
