@@ -1,4 +1,4 @@
-"""The structure of the code is as docs/architecture.md shows it."""
+"""The structure of the code matches docs/architecture.md."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ CLAIM = re.compile(r"^\*\*Claim (\w+\.\d+)", re.MULTILINE)
 
 
 def test_design_tells_no_timings() -> None:
-    """Measured times belong in docs/performance.md."""
+    """Design pages contain no measured times: they belong in docs/performance.md."""
     for page in DESIGN.glob("*.md"):
         found = re.search(r"\d\s*(MB/s|GB/s|us\b|ns\b|ms\b)", page.read_text())
         assert not found, f"{page.name}: {found and found[0]}"

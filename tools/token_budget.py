@@ -42,7 +42,7 @@ def limit(env: Mapping[str, str], name: str) -> int | None:
 
 def base_of(commit: str) -> str:
     """Returns the commit to compare with: the merge base of `commit` and HEAD."""
-    if not commit.strip("0"):  # the first push of a branch
+    if not commit.strip("0"):  # all zeros: the first push of a branch
         return git("hash-object", "-t", "tree", os.devnull).decode().strip()
     found = subprocess.run(
         ["git", "merge-base", "--end-of-options", commit, "HEAD"], capture_output=True, check=False

@@ -1,4 +1,4 @@
-"""Compares masks of constrained decoding with a brute-force oracle that uses no tokenizer."""
+"""Compares masks for constrained decoding with a brute-force oracle that uses no tokenizer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs each recipe of docs/integrations.md whose library is installed."""
+"""Runs each recipe in docs/integrations.md whose library is installed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The texts on which tokenizers are timed.
 
-prose: the topics of Python's help, then docstrings of its standard library. code: the standard
-library's sources. With --corpus, also each *.txt file in a folder.
+prose: the topics in Python's help, then docstrings from its standard library.
+code:  the sources of the standard library.
+With --corpus, also each *.txt file in a folder.
 """
 
 from __future__ import annotations

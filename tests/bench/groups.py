@@ -291,8 +291,8 @@ def _worst(
         with suite.open(peer, vocab, control=control, seconds=_WORST_SECONDS) as process:
             given = suite.for_peer(peer, [text])
             process.put("worst", given)
-            # llama.cpp encodes only the head of the text. Its time grows at least linearly, so the
-            # extrapolation is a lower bound.
+            # llama.cpp encodes only the beginning of the text. Its time grows at least linearly, so
+            # the extrapolation is a lower bound.
             return process.once(form, "worst") / 1e6 * size(text) / sum(map(size, given))
 
     row = suite.row("worst", vocab, name, "new process", "ms")

@@ -1,6 +1,6 @@
 """Compares the time for ids with offsets with the time for ids alone.
 
-offsets us per call for cached texts: first an array of ids, then ids with offsets.
+offsets  us per call for cached texts: an array of ids, then ids with offsets.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ CHAINS: dict[str, tuple[str, ...]] = {
 }
 CHAINS["default"] = CHAINS[""]
 
-# Vocabularies for which llama.cpp looks up the whole word before it merges.
+# Vocabularies for which llama.cpp looks up each whole word before it merges.
 IGNORE_MERGES = frozenset({"llama-bpe"})
 
 # Equivalent expressions with possessive quantifiers, as tiktoken itself uses; they make it twice as

@@ -123,7 +123,7 @@ class Worker:
 
 def _flat(result: Any) -> array[int]:
     """Returns the ids in a tokenizer's result, whatever its type, joined."""
-    if isinstance(result, tuple):  # (ids, offsets)
+    if isinstance(result, tuple):  # ids and offsets
         result = result[0]
     if isinstance(result, bytes):
         return array("i", result)

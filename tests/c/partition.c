@@ -105,7 +105,7 @@ static size_t make_ranges(size_t n, ggtok_range *ranges) {
 
 typedef struct place { /* the state of one byte of the text */
     enum { RAW, GONE, TOKEN } is;
-    bool begins; /* whether a token begins here */
+    bool begins; /* whether a token begins at this byte */
     int32_t id;
 } place;
 

@@ -103,7 +103,7 @@ AUDIO = {
     "type": "input_audio",
     "input_audio": {"data": base64.b64encode(_wav()).decode(), "format": "wav"},
 }
-# To count these, the server must run ffmpeg, but not to render them.
+# The server must run ffmpeg to count these, but not to render them.
 VIDEO = {"type": "video_url", "video_url": {"url": _url("video/mp4", b"\0" * 9)}}
 INPUT_VIDEO = {"type": "input_video", "input_video": {"data": "AAAA"}}
 

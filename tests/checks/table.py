@@ -1,7 +1,7 @@
 """The tables in docs/doctor.md and docs/two-programs.md: all findings, the findings for real
 vocabularies, and how llama-server and transformers render llama.cpp's templates.
 
-python -m tests.checks.table # writes the tables into the pages
+python -m tests.checks.table  # writes the tables into the pages
 """
 
 from __future__ import annotations

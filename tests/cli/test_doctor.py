@@ -1,4 +1,4 @@
-"""``ggtok doctor``."""
+"""Tests the command ``ggtok doctor``."""
 
 from __future__ import annotations
 

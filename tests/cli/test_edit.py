@@ -1,4 +1,4 @@
-"""``ggtok edit``."""
+"""Tests the command ``ggtok edit``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ggtok encode``."""
+"""Tests the command ``ggtok encode``."""
 
 from __future__ import annotations
 

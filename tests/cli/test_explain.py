@@ -1,4 +1,4 @@
-"""``ggtok explain`` and ``ggtok merges``."""
+"""Tests the commands ``ggtok explain`` and ``ggtok merges``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ggtok train``."""
+"""Tests the command ``ggtok train``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command ``ggtok view``."""
+"""Tests the command ``ggtok view``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the examples of docs/coming-from.md, and each row of its tables on real vocabularies."""
+"""Runs the examples in docs/coming-from.md, and each row of its tables on real vocabularies."""
 
 from __future__ import annotations
 

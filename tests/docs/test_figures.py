@@ -34,7 +34,7 @@ def test_the_chart_shows_measured_figures() -> None:
 
 
 def test_the_chart_is_drawn_from_its_figures() -> None:
-    """python -m tests.bench.chart draws it."""
+    """The chart is up to date. (python -m tests.bench.chart draws it.)"""
     drawn = draw(json.loads(FIGURES.read_text("utf-8")))
     assert drawn == CHART.read_text("utf-8")
     assert ET.fromstring(drawn).tag.endswith("svg")

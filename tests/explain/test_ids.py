@@ -54,7 +54,7 @@ def check(
     if judged:
         assert same(found, plain.explain(tok._loaded, text, add_special, parse_special)), text
     assert json.loads(json.dumps(dataclasses.asdict(found)))["ids"] == found.ids
-    # Fragments tile the text; stripped white space belongs to its special token's fragment.
+    # Fragments tile the text; white space that a special token strips belongs to its fragment.
     data = text.encode() if isinstance(text, str) else text
     places = [(fragment.begin, fragment.end) for fragment in found.fragments]
     assert [0, *(end for _, end in places)] == [*(begin for begin, _ in places), len(data)]

@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     }
     CHECK(!ggtok_jinja_env_new(&options, &env, &err));
-    ggtok_jinja_env_arena(env)->steps_left = 300000; /* sanitizers are slow */
+    ggtok_jinja_env_arena(env)->steps_left = 300000; /* a small budget, as sanitizers are slow */
     uint64_t sum = sum_of(t);
     ggtok_status status = ggtok_jinja_env_json(env, json, n_json, dialect, &err);
     if (!status) status = ggtok_jinja_render(env, t, &out, &err);

@@ -1,4 +1,4 @@
-"""BPE: merges symbols of the pre-tokenizer's words by rank."""
+"""BPE: merges the symbols of the pre-tokenizer's words, lowest rank first."""
 
 from __future__ import annotations
 

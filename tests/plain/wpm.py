@@ -28,7 +28,7 @@ def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
     strip = v.flags["strip_accents"]
     begins = True  # whether the next character starts a word
     for begin, end, c in characters(text):
-        made = 0 if c is None else first_of_nfd(c) if strip else c  # 0 is dropped later
+        made = 0 if c is None else first_of_nfd(c) if strip else c  # 0 is dropped below
         if is_white_space(made):
             begins = True
             continue

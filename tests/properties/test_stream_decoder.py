@@ -123,7 +123,7 @@ def test_text_comes_as_early_as_it_can(load_fixture: Load, name: str) -> None:
     rng = random.Random(3)
     hints = interesting(tok)
     usual = [[], *([id] for id in range(tok.n_tokens))]
-    # Clean-up may change text far back, as in " ' s", which becomes "'s".
+    # Clean-up may change text far back, as in "  ' s", which becomes "'s".
     for end in ("' s", "' re", "' ", "'re", "'s", "e", "s", " s", " "):
         usual.append(by_bytes(tok, end))
     for _ in range(4):

@@ -159,7 +159,7 @@ print(peak() - before, ids.nbytes // 1024)
 @linux
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_batch_takes_little_more_than_its_result(threads: int) -> None:
-    """Claim python.2."""
+    """A batch uses little more memory than its result. Claim python.2."""
     more, result = map(int, run(PEAK, fixture("bpe-llama3"), threads).split())
     assert result > 80_000  # kB
     assert result < more < 1.3 * result

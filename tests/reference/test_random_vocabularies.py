@@ -158,7 +158,7 @@ def numbered(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
 
 
 def special(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
-    """Adds special tokens to a fixture's, some of which strip white space."""
+    """Adds special tokens, some of which strip white space, to those of a fixture."""
     there = gguf.strings("tokenizer.ggml.tokens")
     own = [data for data in made if data not in there]
     kinds = chooser.choice(([CONTROL], [USER_DEFINED], [CONTROL, UNKNOWN, USER_DEFINED]))

@@ -1,4 +1,4 @@
-"""Random requests, well-formed and malformed, reproducible by seed."""
+"""Random requests, well-formed and malformed, reproducible from a seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command ``ggtok serve``."""
+"""Tests the command ``ggtok serve``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Slow, numerous and lying clients get errors or are disconnected, and don't block others."""
+"""Slow, numerous and lying clients get errors or are disconnected, and don't block other
+clients."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 
 
 class Lazy:
-    """A package, or a name in it, imported on first use."""
+    """A package, or a name in it, that is imported on first use."""
 
     def __init__(self, package: str, name: str | None = None) -> None:
         self._package, self._name = package, name

@@ -1,4 +1,4 @@
-"""The vocabularies of the tests: llama.cpp's own, and this project's small fixtures."""
+"""The vocabularies for the tests: llama.cpp's own, and this project's small fixtures."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class Target:
     module: str = "_ffi.abi3.so"
     link: str = "-Wl,-s"
     oldest: tuple[int, ...] = ()  # macOS: the oldest supported version
-    libc: str = ""  # Linux: the C library
+    libc: str = ""  # Linux: which C library
 
     @property
     def tag(self) -> str:

@@ -178,7 +178,7 @@ class Engine {
   }
 }
 
-/** The struct `report` of web/wasm/exports.c. */
+/** A view of the struct `report` in web/wasm/exports.c. */
 class Report {
   constructor(buffer, at) {
     const view = new DataView(buffer, at);

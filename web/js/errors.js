@@ -8,7 +8,7 @@ export class GgtokError extends Error {
   }
 }
 
-/** The file isn't GGUF, is malformed or is cut off; `key` and `offset` tell where. */
+/** The file isn't GGUF, is malformed or is truncated; `key` and `offset` tell where. */
 export class FormatError extends GgtokError {}
 /** The file is readable, but its vocabulary is unusable; `key` names the invalid value. */
 export class VocabError extends GgtokError {}

@@ -3,12 +3,12 @@
 /** The base of all errors; `code` names the cause in one word. */
 export class GgtokError extends Error {
   code: string;
-  /** The GGUF key at fault. */
+  /** The GGUF key of the invalid value. */
   key?: string;
-  /** A position in the file, in bytes. */
+  /** The position of the error in the file, in bytes. */
   offset?: number;
 }
-/** The file isn't GGUF, is malformed or is cut off. */
+/** The file isn't GGUF, is malformed or is truncated. */
 export class FormatError extends GgtokError {}
 /** The file is readable, but its vocabulary is unusable. */
 export class VocabError extends GgtokError {
@@ -50,7 +50,7 @@ export interface LoadOptions {
   signal?: AbortSignal;
   /** `size` is null while it is unknown. */
   onProgress?: (progress: { bytesRead: number; size: number | null }) => void;
-  /** Overrides tokenizer.ggml.pre. */
+  /** Replaces the value of tokenizer.ggml.pre. */
   pre?: string;
 }
 
@@ -66,13 +66,13 @@ export type SpecialName =
 
 export interface Info {
   type: VocabType;
-  /** tokenizer.ggml.model */
+  /** The value of tokenizer.ggml.model. */
   model: string;
   /** The pre-tokenizer in effect; null unless the type is "bpe". */
   pre: string | null;
   /** The number of tokens. */
   tokens: number;
-  /** general.name */
+  /** The value of general.name. */
   name: string | null;
   contextLength: number | null;
   /** The number of bytes that were read from the file. */
@@ -90,7 +90,7 @@ export interface Info {
   special: Record<SpecialName, number | null>;
   /** The ids that end generation, ascending. */
   eog: number[];
-  /** tokenizer.ggml.suppress_tokens */
+  /** The value of tokenizer.ggml.suppress_tokens. */
   suppress: number[];
   /** What is odd about the file, but not fatal; one sentence per item. */
   warnings: string[];

@@ -1,4 +1,4 @@
-// A loaded vocabulary.
+// A loaded vocabulary, with the methods in index.d.ts.
 import { Chat } from "./chat/chat.js";
 import { added } from "./chat/media.js";
 import { sizeOf } from "./chat/values.js";

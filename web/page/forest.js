@@ -1,4 +1,4 @@
-// The forest of tokens: each token's parent is the token that its text begins with.
+// The forest of tokens: each token's parent is the token with which its text begins.
 //
 // With merges, the parent is the left part of the merge that makes the token; without merges, it is
 // the longest other token that the piece begins with.

@@ -15,7 +15,7 @@ const t = strings.why;
 
 declare({ "why.token": 0, "why.of": "" });
 
-const MOST_BYTES = 16 * 1024; // of UTF-8, the most that ggtok_trace accepts
+const MOST_BYTES = 16 * 1024; // bytes of UTF-8 that ggtok_trace accepts
 const MOST_PLACES = 200;
 const utf8 = new TextEncoder();
 

@@ -119,7 +119,7 @@ def test_added_tokens_that_overlap(tmp_path: Path) -> None:
         (["abc", "cd"], False),  # the first is longer, so both programs choose it
         (["abab"], False),
         (["abab", "x"], False),
-        (["<" + _LONG, _LONG + ">>"], False),  # an overlap that isn't searched for
+        (["<" + _LONG, _LONG + ">>"], False),  # this kind of overlap isn't looked for
     ],
 )
 def test_which_tokens_overlap(texts: list[str], found: bool) -> None:
