@@ -1,5 +1,4 @@
-"""python -m tests.making.trainers: compares merges with trainers whose requirements conflict with
-the tests'.
+"""python -m tests.making.trainers: compares merges with trainers that can't be in the tests' extra.
 
     python -m tests.making.trainers --texts 300              # makes a virtual environment for them
     python -m tests.making.trainers --python VENV/bin/python # uses one that has them
