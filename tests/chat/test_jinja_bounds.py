@@ -158,7 +158,7 @@ def test_what_nests_takes_little_stack(program: Path) -> None:
 @pytest.mark.full
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc's call graph")
 def test_no_recursion_takes_more_stack_for_each_level(tmp_path: Path) -> None:
-    """This covers all of the engine's recursion, not only the cases above: 800 levels of 480 bytes
+    """All of the engine's recursion is covered, not only the cases above: 800 levels of 480 bytes
     are 384 kB."""
     each, cycle = stack.worst(stack.read(tmp_path))
     assert each <= 480, cycle

@@ -142,7 +142,7 @@ def test_bodies(tok: Tokenizer) -> None:
 
 
 def test_continued_messages_lose_their_media(tok: Tokenizer) -> None:
-    """As in llama-server, they lose them, and then the request can't be counted."""
+    """As in llama-server, a continued message loses its media, so the request can't be counted."""
     messages = [user("x"), says("assistant", [text("a"), IMAGE, text("b")])]
     assert tok.apply_chat_template(messages).endswith("a\n\nb")
     with pytest.raises(InvalidValueError, match=r"the prompt has 0 media markers .* for 1 image"):

@@ -345,8 +345,8 @@ def test_requests_with_variables_are_cached(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_template_is_analyzed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This also holds for options that aren't cached, and for another tokenizer with the same
-    template."""
+    """A template is analyzed once even if the options aren't cached, or another tokenizer has the
+    same template."""
     made: list[str] = []
     create = LlamaServer.__init__
 

@@ -147,7 +147,7 @@ def test_interrupt_is_quiet(tmp_path: Path) -> None:
     )
     signal.signal(signal.SIGINT, before)
     assert process.stdin is not None
-    # This is more than a pipe holds, so write returns after the command has started to read.
+    # Write more than a pipe holds, so that write returns after the command has started to read.
     process.stdin.write(b"x" * 200000)
     process.stdin.flush()
     process.send_signal(signal.SIGINT)

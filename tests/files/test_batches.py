@@ -202,7 +202,7 @@ def test_memory_is_bounded(tok: ggtok.Tokenizer) -> None:
         ids, _ = next(batches)
         reference = weakref.ref(ids)
         until(lambda: asked >= 10 * (n + 2))  # noqa: B023
-        # Of 10 texts each, one batch is being encoded, one is waiting, and one is being read.
+        # One batch is being encoded, one is waiting, and one is being read; each has 10 texts.
         assert asked <= 10 * (n + 3)
         del ids, _
         next(batches)

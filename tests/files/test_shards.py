@@ -51,8 +51,8 @@ def test_split_at_random() -> None:
 
 
 def test_shards_are_the_output_in_parts(tok: ggtok.Tokenizer, tmp_path: Path, small: None) -> None:
-    """This holds for resumed calls, too. Repeating a completed call writes nothing, and outputs
-    aren't sources."""
+    """Resumed calls write the same shards, too. Repeating a completed call writes nothing, and
+    outputs aren't sources."""
     folder, texts = tmp_path / "in", documents(1, 12)
     folder.mkdir()
     for i, text in enumerate(texts):

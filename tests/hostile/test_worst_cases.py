@@ -233,7 +233,7 @@ def blanks(size: int) -> tuple[list[bytes], bytes]:
 def test_growth_with_many_special_tokens(
     make: Callable[[int], tuple[list[bytes], bytes]], trusted: bool, work: Measure
 ) -> None:
-    """By llama.cpp's rule, the text is scanned once for each token."""
+    """llama.cpp's rule would scan the text once for each special token."""
     steps = []
     for size in (2 * SHORT, 2 * LONG):
         gguf = GGUF.read(fixture("bpe-gpt2"))

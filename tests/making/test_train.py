@@ -168,7 +168,7 @@ def spelled(v: ggtok.Vocabulary) -> tuple[dict[str, int], list[tuple[str, str]]]
 def test_the_same_as_hugging_face(
     text: str, seen: bool, min_frequency: int, specials: list[str], longest: int | None
 ) -> None:
-    """This includes special tokens that merges would produce, and a maximum length."""
+    """Special tokens that merges would produce, and a maximum length, are tried, too."""
     if not text:
         return
     specials = [*specials, EOS]
@@ -246,8 +246,8 @@ def test_real_text_as_sentencepiece(split_digits: bool, coverage: float) -> None
 @settings(max_examples=times(20, of=60), deadline=None)
 @given(st.lists(st.one_of(tied, natural), min_size=1, max_size=6).map("\n".join))
 def test_any_text_as_sentencepiece(text: str) -> None:
-    """They are equal up to the last pair that occurs; after it, SentencePiece adds pairs that no
-    longer occur."""
+    """The merges are equal up to the last pair that occurs; after it, SentencePiece adds pairs that
+    no longer occur."""
     if not text.strip("\n"):
         return
     text = text.replace("\r", "")

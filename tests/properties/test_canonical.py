@@ -67,7 +67,7 @@ def test_real_vocabularies(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["spm-phi3", "bpe-qwen2", "bpe-gemma4", "rwkv", "wpm", "ugm"])
 def test_all_short_texts_and_no_other_ids(load_fixture: Load, name: str) -> None:
-    """Of all id lists with few characters, exactly those of short texts are canonical."""
+    """The canonical lists of ids with few characters are exactly those of short texts."""
     tok = load_fixture(name)
     alphabet = " ath\u2581" if name in ("spm-phi3", "ugm", "bpe-gemma4") else " ath"
     seen: set[tuple[int, ...]] = set()
@@ -133,8 +133,8 @@ def test_spaces_of_spm(load_fixture: Load) -> None:
 
 
 def test_a_mark_beside_spaces_that_keep_tokens_apart(load_fixture: Load) -> None:
-    """Such spaces produce no token. A space mark in the text, which elsewhere is a space, produces
-    one."""
+    """Spaces that separate tokens produce no token here. A space mark in the text, which elsewhere
+    is a space, produces one."""
     tok = load_fixture("bpe-whitespace")
     for text in "\u2581n o", "n o\u2581", "\u2581 \u2581n\to":
         assert tok.is_canonical(tok.encode(text))
@@ -144,8 +144,8 @@ def test_a_mark_beside_spaces_that_keep_tokens_apart(load_fixture: Load) -> None
 
 
 def test_a_mark_behind_a_user_defined_token_of_spaces(load_fixture: Load) -> None:
-    """There, two spaces are a token; the tokens after it have space marks that don't come from
-    it."""
+    """Two spaces are a user-defined token; the tokens after it have space marks that don't come
+    from it."""
     tok = load_fixture("spm")
     spaces = tok.text_to_token("  ")
     for text in "   \u2581", "x   \u2581", "  \u2581\u2581a":

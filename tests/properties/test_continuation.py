@@ -105,8 +105,8 @@ def test_a_prefix_is_added_after_a_special_token(load_fixture: Load) -> None:
 
 
 def test_parts_continue(load_fixture: Load) -> None:
-    """This is what continuations are for: the ids of parts, cut between words, join to those of the
-    whole."""
+    """Continuations are for encoding in parts: the ids of parts, cut between words, join to those
+    of the whole."""
     for name in ("spm", "bpe-llama3", "rwkv"):
         tok = load_fixture(name)
         ids = tok.encode("Hello") + tok.encode(" world", continuation=True)

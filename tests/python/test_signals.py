@@ -100,7 +100,7 @@ def test_a_signal_whose_handler_raises_the_exception_of_faulty_texts(error: Exce
 
 
 def test_a_borrowed_context_is_always_returned() -> None:
-    """It is returned even if a signal handler raises before the caller has stored it in a
+    """A context is returned even if a signal handler raises before the caller has stored it in a
     variable."""
     tok = ggtok.load(fixture("bpe-gpt2"))
     tok.encode("the kettle")

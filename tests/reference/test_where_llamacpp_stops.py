@@ -162,7 +162,8 @@ def test_llama_cpp_dies(row: str, gguf: GGUF, llama: LlamaCpp, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["spm", "ugm", "ugm-plain", "rwkv", "plamo2", "plamo3", "test"])
 def test_above_the_last_code_point(name: str, llama: LlamaCpp) -> None:
-    """These models don't crash on it: they keep the bytes, or encode them one by one."""
+    """These models don't crash on characters above U+10FFFF: they keep the bytes, or encode them
+    one by one."""
     text = b"a" + ABOVE + b"b \xf7\xbf\xbf\xbf"
     theirs = llama.load(fixture(name)).tokenize(text, False, False)
     assert ggtok.load(fixture(name)).encode(text, add_special=False) == theirs

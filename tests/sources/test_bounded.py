@@ -125,7 +125,7 @@ KINDS = ("fifo", "zero", "large")
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_stores(tmp_path: Path, kind: str) -> None:
-    """They may be in the stores of other programs, and in ggtok's cache."""
+    """FIFOs and endless devices may be in the stores of other programs, and in ggtok's cache."""
     hub = tmp_path / ".cache" / "huggingface" / "hub"
     for name in ("main", "other"):
         put(hub / "models--user--repo" / "refs" / name, kind)

@@ -125,7 +125,7 @@ def burst_and_drip() -> Iterator[bytes]:
     ],
 )
 def test_slow_servers_are_given_up(parts: Callable[[], Iterator[bytes]], says: str) -> None:
-    """These servers would send forever."""
+    """Loading from a server that would send forever is given up."""
     with Dripping(parts, 0.05) as slow, pytest.raises(UnreachableError, match=says):
         ggtok.load(slow.url)
 

@@ -279,7 +279,7 @@ def test_unigram_of_a_tokenizer_json(tmp_path: Path) -> None:
 
 
 def test_repeated_merges(tmp_path: Path) -> None:
-    """Of two equal merges, tokenizers uses the last one, and llama.cpp the first."""
+    """If a merge is repeated, tokenizers uses the last one, and llama.cpp the first."""
     document = sources.bpe()
     n = len(document["model"]["merges"])
     document["model"]["merges"] += document["model"]["merges"][:30]

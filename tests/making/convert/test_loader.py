@@ -107,7 +107,8 @@ def test_sentencepiece(tmp_path: Path) -> None:
 
 
 def test_without_the_files_own_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In this case, nothing explains why lines differ; the report only says that they may."""
+    """Without the files' own package, nothing explains why lines differ; the report only says that
+    they may."""
     monkeypatch.setattr(originals, "is_installed", lambda name: name == "transformers")
     sources.write(tmp_path / "tokenizer.model", sources.spm("unigram"))
     sources.write(tmp_path / "tokenizer_config.json", {"tokenizer_class": "T5Tokenizer"})
