@@ -103,7 +103,7 @@ def prose() -> Corpus:
     from pydoc_data import topics
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about syntax in the sources
+        warnings.simplefilter("ignore")  # the sources' syntax warnings
         parts = [*topics.topics.values(), *_docstrings()]
     return Corpus("prose", "\n\n".join(parts))
 

@@ -57,7 +57,7 @@ class Suite:
     rows: list[Row] = field(default_factory=list)
     # By vocabulary and tokenizer: which texts have different ids, or why there are none.
     notes: dict[str, dict[str, str]] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)  # of other measured software
+    versions: dict[str, str] = field(default_factory=dict)  # versions of other software
     _files: dict[tuple[str, bool], tuple[Files, dict[str, str]]] = field(default_factory=dict)
     _ids: dict[tuple[str, str, str], bytes] = field(default_factory=dict)
     _extra: dict[str, Path] = field(default_factory=dict)

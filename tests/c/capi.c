@@ -479,7 +479,7 @@ static void check_trusted(const ggtok_tokenizer *tok) {
     CHECK(offsets[eos + 1] - offsets[eos] == piece.n);
     CHECK(ggtok_same_vocabulary(tok, tok));
     CHECK(ggtok_special_ids(tok, NULL, 0) > 0 && ggtok_special_ids(tok, &eos, 1) > 0);
-    last.end++; /* now ends outside the text */
+    last.end++; /* the range now ends outside the text */
     CHECK(ggtok_encode_trusted(ctx, text, n, 0, &last, 1, &ids, &parts, &err) ==
           GGTOK_ERR_ARGUMENT);
     CHECK(!ids.n && !parts.n);

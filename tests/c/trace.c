@@ -62,7 +62,7 @@ static bool check(const char *path, const call *c, size_t step) {
         CHECK(s == ggtok_encode(c->ctx, c->text, strlen(c->text), c->flags, &ids, &err));
         if (!s) CHECK(all.tokens == ids.n);
     }
-    if (s) return true; /* the vocabulary needs a token that it lacks */
+    if (s) return true; /* the vocabulary adds a token that it lacks */
     for (size_t at = 0; at < all.n; at += step) {
         counter some = {.stop_at = at};
         CHECK(run(c, SIZE_MAX, &some, &err) == GGTOK_ERR_STOPPED && some.n == at + 1);

@@ -80,7 +80,7 @@ void *memchr(const void *text, int value, size_t n) {
 
 /* ---- a file and its texts ---- */
 
-enum { TRUSTED = 999, EVERY = 1000 }; /* of each EVERY bytes, TRUSTED are trusted */
+enum { TRUSTED = 999, EVERY = 1000 }; /* bytes; TRUSTED of each EVERY bytes are trusted */
 
 typedef struct options {
     bool parse, trusted, spans;

@@ -214,7 +214,7 @@ def test_not_if_a_key_names_it(key: str) -> None:
     [("<stop>", NORMAL), ("[stop]", NORMAL), ("stop", CONTROL), ("stop", USER_DEFINED)],
 )
 def test_nor_if_it_may_be_meant_as_an_end(text: str, kind: int) -> None:
-    gguf = without_eos("plamo2", text, kind)  # in PLaMo, any text can be a token
+    gguf = without_eos("plamo2", text, kind)  # any text can be a token in PLaMo
     tok, eos, _ = default_eos(gguf)
     assert eos in tok.special_ids
     assert eos in tok.encode(text, parse_special=True)

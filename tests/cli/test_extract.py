@@ -52,7 +52,7 @@ def test_equal_ids_and_values(run, name: str, llama: LlamaCpp, tmp_path: Path) -
 def test_every_type_of_value(run, tmp_path: Path) -> None:
     """Values of all types are copied exactly in both byte orders, even a NaN's payload and a bool
     with the value 2."""
-    raw = {  # by type: the value in big-endian order
+    raw = {  # values in big-endian order, by type
         0: b"\x01", 1: b"\xfe", 2: b"\x01\x02", 3: b"\xff\x02", 4: b"\1\2\3\4", 5: b"\xf1\2\3\4",
         6: b"\x7f\xa0\x12\x34", 7: b"\x02", 10: bytes(range(1, 9)), 11: bytes(range(0xF1, 0xF9)),
         12: b"\x7f\xf4\1\2\3\4\5\6",

@@ -137,7 +137,7 @@ def test_input_without_end(form: str, tmp_path: Path) -> None:
 def test_interrupt_is_quiet(tmp_path: Path) -> None:
     before = signal.signal(
         signal.SIGINT, signal.default_int_handler
-    )  # children inherit it if it is ignored
+    )  # children inherit whether SIGINT is ignored
     process = subprocess.Popen(
         [*COMMAND, "tokenize", BPE, "--stdin"],
         stdin=subprocess.PIPE,

@@ -212,7 +212,7 @@ def test_eos_once(tmp_path: Path, source: Path, name: str, adds: bool, add_speci
     BOS."""
     gguf = GGUF.read(fixture(name))
     gguf.set("tokenizer.ggml.eos_token_id", 3)
-    if name != "wpm":  # for WPM, 3 is SEP, which is always added
+    if name != "wpm":  # in WPM, 3 is SEP, which is always added
         gguf.set("tokenizer.ggml.add_eos_token", adds)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ggtok.VocabWarning)

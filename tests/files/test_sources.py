@@ -231,7 +231,7 @@ def test_jsonl_parsers_agree(
     assert (counts["invalid_utf8"], counts["empty"], counts["missing"]) == (4, 1, 4)
     kept = [b"a", b"b", "\U0001f600".encode(), *[b"a"] * 3, b"a\0b", *[b"a"] * 2]
     assert ids == ids_of(tok, kept, tok.eos_id)
-    assert counts["skipped"] == len(LINES) - len(kept)  # without a blank line, with the added one
+    assert counts["skipped"] == len(LINES) - len(kept)  # not the blank line, but the added {}
 
 
 def parquet(table: pa.Table, path: Path) -> None:

@@ -13,8 +13,8 @@ enum { MAX_PARTS = 64 };
 
 typedef struct part { /* offsets of the parts of one key/value pair */
     size_t start, key, key_n;
-    size_t type;  /* of the type, a u32 */
-    size_t value; /* of the value or, in an array, of its first element */
+    size_t type;  /* offset of the type, a u32 */
+    size_t value; /* offset of the value or, in an array, of the first element */
     size_t end;
     uint32_t kind, elem;
     uint64_t count; /* number of an array's elements */

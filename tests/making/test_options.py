@@ -232,7 +232,7 @@ def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text("".join(f"word{i % 977} and more of it\n" for i in range(2_500_000)))
     code = (
-        "import sys; sys.path.append(sys.argv[2])\n"  # behind the installed package
+        "import sys; sys.path.append(sys.argv[2])\n"  # append it behind the installed package
         "import pathlib, ggtok\n"
         "from tests.support.memory import peak\n"
         "ggtok.train('a a', 257)\n"

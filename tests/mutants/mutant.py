@@ -18,7 +18,7 @@ class Change:
     kind: str
     first_line: int  # where the statement begins
     line: int  # where the changed bytes are
-    at_import: bool = False  # in Python: outside of all functions
+    at_import: bool = False  # whether it is Python code outside of all functions
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,7 @@ class Reach:
             for path, rows in json.loads((work / "reach" / "lines.json").read_text()).items()
         }
         self.blocks: list[tuple[list[str], Any]] = []  # recorded names, and the blocks of each
-        self.users: dict[str, set[str]] = defaultdict(set)  # by recorded name: its tests
+        self.users: dict[str, set[str]] = defaultdict(set)  # the tests of each recorded name
         self.in_programs = _c_files_of_programs()
         for path in sorted((work / "reach").glob("*/tests.json")):
             self._read(path.parent)

@@ -64,7 +64,7 @@ class Recorder:
         self.now = names
         if running := coverage.Coverage.current():
             running.switch_context(names[-1])
-            running.config.context = names[-1]  # child processes use it
+            running.config.context = names[-1]  # for the coverage of child processes
             os.environ["COVERAGE_PROCESS_CONFIG"] = running.config.serialize()
 
     @pytest.hookimpl(wrapper=True)

@@ -124,7 +124,7 @@ def runner(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Runner:
     return Runner(checkout, made, folder / "temp")
 
 
-@pytest.mark.timeout(1200)  # it builds ggtok
+@pytest.mark.timeout(1200)  # the test builds ggtok
 def test_a_pull_request(runner: Runner) -> None:
     made = runner.repository
     base = made.commit({"prompt.md": b"one", "code.py": b"x = 1", ".gitignore": b"model.gguf\n"})

@@ -163,7 +163,7 @@ JOBS: dict[str, tuple[list[str], str]] = {
     "train": (["text/a.txt", "--vocab-size", "300", "-o", "trained.gguf"], "trained.gguf"),
     "list": ([], ""),
     "cache": (["ls"], ""),
-    "parity": (["model.gguf"], "pip install"),  # it needs llama.cpp
+    "parity": (["model.gguf"], "pip install"),  # the command needs llama.cpp
     "view": (["model.gguf", "-o", "page.html"], "page.html"),
     "serve": (["model.gguf"], "pip install 'ggtok[serve]'"),
     "completion": (["bash"], "pip install 'ggtok[completion]'"),

@@ -94,7 +94,7 @@ def _one(v: Vocabulary, id: int | None, why: str) -> list[Token]:
 
 
 def _fragments(v: Vocabulary, text: bytes, parsed: bool | frozenset[int]) -> Iterator[Fragment]:
-    prefix = True  # at the start of the text, and after a special token
+    prefix = True  # whether text begins here or follows a special token
     for part in partition(v, text, parsed):
         if part.id is None:
             yield _raw(v, text[part.begin : part.end], part.begin, prefix)
@@ -207,7 +207,7 @@ class Part(NamedTuple):
     begin: int
     end: int
     id: int | None  # None for raw text
-    span: tuple[int, int]  # for a token, including the white space that it strips
+    span: tuple[int, int]  # the token's span includes white space that it strips
 
 
 def partition(v: Vocabulary, text: bytes, parsed: bool | frozenset[int]) -> list[Part]:

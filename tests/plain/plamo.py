@@ -103,7 +103,7 @@ class _Row(NamedTuple):
 
     cost: int
     id: int  # the first token; -1 for an unknown character
-    size: int  # of the first token, in characters
+    size: int  # the first token's length in characters
 
 
 class _Tokens:
@@ -147,7 +147,7 @@ def _word(v: Vocabulary, made: list[Byte]) -> Word:
     sizes: dict[int, int] = {}
     for i in reversed(range(len(starts))):
         best: _Row | None = None
-        for id in tokens.longest.all(text, starts[i]):  # of equal costs, the longest token wins
+        for id in tokens.longest.all(text, starts[i]):  # if costs are equal, the longest token wins
             n = sizes.setdefault(id, len(list(characters(v.texts[id]))))
             cost = rows[i + n].cost - tokens.scores[id]
             if best is None or cost < best.cost:

@@ -49,7 +49,7 @@ class Cut(NamedTuple):
 class Scanner(NamedTuple):
     name: str
     pattern: re.Pattern[str]
-    alternatives: tuple[str, ...]  # in llama.cpp's syntax
+    alternatives: tuple[str, ...]  # the alternatives in llama.cpp's syntax
     categories: bool  # whether the expression uses categories
     kept: frozenset[str]  # characters beyond ASCII that it names literally
 

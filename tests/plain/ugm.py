@@ -114,7 +114,7 @@ class _Best(NamedTuple):
 
     total: float
     id: int
-    size: int  # of its last token, in bytes
+    size: int  # the last token's length in bytes
 
 
 def _single(number: float) -> float:

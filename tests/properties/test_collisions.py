@@ -24,13 +24,13 @@ from tests.support.work import LINEAR, Measure
 TOKENS, TYPES = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type"
 MERGES = "tokenizer.ggml.merges"
 
-REACH = 256  # as in cext/base/hash.h
+REACH = 256  # the limit in cext/base/hash.h
 N = 20_000  # colliding entries in a file
 
 # The first 8 of 9 to 16 bytes, for which cext/base/hash.h multiplies by 0 while its seed is 0.
 SWALLOW = (0xD1B54A32D192ED03).to_bytes(8, "little")
 OTHERS = SWALLOW[::-1]  # equally long and otherwise equally costly, but without collisions
-FACTOR = np.uint64(0x9E3779B97F4A7C15)  # as in cext/models/bpe/table.h
+FACTOR = np.uint64(0x9E3779B97F4A7C15)  # the multiplier in cext/models/bpe/table.h
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 

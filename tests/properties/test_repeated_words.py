@@ -113,4 +113,4 @@ def test_duplicates_where_a_text_ends(name: str) -> None:
         text = fill + " ".join([*order, *["the"] * draw.randrange(7), draw.choice(words)])
         ids = tok.encode(text, add_special=False)
         assert tok.decode(ids) == text
-        assert tok.encode(text, add_special=False) == ids  # now from the cache
+        assert tok.encode(text, add_special=False) == ids  # the word is now cached

@@ -146,7 +146,7 @@ def bodies(rng: random.Random, count: int) -> Iterator[tuple[str, dict[str, obje
             (("/tokenize", PROMPTS), ("/tokenize", CHATS), ("/detokenize", IDS))
         )
         body = {name: rng.choice(values) for name, values in fields.items()}
-        if rng.random() < 0.5:  # then at most one field may be wrong
+        if rng.random() < 0.5:  # at most one field may be wrong
             wrong = rng.choice(list(body))
             body = {n: v if n == wrong else fields[n][0] for n, v in body.items()}
         yield path, {name: value for name, value in body.items() if value is not ABSENT}

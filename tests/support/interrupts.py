@@ -51,7 +51,7 @@ def interrupted(
     except BaseException as e:
         if e is not error:
             raise
-        error.__traceback__ = None  # it would keep the call's objects alive
+        error.__traceback__ = None  # the traceback would keep the call's objects alive
         return True
     finally:
         calling = False

@@ -4,7 +4,7 @@
 import * as ggtok from "../../web/js/index.js";
 
 const tokenizers = [];
-const memories = []; // of all instances of the WebAssembly module
+const memories = []; // memories of all instances of the WebAssembly module
 const { Instance } = WebAssembly;
 WebAssembly.Instance = function (...args) {
   const instance = new Instance(...args);

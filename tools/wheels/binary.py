@@ -14,7 +14,7 @@ class Binary:
     machine: str
     libraries: tuple[str, ...]  # libraries that the module links to
     exports: frozenset[str]
-    imports: dict[str, str]  # for each symbol, its library or version, or ""
+    imports: dict[str, str]  # each symbol's library or version, or ""
     faults: tuple[str, ...] = ()  # properties that a module should not have
     oldest: tuple[int, ...] = field(default=())  # Mach-O: the oldest supported version of macOS
 

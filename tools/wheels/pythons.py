@@ -68,7 +68,7 @@ def _pip(version: str, target: Target) -> tuple[str, ...]:
     words = ["--only-binary=:all:", "--implementation=cp", f"--python-version={version}"]
     words += [f"--abi={abi}" for abi in (f"cp{version.replace('.', '')}", "abi3", "none")]
     tags = list(target.tags)
-    if target.libc:  # also older tags: the dependencies' wheels may have them
+    if target.libc:  # older tags, too: the dependencies' wheels may have them
         older = range(17, 37) if target.libc == "glibc" else range(1, 2)
         begin = "manylinux_2" if target.libc == "glibc" else "musllinux_1"
         tags += [f"{begin}_{n}_{target.machine}" for n in older]

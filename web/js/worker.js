@@ -15,7 +15,7 @@ const METHODS = [
 export class WorkerTokenizer {
   #worker;
   #budget;
-  #calls = new Map(); // by number: resolve, reject and onProgress of a pending call
+  #calls = new Map(); // pending calls by number: resolve, reject and onProgress
   #next = 0;
   #timer;
   #ended; // the error that ended the worker

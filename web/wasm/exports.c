@@ -27,11 +27,11 @@ static struct report {
     const void *more;
     size_t n_more;
     double number;
-    uint32_t kind, elem; /* for metadata: ggtok_value_type */
+    uint32_t kind, elem; /* types of a key's value and elements: ggtok_value_type */
     /* for errors: */
     uint32_t status, line;
     const char *key, *name, *message;
-    double offset; /* in bytes of the file; -1: none */
+    double offset; /* position in the file, in bytes; -1: none */
 } report;
 static ggtok_error error;
 

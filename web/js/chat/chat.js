@@ -91,7 +91,7 @@ const NO_TIME = { year: 1970, month: 1, day: 1, hour: 0, minute: 0, second: 0 };
 /** Renders a tokenizer's chat requests. */
 export class Chat {
   #engine;
-  #policies = new Map(); // by what selects a policy; the most recent is last
+  #policies = new Map(); // policies by what selects them; the most recent is last
 
   /** `file` has the chat templates by name (`templates`), the texts of special tokens (`texts`), and
    * BOS and EOS if encoding adds them (`ends`). */
