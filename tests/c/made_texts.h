@@ -32,7 +32,7 @@ static const char *const alphabets[] = {
     "\u0301a \u0301'\u0301.1\n",
     "\U0001f600\u200d\ufe0f \U0001f44d!a",
     "\u0378\ue000\U000e0001\U0010ffff a.", /* neither letters nor marks: unassigned, private */
-    "\xed\xa0\x80 a1.\n",                  /* a surrogate */
+    "\xed\xa0\x80 a1.\n",                  /* a lone surrogate */
     "<sentinel:0>IMGAZ ",
     "ab\u00e9\u0436'.\u00ab\u2014 \n", /* letters and punctuation, in ASCII and beyond */
     "\u4f60\u3042.a1 \n'\u30fb",

@@ -49,7 +49,7 @@ POINTERS = {
         "llama/list",
         re.compile(r"^static bool (less_\w+)\(", re.MULTILINE),
     ),
-    "ggtok_jinja_protect": ("", re.compile("$^")),  # calls nothing
+    "ggtok_jinja_protect": ("", re.compile("$^")),  # it calls nothing
 }
 # Calls that can't close a cycle, and why.
 HARMLESS = {

@@ -24,7 +24,7 @@ pa: Any = Lazy("pyarrow")
 parquet: Any = Lazy("pyarrow.parquet")
 pytestmark = pytest.mark.full
 
-TEXTS = ["01234567", "89abcdef", "ghijklmn"]  # 24 bytes
+TEXTS = ["01234567", "89abcdef", "ghijklmn"]  # 24 bytes in total
 SHORT = struct.pack("<4i", 0, 8, 16, 24)
 LONG = struct.pack("<4q", 0, 8, 16, 24)
 VIEW = struct.pack("<i4sii", 20, b"0123", 0, 0)  # fields: length, prefix, buffer, offset

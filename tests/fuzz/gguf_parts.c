@@ -240,7 +240,7 @@ static const uint64_t numbers[] = {0,
                                    0x7F800000 /* inf */,
                                    0x7FC00000 /* NaN */,
                                    0xFF800000,
-                                   0x00000001 /* smallest float */,
+                                   0x00000001 /* smallest positive float */,
                                    0x7F7FFFFF /* largest float */};
 
 static void change_number(file *f, size_t at, size_t n) {

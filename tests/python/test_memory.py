@@ -161,5 +161,5 @@ print(peak() - before, ids.nbytes // 1024)
 def test_a_batch_takes_little_more_than_its_result(threads: int) -> None:
     """A batch uses little more memory than its result. Claim python.2."""
     more, result = map(int, run(PEAK, fixture("bpe-llama3"), threads).split())
-    assert result > 80_000  # kB
+    assert result > 80_000  # size of the result in kB
     assert result < more < 1.3 * result

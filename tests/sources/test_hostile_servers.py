@@ -322,7 +322,7 @@ def test_redirects_lead_no_nearer(world: World, start: str, end: str) -> None:
     if (begins, end) in NEARER:
         with pytest.raises(FileError, match=f"to this machine or .*{end}") as caught:
             ggtok.load(url)
-        assert not isinstance(caught.value, UnreachableError)  # not retried
+        assert not isinstance(caught.value, UnreachableError)  # so the load isn't retried
         assert not world.servers[end][0].requests
     else:
         assert ggtok.load(url).pre == "llama-bpe"
