@@ -593,8 +593,9 @@ typedef struct ggtok_trace_event {
 typedef bool (*ggtok_trace_fn)(void *user, const ggtok_trace_event *event);
 
 enum {
-    GGTOK_TRACE_BYTES = 16 << 10,     /* maximum bytes of a traced text or token */
-    GGTOK_TRACE_TEXT_BYTES = 16 << 20 /* maximum total bytes of the texts of its steps, except rules */
+    GGTOK_TRACE_BYTES = 16 << 10, /* maximum bytes of a traced text or token */
+    GGTOK_TRACE_TEXT_BYTES = 16
+        << 20 /* maximum total bytes of the texts of its steps, except rules */
 };
 
 /*

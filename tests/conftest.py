@@ -28,16 +28,17 @@ from tests.support.work import Measure, measure
 
 TESTS = Path(__file__).resolve().parent
 
-# Shells start background jobs with SIGINT ignored, which the programs of the tests would inherit.
+# Shells start background jobs with SIGINT ignored, and the tests' child processes would inherit
+# that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# No deadline for Hypothesis: the time of an example depends on the machine's load.
+# No deadline for Hypothesis: how long an example takes depends on the machine's load.
 settings.register_profile("ggtok", deadline=None)
 settings.load_profile("ggtok")
 
-# Files and folders whose tests are all slow, or all need packages that the extra `test` lacks.
+# Files and folders in which all tests are slow, or need packages that the extra `test` lacks.
 FULL = {
     "adapters/test_constrained.py",
     "arrow/test_libraries.py",
@@ -130,7 +131,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def llama() -> Iterator[LlamaCpp]:
-    """The live reference, whose wheel only exists for one platform."""
+    """Starts the live reference, whose wheel exists for only one platform."""
     here = sys.platform, platform.machine(), platform.libc_ver()[0]
     if here != ("linux", "x86_64", "glibc") or sysconfig.get_config_var("Py_GIL_DISABLED"):
         pytest.skip("the reference's wheel is for CPython with a GIL, Linux on x86-64, glibc")
@@ -147,17 +148,17 @@ def _load_fixture(name: str) -> ggtok.Tokenizer:
 
 @pytest.fixture(scope="session")
 def load_fixture() -> Callable[[str], ggtok.Tokenizer]:
-    """Loads a fixture by name, once."""
+    """Returns a function that loads a fixture by name and caches it."""
     return _load_fixture
 
 
 @pytest.fixture(scope="session")
 def c_program(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """Builds one of tests/c's programs: `c_program("capi", "-O2")`."""
+    """Returns a function that builds one of the programs in tests/c: `c_program("capi", "-O2")`."""
     return builder(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def work(c_program: Build, tmp_path_factory: pytest.TempPathFactory) -> Measure:
-    """Counts the steps of loading a file and encoding texts."""
+    """Returns a function that counts the steps of loading a file and encoding texts."""
     return measure(c_program("work", *STEPS), tmp_path_factory.mktemp("work"))

@@ -4,13 +4,13 @@
     python -m tests.drift --wheel libllama.so      # another build, or a folder that contains one
     python -m tests.drift --source llama.cpp       # a source tree: only compares names
 
-Lists the names of `tokenizer.ggml.pre` that only one of the two knows, and, with a library, the
+Lists the names for `tokenizer.ggml.pre` that only one of the two knows, and, given a library, the
 names for which ids (or facts about tokens) differ on generated texts. The exit status is 1 if there
 are any.
 
-The names in a library are found in about a minute by trying all strings in it and all their
-suffixes (the linker stores "mpt" as the end of "prompt"). The C structures are b11549's
-(tests/support/llamacpp.py); if another build's differ, no file loads.
+To find the names that a library knows, all strings in it and all their suffixes are tried, which
+takes about a minute (the linker stores "mpt" as the end of "prompt"). The C structures are b11549's
+(tests/support/llamacpp.py); if another build's structures differ, no file loads.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ NAME = re.compile(rb"[a-z0-9][a-z0-9._-]+")
 STRING = re.compile(rb"(?<=\0)[ -~]{2,80}(?=\0)")
 COMPARISON = re.compile(r'\btokenizer_pre\s*==\s*"([^"]+)"')
 
-# Names that can't be tried with the vocabulary used for the others: the model ignores the name, or
-# llama.cpp aborts.
+# Names for which to use another vocabulary than for the rest, because there the model ignores the
+# name, or llama.cpp aborts.
 OTHER_VOCABULARY = {"whitespace": "bpe-whitespace"}
 
 
 @dataclass(frozen=True)
 class Row:
-    """A name, and how it differs."""
+    """A name, and how it differs between the two."""
 
     name: str
     what: str
 
 
 def source_names(tree: Path) -> set[str]:
-    """The names that occur in comparisons in a source tree."""
+    """Returns the names that occur in comparisons in a source tree."""
     text = (tree / "src" / "llama-vocab.cpp").read_text(encoding="utf-8")
     names = set(COMPARISON.findall(text))
     if not names:
@@ -59,8 +59,8 @@ def source_names(tree: Path) -> set[str]:
 
 
 def find_library(path: Path) -> Path:
-    """The path, if it is a file; else the shared object in the folder that has llama.cpp's C
-    API."""
+    """Returns the path if it is a file, or else the shared object in the folder that has
+    llama.cpp's C API."""
     files = [path] if path.is_file() else sorted(path.rglob("*.so*"))
     for file in files:
         if b"llama_tokenize" in file.read_bytes():
@@ -69,7 +69,7 @@ def find_library(path: Path) -> Path:
 
 
 def read_only_data(library: bytes) -> bytes:
-    """The section .rodata of a 64-bit ELF file; the whole contents of any other file."""
+    """Returns the section .rodata of a 64-bit ELF file, or the whole contents of any other file."""
     if library[:5] != b"\x7fELF\x02":
         return library
     at, size, n, names = struct.unpack_from("<Q10xHHH", library, 0x28)
@@ -81,14 +81,14 @@ def read_only_data(library: bytes) -> bytes:
 
 
 def candidates(library: Path) -> set[str]:
-    """The strings in a library, and their suffixes, that look like names."""
+    """Returns the strings in a library, and their suffixes, that look like names."""
     strings = set(STRING.findall(read_only_data(library.read_bytes())))
     ends = {string[i:] for string in strings for i in range(len(string) - 1)}
     return {end.decode() for end in ends if len(end) <= MAX_NAME and NAME.fullmatch(end)}
 
 
 def known_names(llama: LlamaCpp, names: Iterable[str], folder: Path) -> set[str]:
-    """The names with which a tiny vocabulary loads."""
+    """Returns the names with which a tiny vocabulary loads."""
     gguf = GGUF.read(fixture("bpe-gpt2"))
     gguf.set("tokenizer.ggml.tokens", ["a", "b", "ab"])
     gguf.set("tokenizer.ggml.merges", ["a b"])
@@ -120,7 +120,7 @@ def name_rows(theirs: set[str], ours: set[str]) -> list[Row]:
 
 
 def id_rows(llama: LlamaCpp, names: Iterable[str], n_texts: int, folder: Path) -> list[Row]:
-    """The names with which gpt-2's vocabulary gives results that differ from ggtok's."""
+    """Returns the names with which gpt-2's vocabulary gives other results than in ggtok."""
     rows = []
     for name in sorted(names):
         base = fixture(OTHER_VOCABULARY[name]) if name in OTHER_VOCABULARY else real("gpt-2")

@@ -30,24 +30,24 @@ from tests.support.vocabularies import fixture, fixture_names
 
 ROOT = Path(__file__).resolve().parents[1]
 COVERAGE = ("-fprofile-instr-generate", "-fcoverage-mapping")
-SUFFIX = os.environ.get("LLVM", "")  # of the names of LLVM's tools, such as "-14"
+SUFFIX = os.environ.get("LLVM", "")  # suffix of the names of LLVM's tools, such as "-14"
 
 
 def module(folder: Path, command: list[str]) -> None:
-    """Copies the package to `folder`, with a C module compiled by the command."""
+    """Copies the package to `folder`, with a C module that the command compiles."""
     package = folder / "ggtok"
     shutil.copytree(ROOT / "ggtok", package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     capi.build_module(package / "_ffi.abi3.so", command, folder)
 
 
-# Removes the current folder from the path, so that the package is imported from PYTHONPATH.
+# Removes the current folder from sys.path, so that the package is imported from PYTHONPATH.
 RUN_PYTEST = "import sys; del sys.path[0]; import pytest; sys.exit(pytest.main())"
 
 
 def pytest(
     folder: Path, arguments: list[str], python: tuple[str, ...] = (), **environment: str
 ) -> int:
-    """Runs pytest with the package in `folder` instead of the installed one and the sources."""
+    """Runs pytest with the package in `folder` instead of the installed package and the sources."""
     program = folder / "run_pytest.py"
     program.write_text(RUN_PYTEST)
     environment = {**os.environ, "PYTHONPATH": str(folder), **environment}
@@ -65,9 +65,9 @@ def sanitize(folder: Path, arguments: list[str]) -> int:
     return pytest(
         folder,
         ["-q", "-p", "no:cacheprovider", *arguments],
-        # libstdc++ is needed for C++ exceptions in the reference.
+        # C++ exceptions in the reference need libstdc++.
         LD_PRELOAD=f"{_library('gcc', 'libasan.so')} {_library('g++', 'libstdc++.so')}",
-        # Python never frees some of its memory.
+        # Leak detection is off because Python never frees some of its memory.
         ASAN_OPTIONS="detect_leaks=0:abort_on_error=1:allocator_may_return_null=1",
         UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1",
     )

@@ -4,8 +4,8 @@
     python -m tests.parity --vocab qwen2 --vocab spm          # some of them
     python -m tests.parity --pre all --texts 500              # gpt-2 and llama-bpe, every `pre`
 
-For each vocabulary, all facts about it and its tokens are compared; then the ids of generated
-texts, and the texts of these ids and of random ones, under all four pairs of flags. Differences are
+For each vocabulary, all facts about it and its tokens are compared; then, under all four pairs of
+flags, the ids of generated texts, and the decoded texts of these and of random ids. Differences are
 counted, reduced and printed; the exit status is 1 if there are any. Texts that crash the reference
 are counted separately.
 """
@@ -33,21 +33,21 @@ from tests.support.llamacpp import SPECIAL_NAMES, LlamaCpp, LlamaCppError, Vocab
 from tests.support.patch import GGUF
 from tests.support.vocabularies import OTHERS, PRE_NAMES, REAL, fixture, fixture_names, real
 
-PIECE_KINDS = [(True, 0), (True, 1), (False, 0), (False, 1)]  # special, lstrip
+PIECE_KINDS = [(True, 0), (True, 1), (False, 0), (False, 1)]  # pairs of special, lstrip
 BATCH = 500
-SHOWN = 5  # differences printed for each vocabulary
+SHOWN = 5  # the most differences to print for each vocabulary
 
 
 @dataclass
 class Result:
-    """The result for one vocabulary."""
+    """The results for one vocabulary."""
 
     name: str
     texts: int = 0
     comparisons: int = 0
     differences: int = 0
     shown: list[str] = field(default_factory=list)
-    # The number of texts that crashed the reference.
+    # Texts that crashed the reference.
     deaths: int = 0
     seconds: float = 0.0
 
@@ -67,7 +67,7 @@ class Result:
         ours: Sequence[object],
         ids: Sequence[int] | None = None,
     ) -> None:
-        """Calls same() for the values of these tokens (default: all)."""
+        """Calls same() for each token's value. `ids` are the tokens' ids (default: from 0)."""
         if len(theirs) == len(ours) and theirs == ours:
             self.comparisons += len(theirs)
             return
@@ -76,7 +76,7 @@ class Result:
 
 
 def attempt(call: Callable[[], object]) -> object:
-    """The result of a call. An error of ggtok counts as a result, which is different."""
+    """Returns the call's result, or ggtok's error, which differs from every result."""
     try:
         return call()
     except ggtok.GGTokError as error:
@@ -105,7 +105,7 @@ def compare_vocabulary(
     result.same("eog_ids", facts.eog_ids, tok.eog_ids)
     ids = range(len(facts.texts))
     result.each("text", facts.texts, [tok.token_text(id) for id in ids])
-    # As bytes, since NaN doesn't equal itself.
+    # Compare scores as bytes, because NaN doesn't equal itself.
     scores = struct.Struct("<f").pack
     theirs = [scores(score) for score in facts.scores]
     result.each("score", theirs, [scores(tok.token_score(id)) for id in ids])
@@ -127,7 +127,7 @@ def compare_vocabulary(
 def compare_texts(
     vocab: Vocab, tok: ggtok.Tokenizer, batch: Sequence[bytes], result: Result
 ) -> list[list[int]]:
-    """Compares ids under all flags; returns the reference's ids, to be decoded."""
+    """Compares ids under all flags; returns the reference's ids, for decoding."""
     seen: dict[tuple[int, ...], None] = {}
     dead: set[bytes] = set()
     for add_special, parse_special in FLAG_PAIRS:
@@ -195,8 +195,8 @@ def compare(
     tokens: int = 1,
     llama: LlamaCpp | None = None,
 ) -> Result:
-    """Makes all comparisons for one vocabulary. One in `tokens` pieces is compared; if it is 0, no
-    data of tokens is."""
+    """Makes all comparisons for one vocabulary. Compares the data of one in `tokens` tokens, or no
+    data if `tokens` is 0."""
     result = Result(name)
     started = time.monotonic()
     own = None if llama else LlamaCpp()
@@ -225,17 +225,17 @@ def compare(
 
 
 def _plan(args: argparse.Namespace, folder: Path) -> dict[str, Path]:
-    """The names and files of the vocabularies to compare."""
+    """Returns the names and files of the vocabularies to compare."""
     if not args.pre:
         known = {name: real(name) for name in (*REAL, *OTHERS)}
-        # The reference only reads its host's byte order.
+        # The reference reads only its host's byte order.
         known |= {name: fixture(name) for name in fixture_names() if name != "big-endian"}
         names = args.vocab or list(known)
         unknown = set(names) - set(known)
         if unknown:
             raise SystemExit(f"no such vocabulary: {', '.join(sorted(unknown))}")
         return {name: known[name] for name in names}
-    # With model gpt2, `whitespace` aborts at the first space; its own fixture tests it.
+    # With model gpt2, `whitespace` aborts at the first space; a separate fixture tests it.
     pres = [p for p in PRE_NAMES if p != "whitespace"] if "all" in args.pre else args.pre
     plan = {}
     for name in args.vocab or ("gpt-2", "llama-bpe"):

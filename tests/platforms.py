@@ -2,8 +2,8 @@
 
 Compiles the programs for 64-bit ARM (NEON), IBM Z (big-endian) and Windows, and runs them under
 qemu-user and wine. The output of `paths`, a checksum of the ids of many texts with each fixture,
-must be the same as on this machine. The other programs compare parts of the library with simple
-definitions, as on this machine.
+must be the same as on this machine. The other programs, as here, compare parts of the library with
+simple definitions.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Platform:
     name: str
     cc: str
     flags: tuple[str, ...]
-    run: tuple[str, ...]  # the command that runs its programs; empty for this machine
-    packages: tuple[str, ...]  # the Debian packages that are needed
+    run: tuple[str, ...]  # the command that runs the platform's programs; empty for this machine
+    packages: tuple[str, ...]  # the Debian packages for its compiler and emulator
 
 
 HERE = Platform("this machine", "cc", (), (), ())
@@ -55,7 +55,7 @@ OTHERS = (
     ),
 )
 
-# Programs that compare parts of the library with simple definitions, and how many cases they try.
+# Programs that compare parts of the library with simple definitions, and their number of cases.
 DEFINITIONS = {
     "pretok_chains": ("300",),
     "partition": ("1000",),
@@ -66,13 +66,14 @@ DEFINITIONS = {
 
 
 def missing(platform: Platform) -> tuple[str, ...]:
-    """The Debian packages with the platform's compiler and emulator, if one of these is missing."""
+    """Returns the Debian packages for the platform's compiler and emulator, or none if both are
+    installed."""
     tools = (platform.cc, *platform.run)
     return () if all(map(shutil.which, tools)) else platform.packages
 
 
 def run(platform: Platform, folder: Path, program: str, *arguments: str) -> str:
-    """Compiles a program for the platform and runs it; returns its output."""
+    """Compiles a program for the platform, runs it and returns its output."""
     out = folder / f"{platform.name.replace(' ', '-')}-{program}"
     build(out, platform.flags, platform.cc, program, folder / "objects")
     if platform.name == "Windows" and not out.exists():
@@ -95,7 +96,7 @@ def sums(platform: Platform, folder: Path) -> dict[str, str]:
 
 
 def check(platform: Platform, folder: Path, expected: dict[str, str]) -> str:
-    """Compares a platform with this machine; returns a summary."""
+    """Compares a platform with this machine and returns a summary."""
     for program, arguments in DEFINITIONS.items():
         run(platform, folder, program, *arguments)
     run(platform, folder, "capi", str(fixture("bpe-gpt2")))

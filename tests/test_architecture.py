@@ -1,4 +1,4 @@
-"""The structure of the code is as docs/architecture.md shows it."""
+"""The structure of the code matches docs/architecture.md."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ ROOT = Path(__file__).resolve().parents[1]
 CEXT = ROOT / "cext"
 PACKAGE = ROOT / "ggtok"
 
-# The folders of cext from which a folder may include, in addition to its own. They are all further
-# up in this table, so there are no cycles.
+# For each folder of cext, the other folders whose files it may include. All of them are further up
+# in this table, so there are no cycles.
 MAY_USE = {
     "base": set(),
     "unicode": {"base"},
@@ -30,14 +30,13 @@ MAY_USE = {
     "api": {"base", "unicode", "index", "gguf", "pretok", "vocab", "special", "models", "decode"},
     "python": {"base", "unicode", "jinja", "arrow"},
 }
-# The same for jinja's folders: no dialect uses the other. Functions of the dialects that core calls
-# are declared in core/dialects.h.
+# The same for jinja's folders: no dialect uses the other. core/dialects.h declares the functions of
+# the dialects that core calls.
 MAY_USE_JINJA = {"core": set(), "llama": {"core"}, "python": {"core"}}
-# Folders that may include the public header, for the types of errors and options.
+# Folders that may include the public header, for its error and option types.
 MAY_USE_GGTOK_H = {"arrow", "base", "gguf", "jinja", "pretok", "python", "train"}
 
-# The same for the folders of ggtok/ and its single modules. errors.py and _version.py belong to
-# base;
+# The same for the folders and single modules of ggtok/. errors.py and _version.py belong to base;
 # only type checkers import _types.py.
 MAY_USE_PYTHON = {
     "base": set(),
@@ -79,7 +78,7 @@ MAY_USE_PYTHON = {
     },
 }
 
-# Hand-written files that may be longer than others, and why.
+# Hand-written files that may exceed the usual length, and why.
 LONGER_C = {"ggtok.h": "the public header, most of it documentation"}
 LONGER_PYTHON = {"tokenizer.py": "every public method with its documentation"}
 C_LINES, PYTHON_LINES = 600, 500
@@ -149,13 +148,13 @@ def test_a_paragraph_tells_what_its_folder_may_use() -> None:
 
 
 def test_no_circles_between_c_files() -> None:
-    """A .c file and the header of its name count as one file."""
+    """A .c file and the header with the same name count as one file."""
     uses: dict[str, set[str]] = {}
     for path in c_files():
         name = name_of(path)[:-2]
         used = {include[:-2] for include in includes(path)} - {name}
         uses.setdefault(name, set()).update(used)
-    TopologicalSorter(uses).prepare()  # raises CycleError, which shows the cycle
+    TopologicalSorter(uses).prepare()  # raises CycleError, which names the files in the cycle
 
 
 def module_of(path: Path) -> str:
@@ -167,8 +166,8 @@ MODULES = {module_of(path): path for path in PACKAGE.rglob("*.py")}
 
 
 def imported(path: Path) -> set[str]:
-    """The package's modules that a file imports, including imports in functions and for type
-    checkers."""
+    """Returns the package's modules that a file imports, including imports in functions and for
+    type checkers."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
@@ -183,7 +182,7 @@ def imported(path: Path) -> set[str]:
 def test_no_import_cycles() -> None:
     uses = {name: imported(path) for name, path in MODULES.items()}
     assert "ggtok.native" in uses["ggtok.loading.loaded"]
-    TopologicalSorter(uses).prepare()  # raises CycleError, which shows the cycle
+    TopologicalSorter(uses).prepare()  # raises CycleError, which names the modules in the cycle
 
 
 def room_of(module: str) -> str:
@@ -231,7 +230,7 @@ def test_files_are_short_enough_to_read() -> None:
 
 
 def test_no_test_module_imports_another() -> None:
-    """Shared helpers are in a separate module, next to their users or in tests/support."""
+    """Shared helpers are in separate modules, next to their users or in tests/support."""
     for path in (ROOT / "tests").rglob("*.py"):
         found = re.search(
             r"^\s*(?:from|import) tests\.[\w.]*\btest_\w+", path.read_text("utf-8"), re.M
@@ -244,7 +243,7 @@ CLAIM = re.compile(r"^\*\*Claim (\w+\.\d+)", re.MULTILINE)
 
 
 def test_design_tells_no_timings() -> None:
-    """Measured times belong in docs/performance.md."""
+    """Design pages contain no measured times: they belong in docs/performance.md."""
     for page in DESIGN.glob("*.md"):
         found = re.search(r"\d\s*(MB/s|GB/s|us\b|ns\b|ms\b)", page.read_text())
         assert not found, f"{page.name}: {found and found[0]}"
@@ -267,8 +266,8 @@ def test_every_claim_is_held_by_a_test() -> None:
 
 
 def test_lists_are_made_where_the_collector_does_not_see_them_half_full() -> None:
-    """Lists start empty, so that the garbage collector never sees NULL items. In addition, no code
-    depends on the layout of CPython's objects."""
+    """Lists are created empty, so that the garbage collector never sees NULL items. In addition, no
+    code depends on the memory layout of CPython's objects."""
     for path in c_files():
         name, text = name_of(path), path.read_text()
         if name != "python/list.h":
@@ -279,8 +278,8 @@ def test_lists_are_made_where_the_collector_does_not_see_them_half_full() -> Non
 
 
 def test_every_lock_is_known() -> None:
-    """A fork acquires all locks (base/shared_lock.h), except those that belong to a single call:
-    api/batch.c's and corpora/encode.py's."""
+    """A fork acquires all locks (base/shared_lock.h), except those that belong to one call: in
+    api/batch.c and corpora/encode.py."""
     made = re.compile(
         r"\batomic_flag\b|\bpthread_(?:mutex|rwlock|spin|once|cond)|\block_init\(|LOCK_STATIC"
     )
@@ -291,14 +290,14 @@ def test_every_lock_is_known() -> None:
     )
     assert {name for name, path in MODULES.items() if made.search(path.read_text("utf-8"))} == {
         "ggtok.corpora.encode",
-        "ggtok.server.limits",  # a semaphore of the event loop
+        "ggtok.server.limits",  # a semaphore for the event loop
         "ggtok.server.registry",
         "ggtok.sources.hub",
     }
 
 
 def test_sources_of_vocabularies_are_run_in_a_child_process() -> None:
-    """Only originals.py, which a child process runs, reads sources with other libraries'
+    """Only originals.py, which runs in a child process, reads sources with other libraries'
     packages."""
     uses = re.compile(r"^\s*(?:from|import) (?:tokenizers|sentencepiece|tiktoken)\b", re.M)
     found = {name for name, path in MODULES.items() if uses.search(path.read_text("utf-8"))}

@@ -1,4 +1,4 @@
-"""No test compares times, since they depend on the machine and its load."""
+"""No test compares times, because they depend on the machine and its load."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CLOCK = re.compile(
     r"(?<!def )\b"
     r"(?:time\.time|monotonic|perf_counter|process_time|thread_time|getrusage|timeit)(?:_ns)?\b"
 )
-# Tests that name a clock, and why. (Commands such as tests/parity.py may print how long they took.)
+# Tests that name a clock, and why. (Commands such as tests/parity.py may print how long they ran.)
 ALLOWED = {
     "checks/test_engines.py": "replaces the clock of the comparison",
     "cli/test_count.py": "replaces the clock of the command",
@@ -25,8 +25,8 @@ ALLOWED = {
 
 def test_no_test_reads_a_clock() -> None:
     """Instead, tests wait with one generous limit (tests/support/waits.py), count work
-    (tests/support/work.py), and repeat signals until one is in time (tests/support/interrupts.py).
-    Only tests/bench measures speed."""
+    (tests/support/work.py), or repeat a signal until one arrives at the right time
+    (tests/support/interrupts.py). Only tests/bench measures speed."""
     names = {
         path.relative_to(TESTS).as_posix()
         for path in TESTS.rglob("*.py")

@@ -1,6 +1,6 @@
 """Counts the tokens of changed files before and after a change; action.yml runs this.
 
-Reads its arguments from environment variables, as action.yml sets them: MODEL, PATHS, BUDGET,
+Reads its arguments from the environment variables that action.yml sets: MODEL, PATHS, BUDGET,
 MAX_INCREASE, BASE. Writes a table to standard output and to GITHUB_STEP_SUMMARY, and the outputs
 ``tokens`` and ``increase`` to GITHUB_OUTPUT. Exits with 1 if a limit is exceeded, and with 2 after
 an error.
@@ -19,7 +19,7 @@ from ggtok.base.escape import shown
 
 
 class Failure(Exception):
-    """An error; its message is printed."""
+    """An error whose message is printed."""
 
 
 def git(*args: str) -> bytes:
@@ -30,7 +30,7 @@ def git(*args: str) -> bytes:
 
 
 def limit(env: Mapping[str, str], name: str) -> int | None:
-    """A number of tokens, such as 8000 or 8k; None if it isn't set."""
+    """Returns a number of tokens, such as 8000 or 8k; None if the variable isn't set."""
     value = env.get(name, "").strip()
     if not value:
         return None
@@ -41,8 +41,8 @@ def limit(env: Mapping[str, str], name: str) -> int | None:
 
 
 def base_of(commit: str) -> str:
-    """The commit to compare with: the merge base of `commit` and HEAD."""
-    if not commit.strip("0"):  # the first push of a branch
+    """Returns the commit to compare with: the merge base of `commit` and HEAD."""
+    if not commit.strip("0"):  # all zeros: the first push of a branch
         return git("hash-object", "-t", "tree", os.devnull).decode().strip()
     found = subprocess.run(
         ["git", "merge-base", "--end-of-options", commit, "HEAD"], capture_output=True, check=False
@@ -55,7 +55,8 @@ def base_of(commit: str) -> str:
 
 
 def counts(tok: ggtok.Tokenizer, base: str, paths: list[str]) -> list[tuple[str, int, int]]:
-    """The path of each changed text file, and its tokens in the base and in the head."""
+    """Returns the path of each changed text file, and its number of tokens in the base and in the
+    head."""
     diff = git("diff", "--raw", "-z", "--no-renames", "--no-abbrev", base, "HEAD", "--", *paths)
     fields = diff.split(b"\0")
     rows = []

@@ -1,4 +1,4 @@
-"""Calls of transformers' tokenizers, and their results in a form that can be compared."""
+"""Calls to transformers' tokenizers, and their results in a comparable form."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ RESULTS: list[dict[str, Any]] = [
 
 
 def calls() -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:
-    """Each call's name, positional and keyword arguments."""
+    """Yields each call's name, positional and keyword arguments."""
     grid = itertools.product(INPUTS.items(), PADDING, TRUNCATION, RESULTS)
     for (name, args), padding, truncation, results in grid:
         if "max_length" in padding and "max_length" in truncation:
@@ -74,12 +74,12 @@ def calls() -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:
 
 
 def outcome(tokenizer: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """The values that a call returns, as lists; "error" if it raises."""
+    """Returns the values that a call returns, as lists; "error" if it raises."""
     options = dict(options)
     tokenizer.truncation_side = options.pop("side", "right")
     try:
         data = tokenizer(*args, **options).data
-    except Exception:  # each library has its own messages
+    except Exception:  # the libraries' messages differ
         return "error"
     return {name: plain(value) for name, value in data.items()}
 

@@ -1,7 +1,7 @@
-"""Checks masks of constrained decoding by brute force, without a tokenizer.
+"""Checks masks for constrained decoding by brute force, without a tokenizer.
 
-A mask is right if it contains exactly the tokens whose bytes the same grammar, applied to bytes,
-accepts next, and the end-of-generation tokens where the text may end.
+A mask is right if it contains exactly the tokens whose bytes are accepted next by the same grammar,
+applied to bytes, and the end-of-generation tokens where the text may end.
 
     python -m tests.adapters.masks                  # every token in every state: minutes
     python -m tests.adapters.masks --walks 20       # also random texts with random tokens
@@ -34,7 +34,7 @@ REGEX = r"(the |日本 ?)+[ a-zß-ö]{2,9}\."
 PROSE = "the 日本 the öl kettle.".encode()
 CASES = [("schema", JSON), ("regex", PROSE)]
 REAL = "llama-bpe", "llama-spm"
-SHORT = '{"name":"Zoë <|eot_id|>","n":-1}'.encode()  # for the vocabularies in REAL
+SHORT = '{"name":"Zoë <|eot_id|>","n":-1}'.encode()  # text for the vocabularies in REAL
 SAMPLE = 150
 
 Adapter = Callable[[ggtok.Tokenizer], Any]
@@ -46,7 +46,7 @@ def fixtures() -> Iterator[tuple[str, ggtok.Tokenizer]]:
 
 
 def usable(adapter: Adapter) -> list[str]:
-    """The fixtures that an adapter supports."""
+    """Returns the fixtures that an adapter supports."""
     names = []
     for name, tok in fixtures():
         try:
@@ -64,7 +64,7 @@ def load(name: str) -> ggtok.Tokenizer:
 class Vocabulary:
     """The bytes of each token that isn't special, and a sample of ids to check.
 
-    A seed changes the sample, and makes `spell` choose tokens at random instead of the longest.
+    A seed changes the sample, and makes `spell` choose random tokens instead of the longest ones.
     """
 
     def __init__(self, tok: ggtok.Tokenizer, sample: int | None, seed: int | None = None) -> None:
@@ -81,7 +81,7 @@ class Vocabulary:
         self.choice = None if seed is None else random.Random(seed).choice
 
     def spell(self, text: bytes) -> list[int]:
-        """Tokens whose bytes, joined, are the text; not necessarily those of encode."""
+        """Returns tokens whose joined bytes are the text; they may differ from encode's."""
         ids, at = [], 0
         while at < len(text):
             pieces = (text[at : at + n] for n in range(self.longest, 0, -1))
@@ -94,8 +94,8 @@ class Vocabulary:
     def check(
         self, mask: Iterable[int], takes: Callable[[bytes], bool], ends: frozenset[int], at: object
     ) -> None:
-        """Asserts that a mask is right for the sample, and for all of its tokens if these are
-        few."""
+        """Asserts that a mask is right for the sample and, if it contains few tokens, for all of
+        these."""
         found = set(mask)
         tried = self.tried | found if len(found) <= 2 * SAMPLE else self.tried
         known: dict[bytes, bool] = {}
@@ -125,7 +125,7 @@ def bits(mask: Any, n: int) -> list[int]:
 def llguidance(
     tok: ggtok.Tokenizer, case: str, text: bytes, sample: int | None, seed: int | None = None
 ) -> int:
-    """Checks llguidance's masks along a text; returns their number."""
+    """Checks llguidance's masks along a text and returns their number."""
     from llguidance import LLMatcher, LLTokenizer
 
     v = Vocabulary(tok, sample, seed)
@@ -141,7 +141,7 @@ def llguidance(
     for id in [*v.spell(text), None]:
         mask = bits(matcher.compute_bitmask(), v.n)
         forced = matcher.compute_ff_tokens()
-        if forced:  # the mask contains only the first forced token
+        if forced:  # then the mask contains only the first forced token
             assert mask == forced[:1]
             assert b"".join(v.texts[id] for id in forced)
             assert plain.validate_tokens(list(b"".join(v.texts[id] for id in forced)))
@@ -233,7 +233,7 @@ def xgrammar(
 
 
 def stand_ins() -> None:
-    """Replaces torch and transformers, which xgrammar imports, but which these checks don't use."""
+    """Replaces torch and transformers, which xgrammar imports but these checks don't use."""
     import tvm_ffi  # noqa: F401  # looks for the real torch
 
     class StandIn(ModuleType):
@@ -249,7 +249,7 @@ def stand_ins() -> None:
 
 
 def run_xgrammar() -> None:
-    """Runs in a separate process because of the stand-ins."""
+    """Runs the checks for xgrammar in a separate process, because of the stand-ins."""
     stand_ins()
     for name in [*usable(adapters.xgrammar_tokenizer_info), *REAL]:
         done = sum(xgrammar(load(name), *case, SAMPLE) for case in cases(load(name)))
@@ -257,7 +257,7 @@ def run_xgrammar() -> None:
 
 
 def cases(tok: ggtok.Tokenizer) -> list[tuple[str, bytes]]:
-    """The cases whose text the vocabulary's tokens can produce."""
+    """Returns the cases whose text the vocabulary's tokens can produce."""
     if tok.n_tokens > 10_000:
         return [("schema", SHORT)]
     v = Vocabulary(tok, 0)
@@ -272,7 +272,8 @@ def cases(tok: ggtok.Tokenizer) -> list[tuple[str, bytes]]:
 
 
 def random_case(tok: ggtok.Tokenizer, seed: int) -> tuple[str, bytes]:
-    """A random text that matches one of the grammars, with special tokens and rare characters."""
+    """Returns a random text that matches one of the grammars, with special tokens and rare
+    characters."""
     chosen = random.Random(seed)
     if chosen.random() < 0.4:
         words = chosen.choices(["the ", "日本", "日本 "], k=chosen.randint(1, 4))

@@ -44,8 +44,8 @@ def lines_of(corpus: Path | None, name: str, n: int) -> list[str]:
 
 
 def ours(tok: ggtok.Tokenizer, lines: list[str], want: Ids) -> str:
-    """For transformers_tokenizer, the number of lines whose ids differ from llama.cpp's (with and
-    without offsets), whose ids differ from ggtok's, and whose offsets do."""
+    """Counts for transformers_tokenizer the lines whose ids differ from llama.cpp's (with and
+    without offsets), whose ids differ from ggtok's, and whose offsets differ from ggtok's."""
     tokenizer = adapters.transformers_tokenizer(tok)
     found = tokenizer(lines, return_offsets_mapping=True)
     pairs = [tok.encode_with_offsets(line, parse_special=True, unit="char") for line in lines]

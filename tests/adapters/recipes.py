@@ -4,8 +4,8 @@
     python -m tests.adapters.recipes LangChain duckdb # only these
     python -m tests.adapters.recipes --write          # updates the examples' output in the page
 
-llama-cpp-python isn't compiled; its Python files use xllamacpp's llama.cpp. Prints a row for each
-recipe; the exit status is 1 if one doesn't print what the page shows.
+llama-cpp-python isn't compiled; its Python files use the llama.cpp in xllamacpp. Prints a row for
+each recipe; the exit status is 1 if one doesn't print what the page shows.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ PACKAGES = {
     "llama-cpp-python": ("llama-cpp-python", "llama_cpp"),
     "smolagents": ("smolagents", "smolagents"),
 }
-# Without these variables, litellm downloads prices, and datasets looks for new versions.
+# Without these variables, litellm downloads prices, and datasets checks for new versions.
 ENVIRONMENT = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "HF_DATASETS_OFFLINE": "1"}
 # Recipes that also need transformers.
 NEEDS_TRANSFORMERS = ("LangChain", "chonkie", "lm-evaluation-harness", "datasets")
@@ -58,7 +58,7 @@ NEEDS_TRANSFORMERS = ("LangChain", "chonkie", "lm-evaluation-harness", "datasets
 class Section(NamedTuple):
     name: str
     text: str
-    begin: int  # offset in the page
+    begin: int  # the offset on the page
 
 
 def sections() -> tuple[str, list[Section]]:
@@ -83,7 +83,7 @@ def is_installed(name: str) -> bool:
 
 
 def run(section: Section, folder: Path) -> list[tuple[Block, str]]:
-    """Runs a recipe after the page's first lines, in a folder."""
+    """Runs the code at the top of the page, then a recipe, in a folder."""
     beginning, _ = sections()
     page = folder / "page.md"
     page.write_text(beginning + section.text, "utf-8")
@@ -105,7 +105,7 @@ def _version(name: str) -> str:
 
 @contextmanager
 def llama_cpp_python() -> Iterator[None]:
-    """Puts llama-cpp-python's Python files on the path, and makes them load xllamacpp's library."""
+    """Adds llama-cpp-python's Python files to the path, and makes them load xllamacpp's library."""
     with tempfile.TemporaryDirectory(prefix="ggtok-recipes-") as folder:
         with tarfile.open(_download(Path(folder))) as archive:
             kept = [member for member in archive if re.match(r"[^/]+/llama_cpp/", member.name)]
@@ -120,14 +120,14 @@ def llama_cpp_python() -> Iterator[None]:
 
 
 def _functions(path: Path) -> list[str]:
-    """The names of the C functions that a module declares."""
+    """Returns the names of the C functions that a module declares."""
     return re.findall(
         r'@ctypes_function(?:_for_shared_library)?\(\s*"(\w+)"', path.read_text("utf-8")
     )
 
 
 def _build(folder: Path, names: set[str]) -> None:
-    """Builds libraries that forward to xllamacpp's. Functions that it doesn't export do nothing."""
+    """Builds libraries that forward to xllamacpp's. Functions missing from it do nothing."""
     from tests.support.llamacpp import shared_object
 
     there = ctypes.CDLL(str(shared_object()))

@@ -1,4 +1,4 @@
-"""Compares masks of constrained decoding with a brute-force oracle that uses no tokenizer."""
+"""Compares masks for constrained decoding with a brute-force oracle that uses no tokenizer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALL = [
 ]
 NO_END = ["none", "test"]
 # Vocabularies that llguidance can't use: encoder models, vocabularies that change white space, and
-# vocabularies in which a character of JSON is missing or a special token.
+# vocabularies in which a JSON character is missing or a special token.
 NOT_EXACT = (
     "bpe-ambiguous bpe-mmbert bpe-odd bpe-overlap bpe-whitespace none test ugm "
     "ugm-plain wpm wpm-cased"
@@ -127,7 +127,7 @@ def test_the_ends_of_generation() -> None:
 
 
 def test_text_that_a_grammar_forces() -> None:
-    """Forced text continues other text: it gets no BOS, space prefix or control token.
+    """Forced text continues other text, so it gets no BOS, space prefix or control token.
     User-defined tokens are still found."""
     pytest.importorskip("llguidance")
     for name in ("bpe-llama3", "spm", "spm-phi3", "bpe-gemma4", "bpe-harmony", "plamo2", "rwkv"):
@@ -161,7 +161,7 @@ def test_more_special_tokens() -> None:
     piece = tok.token_to_piece(id)
     assert id in adapters.outlines_vocabulary(tok).get(piece)
     assert adapters.outlines_vocabulary(tok, also_special=[id]).get(piece) is None
-    # A grammar refers to special tokens by their texts.
+    # A grammar refers to a special token by its text.
     grammar = llguidance.LLMatcher.grammar_from_lark('start: "a" <|eot_id|>')
     matcher = llguidance.LLMatcher(ll, grammar)
     assert matcher.consume_tokens([tok.encode("a", add_special=False)[0], 664])
@@ -169,7 +169,7 @@ def test_more_special_tokens() -> None:
 
 
 def test_control_before_the_rules_of_llama_cpp() -> None:
-    """llama.cpp's rules make gpt-oss's <|start|> user-defined; masks still treat it as the control
+    """llama.cpp's rules make gpt-oss's <|start|> user-defined. Masks still treat it as the control
     token that it is in the file, so a JSON string can't contain it."""
     llguidance = pytest.importorskip("llguidance")
     tok = ggtok.load(fixture("bpe-harmony"))

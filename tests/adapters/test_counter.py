@@ -33,7 +33,8 @@ def test_counts_as_encode(tok: ggtok.Tokenizer, add_special: bool) -> None:
 
 
 def test_has_one_parameter_and_a_name(tok: ggtok.Tokenizer) -> None:
-    """duckdb and semchunk inspect the number of parameters; other libraries print the name."""
+    """duckdb and semchunk inspect how many parameters the function has; other libraries print its
+    name."""
     count = adapters.counter(tok)
     signature = inspect.signature(count)
     assert [str(p) for p in signature.parameters.values()] == ["text: 'str'"]

@@ -1,4 +1,4 @@
-"""Runs the examples of docs/constrained.md and docs/arrow.md if the libraries are installed."""
+"""Runs the examples in docs/constrained.md and docs/arrow.md if the libraries are installed."""
 
 from __future__ import annotations
 

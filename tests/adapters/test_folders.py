@@ -47,7 +47,7 @@ def test_files(tmp_path: Path) -> None:
     assert generation["eos_token_id"][0] == tok.eos_id
     assert set(generation["eos_token_id"]) == tok.eog_ids
     assert generation["bos_token_id"] == tok.bos_id
-    v.save_pretrained(folder)  # replaces its own files
+    v.save_pretrained(folder)  # replaces the files that it wrote before
 
 
 def test_types_and_lengths(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_tokens_that_strip(tmp_path: Path) -> None:
 
 
 def test_no_ends(tmp_path: Path) -> None:
-    """If a file has no BOS, llama.cpp's default is a normal token. It must not be exported as
+    """If a file names no BOS, llama.cpp's default is a normal token, which must not be exported as
     bos_token."""
     v = ggtok.vocabulary(fixture("bpe-llama3"))
     types = [1 if type == 3 else type for type in v.types]
@@ -116,7 +116,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
 
 
 def test_options_of_the_tokenizer() -> None:
-    """A tokenizer's vocabulary includes the options that it was loaded with."""
+    """A tokenizer's vocabulary includes the options with which it was loaded."""
     path = fixture("bpe-llama3")
     overrides: dict[str, int | bool | str] = {
         "tokenizer.ggml.add_bos_token": False,
@@ -136,7 +136,7 @@ def test_options_of_the_tokenizer() -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("name", [*fixture_names(), *REAL, *OTHERS])
 def test_auto_tokenizer(name: str, tmp_path: Path) -> None:
-    """AutoTokenizer gives ggtok's ids, or the vocabulary is refused."""
+    """AutoTokenizer returns the same ids as ggtok, or exporting the vocabulary raises an error."""
     pytest.importorskip("transformers")
     path = fixture(name) if name in fixture_names() else real(name)
     try:

@@ -1,4 +1,4 @@
-"""The arguments that adapters pass to each library; the libraries needn't be installed."""
+"""The arguments that adapters pass to each library, which needn't be installed."""
 
 from __future__ import annotations
 

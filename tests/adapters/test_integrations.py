@@ -1,4 +1,4 @@
-"""Runs each recipe of docs/integrations.md whose library is installed."""
+"""Runs each recipe in docs/integrations.md whose library is installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.adapters import recipes
 
 _, SECTIONS = recipes.sections()
-# Only tests.adapters.recipes runs these, since they import torch or replace a library.
+# Recipes that only tests.adapters.recipes runs, because they import torch or replace a library.
 HEAVY = ("lm-evaluation-harness", "llama-cpp-python", "xgrammar")
 
 

@@ -1,4 +1,4 @@
-"""Compares LlamaCppTokenizer with what llama-cpp-python does, on the reference build."""
+"""Compares LlamaCppTokenizer with the behavior of llama-cpp-python, on the reference build."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.llamacpp import LlamaCpp
 from tests.support.vocabularies import fixture, fixture_names, real
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-# The reference doesn't load the fixture "big-endian", and aborts for "none".
+# The reference doesn't load the fixture "big-endian", and aborts on "none".
 NAMES = [name for name in fixture_names() if name not in ("big-endian", "none")]
 TEXTS = [b"", b"Hello, world", "Zoë 日本 <|eot_id|></s>".encode(), b"  a  b\n", b"<s> x"]
 TEXTS += [b"caf\xc3\xa9 \xff"]
@@ -23,8 +23,8 @@ TEXTS += [b"caf\xc3\xa9 \xff"]
 
 @pytest.mark.parametrize("name", [*NAMES, "llama-bpe", "llama-spm"])
 def test_as_llama_cpp_python(llama: LlamaCpp, name: str) -> None:
-    """As in its _internals.LlamaModel: tokenize is llama_tokenize; detokenize joins pieces, and
-    removes a space after BOS."""
+    """The results are those of llama-cpp-python's _internals.LlamaModel: tokenize is
+    llama_tokenize; detokenize joins pieces, and removes a space after BOS."""
     path = fixture(name) if name in NAMES else real(name)
     vocab, tok = llama.load(path), ggtok.load(path)
     own = LlamaCppTokenizer(tok)

@@ -1,4 +1,4 @@
-"""Compares tiktoken_encoding with tiktoken, and tests which vocabularies it refuses."""
+"""Compares tiktoken_encoding with tiktoken, and tests for which vocabularies it raises an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""tokenizers_tokenizer has the interface of tokenizers, and its results if that is installed."""
+"""tokenizers_tokenizer has the interface of tokenizers and, compared if that is installed, its
+results."""
 
 from __future__ import annotations
 
@@ -80,7 +81,7 @@ def test_decode() -> None:
 
 
 def test_positions() -> None:
-    """The methods that map between tokens, characters and words, on a pair of texts."""
+    """The methods that map between tokens, characters and words work for a pair of texts."""
     _, own = made("wpm")
     found = own.encode("it is", "so it")
     sequences = found.sequence_ids
@@ -93,7 +94,7 @@ def test_positions() -> None:
     assert found.token_to_chars(0) is found.token_to_word(0) is None
     assert found.char_to_token(0) == first
     assert found.char_to_token(0, 1) == second
-    assert found.char_to_token(2) is None  # a space, which WPM drops
+    assert found.char_to_token(2) is None  # a space that WPM drops
     assert found.token_to_word(second) == found.char_to_word(0, 1) == 0
     assert found.char_to_word(99) is found.word_to_tokens(99) is found.word_to_chars(99) is None
     assert found.word_to_tokens(1) == (found.char_to_token(3), found.char_to_token(4) + 1)  # type: ignore[operator]
@@ -180,8 +181,8 @@ METHODS = (
 
 
 def values(encoding: Any, names: list[str]) -> Any:
-    """The attributes of an encoding and of its overflowing encodings. (In tokenizers, overflowing
-    encodings also contain some of the others; those are ignored.)"""
+    """Returns the attributes of an encoding and of its overflowing encodings. (In tokenizers,
+    overflowing encodings also contain some of the others; those are ignored.)"""
     return [[getattr(e, name) for name in names] for e in (encoding, *encoding.overflowing)]
 
 
@@ -197,7 +198,7 @@ def test_beside_tokenizers(name: str) -> None:
     names = METHODS
     if tok.vocab_type == "WPM":  # its normalizer moves offsets: docs/converting.md
         names = [name for name in names if name != "offsets"]
-    if tok.vocab_type == "SPM":  # there, a text is one word, and an inserted space has an offset
+    if tok.vocab_type == "SPM":  # the text is one word there, and an inserted space has an offset
         names = [name for name in names if name not in ("offsets", "word_ids")]
     cuts = [None, {"max_length": 9, "stride": 2}, {"max_length": 9, "direction": "left"}]
     pads = [None, pad, {**pad, "length": 12, "direction": "left"}, {**pad, "pad_to_multiple_of": 8}]
@@ -215,8 +216,8 @@ def test_beside_tokenizers(name: str) -> None:
                 theirs.encode_batch(batch, **options),
                 strict=True,
             ):
-                # tokenizers loses sequence_ids when it truncates, and, if it adds no special
-                # tokens, when it pads.
+                # tokenizers loses sequence_ids when it truncates and, without special tokens, when
+                # it pads.
                 kept = [name for name in names if name != "sequence_ids" or not (cut or padding)]
                 assert values(a, kept) == values(b, kept)
     own.no_padding(), theirs.no_padding(), own.no_truncation(), theirs.no_truncation()

@@ -1,4 +1,4 @@
-"""Compares transformers_tokenizer with a PreTrainedTokenizerFast of the same vocabulary."""
+"""Compares transformers_tokenizer with a PreTrainedTokenizerFast for the same vocabulary."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [
 ]
 transformers = Lazy("transformers")
 TYPED = [name for name in fixture_names() if name not in ("none", "big-endian")]
-# Vocabularies that can be exported, so that transformers' own tokenizer exists for them.
+# Vocabularies that can be exported, so that a tokenizer of transformers exists for them.
 BOTH = ["bpe-llama3", "bpe-qwen2", "bpe-gpt2", "wpm", "llama-spm", "gemma-4"]
 SPECIAL = "Zoë <|eot_id|></s>[SEP] 日本"
 
@@ -33,7 +33,8 @@ def load(name: str) -> ggtok.Tokenizer:
 
 
 def pair(name: str) -> tuple[Any, Any, ggtok.Tokenizer]:
-    """transformers_tokenizer with fast=False and fast=True, both with a padding token."""
+    """Returns transformers_tokenizer with fast=False and with fast=True, both with a padding
+    token."""
     tok = load(name)
     ours, fast = (adapters.transformers_tokenizer(tok, fast=fast) for fast in (False, True))
     if ours.pad_token is None:
@@ -53,7 +54,7 @@ def test_needs_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.full
 class TestEveryType:
-    """Vocabularies of every type, exportable or not."""
+    """Tests with vocabularies of every type, exportable or not."""
 
     @pytest.mark.parametrize("name", TYPED)
     def test_ids(self, name: str) -> None:
@@ -99,7 +100,8 @@ def both(request: pytest.FixtureRequest) -> tuple[Any, Any, ggtok.Tokenizer]:
 @pytest.mark.full
 class TestBesideFast:
     def test_calls(self, both: tuple[Any, Any, ggtok.Tokenizer]) -> None:
-        """Every combination of inputs, padding, truncation, stride, tensors and masks."""
+        """Every combination of inputs, padding, truncation, stride, tensors and masks gives equal
+        results."""
         ours, fast, tok = both
         n = 0
         for name, args, options in calls():
@@ -109,7 +111,7 @@ class TestBesideFast:
             mine, theirs = outcome(ours, args, options), outcome(fast, args, options)
             if tok.vocab_type != "BPE" and "offset_mapping" in mine and theirs != "error":
                 # Offsets differ: exported WPM shifts them, and in exported SPM an inserted space
-                # has one.
+                # has an offset.
                 mine.pop("offset_mapping"), theirs.pop("offset_mapping")
             assert mine == theirs, (name, options)
             n += 1
@@ -340,7 +342,7 @@ class TestWhatIsRefused:
             adapters.transformers_tokenizer(ugm).save_vocabulary("x")
 
     def test_plain_text_of_every_type(self) -> None:
-        """The call that sanitize_control_tokens makes; user-defined tokens are plain text, too."""
+        """sanitize_control_tokens makes this call; user-defined tokens become plain text, too."""
         for name in "bpe-llama3", "spm", "wpm", "ugm":
             tok = load(name)
             ours = adapters.transformers_tokenizer(tok)

@@ -1,4 +1,5 @@
-"""Builds Arrow data with ctypes, well-formed or malformed, and counts how often it is released."""
+"""Builds Arrow data with ctypes, well-formed or malformed, and counts how often each part is
+released."""
 
 from __future__ import annotations
 
@@ -66,11 +67,11 @@ _pointer_in = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer_in.restype = ctypes.c_void_p
 _pointer_in.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
-_kept: list[object] = []  # capsules' names, which are few and small, are never freed
+_kept: list[object] = []  # names of capsules; they are few and small, so they are never freed
 
 
 def capsule(pointed: ctypes.Structure, name: bytes) -> object:
-    """A capsule without a destructor: its consumer must release its contents."""
+    """Creates a capsule without a destructor: its consumer must release its contents."""
     _kept.append(name)
     made: object = _new_capsule(ctypes.addressof(pointed), name, None)
     return made
@@ -85,7 +86,7 @@ def schema_in(capsule: object) -> Schema:
 
 
 class Column:
-    """An array and its schema, and how often each was released.
+    """An array and its schema, with counts of how often each was released.
 
     Arguments aren't checked, so that tests can make malformed columns. A buffer is bytes-like or
     None. Children and dictionaries are released with their parents.
@@ -157,7 +158,7 @@ class Column:
 
 
 class Chunks:
-    """A stream of the arrays of columns, with the first one's schema; it can end with an error."""
+    """A stream of columns' arrays, with the first one's schema; it can end with an error."""
 
     def __init__(
         self,
@@ -231,7 +232,8 @@ def bits(flags: Iterable[bool]) -> bytes:
 def strings(
     format: bytes, texts: Sequence[bytes | None], *, offset: int = 0, length: int | None = None
 ) -> Column:
-    """A column of these texts, or a slice of it. Null entries have bytes, which must be ignored."""
+    """Builds a column from these texts, or a slice of it. Null entries have bytes that must be
+    ignored."""
     data, ends = b"", [0]
     for text in texts:
         data += b"junk" if text is None else text

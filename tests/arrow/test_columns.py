@@ -1,4 +1,4 @@
-"""Columns made with ctypes: every format, every malformation, every release."""
+"""Columns built with ctypes: every format, every malformation, every release."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def expected(tok: ggtok.Tokenizer, texts: list[bytes | None]) -> list[list[int] 
 
 
 def listed(ids: Any) -> list[list[int] | None]:
-    """Reads ids as an Arrow library would; None for a null."""
+    """Reads ids as an Arrow library would; returns None for a null."""
     schema_capsule, array_capsule = ids.__arrow_c_array__()
     schema, array_ = schema_in(schema_capsule), array_in(array_capsule)
     assert (schema.format, schema.flags, schema.n_children) == (b"+L", 2, 1)
@@ -89,7 +89,7 @@ def test_formats_and_slices(
 
 @pytest.mark.parametrize("code", "cCsSiIlL")
 def test_dictionaries(tok: ggtok.Tokenizer, code: str) -> None:
-    """Both the indices and the dictionary have nulls and are slices."""
+    """The indices and the dictionary both have nulls and are slices."""
     words = strings(b"u", [b"never", b"the kettle", None, b"of a table"], offset=1)
     kind = {"c": "b", "C": "B", "s": "h", "S": "H", "l": "q", "L": "Q"}.get(code, code)
     indices = array(kind, [9, 0, 1, 2, 0, 7, 2])
@@ -102,7 +102,7 @@ def test_dictionaries(tok: ggtok.Tokenizer, code: str) -> None:
 
 
 def test_a_struct_of_one_column(tok: ggtok.Tokenizer) -> None:
-    """The struct's nulls and slice apply in addition to its field's."""
+    """The struct's nulls and slice apply in addition to those of its field."""
     field = strings(b"vu", [b"never", *TEXTS], offset=1)
     validity = bits(i != 4 for i in range(len(TEXTS)))
     table = Column(b"+s", len(TEXTS) - 3, [validity], offset=2, children=[field])
@@ -119,7 +119,7 @@ def test_columns_without_a_text(tok: ggtok.Tokenizer) -> None:
         assert listed(tok.encode_batch_arrow(Column(format, 0, None))) == []
         assert listed(tok.encode_batch_arrow(Chunks([], schema=strings(format, [])))) == []
     assert tok.encode_batch(strings(b"u", [])) == []
-    # If all texts are empty, the buffer of bytes may be missing.
+    # If all texts are empty, the buffer for their bytes may be missing.
     empty = Column(b"u", 2, [None, array("i", [0, 0, 0]), None])
     assert tok.encode_batch(empty) == [tok.encode("")] * 2
 
@@ -140,7 +140,7 @@ def test_lists_and_arrays(tok: ggtok.Tokenizer) -> None:
     ids, offsets = tok.encode_batch_arrays(strings(b"vz", texts))
     assert np.split(ids, offsets[1:-1])[3].tolist() == lists[3]
     assert len(offsets) == len(texts) + 1
-    assert listed(tok.encode_batch_arrow(texts)) == lists  # an iterable
+    assert listed(tok.encode_batch_arrow(texts)) == lists  # from an iterable, for comparison
     assert listed(tok.encode_batch_arrow(text.decode("latin-1") for text in texts)) == [
         tok.encode(text.decode("latin-1")) for text in texts
     ]
@@ -175,7 +175,7 @@ def test_offsets_and_continuation(tok: ggtok.Tokenizer) -> None:
 
 
 def test_random_columns(tok: ggtok.Tokenizer) -> None:
-    """Random columns have the same ids as encode_batch of their texts."""
+    """encode_batch returns the same ids for random columns as for their texts."""
     rng = random.Random(20)
     for _ in range(60):
         texts = [
@@ -362,7 +362,7 @@ def test_malformed_columns(tok: ggtok.Tokenizer, name: str, stream: bool) -> Non
     with pytest.raises(ggtok.InvalidValueError, match=f"^texts: malformed Arrow data: .*{message}"):
         tok.encode_batch_arrow(source)
     if name in FAULTY_SCHEMAS:
-        assert column.released == 0  # an array with a faulty schema isn't taken
+        assert column.released == 0  # an array with a malformed schema isn't consumed
     else:
         assert column.released == 1
 
@@ -403,7 +403,7 @@ def test_other_columns(tok: ggtok.Tokenizer, column: Callable[[], Column], messa
 
 
 def test_too_large_columns(tok: ggtok.Tokenizer) -> None:
-    """A column with more rows than fit in memory is refused before it is read."""
+    """A column with more rows than fit in memory raises an error before it is read."""
     column = Column(b"u", 2**56, [None, NUMBERS, b"ab"])
     with pytest.raises((ggtok.OutOfMemoryError, ggtok.InvalidValueError)):
         tok.encode_batch(unlike(column, lambda c: c.keep.append(array("q", [0]))))
@@ -441,12 +441,13 @@ def test_used_capsules(tok: ggtok.Tokenizer) -> None:
     column.schema.release(column.schema)
     with pytest.raises(ggtok.InvalidValueError, match="the schema was released before"):
         tok.encode_batch(column)
-    assert column.released == 0  # the array stays in its capsule
+    assert column.released == 0  # the array is still in its capsule
     column.end()
 
 
 def test_a_capsule_for_several_threads(tok: ggtok.Tokenizer) -> None:
-    """Only one thread gets the stream. (tests/c/threads.c tests the same for arrays.)"""
+    """Only one of several threads gets the stream. (tests/c/threads.c tests the same for
+    arrays.)"""
     stream = Chunks([strings(b"u", [b"a"])])
     tried = []
 
@@ -455,7 +456,7 @@ def test_a_capsule_for_several_threads(tok: ggtok.Tokenizer) -> None:
             tok.encode_batch(stream)
         tried.append("stream")
 
-    def before() -> None:  # while the stream is read
+    def before() -> None:  # called while the stream is being read
         stream.before = lambda: None
         threads = [threading.Thread(target=use_it_too) for _ in range(2)]
         for thread in threads:
@@ -540,7 +541,7 @@ def test_ids_outlive_all_else() -> None:
     del tok, two
     gc.collect()
     assert listed(ids) == want
-    # A consumer may move the child out of its parent, and release it last.
+    # A consumer may move the child out of its parent and release it last.
     parent = array_in(one[1])
     child = Array.from_buffer_copy(parent.children[0].contents)
     parent.children[0].contents.release = RELEASE_ARRAY()
@@ -586,8 +587,8 @@ def test_threads_share_ids(tok: ggtok.Tokenizer) -> None:
 
 @pytest.mark.parametrize("kind", ["texts", "offsets", "views", "indices"])
 def test_memory_that_changes(kind: str) -> None:
-    """Another thread writes to the buffers meanwhile. Each value is read once, and checked after
-    that; texts are copied before they are encoded."""
+    """Another thread writes to the buffers during the call. Each value is read only once and
+    checked after that; texts are copied before they are encoded."""
     tok = ggtok.load(fixture("bpe-llama3"))
     rng = random.Random(kind)
     n = 4000
@@ -632,7 +633,7 @@ def test_memory_that_changes(kind: str) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells what is in memory")
 def test_no_memory_is_lost(tok: ggtok.Tokenizer) -> None:
-    """Neither successful nor failed calls leak: after 120 more, memory hasn't grown."""
+    """Neither successful nor failed calls leak memory: 120 more of them don't increase it."""
     texts: list[bytes | None] = [b"the kettle of a table " * 2000] * 20
 
     def calls(n: int) -> None:
@@ -659,7 +660,8 @@ def test_ctrl_c_stops_an_endless_stream(tok: ggtok.Tokenizer) -> None:
             yield Column(b"c", 1 << 14, [None, bytes(1 << 14)], dictionary=words)
 
     def in_producer(frame: FrameType | None) -> bool:
-        """Whether a ctypes callback is active: it would print an exception and ignore it."""
+        """Whether a ctypes callback is active, which would print an exception and then ignore
+        it."""
         while frame is not None:
             if "producer" in frame.f_code.co_filename:
                 return True

@@ -88,7 +88,7 @@ def test_pyarrow_shares_the_buffers(tok: ggtok.Tokenizer) -> None:
 
 
 def test_streams_from_python(tok: ggtok.Tokenizer) -> None:
-    """A generator makes batches on demand, on another thread; its error is raised."""
+    """A generator creates batches on demand on another thread; its error is raised by the call."""
 
     def batches(n: int) -> Iterator[Any]:
         for i in range(n):
@@ -188,7 +188,7 @@ def test_datasets(tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
     datasets.disable_progress_bars()
     datasets.Dataset.from_dict({"text": NULLS * 20}).save_to_disk(tmp_path / "data")
-    data = datasets.load_from_disk(tmp_path / "data")  # maps the file
+    data = datasets.load_from_disk(tmp_path / "data")  # memory-maps the file
 
     def tokenized(table: Any) -> Any:
         return pa.table({"ids": pa.array(tok.encode_batch_arrow(table["text"]))})
@@ -214,7 +214,7 @@ def test_pandas(tok: ggtok.Tokenizer) -> None:
 
 
 def test_dask_on_two_processes(tmp_path: Path) -> None:
-    """The tokenizer is sent to the workers as a path, and they load it."""
+    """Workers receive the tokenizer as a path, from which they load it."""
     distributed = pytest.importorskip("distributed", exc_type=ImportError)
     frames = pytest.importorskip("dask.dataframe", exc_type=ImportError)
     pd = pytest.importorskip("pandas", exc_type=ImportError)

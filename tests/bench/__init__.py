@@ -1,4 +1,4 @@
-"""Benchmarks against llama.cpp and the fastest other tokenizers.
+"""Benchmarks that compare ggtok with llama.cpp and the fastest other tokenizers.
 
     pip install -e ".[bench]"
     python -m tests.bench                       # about two minutes

@@ -5,13 +5,13 @@
     python -m tests.bench --full --corpus DIR --out DIR    # everything, hours
 
 Groups: encode, fresh, corpora, batch, load, prompts, process, memory, worst, threads, models,
-offsets, pre, chat, files, stream (described in groups.py, fresh.py and files.py).
-`pip install -e ".[bench]"` installs the other tokenizers; the report names those that are missing.
+offsets, pre, chat, files, stream (described in groups.py, fresh.py and files.py). `pip install -e
+".[bench]"` installs the other tokenizers; the report names those that are missing.
 
 All tokenizers are converted from the same GGUF file (convert.py), and each runs in a separate
-process on one core. Ids are compared first, in other processes, before anything is timed. Each
-round takes one sample of every tokenizer, so that a slow minute of the machine affects all of
-them. Best and median are printed; the JSON file has all samples.
+process on one core. Ids are compared in other processes before anything is timed. Each round takes
+one sample of every tokenizer, so that a slow minute of the machine affects all of them. The best
+and median samples are printed; the JSON file has all samples.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def main() -> int:
     rounds = args.rounds or (7 if args.full else 3)
     load_average = machine.machine().get("load_average_before")
     if workers := cores(1):
-        # Reserves the workers' core for them, if there is another one.
+        # Reserves the workers' cores for them, if there are others.
         os.sched_setaffinity(0, os.sched_getaffinity(0) - set(workers) or set(workers))
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="ggtok-bench-") as folder:

@@ -36,7 +36,7 @@ CALLS: dict[str, dict[str, Any]] = {
 
 def median(call: Callable[[], object]) -> float:
     times = []
-    for _ in range(6):  # the first one fills the caches
+    for _ in range(6):  # the first call fills the caches
         start = time.perf_counter()
         call()
         times.append(1000 * (time.perf_counter() - start))

@@ -2,10 +2,10 @@
 
     python -m tests.bench.arrow [--rounds N]
 
-Needs pyarrow and tokenizers; the vocabulary is gpt-2's, which both can read. Every measurement
-starts and ends with a pyarrow column; where a library doesn't support Arrow, it includes the
-conversion to and from Python objects. Reports MB of cached text per second of processor time, the
-best of alternating rounds; ids are compared first.
+Needs pyarrow and tokenizers; the vocabulary is gpt-2's, which both tokenizers can read. Every
+measurement starts and ends with a pyarrow column; where a library doesn't support Arrow, that
+includes the conversion to and from Python objects. Reports MB of cached text per second of
+processor time, the best of alternating rounds; ids are compared first.
 """
 
 from __future__ import annotations

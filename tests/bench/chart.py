@@ -3,7 +3,7 @@
 python -m tests.bench.chart
 
 The figures agree with docs/performance.md (tests/docs/test_figures.py checks this). The chart has a
-transparent background, and colors that are legible on white and on black.
+transparent background, and colors that are legible on both white and black.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 FIGURES, CHART = DOCS / "speed.json", DOCS / "speed.svg"
 
-_LINE, _BAR = 22, 14  # heights, in pixels
-_NAMES, _PANEL, _NUMBER = 96, 300, 48  # widths
+_LINE, _BAR = 22, 14  # heights of a line and a bar, in pixels
+_NAMES, _PANEL, _NUMBER = 96, 300, 48  # widths, in pixels
 _TOP = 64
 _STYLE = """
     text { font: 13px system-ui, sans-serif; fill: #333 }
@@ -30,7 +30,8 @@ _STYLE = """
 
 
 def draw(figures: dict[str, Any]) -> str:
-    """The chart as SVG: a panel with its own scale for each row, and in it a bar per tokenizer."""
+    """Returns the chart as SVG: each row is a panel with its own scale and a bar for each
+    tokenizer."""
     panels, speeds = figures["panels"], figures["speeds"]
     width = _NAMES + len(panels) * (_PANEL + _NUMBER)
     height = _TOP + len(speeds) * _LINE

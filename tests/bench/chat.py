@@ -1,10 +1,10 @@
 """Chat: microseconds per conversation, for ten well-known templates and 3, 21 and 201 messages.
 
-Compares ggtok (messages to ids, and to text) with transformers (to text, and to ids by tokenizers),
-its jinja2 template alone, minijinja, and llama-server's /apply-template and /tokenize over HTTP.
-All but the server run in this process on one core, one sample of each in turn. Texts and ids are
-compared before anything is timed. Finally encode_chat_batch is timed on conversations as for
-fine-tuning. transformers is in the extra `test`, since it conflicts with the version of
+Compares ggtok (from messages to ids, and to text) with transformers (to text, and to ids with
+tokenizers), its jinja2 template alone, minijinja, and llama-server's /apply-template and /tokenize
+over HTTP. All except the server run in this process on one core, one sample of each in turn. Texts
+and ids are compared before anything is timed. Finally, encode_chat_batch is timed on conversations
+as in fine-tuning. transformers is in the extra `test`, since it conflicts with the version of
 tokenizers in `bench`.
 """
 
@@ -39,15 +39,15 @@ TEMPLATES = (
     "moonshotai-Kimi-K2",
 )
 LENGTHS = (3, 21, 201)
-_QUESTION, _ANSWER = (40, 280), (200, 900)  # the least and greatest length in bytes
-_SFT = 100_000  # conversations
-_BOS, _EOS = "<|endoftext|>", "<|endoftext|>"  # qwen2's, for renderers without a vocabulary
+_QUESTION, _ANSWER = (40, 280), (200, 900)  # shortest and longest message, in bytes
+_SFT = 100_000  # number of conversations as in fine-tuning
+_BOS, _EOS = "<|endoftext|>", "<|endoftext|>"  # qwen2's tokens, for renderers without a vocabulary
 Call = Callable[[], Any]
 Messages = list[dict[str, str]]
 
 
 class Source:
-    """Messages of prose, all different."""
+    """A source of prose messages, all different."""
 
     def __init__(self, corpus: Corpus) -> None:
         self._text, self._at, self._n = corpus.text, 0, 0
@@ -61,7 +61,7 @@ class Source:
         return self._text[self._at - size : self._at].strip()
 
     def messages(self, n: int) -> Messages:
-        """Alternating questions and answers; the last message is a question."""
+        """Returns alternating questions and answers; the last message is a question."""
         roles = ("user", "assistant")
         return [
             {"role": roles[i % 2], "content": self._take(*(_ANSWER if i % 2 else _QUESTION))}
@@ -118,7 +118,7 @@ def _template(
 def _checked(
     tok: ggtok.Tokenizer, template: str, messages: Messages, calls: dict[str, Call]
 ) -> tuple[dict[str, str], dict[str, Call]]:
-    """For each call a note about its result ("" if it is right), and the calls that can be
+    """Returns for each call a note about its result ("" if it is right), and the calls that can be
     timed."""
     like = partial(tok.apply_chat_template, messages, template=template, like="transformers")
     text = like(add_generation_prompt=True)
@@ -129,7 +129,7 @@ def _checked(
     for who, call in calls.items():
         try:
             found = call()
-        except Exception as error:  # template engines raise errors of many types
+        except Exception as error:  # template engines raise many types of errors
             notes[who] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
             continue
         wanted: Any = text if isinstance(found, str) else ids
@@ -155,8 +155,8 @@ def _sample(call: Call, at_least: int, round: int) -> float:
 
 
 def _sft(suite: Suite, tok: ggtok.Tokenizer, vocab: str) -> None:
-    """Times encode_chat_batch on conversations that end with a complete answer, on one and on two
-    threads."""
+    """Times encode_chat_batch on conversations that end with a complete answer, with one and with
+    two threads."""
     source = Source(prose())
     conversations = [source.messages(5)[:4] for _ in range(_SFT)]
     template = answers.templates()["Qwen-Qwen2.5-7B-Instruct"]
@@ -180,7 +180,7 @@ def _sft(suite: Suite, tok: ggtok.Tokenizer, vocab: str) -> None:
 
 
 class _Peers:
-    """The other renderers that are installed, all with one vocabulary."""
+    """The other renderers that are installed, all with the same vocabulary."""
 
     def __init__(self, suite: Suite, vocab: str) -> None:
         from tokenizers import Tokenizer

@@ -2,7 +2,7 @@
 
 Tokens, merges, scores and types come from the file. Features that would slow the others down
 without changing an id here are left out: normalizers that llama.cpp doesn't have, control tokens
-(which are only found with parse_special), and padding such as "[PAD151646]".
+(which are found only with parse_special), and padding such as "[PAD151646]".
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SPACE = "\u2581"
 
 
 class NoConversionError(Exception):
-    """The format can't represent this vocabulary; the message says why."""
+    """The format can't represent this vocabulary; the message explains why."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def _replace(pattern: dict[str, str], content: str) -> dict[str, Any]:
 
 
 _ESCAPE = _replace({"String": " "}, _SPACE)
-# The decoder in published files of such models, by which one of the tokenizers recognizes them.
+# The decoder from published files of such models, by which one of the tokenizers recognizes them.
 _SPM_DECODER = {
     "type": "Sequence",
     "decoders": [
@@ -220,7 +220,8 @@ def _spm_bpe(source: _Source) -> dict[str, Any]:
 
 
 def _merges_by_score(source: _Source) -> list[list[str]]:
-    """Merges that are equivalent to SentencePiece's rule, the best-scored joined piece first."""
+    """Returns merges equivalent to SentencePiece's rule: the joined piece with the best score
+    first."""
     ids = {token: id for id, token in enumerate(source.tokens)}
     ranked = []
     for token, score in zip(source.tokens, source.scores(), strict=True):
@@ -233,8 +234,8 @@ def _merges_by_score(source: _Source) -> list[list[str]]:
 
 
 def _wpm(source: _Source) -> dict[str, Any]:
-    # Reverses llama.cpp's conversion: U+2581 marks the tokens that begin a word, instead of ## on
-    # those that don't.
+    # Reverses llama.cpp's conversion: there, U+2581 marks tokens that begin a word, instead of ##
+    # marking the others.
     vocab = {}
     for id, (token, type) in enumerate(zip(source.tokens, source.types, strict=True)):
         if token.startswith(_SPACE):
@@ -301,7 +302,7 @@ def _ugm(source: _Source) -> dict[str, Any]:
 
 @cache
 def _bytes_of_mapped() -> dict[str, int]:
-    """The inverse of GPT-2's byte map."""
+    """Returns the inverse of GPT-2's byte map."""
     kept = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     mapped = {chr(byte): byte for byte in kept}
     rest = (byte for byte in range(256) if byte not in kept)
@@ -309,7 +310,8 @@ def _bytes_of_mapped() -> dict[str, int]:
 
 
 def _tiktoken(source: _Source, control: bool) -> bytes:
-    """A file with the regular expression, the special tokens as JSON, and then a line per token."""
+    """Returns a file with the regular expression, the special tokens as JSON, and then one line per
+    token."""
     chain = patterns.CHAINS.get(source.pre, ()) if source.model == "gpt2" else ()
     if len(chain) != 1:
         raise NoConversionError("tiktoken is byte-level BPE with one expression")

@@ -1,8 +1,8 @@
 """The texts on which tokenizers are timed.
 
-prose: the topics of Python's help, then docstrings of its standard library.
-code:  the standard library's sources.
-With --corpus, also each *.txt file of a folder.
+prose: the topics in Python's help, then docstrings from its standard library.
+code:  the sources of the standard library.
+With --corpus, also each *.txt file in a folder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 MB = 1_000_000
 FIRST_PASS = 16 * MB
 DOCUMENT = 4096
-_DOCSTRING_MIN = 200  # characters; shorter ones are rarely prose
+_DOCSTRING_MIN = 200  # characters; shorter docstrings are rarely prose
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Corpus:
     text: str
 
     def head(self, n: int) -> str:
-        """The first n bytes, cut at a character."""
+        """Returns the first n bytes, cut at a character boundary."""
         return cut(self.text, n)[0]
 
     def describe(self) -> dict[str, str | int]:
@@ -46,7 +46,8 @@ def size(text: str) -> int:
 
 
 def cut(text: str, n: int, count: int | None = None) -> list[str]:
-    """The first `count` consecutive pieces of at most n bytes and of whole characters."""
+    """Returns the first `count` consecutive pieces of at most n bytes, without splitting
+    characters."""
     if text.isascii():
         end = len(text) if count is None else n * count
         return [text[at : at + n] for at in range(0, min(end, len(text)), n)]
@@ -68,7 +69,7 @@ def documents(text: str) -> list[str]:
 
 @cache
 def _sources() -> tuple[str, ...]:
-    """The sources of the standard library, sorted by file name, without duplicates."""
+    """Returns the standard library's sources, sorted by file name, without duplicates."""
     seen: dict[str, None] = {}
     root = Path(sysconfig.get_path("stdlib"))
     for path in sorted(root.rglob("*.py")):
@@ -102,7 +103,7 @@ def prose() -> Corpus:
     from pydoc_data import topics
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the parsed sources
+        warnings.simplefilter("ignore")  # the sources' syntax warnings
         parts = [*topics.topics.values(), *_docstrings()]
     return Corpus("prose", "\n\n".join(parts))
 
@@ -120,13 +121,13 @@ def folder(path: Path) -> list[Corpus]:
 
 
 def mixed(more: list[Corpus]) -> Corpus:
-    """Up to 16 MB without repetition: prose, then the folder's files, then code."""
+    """Returns up to 16 MB without repetition: prose, then the folder's files, then code."""
     text = "\n".join([prose().text, *(corpus.text for corpus in more), code().text])
     return Corpus("mixed", cut(text, FIRST_PASS, 1)[0])
 
 
 def chinese(more: list[Corpus]) -> Corpus:
-    """A Chinese file of the folder, or random Han characters, some far more frequent than
+    """Returns a Chinese file from the folder, or random Han characters, some far more frequent than
     others."""
     for corpus in more:
         if "zh" in corpus.name.lower().replace("_", "-").replace(".", "-").split("-"):

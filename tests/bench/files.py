@@ -5,8 +5,8 @@
 
 Each round times three things in separate processes: ggtok (ids as uint32, with fsync and rename);
 gigatoken (which returns ids in memory; they are then written, with fsync); and, as a lower bound,
-reading the sources and copying ggtok's result with fsync. Reports wall time without loading, CPU
-time and peak memory.
+reading the sources and copying ggtok's result with fsync. Reports wall-clock time without loading,
+CPU time and peak memory.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ with open(sys.argv[2], "wb") as file:
 seconds, n = time.perf_counter() - start, len(flat)
 """
 
-# Seconds, seconds of CPU time, peak memory in MB, number of ids.
+# Wall-clock seconds, CPU seconds, peak memory in MB, number of ids.
 Sample = tuple[float, float, float, int]
 
 
@@ -72,7 +72,7 @@ def sample(script: str, *arguments: str) -> Sample:
 
 
 def copied(sources: Sequence[str], result: Path, copy: Path) -> float:
-    """Seconds to read all sources, and to copy the result to the disk."""
+    """Returns the seconds it takes to read all sources and to copy the result to disk."""
     start = time.perf_counter()
     for path in sources:
         with open(path, "rb", buffering=0) as file:

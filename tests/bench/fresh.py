@@ -1,6 +1,6 @@
-"""The groups for text that isn't cached: `fresh`, `corpora` and `batch`.
+"""The groups for uncached text: `fresh`, `corpora` and `batch`.
 
-Each sample is taken in a new process, which first writes to a gigabyte of memory. Otherwise a
+Each sample is taken in a new process, which first writes to a gigabyte of memory. Otherwise, a
 virtual machine might have to get memory back from its host, and the first tokenizer that needs it
 would seem slow.
 
@@ -24,7 +24,7 @@ from tests.bench.suite import DETAILED, Suite
 
 _STARTS = (MB // 2, MB, 2 * MB)
 _LARGEST = 64 * MB
-# Encoded before every timed call, so that imports by the first call (NumPy) aren't timed.
+# Encoded before every timed call, so that imports in the first call (NumPy) aren't timed.
 _FIRST_CALL = ["a"]
 
 
@@ -33,7 +33,7 @@ def _peers(suite: Suite) -> list[str]:
 
 
 def _orders(suite: Suite) -> Iterator[tuple[Corpus, Corpus]]:
-    """Pairs of the text that is encoded first, and the text that is timed."""
+    """Yields pairs: the text to encode first, and the text to time."""
     yield code(), prose()
     yield prose(), code()
     for corpus in suite.options.corpora:
@@ -99,7 +99,7 @@ def _one_by_one(
 def _in_one_call(
     suite: Suite, row: Row, notes: dict[str, str], texts: Sequence[str], threads: int, passes: int
 ) -> None:
-    """Times one call after `passes` equal ones."""
+    """Times one call after `passes` identical ones."""
 
     def take(peer: str) -> float:
         with suite.open(peer, row.vocab, threads=threads) as process:

@@ -1,6 +1,6 @@
-"""A function for each group of measurements.
+"""One function for each group of measurements.
 
-encode   MB/s. warm: cached text. fresh: text that isn't cached, after other text of the
+encode   MB/s. warm: cached text. fresh: uncached text, after other text of the
          same corpus. first: the first 16 MB that a new process encodes.
 load     ms. new: in a new process. again: once more in the same process. The file is in the
          page cache. The others read their own formats (peers.py).
@@ -35,7 +35,7 @@ from tests.support.vocabularies import OTHERS, REAL, UGM, WPM, fixture_names
 ALL = (*DETAILED, *(name for name in (*REAL, *OTHERS) if name not in DETAILED))
 _PROMPTS = 64
 _WORST_SECONDS = 30.0
-_NOT_TEXT = ("none", "big-endian", "version-2")  # can't be measured
+_NOT_TEXT = ("none", "big-endian", "version-2")  # fixtures that can't be measured
 
 
 def _texts(suite: Suite) -> list[Corpus]:
@@ -53,8 +53,8 @@ def encode(suite: Suite) -> None:
     for vocab in suite.vocabs(*ALL):
         detailed = suite.options.full or bool(suite.options.vocabs) or vocab in DETAILED[:1]
         some = detailed or vocab in DETAILED
-        # llama.cpp is measured with every vocabulary; the others only with some, except with
-        # --full.
+        # llama.cpp is measured with every vocabulary, the others with only some of them, unless
+        # --full is given.
         peers = suite.options.peers if some else [OURS, REFERENCE]
         wide = suite.options.full or bool(suite.options.vocabs or suite.options.corpora)
         corpora = _texts(suite) if detailed and wide else [prose()]
@@ -86,7 +86,7 @@ def _encode_vocab(
 
 
 def _fresh(suite: Suite, group: str, vocab: str, corpus: Corpus, peers: Sequence[str]) -> None:
-    """Times pieces of 1 MB (or a third of the corpus if that is less) after a first one."""
+    """Times pieces of 1 MB (or a third of the corpus if it is smaller) after a first one."""
     n = min(MB, size(corpus.text) // 3)
     chunks = cut(corpus.text, n, suite.options.rounds + 1)
     chunks = [chunk for chunk in chunks if size(chunk) > n // 2]
@@ -95,7 +95,7 @@ def _fresh(suite: Suite, group: str, vocab: str, corpus: Corpus, peers: Sequence
 
     def take(peer: str) -> float:
         chunk = next(running[peer][1], None) if peer in running else None
-        if chunk is None:  # the process has encoded all of them
+        if chunk is None:  # the process has encoded all chunks
             if peer in running:
                 running.pop(peer)[0].close()
             process = suite.open(peer, vocab)
@@ -161,7 +161,7 @@ def memory(suite: Suite) -> None:
                 start = process.rss()
                 process.load(str(suite.path(peer, vocab)))
                 loaded = process.rss()
-                if peer != REFERENCE:  # too slow for this much text
+                if peer != REFERENCE:  # too slow for so much text
                     process.put("text", [text])
                     before = process.rss()
                     process.once(ONE, "text")
@@ -202,7 +202,7 @@ def process(suite: Suite) -> None:
 
 
 def _wall(script: str) -> float:
-    """Milliseconds that `python -c` takes on the cores of the workers."""
+    """Returns the milliseconds that `python -c` takes on the workers' cores."""
     mine = os.sched_getaffinity(0) if cores(1) else set()
     if mine:
         os.sched_setaffinity(0, cores(1))
@@ -240,7 +240,7 @@ def prompts(suite: Suite) -> None:
 
 
 def _prompts(n: int) -> list[str]:
-    """Pieces of prose, evenly spaced."""
+    """Returns pieces of prose, evenly spaced."""
     text = prose().text
     step = len(text) // (_PROMPTS + 1)
     return [cut(text[at : at + n], n, 1)[0] for at in range(0, step * _PROMPTS, step)]
@@ -270,7 +270,7 @@ def worst(suite: Suite) -> None:
 
 
 def _control_token(suite: Suite, vocab: str) -> str:
-    """The text of the vocabulary's end-of-sequence token, if that is a control token."""
+    """Returns the text of the vocabulary's end-of-sequence token, if it is a control token."""
     gguf = GGUF.read(suite.gguf(vocab))
     key = "tokenizer.ggml.eos_token_id"
     id = gguf.get(key) if key in gguf else None
@@ -291,8 +291,8 @@ def _worst(
         with suite.open(peer, vocab, control=control, seconds=_WORST_SECONDS) as process:
             given = suite.for_peer(peer, [text])
             process.put("worst", given)
-            # llama.cpp encodes only the head of the text. Its time grows at least linearly, so the
-            # extrapolation is a lower bound.
+            # llama.cpp encodes only the beginning of the text. Its time grows at least linearly, so
+            # the extrapolation is a lower bound.
             return process.once(form, "worst") / 1e6 * size(text) / sum(map(size, given))
 
     row = suite.row("worst", vocab, name, "new process", "ms")

@@ -1,7 +1,7 @@
 """RWKV and PLaMo vocabularies of realistic size, made from nomic-bert-moe's tokens.
 
-No real ones are available. The fixtures aren't suitable for benchmarks: their tokens have a letter
-or two, so that a tokenizer mostly writes ids.
+No real ones are available. The fixtures are unsuitable for benchmarks: their tokens have only a
+letter or two, so a tokenizer mostly writes ids.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _NORMAL, _UNKNOWN, _BYTE = 1, 2, 6
 
 
 def grow(folder: Path) -> dict[str, Path]:
-    """Writes the vocabularies; returns their paths by name."""
+    """Writes the vocabularies and returns their paths by name."""
     source = GGUF.read(real("nomic-bert-moe"))
     texts = source.strings("tokenizer.ggml.tokens")
-    pieces: dict[bytes, float] = {}  # with spaces instead of space marks
+    pieces: dict[bytes, float] = {}  # spaces replace space marks
     scores = source.array("tokenizer.ggml.scores")
     for text, score in list(zip(texts, scores, strict=True))[_SPECIALS:_PLAMO]:
         assert isinstance(score, float)

@@ -1,4 +1,4 @@
-"""Loads each tokenizer of peers.py from its file."""
+"""Loads each tokenizer in peers.py from its file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class LlamaCppTokenizer:
-    """llama.cpp's tokenizer, called through ctypes, with a buffer that calls reuse."""
+    """llama.cpp's tokenizer, called through ctypes, with a buffer that all calls reuse."""
 
     def __init__(self, path: str) -> None:
         from tests.support.llamacpp import _Worker
@@ -38,7 +38,7 @@ class LlamaCppTokenizer:
         return n
 
     def encode(self, text: str, parse_special: bool = False) -> memoryview:
-        """The ids, in the buffer: valid until the next call."""
+        """Returns the ids in the buffer: valid until the next call."""
         n = self._fill(text, parse_special)
         return memoryview(self._buffer).cast("B")[: 4 * n].cast("i")
 
@@ -58,7 +58,7 @@ def _ggtok(path: str) -> Any:
 
 
 def _gigatoken(path: str) -> Any:
-    # Uses the Rust object, which saves the Python call of its wrapper.
+    # Use the Rust object, which avoids its Python wrapper's call.
     return importlib.import_module("gigatoken").Tokenizer(path).backend
 
 

@@ -1,4 +1,4 @@
-"""Describes the machine and the versions with which the figures were measured."""
+"""Describes the machine and the software versions used for the measurements."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Compares the time for ids with offsets with the time for ids alone.
 
-offsets  us per call, for cached texts: an array of ids, then ids with offsets.
+offsets  us per call for cached texts: an array of ids, then ids with offsets.
 """
 
 from __future__ import annotations
@@ -33,5 +33,5 @@ def offsets(suite: Suite) -> None:
 
 
 def _texts(text: str, n: int) -> Sequence[str]:
-    """A few pieces of prose of about n bytes."""
+    """Returns a few pieces of prose of about n bytes each."""
     return cut(text, n, 8)[:8]

@@ -1,6 +1,6 @@
-"""The pre-tokenizers of the real vocabularies, in the forms of tokenizer.json and tiktoken.
+"""The pre-tokenizers of the real vocabularies, in the formats of tokenizer.json and tiktoken.
 
-An expression is the one that the model's authors published if that gives llama.cpp's ids, since
+An expression is the one that the model's authors published if it gives llama.cpp's ids, because
 some tokenizers recognize published expressions and have special code for them; otherwise it is
 llama.cpp's chain of expressions.
 """
@@ -24,7 +24,7 @@ QWEN35 = (
     rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?[\p{{L}}\p{{M}}]+|\p{{N}}"
     rf"| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*|{_TAIL}"
 )
-_CJK = "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7fb]+"  # U+D7FF is not assigned
+_CJK = "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7fb]+"  # U+D7FF is unassigned
 _LLM_LETTERS = (
     "\\s?[A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293"
     "\u0295-\u02af\u0370-\u0373\u0376\u0377\u037b-\u037d\u037f\u0386\u0388-\u038a\u038c"
@@ -40,7 +40,7 @@ _LLM_LETTERS = (
 )
 _LLM_PUNCTUATION = "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+"
 
-# The chain of expressions of each `pre` among the real vocabularies. "" means that the file lacks
+# The chain of expressions for each `pre` among the real vocabularies. "" means that the file lacks
 # the key, so that llama.cpp uses "default".
 CHAINS: dict[str, tuple[str, ...]] = {
     "gpt-2": (GPT2,),
@@ -58,12 +58,11 @@ CHAINS: dict[str, tuple[str, ...]] = {
 }
 CHAINS["default"] = CHAINS[""]
 
-# Vocabularies for which llama.cpp looks up the whole word before it merges.
+# Vocabularies for which llama.cpp looks up each whole word before it merges.
 IGNORE_MERGES = frozenset({"llama-bpe"})
 
-# Equivalent expressions with possessive quantifiers, as in tiktoken's own; tiktoken is twice as
-# fast
-# with them.
+# Equivalent expressions with possessive quantifiers, as tiktoken itself uses; they make it twice as
+# fast.
 TIKTOKEN = {
     GPT2: r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
     LLAMA3: (
@@ -85,7 +84,7 @@ BYTE_LEVEL: dict[str, Any] = {
 
 
 def pre_tokenizer(pre: str) -> dict[str, Any] | None:
-    """The pre_tokenizer entry of a tokenizer.json; None if the name is unknown."""
+    """Returns the pre_tokenizer entry for a tokenizer.json; None if the name is unknown."""
     if pre not in CHAINS:
         return None
     chain = CHAINS[pre]

@@ -1,7 +1,7 @@
-"""How each tokenizer is loaded and called, one row for each.
+"""How to load and call each tokenizer, one row each.
 
-Calls are expressions that are compiled into the timed loop, as in timeit, to avoid the cost of a
-wrapper. They use the variables `tok`, `text` (a str), `texts` (a list of str) and `threads`. Each
+Calls are expressions that are compiled into the timed loop, as in timeit, to avoid a wrapper's
+cost. They use the variables `tok`, `text` (a str), `texts` (a list of str) and `threads`. Each
 tokenizer is called in the fastest way that it documents.
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-# The forms of a call: its input, and the type of its result. Without a type, the result is whatever
-# the tokenizer returns fastest: a NumPy array, bytes, its own type, or a list.
+# The forms of a call: its input, and the type of its result. If no type is named, the result has
+# the type that the tokenizer returns fastest: a NumPy array, bytes, its own type, or a list.
 ONE, ONE_LIST = "one string", "one string, list"
 OFFSETS = "one string, list with offsets"
 DOCS, DOCS_LISTS = "documents", "documents, lists"
@@ -23,7 +23,7 @@ class Peer:
     # The name on PyPI, and the module to import.
     package: str
     module: str
-    # The field of convert.Files with the file that it reads.
+    # The field of convert.Files that has the path of its file.
     file: str
     calls: dict[str, str]
     # The call that parses special tokens, if it differs from the ordinary one.

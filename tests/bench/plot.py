@@ -1,4 +1,4 @@
-"""Bars of the encoding speeds, with matplotlib."""
+"""Plots the encoding speeds as bars, with matplotlib."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from tests.bench.peers import OURS, PEERS
 from tests.bench.results import SPEED, Row
 
-_PANELS = 12  # at most; with more, the chart would be illegible
+_PANELS = 12  # the chart would be illegible with more
 
 
 def plot(folder: Path, document: dict[str, Any], rows: list[Row]) -> bool:
-    """Writes bench.svg and bench.png if matplotlib is installed and there are results."""
+    """Writes bench.svg and bench.png if matplotlib is installed and there are results to show."""
     if not importlib.util.find_spec("matplotlib"):
         return False
     panels: dict[tuple[str, str], list[Row]] = {}

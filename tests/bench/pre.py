@@ -1,6 +1,6 @@
-"""Group `pre`: every pre-tokenizer name on gpt-2's vocabulary, compared with llama.cpp.
+"""The group `pre`: every pre-tokenizer name on gpt-2's vocabulary, compared with llama.cpp.
 
-English and Chinese, warm and fresh. llama.cpp encodes less text, since it is slow.
+Times English and Chinese, warm and fresh. llama.cpp encodes less text, since it is slow.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def pre(suite: Suite) -> None:
         vocab = f"gpt-2, pre={name}"
         gguf = GGUF.read(real("gpt-2"))
         gguf.set("tokenizer.ggml.pre", name)
-        if name == "whitespace":  # llama.cpp aborts on it under model gpt2
+        if name == "whitespace":  # llama.cpp aborts on this name with model gpt2
             gguf.set("tokenizer.ggml.model", "whitespace")
         suite.add(vocab, gguf.write(suite.folder / f"pre-{name}.gguf"))
         peers = [peer for peer in (OURS, REFERENCE) if peer in suite.options.peers]
@@ -39,6 +39,6 @@ def pre(suite: Suite) -> None:
 
             row = suite.row("pre", vocab, key, f"first, {ONE}")
             theirs = suite.rows[-len(heads)].cells.get(REFERENCE)
-            if theirs:  # llama.cpp has no cache, so this also counts as warm
+            if theirs:  # llama.cpp has no cache, so its time also counts as warm
                 row.cells[REFERENCE] = theirs
             suite.measure(row, {OURS: take}, rounds=min(3, suite.options.rounds))

@@ -1,4 +1,4 @@
-"""Worker processes, from the parent's side."""
+"""Starts worker processes and sends them requests."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any
 
 from tests.bench.peers import PEERS
 
-# The cores on which this process was allowed to run at its start.
+# The cores on which this process could run when it started.
 _CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
 class PeerFailureError(Exception):
-    """A tokenizer doesn't support a request, crashed, or took too long."""
+    """A tokenizer doesn't support a request, crashed, or timed out."""
 
 
 def cores(threads: int) -> list[int]:
-    """The cores for a worker: the last ones, since the system tends to use the first."""
+    """Returns the cores for a worker: the last ones, since the system tends to use the first."""
     return _CORES[-threads:]
 
 
@@ -35,7 +35,7 @@ def environment(threads: int) -> dict[str, str]:
 
 
 class Process:
-    """A worker process that has imported its tokenizer, and loaded a file if a path is given."""
+    """A worker process that has imported its tokenizer, and loaded a file if a path was passed."""
 
     def __init__(
         self, name: str, path: str | None = None, threads: int = 1, seconds: float = 300.0
@@ -71,7 +71,7 @@ class Process:
             assert pipe is not None
             try:
                 pipe.close()
-            except BrokenPipeError:  # from data that the worker never read
+            except BrokenPipeError:  # unsent data that the worker never read
                 continue
 
     def _ask(self, what: str, *args: Any) -> Any:

@@ -1,7 +1,7 @@
 """Writes the results: tables for the terminal and in Markdown, and the JSON file.
 
 ggtok's cells show the best sample and the median. The cells of other tokenizers first show how many
-times as fast ggtok is. `*` means that the ids differ from ggtok's.
+times as fast ggtok is. `*` means that their ids differ from ggtok's.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def _cell(row: Row, peer: str) -> str:
 
 
 def _tables(rows: list[Row]) -> list[tuple[str, list[list[str]]]]:
-    """A table for each group and unit: its title, and lines of cells; the first line has the
-    headings."""
+    """Returns a table for each group and unit: its title, and lines of cells; the first line has
+    the headings."""
     tables = []
     for (group, unit), some in groupby(rows, lambda row: (row.group, row.unit)):
         members = list(some)

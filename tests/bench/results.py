@@ -1,4 +1,4 @@
-"""Results of measurements: rows of cells."""
+"""The results of measurements, as rows of cells."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 from tests.bench.peers import OURS, PEERS
 
-SPEED = "MB/s"  # of UTF-8; MB is a million bytes
+SPEED = "MB/s"  # MB of UTF-8; 1 MB is a million bytes
 TIMES = "x"
 _MORE_IS_BETTER = (SPEED, TIMES)
-# Results that count as competitors' in the summary: of the chat renderers only transformers.
+# The peers that count as competitors in the summary; of the chat renderers, only transformers.
 _RIVALS = frozenset((*PEERS, "transformers")) - {OURS}
 
 
@@ -42,14 +42,14 @@ class Row:
         return statistics.median(self.cells[peer].samples)
 
     def ratio(self, peer: str) -> float | None:
-        """How many times as fast (or small) ggtok is, by the best samples of both."""
+        """Returns how many times as fast (or small) ggtok is, by the best samples of both."""
         ours, theirs = self.best(OURS), self.best(peer)
         if not ours or not theirs:
             return None
         return ours / theirs if self.unit in _MORE_IS_BETTER else theirs / ours
 
     def next_best(self) -> tuple[str, float] | None:
-        """The best of the other tokenizers with equal ids, and ggtok's ratio to it."""
+        """Returns the best other tokenizer that has equal ids, and ggtok's ratio to it."""
         others = [
             (ratio, name)
             for name, cell in self.cells.items()

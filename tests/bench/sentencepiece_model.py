@@ -1,7 +1,7 @@
 """Writes a SentencePiece model as a protocol buffer, field by field.
 
-ModelProto: 1 pieces, 2 trainer_spec, 3 normalizer_spec; the fields' numbers are
-those of sentencepiece_model.proto.
+ModelProto: 1 pieces, 2 trainer_spec, 3 normalizer_spec; field numbers are those in
+sentencepiece_model.proto.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 
 UNIGRAM, BPE = 1, 2
-UNKNOWN, UNUSED = 2, 5  # types of pieces; GGUF's token types have the same numbers
+UNKNOWN, UNUSED = 2, 5  # piece types, with the same numbers as GGUF's token types
 _VARINT, _LENGTH, _FLOAT = 0, 2, 5
 
 
@@ -42,14 +42,14 @@ def model(
     remove_extra_whitespaces: bool,
     byte_fallback: bool,
 ) -> bytes:
-    """A model with these (text, score, type) pieces. SentencePiece allows only one UNKNOWN
+    """Returns a model with these pieces (text, score, type). SentencePiece allows only one UNKNOWN
     piece."""
     out = bytearray()
     for id, (text, score, type) in enumerate(pieces):
         if type == UNKNOWN and id != unk_id:
             type = UNUSED
         out += _field(1, _field(1, text) + _float(2, score) + _field(3, type))
-    minus_one = (1 << 64) - 1  # means that there is no such token
+    minus_one = (1 << 64) - 1  # -1: there is no such token
     trainer = _field(3, kind) + _field(4, len(pieces)) + _field(35, int(byte_fallback))
     trainer += _field(40, unk_id) + b"".join(_field(n, minus_one) for n in (41, 42, 43))
     trainer += _field(45, pieces[unk_id][0])

@@ -1,8 +1,8 @@
-"""The group `stream`: MB/s for a text that is cut into chunks of 512 tokens, and us per id for ids
-that are decoded one by one.
+"""The group `stream`: MB/s for a text that is split into chunks of 512 tokens, and us per id for
+ids that are decoded one by one.
 
 Compared with tokenizers: its DecodeStream, and its encoding with offsets, which is the first step
-of cutting a text. (Counting the tokens of each chunk would take it more time.)
+of splitting a text into chunks. (It would need more time to count each chunk's tokens.)
 """
 
 from __future__ import annotations

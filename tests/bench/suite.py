@@ -1,4 +1,4 @@
-"""The parts that all groups share: vocabularies, processes, the check of ids, and the rounds."""
+"""What all groups share: vocabularies, processes, the check of ids, and rounds."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from tests.support.vocabularies import OTHERS, REAL, fixture, fixture_names, rea
 
 OTHER_IDS = "other ids"
 NOT_OFFERED = "not possible"
-# Vocabularies measured in detail; the others are only compared with llama.cpp.
+# Vocabularies that are measured in detail; the others are compared only with llama.cpp.
 DETAILED = ("llama-bpe", "qwen2", "gpt-2", "llama-spm")
 
 
 @dataclass
 class Options:
-    vocabs: list[str]  # empty: each group chooses
+    vocabs: list[str]  # if empty, each group chooses its own
     peers: list[str]
     rounds: int
     full: bool
-    corpora: list[Corpus]  # from --corpus
-    at_least: int = 20_000_000  # nanoseconds per sample, if the call can be repeated
+    corpora: list[Corpus]  # files from --corpus
+    at_least: int = 20_000_000  # nanoseconds per sample, at least, if the call can be repeated
 
     @property
     def slow_bytes(self) -> int:
-        """Bytes of text that llama.cpp encodes: less than others, since it is slow, and without a
-        cache its speed doesn't depend on the size."""
+        """Bytes of text that llama.cpp encodes: fewer than others do, since it is slow; without a
+        cache, its speed doesn't depend on the size."""
         return MB // 4 if self.full else MB // 16
 
 
 def installed() -> tuple[list[str], list[str]]:
-    """The names of the tokenizers that are installed, and of those that are missing."""
+    """Returns the names of the tokenizers that are installed, and of those that are missing."""
     here: list[str] = []
     missing: list[str] = []
     for name, peer in PEERS.items():
@@ -55,9 +55,9 @@ class Suite:
     options: Options
     folder: Path
     rows: list[Row] = field(default_factory=list)
-    # By vocabulary and tokenizer: which texts have other ids, or why there are no ids.
+    # By vocabulary and tokenizer: which texts have different ids, or why there are none.
     notes: dict[str, dict[str, str]] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)  # of other software that was measured
+    versions: dict[str, str] = field(default_factory=dict)  # versions of other software
     _files: dict[tuple[str, bool], tuple[Files, dict[str, str]]] = field(default_factory=dict)
     _ids: dict[tuple[str, str, str], bytes] = field(default_factory=dict)
     _extra: dict[str, Path] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Suite:
         raise SystemExit(f"no such vocabulary: {name}")
 
     def path(self, peer: str, vocab: str, control: bool = False) -> Path:
-        """The file from which a tokenizer loads the vocabulary."""
+        """Returns the file from which a tokenizer loads the vocabulary."""
         kind = PEERS[peer].file
         if kind == "gguf":
             return self.gguf(vocab)
@@ -111,11 +111,11 @@ class Suite:
         control: bool = False,
         seconds: float = 300,
     ) -> dict[str, str]:
-        """Compares ids, and returns a note for each tokenizer: "" if they are equal, else which
+        """Compares ids and returns a note for each tokenizer: "" if they are equal; otherwise which
         differ, or why there are none.
 
-        `texts` are {form: {key: texts}}; llama.cpp encodes the head of each. The processes are
-        ended, so that later measurements start without cached text.
+        `texts` are {form: {key: texts}}; llama.cpp encodes only the beginning of each. Afterwards,
+        the processes are ended, so that later measurements start without cached text.
         """
         notes: dict[str, str] = {}
         for peer in [OURS, *(p for p in peers if p != OURS)]:
@@ -131,8 +131,8 @@ class Suite:
         peers: Iterable[str],
         texts: Mapping[str, Mapping[str, Sequence[str]]],
     ) -> Iterator[tuple[dict[str, str], dict[str, Process]]]:
-        """Like agree(), but keeps the processes of tokenizers that can be timed running and
-        warm."""
+        """Does the same as agree(), but keeps the processes of tokenizers that can be timed running
+        and warm."""
         notes: dict[str, str] = {}
         processes: dict[str, Process] = {}
         with ExitStack() as stack:
@@ -151,7 +151,7 @@ class Suite:
         control: bool,
         seconds: float,
     ) -> Process | None:
-        """Adds the tokenizer's note, and returns its process if it can be timed."""
+        """Adds the tokenizer's note and returns its process if it can be timed."""
         process = None
         try:
             if notes.get(OURS):
@@ -194,7 +194,7 @@ class Suite:
         return "; ".join(wrong)
 
     def for_peer(self, peer: str, texts: Sequence[str]) -> list[str]:
-        """The texts; for llama.cpp only their first `slow_bytes`."""
+        """Returns the texts or, for llama.cpp, only their first `slow_bytes`."""
         if peer != REFERENCE:
             return list(texts)
         budget = self.options.slow_bytes
@@ -215,9 +215,9 @@ class Suite:
         notes: Mapping[str, str] | None = None,
         rounds: int | None = None,
     ) -> None:
-        """Fills a row: each round takes one sample of each tokenizer, in turn.
+        """Fills a row: each round takes one sample from each tokenizer, in turn.
 
-        Tokenizers with other ids are timed and flagged; those with another note aren't timed.
+        Tokenizers with different ids are timed and flagged; those with any other note aren't timed.
         """
         notes = notes or {}
         for peer, note in notes.items():
@@ -268,7 +268,7 @@ class Suite:
     def per_call(
         self, process: Process, peer: str, form: str, key: str, texts: Sequence[str]
     ) -> Callable[[int], float]:
-        """A function that measures microseconds per text, for cached texts."""
+        """Returns a function that measures microseconds per text, for cached texts."""
         given = self.for_peer(peer, texts)
         process.put(key, given)
         at_least = self.options.at_least
@@ -277,7 +277,7 @@ class Suite:
     def speed_of(
         self, process: Process, peer: str, form: str, key: str, texts: Sequence[str]
     ) -> Callable[[int], float]:
-        """A function that measures MB/s, for cached texts."""
+        """Returns a function that measures MB/s, for cached texts."""
         given = self.for_peer(peer, texts)
         n_bytes = sum(map(size, given))
         process.put(key, given)
@@ -287,7 +287,8 @@ class Suite:
     def each(
         self, notes: Mapping[str, str], take: Callable[[str], float]
     ) -> dict[str, Callable[[int], float]]:
-        """For each tokenizer that can be timed, a function that calls `take` with its name."""
+        """Returns for each tokenizer that can be timed a function that calls `take` with its
+        name."""
 
         def taker(peer: str) -> Callable[[int], float]:
             return lambda _: take(peer)

@@ -4,8 +4,8 @@
 
 PEERS is an interpreter with tokenizers==0.23.3, gigatoken, gigabpe, rustbpe and
 sentencepiece==0.2.3, which conflict with the tests' requirements. Each row is the best of --runs:
-seconds of wall time, and by how much the process's peak memory grew; both include reading the
-file. A row is marked if its merges differ from ggtok's, since its time is then meaningless.
+wall-clock seconds, and by how much the process's peak memory grew; both include reading the file. A
+row is flagged if its merges differ from ggtok's, since its time is then meaningless.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ seconds, used = time.perf_counter() - began, peak() - before
 
 @dataclass(frozen=True)
 class Trainer:
-    """A trainer: code that imports it, code that is timed, and code for its merges as strings."""
+    """A trainer: code to import it, code to time, and code that returns its merges as strings."""
 
     name: str
     rule: str
@@ -74,7 +74,7 @@ def merges():
     return pieces
 """
 
-# For trainers that don't report merges: their new tokens, in order.
+# For trainers that don't report merges: code that returns their new tokens, in order.
 _MADE = """
 def merges():
     return [token.hex() for token in {}]
@@ -226,7 +226,7 @@ def main() -> int:
                 size_mb = corpus.stat().st_size / 1e6
                 print(f"\n{corpus.name}, {size_mb:.0f} MB, {size} tokens, {threads} threads")
                 trainers = [t for t in TRAINERS if not args.only or t.rule in args.only]
-                # Alternates between trainers, so that a slow minute of the machine affects all.
+                # Alternate between trainers, so that a slow minute of the machine affects all.
                 rounds = [
                     [
                         run(t, sys.executable if t.ours else args.peers, corpus, size, threads)

@@ -1,4 +1,4 @@
-"""The worker process of one tokenizer: `python -m tests.bench.worker`.
+"""The worker process for one tokenizer: `python -m tests.bench.worker`.
 
 It reads requests (method, arguments) from standard input and writes answers, (True, result) or
 (False, error), to standard output; both are pickled.
@@ -20,7 +20,7 @@ from typing import Any
 from tests.bench.loaders import LOADERS
 from tests.bench.peers import DOCS, DOCS_LISTS, OFFSETS, PEERS
 
-SPECIAL = "special tokens"  # the form of Peer.special
+SPECIAL = "special tokens"  # the form that makes the call in Peer.special
 
 
 class Worker:
@@ -31,7 +31,7 @@ class Worker:
         self.passes: dict[tuple[str, str], int] = {}
 
     def start(self, name: str, threads: int, cores: list[int]) -> None:
-        """Pins the process to its cores, and then imports the tokenizer, which may count them."""
+        """Pins the process to its cores, then imports the tokenizer, which may count cores."""
         if cores:
             os.sched_setaffinity(0, cores)
         self.peer = PEERS[name]
@@ -40,7 +40,7 @@ class Worker:
         gc.disable()
 
     def load(self, path: str) -> int:
-        """Loads a file and replaces the previous one; returns the nanoseconds it took."""
+        """Loads a file in place of the previous one; returns the nanoseconds it took."""
         if hasattr(self.tok, "close"):
             self.tok.close()
         self.tok = None
@@ -63,7 +63,7 @@ class Worker:
         return (peer.special or peer.calls["one string"]) if form == SPECIAL else peer.calls[form]
 
     def run(self, form: str) -> Callable[..., int]:
-        """The compiled loop that calls the tokenizer and is timed."""
+        """Returns the compiled loop that calls the tokenizer and times itself."""
         if form not in self.runs:
             each = "" if form in (DOCS, DOCS_LISTS) else "for text in texts: "
             source = (
@@ -84,11 +84,12 @@ class Worker:
         return run(self.tok, self.texts[key], self.threads, passes, time.perf_counter_ns)
 
     def once(self, form: str, key: str) -> int:
-        """Nanoseconds for one pass over the texts, without a warm-up."""
+        """Returns the nanoseconds for one pass over the texts, without a warm-up."""
         return self._time(form, key, 1)
 
     def sample(self, form: str, key: str, at_least: int) -> float:
-        """Nanoseconds per pass, warm, averaged over enough passes to take `at_least` in total."""
+        """Returns the nanoseconds per pass, warm, averaged over enough passes to take `at_least` in
+        total."""
         if (form, key) not in self.passes:
             self._time(form, key, 2)
             passes, took = 1, self._time(form, key, 1)
@@ -100,7 +101,7 @@ class Worker:
         return self._time(form, key, passes) / passes
 
     def ids(self, form: str, key: str) -> bytes:
-        """The ids of all texts, joined, as int32."""
+        """Returns the ids of all texts, joined, as int32."""
         names = {"tok": self.tok, "texts": self.texts[key], "threads": self.threads}
         if form in (DOCS, DOCS_LISTS):
             return _flat(eval(self.call(form), names)).tobytes()
@@ -110,19 +111,19 @@ class Worker:
         return parts.tobytes()
 
     def touch(self) -> None:
-        """Writes to a gigabyte of memory, so that the host has assigned it (fresh.py)."""
+        """Writes to a gigabyte of memory, so that the host assigns it (see fresh.py)."""
         bytearray(1 << 30)[:: resource.getpagesize()] = b"x" * ((1 << 30) // resource.getpagesize())
 
     def rss(self) -> int:
-        """Resident memory in bytes."""
+        """Returns the resident memory in bytes."""
         gc.collect()
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _flat(result: Any) -> array[int]:
-    """The ids in a tokenizer's result of whatever type, joined."""
-    if isinstance(result, tuple):  # (ids, offsets)
+    """Returns the ids in a tokenizer's result, whatever its type, joined."""
+    if isinstance(result, tuple):  # ids and offsets
         result = result[0]
     if isinstance(result, bytes):
         return array("i", result)
@@ -147,7 +148,7 @@ def _flat(result: Any) -> array[int]:
 def _serve() -> None:
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # sends a tokenizer's prints to standard error
+    os.dup2(2, 1)  # redirects a tokenizer's prints to standard error
     worker = Worker()
     with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
@@ -156,7 +157,7 @@ def _serve() -> None:
                 answer = (True, getattr(worker, what)(*args))
             except (KeyboardInterrupt, SystemExit):
                 return
-            except BaseException as error:  # Rust's panics aren't Exceptions
+            except BaseException as error:  # panics in Rust aren't derived from Exception
                 answer = (False, f"{type(error).__name__}: {str(error).strip() or '-'}")
             pickle.dump(answer, answers)
             answers.flush()

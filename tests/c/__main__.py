@@ -21,7 +21,7 @@ FIXTURES = [str(fixture(name)) for name in fixture_names()]
 TEMPLATES = Path(__file__).resolve().parents[1] / "chat" / "templates.txt"
 ALLOC, SMALL = "-DGGTOK_TEST_ALLOC", "-DGGTOK_TEST_SMALL"
 
-# Each program's name, compiler flags and arguments.
+# For each run of a program: the program, compiler flags and arguments.
 RUNS: dict[str, tuple[str, tuple[str, ...], list[str]]] = {
     "capi": ("capi", SANITIZERS, [str(fixture("bpe-gpt2"))]),
     "capi-threads": ("capi", THREADS, [str(fixture("bpe-gpt2"))]),

@@ -1,6 +1,6 @@
 /*
- * Encodes an Arrow column while each allocation fails in turn, alone and with all later ones. The
- * result is an out-of-memory error or the right ids; the input is released once, and nothing
+ * Encodes an Arrow column while each allocation fails in turn, alone or with all later ones. The
+ * result is either an out-of-memory error or the right ids; the input is released once, and nothing
  * leaks. Compiled with GGTOK_TEST_ALLOC (cext/base/mem.c).
  *
  *     arrow FILE.gguf
@@ -26,7 +26,7 @@
 
 enum { ROWS = 4, CHUNKS = 3 };
 static const int32_t offsets[] = {0, 12, 12, 17, 40};
-static const uint8_t validity[] = {0x0D}; /* the second is null */
+static const uint8_t validity[] = {0x0D}; /* the second value is null */
 static const char data[] = "Hello, worldthere a text for the last row";
 static const void *buffers[] = {validity, offsets, data};
 static unsigned n_released;
@@ -121,7 +121,7 @@ static bool run(const ggtok_tokenizer *tok, size_t at, bool on, size_t *n_ids, b
         CHECK(bits[0] == 0xDD && bits[1] == 0x0D);
         CHECK(out.children[0]->length == (int64_t)n);
         schema.release(&schema);
-        struct ArrowArray child = *out.children[0]; /* moved out, and released last */
+        struct ArrowArray child = *out.children[0]; /* moved out of its parent, and released last */
         out.children[0]->release = NULL;
         out.release(&out);
         CHECK(((const int32_t *)child.buffers[1])[0] >= 0);

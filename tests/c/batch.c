@@ -1,5 +1,5 @@
 /*
- * Simulates how the threads of a batch take its chunks, with threads of equal speed and without a
+ * Simulates how the threads of a batch take its chunks, with equally fast threads and without a
  * clock. Checks the order of the chunks, and that no thread waits while there is work.
  *
  *     batch [SEED]
@@ -17,7 +17,7 @@
 
 #include "random.h"
 
-/* Stubs: the simulation encodes nothing. */
+/* Stubs, because the simulation encodes nothing. */
 ggtok_status ggtok_encode(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
                           ggtok_ids *ids, ggtok_error *err) {
     (void)ctx, (void)text, (void)n, (void)flags, (void)ids, (void)err;
@@ -55,14 +55,14 @@ static ggtok_bytes texts[MANY];
 
 static size_t received;
 
-/* Receives every text once, in order. */
+/* Checks that every text is received once, in order. */
 static bool receive_parts(void *user, const ggtok_batch_part *parts, size_t n) {
     const char *name = user;
     for (size_t i = 0; i < n; received += parts[i++].n) CHECK(parts[i].first == received);
     return true;
 }
 
-/* Runs a batch of these texts on simulated threads: in each round the thread that has encoded the
+/* Runs a batch of these texts on simulated threads: in each round, the thread that has encoded the
  * fewest bytes takes a chunk. Returns how often a thread had to wait for others. */
 static size_t run_batch(const char *name, size_t n, unsigned threads, bool receives) {
     const ggtok_batch_options options = {.user = (void *)(uintptr_t)name,
@@ -80,7 +80,7 @@ static size_t run_batch(const char *name, size_t n, unsigned threads, bool recei
         total += texts[i].n;
         longest = longest < texts[i].n ? texts[i].n : longest;
     }
-    /* Without its last text, a chunk of several texts is smaller than the target. */
+    /* A chunk of several texts would be smaller than the target without its last text. */
     size_t target = chunk_bytes(total, threads), first = 0;
     for (size_t k = 0; k < j.n_chunks; k++) {
         const chunk *c = &j.chunks[k];
@@ -89,7 +89,8 @@ static size_t run_batch(const char *name, size_t n, unsigned threads, bool recei
         first += c->n;
     }
     CHECK(first == n);
-    /* Long texts come first, in descending order; then all others in the order of the texts. */
+    /* Long texts come first, in descending order of length; all others follow in their original
+     * order. */
     for (size_t k = 1; threads > 1 && k < j.n_chunks; k++) {
         const chunk *a = j.order[k - 1], *c = j.order[k];
         bool was_long = a->n == 1 && a->n_bytes > CHUNK_MAX;
@@ -100,7 +101,7 @@ static size_t run_batch(const char *name, size_t n, unsigned threads, bool recei
     }
     chunk *at[THREADS] = {NULL};
     for (size_t done = 0; done < j.n_chunks;) {
-        /* The thread that has encoded the least acts next: it finishes its chunk, or takes one. */
+        /* The thread that has encoded the least is next: it finishes its chunk, or takes one. */
         unsigned t = 0;
         for (unsigned i = 1; i < j.threads; i++) {
             if (encoded[i] < encoded[t]) t = i;
@@ -114,7 +115,7 @@ static size_t run_batch(const char *name, size_t n, unsigned threads, bool recei
         bool later;
         chunk *c;
         lock_acquire(&j.lock);
-        do { /* as take_chunk */
+        do { /* the same steps as take_chunk */
             if (workers[t].receives) append_due(&j, RECEIVE);
             c = next_chunk(&j, &later);
         } while (!c && later && workers[t].receives && append_due(&j, 0));
@@ -126,7 +127,7 @@ static size_t run_batch(const char *name, size_t n, unsigned threads, bool recei
             continue;
         }
         waits += later;
-        /* It waits until the next other thread finishes. */
+        /* The thread waits until another one finishes. */
         unsigned next = THREADS;
         for (unsigned i = 0; i < j.threads; i++) {
             if (at[i] && (next == THREADS || encoded[i] < encoded[next])) next = i;
@@ -139,7 +140,7 @@ static size_t run_batch(const char *name, size_t n, unsigned threads, bool recei
     lock_release(&j.lock);
     CHECK(taken == j.n_chunks && j.n_appended == j.n_chunks && !j.waiting);
     CHECK(received == (receives ? n : 0));
-    /* The work is divided evenly, except that a text can't be divided. */
+    /* The work is divided evenly, except that a single text can't be divided. */
     size_t most = 0;
     for (unsigned i = 0; i < j.threads; i++) most = most < encoded[i] ? encoded[i] : most;
     size_t fair = total / j.threads, slack = 2 * target + n + 64;
@@ -149,7 +150,7 @@ static size_t run_batch(const char *name, size_t n, unsigned threads, bool recei
     return waits;
 }
 
-/* Both with and without a function that receives the ids on the first thread. */
+/* Runs the batch both with and without a function that receives the ids on the first thread. */
 static size_t simulate(const char *name, size_t n, unsigned threads) {
     return run_batch(name, n, threads, false) + run_batch(name, n, threads, true);
 }
@@ -162,7 +163,7 @@ int main(int argc, char **argv) {
     random_state = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     for (unsigned threads = 1; threads <= THREADS; threads++) {
         const char *name = "even";
-        /* From a few bytes to more than the largest chunks can hold. */
+        /* Sizes from a few bytes to more than the largest chunks can hold. */
         for (size_t size = 1; size <= 1 << 16; size *= 4) {
             for (size_t n = 1; n <= MANY && n * size < (size_t)1 << 31; n *= 5) {
                 even(n, size);

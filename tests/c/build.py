@@ -2,9 +2,9 @@
 
     python tests/c/build.py [--cc CC] [--program NAME] [--objects FOLDER] OUT [FLAG...]
 
-Programs share objects: each is compiled once for each compiler and set of flags ($CFLAGS come
-first). Objects with the same preprocessed source are the same, so a macro for tests only
-recompiles the files that use it.
+Programs share object files: each is compiled once for each compiler and set of flags ($CFLAGS come
+first). Files with the same preprocessed source are identical, so for a macro that only tests
+define, only the files that use it are recompiled.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ COMPILER = os.environ.get("CC") or shutil.which("cc")
 
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 THREADS = ("-fsanitize=thread",)
-# Calls a function of the program at each basic block of the library, not of the program itself.
+# Calls a function of the program at each of the library's basic blocks, but not at the program's
+# own.
 STEPS = ("-fsanitize-coverage=trace-pc",)
 
-# The sources that encode and decode: the library without templates, training and Python.
+# The sources for encoding and decoding: the library without templates, training and Python.
 LIBRARY = tuple(
     f"{folder.relative_to(ROOT / 'cext')}/*.c"
     for folder in sorted((ROOT / "cext").glob("*/**/"))
     if folder.relative_to(ROOT / "cext").parts[0] not in ("gen", "jinja", "python", "train")
     and any(folder.glob("*.c"))
 )
-# Each program, with the sources of cext that it needs.
+# For each program, the sources from cext that it needs.
 PROGRAMS = {
     "arrow": LIBRARY,
     "batch": ("base/*.c",),
@@ -75,8 +76,8 @@ def build(
     program: str = "capi",
     objects: Path | None = None,
 ) -> None:
-    """Builds the program as `out`, or raises CalledProcessError. The folder `objects` keeps the
-    objects for other programs."""
+    """Builds the program as `out`, or raises CalledProcessError. The folder `objects` keeps object
+    files for other programs."""
     programs = list((ROOT / "tests" / "c").glob(f"{program}.c*"))
     sources = [*programs]
     library = "-lm" if programs[0].suffix == ".c" else "-lstdc++"
@@ -86,8 +87,8 @@ def build(
     plain = [word for word in command if word not in STEPS]
     with tempfile.TemporaryDirectory(prefix="ggtok-objects-") as own:
         folder = objects or Path(own)
-        # In random order, so that processes that start at the same time compile different objects
-        # and find many already compiled.
+        # In random order, so that processes that start at the same time compile different objects,
+        # and later find many already compiled.
         shuffled = random.Random(os.getpid()).sample(sources, len(sources))
         made = {
             source: object_of(source, plain if source in programs else command, folder)
@@ -100,12 +101,13 @@ def build(
 def build_module(
     out: Path, command: Sequence[str], objects: Path, more: Sequence[Path] = ()
 ) -> None:
-    """Builds the Python extension module as `out` with this compiler command and `more` sources."""
+    """Builds the Python extension module as `out`, with this compiler command and the additional
+    sources `more`."""
     interface = objects / "_ffi.c"
     objects.mkdir(parents=True, exist_ok=True)
     subprocess.run([sys.executable, "cext/build_ffi.py", str(interface)], cwd=ROOT, check=True)
     sources = [interface, *sorted((ROOT / "cext").rglob("*.c")), *more]
-    # The limited API, as in build_ffi.py.
+    # As in build_ffi.py, use the limited API.
     python = [f"-I{sysconfig.get_path('include')}", "-DPy_LIMITED_API=0x030A0000"]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         linked = pool.map(lambda source: object_of(source, [*command, *python], objects), sources)
@@ -121,10 +123,11 @@ def command_of(flags: Sequence[str], cc: str | None = None) -> list[str]:
 
 
 def object_of(source: Path, command: Sequence[str], folder: Path) -> Path:
-    """The object of a source, in a folder that other processes may write to at the same time."""
+    """Compiles a source file in a folder that other processes may write to at the same time;
+    returns the object file's path."""
     folder.mkdir(parents=True, exist_ok=True)
     standard = ["-std=c11"] if source.suffix == ".c" else []
-    # Relative names, so that a compiler cache also serves other copies of the repository.
+    # Relative names let a compiler cache also serve other copies of the repository.
     compiler = (*command, *standard, "-Icext")
     source = source.relative_to(ROOT) if source.is_relative_to(ROOT) else source
     found = folder / f"{_name(compiler, source)}.o"
@@ -138,7 +141,8 @@ def object_of(source: Path, command: Sequence[str], folder: Path) -> Path:
 
 @cache  # nobody edits sources while the tests run
 def _name(compiler: tuple[str, ...], source: Path) -> str:
-    """The name of an object, derived from the preprocessed source and the remaining flags."""
+    """Returns the name of an object file, derived from the preprocessed source and the remaining
+    flags."""
     command = [*compiler, "-E", str(source)]
     read = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
     what = [word for word in compiler if not word.startswith(("-D", "-U", "-I"))]
@@ -147,7 +151,7 @@ def _name(compiler: tuple[str, ...], source: Path) -> str:
 
 @cache
 def have_sanitizers(cc: str | None = None, flags: tuple[str, ...] = SANITIZERS) -> bool:
-    """Whether the compiler can link a program with sanitizers that runs."""
+    """Whether the compiler can link a program with sanitizers that then runs."""
     with tempfile.TemporaryDirectory(prefix="ggtok-probe-") as folder:
         source = Path(folder) / "probe.c"
         source.write_text("int main(void) { return 0; }\n")

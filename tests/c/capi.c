@@ -1,6 +1,6 @@
 /*
- * Tests the C API without Python, with a byte-level BPE fixture. tests/c/build.py builds it from
- * ggtok.h and the C sources. Prints failed checks; the exit status is 1 if there are any.
+ * Tests the C API without Python, on a byte-level BPE fixture. tests/c/build.py builds it from
+ * ggtok.h and the C sources. Prints the checks that fail; the exit status is 1 if there are any.
  */
 #include "ggtok.h"
 
@@ -37,14 +37,14 @@ static unsigned char *read_file(const char *path, size_t *n) {
     return data;
 }
 
-/* Encodes and decodes a text. Byte-level BPE must give the same bytes. */
+/* Encodes and decodes a text. With byte-level BPE, the result must be the same bytes. */
 static void check_round_trip(ggtok_context *ctx, const char *text, size_t n) {
     ggtok_error err;
     ggtok_ids ids;
     CHECK(!ggtok_encode(ctx, text, n, 0, &ids, &err));
     CHECK(!n == !ids.n);
 
-    /* The ids are only valid until the context's next use, so copy them. */
+    /* The ids are valid only until the context's next use, so copy them. */
     int32_t *kept = malloc(ids.n * sizeof *kept + 1);
     if (ids.n) memcpy(kept, ids.data, ids.n * sizeof *kept);
     size_t n_kept = ids.n;
@@ -67,7 +67,7 @@ static void check_encode(const ggtok_tokenizer *tok) {
     check_round_trip(other, "nul \0 inside", 12);
     check_round_trip(other, " ls ./x ? it 's !", 17);
 
-    /* A text for which all buffers must grow. */
+    /* This text makes all buffers grow. */
     size_t n = 300000;
     char *text = malloc(n);
     for (size_t i = 0; i < n; i++) text[i] = "lorem ipsum\n"[i % 12];
@@ -88,7 +88,7 @@ static void check_encode(const ggtok_tokenizer *tok) {
     ggtok_context_free(NULL);
 }
 
-/* Spans, chosen special tokens, and blocks of a longer text. */
+/* Checks spans, selected special tokens, and blocks of a longer text. */
 static void check_spans(const ggtok_tokenizer *tok) {
     ggtok_error err;
     ggtok_context *ctx;
@@ -105,7 +105,7 @@ static void check_spans(const ggtok_tokenizer *tok) {
         at = spans[i].end;
     }
     CHECK(ids.n > 4 && at == (int64_t)n);
-    ggtok_span whole[2] = {{0, 8}, {8, (int64_t)n}}; /* both contain a part of the character */
+    ggtok_span whole[2] = {{0, 8}, {8, (int64_t)n}}; /* each has a part of a character */
     ggtok_convert_spans(text, n, whole, 2, GGTOK_UNIT_BYTE);
     CHECK(whole[0].end == 8 && whole[1].begin == 8);
     ggtok_convert_spans(text, n, whole, 2, GGTOK_UNIT_CHAR);
@@ -158,13 +158,13 @@ static bool never(void *user) {
 }
 
 typedef struct receiver {
-    size_t n, n_ids; /* received so far */
-    size_t stop_at;  /* a text; SIZE_MAX for none */
+    size_t n, n_ids; /* counted so far */
+    size_t stop_at;  /* the text at which to stop; SIZE_MAX: none */
     const ggtok_batch *want;
     bool right;
 } receiver;
 
-/* Compares what it receives with the ids and the offsets of `want`. */
+/* Compares the received part with the ids and the offsets of `want`. */
 static bool receive_part(receiver *r, const ggtok_batch_part *p) {
     const int64_t *offsets = ggtok_batch_offsets(r->want);
     size_t n_ids = 0;
@@ -186,7 +186,7 @@ static bool receive_parts(void *user, const ggtok_batch_part *parts, size_t n) {
     return true;
 }
 
-/* Called by several threads: changes only the spans. */
+/* Runs on several threads, but changes only the spans that it is passed. */
 static void add_one(void *user, ggtok_bytes text, ggtok_span *spans, size_t n) {
     (void)user, (void)text;
     for (size_t i = 0; i < n; i++) spans[i].begin++, spans[i].end++;
@@ -197,7 +197,7 @@ static bool count_texts(void *user, const ggtok_batch_part *parts, size_t n) {
     return true;
 }
 
-/* A batch whose ids are received is the batch that keeps them. */
+/* Checks that a batch whose ids are received equals one that keeps them. */
 static void check_receive(ggtok_pool *pool, const ggtok_bytes *texts, size_t n) {
     ggtok_error err;
     ggtok_batch *want, *batch;
@@ -237,7 +237,8 @@ static void check_receive(ggtok_pool *pool, const ggtok_bytes *texts, size_t n) 
     ggtok_batch_free(want);
 }
 
-/* Batches on several threads give the same ids as one context, in the order of the texts. */
+/* Checks that batches on several threads give the same ids as one context, in the order of the
+ * texts. */
 static void check_batch(const ggtok_tokenizer *tok) {
     enum { N = 3000, LETTERS = 200 };
     ggtok_error err;
@@ -264,7 +265,7 @@ static void check_batch(const ggtok_tokenizer *tok) {
             CHECK(offsets[i + 1] - offsets[i] == (int64_t)own.n);
             CHECK(!own.n || !memcmp(ids + offsets[i], own.data, own.n * sizeof *ids));
         }
-        if (threads == 2) ggtok_pool_clear(pool); /* while a context is in use */
+        if (threads == 2) ggtok_pool_clear(pool); /* clear the pool while a context is in use */
         ggtok_pool_release(pool, ctx);
         ggtok_batch_free(batch);
     }
@@ -274,7 +275,7 @@ static void check_batch(const ggtok_tokenizer *tok) {
     size_t failed;
     int asked = 0;
     CHECK(ggtok_encode_batch(pool, texts, N, 0, 1, never, &asked, &batch, &failed, &err) ==
-          GGTOK_ERR_STOPPED); /* on one thread, since another might finish first */
+          GGTOK_ERR_STOPPED); /* on one thread, because with several, another might finish first */
     CHECK(asked == 1 && !batch && failed == N);
     CHECK(!ggtok_encode_batch(pool, texts, 0, 0, 2, NULL, NULL, &batch, &failed, &err));
     CHECK(ggtok_batch_n_ids(batch) == 0);
@@ -283,7 +284,8 @@ static void check_batch(const ggtok_tokenizer *tok) {
     ggtok_pool_free(NULL);
 }
 
-/* Encodes a text in blocks that grow by one byte; the ids must be those of the whole text. */
+/* Encodes a text in blocks whose size grows by one byte; the ids must be those of the whole
+ * text. */
 static void check_blocks(const ggtok_tokenizer *tok) {
     static const char text[] = "The kettle's 1234 lids\n\n<|im_end|>  and caf\xC3\xA9s, \xFF.\n";
     const unsigned all = GGTOK_ADD_SPECIAL | GGTOK_PARSE_SPECIAL;
@@ -382,7 +384,7 @@ static void check_errors(const char *path, const unsigned char *data, size_t n) 
 
     /* A truncated file is an error, unless only data after the metadata is missing. */
     for (size_t cut = 0; cut < n; cut += 1 + cut / 16) {
-        unsigned char *copy = malloc(cut + 1); /* for sanitizers: reads past the end are errors */
+        unsigned char *copy = malloc(cut + 1); /* reads past the end are errors to sanitizers */
         memcpy(copy, data, cut);
         ggtok_status s = ggtok_load_buffer(copy, cut, NULL, &tok, &err);
         CHECK(s == GGTOK_OK || s == GGTOK_ERR_GGUF);
@@ -424,12 +426,12 @@ static void check_splitter(const char *path) {
         CHECK(ggtok_encode(ctx, text, sizeof text, 0, &ids, &err) == GGTOK_ERR_ARGUMENT);
         CHECK(ids.n == 0 && err.message[0]);
     }
-    how = CUT; /* which is wrong inside a character */
+    how = CUT; /* an error if the cut is inside a character */
     CHECK(ggtok_encode(ctx, "a\xC3\xA9", 3, 0, &ids, &err) == GGTOK_ERR_ARGUMENT && ids.n == 0);
     CHECK(strstr(err.message, "offset 1 is inside a character"));
     ggtok_context_free(ctx);
 
-    /* A batch returns the index of the first text that failed. */
+    /* A batch reports the index of the first text that failed. */
     how = FAIL;
     ggtok_pool *pool;
     ggtok_batch *batch;
@@ -451,7 +453,7 @@ static void check_splitter(const char *path) {
     ggtok_free(tok);
 }
 
-/* Control tokens are only parsed in trusted ranges of the text. */
+/* Checks that control tokens are parsed only in trusted ranges of the text. */
 static void check_trusted(const ggtok_tokenizer *tok) {
     ggtok_error err;
     ggtok_context *ctx;
@@ -481,14 +483,14 @@ static void check_trusted(const ggtok_tokenizer *tok) {
     CHECK(offsets[eos + 1] - offsets[eos] == piece.n);
     CHECK(ggtok_same_vocabulary(tok, tok));
     CHECK(ggtok_special_ids(tok, NULL, 0) > 0 && ggtok_special_ids(tok, &eos, 1) > 0);
-    last.end++; /* outside the text */
+    last.end++; /* the range now ends outside the text */
     CHECK(ggtok_encode_trusted(ctx, text, n, 0, &last, 1, &ids, &parts, &err) ==
           GGTOK_ERR_ARGUMENT);
     CHECK(!ids.n && !parts.n);
     ggtok_context_free(ctx);
 }
 
-/* Reads a prefix of a file that grows to the size that the last call returned. */
+/* Reads a prefix of a file, which grows to the size that the last call returned. */
 static void check_prefixes(const unsigned char *data, size_t n) {
     ggtok_error err;
     uint64_t size = 0;
@@ -496,7 +498,7 @@ static void check_prefixes(const unsigned char *data, size_t n) {
     ggtok_tokenizer *tok;
     ggtok_summary sum;
     do {
-        unsigned char *copy = malloc(have + 1); /* for sanitizers, as above */
+        unsigned char *copy = malloc(have + 1); /* exact size for sanitizers, as above */
         memcpy(copy, data, have);
         CHECK(!ggtok_metadata_size(copy, have, rounds % 2 ? n : UINT64_MAX, &size, &err));
         CHECK(size <= n);
@@ -514,7 +516,7 @@ static void check_prefixes(const unsigned char *data, size_t n) {
     CHECK(sum.n_tokens == ggtok_n_tokens(tok));
     ggtok_free(tok);
 
-    /* If the metadata doesn't fit in the file, the error comes as soon as that is known, and no
+    /* If the metadata doesn't fit in the file, the error occurs as soon as this is known, and no
      * returned size exceeds the file's. */
     for (size_t cut = 0; cut < have; cut += 1 + cut / 16) {
         ggtok_status s = GGTOK_OK;
@@ -527,7 +529,7 @@ static void check_prefixes(const unsigned char *data, size_t n) {
     }
     CHECK(ggtok_metadata_size("GGUX", 4, UINT64_MAX, &size, &err) == GGTOK_ERR_GGUF);
     CHECK(ggtok_metadata_size(NULL, 0, UINT64_MAX, &size, &err) == GGTOK_OK && size == 24);
-    static const char empty[24] = "GGUF\3"; /* no key/values: no vocabulary */
+    static const char empty[24] = "GGUF\3"; /* no key/value pairs, so no vocabulary */
     CHECK(ggtok_metadata_size(empty, 24, 24, &size, &err) == GGTOK_OK && size == 24);
     CHECK(ggtok_peek(empty, 24, 24, &sum, &err) == GGTOK_ERR_VOCAB && !sum.known);
 }
@@ -571,7 +573,7 @@ static void check_overrides(const char *path) {
     }
 }
 
-/* From a chat request to ids, in C alone: messages never become control tokens. */
+/* Gets from a chat request to ids in C alone: messages never become control tokens. */
 static void check_templates(const ggtok_tokenizer *tok) {
     static const char source[] =
         "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}";
@@ -601,7 +603,7 @@ static void check_templates(const ggtok_tokenizer *tok) {
               ids.n);
         ggtok_context_free(ctx);
         ggtok_rendering_free(r);
-        /* Errors in templates have a line; errors in the JSON don't. */
+        /* Errors in templates have a line number; errors in the JSON don't. */
         CHECK(ggtok_template_render(t, "[1]", 3, NULL, &r, &err) == GGTOK_ERR_TEMPLATE && !r);
         CHECK(!err.line && strstr(err.message, "object"));
         CHECK(ggtok_template_render(t, "{", 1, NULL, &r, NULL) == GGTOK_ERR_TEMPLATE && !r);
@@ -654,7 +656,7 @@ int main(int argc, char **argv) {
     ggtok_free(tok);
     ggtok_free(NULL);
 
-    /* Loads from memory, which is freed before the tokenizer is used. */
+    /* Load from memory that is freed before the tokenizer is used. */
     CHECK(!ggtok_load_buffer(data, n, NULL, &tok, &err));
     check_errors(argv[1], data, n);
     check_prefixes(data, n);

@@ -1,9 +1,9 @@
 /*
- * Tests state that threads share: forks while other threads hold the library's locks, Arrow
- * structs that several threads take, and templates that several threads render. Also run under
+ * Tests state that threads share: forks while other threads hold the library's locks, Arrow structs
+ * that several threads take, and templates that several threads render. It is also run under
  * ThreadSanitizer.
  *
- *     contended FILE.gguf TEMPLATES    TEMPLATES: a file with a template per line
+ *     contended FILE.gguf TEMPLATES    TEMPLATES: a file with one template per line
  */
 #include "arrow/texts.h"
 #include "ggtok.h"
@@ -39,7 +39,7 @@ static bool use_counts(void) {
     return ok;
 }
 
-/* Creates and frees an object with a lock, since a fork also acquires the locks of objects. */
+/* Creates and frees an object that has a lock: a fork also acquires the locks of objects. */
 static bool make_counts(void) {
     const ggtok_counts_options options = {.cut = GGTOK_CUT_SPACES};
     ggtok_counts *made;
@@ -60,13 +60,13 @@ static void *go_on_using(void *arg) {
     return NULL;
 }
 
-/* Forks a child, which must be able to use everything, whatever other threads are doing. */
+/* Forks a child process, which must be able to use everything, whatever other threads are doing. */
 static bool fork_once(void) {
     enum { SECONDS = 30 };
     pid_t child = fork();
     int status = -1;
     if (!child) {
-        alarm(SECONDS); /* ends a child that hangs */
+        alarm(SECONDS); /* kills a child that hangs */
         bool fine = true;
         for (int i = 0; i < N_USES; i++) fine &= uses[i]();
         _exit(!fine);
@@ -101,7 +101,7 @@ static bool check_forks(const char *path) {
     return fine;
 }
 
-/* ---- structs ---- */
+/* ---- Arrow structs ---- */
 
 enum { TAKERS = 3, ROUNDS = 20000 };
 static struct ArrowArray arrays[ROUNDS];
@@ -167,7 +167,7 @@ static const char variables[] =
     "\"d\":{\"k\":1,\"items\":2}}";
 static jinja_template *shared;
 
-/* Renders the shared template, and stores the hash of the text or error. */
+/* Renders the shared template, and stores a hash of the resulting text or error. */
 static void *render_shared(void *arg) {
     static const jinja_options options = {.now = {.year = 2026, .month = 3, .day = 7}};
     uint64_t *hash = arg;

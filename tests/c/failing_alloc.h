@@ -1,6 +1,6 @@
 /*
- * The allocator of builds with GGTOK_TEST_ALLOC (cext/base/mem.c): it fails a chosen allocation,
- * alone or with all later ones, and counts the blocks that are allocated.
+ * The allocator for builds with GGTOK_TEST_ALLOC (cext/base/mem.c): it fails a chosen allocation,
+ * alone or with all later ones, and counts allocated blocks.
  */
 #ifndef FAILING_ALLOC_H
 #define FAILING_ALLOC_H
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 static size_t n_asked, n_live, fail_at; /* fail_at: 1 is the next allocation, 0 none */
-static bool fail_on;                    /* all later ones fail, too */
+static bool fail_on;                    /* whether all later allocations fail, too */
 static bool failed;
 
 static inline void start_failing(size_t at, bool on) {
@@ -20,7 +20,7 @@ static inline void start_failing(size_t at, bool on) {
     failed = false;
 }
 
-/* The number of blocks that were allocated and not freed. */
+/* Returns the number of allocated blocks that haven't been freed. */
 static inline size_t blocks_held(void) {
     return n_live;
 }

@@ -1,15 +1,15 @@
 /*
- * Renders templates and prints the cost of each: steps, bytes of stack, and, under callgrind,
+ * Renders templates and prints what each costs: steps, bytes of stack and, under callgrind,
  * instructions.
  *
  *     jinja STACK [STEPS] < cases     STACK: kilobytes of stack for the rendering thread
- *                                     STEPS: a smaller budget than usual
+ *                                     STEPS: a smaller step budget than usual
  *
  * A case is a line "DIALECT N_JSON N_TEMPLATE\n" (dialect 0: llama.cpp, 1: transformers), followed
- * by the variables as JSON and the template. The output has for each case a letter (C: doesn't
- * compile, J: malformed JSON, E: failed, O: rendered), steps, bytes of stack, the length of the
- * text, the length of the rest, and the rest: the text or the error. Callgrind's counters are
- * dumped after each case. The exit status is 2 if a rendering modified its template.
+ * by the variables as JSON and the template. For each case, the output has a letter (C: doesn't
+ * compile, J: malformed JSON, E: failed, O: rendered), steps, bytes of stack, the text's length,
+ * the length of the rest, and the rest: the text or the error. Callgrind's counters are dumped
+ * after each case. The exit status is 2 if a rendering modified its template.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -43,7 +43,7 @@ typedef struct work {
     size_t n_json, n_source, number;
     jinja_dialect dialect;
     char kind;
-    uint64_t steps, most; /* most: the budget, or 0 for the usual one */
+    uint64_t steps, most; /* most: the step budget, or 0 for the usual one */
     bool written;
     jinja_env *env;
     jinja_error err;
@@ -55,7 +55,7 @@ static uint64_t add_bytes(uint64_t sum, const void *data, size_t n) {
     return sum;
 }
 
-/* A hash of all memory of a compiled template. */
+/* Computes a hash of a compiled template's whole memory. */
 static uint64_t sum_of(const jinja_template *t) {
     uint64_t sum = add_bytes(1469598103934665603u, t, sizeof *t);
     for (const jinja_chunk *c = t->arena.chunks; c; c = c->older) {
@@ -95,7 +95,7 @@ static void *run(void *user) {
     return NULL;
 }
 
-/* Runs the work on this stack, and returns how many bytes of it were used. */
+/* Runs the work on this stack and returns how many bytes of it were used. */
 static size_t run_on(uint8_t *stack, size_t size, work *w) {
     size_t unused = 0;
 #ifdef __SANITIZE_ADDRESS__

@@ -1,4 +1,4 @@
-/* Random hostile texts, with rare combinations of characters; reproducible by seed. */
+/* Random hostile texts with rare combinations of characters, reproducible from a seed. */
 #ifndef MADE_TEXTS_H
 #define MADE_TEXTS_H
 
@@ -8,7 +8,7 @@
 
 enum { MAX_TEXT = 5000, MAX_CHAR = 4 };
 
-/* Sets of characters from which texts are made. */
+/* Sets of characters from which to build texts. */
 static const char *const alphabets[] = {
     "abcST DM'relvd1 2\n\r\t.,/\"(",
     "aA'sStTmMdDreREllLLveVE ' ",
@@ -31,15 +31,15 @@ static const char *const alphabets[] = {
     "\u2019\u201c'\"\u2026 s",
     "\u0301a \u0301'\u0301.1\n",
     "\U0001f600\u200d\ufe0f \U0001f44d!a",
-    "\u0378\ue000\U000e0001\U0010ffff a.", /* no letters, no marks: unassigned, private */
-    "\xed\xa0\x80 a1.\n",                  /* a surrogate */
+    "\u0378\ue000\U000e0001\U0010ffff a.", /* neither letters nor marks: unassigned, private */
+    "\xed\xa0\x80 a1.\n",                  /* a lone surrogate */
     "<sentinel:0>IMGAZ ",
-    "ab\u00e9\u0436'.\u00ab\u2014 \n", /* letters and marks of ASCII and beyond */
+    "ab\u00e9\u0436'.\u00ab\u2014 \n", /* letters and punctuation, in ASCII and beyond */
     "\u4f60\u3042.a1 \n'\u30fb",
     "$+ a.\u4f60\u2603 \t1\n",
 };
 
-/* Words that random characters rarely form. */
+/* Words that random characters seldom form. */
 static const char *const words[] = {
     "'s",
     "'T",
@@ -82,7 +82,7 @@ static size_t char_length(uint8_t lead) {
     return lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
 }
 
-/* Appends a character of the alphabet `times` times. */
+/* Appends a random character from the alphabet `times` times. */
 static size_t put_char(uint8_t *text, size_t n, const char *alphabet, size_t times) {
     const char *p = alphabet + below(strlen(alphabet));
     while (((uint8_t)*p & 0xC0) == 0x80) p--;
@@ -90,7 +90,7 @@ static size_t put_char(uint8_t *text, size_t n, const char *alphabet, size_t tim
     return n;
 }
 
-/* Makes a text of about `size` bytes. It consists of segments of different kinds. */
+/* Builds a text of about `size` bytes from segments of different kinds. */
 static size_t make_text(uint8_t *text, size_t size) {
     const char *alphabet = PICK(alphabets), *edge;
     size_t n = 0;
@@ -98,7 +98,7 @@ static size_t make_text(uint8_t *text, size_t size) {
         size_t many = 1 + below(below(4) ? 12 : 80);
         switch (below(6)) {
         case 0: alphabet = PICK(alphabets); break;
-        case 1: /* a run */ n = put_char(text, n, alphabet, many); break;
+        case 1: /* a run of one character */ n = put_char(text, n, alphabet, many); break;
         case 2: /* a word near the end of a 64-byte window */
             edge = alphabets[below(4) ? 7 : below(10)];
             n = put_char(text, n, edge, 58 + below(8));

@@ -1,7 +1,7 @@
 /*
- * Fails each allocation in turn, alone and with all later ones. Load, encode and decode must
- * either succeed or report that memory ran out; nothing may leak, and existing objects must
- * remain usable. Compiled with GGTOK_TEST_ALLOC (cext/base/mem.c).
+ * Fails each allocation in turn, alone or with all later ones. Loading, encoding and decoding must
+ * either succeed or report that memory ran out; nothing may leak, and existing objects must remain
+ * usable. Compiled with GGTOK_TEST_ALLOC (cext/base/mem.c).
  *
  *     oom FILE.gguf ...
  */
@@ -59,7 +59,7 @@ static ggtok_status ask(ggtok_context *ctx, const char *text, unsigned flags, re
         return s;
     }
     s = ggtok_decode(ctx, r->ids, r->n, GGTOK_UNPARSE_SPECIAL, &out, err);
-    if (s == GGTOK_ERR_ARGUMENT) s = GGTOK_OK; /* the id -1, without an unknown token */
+    if (s == GGTOK_ERR_ARGUMENT) s = GGTOK_OK; /* there is no unknown token: an id is -1 */
     if (s) {
         result_free(r);
         return s;
@@ -84,7 +84,7 @@ typedef struct expected {
     int32_t special[GGTOK_N_SPECIAL];
 } expected;
 
-/* Asks about every text with all flags. Allocations may fail. */
+/* Runs every text with all flags and checks the results, while allocations may fail. */
 static bool ask_all(const char *path, ggtok_context *ctx, const expected *want, size_t at,
                     bool on) {
     for (int i = 0; i < N_TEXTS; i++) {
@@ -102,7 +102,8 @@ static bool ask_all(const char *path, ggtok_context *ctx, const expected *want, 
     return true;
 }
 
-/* Loads and asks while the at-th allocation fails. *done: there are fewer allocations. */
+/* Loads the file and runs the texts while the at-th allocation fails. Sets *done if there are fewer
+ * allocations. */
 static bool run(const char *path, const ggtok_load_options *options, const expected *want,
                 size_t at, bool on, bool *done) {
     ggtok_tokenizer *tok;
@@ -119,7 +120,7 @@ static bool run(const char *path, const ggtok_load_options *options, const expec
         if (!ask_all(path, ctx, want, at, on)) return false;
         for (int i = 0; i < GGTOK_N_SPECIAL; i++) ggtok_special_id(tok, (ggtok_special)i);
         *done = !failed;
-        start_failing(0, false); /* from here on, memory suffices */
+        start_failing(0, false); /* no more allocations fail */
         if (!ask_all(path, ctx, want, at, on)) return false;
         for (int i = 0; i < GGTOK_N_SPECIAL; i++) {
             CHECK(ggtok_special_id(tok, (ggtok_special)i) == want->special[i]);

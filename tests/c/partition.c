@@ -1,6 +1,6 @@
 /*
  * Compares ggtok_partition_text with a literal implementation of llama.cpp's rule, on random
- * special tokens and texts made of them. Prints the first difference; the exit status is 1 if
+ * special tokens and texts made of these. Prints the first difference; the exit status is 1 if
  * there is one.
  *
  *     partition [VOCABULARIES [SEED]]    VOCABULARIES: default 20000, each with about 20 texts
@@ -27,14 +27,14 @@ typedef struct made {
 static const char *const alphabets[] = {"a",     "ab",  "a ",    "ab \n",    " ",
                                         " \t\n", "<a>", "<|a >", "abcdefgh "};
 
-/* Makes a piece from an alphabet: random characters, a run, or a variant of an existing token. */
+/* Builds a piece from an alphabet: random characters, a run, or a variant of an existing token. */
 static size_t make_piece(const made *m, uint32_t n_tokens, const char *alphabet, uint8_t *out) {
     size_t n = 1 + below(below(3) ? 4 : MAX_TOKEN / 2), letters = strlen(alphabet);
     uint8_t run = (uint8_t)alphabet[below(letters)];
     bool one = below(3) == 0;
     for (size_t i = 0; i < n; i++) out[i] = one ? run : (uint8_t)alphabet[below(letters)];
     if (n_tokens &&
-        below(2)) { /* part of a token or all of it, with a few characters before or after */
+        below(2)) { /* a token or part of one, with a few characters before or after it */
         gguf_view like = vocab_text(&m->v, (uint32_t)below(n_tokens));
         size_t from = below(3) ? 0 : below(like.n), to = like.n - (below(3) ? 0 : below(like.n));
         size_t extra = below(3) < n ? below(3) : 0, before = below(2) ? extra : 0;
@@ -48,8 +48,8 @@ static size_t make_piece(const made *m, uint32_t n_tokens, const char *alphabet,
     return n;
 }
 
-/* Two tokens may have equal texts, as in hybriddna, where a mark that isn't searched for
- * distinguishes them. */
+/* Builds a vocabulary in which two tokens may have equal texts, as in hybriddna, where a suffix
+ * that isn't part of the search distinguishes them. */
 static void make_vocab(made *m, const char *alphabet) {
     static const uint32_t kinds[] = {0,
                                      GGTOK_ATTR_NORMAL,
@@ -81,7 +81,7 @@ static size_t make_text(const made *m, const char *alphabet, uint8_t *text) {
     while (n < want) {
         if (below(2)) {
             n += make_piece(m, m->v.n_tokens, alphabet, text + n);
-        } else { /* a token, unchanged */
+        } else { /* a token's exact text */
             gguf_view t = vocab_text(&m->v, (uint32_t)below(m->v.n_tokens));
             memcpy(text + n, t.p, t.n);
             n += t.n;
@@ -103,9 +103,9 @@ static size_t make_ranges(size_t n, ggtok_range *ranges) {
 
 /* ---- the rule ---- */
 
-typedef struct place { /* the state of a byte */
+typedef struct place { /* the state of one byte of the text */
     enum { RAW, GONE, TOKEN } is;
-    bool begins; /* whether a token begins here */
+    bool begins; /* whether a token begins at this byte */
     int32_t id;
 } place;
 
@@ -166,7 +166,7 @@ static size_t by_rule(const vocab *v, bool parse_special, const uint8_t *text, s
 
 /* ---- comparison ---- */
 
-static size_t n_out, n_runs, n_strips, n_trusted; /* counted, to check that each occurs */
+static size_t n_out, n_runs, n_strips, n_trusted; /* counters to check that each case occurs */
 
 static void show(const char *who, const uint8_t *text, const fragment *f, size_t n) {
     printf("  %s:", who);
@@ -180,7 +180,7 @@ static void show(const char *who, const uint8_t *text, const fragment *f, size_t
 static bool check(const made *m, const special_set *set, bool parse_special, partition_scratch *s,
                   const uint8_t *made_text, size_t n, const trusted_ranges *trusted) {
     fragment want[MAX_TEXT];
-    uint8_t *text = malloc(n + !n); /* exactly n bytes, so that sanitizers detect overreads */
+    uint8_t *text = malloc(n + !n); /* exact size, for sanitizers to detect overreads */
     if (!text) abort();
     memcpy(text, made_text, n);
     size_t count = by_rule(&m->v, parse_special, text, n, trusted, want);

@@ -1,6 +1,6 @@
 /*
- * Prints a checksum for each file, of the ids and spans of many texts. Builds of the library that
- * take different paths must print the same.
+ * Prints for each file a checksum of the ids and spans of many texts. Builds of the library that
+ * take different paths must print the same checksum.
  *
  *     paths FILE.gguf ...
  *
@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-enum { N_MADE = 400, TIMES = 2 }; /* the second time, texts are cached */
+enum { N_MADE = 400, TIMES = 2 }; /* texts are cached the second time */
 enum { MANY = 11, WORDS = 140, WORD = 16 };
 
 static uint64_t mix(uint64_t sum, uint64_t x) {
@@ -32,8 +32,8 @@ static uint64_t sum_of(ggtok_context *ctx, const char *text, size_t n, unsigned 
     return sum;
 }
 
-/* Encodes short words of MANY ids, first each alone, then many in one text. A group of such words
- * needs the most room; with sanitizers, this detects a buffer that is too small. */
+/* Encodes short words of MANY ids, first each on its own, then many in one text. A group of such
+ * words needs the most room: if a buffer is too small, sanitizers detect it here. */
 static uint64_t sum_of_groups(const ggtok_tokenizer *tok, uint64_t sum) {
     static char words[WORDS][WORD], text[WORDS * WORD];
     ggtok_context *ctx;
@@ -64,7 +64,7 @@ static uint64_t sum_of_groups(const ggtok_tokenizer *tok, uint64_t sum) {
     return sum;
 }
 
-/* Returns 0 after an error. */
+/* Prints a file's checksum; returns 0 after an error. */
 static int print_sum(const char *path) {
     static uint8_t text[MAX_TEXT];
     ggtok_tokenizer *tok;

@@ -1,9 +1,9 @@
 /*
- * Compares the words of the fast chains in pretok/names.c (windows, fused automata) with those of
- * llama.cpp's chains, on generated texts and on each of their lines. Prints the first difference of
- * each chain; the exit status is 1 if there is any.
+ * Compares the words from the fast chains in pretok/names.c (windows, fused automata) with those
+ * from llama.cpp's chains, on generated texts and on each of their lines. Prints the first
+ * difference for each chain; the exit status is 1 if there is any.
  *
- *     pretok_chains [TEXTS [SEED]]    TEXTS: for each chain (default 2000)
+ *     pretok_chains [TEXTS [SEED]]    TEXTS: number for each chain (default 2000)
  *
  * Claim pretok.2, Claim windows.1.
  */
@@ -19,11 +19,12 @@ enum { SHOWN = 70 };
 
 typedef void begin_walk(pretok_walk *w, const pretok_row *row, const uint8_t *text, size_t n);
 
-/* Finds the ends of all words, at most `max` per call; returns their number. */
+/* Finds the ends of all words, in calls for at most `max` words each; returns the number of
+ * words. */
 static size_t walk(begin_walk *begin, const pretok_row *row, const uint8_t *text, size_t n,
                    size_t max, size_t ends[MAX_TEXT]) {
     pretok_walk w;
-    size_t *some = malloc(max * sizeof *some); /* exactly as large as the API demands */
+    size_t *some = malloc(max * sizeof *some); /* exactly as large as the API requires */
     size_t total = 0, got;
     if (!some) abort();
     begin(&w, row, text, n);
@@ -43,7 +44,7 @@ static void print_bytes(const uint8_t *text, size_t from, size_t to) {
 
 static const size_t batches[] = {1, 2, 63, 64, 65, 512};
 
-/* The same with llama.cpp's chains, one line at a time. */
+/* Finds the ends of all words with llama.cpp's chains, one line at a time. */
 static size_t walk_lines(const pretok_row *row, const uint8_t *text, size_t n,
                          size_t ends[MAX_TEXT]) {
     size_t total = 0;
@@ -100,7 +101,7 @@ static bool check_row(const pretok_row *row, size_t n_texts) {
     for (size_t i = 0; i < n_texts; i++) {
         size_t size = below(PICK(sizes) + 1);
         size_t n = make_text(made, size);
-        uint8_t *text = malloc(n + !n); /* exactly n bytes, so that sanitizers detect overreads */
+        uint8_t *text = malloc(n + !n); /* exact size, for sanitizers to detect overreads */
         if (!text) abort();
         memcpy(text, made, n);
         bool same = same_words(row, text, n, false) && same_words(row, text, n, true);

@@ -1,7 +1,6 @@
 /*
- * Loads the vocabulary of a file and prints, for each hash table that the file fills, its reach
- * (the greatest distance of an entry from its home slot) and whether it was rebuilt with another
- * seed:
+ * Loads a file's vocabulary and prints, for each hash table that the file fills, its reach (the
+ * greatest distance of an entry from its home slot) and whether it was rebuilt with another seed:
  *
  *     keys 3 0
  *     texts 12 0

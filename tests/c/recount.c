@@ -1,5 +1,5 @@
 /*
- * Counts the pairs of random words, and checks that the order in which they are inserted into the
+ * Counts the pairs in random words, and checks that the order in which they are inserted into the
  * index of pairs is independent of their home slots. The index grows meanwhile; if the first pairs
  * all belonged to its beginning, each insertion would probe all earlier ones.
  */
@@ -19,8 +19,8 @@ enum { N_SYMBOLS = 1 << 16, N_WORDS = 1 << 18 };
         } \
     } while (0)
 
-/* Of the first n pairs, the greatest number whose home slots are in the same one of
- * 2^log2_parts equal parts of the index. */
+/* Divides the index into 2^log2_parts equal parts, and returns the greatest number of home slots,
+ * among those of the first n pairs, that are in the same part. */
 static size_t most_in_part(const pairs *p, size_t n, unsigned log2_parts) {
     size_t counts[64] = {0}, most = 0;
     for (size_t i = 0; i < n; i++) {

@@ -1,4 +1,5 @@
-/* A user-defined splitter: words of SPLIT_BYTES, extended to the end of a character. */
+/* A splitter as a caller could pass it: cuts after SPLIT_BYTES bytes, extended to the end of a
+ * character. */
 #ifndef SPLIT_H
 #define SPLIT_H
 

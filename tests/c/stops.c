@@ -1,7 +1,7 @@
 /*
- * Stops calls by their interrupt callback. In every model and for every kind of text, the callback
- * must be called often enough, and not again after it has returned false. Afterwards, the context
- * must give the same ids as before.
+ * Stops calls through their interrupt callback. In every model and for every kind of text, the
+ * callback must be called often enough, and not again after it has returned false. Afterwards, the
+ * context must give the same ids as before.
  *
  *     stops [-a] FILE.gguf ...     with -a: stops at the first, a middle and the last call of the
  *                                  callback; without: at one of these, for every other text
@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIZE = 300000, BETWEEN = 1 << 17 }; /* bytes: of a text; at most between two callbacks */
+enum { SIZE = 300000, BETWEEN = 1 << 17 }; /* bytes per text; most bytes between two callbacks */
 
-/* Each text repeats one of these: words, one long word, a run, special tokens, malformed UTF-8. */
+/* What the texts repeat: words, one long word, a run, special tokens, malformed UTF-8. */
 static const char *const repeated[] = {
     "The quick brown kettle, 123 of them; it's fine\n",
     "a",
@@ -37,7 +37,7 @@ static const char *const repeated[] = {
 enum { N_REPEATED = sizeof repeated / sizeof *repeated };
 
 typedef struct asker {
-    size_t asked, last; /* the `last`-th call returns false; 0: none does */
+    size_t asked, last; /* call number `last` returns false; 0: none does */
 } asker;
 
 static bool answer(void *user) {
@@ -51,7 +51,7 @@ static unsigned long long sum_of(const ggtok_ids *ids) {
     return sum;
 }
 
-/* Encodes the text with a callback whose `last`-th call returns false. */
+/* Encodes the text with a callback that returns false at call number `last`. */
 static ggtok_status encode(ggtok_context *ctx, const char *text, size_t last, asker *a,
                            unsigned long long *sum, ggtok_error *err) {
     ggtok_ids ids;
@@ -83,7 +83,7 @@ static bool check_text(const ggtok_tokenizer *tok, ggtok_context *ctx, const cha
         for (int known = 0; known < 2; known++) { /* uncached, then cached */
             ggtok_context *c = known ? ctx : fresh;
             ggtok_status s = encode(c, text, last, &a, &sum, &err);
-            if (!known || s) { /* with cached text, callbacks may be rarer */
+            if (!known || s) { /* for cached text, callbacks may be rarer */
                 if (s != GGTOK_ERR_STOPPED || a.asked != last || err.status != s) {
                     printf("told to stop at question %zu: status %d, %zu questions\n", last, s,
                            a.asked);
@@ -100,7 +100,7 @@ static bool check_text(const ggtok_tokenizer *tok, ggtok_context *ctx, const cha
     return true;
 }
 
-/* Does the same for ggtok_safe_cut: a search through the whole text must call the callback. */
+/* Checks ggtok_safe_cut in the same way: a search through the whole text must call the callback. */
 static bool check_cut(ggtok_context *ctx, const char *text) {
     asker all = {0}, first = {.last = 1};
     ggtok_context_set_interrupt(ctx, answer, &all);
@@ -147,7 +147,8 @@ static bool never(void *user) {
     return false;
 }
 
-/* A batch of one text stops like a single call. Releasing a context removes its callback. */
+/* Checks that a batch of one text stops like a single call, and that releasing a context removes
+ * its callback. */
 static bool check_pool(const char *path, char *text) {
     ggtok_tokenizer *tok;
     ggtok_pool *pool;
@@ -160,7 +161,7 @@ static bool check_pool(const char *path, char *text) {
     ggtok_bytes texts[] = {{text, SIZE}};
     ggtok_status s = ggtok_encode_batch(pool, texts, 1, 0, 2, never, &asked, &batch, &failed, &err);
     bool fine = s == GGTOK_ERR_STOPPED && !batch && failed == 1 &&
-                asked == 2; /* the batch asks once more */
+                asked == 2; /* the batch itself asks once more */
     asked = 0;
     ggtok_context *ctx = ggtok_pool_acquire(pool, &err);
     ggtok_context_set_interrupt(ctx, never, &asked);

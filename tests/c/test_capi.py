@@ -18,10 +18,10 @@ from tests.support.vocabularies import fixture, fixture_names
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "chat" / "templates.txt"
 FIXTURES = [fixture(name) for name in fixture_names()]
-# A fixture of each vocabulary type, and for each way in which BPE splits words.
+# One fixture for each vocabulary type, and for each way in which BPE splits words.
 KINDS = "bpe-llama3 bpe-gemma4 bpe-hybriddna spm wpm ugm rwkv plamo2 plamo3".split()
 
-# Programs that compare fast code with a simple definition, and how many cases each tries.
+# Programs that compare fast code with a simple definition, and their number of cases.
 AGAINST_DEFINITIONS = {
     "pretok_chains": ["2000"],
     "partition": ["3000"],
@@ -30,7 +30,7 @@ AGAINST_DEFINITIONS = {
     "word_cache": [],
 }
 
-# Flags for processors with fewer instructions, and for code without SIMD intrinsics.
+# Compiler flags for processors with fewer instructions, and for code without SIMD intrinsics.
 OTHER_MACHINES = {
     "avx2": ("-DGGTOK_TEST_MACHINE=1",),
     "baseline": ("-DGGTOK_TEST_MACHINE=0",),
@@ -40,26 +40,27 @@ OTHER_MACHINES = {
 
 @pytest.fixture(scope="session")
 def sanitizers() -> tuple[str, ...]:
-    """The flags of most programs: sanitizers, if the compiler has them."""
+    """Returns the flags for most programs: sanitizers, if the compiler supports them."""
     return SANITIZERS if have_sanitizers() else ()
 
 
 def output(*command: str | Path) -> str:
-    """A program's standard output. Anything on standard error fails the test."""
+    """Returns a program's standard output. The test fails if anything is written to standard
+    error."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
-    assert not done.stderr  # sanitizers report here
+    assert not done.stderr  # sanitizers report errors here
     return done.stdout
 
 
 def test_c_program(c_program: Build, sanitizers: tuple[str, ...]) -> None:
-    """Compiled with ggtok.h only."""
+    """The program includes only ggtok.h."""
     assert output(c_program("capi", *sanitizers), fixture("bpe-gpt2")) == "ok\n"
 
 
 @pytest.mark.parametrize("name", AGAINST_DEFINITIONS)
 def test_against_the_definition(name: str, c_program: Build, sanitizers: tuple[str, ...]) -> None:
-    """To run more cases: python tests/c/build.py --program NAME it && ./it 100000 SEED."""
+    """To run more cases by hand: python tests/c/build.py --program NAME it && ./it 100000 SEED."""
     output(c_program(name, *sanitizers), *AGAINST_DEFINITIONS[name])
 
 
@@ -78,8 +79,8 @@ def test_against_the_definition_on(machine: str, name: str, c_program: Build) ->
 
 
 def test_all_paths_give_the_same_ids(c_program: Build, sanitizers: tuple[str, ...]) -> None:
-    """Compares the code for this processor and for others, with small caches, and the plain build
-    (without caches, cuts and windows)."""
+    """The code for this processor, that for others, small caches, and the plain build (without
+    caches, cuts and windows) all give the same ids."""
     builds = {
         "here": sanitizers,
         **OTHER_MACHINES,
@@ -96,8 +97,8 @@ def test_all_paths_give_the_same_ids(c_program: Build, sanitizers: tuple[str, ..
 
 
 def test_allocations_that_fail(c_program: Build, sanitizers: tuple[str, ...]) -> None:
-    """Each allocation fails in turn while every fixture loads, encodes and decodes. This gives a
-    clean error, no leak, and the same ids afterwards."""
+    """Each allocation fails in turn while every fixture loads, encodes and decodes: there is a
+    clean error, no leak, and the ids afterwards are the same."""
     shown = output(c_program("oom", "-DGGTOK_TEST_ALLOC", *sanitizers), *FIXTURES)
     assert shown.count(" failures\n") == len(FIXTURES) + 1
 
@@ -114,7 +115,7 @@ def test_forks_and_structs_while_threads_contend(c_program: Build) -> None:
 
 
 def test_calls_that_are_told_to_stop(c_program: Build) -> None:
-    """Calls stop soon, with any text and vocabulary, and the context is still usable."""
+    """Calls stop soon, with any text and any vocabulary, and the context is still usable."""
     others = [path for path in FIXTURES if path.stem not in KINDS]
     assert output(c_program("stops"), *others) == "ok\n"
 
@@ -122,22 +123,23 @@ def test_calls_that_are_told_to_stop(c_program: Build) -> None:
 def test_memory_of_calls_that_are_told_to_stop(
     c_program: Build, sanitizers: tuple[str, ...]
 ) -> None:
-    """One vocabulary of each kind, with bounded memory."""
+    """Memory stays bounded, for one vocabulary of each kind."""
     assert output(c_program("stops", *sanitizers), *map(fixture, KINDS)) == "ok\n"
 
 
 def test_traces_that_end_early(c_program: Build, sanitizers: tuple[str, ...]) -> None:
-    """Stopped at each step, limited to each number of steps, and with each allocation failing."""
+    """Traces are stopped at each step, limited to each number of steps, and run with each
+    allocation failing."""
     assert output(c_program("trace", "-DGGTOK_TEST_ALLOC", *sanitizers), *FIXTURES) == "ok\n"
 
 
 def test_threads_share_a_tokenizer(c_program: Build) -> None:
-    """Threads get the same ids. `python -m tests.c threads` checks their memory accesses."""
+    """All threads get the same ids. `python -m tests.c threads` checks their memory accesses."""
     output(c_program("threads"), *FIXTURES)
 
 
 def test_all_builds_train_alike(c_program: Build, sanitizers: tuple[str, ...]) -> None:
-    """Builds with small caches and bounds, and the plain build, train the same merges."""
+    """Builds with small caches and bounds train the same merges as the plain build."""
     builds = (sanitizers, ("-DGGTOK_TEST_SMALL", *sanitizers), ("-DGGTOK_TEST_PLAIN",))
     merges = {flags: output(c_program("train", *flags)) for flags in builds}
     assert merges[sanitizers].endswith("ok\n")
@@ -146,15 +148,15 @@ def test_all_builds_train_alike(c_program: Build, sanitizers: tuple[str, ...]) -
 
 
 def test_training_where_allocations_fail(c_program: Build, sanitizers: tuple[str, ...]) -> None:
-    """One allocation in four fails in turn: a clean error, no leak. `python -m tests.c train-oom`
-    fails all."""
+    """One allocation in four fails in turn: there is a clean error and no leak. `python -m tests.c
+    train-oom` tries every allocation."""
     program = c_program("train", "-DGGTOK_TEST_ALLOC", "-DGGTOK_TEST_SMALL", *sanitizers)
     assert int(output(program, "4").split()[0]) > 250
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have another C++ library")
 def test_orders_of_the_cpp_library(c_program: Build, sanitizers: tuple[str, ...]) -> None:
-    """The orders are compared with those of std::sort and std::unordered_map."""
+    """The orders equal those of std::sort and std::unordered_map."""
     if not shutil.which("g++"):
         pytest.skip("needs g++")
     assert output(c_program("stl_order", *sanitizers)) == "ok\n"

@@ -1,4 +1,4 @@
-"""Links the C library as other projects do: with CMake, pkg-config, C++, and together with ggml."""
+"""Links the C library like other projects: with CMake, pkg-config, C++, and together with ggml."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def run(*command: str | Path) -> str:
 
 
 def install(folder: Path, shared: bool) -> Path:
-    """The folder to which the library was installed."""
+    """Installs the library and returns its folder."""
     prefix = folder / "prefix"
     options = [f"-DBUILD_SHARED_LIBS={shared:d}", f"-DCMAKE_INSTALL_PREFIX={prefix}"]
-    options += ["-DCMAKE_INSTALL_LIBDIR=lib", "-DCMAKE_BUILD_TYPE=None"]  # compiles faster
+    options += ["-DCMAKE_INSTALL_LIBDIR=lib", "-DCMAKE_BUILD_TYPE=None"]  # to compile faster
     run("cmake", "-S", ROOT / "cext", "-B", folder / "build", *options)
     run("cmake", "--build", folder / "build", "--parallel", "2", "--target", "install")
     return prefix
@@ -64,8 +64,8 @@ def test_a_program_links_it_beside_ggml(installed: Path, tmp_path: Path) -> None
 
 @pytest.mark.full
 def test_global_symbols_have_a_prefix(static: Path) -> None:
-    """Without a prefix, they would collide with other libraries in a program, such as ggml's
-    gguf_type_name."""
+    """Without a prefix, symbols such as ggml's gguf_type_name would collide in a program that links
+    both."""
     listed = run("nm", "-g", "--defined-only", static / "lib" / "libggtok.a")
     symbols = {line.split()[-1].lstrip("_") for line in listed.splitlines() if " " in line}
     assert len(symbols) > 150
@@ -111,7 +111,7 @@ def test_the_examples_of_the_page(installed: Path, tmp_path: Path) -> None:
     (cmake,) = (text for language, text in found if language == "cmake")
     (printed,) = (text for language, text in found if not language)
     install_by, compile_by = (text for language, text in found if language == "sh")
-    assert "cmake -S cext" in install_by  # as in `install`, with more options
+    assert "cmake -S cext" in install_by  # `install` runs the same command, with more options
     (tmp_path / "program.c").write_text(source)
     head = "cmake_minimum_required(VERSION 3.16)\nproject(example LANGUAGES C)\n"
     (tmp_path / "CMakeLists.txt").write_text(head + cmake)

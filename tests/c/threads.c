@@ -1,6 +1,6 @@
 /*
  * Sixteen threads use one tokenizer, each with its own context, and must get the same ids and texts
- * as a single thread. Run it under ThreadSanitizer.
+ * as a single thread. To be run under ThreadSanitizer, too.
  *
  *     threads FILE.gguf ...
  */
@@ -15,7 +15,7 @@
 
 enum { N_THREADS = 16, ROUNDS = 5 };
 
-/* A checksum of a context's results for all texts; 0 if memory runs out. */
+/* Computes a checksum of a context's results for all texts; 0 if memory runs out. */
 static unsigned long long answers(const ggtok_tokenizer *tok, int from) {
     ggtok_context *ctx;
     ggtok_error err;
@@ -36,7 +36,7 @@ static unsigned long long answers(const ggtok_tokenizer *tok, int from) {
         for (size_t j = 0; j < out.n; j++)
             one = (one ^ (unsigned char)out.data[j]) * 1099511628211u;
         free(copy);
-        sum += one * ((unsigned)i + 1); /* independent of the order */
+        sum += one * ((unsigned)i + 1); /* the order of texts doesn't matter */
     }
     for (int i = 0; i < GGTOK_N_SPECIAL; i++) {
         sum += (unsigned)ggtok_special_id(tok, (ggtok_special)i) * 31u;

@@ -1,6 +1,6 @@
 /*
- * ggtok_trace and ggtok_trace_token: stopped at each event, limited to each number of events, and
- * (compiled with GGTOK_TEST_ALLOC) with each allocation failing in turn. Ids are those of
+ * Tests ggtok_trace and ggtok_trace_token: stopped at each event, limited to each number of events,
+ * and (compiled with GGTOK_TEST_ALLOC) with each allocation failing in turn. The ids are those of
  * ggtok_encode, and the context stays usable.
  *
  *     trace FILE.gguf ...
@@ -31,7 +31,7 @@ static bool count(void *user, const ggtok_trace_event *e) {
     return c->n++ != c->stop_at;
 }
 
-/* One call: of a text, or (text NULL) of a token. */
+/* A call to trace a text or, if the text is NULL, a token. */
 typedef struct call {
     ggtok_context *ctx;
     const char *text;
@@ -62,7 +62,7 @@ static bool check(const char *path, const call *c, size_t step) {
         CHECK(s == ggtok_encode(c->ctx, c->text, strlen(c->text), c->flags, &ids, &err));
         if (!s) CHECK(all.tokens == ids.n);
     }
-    if (s) return true; /* the vocabulary asks for a token that it lacks */
+    if (s) return true; /* the vocabulary adds a token that it lacks */
     for (size_t at = 0; at < all.n; at += step) {
         counter some = {.stop_at = at};
         CHECK(run(c, SIZE_MAX, &some, &err) == GGTOK_ERR_STOPPED && some.n == at + 1);
@@ -74,7 +74,8 @@ static bool check(const char *path, const call *c, size_t step) {
     return true;
 }
 
-/* The JSON with each allocation failing, alone or with all after it, in a new context each time. */
+/* Builds the JSON while each allocation fails, alone or with all later ones, each time with a new
+ * context. */
 static bool fail_all(const char *path, const ggtok_tokenizer *tok, call *c) {
     ggtok_error err;
     ggtok_bytes out;
@@ -82,7 +83,7 @@ static bool fail_all(const char *path, const ggtok_tokenizer *tok, call *c) {
     size_t n = 0, before = blocks_held();
     for (int on = 0; on < 2; on++) {
         bool done = false;
-        for (size_t at = 0; !done; at++) { /* at 0 none fails */
+        for (size_t at = 0; !done; at++) { /* 0: none fails */
             start_failing(0, false);
             CHECK(!ggtok_context_new(tok, &c->ctx, &err));
             start_failing(at, on);

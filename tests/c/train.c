@@ -1,7 +1,7 @@
 /*
- * Trains on random texts with every kind of option and from several threads, and prints the
- * results, which must be the same in all builds. Compiled with GGTOK_TEST_ALLOC, it instead fails
- * every N-th allocation in turn (default: every one).
+ * Trains on random texts with every kind of option and on several threads, and prints the results,
+ * which must be the same in all builds. Compiled with GGTOK_TEST_ALLOC, it instead fails every N-th
+ * allocation in turn (default: every one).
  *
  *     train [N]
  */
@@ -20,7 +20,7 @@ enum { SPLIT_BYTES = 3 };
 /* ---- texts ---- */
 
 #ifdef GGTOK_TEST_ALLOC
-enum { TEXT = 60 }; /* bytes; few, since each allocation needs another training */
+enum { TEXT = 60 }; /* bytes of a text; few, since each allocation needs another training run */
 #else
 enum { TEXT = 6000 };
 #endif
@@ -29,7 +29,7 @@ enum { N_TEXTS = 4, N_THREADS = 3 };
 static char texts[N_TEXTS][TEXT];
 static size_t lengths[N_TEXTS];
 
-/* Makes texts with few letters (and many ties), non-ASCII letters, malformed bytes, and one long
+/* Creates texts with few letters (and many ties), non-ASCII letters, malformed bytes, and one long
  * word. */
 static void make_texts(void) {
     static const char *const parts[N_TEXTS][8] = {
@@ -124,7 +124,7 @@ static bool keep_going(void *user, const ggtok_merge_progress *progress) {
     return !user;
 }
 
-/* Makes the alphabet: all bytes, or all characters but the rarest. */
+/* Fills `symbols` with the alphabet: all bytes, or all characters except the rarest. */
 static ggtok_status alphabet(const kind *k, const ggtok_counts *counts, ggtok_symbol *symbols,
                              size_t *n) {
     ggtok_char_count *chars;
@@ -140,7 +140,7 @@ static ggtok_status alphabet(const kind *k, const ggtok_counts *counts, ggtok_sy
         uint16_t script = chars[i].code < 0x300 ? 1 : 2;
         symbols[i] = (ggtok_symbol){chars[i].code, i, script, kind};
     }
-    --*n; /* leaves out the rarest */
+    --*n; /* leave out the rarest character */
     ggtok_chars_free(chars);
     return GGTOK_OK;
 }
@@ -193,7 +193,7 @@ static ggtok_status copy(const ggtok_counts *counts, bool print) {
     return s;
 }
 
-/* Cuts some texts out of the words, and prints the resulting words. */
+/* Cuts some texts out of the words, and prints the words that result. */
 static ggtok_status cut_at(const ggtok_counts *counts, bool print) {
     static const char cut[] = "ththea";
     static const size_t ends[] = {2, 5, 6}, none[] = {1};
@@ -251,12 +251,12 @@ static void check_errors(void) {
     ggtok_merge_options o = {.bytes = true, .initial = symbols, .n_initial = 2};
     o.first_new = 2;
     o.most_new = 9;
-    CHECK(ggtok_merge(counts, &o, &merges, &err) == GGTOK_ERR_ARGUMENT); /* min_count */
+    CHECK(ggtok_merge(counts, &o, &merges, &err) == GGTOK_ERR_ARGUMENT); /* min_count is 0 */
     o.min_count = 1;
-    CHECK(ggtok_merge(counts, &o, &merges, &err) == GGTOK_ERR_ARGUMENT); /* 2^64 symbols */
+    CHECK(ggtok_merge(counts, &o, &merges, &err) == GGTOK_ERR_ARGUMENT); /* 2^64 symbols in total */
     CHECK(strstr(err.message, "2^62") && !merges);
     CHECK(ggtok_counter_add_words(counter, "ab", 2, ends, often, 1, &err) == GGTOK_OK);
-    CHECK(ggtok_counter_flush(counter, &err) == GGTOK_ERR_ARGUMENT); /* 2^64 times */
+    CHECK(ggtok_counter_flush(counter, &err) == GGTOK_ERR_ARGUMENT); /* 2^64 words in total */
     ggtok_counter_free(counter);
     ggtok_counts_free(counts);
     CHECK(!ggtok_counts_new(&kinds[0].counts, &counts, &err));
@@ -276,7 +276,7 @@ static void check_errors(void) {
     o.n_reserved = 0;
     o.first_new = UINT32_MAX;
     CHECK(ggtok_merge(counts, &o, &merges, &err) == GGTOK_ERR_ARGUMENT);
-    o.first_new = 2; /* counts without words */
+    o.first_new = 2; /* `counts` has no words */
     CHECK(!ggtok_merge(counts, &o, &merges, &err));
     ggtok_merges_free(merges);
     ggtok_counts_free(counts);
@@ -286,7 +286,7 @@ static void check_errors(void) {
     ggtok_chars_free(NULL);
 }
 
-/* With the smallest possible limit, words are dropped. */
+/* Checks that words are dropped at the smallest possible limit. */
 static void check_limit(void) {
     ggtok_counts *counts;
     ggtok_counts_options o = kinds[5].counts;
@@ -303,7 +303,7 @@ static bool stop(void *user, const ggtok_merge_progress *progress) {
     return false;
 }
 
-/* Trains on two words of n random letters each. */
+/* Trains on two copies of a word of n random letters. */
 static ggtok_status train_on_letters(size_t n, ggtok_merge_fn progress, ggtok_error *err) {
     ggtok_counts *counts;
     ggtok_counter *counter;
@@ -335,8 +335,8 @@ static ggtok_status train_on_letters(size_t n, ggtok_merge_fn progress, ggtok_er
     return s;
 }
 
-/* Training ends if the callback stops it, and, in builds with small bounds, if the tokens' total
- * length becomes too large. */
+/* Checks that training ends if the callback stops it and, in builds with small bounds, if the
+ * tokens' total length becomes too large. */
 static void check_ends(void) {
     ggtok_error err;
     CHECK(train_on_letters(1 << 20, stop, &err) == GGTOK_ERR_STOPPED);

@@ -32,7 +32,7 @@ static bool check(const uint32_t *made, size_t n) {
         bool good = made[i] < 0xD800 || made[i] >= 0xE000;
         should_be = good ? should_be + ggtok_utf8_encode(made[i], expected + should_be) : SIZE_MAX;
     }
-    /* Exactly the documented sizes, so that sanitizers detect accesses beyond them. */
+    /* Use exactly the documented sizes, so that sanitizers detect accesses beyond them. */
     uint32_t *cpts = malloc(n * sizeof *cpts + !n);
     uint8_t *out = malloc(4 * n + UTF8_ROOM);
     if (!cpts || !out) abort();

@@ -12,7 +12,7 @@
 
 enum { MAX_TEXT = 400 };
 
-/* Whether p[0..n) begins with a well-formed character (surrogates included); its length. */
+/* Whether p[0..n) begins with a well-formed character (including surrogates); sets its length. */
 static bool shortest(const uint8_t *p, size_t n, size_t *len) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     *len = p[0] < 0x80 ? 1 : p[0] < 0xC0 ? 0 : utf8_lead_len(p[0]);
@@ -32,7 +32,8 @@ static size_t valid_prefix(const uint8_t *p, size_t n) {
     return i;
 }
 
-/* Makes a text of characters of all lengths, with some bytes changed; it may be truncated. */
+/* Builds a text with characters of all lengths, some changed bytes, and possibly a truncated
+ * end. */
 static size_t make_text(uint8_t *text) {
     static const uint32_t limits[] = {0x80, 0x80, 0x80, 0x800, 0x10000, 0x110000};
     static const uint8_t odd[] = {0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2,
@@ -48,7 +49,7 @@ static size_t make_text(uint8_t *text) {
 }
 
 static bool check(const uint8_t *made, size_t n) {
-    uint8_t *text = malloc(n + !n); /* exactly n bytes, so that sanitizers detect overreads */
+    uint8_t *text = malloc(n + !n); /* exact size, for sanitizers to detect overreads */
     if (!text) abort();
     memcpy(text, made, n);
     size_t is = ggtok_utf8_valid_prefix(text, n), should_be = valid_prefix(text, n);
@@ -66,7 +67,7 @@ int main(int argc, char **argv) {
     uint8_t text[MAX_TEXT];
     for (size_t i = 0; i < n_texts; i++) bad += !check(text, make_text(text));
     memset(text, 'a', sizeof text);
-    for (unsigned i = 0; i < 1 << 16; i++) { /* all pairs of bytes, inside and across blocks */
+    for (unsigned i = 0; i < 1 << 16; i++) { /* all pairs of bytes, within and across blocks */
         size_t at = i % 3 ? 20 : 63;
         text[at] = (uint8_t)(i >> 8);
         text[at + 1] = (uint8_t)i;

@@ -1,7 +1,7 @@
 /*
  * Tests the word cache: it returns exactly the ids that were stored for a word, whatever else is
- * stored; a word that is hit again and again is promoted to its set; and when the table grows, far
- * words move to their sets.
+ * stored; a word that is hit repeatedly is promoted to its set; and when the table grows, far words
+ * move to their sets.
  *
  *   word_cache [CACHES [SEED]]
  *
@@ -14,7 +14,7 @@
 
 #include "random.h"
 
-/* The layouts in the drawing in docs/design/caches.md. */
+/* The entry layouts drawn in docs/design/caches.md. */
 _Static_assert(sizeof(word_short) == 32 && WORD_SHORT == 15, "a short entry");
 _Static_assert(WORD_SHORT_IDS == 4 && WORD_WIDE_IDS == 11, "its ids, and those of a wide word");
 _Static_assert(offsetof(word_short, ids) == 16, "the length is the key's last byte");
@@ -24,7 +24,7 @@ _Static_assert(sizeof(long_slot) == 8 && LONG_MAX_BYTES == 255 && LONG_MAX_IDS =
 
 enum { MAX_WORD = 40, MAX_IDS = 2 * WORD_WIDE_IDS };
 
-/* Derives a word's ids from its bytes and the salt; returns their number. */
+/* Derives a word's ids from its bytes and the salt; returns how many there are. */
 static size_t ids_of(const uint8_t *word, size_t n, uint64_t salt, int32_t *ids) {
     static const uint32_t limits[] = {1, 2, 300000, WORD_ID_MASK + 1, 1u << 31};
     uint64_t kept = random_state;
@@ -51,7 +51,7 @@ static bool meet(word_cache *c, const uint8_t *word, size_t n, size_t room, uint
                 (out.n == count && (!count || !memcmp(memory, ids, count * sizeof *ids)));
     out.n = 0;
     if (!good) {
-        /* wrong ids */
+        /* the ids are wrong */
     } else if (ggtok_word_cache_get(c, text, n, room, &out)) {
         good = out.n == count && (!count || !memcmp(memory, ids, count * sizeof *ids));
     } else {
@@ -75,8 +75,8 @@ static bool is_kept(word_cache *c, const uint8_t *word, size_t n) {
     return ggtok_word_cache_get(c, word, n, n, &out);
 }
 
-/* Makes an uncached word the i-th pending one, if it isn't pending yet and there is room. Returns
- * false if a lookup finds it, or if a second claim gives another entry or number. */
+/* Makes an uncached word pending as number *i, unless it already is, or there is no room. Returns
+ * false if a lookup finds it, or if a second claim returns another entry or number. */
 static bool begin_waiting(word_cache *c, const uint8_t *word, size_t n, waiting *all, size_t *i) {
     waiting *w = &all[*i];
     uint8_t padded[16] = {0};
@@ -91,7 +91,7 @@ static bool begin_waiting(word_cache *c, const uint8_t *word, size_t n, waiting 
            c->n_pending == *i;
 }
 
-/* Stores the ids of each pending word, or drops it. */
+/* Stores each pending word's ids, or drops the word. */
 static void end_waiting(word_cache *c, const waiting *all, size_t n, uint64_t salt) {
     int32_t ids[MAX_IDS];
     for (size_t i = 0; i < n; i++) {
@@ -130,8 +130,8 @@ static bool gives_what_was_put(uint64_t seed) {
     return good;
 }
 
-/* Fills the table with other words, then looks up a hundred words of one id repeatedly. Returns how
- * many of these are in their sets in the end. */
+/* Fills the table with other words, then repeatedly looks up a hundred words of one id each.
+ * Returns how many of these end up in their sets. */
 static size_t in_their_sets(size_t ids_of_others) {
     enum { OTHERS = 500000, WORDS = 100, TIMES = 50 };
     word_cache c;
@@ -163,8 +163,8 @@ static bool is_near(const word_cache *c, const uint64_t key[2]) {
     return word_short_find(set, key) || word_short_near(c, set, key);
 }
 
-/* Stores words of n_ids ids until the table has grown a few times. Returns whether nearly all are
- * in or next to their sets, and whether the sets of far words are marked. */
+/* Stores words of n_ids ids until the table has grown a few times. Returns whether nearly all of
+ * them are in or next to their sets, and whether the sets that have far words are marked. */
 static bool come_home(size_t n_ids) {
     enum { GROWTHS = 4 };
     word_cache c;

@@ -1,19 +1,19 @@
 /*
  * Counts the work of loading a file and encoding texts in steps, which don't depend on the machine
- * and its load. A step is an executed basic block of the library, or 16 bytes processed by memcmp,
- * memcpy and similar functions. The library is compiled with -fsanitize-coverage=trace-pc, this
- * file without.
+ * or its load. A step is an executed basic block of the library, or 16 bytes processed by memcmp,
+ * memcpy or a similar function. The library is compiled with -fsanitize-coverage=trace-pc, this
+ * file without it.
  *
  *     work [-p | -t] [-s] FILE.gguf [TEXT...]
  *
- * Prints the steps for loading the file, and for each text the steps for encoding it with a new
- * context, and the number of ids.
+ * Prints the steps for loading the file and, for each text, the steps for encoding it with a new
+ * context, and its number of ids.
  *
  *     -p    parse special tokens
  *     -t    parse them, but only in 999 of every 1000 bytes (ggtok_encode_trusted)
  *     -s    find spans, too (ggtok_spans)
  */
-#undef _FORTIFY_SOURCE /* it would define the functions below as macros */
+#undef _FORTIFY_SOURCE /* else it would define the functions below as macros */
 #define _FORTIFY_SOURCE 0
 
 #include "ggtok.h"
@@ -31,7 +31,7 @@ void __sanitizer_cov_trace_pc(void) {
 
 /* ---- the C library's loops ---- */
 
-/* volatile, or compilers would replace the loops by calls of these very functions. */
+/* Without volatile, compilers would replace the loops by calls to these very functions. */
 typedef volatile unsigned char byte;
 
 enum { BYTES_A_STEP = 16 };
@@ -80,7 +80,7 @@ void *memchr(const void *text, int value, size_t n) {
 
 /* ---- a file and its texts ---- */
 
-enum { TRUSTED = 999, EVERY = 1000 }; /* bytes */
+enum { TRUSTED = 999, EVERY = 1000 }; /* bytes; TRUSTED of each EVERY bytes are trusted */
 
 typedef struct options {
     bool parse, trusted, spans;

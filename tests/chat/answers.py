@@ -1,11 +1,11 @@
-"""Records llama-server's answers to `requests.REQUESTS` with each of llama.cpp's chat templates.
+"""Records llama-server's answers to `requests.REQUESTS` for each of llama.cpp's chat templates.
 
     python -m tests.chat.answers --vocab qwen2 --vocab llama-bpe     # some 3 minutes
 
-There is a file for each vocabulary and template in a cache folder (GGTOK_CHAT_ANSWERS, by default
+There is one file for each vocabulary and template in a cache folder (GGTOK_CHAT_ANSWERS, by default
 next to the downloaded templates), so that comparisons can be repeated quickly; recorded requests
-aren't sent again. A file has the capabilities that the server reports for the template, and for
-each body (by name, with its JSON) the prompt and its ids or the error, and the time.
+aren't sent again. A file has the capabilities that the server reports for the template and, for
+each body (by name, with its JSON), the time and either the prompt with its ids or the error.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def folder() -> Path:
 
 
 def templates() -> dict[str, str]:
-    """llama.cpp's own template files by name."""
+    """Returns llama.cpp's own template files by name."""
     return {p.stem: p.read_text("utf-8") for p in sorted(fetch("templates").glob("*.jinja"))}
 
 
@@ -46,14 +46,14 @@ def as_sent(body: object) -> str:
 
 
 def ask(server: Server, body: Body) -> dict[str, Any]:
-    """Sends one body to a server, and returns its answer."""
+    """Sends one body to a server and returns its answer."""
     answer: dict[str, Any] = {"body": as_sent(body), "at": datetime.now().isoformat()}
     prompt, error = server.prompt(answer["body"])
     if prompt is None:
         return {**answer, "error": error}
     if not media.parts_of(_messages(body)):
         return {**answer, "prompt": prompt, "ids": server.ids(prompt)}
-    # As mtmd_tokenize does it. The vocabularies here have at most a BOS.
+    # Computed as in mtmd_tokenize, simplified: the vocabularies here add at most a BOS.
     texts = prompt.split(media.MARKER)
     ids = server.ids("") + [id for text in texts for id in server.ids(text, add_special=False)]
     status, count = server.post("/v1/chat/completions/input_tokens", answer["body"])
@@ -66,7 +66,7 @@ def _messages(body: Body) -> list[Any]:
 
 
 def recorded(vocab: str, name: str, template: str) -> dict[str, Any]:
-    """The record in the file for this template, or an empty record."""
+    """Returns the record in the file for this template, or an empty record."""
     path = _path(vocab, name)
     digest = hashlib.sha256(template.encode()).hexdigest()
     if path.is_file():
@@ -88,7 +88,7 @@ def missing(record: dict[str, Any], bodies: dict[str, Body]) -> dict[str, Body]:
 def record(
     servers: Servers, vocab: str, name: str, template: str, bodies: dict[str, Body]
 ) -> dict[str, Any]:
-    """Completes the record of a template: sends all bodies that it lacks."""
+    """Completes a template's record: sends all bodies that it lacks."""
     done = recorded(vocab, name, template)
     wanted = list(missing(done, bodies).items())
     while wanted and done["failed"] is None:
@@ -106,7 +106,7 @@ def record(
                     done["answers"][key] = ask(server, body)
                 except ServerError as e:
                     done["answers"][key] = {"body": as_sent(body), "died": str(e)}
-                    break  # start another server for the rest
+                    break  # the outer loop starts another server for the rest
     write(vocab, name, done)
     return done
 
@@ -119,7 +119,7 @@ def write(vocab: str, name: str, record: dict[str, Any]) -> None:
 
 
 def records(vocab: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The name, template and record of each template with recorded answers."""
+    """Yields the name, template and record of each template with recorded answers."""
     for name, template in templates().items():
         done = recorded(vocab, name, template)
         if done["answers"] or done["failed"]:

@@ -1,4 +1,4 @@
-"""Conversations that the chat tests render."""
+"""The conversations that the chat tests render."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 from tests.chat import requests
 from tests.chat.requests import CALCULATE, call, says
 
-# A function with a return type, which some templates show.
+# A function with a return type, which some templates write.
 WEATHER = {
     "type": "function",
     "function": {**requests.WEATHER["function"], "return": {"type": "string"}},
 }
 TOOLS = [WEATHER, CALCULATE]
 
-# A word that occurs in no template; tests replace it by hostile text.
+# A word that occurs in no template; tests replace it with hostile text.
 WORD = "Wintermute"
 
 COMPARED = {"expression": f"2 < 3 && '{WORD}'", "n": [1, 2.5, None]}
@@ -95,7 +95,7 @@ CONVERSATIONS: dict[str, list[dict[str, Any]]] = {
     "strange role": [says("wizard", "Abracadabra"), says("user", WORD)],
 }
 
-# (tools, variables for the template)
+# Pairs of tools and variables for the template.
 SETTINGS: dict[str, tuple[list[dict[str, Any]] | None, dict[str, Any]]] = {
     "plain": (None, {}),
     "tools": (TOOLS, {}),
@@ -106,7 +106,7 @@ SETTINGS: dict[str, tuple[list[dict[str, Any]] | None, dict[str, Any]]] = {
 
 
 def replaced(value: Any, old: str, new: str) -> Any:
-    """A copy of the value in which all texts are changed."""
+    """Returns a copy of the value in which all texts are changed."""
     if isinstance(value, str):
         return value.replace(old, new)
     if isinstance(value, dict):

@@ -4,12 +4,12 @@
     python -m tests.chat.fuzz_jinja --sanitize --seconds 3600
 
 With --sanitize, the engine runs under AddressSanitizer and UndefinedBehaviorSanitizer (including
-casts of floats to integers) and isn't compared, on the same templates and on each builtin with each
-kind of value.
+casts from floats to integers), on the same templates and on each builtin with each kind of value.
+Its results aren't compared.
 
 `differs` decides which differences count. It ignores those that docs/design/jinja.md documents:
-integers beyond 64 bits, how functions and generators are shown, and features of transformers'
-filters that aren't for templates.
+integers beyond 64 bits, how functions and generators are printed, and features of transformers'
+filters that are useless in templates.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from tests.chat.jinja_grammar import VALUES, Grammar, mutated
 from tests.chat.jinja_program import Case, Died, render
 from tests.chat.jinja_references import Answer, own
 
-# Features of jinja2 that templates here don't have.
+# Features of jinja2 that ggtok's engine lacks.
 _LEFT_OUT = re.compile(
     r"pprint|random|striptags|urlize|wordwrap|xmlattr|encode|translate|expandtabs"
 )
-# jinja2 inserts constants that it computes into Python code, where nan and inf aren't defined.
+# jinja2 inserts constants that it has computed into Python code, where nan and inf aren't defined.
 _FOLDED = re.compile(r"NameError: name '(nan|inf)'")
 _SHOWN = re.compile(r" at 0x|<class|<built-in|<generator|<bound|<function", re.IGNORECASE)
 
@@ -46,7 +46,7 @@ def template(seed: int, dialect: str) -> str:
 
 
 def differs(source: str, reference: Answer, mine: Answer, dialect: str) -> bool:
-    if reference[0] in "XT" or "bad_alloc" in str(reference[1]):  # it crashed or timed out
+    if reference[0] in "XT" or "bad_alloc" in str(reference[1]):  # the reference crashed or hung
         return False
     if dialect == "transformers":
         shown = f"{reference[1]!r}{mine[1]!r}"
@@ -60,11 +60,11 @@ def differs(source: str, reference: Answer, mine: Answer, dialect: str) -> bool:
 
 
 _FLAGS = (*SANITIZERS, "-fsanitize=float-cast-overflow")
-_BATCH, _STEPS = 300, 300_000  # templates per process; a small budget, as sanitizers are slow
+_BATCH, _STEPS = 300, 300_000  # templates per process; a small step budget, as sanitizers are slow
 
 
 def sanitized(seed: int, seconds: float, dialect: jinja.Dialect, program: Path) -> int:
-    """Prints each template that crashes the program, and the number tried; returns the number of
+    """Prints each template that crashes the program, and how many were tried; returns the number of
     crashes."""
     end, found, kinds = time.monotonic() + seconds, 0, Counter[str]()
     table = jinja_tables.every(dialect)

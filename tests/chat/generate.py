@@ -1,4 +1,4 @@
-"""Random bodies of chat requests, some of them malformed, reproducible by seed."""
+"""Random bodies of chat requests, some of them malformed, reproducible from a seed."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ class Generator:
         return {self._text(): self._value(levels - 1) for _ in range(rng.randrange(3))}
 
     def _calling(self) -> list[Any]:
-        """A question, tool calls, and their results in any order."""
+        """Returns a question, tool calls, and their results in any order."""
         rng = self._random
         calls = [self._call() for _ in range(rng.choice((1, 1, 2, 3)))]
         results = [

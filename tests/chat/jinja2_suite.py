@@ -1,13 +1,12 @@
-"""Renders the templates of jinja2's tests with jinja2, set up as in transformers, and with the
-engine's dialect for transformers.
+"""Renders the templates in jinja2's tests with jinja2, set up as in transformers, and with the
+engine's transformers dialect.
 
     pip download --no-deps --no-binary jinja2 jinja2 && tar xzf jinja2-*.tar.gz
     python -m tests.chat.jinja2_suite jinja2-3.1.6
 
-The argument is jinja2's source distribution. Its tests (which also need trio) run while each
-template's source and variables are recorded. Both engines get only variables that are plain data.
-`KINDS` are the documented differences (docs/design/jinja.md); the exit status is 1 if there are
-others.
+The argument is jinja2's source distribution. Its tests (which also need trio) are run to record
+each template's source and variables. Both engines get only variables that are plain data. `KINDS`
+lists the documented differences (docs/design/jinja.md); the exit status is 1 if there are others.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from tests.support import samples
 Case = tuple[str, dict[str, Any]]
 
 
-# Documented differences, by the engine's message and the template's contents.
+# Documented differences, recognized by the engine's message and the template's contents.
 KINDS = {
     "a statement that isn't there": (
         "unknown statement '(autoescape|block|extends|from|import|include)'",
@@ -88,10 +87,10 @@ def _variables(given: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _recorded(cases: dict[str, Case]) -> Iterator[None]:
-    """Records each template that is compiled, and the variables with which it is rendered."""
+    """Records each template that is compiled, with the variables for which it is rendered."""
     compile, from_code = jinja2.Environment.compile, jinja2.Template.from_code.__func__
     new_context = jinja2.Template.new_context
-    sources: dict[Any, str] = {}  # by code object
+    sources: dict[Any, str] = {}  # template sources by code object
 
     def note(source: str, variables: dict[str, Any]) -> None:
         cases.setdefault(repr((source, variables)), (source, variables))
@@ -125,7 +124,8 @@ def _recorded(cases: dict[str, Case]) -> Iterator[None]:
 
 
 def collect(folder: Path) -> list[Case]:
-    """The templates that the tests in `folder` compile, and the variables that they render."""
+    """Returns the templates that the tests in `folder` compile, with the variables that they
+    use."""
     cases: dict[str, Case] = {}
     options = [
         "-q",

@@ -1,9 +1,9 @@
 # ruff: noqa: E501
-"""Random templates over the whole grammar of both dialects, for comparisons with references.
+"""Random templates from the whole grammar of both dialects, for comparisons with references.
 
-Expressions have operands of the right types, so that four of five templates render. Occasionally an
-operand has another type, since errors belong to a dialect, too. The rows of `_EXPRESSIONS` say how to
-make each type; `<type>` is an operand.
+Most expressions have operands of the right types, so that four of five templates render. A few
+operands have another type, since errors belong to a dialect, too. The rows of `_EXPRESSIONS` say
+how to build each type; `<type>` is an operand.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ VALUES = {
     "ties": [{"k": i % 3, "i": i} for i in range(40)],
 }
 
-# Each row: the dialect (* both, p transformers', l llama.cpp's), a type, and ways to make it,
+# Each row has the dialect (* both, p transformers', l llama.cpp's), a type, and ways to build it,
 # separated by "|| ".
 _EXPRESSIONS = """
 * str: s || pad || uni || csv || empty || quote || lines || num || 'a' || 'b' || 'x y' || "it's" || 'a\\'b'
@@ -162,7 +162,7 @@ l any: <list> | first || <list> | last || d['b'] || <rows>[0]['name'] || <list> 
 
 
 def _read(python: bool) -> dict[str, list[tuple[str, ...]]]:
-    """For each type the ways to make it, each as a list of text, type, text, ..."""
+    """Returns for each type the ways to build it, each as a list of text, type, text, ..."""
     made: dict[str, list[tuple[str, ...]]] = {}
     for line in _EXPRESSIONS.strip().splitlines():
         head, _, ways = line.partition(": ")
@@ -172,7 +172,7 @@ def _read(python: bool) -> dict[str, list[tuple[str, ...]]]:
         for way in ways.split(" || "):
             parts = tuple(re.split(r"<(\w+)>", way.strip().replace("\\\\", "\\")))
             made.setdefault(kind, []).append(parts)
-    if not python:  # without features of transformers' dialect
+    if not python:  # leave out features of transformers' dialect
         made = {k: [w for w in ways if all(t in made for t in w[1::2])] for k, ways in made.items()}
     return made
 
@@ -185,17 +185,16 @@ _ITEM = {"ints": "int", "strs": "str", "rows": "dict", "list": "any", "gen": "an
 
 
 class Grammar:
-    """Generates templates from a seed. `python`: for transformers' dialect instead of llama.cpp's."""
+    """Generates templates from a seed. `python`: in transformers' dialect instead of
+    llama.cpp's."""
 
     def __init__(self, seed: int, python: bool = False) -> None:
         self.r = random.Random(seed)
         self.python = python
         self.ways, self.atoms = _WAYS[python], _ATOMS[python]
         self.wrong = self.r.choice([0.0, 0.0, 0.02, 0.06])
-        self.scope: list[tuple[str, str]] = []  # the names that are set, and their types
-        self.macros: list[
-            tuple[str, bool]
-        ] = []  # the names of macros, and whether they use caller()
+        self.scope: list[tuple[str, str]] = []  # names that are set, and their types
+        self.macros: list[tuple[str, bool]] = []  # names of macros, and whether they use caller()
         self.loops = 0
 
     # ---- expressions ----
@@ -274,7 +273,7 @@ class Grammar:
         self.scope = [(n, k) for n, k in self.scope if n != name] + [(name, kind)]
 
     def _inner(self, depth: int, *names: tuple[str, str]) -> str:
-        """A block in a separate scope."""
+        """Returns a block in a separate scope."""
         scope, macros = self.scope, list(self.macros)
         for name, kind in names:
             self._define(name, kind)
@@ -379,7 +378,7 @@ class Grammar:
         return f"{tag(f'with x = {value}, z = 1')}{inner}{tag('endwith')}"
 
     def _generator(self, tag: Tag, a: str, b: str, depth: int) -> str:
-        """A generator that several constructs consume."""
+        """Returns a generator that several constructs consume."""
         uses = [
             *(
                 "{{ g | first }}",
@@ -399,7 +398,7 @@ class Grammar:
         return tag(f"set g = {value}") + some
 
     def _targets(self, tag: Tag, a: str, b: str, depth: int) -> str:
-        """Nested targets of assignments from lists and generators."""
+        """Returns assignments from lists and generators to nested targets."""
         pair = self.r.choice(
             ["[1, 'b']", "(2, 3)", "[1, 2] | map('string')", "'xy'", "{1: 2, 3: 4}"]
         )
@@ -427,7 +426,7 @@ class Grammar:
 
 
 def mutated(template: str, r: random.Random) -> str:
-    """The template with characters removed, repeated or swapped."""
+    """Returns the template with some characters removed, repeated or swapped."""
     text = list(template)
     for _ in range(r.randrange(1, 4)):
         if not text:

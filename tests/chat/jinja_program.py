@@ -19,11 +19,11 @@ DIALECTS: tuple[jinja.Dialect, ...] = ("llama.cpp", "transformers")
 class Case(NamedTuple):
     dialect: jinja.Dialect
     source: str
-    values: Mapping[str, Any] | bytes = MappingProxyType({})  # bytes: JSON
+    values: Mapping[str, Any] | bytes = MappingProxyType({})  # a mapping, or JSON as bytes
 
 
 class Took(NamedTuple):
-    """The result and the cost of a rendering.
+    """The result and cost of a rendering.
 
     Attributes:
         kind: O, E or C, as in jinja_references, or J for malformed JSON.
@@ -38,7 +38,7 @@ class Took(NamedTuple):
 
 
 class Died(Exception):
-    """The program crashed on `case`, or the rendering wrote to its template; `report` has the
+    """The program crashed on `case`, or a rendering modified its template; `report` has the
     program's errors."""
 
     def __init__(self, case: Case | None, report: str) -> None:
@@ -50,7 +50,7 @@ def render(
     program: Sequence[str | Path], cases: Sequence[Case], stack: int = 512, steps: int = 0
 ) -> list[Took]:
     """Renders cases on a thread with `stack` kilobytes of stack and a budget of `steps` (0: the
-    usual one). `program` is the command. Raises Died."""
+    usual budget). `program` is the command. Raises Died."""
     told = []
     for case in cases:
         given = case.values
@@ -59,7 +59,7 @@ def render(
         told.append(b"%d %d %d\n" % (DIALECTS.index(case.dialect), len(variables), len(source)))
         told += [variables, source]
     command = [*map(str, program), str(stack), str(steps)]
-    environment = {**os.environ, "LD_BIND_NOW": "1"}  # no case includes the time for symbol lookups
+    environment = {**os.environ, "LD_BIND_NOW": "1"}  # look up symbols at start, not during a case
     done = subprocess.run(command, input=b"".join(told), capture_output=True, env=environment)
     took, text = [], done.stdout
     while text:

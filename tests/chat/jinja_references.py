@@ -1,8 +1,8 @@
-"""The references of the template engine: llama.cpp's engine, compiled from the pinned source
+"""The references for the template engine: llama.cpp's engine, compiled from the pinned source
 distribution, and jinja2, set up as in transformers.
 
 Both return a kind and a text: "O" and the output, "C" and a compilation error, "E" and a rendering
-error, "X" if the reference crashed, "T" if it timed out.
+error, "X" if the reference crashed, or "T" if it timed out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COMPILED = (
 
 
 def own(source: str, values: dict[str, Any], dialect: jinja.Dialect) -> Answer:
-    """The result of ggtok's engine."""
+    """Returns the result from ggtok's engine."""
     try:
         template = jinja.compile(source, dialect)
     except TemplateError as e:
@@ -47,7 +47,7 @@ def own(source: str, values: dict[str, Any], dialect: jinja.Dialect) -> Answer:
 
 
 def build() -> Path:
-    """The reference program, compiled on the first call (a minute)."""
+    """Returns the reference program, which the first call compiles (in a minute)."""
     folder = fetch.cache_folder() / f"jinja-{fetch.SHA256[:12]}"
     program = folder / "reference"
     if program.exists():
@@ -126,7 +126,8 @@ class LlamaCpp:
 
 @cache
 def _environment() -> Any:
-    """An environment like transformers' for chat templates; with --full, the original one."""
+    """Returns an environment like the one in transformers for chat templates; with --full, the
+    original."""
     from jinja2 import TemplateError, nodes
     from jinja2.ext import Extension, loopcontrols
     from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -181,7 +182,7 @@ def _environment() -> Any:
 
 
 def transformers(source: str, values: dict[str, Any]) -> Answer:
-    """jinja2 in the environment of transformers' chat templates."""
+    """Renders with jinja2 in transformers' environment for chat templates."""
     try:
         if samples.FULL:
             from transformers.utils import chat_template_utils

@@ -1,5 +1,5 @@
-"""jinja2's filters, tests and methods with their parameters, and calls of them with all kinds of
-arguments: by position and by name, too few and too many, of right and wrong types.
+"""The filters, tests and methods of jinja2 with their parameters, and calls to them with all kinds
+of arguments: by position and by name, too few and too many, of right and wrong types.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ METHODS = {
     "dict": {"copy": "", "get": "key default", "items": "", "keys": "", "values": ""},
 }
 
-# Suitable arguments for parameters of these names.
+# Suitable arguments by the parameter's name.
 _MEANT = {
     "attribute": "'name' 'v' 'k' 'sub.k' 'v,name' 0".split(),
     "name": "'name' 'v' 'gt' 'odd' 'string'".split(),
@@ -110,7 +110,7 @@ _MEANT = {
     "indent": "2 0 '-'".split(),
     "separators": ["(',', ':')"],
 }
-_ALONE = {"indent", "separators"}  # wrong types are refused earlier than in Python
+_ALONE = {"indent", "separators"}  # wrong types raise errors earlier than in Python
 _ANY = (
     "none true false 0 1 2 7 -1 1.5 '' 'a' 'gt' 'b' [] ['a'] {} undef (1,2) range(2) ints s".split()
 )
@@ -123,7 +123,8 @@ _OPERANDS = [x for x in _OPERANDS if x.count("'") % 2 == 0] + ["' a b '", "'Titl
 
 
 def arguments(r: random.Random, parameters: str) -> str:
-    """An argument list, or ""; occasionally with an extra argument, or one with a wrong name."""
+    """Returns an argument list, or ""; in a few cases with an extra argument, or one with a wrong
+    name."""
     names = parameters.split()
     if not names and r.random() < 0.7:
         return r.choice(["", "()"])
@@ -163,7 +164,7 @@ def called(r: random.Random) -> str:
 
 
 def formatted(r: random.Random) -> str:
-    """A value formatted by `%` or by str.format."""
+    """Returns a value formatted by `%` or by str.format."""
 
     def some(*ways: str) -> str:
         return r.choice(ways)
@@ -193,7 +194,7 @@ def expression(r: random.Random) -> str:
 
 
 def meant(name: str) -> str:
-    """A suitable argument for a parameter of this name."""
+    """Returns a suitable argument for a parameter with this name."""
     return _MEANT.get(name, ["1"])[0]
 
 
@@ -254,7 +255,7 @@ _LLAMA_ARGUMENTS = ["", "1", "'a'", "'a', 'b'", "attribute='k'", "'k', 'eq', 1",
 
 
 def builtins(dialect: str) -> list[tuple[str, str, list[str]]]:
-    """For each builtin a call with OPERAND, its name, and its arguments."""
+    """Returns for each builtin a call with OPERAND, its name, and its arguments."""
     if dialect == "llama.cpp":
         rows = [(f"OPERAND | {name}", name, _LLAMA_ARGUMENTS) for name in LLAMA]
         rows += [(f"OPERAND.{name}", f".{name}", _LLAMA_ARGUMENTS) for name in LLAMA]
@@ -278,8 +279,8 @@ def builtins(dialect: str) -> list[tuple[str, str, list[str]]]:
 
 
 def tried(dialect: str, call: str, name: str, arguments: list[str], kind: str) -> Iterator[str]:
-    """Templates that apply a builtin to a kind of value, or pass it as an argument, and then print
-    and iterate over the result."""
+    """Yields templates that apply a builtin to a kind of value, or pass the value as an argument,
+    and then print and iterate over the result."""
     llama = dialect == "llama.cpp"
     setup = _SETUP.replace("map('abs')", "list") if llama else _SETUP
     made = call.replace("OPERAND", KINDS[kind])
@@ -302,7 +303,7 @@ def every(dialect: str) -> Iterator[str]:
             yield from tried(dialect, *row, kind)
 
 
-# The rows of the table of docs/design/jinja.md.
+# The rows of the table in docs/design/jinja.md.
 _GROUPS = {
     "texts": ("str", "safe str", "parts", "not ASCII", "''"),
     "numbers, NaN and beyond 64 bits among them": ("int", "big int", "float", "NaN", "inf"),
@@ -317,8 +318,8 @@ _GROUPS = {
 
 
 def table() -> list[str]:
-    """For each group, the number of pairs of a builtin and a kind of value, and how many of these
-    render with some arguments."""
+    """Returns for each group the number of pairs of a builtin and a kind of value, and how many of
+    them render with some arguments."""
     from tests.chat.jinja_grammar import VALUES
     from tests.chat.jinja_references import own
 

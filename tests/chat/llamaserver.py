@@ -1,11 +1,11 @@
-"""Runs llama-server, the reference for the prompts of the chat tests.
+"""Runs llama-server, the reference for the chat tests' prompts.
 
     with Servers(vocabulary) as servers:
         server = servers.start(template)
         server.post("/apply-template", {"messages": [...]})   # (200, {"prompt": ...}) or an error
 
-The xllamacpp wheel contains the whole server. It needs a model with tensors, so one layer of zeros
-is added to a vocabulary. A server has one template and starts in about a second; each runs in a
+The xllamacpp wheel contains the whole server. It needs a model with tensors, so a layer of zeros is
+added to a vocabulary. A server serves one template and starts in about a second; each one runs in a
 separate process, because some requests crash it.
 """
 
@@ -34,11 +34,11 @@ _ALIGNMENT = 32
 
 
 class ServerError(Exception):
-    """The server didn't start (the message has its last output), or crashed."""
+    """The server didn't start (the message has the end of its output), or crashed."""
 
 
 def write_model(vocabulary: Path, path: Path, patch: dict[str, object] | None = None) -> Path:
-    """Writes a model of one layer with the vocabulary of a file, without its chat template."""
+    """Writes a model with one layer and a file's vocabulary, without the file's chat template."""
     gguf = GGUF.read(vocabulary)
     for key in [key.decode() for key in gguf.raw if not key.startswith(b"tokenizer.")]:
         gguf.remove(key)
@@ -83,7 +83,7 @@ def write_model(vocabulary: Path, path: Path, patch: dict[str, object] | None = 
 
 
 class Server:
-    """A process that serves one template. With a projector, it takes images and audio."""
+    """A process that serves one template. With a projector, it accepts images and audio."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Server:
         environment["LLAMA_MEDIA_MARKER"] = mediafiles.MARKER
         if zone is not None:
             environment["TZ"] = zone
-        # A file, since an unread pipe would fill up.
+        # The log goes to a file, since an unread pipe would fill up.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         self._child = subprocess.Popen(
             [
@@ -131,8 +131,8 @@ class Server:
         )
 
     def post(self, path: str, body: object) -> tuple[int, Any]:
-        """Posts a body, and returns the status and the answer. A str is sent unchanged, other
-        values as JSON."""
+        """Posts a body and returns the status and the answer. A str is sent unchanged, other values
+        as JSON."""
         data = body if isinstance(body, str) else json.dumps(body)
         return self._exchange("POST", path, data.encode("utf-8", "surrogatepass"))
 
@@ -140,14 +140,14 @@ class Server:
         return self._exchange("GET", path, None)
 
     def prompt(self, body: object) -> tuple[str | None, str]:
-        """The rendered prompt, or None and the error's message."""
+        """Returns the rendered prompt, or None and the error's message."""
         status, answer = self.post("/apply-template", body)
         if status == 200:
             return answer["prompt"], ""
         return None, answer["error"]["message"]
 
     def ids(self, prompt: str, *, add_special: bool = True) -> list[int]:
-        """The ids into which the server tokenizes a prompt."""
+        """Returns the ids to which the server encodes a prompt."""
         request = {"content": prompt, "add_special": add_special, "parse_special": True}
         status, answer = self.post("/tokenize", request)
         if status != 200:
@@ -160,9 +160,9 @@ class Server:
         return status, json.loads(raw)
 
     def exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes]:
-        """Sends bytes, and returns the status and the body of the answer."""
+        """Sends bytes and returns the status and the body of the answer."""
         try:
-            # One request per connection, since the server closes idle connections.
+            # Send one request per connection, because the server closes idle connections.
             headers = {"Content-Type": "application/json", "Connection": "close"}
             self._connection.request(method, path, data, headers)
             answer = self._connection.getresponse()
@@ -199,7 +199,7 @@ class Server:
 
 
 class Servers:
-    """Starts servers over one vocabulary."""
+    """Starts servers for one vocabulary."""
 
     def __init__(
         self, vocabulary: Path, patch: dict[str, object] | None = None, media: bool = False
@@ -229,13 +229,13 @@ class Servers:
         self.close()
 
 
-# ---- the process ----
+# ---- the server's process ----
 
 
 def _serve(model: str, context: int, projector: str) -> None:
     import xllamacpp
 
-    # Output of the library must not mix with the address, which the parent reads.
+    # The library's output must not mix with the address, which the parent reads.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     template = json.loads(sys.stdin.readline())

@@ -1,11 +1,11 @@
 # ruff: noqa: E501
-"""Finds loops of the template engine that don't charge steps.
+"""Finds loops in the template engine that don't charge steps.
 
     python -m tests.chat.loops
 
-A function that loops or scans memory must charge steps for it: by JINJA_EACH, jinja_charge or
-jinja_charge_bytes, or by calling a function that charges for its arguments. `unpaid` finds loops that
-don't. Those that are allowed are in _REASONS, with the reason why they are short.
+A function that loops or scans memory must charge steps for it: with JINJA_EACH, jinja_charge or
+jinja_charge_bytes, or by calling a function that charges for its arguments. `unpaid` finds loops
+that don't. Those that are allowed are listed in _REASONS, with the reason why they are short.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 JINJA = Path(__file__).resolve().parents[2] / "cext" / "jinja"
-# Files whose work is linear in the size of the source, and done once.
+# Files whose work is linear in the size of the source and done once per source.
 READERS = {"lexer", "parser", "json_reader"}
 _FUNCTION = re.compile(
     r"^(?:static |JINJA_NOINLINE |_Noreturn )*[\w *]+?\b(\w+)\([^;{}]*\) \{\n(.*?)^\}", re.M | re.S
@@ -79,7 +79,7 @@ BOUNDED = {name: reason for reason, names in _REASONS.items() for name in names.
 
 
 def unpaid() -> Iterator[tuple[str, str]]:
-    """The functions with loops that don't charge, as "file:function", and the loops."""
+    """Yields the functions with loops that don't charge, as "file:function", and the loops."""
     for path in sorted(JINJA.rglob("*.c")):
         if path.stem in READERS:
             continue

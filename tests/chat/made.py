@@ -6,7 +6,7 @@ import ggtok
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
 
-# A template of roles and contents, with placeholders for the rows.
+# A template that writes roles and contents, with placeholders for the rows.
 _PLAIN = """\
 {%- for m in messages -%}
 <|{{ m.role }}|>
@@ -16,7 +16,7 @@ _PLAIN = """\
 <end>
 {% endfor -%}
 {%- if add_generation_prompt %}<|assistant|>{% endif %}"""
-# Prints every field that a handler may set, so that its changes are visible.
+# Writes every field that a handler may set, so that its changes are visible.
 _ALL = """\
 {%- for m in messages -%}
 ({{ m.role }}|{{ m.content | tojson }}|{{ m.reasoning_content }}|{{ m.thinking }}|
@@ -31,12 +31,12 @@ _ALL = """\
 
 
 def _marked(*texts: str, body: str = _ALL) -> str:
-    """A template with these texts in a comment, by which handlers recognize families."""
+    """Returns a template with these texts in a comment, by which handlers recognize families."""
     return "{#- " + " ".join(texts) + " -#}\n" + body
 
 
 def _thinking(on: str, off: str, before: str = "", answer: str = "{{ m.content }}") -> str:
-    """A template whose generation prompt depends on enable_thinking."""
+    """Returns a template whose generation prompt depends on enable_thinking."""
     return (
         before
         + "{%- for m in messages -%}<|{{ m.role }}|>"
@@ -102,7 +102,7 @@ TEMPLATES: dict[str, str] = {
     ),
     "only with tools": "{% if not tools %}{{ raise_exception('tools') }}{% endif %}" + _PLAIN,
     "trimmed": _marked("You have access to the following functions in JSONSchema format"),
-    # families that are recognized by texts
+    # families that are recognized by texts in the source
     "llm-jp": _marked("chat_format=llm-jp-harmony-v1"),
     "harmony": _marked("<|channel|>") + "<|return|>{% if not add_generation_prompt %}x{% endif %}",
     "ministral": _marked("[SYSTEM_PROMPT]", "[TOOL_CALLS]", "[ARGS]"),
@@ -126,7 +126,7 @@ TEMPLATES: dict[str, str] = {
     "translate gemma": _marked("[source_lang_code]", "[target_lang_code]"),
     "qwen coder": _marked("<tool_call>", "<function=", "<parameter="),
     "qwen thinker": _marked("<tool_call>", "<function=", "<parameter=", "<think>"),
-    # reasoning found by comparing
+    # reasoning that is found by comparing renderings
     "thinks in tags": _REASON.replace("BEFORE", "<t>\n")
     .replace("AFTER", "\n</t>\n\n")
     .join(("{%- for m in messages -%}<|{{ m.role }}|>", "<end>\n{% endfor %}")),
@@ -188,7 +188,7 @@ TEMPLATES: dict[str, str] = {
 
 
 def templated(name: str = "bpe-qwen2", **templates: str) -> ggtok.Tokenizer:
-    """A small vocabulary with chat templates of these names."""
+    """Returns a small vocabulary with chat templates under these names."""
     gguf = GGUF.read(fixture(name))
     for key, source in templates.items():
         suffix = "" if key == "default" else f".{key}"

@@ -1,7 +1,7 @@
-"""Media that llama-server can read, and the file that makes it do so.
+"""Media that llama-server can read, and the projector file that enables it to do so.
 
-A projector turns images and sounds into the model's vectors. This one has no layers, only zeros,
-and gives each image IMAGE_TOKENS tokens and each sound AUDIO_TOKENS.
+A projector converts images and sounds to the model's vectors. This one has no layers, only zeros,
+and produces IMAGE_TOKENS tokens for each image and AUDIO_TOKENS for each sound.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import numpy as np
 from ggtok.chat.media import KINDS
 from ggtok.chat.media import MARKER as MARKER
 
-_SIZE, _PATCH, _MEL = 32, 16, 128  # pixels, pixels, bins
-_POSITIONS = 1500  # of 30 seconds of sound
+_SIZE, _PATCH, _MEL = 32, 16, 128  # pixels, pixels, frequency bins
+_POSITIONS = 1500  # positions in 30 seconds of sound
 IMAGE_TOKENS = (_SIZE // _PATCH) ** 2
-AUDIO_TOKENS = 187  # 30 seconds of 100 frames, in stacks of 8, two for each token
+AUDIO_TOKENS = 187  # 30 seconds of 100 frames, stacked by 8, two stacks per token
 
 
 def write_projector(path: Path, width: int) -> Path:
-    """A projector for a model whose vectors have this width."""
+    """Writes a projector for a model whose vectors have this width."""
     writer = gguf.GGUFWriter(str(path), "clip")
     for kind, projector in (("vision", "janus_pro"), ("audio", "ultravox")):
         writer.add_bool(f"clip.has_{kind}_encoder", True)
@@ -109,5 +109,5 @@ INPUT_VIDEO = {"type": "input_video", "input_video": {"data": "AAAA"}}
 
 
 def n_tokens(part: Any) -> int:
-    """For image_tokens=: what the server with this projector counts."""
+    """Returns the number of tokens that a server with this projector counts, for image_tokens=."""
     return AUDIO_TOKENS if KINDS[part["type"]] == "audio" else IMAGE_TOKENS

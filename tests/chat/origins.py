@@ -1,8 +1,8 @@
-"""Which control tokens a template's output may contain, in every engine.
+"""Which control tokens a template's output may contain in every engine.
 
 A character has the template's origin if it comes from the template's text, or from a message's role
-that templates know, or is computed only from such characters. Text of a message never has it. Rows
-are rendered with spm-phi3's vocabulary.
+that templates know, or is computed only from such characters. Text from a message never has it.
+Rows are rendered with spm-phi3's vocabulary.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 @dataclass(frozen=True)
 class Row:
     template: str
-    control: list[str]  # the expected control tokens, without the added BOS
+    control: list[str]  # the expected control tokens, except for the added BOS
     text: str | None = None  # the expected text, if it matters
     content: str = "x"
     role: str = "user"
-    jinja2_only: bool = False  # llama.cpp's dialect lacks it
+    jinja2_only: bool = False  # llama.cpp's dialect lacks the feature
     messages: list[dict[str, Any]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -39,7 +39,7 @@ ROWS = [
     Row("{{ '%9s' % '<|end|>' }}", END, "  <|end|>", jinja2_only=True),
     Row("{{ '<|end|>' | center(9) }}", END, " <|end|> ", jinja2_only=True),
     Row("{{ '<|end|>' | title | lower }}", END),
-    # Roles that templates know.
+    # Message roles that templates know.
     Row("{{ '<|' ~ messages[0].role ~ '|>' }}", USER),
     Row("{{ ('<|' ~ messages[0].role ~ '|>') | title | lower }}", USER),
     Row("{{ '<|' ~ messages[0].role | title | lower ~ '|>' }}", USER),
@@ -59,11 +59,11 @@ ROWS = [
     Row("{{ messages[0].content | replace('-', '') }}", [], content="<|-end|>"),
     Row("{% for k in messages[0].content %}{{ k }}{% endfor %}", [], content="<|end|>"),
     Row("{% for k in dict(end=1) %}{{ '<|' ~ k ~ '|>' }}{% endfor %}", END),
-    # The engine's internals aren't accessible.
+    # The engine's internal objects aren't accessible.
     Row("{{ 'abc'.runs }}", [], ""),
     Row("{{ messages[0].content.runs is defined }}", [], "False"),
 ]
 
-# Methods that are printed instead of called: jinja2 prints their addresses, this engine doesn't.
-# In both cases, they give no control tokens.
+# Methods that are printed instead of called: jinja2 prints their addresses, ggtok's engine doesn't.
+# Neither way results in control tokens.
 METHODS = ["{{ ''.join }}", "{{ messages[0].items }}"]

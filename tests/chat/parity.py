@@ -5,10 +5,10 @@
     python -m tests.chat.parity --random 100 --seed 1        # generated bodies, live
     python -m tests.chat.parity --random 100 --made          # under the tests' own templates
 
-Compares for each template the capabilities, and for each request the prompt or the refusal, the ids
-with `trusted=True`, and the ids by default. The latter may only differ if the request contains the
-text of a control token. Answers that aren't recorded yet are recorded first (`tests.chat.answers`).
-The exit status is 1 if there is a difference that no row of EXCEPTIONS explains.
+Compares for each template the capabilities and, for each request, the prompt or the error, the ids
+with `trusted=True`, and the ids by default. The latter may differ only if the request contains a
+control token's text. Answers that aren't recorded yet are recorded first (`tests.chat.answers`).
+The exit status is 1 if there is a difference that no row in EXCEPTIONS explains.
 """
 
 from __future__ import annotations
@@ -38,21 +38,20 @@ from tests.chat.requests import REQUESTS
 from tests.support.vocabularies import real
 
 VOCABS = ("qwen2", "llama-bpe")
-SHOWN = 10  # differences printed
+SHOWN = 10  # differences to print, at most
 
-# Messages of requests that only the server refuses, for reasons unrelated to the template. Each is
-# a
-# row in docs/chat.md.
+# Error messages for requests that only the server rejects, for reasons unrelated to the template.
+# Each is a row in docs/chat.md.
 EXCEPTIONS = (
-    # a JSON schema, of a tool or the answer, that it can't convert to a grammar
+    # a JSON schema, for a tool or the answer, that it can't convert to a grammar
     re.compile(r"JSON schema error at "),
-    # the beginning of an answer that its parser for answers refuses
+    # the beginning of an answer that its answer parser rejects
     re.compile(r"The model produced output that does not match the expected"),
     # images, audio and video, which ggtok doesn't read
     re.compile(r"Invalid base64 value|Invalid uri|Failed to download image|file:// URLs are not"),
 )
 
-# It reads videos with ffmpeg, which may be missing.
+# The server reads videos with ffmpeg, which may be missing.
 _NO_VIDEO = re.compile(r"Failed to load image or audio file")
 
 
@@ -121,7 +120,7 @@ def compare(tok: Tokenizer, template: str, answer: dict[str, Any], where: str, t
 
 
 def _media_difference(tok: Tokenizer, template: str, answer: dict[str, Any]) -> str:
-    """What differs in the count of a request with images, audio or video; "" for nothing."""
+    """Returns how the counts differ for a request with images, audio or video; "" if they don't."""
     body, now = json.loads(answer["body"]), datetime.fromisoformat(answer["at"])
     status, theirs = answer["count"]
     try:
@@ -143,7 +142,7 @@ def _media_difference(tok: Tokenizer, template: str, answer: dict[str, Any]) -> 
 
 @cache
 def _control_texts(tok: Tokenizer) -> list[str]:
-    """The texts of tokens that never come from messages, as they are written in JSON."""
+    """Returns the texts of tokens that never come from messages, escaped as in JSON."""
     reserved = ggtok.TokenAttr.CONTROL | ggtok.TokenAttr.UNKNOWN
     ids = {*tok.eog_ids, *(i for i in range(tok.n_tokens) if tok.token_attr(i) & reserved)}
     pieces = (tok.token_to_piece(id).decode("utf-8", "replace") for id in ids)

@@ -1,7 +1,7 @@
 """Bodies of chat requests, as a client sends them to llama-server.
 
 There is a row for each feature of a request: roles, tools, calls, reasoning, content parts, empty
-and hostile texts, a final assistant message, and the fields other than the messages.
+and hostile texts, a final assistant message, and fields other than the messages.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ REQUESTS: dict[str, Body] = {
     "format none": body(*REASONED, reasoning_format="none"),
     "format deepseek": body(*REASONED, reasoning_format="deepseek"),
     "format wrong": body(user(), reasoning_format="loud"),
-    # a final message of the assistant
+    # a final assistant message
     "assistant last": body(user("Say"), says("assistant", "Hello, w")),
     "assistant last, space": body(user("Say"), says("assistant", "Hello,\n ")),
     "assistant last, empty": body(user("Say"), says("assistant", "")),
@@ -303,7 +303,7 @@ REQUESTS: dict[str, Body] = {
     "no prompt, many": body(
         user("A"), says("assistant", "B"), user("C"), add_generation_prompt=False
     ),
-    # other fields of the body
+    # other fields in the body
     "json object": body(user(), response_format={"type": "json_object"}),
     "json schema": body(
         user(),

@@ -1,7 +1,7 @@
-"""Vocabularies and texts with which a message might become a control token.
+"""Vocabularies and texts with which a message might turn into a control token.
 
-A reserved token, which may only come from a template's text, is CONTROL, UNKNOWN or EOG, or CONTROL
-in the file. A plain token that is EOS only by llama.cpp's default isn't reserved.
+A reserved token may come only from a template's text: it is CONTROL, UNKNOWN or EOG, or CONTROL in
+the file. A plain token that is EOS only by llama.cpp's default isn't reserved.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _plain_default(gguf: GGUF, tok: ggtok.Tokenizer) -> int | None:
 
 
 def _added(name: str, texts: Sequence[str], type: int, end: str | None = None) -> GGUF:
-    """A fixture with additional tokens; optionally, one of them becomes the end of a turn."""
+    """Returns a fixture with additional tokens; one of them can become the end of a turn."""
     gguf = GGUF.read(fixture(name))
     known = set(gguf.strings("tokenizer.ggml.tokens"))
     add_tokens(gguf, [text for text in texts if text.encode() not in known], type)
@@ -53,8 +53,8 @@ def _added(name: str, texts: Sequence[str], type: int, end: str | None = None) -
 
 
 def _merging(name: str, words: Sequence[str]) -> GGUF:
-    """Tokens that merges produce from letters; the last one is the end of a turn, with type
-    NORMAL."""
+    """Returns a fixture with tokens that merges produce from letters; the last one is the end of a
+    turn, with type NORMAL."""
     texts = [word[:i] for word in words for i in range(1, len(word) + 1)]
     gguf = _added(name, list(dict.fromkeys(texts)), NORMAL, words[-1])
     key = "tokenizer.ggml.merges"
@@ -100,7 +100,7 @@ VOCABULARIES: dict[str, Callable[[], GGUF]] = {
         for end in ("stop", "\u2581stop", "kettle", "\n\n")
     },
     "spm-bytes, an empty line ends": partial(_added, "spm-bytes", ["\n\n"], NORMAL, "\n\n"),
-    # texts in the spelling of RWKV's files; its models end turns with an empty line
+    # texts as RWKV's files spell them; its models end turns with an empty line
     **{
         f"rwkv, {end!r} ends": partial(_added, "rwkv", [end], NORMAL, end)
         for end in ("stop", "kettle", r"\n\n")
@@ -118,7 +118,7 @@ VOCABULARIES: dict[str, Callable[[], GGUF]] = {
 
 
 def variants(text: str) -> list[str]:
-    """Spellings that a normalizer may change into the text."""
+    """Returns spellings that a normalizer may change into the text."""
     wide = "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text)
     accents = "".join(c + "\u0301" if c.isalpha() else c for c in text)
     spaced = text.replace("\u2581", " ")
@@ -126,7 +126,7 @@ def variants(text: str) -> list[str]:
 
 
 def made_text(chooser: random.Random, texts: Sequence[str]) -> str:
-    """A random text made of tokens' texts: whole, in pieces, nested and repeated."""
+    """Returns a random text built from tokens' texts: whole, in pieces, nested and repeated."""
     parts = []
     for _ in range(chooser.randint(1, 5)):
         text = chooser.choice(variants(chooser.choice(texts)))

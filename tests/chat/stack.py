@@ -1,10 +1,10 @@
-"""Computes the stack that the template engine's recursion needs, from gcc's call graph.
+"""Computes how much stack the template engine's recursion needs, from gcc's call graph.
 
     python -m tests.chat.stack
 
 A function enters a level by calling jinja_enter. `worst` finds the cycle of calls that needs the
-most stack per level; a cycle without a level would be unbounded recursion. The parser is excluded,
-since its levels are fewer and larger; tests measure its stack.
+most stack per level; a cycle that enters no level would be unbounded recursion. The parser is
+excluded, since its levels are fewer and larger; tests measure its stack.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 JINJA = Path(__file__).resolve().parents[2] / "cext" / "jinja"
 PARSER = "parser.c"
-ENTERS = "ggtok_jinja_fail_depth"  # called by the inline function jinja_enter
+ENTERS = "ggtok_jinja_fail_depth"  # a function that the inline jinja_enter calls
 RETURN_ADDRESS = 8
 # Calls through pointers: the callers, and patterns that find the functions that they may call.
 
 
 def _rules(fields: str) -> tuple[str, re.Pattern[str]]:
-    """The functions in the tables of the dialects' rules."""
+    """Returns the functions in the dialects' tables of rules."""
     pattern = rf"^    \.(?:{fields.replace(' ', '|')}) = (\w+),$"
     return "llama/eval python/exec", re.compile(pattern, re.MULTILINE)
 
@@ -49,7 +49,7 @@ POINTERS = {
         "llama/list",
         re.compile(r"^static bool (less_\w+)\(", re.MULTILINE),
     ),
-    "ggtok_jinja_protect": ("", re.compile("$^")),  # a leaf
+    "ggtok_jinja_protect": ("", re.compile("$^")),  # it calls nothing
 }
 # Calls that can't close a cycle, and why.
 HARMLESS = {
@@ -67,7 +67,7 @@ class Graph(NamedTuple):
 
 
 def read(folder: Path, cc: str = "gcc", flags: tuple[str, ...] = ("-O2", "-fPIC")) -> Graph:
-    """Compiles the engine's files into the folder, and reads their call graphs."""
+    """Compiles the engine's files to the folder, and reads their call graphs."""
     stack: dict[str, int] = {}
     calls: dict[str, set[str]] = defaultdict(set)
     for source in sorted(JINJA.rglob("*.c")):
@@ -104,7 +104,7 @@ def _take(source: Path, graph: str, stack: dict[str, int], calls: dict[str, set[
 
 
 def _behind_pointers(caller: str) -> set[str]:
-    function = re.sub(r"\..*", "", caller.rpartition(":")[2])  # without .part.0
+    function = re.sub(r"\..*", "", caller.rpartition(":")[2])  # drop suffixes such as .part.0
     rows = [row for callers, row in POINTERS.items() if function in callers.split()]
     if not rows:
         raise LookupError(f"{caller} calls through a pointer: which functions?")
@@ -117,7 +117,7 @@ def _behind_pointers(caller: str) -> set[str]:
 
 
 def worst(graph: Graph) -> tuple[float, list[str]]:
-    """The cycle that needs the most stack per level, and the number of bytes."""
+    """Returns the cycle that needs the most stack per level, and its number of bytes."""
     low, high, cycle = 0.0, float(sum(graph.stack.values())), []
     while high - low > 1:
         middle = (low + high) / 2
@@ -129,7 +129,7 @@ def worst(graph: Graph) -> tuple[float, list[str]]:
 
 
 def _cycle_over(graph: Graph, each: float) -> list[str]:
-    """A cycle that needs more than this number of bytes per level, or none."""
+    """Returns a cycle that needs more than this number of bytes per level, or an empty list."""
     weight = {name: size - each * (name in graph.levels) for name, size in graph.stack.items()}
     longest = dict.fromkeys(graph.stack, 0.0)
     before: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""The chat calls: keywords, templates of a file, ids, masks, batches."""
+"""The chat functions: keywords, a file's templates, ids, masks and batches."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def tok() -> Tokenizer:
     return templated(default=TEMPLATES["all"])
 
 
-# ---- which template ----
+# ---- which template is used ----
 
 
 def test_templates_by_name() -> None:
@@ -83,7 +83,7 @@ def test_no_warning_where_a_template_is_named() -> None:
         assert tok.apply_chat_template(HI, template="{{ 'own' }}") == "own"
         assert named.apply_chat_template(HI) == CHATML
         assert for_tools.apply_chat_template(HI) == "t"
-        for _ in range(2):  # as an error, the warning is repeated
+        for _ in range(2):  # a warning that is turned into an error is raised again
             with pytest.raises(ggtok.VocabWarning):
                 tok.count_chat(HI)
 
@@ -260,8 +260,8 @@ def test_control_tokens_of_messages() -> None:
 
 
 def test_text_that_preparation_adds_is_the_templates() -> None:
-    """Text that the preparation adds counts as the template's: a role that only the template's
-    author can have meant, and continued answers."""
+    """Text that preparation adds counts as the template's, such as "im_" before a role, and the
+    text before continued answers."""
     tok = templated(default="{% for m in messages %}{{ '<|im_' + m.role + '|>' }}{% endfor %}")
     assert tok.encode_chat([says("start", "")]) != tok.encode("<|im_start|>", parse_special=True)
     tok = templated(default=TEMPLATES["qwen coder"])
@@ -338,7 +338,7 @@ def test_batches(tok: Tokenizer) -> None:
 )
 def test_probes_share_a_budget(template: str) -> None:
     tok = templated(default=template)
-    for _ in range(50):  # the first takes a second; then the failure is cached
+    for _ in range(50):  # the first time takes a second; then the failure is cached
         with pytest.raises(ggtok.TemplateError, match="llama-server doesn't start"):
             tok.apply_chat_template(HI)
 
@@ -371,7 +371,7 @@ def test_masks() -> None:
     talk = [user(), says("assistant", "One <|im_end|>."), user(), says("assistant", "two")]
     assert masked(tok, talk) == b"One <|im_end|>.<|im_end|>two<|im_end|>"
     assert masked(tok, talk, trusted=True) == b"One <|im_end|>.<|im_end|>two<|im_end|>"
-    # a final answer is closed by default
+    # by default, a final assistant message is closed
     continued = {"continue_final_message": True, "add_generation_prompt": False}
     assert masked(tok, talk, **continued) == b"One <|im_end|>.<|im_end|>"
     assert tok.encode_chat(talk, return_assistant_mask=False) == tok.encode_chat(talk)

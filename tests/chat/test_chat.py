@@ -1,4 +1,4 @@
-"""The chat calls like llama.cpp and like transformers: errors, templates' results, injection,
+"""The chat functions with llama.cpp's and with transformers' rules: errors, results, injection and
 masks."""
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ LIKES = ["llama.cpp", "transformers"]
         ({"template": "{{ [1, 'a'] | select('gt', 0) | list }}"}, ggtok.TemplateError, "'>' not"),
         ({"template": "{{ ['a'] | sum(start='') }}"}, ggtok.TemplateError, "can't sum strings"),
         ({"template": "{{ '%s' | format(1, a=2) }}"}, ggtok.TemplateError, "keyword arguments"),
-        # Features of jinja2 that templates here don't have.
+        # Features of jinja2 that ggtok's engine lacks.
         ({"template": "{{ '{a}'.format_map({}) }}"}, ggtok.TemplateError, "'format_map' is undef"),
         ({"template": "{{ 'a'.expandtabs(8) }}"}, ggtok.TemplateError, "'expandtabs' is undef"),
         ({"template": "{{ dict.fromkeys('ab', 1) }}"}, ggtok.TemplateError, "'fromkeys' is undef"),
@@ -178,7 +178,7 @@ def test_expressions_give_what_jinja2_gives(expression: str, load_fixture: Load)
 
 
 def test_lazy_filters_on_top_of_each_other_take_little_stack(load_fixture: Load) -> None:
-    """Deeply nested filters are an error, as in jinja2, whose generators exceed Python's recursion
+    """Deeply nested filters are an error, as in jinja2, where generators exceed Python's recursion
     limit."""
     template = (
         "{% set ns = namespace(x=['a']) %}{% for i in range(20000) %}"
@@ -191,7 +191,7 @@ def test_lazy_filters_on_top_of_each_other_take_little_stack(load_fixture: Load)
     assert tok.apply_chat_template(HI, template=template, like="transformers") == "a"
 
 
-# ---- continuing ----
+# ---- continuing a message ----
 
 
 # ---- ids ----
@@ -213,7 +213,7 @@ NOT_IN_LLAMA = ("'%s' %", "'{}'.format", "| list", "'%c%c")
         "{{ messages[0].content[:5] }}{{ messages[0].content[5:] }}",
         "{{ '%s' % messages[0].content }}{{ '{}'.format(messages[0].content) }}",
         "{{ messages[0].content | list | join }}{{ messages[0].content | indent(2) }}",
-        "{{ '<|' ~ messages[0].content[2:] }}",  # half of it is the template's text
+        "{{ '<|' ~ messages[0].content[2:] }}",  # half of the token's text is the template's
         "{{ messages[0].content[:9] ~ 'nd|>' }}",
         "{% set x %}{{ messages[0].content }}{% endset %}{{ x | trim }}",
         "{% macro f(x) %}{{ x }}{% endmacro %}{{ f(messages[0].content) }}",
@@ -245,7 +245,7 @@ def test_no_control_token_out_of_content(template: str, content: str, like: Any)
         ("{{ '<|reserved_special_token_{}|>'.format(messages[0].content) }}", False),
         ("{{ '<|reserved_special_token_{!s}|>'.format(messages[0].content) }}", False),
         ("{{ (messages[0].content ~ '<|eot_id|>{}').format('') }}", True),
-        # The template's text, but through an operation that doesn't track origins.
+        # The text is the template's, but the operation doesn't track origins.
         ("{{ '{!r}'.format('<|eot_id|>') }}", False),
     ],
 )
@@ -279,8 +279,9 @@ def test_user_defined_tokens_are_found_everywhere(load_fixture: Load) -> None:
 @given(st.data())
 @pytest.mark.parametrize("name", ["bpe-qwen2", "bpe-overlap", "spm-phi3", "bpe-jina", "wpm"])
 def test_trusted_ranges(name: str, load_fixture: Load, data: st.DataObject) -> None:
-    """With all text trusted, the result equals parse_special=True, and with none, False. Otherwise,
-    each special token is inside a trusted range, and raw text has none there."""
+    """If all text is trusted, the result equals parse_special=True; if none is, it equals False.
+    Otherwise, each special token is inside a trusted range, and raw text in these ranges contains
+    none."""
     tok = load_fixture(name)
     special = ggtok.TokenAttr.CONTROL | ggtok.TokenAttr.UNKNOWN
     texts = {
@@ -318,7 +319,7 @@ def test_bad_ranges(ranges: list[tuple[int, int]], load_fixture: Load) -> None:
         load_fixture("bpe-qwen2")._native.encode_parts("abcdef", 3, ranges)
 
 
-# ---- the assistant's tokens ----
+# ---- masks for the assistant's tokens ----
 
 
 @pytest.mark.parametrize("name", ["bpe-qwen2", "spm-bytes", "spm", "wpm"])
@@ -331,7 +332,7 @@ def test_assistant_mask(name: str, like: Any, load_fixture: Load) -> None:
         *HI,
         {"role": "assistant", "content": ""},
     ]
-    if name == "wpm":  # its tokens normalize the text
+    if name == "wpm":  # not supported, because its tokens don't show the original text
         with pytest.raises(ggtok.InvalidValueError, match="WPM"):
             tok.encode_chat(messages, template=MARKED, like=like, return_assistant_mask=True)
         return
@@ -346,7 +347,7 @@ def test_assistant_mask(name: str, like: Any, load_fixture: Load) -> None:
     assert len(mask) == len(ids) and {type(m) for m in mask} == {bool}
     spoken = [tok.token_to_piece(id) for id, m in zip(ids, mask, strict=True) if m]
     silent = [tok.token_to_piece(id) for id, m in zip(ids, mask, strict=True) if not m]
-    # Compares without spaces, since SPM adds some.
+    # Compare without spaces, since SPM adds some.
     assert b"".join(spoken).decode().replace(" ", "") == "néandso<|im_end|><|im_end|>"
     assert "and" not in b"".join(silent).decode()
 

@@ -1,4 +1,4 @@
-"""Hostile templates: each ends with an error, or produces little output."""
+"""Hostile templates: each results in an error or in little output."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ for name, template in templates.items():
 json.dump(results, sys.stdout)
 """
 MEMORY = 900 << 20
-# Templates that the engine can render. In llama.cpp's dialect, numbers have 64 bits, and missing
+# Templates that the engine renders. In llama.cpp's dialect, numbers have 64 bits, and missing
 # attributes are undefined.
 HARMLESS = {
     "branches",
@@ -176,14 +176,14 @@ HARMLESS_TO = {
     ],
     "transformers": ["cycler", "deep", "deep, of plain lists", "format widths", "truncate"],
 }
-MOST = 64 << 20  # the maximum length of a rendered text in characters
+MOST = 64 << 20  # characters of a rendered text, at most
 
 
 @pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS")
 @pytest.mark.parametrize("like", ["llama.cpp", "transformers"])
 def test_hostile_templates_end_within_their_memory(like: str) -> None:
-    """They end with an error of the template, or a text within the limit."""
+    """Each results in a template error, or in a text within the limit."""
     templates = {**TOO_MUCH, **TOO_LONG}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", CHILD],

@@ -1,6 +1,6 @@
-"""llama.cpp's collection of chat templates, each with each conversation: the text is that of
-transformers, the ids are those of the text, and no control token comes from a message. They are
-also compared with llama_chat_apply_template."""
+"""Renders each template in llama.cpp's collection with each conversation: the text is that of
+transformers, the ids are those of the text, and no control token comes from a message. The
+templates are also compared with llama_chat_apply_template."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def templates() -> dict[str, str]:
 
 
 def renderings() -> Iterator[tuple[str, list[Any], dict[str, Any]]]:
-    """All conversations with all settings. Empty conversations are left out, since both ggtok and
-    transformers refuse them."""
+    """Yields all conversations with all settings, except empty conversations, which both ggtok and
+    transformers reject."""
     for conversation, messages in CONVERSATIONS.items():
         if not messages:
             continue
@@ -121,7 +121,7 @@ def from_conversations(text: str) -> bool:
 
 @cache
 def looks_special(source: str) -> list[str]:
-    """The texts in the template's renderings that look like special tokens and come from the
+    """Returns texts in the template's renderings that look like special tokens and come from the
     template."""
     probe = ggtok.load(fixture("bpe-gpt2"))
     found: Counter[str] = Counter()
@@ -151,8 +151,8 @@ def with_special_tokens(name: str, control: list[str], user_defined: list[str]) 
 
 
 def as_llama_server(tok: ggtok.Tokenizer, text: str) -> list[int]:
-    """llama-server's rule: the template's BOS and EOS are removed if the vocabulary adds its
-    own."""
+    """Encodes by llama-server's rule: the template's BOS and EOS are removed if the vocabulary adds
+    its own."""
     if tok.add_bos and tok.bos_id is not None:
         text = text.removeprefix(tok.token_to_piece(tok.bos_id).decode())
     if tok.add_eos and tok.eos_id is not None:
@@ -163,9 +163,9 @@ def as_llama_server(tok: ggtok.Tokenizer, text: str) -> list[int]:
 @pytest.mark.full
 @pytest.mark.parametrize("vocabulary", ["bpe-gpt2", "spm-bytes", "spm-phi3"])
 def test_ids_of_the_text_and_no_token_out_of_a_message(vocabulary: str) -> None:
-    """With harmless messages, the ids are those of the rendered text. Inserting the texts of all
-    control tokens (whole, cut, adjacent) into messages, tools and documents doesn't change the
-    number of any control token."""
+    """With harmless messages, the ids are those of the rendered text. If the texts of all control
+    tokens (whole, cut, adjacent) are inserted into messages, tools and documents, the number of no
+    control token changes."""
     compared = injected = 0
     for i, (name, source) in enumerate(templates().items()):
         rest: dict[str, Any] = {
@@ -175,7 +175,7 @@ def test_ids_of_the_text_and_no_token_out_of_a_message(vocabulary: str) -> None:
             "add_generation_prompt": True,
         }
         special = looks_special(source)
-        thoughts = [text for text in special if "think" in text]  # as in real vocabularies
+        thoughts = [text for text in special if "think" in text]  # USER_DEFINED in real models
         tok = with_special_tokens(
             vocabulary, [text for text in special if text not in thoughts], thoughts
         )
@@ -213,7 +213,7 @@ BRIEF = [("system", "Be brief."), ("user", "Hi"), ("assistant", "Hello"), ("user
 
 
 def test_differences_from_llama_chat_apply_template(llama: LlamaCpp, load_fixture: Any) -> None:
-    """docs/chat.md lists the result for each template."""
+    """Each template has the result that docs/chat.md lists."""
     tok = load_fixture("bpe-kimi")
     messages = [{"role": role, "content": content} for role, content in BRIEF]
     listed = dict.fromkeys(("same", "same but BOS", "other", "refused", "unknown"), "")

@@ -1,4 +1,4 @@
-"""The handlers for families of templates: messages, prompts, and continued answers."""
+"""The handlers for families of templates: messages, prompts and continued answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def answered(
     thinking: bool = True,
     **variables: Any,
 ) -> str:
-    """The text of an unfinished answer with the content C."""
+    """Returns the text of an unfinished answer whose content is C."""
     message = Message("assistant", "C", reasoning=reasoning)
     ranges = ((0, len(prompt)),) if prompt else ()
     written = Prompt(prompt, ranges)
@@ -201,7 +201,7 @@ def test_results_in_the_order_of_calls() -> None:
     assert order(*results("b", "a")) == ["B", "A"]
     assert order(unnamed, *results("b", "a"))[1:] == ["B", "A"]
     assert order(calls, *results("b"), says("system", "s"), *results("a")) == ["B", "s", "A"]
-    # results are sorted in the order of the last calls before them
+    # results are sorted in the order of the closest calls before them
     assert order(calls, says("assistant", "no calls"), *results("b", "a"))[1:] == ["A", "B"]
 
 

@@ -1,4 +1,4 @@
-"""For each family of templates, messages that imitate the texts that its handler searches for."""
+"""For each family of templates, messages imitate the texts that its handler looks for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.vocabularies import fixture
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
-# The texts that handlers search for and write; some may be control tokens.
+# The texts that handlers look for and write; some may be control tokens.
 _CONSTANT = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 _TOKEN = re.compile(r"<[^<>\s=\[\]]+>|\[/?[A-Z_]+\]")
 SPECIAL = sorted(
@@ -37,7 +37,7 @@ _CONTENT = """\
 {%- endif %}
 {%- endmacro -%}
 """
-# Templates that end with a message's text, or with one of the texts that handlers search for.
+# Templates that end with a message's text, or with one of the texts that handlers look for.
 BODIES = {
     "message last": _CONTENT
     + "{% for m in messages %}<|start|>{{ m.reasoning_content or m.thinking or '' }}"
@@ -76,7 +76,8 @@ def vocabulary() -> ggtok.Tokenizer:
 
 
 def conversations(content: str) -> Iterator[tuple[list[dict[str, Any]], dict[str, Any]]]:
-    """Conversations in which a message of the user, a tool or the assistant ends with `content`."""
+    """Yields conversations in which a message from the user, a tool or the assistant ends with
+    `content`."""
     calls = says("assistant", "", tool_calls=[call("1", "f", {"x": content})])
     result = says("tool", content, tool_call_id="1")
     answer = says("assistant", content, reasoning_content=content)
@@ -93,7 +94,7 @@ def conversations(content: str) -> Iterator[tuple[list[dict[str, Any]], dict[str
 
 
 def control(content: str, source: str) -> list[int]:
-    """The number of control tokens of each conversation."""
+    """Returns the number of control tokens in each conversation."""
     tok, counts = vocabulary(), []
     for messages, options in conversations(content):
         ids = tok.encode_chat(messages, template=source, **options)

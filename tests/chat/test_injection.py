@@ -171,7 +171,7 @@ def test_vocabularies_that_find_control_tokens_in_raw_text(name: str, load_fixtu
     tok = load_fixture(name)
     control = next(id for id in range(tok.n_tokens) if tok.is_control(id))
     text = tok.token_text(control).decode()
-    assert control in tok.encode(text)  # as in llama.cpp
+    assert control in tok.encode(text)  # llama.cpp finds it, too
     ids = tok.encode_chat(says(f"a{text}"), template=f"{{{{ messages[0].content }}}}{text}")
     assert ids.count(control) == 1 and ids[-1] == control
     assert tok.decode(ids) == f"a{text}{text}"
@@ -187,7 +187,7 @@ def test_text_without_another_token_is_refused() -> None:
     with pytest.raises(ggtok.InvalidValueError, match="only by the control token"):
         tok.encode_chat(says("Hi, you"), template=template)
     merges = gguf.array("tokenizer.ggml.merges")
-    gguf.set("tokenizer.ggml.merges", [b", ,", *merges], "str")  # its result isn't a token
+    gguf.set("tokenizer.ggml.merges", [b", ,", *merges], "str")  # the merge's result isn't a token
     tok = ggtok.load(gguf.dump())
     assert tok.encode(",,", add_special=False) == [comma, comma]
     with pytest.raises(ggtok.InvalidValueError, match="only by the control token"):
@@ -203,7 +203,7 @@ def test_text_without_another_token_is_refused() -> None:
 
 
 def test_an_empty_line_ends_rwkvs_turns() -> None:
-    """An empty line of the template ends a turn; one in a message doesn't."""
+    """An empty line in the template ends a turn; one in a message doesn't."""
     gguf = GGUF.read(fixture("rwkv"))
     texts = gguf.strings("tokenizer.ggml.tokens")
     end = texts.index(rb"\n\n")

@@ -1,5 +1,6 @@
 # ruff: noqa: E501
-"""The template engine: both dialects compared with their references, origins, notes, errors, threads.
+"""The template engine: both dialects compared with their references; origins, notes, errors and
+threads.
 
 Claim jinja.1, Claim jinja.2, Claim jinja.5.
 """
@@ -33,7 +34,7 @@ def render(source: str, dialect: jinja.Dialect = LLAMA, /, **values: Any) -> str
     return jinja.compile(source, dialect).render(values, NOW).text
 
 
-# The results of both dialects for the same template; None: an error.
+# Each row has a template and its result in both dialects (llama.cpp, transformers); None: an error.
 ROWS = [
     ("{{ -7 % 3 }}", "-1", "2"),
     ("{{ 7 / 2 }} {{ 6 / 2 }}", "3.5 3.0", "3.5 3.0"),
@@ -115,7 +116,7 @@ def test_what_the_dialects_make_of_a_template(
 
 @pytest.mark.parametrize("dialect", [LLAMA, PYTHON])
 def test_most_random_templates_render(dialect: jinja.Dialect) -> None:
-    """Otherwise, random templates would test little."""
+    """If they didn't, random templates would test little."""
     sources = [Grammar(seed, dialect == PYTHON).template() for seed in range(300)]
     rendered = sum(own(source, VALUES, dialect)[0] == "O" for source in sources)
     assert rendered > 0.8 * len(sources)
@@ -125,15 +126,15 @@ def test_most_random_templates_render(dialect: jinja.Dialect) -> None:
     "method", "isalnum isalpha isascii isdigit islower isspace istitle isupper".split()
 )
 def test_questions_about_characters_are_pythons(method: str) -> None:
-    """Questions about characters have Python's answers, except for which numbers are digits
-    (docs/design/jinja.md)."""
+    """Methods that classify characters return the same as Python's, except for which numbers are
+    digits (docs/design/jinja.md)."""
     for text in ("", *"aA1_² \t\u2028éªǅ文٣", "aB", "Aa Bb", "a1", "1a", "a ", "\u0345"):
         shown = str(getattr(text, method)())
         assert own(f"{{{{ x.{method}() }}}}", {"x": text}, PYTHON) == ("O", shown), text
 
 
 def test_random_templates_beside_transformers() -> None:
-    """To try more: python -m tests.chat.fuzz_jinja --dialect transformers."""
+    """To try more templates: python -m tests.chat.fuzz_jinja --dialect transformers."""
     for seed in range(1, times(500, of=1500)):
         source = template(seed, PYTHON)
         theirs = jinja_references.transformers(source, VALUES)
@@ -180,7 +181,7 @@ def test_each_of_llama_cpps_template_files(path: Any) -> None:
         assert not differs(source, theirs, mine, PYTHON), (theirs, mine)
 
 
-# ---- origins ----
+# ---- origins of text ----
 
 
 class Text(str):
@@ -188,7 +189,7 @@ class Text(str):
 
 
 def of_template(source: str, dialect: jinja.Dialect, **values: Any) -> str:
-    """The output, with dots for characters that don't have the template's origin."""
+    """Returns the output, with dots for characters that don't have the template's origin."""
     text, ranges, _ = jinja.compile(source, dialect).render(values, NOW)
     assert isinstance(text, str)
     return "".join(
@@ -198,7 +199,8 @@ def of_template(source: str, dialect: jinja.Dialect, **values: Any) -> str:
 
 
 def test_what_formats_take_from_messages_is_not_the_templates() -> None:
-    """A fill character of a format, and a character from its number, come from the message."""
+    """The fill character in a format, and a character given by its number, come from the
+    message."""
     for source, shown in (
         ("{{ '{:{}>3}|'.format('a', '<') }}", "<<a|"),
         ("{{ '{:{}>3}|'.format('a', s) }}", "..a|"),
@@ -355,7 +357,7 @@ def test_local_time_is_shown_unless_given() -> None:
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the reference is glibc's strftime")
 @pytest.mark.parametrize("letter", "aAbBcCdDeFgGhHIjklmMnpPrRStTuUVwWxXyY")
 def test_dates_are_those_of_glibc(letter: str) -> None:
-    """Dates around New Year, when the week may belong to either year, and in leap years."""
+    """The dates are around New Year, when the week may belong to either year, and in leap years."""
     for day in (
         datetime(2026, 3, 7, 15, 4, 5),
         datetime(2027, 1, 1, 0, 0, 0),
@@ -382,7 +384,7 @@ def test_threads_share_a_template() -> None:
 
     def work() -> None:
         for i in range(200):
-            jinja.compile(f"{source}{i % 90}", LLAMA)  # more templates than the cache holds
+            jinja.compile(f"{source}{i % 90}", LLAMA)  # compile more templates than the cache holds
             found.append(template.render(values, NOW))
 
     threads = [threading.Thread(target=work) for _ in range(4)]
@@ -393,7 +395,7 @@ def test_threads_share_a_template() -> None:
     assert len(found) == 800 and set(found) == {expected}
 
 
-# The rows of docs/chat.md, "What each dialect lacks": a template, and the dialects that refuse it.
+# The rows in docs/chat.md, "What each dialect lacks": a template, and the dialects that reject it.
 IN_BOTH, IN_LLAMA, IN_PYTHON = ("llama.cpp", "transformers"), ("llama.cpp",), ("transformers",)
 LACKS = {
     "{% block a %}x{% endblock %}": IN_BOTH,
@@ -449,7 +451,7 @@ def test_what_each_dialect_lacks(source: str) -> None:
             jinja.compile(source, dialect).render({})  # type: ignore[arg-type]
 
 
-# Filters that are generators process each item on demand.
+# Filters that are generators, which process each item on demand.
 LAZY = {
     "{% set g = [1, 'a'] | map('abs') %}{{ g is defined }}": "True",
     "{{ [1, 'a'] | map('abs') | first }}": "1",
@@ -476,7 +478,7 @@ def test_generators_are_lazy(source: str) -> None:
         assert theirs == ("O", LAZY[source])
 
 
-# Integers beyond 64 bits can be passed on; computing with them is an error.
+# Integers beyond 64 bits can be passed on, but computing with them is an error.
 BIG = {
     "{{ 99999999999999999999 }}": "99999999999999999999",
     "{{ -99999999999999999999 }}": "-99999999999999999999",

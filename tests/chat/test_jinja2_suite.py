@@ -1,4 +1,4 @@
-"""The command that renders the templates of jinja2's tests."""
+"""The command that renders the templates in jinja2's tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_some():
 @pytest.mark.full
 @pytest.mark.parametrize(("last", "status"), [("2", 0), ("range", 1)])
 def test_the_command(last: str, status: int, tmp_path: Path) -> None:
-    """A printed address, such as a function's, isn't a documented difference."""
+    """Printing an address, such as a function's, isn't a documented difference."""
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_some.py").write_text(TESTS.replace("%s", last))
     (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")

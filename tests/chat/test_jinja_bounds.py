@@ -1,5 +1,6 @@
 # ruff: noqa: E501
-"""The stack and steps of renderings, measured by tests/c/jinja.c, and that they don't modify templates.
+"""Renderings stay within bounds for stack and steps, as measured by tests/c/jinja.c, and don't
+modify templates.
 
 Claim jinja.3, Claim jinja.4, Claim jinja.5.
 """
@@ -18,9 +19,9 @@ from tests.chat.jinja_references import own
 from tests.support.programs import Build
 
 TEMPLATES = Path(__file__).with_name("templates.txt").read_text(encoding="utf-8").splitlines()
-STACK = 384 << 10  # bytes; documented
+STACK = 384 << 10  # bytes, as documented
 
-# Regression tests: reads of missing values, and integers beyond 64 bits.
+# Regression tests: reading missing values, and integers beyond 64 bits.
 FOUND = {
     "{{ {('nan'|float): 1, ('inf'|float): [2]} | tojson }}": '{"NaN": 1, "Infinity": [2]}',
     "{{ {2: 1, ('nan'|float): 3} | tojson(sort_keys=true) }}": '{"2": 1, "NaN": 3}',
@@ -60,7 +61,7 @@ def program(c_program: Build) -> Path:
 
 
 def test_no_rendering_writes_to_its_template(program: Path) -> None:
-    """Threads may share a template: the program fails if a rendering changes its memory."""
+    """Threads can share a template: the program fails if a rendering changes its memory."""
     names = "{{ dict(abc=1) | first | length }}{% macro m() %}{{ kwargs | list }}{% endmacro %}"
     sources = [*TEMPLATES, f"{names}{{{{ m(é=1)[2:] }}}}", "{{ '日本'[1] ~ x.日 }}"]
     took = render([program], [Case(d, source, VALUES) for source in sources for d in DIALECTS])
@@ -116,7 +117,7 @@ DEEP = [
 ]
 
 
-# Constructs nested 5,000 deep, which the parsers refuse.
+# Constructs nested 5,000 deep, which the parsers reject.
 ENDLESS = [
     *(
         "{{ " + 5000 * begin + "x" + 5000 * end + " }}"
@@ -157,13 +158,14 @@ def test_what_nests_takes_little_stack(program: Path) -> None:
 @pytest.mark.full
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc's call graph")
 def test_no_recursion_takes_more_stack_for_each_level(tmp_path: Path) -> None:
-    """All recursion of the engine, not only the cases above: 800 levels of 480 bytes are 384 kB."""
+    """All of the engine's recursion is covered, not only the cases above: 800 levels of 480 bytes
+    are 384 kB."""
     each, cycle = stack.worst(stack.read(tmp_path))
     assert each <= 480, cycle
 
 
 def test_every_loop_is_paid_for() -> None:
-    """Loops charge steps, or are short for a reason in tests/chat/loops.py."""
+    """Loops charge steps, or are short for a reason that tests/chat/loops.py gives."""
     found = [(where, line) for where, line in loops.unpaid() if where not in loops.BOUNDED]
     assert not found
 
@@ -171,13 +173,14 @@ def test_every_loop_is_paid_for() -> None:
 @pytest.mark.full
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="callgrind counts the instructions")
 def test_steps_stand_for_instructions(program: Path) -> None:
-    """Each builtin with large operands; python -m tests.chat.charges tries all and lists them."""
+    """Tries a sample of builtins with large operands; python -m tests.chat.charges tries all and
+    lists them."""
     for one in charges.measure(program, charges.cases()[::20]):
         assert one.each <= charges.EACH, one
 
 
 @pytest.mark.full
 def test_no_charge_is_lost(program: Path) -> None:
-    """The steps of each builtin are unchanged. (To update them: python -m tests.chat.charges
-    --save.)"""
+    """Each builtin is charged as many steps as recorded. (To update them: python -m
+    tests.chat.charges --save.)"""
     assert charges.steps_by_builtin(program, charges.cases()) == charges.STEPS.read_text()

@@ -1,5 +1,5 @@
-"""Every filter, test, method, operator and statement of templates: for each line of templates.txt,
-a template written by hand, both dialects have the result of their references.
+"""Every filter, test, method, operator and statement for templates: for each handwritten template
+in templates.txt, both dialects give the same result as their references.
 
 Claim jinja.1, Claim jinja.2.
 """

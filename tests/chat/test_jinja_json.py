@@ -1,4 +1,4 @@
-"""Variables as JSON text, as the C program tests/c/jinja.c passes them."""
+"""Variables given as JSON text, as the C program tests/c/jinja.c passes them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""Templates can't exceed their budget: attacks, each in a process with little memory.
+"""Templates can't exceed their budget: each attack runs in a process with little memory.
 
 Claim jinja.3, Claim jinja.4.
 """

@@ -1,5 +1,5 @@
-"""Every filter, test and method in jinja2's tables, with arguments of each kind, has jinja2's
-result, or both fail.
+"""Every filter, test and method in jinja2's tables, with arguments of each kind: the result is
+jinja2's, or both fail.
 
 Claim jinja.2.
 """

@@ -1,4 +1,4 @@
-"""encode_chat(messages, known=(n, ids)): known ids are kept."""
+"""encode_chat(messages, known=(n, ids)): ids that are already known are kept."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def end(tok: Tokenizer) -> int:
 
 
 def generated(tok: Tokenizer, text: str) -> list[int]:
-    """Ids of the text that differ from encode's: one for each byte."""
+    """Returns ids for the text that differ from encode's: those of single characters."""
     return [id for byte in text for id in tok.encode(byte)]
 
 
@@ -66,7 +66,7 @@ def test_same_as_without_where_the_ids_are(tok: Tokenizer, end: int) -> None:
     kept = [*prompt, *tok.encode("Hello you")]
     assert tok.encode_chat(TURNS, known=(3, kept)) == whole
     assert tok.encode_chat(iter(TURNS), known=[3, iter([*kept, end])]) == whole  # type: ignore[arg-type]
-    # Several more messages, and one more.
+    # With several more messages than are known; before, there was one.
     assert tok.encode_chat([*TURNS, *TURNS[2:]], known=(3, kept))[: len(whole)] == whole
 
 
@@ -103,8 +103,8 @@ def test_a_template_that_writes_earlier_messages_otherwise() -> None:
 
 
 def test_several_tokens_behind_a_message(tok: Tokenizer, end: int) -> None:
-    """Tokens after a message that are among the known ids are kept. Otherwise the token that ends a
-    generation is added, and the template's text after it."""
+    """If one of the tokens that end a message is among the known ids, encoding goes on after it.
+    Otherwise the token that ends a generation is added, and then the template's text after it."""
     start = tok.text_to_token("<|im_start|>")
     text = "<|endoftext|>"
     pad = tok.text_to_token(text)
@@ -138,7 +138,8 @@ def test_nothing_closes_a_message(tok: Tokenizer) -> None:
 
 
 def test_white_space_that_a_token_takes() -> None:
-    """Phi-3's control tokens strip the white space after them, which isn't encoded again."""
+    """Phi-3's control tokens strip the white space after them, which isn't encoded a second
+    time."""
     tok = load(fixture("spm-phi3"))
     end = tok.text_to_token("<|end|>")
     assert end is not None and tok.token_attr(end) & ggtok.TokenAttr.RSTRIP

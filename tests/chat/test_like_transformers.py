@@ -1,4 +1,5 @@
-"""like="transformers": arguments, messages, continuing, ids (texts: `test_chat_templates.py`)."""
+"""like="transformers": arguments, messages, continuing and ids (for texts, see
+`test_chat_templates.py`)."""
 
 from __future__ import annotations
 
@@ -93,11 +94,11 @@ def test_messages(kimi: Tokenizer) -> None:
     for tool, says_ in (("x", "not str"), (print, "transformers.utils.get_json_schema makes one")):
         with pytest.raises(ggtok.InvalidTypeError, match=rf"tools\[1\] must be .*{says_}"):
             show(kimi, fields, tools=[TOOLS[0], tool])
-    # a role of any type
+    # a role that isn't a string
     assert show(kimi, "{{ messages[0].role }}", [{"role": ["x"]}]) == "['x']"
 
 
-# ---- continuing ----
+# ---- continuing a message ----
 
 
 def test_continuing() -> None:
@@ -135,8 +136,8 @@ def test_continuing() -> None:
 def test_continuing_what_a_template_changes(
     template: str, content: str, text: str | None, kimi: Tokenizer
 ) -> None:
-    """As in transformers, which adds a tag to the content, searches for it in the text, and cuts
-    there."""
+    """transformers adds a tag to the content, searches for it in the rendered text, and cuts the
+    text there."""
     messages = [says("assistant", content)]
     for _ in range(2):
         if text is None:
@@ -177,7 +178,7 @@ def test_continuing_beside_transformers(kimi: Tokenizer) -> None:
 
 
 def test_no_messages(kimi: Tokenizer) -> None:
-    """transformers refuses a conversation without messages, even if the template needs none."""
+    """transformers rejects a conversation without messages, even if the template needs none."""
     for call in kimi.apply_chat_template, kimi.encode_chat, kimi.count_chat:
         with pytest.raises(ggtok.InvalidValueError, match="there are no messages"):
             call([], template="{{ 'x' }}", like="transformers")

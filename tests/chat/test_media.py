@@ -1,4 +1,4 @@
-"""Images, audio and video in chat messages. tests.chat.parity compares them with llama-server."""
+"""Images, audio and video in chat messages. (tests.chat.parity compares them with llama-server.)"""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_bodies(tok: Tokenizer) -> None:
 
 
 def test_continued_messages_lose_their_media(tok: Tokenizer) -> None:
-    """As in llama-server, which then can't count the request."""
+    """As in llama-server, a continued message loses its media, so the request can't be counted."""
     messages = [user("x"), says("assistant", [text("a"), IMAGE, text("b")])]
     assert tok.apply_chat_template(messages).endswith("a\n\nb")
     with pytest.raises(InvalidValueError, match=r"the prompt has 0 media markers .* for 1 image"):
@@ -166,7 +166,7 @@ def test_markers_in_texts(tok: Tokenizer) -> None:
     with pytest.raises(InvalidValueError, match="has 2 media markers"):
         tok.encode_chat(messages)
     assert tok.count_chat(messages, media_marker="<M>", image_tokens=0) > 0
-    # Without media, the marker is text.
+    # Without media, the marker is ordinary text.
     plain = [user(media.MARKER)]
     assert tok.decode(tok.encode_chat(plain)).count(media.MARKER) == 1
 
@@ -178,7 +178,7 @@ def test_control_tokens_beside_media_are_text(tok: Tokenizer) -> None:
         assert tok.encode_chat(messages).count(eot) == 1
     with pytest.warns(VocabWarning):
         assert tok.encode_chat(messages, trusted=True).count(eot) == 3
-    # The marker may be a control token's text: nothing of it is encoded.
+    # The marker may be a control token's text: it isn't encoded.
     with pytest.warns(VocabWarning):
         ids = tok.encode_chat([user([IMAGE])], media_marker="<|end_of_text|>")
     assert tok.text_to_token("<|end_of_text|>") not in ids

@@ -1,4 +1,5 @@
-"""Which fields of a request's messages and tools the template receives, and which are refused."""
+"""Tests which fields of a request's messages and tools reach the template, and which are
+rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages that are objects with model_dump(), such as pydantic's models and OpenAI's answers."""
+"""Messages that are objects with model_dump(), such as pydantic models and OpenAI's answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Model:
 
 FUNCTION = {"name": "f", "arguments": "{}"}
 CALL = {"type": "function", "id": "1", "function": FUNCTION}
-# An answer like OpenAI's library returns: all fields are present, and unset ones are None.
+# An answer as OpenAI's library returns it: all fields are present, and unset ones are None.
 ANSWER = Model(
     role="assistant", content=None, name=None, reasoning_content=None, function_call=None,
     tool_calls=[Model(type="function", id="1", function=Model(**FUNCTION))],

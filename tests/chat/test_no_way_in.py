@@ -1,4 +1,4 @@
-"""With each of llama.cpp's templates, no string of a request becomes a control token."""
+"""With each of llama.cpp's templates, no string in a request becomes a control token."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def tok() -> Tokenizer:
 
 
 def controls(tok: Tokenizer, body: dict[str, Any], template: str) -> list[int] | None:
-    """The control tokens of a request, or None if it is refused."""
+    """Returns the control tokens of a request, or None if it is rejected."""
     try:
         ids = api.run_body(tok._loaded, body, chat.IDS, template=template)
     except ggtok.GGTokError:
@@ -84,6 +84,6 @@ def test_no_way_in(name: str, tok: Tokenizer) -> None:
             assert found == expected, template[:60]
             rendered += 1
     assert rendered > 90
-    # the test would detect one
+    # If one became a control token, the test would notice.
     trusted = api.run_body(tok._loaded, hostile, chat.IDS, trusted=True, template=TEMPLATES["all"])
     assert tok.text_to_token(END) in trusted

@@ -1,4 +1,4 @@
-"""Prompts: text that records which parts come from the template."""
+"""Prompts: texts that record which of their parts come from the template."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PIECES = st.lists(st.tuples(st.text("ab<é👍", max_size=4), st.booleans()), ma
 
 
 def marks(text: str, ranges: tuple[tuple[int, int], ...]) -> list[bool]:
-    """For each byte, whether it is in a range."""
+    """Returns for each byte whether it is in a range."""
     inside = [False] * len(text.encode())
     last = -1
     for begin, end in ranges:
@@ -109,8 +109,8 @@ def test_with_last_of_none() -> None:
 
 
 def test_with_last_of_the_conversations() -> None:
-    """The replacement counts as the conversation's text, even if part of it doesn't come from
-    it."""
+    """The replacement counts as the conversation's text, even if part of what it replaces comes
+    from the template."""
     changed = prompt_of([("a<r>b", False)]).with_last("<r>", "<e>")
     assert (changed.text, changed.ranges) == ("a<e>b", ())
     changed = prompt_of([("a<", True), ("r>b", False), ("c", True)]).with_last("<r>", "<e>")

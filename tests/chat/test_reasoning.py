@@ -1,4 +1,4 @@
-"""Tags of reasoning, found by comparing renderings."""
+"""The tags around reasoning are found by comparing renderings."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def templated(
     head: Callable[[bool], str] = lambda thinking: "",
     fails: Callable[[list[Json]], bool] = lambda messages: False,
 ) -> reasoning.Render:
-    """A template written as a Python function."""
+    """Returns a template that is written as a Python function."""
 
     def render(
         messages: list[Json], tools: list[Json] | None, generation: bool, thinking: bool
@@ -90,13 +90,13 @@ def reasoned(before: str, after: str) -> Callable[[Json], str]:
 
 
 def with_calls(answer: Callable[[Json], str]) -> Callable[[Json], str]:
-    """The same template for messages with tool calls; other messages have no reasoning."""
+    """Returns the same template, but messages have reasoning only together with tool calls."""
     return lambda m: f"{answer(m)}[call]" if m.get("tool_calls") else str(m["content"])
 
 
 def say_so(thinking: bool) -> str:
-    """A prompt that depends on `thinking` in the system message, and ends with a long equal
-    text."""
+    """Returns a prompt that mentions `thinking` in the system message, and ends with a long text
+    that is always the same."""
     return f"thinking {'on' if thinking else 'off'}\n" + "<|user|>x" * 20
 
 
@@ -114,7 +114,7 @@ BOTH = Tags("[A]", "[/A]", True)
         (templated(reasoned("Thought: ", "</t> ")), Tags("", "</t> ", True)),
         (templated(reasoned("Thought: ", " Answer: ")), Tags()),
         (templated(prompt=lambda on: "<t>" if on else ""), Tags("<t>", "", True)),
-        # white space at the end hides it
+        # white space at the end hides the tag
         (templated(prompt=lambda on: "<t>\n" if on else ""), Tags()),
         (templated(prompt=lambda on: "" if on else "</t>"), Tags("<|assistant|>", "</t>", True)),
         (
@@ -159,7 +159,7 @@ def test_beside_calls(answer: Callable[[Json], str], tags: Tags) -> None:
 
 @pytest.mark.parametrize("calls", [False, True])
 def test_beside_calls_that_do_not_render(calls: bool) -> None:
-    """Some templates fail with tool calls, or only render with them."""
+    """Some templates fail if there are tool calls, others if there are none."""
     render = templated(
         with_calls(reasoned("<t>", "</t>")),
         fails=lambda messages: bool(messages[-1].get("tool_calls")) == calls,
@@ -180,8 +180,8 @@ def test_beside_calls_that_do_not_render(calls: bool) -> None:
     ],
 )
 def test_calls_are_read_as_json(call: str, fault: str) -> None:
-    """Calls are parsed as JSON, without tags of reasoning, if the function's name is at the right
-    place."""
+    """Calls are parsed as JSON, after removing the tags around reasoning, if the function's name is
+    in the right place."""
     answer = reasoned("<t>", "</t>")
     render = templated(lambda message: call if message.get("tool_calls") else answer(message))
     found = reasoning.find(render, "", tool_calls=True).unreadable
@@ -233,7 +233,7 @@ THOUGHT = str(reasoning._THOUGHT)
         (f"<a>{THOUGHT}", True, None),
         (f"<a><b <c>{THOUGHT}[d]", True, ("<b <c>", "[d]")),
         (f"{THOUGHT}<a>{THOUGHT}<b>", True, ("<a>", "<b>")),
-        # the marker that begins first
+        # the outermost marker, which begins first
         (f"[ <a>{THOUGHT}<b> ]{THOUGHT}<c>", True, (f"[ <a>{THOUGHT}<b> ]", "<c>")),
         (f"<a>{THOUGHT}<b>{THOUGHT}<c>", True, ("<a>", "<b>")),
     ],
@@ -246,7 +246,7 @@ def test_wrapped(text: str, with_space: bool, found: tuple[str, str] | None) -> 
     "unit", ["<", "[", "<a>[", f"<a>{THOUGHT}[", f"<a> {THOUGHT} ", f"[<{THOUGHT}>", "<>" + " " * 9]
 )
 def test_hostile_texts_take_linear_time(unit: str) -> None:
-    """Each would take minutes in quadratic time."""
+    """In quadratic time, each would take minutes."""
     text = unit * (1_000_000 // len(unit))
     reasoning._wrapped(text, True)
     segments(text)

@@ -1,4 +1,4 @@
-"""Messages that C reads give the same prompt as messages that Python prepares."""
+"""Messages that C reads result in the same prompt as messages that Python prepares."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def outcome(call: Callable[[], Any]) -> Any:
 def both(
     tok: Tokenizer, messages: Any, want: int, trusted: bool = False, **fields: Any
 ) -> tuple[Any, Any]:
-    """The results of reading messages in C, and of preparing them in Python."""
+    """Returns the results of reading messages in C, and of preparing them in Python."""
     options = Options(clock=lambda: NOW, **fields)
 
     def prepared() -> Any:
@@ -118,8 +118,7 @@ def both(
 
 @pytest.fixture
 def ways(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """The number of conversations that C read, and the number that Python prepared, wholly or in
-    part."""
+    """Counts the conversations that C read, and those that Python prepared, entirely or in part."""
     counts: Counter[str] = Counter()
     run = Request.run
 
@@ -157,7 +156,7 @@ def test_requests(like: str, ways: Counter[str]) -> None:
             read, prepared = both(
                 tok, body["messages"], want, k == 0, template=template, like=like, **fields
             )
-            # If a request has several faults, the two may report different ones.
+            # If a request has several faults, the two ways may report different ones.
             wrong = isinstance(read, tuple) and isinstance(prepared, tuple)
             assert wrong or read == prepared, (body, template, fields)
     assert ways["C"] > 300
@@ -176,7 +175,7 @@ def test_irregular_messages(messages: list[Any], want: str) -> None:
 
 @pytest.mark.parametrize("like", ["llama.cpp", "transformers"])
 def test_messages_that_change_meanwhile(like: Any) -> None:
-    """While one message is prepared, another changes so that it needs preparation, too."""
+    """While one message is prepared, other messages change so that they need preparation, too."""
     tok = load(fixture("bpe-qwen2"))
     template = "{% for m in messages %}[{{ m.role }} {{ m['content'] }}]{% endfor %}"
 
@@ -193,7 +192,7 @@ def test_messages_that_change_meanwhile(like: Any) -> None:
 
 @pytest.mark.parametrize("same", [True, False])
 def test_roles_that_come_again(same: bool) -> None:
-    """A role is repeated as the same or another object, and after more roles than are cached."""
+    """A role recurs as the same or another object, and after more roles than are cached."""
     tok = load(fixture("bpe-qwen2"))
     turns = "system user assistant user assistant developer tool user system developer user".split()
     kept = {role: role for role in turns}
@@ -293,7 +292,7 @@ def test_each_request_gets_its_own_options() -> None:
         {"tools": TOOLS},
         {"chat_template_kwargs": {"enable_thinking": True}},
         {"like": "transformers"},
-        # These aren't cached.
+        # These requests aren't cached.
         {"tool_choice": "none", "tools": TOOLS},
         {"tool_choice": "wrong"},
         {"parallel_tool_calls": "wrong"},
@@ -337,7 +336,7 @@ def test_requests_with_variables_are_cached(monkeypatch: pytest.MonkeyPatch) -> 
         assert text(x="a", y=2) == "a2"
     assert len(made) == 4
     with pytest.raises(InvalidTypeError, match="z is neither"):
-        text(x="a", z=1)  # the template doesn't read it
+        text(x="a", z=1)  # a variable that the template doesn't read
     assert text(chat_template_kwargs={"x": "a", "z": 1}) == "a"
     misses = api._cached.cache_info().misses
     long = "a" * 10_000
@@ -346,8 +345,8 @@ def test_requests_with_variables_are_cached(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_template_is_analyzed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This also holds for options that aren't cached, and for another tokenizer with the same
-    template."""
+    """A template is analyzed once even if the options aren't cached, or another tokenizer has the
+    same template."""
     made: list[str] = []
     create = LlamaServer.__init__
 
@@ -367,7 +366,7 @@ def test_a_template_is_analyzed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_korean_and_bytes_of_surrogates() -> None:
-    """Korean letters and surrogates begin with the same byte in UTF-8."""
+    """In UTF-8, Korean letters and surrogates begin with the same byte."""
     tok = templated(default="{{ messages[0].content }}")
     text = "\ud7ff\ud55c \ud7a3"
     for like in ("llama.cpp", "transformers"):
@@ -465,7 +464,7 @@ def test_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_signatures_show_the_default() -> None:
-    """Signatures show llama-server's defaults, which transformers doesn't have."""
+    """Signatures show llama-server's default, which isn't transformers'."""
     for call in (
         Tokenizer.apply_chat_template,
         Tokenizer.encode_chat,

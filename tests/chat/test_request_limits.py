@@ -1,4 +1,4 @@
-"""Requests of a megabyte, and requests that change while they are read."""
+"""Requests with a megabyte of text, and requests that change while they are read."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ TEMPLATES = (
     "google-gemma-4-31B-it",
     "mistralai-Ministral-3-14B-Reasoning-2512",
 )
-# A child process that makes each request from a megabyte of text. Its memory only suffices for a
-# few
-# renderings.
+# A child process that renders each request with a megabyte of text. Its memory is enough for only a
+# few renderings.
 CHILD = """
 import json, resource, sys
 import ggtok
@@ -89,13 +88,13 @@ for i, name in enumerate([*REQUESTS, *NOT_LAST_BLOCK]):
         results[f"{name}, {key}, {like}"] = n
 json.dump(results, sys.stdout)
 """
-MEMORY = 1500 << 20  # bytes for the process, much of them for Python objects
+MEMORY = 1500 << 20  # bytes for the process, much of it for Python objects
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS")
 def test_requests_of_a_megabyte() -> None:
-    """Each request is rendered with a template (with `--full`, with all), alternately like
-    llama.cpp and like transformers."""
+    """Each request is rendered with one template (or, with `--full`, with all), alternately with
+    llama.cpp's and transformers' rules."""
     templates = {name: answers.templates()[name] for name in TEMPLATES}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", CHILD],
@@ -116,7 +115,7 @@ SLOW = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% end
 
 
 def test_other_threads_run_meanwhile() -> None:
-    """A rendering that uses up its budget releases the GIL."""
+    """A rendering that uses its whole budget releases the GIL meanwhile."""
     tok = load(fixture("bpe-qwen2"))
 
     def run() -> None:
@@ -125,7 +124,7 @@ def test_other_threads_run_meanwhile() -> None:
 
     thread = threading.Thread(target=run)
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(LIMIT)  # threads only release the GIL voluntarily
+    sys.setswitchinterval(LIMIT)  # threads don't have to release the GIL
     try:
         thread.start()
         turns = 0
@@ -135,7 +134,7 @@ def test_other_threads_run_meanwhile() -> None:
     finally:
         sys.setswitchinterval(interval)
     thread.join()
-    # If the rendering kept the GIL, this thread would only run before and after it.
+    # If the rendering kept the GIL, this thread would run only before and after it.
     assert turns > 10
 
 
@@ -158,7 +157,7 @@ def test_two_large_ones_at_once() -> None:
 
 
 class Meddling(Mapping[str, Any]):
-    """A message that changes its list while it is read."""
+    """A message that calls `change` while it is read."""
 
     def __init__(self, change: Any) -> None:
         self.change = change
@@ -181,7 +180,7 @@ class Meddling(Mapping[str, Any]):
 
 
 class Dict(dict[str, Any]):
-    """A dict whose methods return other items than it contains."""
+    """A dict whose methods return other items than those it contains."""
 
     def __getitem__(self, key: str) -> Any:
         return {"role": "user", "content": "shown"}[key]
@@ -242,7 +241,7 @@ def test_messages_from_a_generator() -> None:
 
 
 def test_generators_of_generators_end_on_a_small_stack() -> None:
-    """Claim jinja.4 for values that are nested without recursion in the template."""
+    """Claim jinja.4, for values that are nested without recursion in the template."""
     template = (
         "{% set n = namespace(g=[1]) %}{% for i in range(5000) %}{% set n.g = n.g | FILTER %}"
         "{% endfor %}{{ n.g | first }}"

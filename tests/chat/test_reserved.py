@@ -1,4 +1,4 @@
-"""No message becomes a control token, in any kind of vocabulary and with any spelling.
+"""No message produces a control token, in any kind of vocabulary and in any spelling.
 
 Claim partition.4.
 """
@@ -52,14 +52,14 @@ def texts_of(tok: ggtok.Tokenizer, ids: frozenset[int]) -> list[str]:
 
 @cache
 def unknown_of(tok: ggtok.Tokenizer) -> set[int]:
-    """The id of unknown text, unless it ends generation."""
+    """Returns the unknown token, which any text may produce, unless that token ends generation."""
     unk = tok.unk_id
     return set() if unk is None or unk in tok.eog_ids else {unk}
 
 
 @cache
 def spelled_by_one(tok: ggtok.Tokenizer, reserved: frozenset[int]) -> bool:
-    """Whether a reserved token is a single character or byte, for which there may be no other
+    """Whether a reserved token is a single character or byte, whose text may have no other
     token."""
     return tok.vocab_type == "TEST" or any(
         len(text) == 1 or len(text.encode()) == 1 for text in texts_of(tok, reserved)
@@ -72,8 +72,8 @@ def encoded(
     parts: list[tuple[str, bool]],
     flags: int = PARSE,
 ) -> list[int] | None:
-    """The ids of trusted and untrusted parts; None if they are refused, which is only allowed for
-    some vocabularies."""
+    """Returns the ids of trusted and untrusted parts; None if they are rejected, which is allowed
+    only for some vocabularies."""
     ranges: list[tuple[int, int]] = []
     at = 0
     for text, trusted in parts:
@@ -91,7 +91,7 @@ def encoded(
         return None
 
 
-# ---- never ----
+# ---- messages never produce reserved tokens ----
 
 
 @pytest.mark.parametrize("name", [*VOCABULARIES, *REAL])
@@ -110,12 +110,12 @@ def stripped_pieces(tok: ggtok.Tokenizer, ids: frozenset[int]) -> dict[int, byte
     return {id: tok.token_to_piece(id).strip() for id in ids}
 
 
-# The model "test" doesn't use texts, only a hash of bytes.
+# The model "test" doesn't look up texts; it only hashes bytes.
 @pytest.mark.parametrize("name", [name for name in [*VOCABULARIES, *REAL] if name != "test"])
 @settings(max_examples=times(20, of=60), deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_nor_do_the_template_and_a_message_together(name: str, seed: int) -> None:
-    """The template writes one part of a token's text, and a message the other."""
+    """The template writes one part of a token's text, and a message the other part."""
     _, tok, reserved = vocabulary(name)
     chooser = random.Random(seed)
     text = chooser.choice([*texts_of(tok, reserved), "plain"])
@@ -127,7 +127,7 @@ def test_nor_do_the_template_and_a_message_together(name: str, seed: int) -> Non
     around = made_text(chooser, ["plain", "text"])
     parts = [(around, False), *parts, (around, False)]
     ids = encoded(tok, reserved, parts)
-    # A part of a token's text may contain another's, unchanged or normalized.
+    # A part of one token's text may contain another token's text, as it is or normalized.
     own_texts = [spelling.encode() for part in own for spelling in (part, part.lower())]
     pieces = stripped_pieces(tok, reserved).items()
     may = {id for id, piece in pieces if any(piece in text for text in own_texts)}
@@ -145,14 +145,14 @@ def test_what_is_trusted_is_parsed(name: str, seed: int) -> None:
     assert encoded(tok, reserved, [(text, True)], PARSE | PLAIN_USER_DEFINED) == ids
 
 
-# ---- EOS by default ----
+# ---- tokens that are EOS by default ----
 
 EOS = "tokenizer.ggml.eos_token_id"
 TEMPLATE = "{{ messages[0].content }}"
 
 
 def without_eos(name: str, text: str | None = None, kind: int = NORMAL) -> GGUF:
-    """A vocabulary whose file has no EOS, so that llama.cpp uses its default."""
+    """Returns a vocabulary whose file names no EOS, so that llama.cpp's default applies."""
     gguf = GGUF.read(fixture(name))
     if EOS in gguf:
         gguf.remove(EOS)
@@ -184,7 +184,7 @@ def chat(tok: ggtok.Tokenizer, text: str) -> list[int]:
     [("bpe-gpt2", None), ("bpe-gpt2", "\u0120tea"), ("spm", "tea"), ("ugm", "tea")],
 )
 def test_plain_text_that_is_eos_by_default_stays_text(name: str, text: str | None) -> None:
-    """An example is "," in GPT-2's vocabulary, which ordinary text needs."""
+    """In GPT-2's vocabulary, for example, it is ",", which ordinary text needs."""
     gguf = without_eos(name, text)
     with pytest.warns(
         ggtok.VocabWarning, match="the file names no EOS token .* llama.cpp's default"
@@ -214,18 +214,19 @@ def test_not_if_a_key_names_it(key: str) -> None:
     [("<stop>", NORMAL), ("[stop]", NORMAL), ("stop", CONTROL), ("stop", USER_DEFINED)],
 )
 def test_nor_if_it_may_be_meant_as_an_end(text: str, kind: int) -> None:
-    gguf = without_eos("plamo2", text, kind)  # there, any text can be a token
+    gguf = without_eos("plamo2", text, kind)  # any text can be a token in PLaMo
     tok, eos, _ = default_eos(gguf)
     assert eos in tok.special_ids
     assert eos in tok.encode(text, parse_special=True)
     assert eos not in chat(tok, f"{text} a{text}")
 
 
-# ---- other ids are llama.cpp's ----
+# ---- all other ids are llama.cpp's ----
 
 
 def without_reserved(gguf: GGUF, reserved: frozenset[int]) -> GGUF:
-    """The vocabulary without the texts of reserved tokens, and without merges that produce them."""
+    """Returns the vocabulary without the texts of reserved tokens, and without merges that produce
+    them."""
     new = GGUF.parse(gguf.dump())
     tokens = new.strings("tokenizer.ggml.tokens")
     gone = {tokens[id] for id in reserved}
@@ -240,18 +241,18 @@ def without_reserved(gguf: GGUF, reserved: frozenset[int]) -> GGUF:
         else:
             new.remove("tokenizer.ggml.merges")
     if "general.name" in new:
-        new.set("general.name", "none")  # phi-3 must have certain tokens
+        new.set("general.name", "none")  # else phi-3 would need certain tokens
     return new
 
 
-# hybriddna finds its tags by their texts; the reference only reads little-endian files.
+# hybriddna finds its tags by their texts; the reference reads only little-endian files.
 @pytest.mark.parametrize(
     "name",
     [n for n in [*VOCABULARIES, *REAL] if "hybriddna" not in n and n != "big-endian"],
 )
 def test_ids_are_those_without_the_tokens(name: str, llama: LlamaCpp, tmp_path: Path) -> None:
-    """If a message's ids would contain a reserved token, it has the ids of a vocabulary without
-    such tokens. Otherwise it has llama.cpp's."""
+    """If a message's ids in llama.cpp contain a reserved token, it gets the ids from a vocabulary
+    without such tokens. Otherwise it gets llama.cpp's."""
     gguf, tok, reserved = vocabulary(name)
     path = gguf.write(tmp_path / "usual.gguf")
     usual_vocab = llama.load(path)
@@ -264,18 +265,18 @@ def test_ids_are_those_without_the_tokens(name: str, llama: LlamaCpp, tmp_path: 
         if id not in reserved and tok.token_attr(id) & user
     ]
     texts = [made_text(chooser, [*texts_of(tok, reserved), "plain"]) for _ in range(150)]
-    # These would divide the text first.
+    # User-defined tokens would divide the text first.
     texts = [text for text in texts if text and not any(s in text for s in special)]
     raw = [text.encode() for text in texts]
     usual = usual_vocab.survivors(raw, False, False)
     less = less_vocab.survivors(raw, False, False)
     for text, ids, others in zip(texts, usual, less, strict=True):
         if ids is None or others is None:
-            continue  # llama.cpp crashes
+            continue  # llama.cpp crashes on the text
         got = encoded(tok, reserved, [(text, False)])
         if got is not None:
             assert got == (others if reserved.intersection(ids) else ids), text
-    if name.endswith((" ends", ", merges")):  # only by their spelling
+    if name.endswith((" ends", ", merges")):  # raw text produces reserved tokens
         assert any(reserved.intersection(ids or []) for ids in usual)
     usual_vocab.free()
     less_vocab.free()

@@ -1,4 +1,4 @@
-"""Prompts and ids compared with llama-server: a sample of what `tests.chat.parity` compares."""
+"""Prompts and ids compared with llama-server's: a sample of what `tests.chat.parity` compares."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.support.llamacpp import LlamaCpp
 from tests.support.vocabularies import fixture, real
 
 SEED = 19
-# llama.cpp's templates: one without a handler, two with handlers, one that refuses many requests.
+# llama.cpp's templates: one without a handler, two with handlers, one that rejects many requests.
 SAMPLE = ("Qwen-Qwen3-0.6B", "openai-gpt-oss-120b", "google-gemma-4-31B-it", "Kimi-K2-Instruct")
-# The tests' own templates: all that change messages, and a random selection.
+# The tests' own templates: all that change messages, and a random selection of the others.
 MADE = (
     "harmony",
     "minimax",
@@ -96,7 +96,7 @@ def test_templates_that_are_not_served(servers: Servers, tok: Tokenizer) -> None
             tok.apply_chat_template([user()], template=TEMPLATES[name])
 
 
-# Ways in which templates write a call of n with the arguments a, and whether the server can parse
+# Ways in which templates write a call to n with the arguments a, and whether the server can parse
 # it.
 CALLS = {
     """{{ '{"name": "' + n + '", "arguments": ' + a + '}' }}""": False,
@@ -132,7 +132,7 @@ def test_calls_that_look_like_json_must_be(call: str, servers: Servers, tok: Tok
 
 
 def test_answers_that_the_servers_parser_cant_read(servers: Servers, tok: Tokenizer) -> None:
-    """Qwen3-Coder's parser, with a template that begins answers in another way."""
+    """Qwen3-Coder's parser rejects the prompt of a template that begins answers in another way."""
     messages = [user(), {"role": "assistant", "content": None}]
     with servers.start(TEMPLATES["qwen coder"]) as server:
         prompt, error = server.prompt(body(*messages))
@@ -147,7 +147,7 @@ def test_dates_are_local(servers: Servers, tok: Tokenizer) -> None:
         west, _ = server.prompt(body(user()))
     assert east is not None
     assert west is not None
-    assert east != west  # 25 hours apart
+    assert east != west  # the time zones are 25 hours apart
 
 
 def test_the_servers_count(servers: Servers, tok: Tokenizer) -> None:

@@ -1,4 +1,4 @@
-"""trim_chat removes the oldest turns, and no more than needed."""
+"""trim_chat removes the oldest turns, but no more than necessary."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def tok() -> ggtok.Tokenizer:
 
 
 def turns_dropped(tok: ggtok.Tokenizer, messages: list[Any], budget: int, **options: Any) -> Any:
-    """A naive implementation of the rule."""
+    """Implements the rule naively."""
     kept = list(messages)
     while tok.count_chat(kept, **options) > budget:
         turns = [n for n, message in enumerate(kept) if message["role"] == "user"]

@@ -116,7 +116,7 @@ def test_dumped() -> None:
     )
 
 
-# The expected spellings are those of the reference build.
+# The reference build writes the expected spellings.
 @pytest.mark.parametrize(
     ("number", "written"),
     [
@@ -134,7 +134,7 @@ def test_dumped() -> None:
         (1.7976931348623157e308, "1.7976931348623157e+308"),
         (2.0**-1022, "2.2250738585072014e-308"),
         (2.0**53, "9.007199254740992e+15"),
-        # not the shortest digits
+        # these aren't the shortest digits
         (5.972269109151214e16, "5.9722691091512144e+16"),
     ],
 )
@@ -157,7 +157,7 @@ def test_doubles_read_back() -> None:
 
 
 def test_paths_take_linear_time() -> None:
-    """Building a path for each of many deeply nested values would take minutes."""
+    """If a path were built for each of many deeply nested values, it would take minutes."""
     values.from_python({"k" * 500_000: [0] * 100_000}, "x")
     with pytest.raises(InvalidTypeError, match=r"^x\['k{59}\]\[1\]: must be str, a number,"):
         values.from_python({"k" * 500_000: [0, b""]}, "x")

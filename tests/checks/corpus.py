@@ -1,8 +1,8 @@
-"""The corpus of faults: what goes wrong in conversions, fine-tunes and uploads, put into real
-vocabularies and fixtures with the templates that belong to them.
+"""The corpus of faults: what goes wrong in conversions, fine-tunes and uploads, applied to real
+vocabularies with their templates, and to fixtures.
 
-Each row has the code by which `ggtok doctor` finds the fault, the other codes that the same fault
-shows, and whether `ggtok edit --fix` corrects it.
+Each row has the code under which `ggtok doctor` reports the fault, the codes of other findings that
+it causes, and whether `ggtok edit --fix` corrects it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def _real(name: str, template: str | None = None) -> Callable[[], GGUF]:
 
 
 def _done() -> GGUF:
-    """A chat model whose end of turn isn't one that llama.cpp knows by its text."""
+    """Builds a chat model whose end of turn isn't among those that llama.cpp knows by their
+    text."""
     gguf = base()
     add_tokens(gguf, ["<|done|>", "<|begin|>"], CONTROL)
     gguf.set(GGML + "eos_token_id", token(gguf, "<|done|>"), "u32")
@@ -68,7 +69,7 @@ def _done() -> GGUF:
 
 
 def _plain_default() -> GGUF:
-    """The same, where llama.cpp's default of EOS is an ordinary token."""
+    """Builds the same model, but the token that llama.cpp assumes as EOS is an ordinary one."""
     gguf = _done()
     words = gguf.strings(TOKENS)
     words[token(gguf, "<|im_end|>")] = b"<|other|>"
@@ -106,7 +107,7 @@ def gone(*keys: str) -> Fault:
 
 
 def special(name: str, text: str | int) -> Fault:
-    """A special token's key with the id of a text."""
+    """Sets a special token's key to an id, or to that of a text."""
 
     def fault(gguf: GGUF) -> None:
         id = text if isinstance(text, int) else token(gguf, text)
@@ -148,7 +149,7 @@ def shuffled(items: list[Any]) -> list[Any]:
 
 
 def without_last(n: int) -> Fault:
-    """The last tokens are lost, as added tokens are that aren't in the base vocabulary."""
+    """Removes the last tokens, as happens to added tokens that aren't in the base vocabulary."""
 
     def fault(gguf: GGUF) -> None:
         for key in (TOKENS, TYPES, SCORES):
@@ -177,7 +178,7 @@ def renamed(old: str, new: bytes) -> Fault:
 
 @dataclass(frozen=True)
 class Row:
-    """A fault.
+    """A fault, put into one of the originals.
 
     Attributes:
         original: one of ORIGINALS.
@@ -208,7 +209,8 @@ CORPUS: dict[str, Row] = {
     "pre is default": Row("ChatML", put(GGML + "pre", "default"), "GGT102"),
     "gpt-2 with Qwen's pre": Row("gpt-2", put(GGML + "pre", "qwen2"), "GGT104"),
     "gpt-2 with DeepSeek Coder's pre": Row("gpt-2", put(GGML + "pre", "deepseek-coder"), "GGT104"),
-    # Llama 3's pre also turns on BOS, and keeps tokens whole that merges don't make.
+    # Llama 3's pre also turns on BOS, and keeps words whole that are tokens, even if no merges
+    # produce them.
     "Llama 3 with GPT-2's pre": Row(
         "llama-bpe", put(GGML + "pre", "gpt-2"), "GGT104", ("GGT203", "GGT401"), lost=("GGT201",)
     ),
@@ -221,7 +223,7 @@ CORPUS: dict[str, Row] = {
     ),
     "Qwen with GPT-2's pre": Row("qwen2", put(GGML + "pre", "gpt-2"), "GGT104"),
     "DeepSeek with BLOOM's pre": Row("deepseek-llm", put(GGML + "pre", "bloom"), "GGT104"),
-    # ends
+    # end of generation
     "EOS is BOS": Row("own end of turn", special("eos", "<|begin|>"), "GGT204", fixed=True),
     "EOS is the start of a turn": Row(
         "own end of turn", special("eos", "<|im_start|>"), "GGT204", fixed=True
@@ -322,7 +324,7 @@ CORPUS: dict[str, Row] = {
 
 
 def with_tensors(gguf: GGUF, folder: Path) -> Path:
-    """A model of one layer of random weights around a vocabulary, with its template."""
+    """Writes a model with one layer of random weights for a vocabulary, including its template."""
     import numpy as np
     from gguf import GGUFReader
 

@@ -1,4 +1,4 @@
-"""Small files: one in whose tokenizer nothing is found, and one with three faults."""
+"""Small files: one for whose tokenizer there are no findings, and one with three faults."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.support.vocabularies import fixture
 
 GGML = "tokenizer.ggml."
 CONTROL, NORMAL = 3, 1
-# All programs render the same text, also of contents that are null or have parts.
+# All programs render this template alike, even for contents that are null or in parts.
 CHAT = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n"
     "{% set parts = [m.content] if m.content is string else m.content or [] %}"
@@ -18,7 +18,7 @@ CHAT = (
 
 
 def base() -> GGUF:
-    """A vocabulary in which nothing is found, with a template and its control tokens."""
+    """Builds a vocabulary without findings, with a template and its control tokens."""
     gguf = GGUF.read(fixture("bpe-jina"))
     add_tokens(gguf, ["<|im_start|>", "<|im_end|>"], CONTROL)
     gguf.set(GGML + "eos_token_id", token(gguf, "<|im_end|>"), "u32")
@@ -33,7 +33,8 @@ def token(gguf: GGUF, text: str) -> int:
 
 
 def faulty() -> GGUF:
-    """An end of turn that ends nothing, a wrong type, and a token that no text has."""
+    """Builds a vocabulary with an end of turn that isn't an EOG token, a wrong type, and a token
+    that no text produces."""
     gguf = base()
     add_tokens(gguf, ["<|done|>", "qzqzqz"], [CONTROL, NORMAL])
     types = gguf.array(GGML + "token_type")

@@ -1,7 +1,7 @@
-"""The tables of docs/doctor.md and docs/two-programs.md: the findings, those in real vocabularies,
-and llama.cpp's templates in llama-server and transformers.
+"""The tables in docs/doctor.md and docs/two-programs.md: all findings, the findings for real
+vocabularies, and how llama-server and transformers render llama.cpp's templates.
 
-python -m tests.checks.table           # writes them into the pages
+python -m tests.checks.table  # writes the tables into the pages
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.support.vocabularies import OTHERS, REAL, fixture, real
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE, PROGRAMS = DOCS / "doctor.md", DOCS / "two-programs.md"
-# How the page calls a reason, by words in it.
+# The page's name for a reason, by words in the reason.
 LABELS = {
     "sets enable_thinking": "thinking",
     "sets date_string": "date",
@@ -34,7 +34,7 @@ LABELS = {
     "this family": "family",
     "Jinja": "Jinja",
 }
-# What the engines do differently, where a reason is "Jinja".
+# How the template engines differ, for templates whose reason is "Jinja".
 ENGINES = {
     "CohereForAI-c4ai-command-r-plus-tool_use": "a parameter has no `description`: jinja2 fails to "
     "add it to a text, llama.cpp adds nothing",
@@ -58,7 +58,7 @@ _TABLE = r"(<!-- {}: written by python -m tests\.checks\.table -->\n\n)(.*?)(\n\
 
 
 def kinds() -> str:
-    """The table of all findings."""
+    """Returns the table of all findings."""
     rows = [
         "| code | severity | what it is | what it means | what to do |",
         "|---|---|---|---|---|",
@@ -90,14 +90,14 @@ def rows() -> str:
 
 
 def label(difference: Difference) -> str:
-    """The page's name for a difference's reason."""
+    """Returns the page's name for a difference's reason."""
     [found] = [name for words, name in LABELS.items() if words in difference.reason]
     return found
 
 
 @cache
 def differences(name: str) -> list[Difference]:
-    """Those of one of llama.cpp's templates, with a small vocabulary."""
+    """Returns the differences for one of llama.cpp's templates, with a small vocabulary."""
     gguf = GGUF.read(fixture("bpe-llama3"))
     gguf.set("tokenizer.chat_template", templates()[name], "str")
     comparison = Comparison(File(gguf.dump()))
@@ -107,7 +107,7 @@ def differences(name: str) -> list[Difference]:
 
 
 def template(name: str) -> str:
-    """The row of one of llama.cpp's templates."""
+    """Returns the table row for one of llama.cpp's templates."""
     reasons: dict[str, list[tuple[int, str]]] = {}
     for each in differences(name):
         lines = reasons.setdefault(label(each), [])
@@ -121,7 +121,7 @@ def template(name: str) -> str:
 
 
 def engines() -> str:
-    """Where the engines differ."""
+    """Returns the table of differences between the engines."""
     rows = ["| template | line | what the engines do |", "|---|---|---|"]
     for name in templates():
         found = [each for each in differences(name) if label(each) == "Jinja"]
@@ -136,7 +136,7 @@ def in_programs() -> str:
 
 
 def written(which: str, page: Path = PAGE) -> str:
-    """A table as a page has it."""
+    """Returns a table as the page has it."""
     found = re.search(_TABLE.format(which), page.read_text("utf-8"), re.DOTALL)
     assert found, which
     return found[2]

@@ -1,4 +1,4 @@
-"""Files compared with the repository or folder of their original models."""
+"""Compares files with the repository or folder of the original models."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Fault = Callable[[GGUF], None]
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A model, and the folder of its original."""
+    """Creates a model, and the folder of its original."""
     folder = tmp_path_factory.mktemp("original")
     model = folder / "model.gguf"
     gguf = GGUF.read(fixture("bpe-qwen2"))
@@ -145,7 +145,7 @@ def test_faults(pair: tuple[Path, Path], tmp_path: Path, fault: Fault, expected:
             assert each.source == str(original)
             changes |= each.changes
     if "GGT702" in expected and fault is without_token:
-        return  # the embedding has a row less: no edit can mend it
+        return  # the embedding lacks a row, which no edit can add
     if changes:
         planned = ggtok.edit(faulty, changes, dry_run=True)
         fixed = [each.code for each in found if each.code >= "GGT7" and each.changes]
@@ -246,7 +246,8 @@ def hub(pair: tuple[Path, Path]) -> Iterator[Hub]:
 
 
 def doctor(hub: Hub | None, home: Path, *argv: str, **more: str) -> tuple[int, Any, str]:
-    """The command's status, JSON and messages. huggingface_hub reads its settings on import."""
+    """Runs the command in a process, since huggingface_hub reads its settings on import; returns
+    its status, JSON and messages."""
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -274,7 +275,7 @@ def test_a_repository(hub: Hub, pair: tuple[Path, Path], tmp_path: Path) -> None
     for name in "auto", "hf://user/repo", "https://huggingface.co/user/repo":
         again = doctor(hub, tmp_path, faulty, "--against", name)
         assert [each["code"] for each in again[1]] == [each["code"] for each in found], again
-    # From huggingface_hub's cache, without a server.
+    # The original comes from huggingface_hub's cache, without a server.
     offline = doctor(None, tmp_path, faulty, "--against", "user/repo", HF_HUB_OFFLINE="1")
     assert offline[1] == found
     away = doctor(None, tmp_path, faulty, "--against", "user/repo", HF_ENDPOINT=dead())
@@ -282,7 +283,7 @@ def test_a_repository(hub: Hub, pair: tuple[Path, Path], tmp_path: Path) -> None
 
 
 def dead() -> str:
-    """The address of a server that has ended."""
+    """Returns the address of a server that has been stopped."""
     with Server() as server:
         return server.origin
 

@@ -1,5 +1,5 @@
-"""The corpus of faults: each is found by its own code; corrections give the original's ids and
-prompts; llama.cpp loads what was edited, and agrees."""
+"""The corpus of faults: each fault is found under its own code; corrections restore the original's
+ids and prompts; llama.cpp loads the edited files and agrees."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SMALL = [name for name in ORIGINALS if name[0].isupper() or name.startswith("own
 
 
 def marked(names: list[str], originals: list[str]) -> list[Any]:
-    """Cases of large vocabularies only run with --full."""
+    """Marks cases with large vocabularies as running only with --full."""
     plain = {*SMALL, *REAL_ONES}
     return [n if o in plain else full(n) for n, o in zip(names, originals, strict=True)]
 
@@ -81,7 +81,7 @@ def loaded(source: Any) -> ggtok.Tokenizer:
 
 
 def behaviour(tok: ggtok.Tokenizer) -> list[Any]:
-    """The ids and prompts of some texts and conversations."""
+    """Returns the ids and prompts for some texts and conversations."""
     seen: list[Any] = [
         tok.encode(text, add_special=added, parse_special=parsed)
         for text in TEXTS
@@ -103,7 +103,7 @@ def test_size() -> None:
 
 @pytest.mark.parametrize("name", marked(list(ORIGINALS), list(ORIGINALS)))
 def test_originals(name: str) -> None:
-    """Nothing serious."""
+    """The originals have no serious findings."""
     assert [f.code for f in original_findings(name) if f.severity == SERIOUS] == []
 
 
@@ -119,7 +119,7 @@ def test_each_is_found_by_its_code(name: str) -> None:
     assert row.fixed or not next(f for f in found if f.code == row.code).changes
 
 
-# Findings that aren't looked for beside these, because they would mean nothing.
+# Findings that are left out if one of these codes is found, because they would mean nothing.
 _HIDDEN = dict.fromkeys(("GGT101", "GGT102", "GGT103", "GGT104"), ("GGT404",))
 
 
@@ -158,7 +158,8 @@ PROMPTS = [[5, 7, 100, 9, 33], [5], [7, 9], [40, 41, 42], [99, 3], [12, 200, 13]
 
 
 def logprobs(model: Path) -> list[Any]:
-    """llama-server's most probable tokens after each of PROMPTS; None: an end of generation."""
+    """Returns llama-server's most probable tokens after each of PROMPTS; None for an end of
+    generation."""
     found: list[Any] = []
     with Server(model, CHAT) as server:
         for ids in PROMPTS:
@@ -180,7 +181,7 @@ TENSORS = [
     n
     for n in FIXED
     if CORPUS[n].original in ("ChatML", "own end of turn", "Llama 3")
-    and CORPUS[n].code != "GGT602"  # the key is another one in these models
+    and CORPUS[n].code != "GGT602"  # the key has a different name in these models
 ]
 
 
@@ -222,4 +223,4 @@ def test_padding_that_was_lost(tmp_path: Path, llama: LlamaCpp) -> None:
     more = [*gguf.strings(TOKENS), b"one more"]
     ggtok.edit(small, {TOKENS: more, TYPES: [*gguf.array(TYPES), 1]}, force=True)
     [found] = [f for f in ggtok.doctor(small) if f.code == "GGT601"]
-    assert not found.changes  # rows of the embedding can't be made
+    assert not found.changes  # the embedding's missing rows can't be recreated

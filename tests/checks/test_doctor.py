@@ -1,4 +1,4 @@
-"""Files with exactly one fault each, and healthy ones."""
+"""Files with exactly one fault each, and files without faults."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def normal_control(gguf: GGUF) -> None:
 
 
 def pairs_of_letters(gguf: GGUF) -> None:
-    """Adds a token and its merge for each pair of letters that has none."""
+    """Adds a token and a merge for each pair of letters that has none."""
     known = set(gguf.strings(GGML + "tokens"))
     every = [a + b for a in ascii_letters for b in ascii_letters]
     new = [pair for pair in every if pair.encode() not in known]
@@ -139,7 +139,7 @@ def test_a_repeated_merge() -> None:
 
 
 def test_a_few_tokens_of_many() -> None:
-    """GGT402: unreachable tokens are only a remark if they are few among thousands, else serious
+    """GGT402: a few unreachable tokens among thousands are only a remark; more are serious
     (GGT401)."""
     gguf = base()
     pairs_of_letters(gguf)
@@ -151,7 +151,7 @@ def test_a_few_tokens_of_many() -> None:
 
 def test_a_token_that_the_pretokenizer_cuts() -> None:
     """GGT404: merges produce the token, but the pre-tokenizer never puts a newline and a letter
-    into one word."""
+    into the same word."""
     gguf = base()
     add_tokens(gguf, ["q\u010a", "q\u010az"], NORMAL)
     merge("q \u010a", "q\u010a z")(gguf)
@@ -179,7 +179,7 @@ def test_rows_of_the_embedding(tmp_path: Path) -> None:
 
 def test_every_code_has_a_fault() -> None:
     elsewhere = {"GGT104", "GGT306", "GGT402", "GGT404", "GGT502", "GGT601"}
-    elsewhere |= {code for code in KINDS if code >= "GGT7"}  # test_against
+    elsewhere |= {code for code in KINDS if code >= "GGT7"}  # tested in test_against.py
     assert set(FAULTS) | elsewhere == set(KINDS)
     assert not set(FAULTS) & elsewhere
 
@@ -203,7 +203,7 @@ def test_other_kinds(name: str) -> None:
 
 
 def test_white_space_may_end_a_completion() -> None:
-    """As in RWKV's files, whose EOT is an empty line."""
+    """RWKV's files are like this: their EOT is an empty line."""
     gguf = base()
     gguf.set(GGML + "eot_token_id", token(gguf, "\u010a"), "u32")
     assert codes(gguf) == []

@@ -40,8 +40,8 @@ def says(role: str, content: Any, **more: Any) -> dict[str, Any]:
     return {"role": role, "content": content, **more}
 
 
-# A template, and of its only difference the line, the tag, words of the reason, and the shortest
-# conversation.
+# A template with a single difference, whose line, tag, reason (some of its words) and shortest
+# conversation follow.
 CAUSES: dict[str, tuple[str, int | None, str, str, Chat]] = {
     "a variable": (
         "{#- a comment {% of two\nlines -#}\n{% if enable_thinking is defined %}\nON\n{% endif %}\n"
@@ -141,7 +141,7 @@ def test_findings_tell_where() -> None:
 
 
 def test_slow_templates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The comparison ends, and says that it wasn't complete."""
+    """The comparison stops, and reports that it is incomplete."""
     monkeypatch.setattr(engines, "_SECONDS", 0.0)
     gguf = base()
     gguf.set("tokenizer.chat_template", CAUSES["a variable"][0], "str")
@@ -158,7 +158,8 @@ def test_slow_templates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_hostile_templates() -> None:
-    """What a marker would break isn't marked; what can't be rendered is no difference."""
+    """Text that a marker would break isn't marked; templates that can't be rendered have no
+    differences."""
     assert traces.marked("\ue000{{ 1 }}", True) is None
     for source in ("{{" * 200_000, "{% '" * 100_000, "{#" * 200_000, "{% raw %}" * 1000, "{{ '\\"):
         made = traces.marked(source, True)
@@ -170,7 +171,8 @@ def test_hostile_templates() -> None:
 
 @pytest.mark.parametrize("dialect", ["llama.cpp", "transformers"])
 def test_markers_change_nothing(dialect: Any) -> None:
-    """Of llama.cpp's templates, in the conversations of the battery that they render."""
+    """llama.cpp's templates render the battery's conversations in the same way with and without
+    markers."""
     same = changed = 0
     for name, source in templates().items():
         template = jinja.compile(source, dialect)
@@ -198,7 +200,7 @@ def test_markers_change_nothing(dialect: Any) -> None:
 
 
 def test_templates_of_llamacpp() -> None:
-    """The page's rows, of which plain pytest renders some."""
+    """The page's rows are current. Plain pytest checks only some of them."""
     rows = table.written("templates", table.PROGRAMS).splitlines()[2:]
     assert len(rows) == len(templates()) == 70
     for name, row in some(list(zip(templates(), rows, strict=True)), 5):

@@ -1,5 +1,5 @@
-"""ggtok.edit(fix=...): which findings, and errors. What each correction makes of a file is in
-`test_corpus.py`, the command in `tests/cli/test_edit.py`."""
+"""ggtok.edit(fix=...): which findings it accepts, and its errors. `test_corpus.py` tests how each
+correction changes a file, `tests/cli/test_edit.py` tests the command."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_errors(model: Path, tmp_path: Path) -> None:
 
 
 def test_corrections_that_show_other_faults(tmp_path: Path) -> None:
-    """Merges without two parts and repeated ones are changes of one key."""
+    """Removing malformed and repeated merges are changes to the same key."""
     gguf = base()
     merges = gguf.array(GGML + "merges")
     gguf.set(GGML + "merges", [*merges, "nospace", merges[3], merges[0]], "str")

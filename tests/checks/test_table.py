@@ -1,4 +1,4 @@
-"""The tables of docs/doctor.md are current, and unreachable tokens never occur."""
+"""The tables in docs/doctor.md are current, and the tokens reported as unreachable never occur."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests.checks import table
 from tests.support.patch import GGUF
 from tests.support.vocabularies import INP_OUT, OTHERS, REAL, fixture, inp_out, real
 
-# All vocabularies would take too long here; the script that writes the table checks the others.
+# Checking all vocabularies would take too long; the script that writes the table checks the others.
 SOME = ("phi-3", "gpt-2", "deepseek-coder", "bert-bge", "baichuan")
-UNHEALTHY = {"gpt-neox", "aquila"}  # their files name no pre-tokenizer
+UNHEALTHY = {"gpt-neox", "aquila"}  # files that name no pre-tokenizer
 UNREACHABLE = ("GGT401", "GGT402", "GGT403", "GGT404")
 
 
@@ -58,7 +58,8 @@ def test_what_is_unreachable_never_comes(name: str) -> None:
 
 
 def last_merge(text: str, ranks: Ranks) -> tuple[str, str] | None:
-    """The last merge that produces the text, if merging its characters yields it (naively)."""
+    """Returns the last merge that produces the text if merging its characters yields it, found
+    naively."""
     symbols, last = list(text), None
     while pairs := [pair for pair in pairwise(symbols) if pair in ranks]:
         last = min(pairs, key=ranks.__getitem__)
@@ -69,13 +70,13 @@ def last_merge(text: str, ranks: Ranks) -> tuple[str, str] | None:
 
 @pytest.mark.parametrize("name", ["bpe-llama3", "bpe-odd", "bpe-gpt2"])
 def test_idle_merges_are_those_that_never_come_last(name: str) -> None:
-    """Compares the fast search with merging each token's characters."""
+    """The fast search finds the same merges as merging each token's characters."""
     ranks: dict[tuple[str, str], int] = {}
     for rank, text in enumerate(GGUF.read(fixture(name)).strings("tokenizer.ggml.merges")):
         left, _, right = text.decode("utf-8", "surrogateescape").partition(" ")
         if left and right:
             ranks.setdefault((left, right), rank)
-    # Merges of the file; merges in an order that makes some idle; merges whose parts don't exist.
+    # The file's merges; then in an order that makes some idle; then with parts that don't exist.
     reversed_end = dict(zip(ranks, [*range(50), *reversed(range(50, len(ranks)))], strict=True))
     more = {**ranks, ("zzz", "qq"): len(ranks), ("t", "h e"): len(ranks) + 1}
     for given in (ranks, reversed_end, more):

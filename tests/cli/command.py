@@ -1,4 +1,4 @@
-"""Helpers that run the command in the tests' process or in a separate one."""
+"""Runs the command in the tests' process or in a separate one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.vocabularies import fixture
 
 BPE = str(fixture("bpe-gpt2"))
 LLAMA3 = str(fixture("bpe-llama3"))
-QWEN2 = str(fixture("bpe-qwen2"))  # a model that causes warnings
+QWEN2 = str(fixture("bpe-qwen2"))  # a model whose loading causes warnings
 SPM = str(fixture("spm"))
 
 

@@ -12,7 +12,7 @@ from tests.cli.command import Result
 
 @pytest.fixture
 def run(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch):
-    """Runs a command line in this process."""
+    """Returns a function that runs a command line in this process."""
 
     def run(*argv: str, stdin: bytes = b"") -> Result:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))

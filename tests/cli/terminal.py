@@ -20,7 +20,7 @@ def on_terminal(
     **env: str,
 ) -> bytes:
     """Returns what the command writes to the terminal, including standard error. Its standard input
-    is the terminal if `typed` is given, else a pipe."""
+    is the terminal if `typed` is passed, else a pipe."""
     import fcntl
     import pty
     import termios

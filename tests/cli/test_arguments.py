@@ -68,7 +68,7 @@ def test_messages_name_both_forms_of_an_option(run, tmp_path: Path) -> None:
 
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names that were searched for in sources of models."""
+    """Returns the list of names that were looked up in sources of models."""
     asked: list[str] = []
     monkeypatch.setattr("ggtok.sources.find", asked.append)
     return asked
@@ -78,14 +78,15 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_text_is_no_name_beside_a_model(
     run, command: str, refused: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A text may look like a model's name. If a model is given otherwise, no server is asked."""
+    """A text may look like a model's name. If the model is given in another way, no server is
+    contacted."""
     text = ["--text"] if command == "merges" else []
     for name in "https://host/page", "hf://user/repo", "huggingface.co/user/repo":
         assert "two models" not in str(run(command, "-m", BPE, name, *text).errors)
         monkeypatch.setenv("GGTOK_MODEL", BPE)
         run(command, name, *text)
         assert refused == []
-        # If a text follows, the argument is a model.
+        # If a text follows, the argument is the model.
         run(command, name, "a", *text)
         assert refused.pop() == name
         monkeypatch.delenv("GGTOK_MODEL")
@@ -131,7 +132,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ["tokenize", "~/m.gguf", "--file=~/text"],
         ["tokenize", "-m", "~/m.gguf", "~"],
-        ["tokenize", "--model=~/m.gguf", "~/text"],  # here ~/text is a text
+        ["tokenize", "--model=~/m.gguf", "~/text"],  # here, "~/text" is the text itself
         ["count", "~/m.gguf", "~/text", "--json"],
         ["truncate", "-m~/m.gguf", "-n", "2", "~/text"],
         ["chunks", "--model=~/m.gguf", "-n", "2", "~/text"],

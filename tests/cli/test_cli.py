@@ -1,4 +1,4 @@
-"""The commands, with their options and errors, compared with llama-tokenize's output."""
+"""The commands, with their options and errors, and compared with the output of llama-tokenize."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def load(path: str) -> ggtok.Tokenizer:
 
 
 def listing(tok: ggtok.Tokenizer, ids: list[int]) -> bytes:
-    """The output of llama-tokenize, according to its source."""
+    """Returns the output that llama-tokenize would print, according to its source."""
     pieces = [tok.token_to_piece(id).partition(b"\0")[0] for id in ids]
     return b"".join(b"%6d -> '%s'\n" % pair for pair in zip(ids, pieces, strict=True))
 
@@ -94,7 +94,7 @@ ESCAPES = [
     (rb"\x4", rb"\x4"),
     (rb"\x4g", rb"\x4g"),
     (rb"\x", rb"\x"),
-    (rb"\x 7\x+7\x-1", b"\x07\x07\xff"),  # strtol accepts these
+    (rb"\x 7\x+7\x-1", b"\x07\x07\xff"),  # strtol accepts such digits
     (rb"\0\q", rb"\0\q"),
     (b"\\\n", b"\\\n"),
     ("\\é".encode(), "\\é".encode()),
@@ -384,7 +384,7 @@ def test_chat_takes_whole_requests(run, chat_files: tuple[str, str], tmp_path: P
     assert run(*argv, str(tmp_path / "think.jinja"), *tools).out == b"False|1|1"
     assert run(*argv, template).out == RENDERED + ANSWER
     assert run(*argv, template, "--no-generation-prompt").out == RENDERED
-    assert run("chat", BPE, stdin=HELLO).out.startswith(b"<|im_start|>user")  # ChatML
+    assert run("chat", BPE, stdin=HELLO).out.startswith(b"<|im_start|>user")  # rendered with ChatML
 
 
 def test_chat_says_when_the_template_ignores_tools(run, tmp_path: Path) -> None:

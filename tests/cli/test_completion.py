@@ -1,4 +1,4 @@
-"""Completion of the command line, in the shells that are installed."""
+"""Command-line completion in the shells that are installed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from tests.cli.command import spawn
 from tests.support.waits import LIMIT
 
-# Words that are typed, and their completions.
+# Typed words and their completions.
 TYPED = [
     ("ggtok toke", {"tokenize"}),
     ("ggtok tokenize --off", {"--offsets", "--offline"}),
@@ -93,7 +93,7 @@ def test_fish(run, folder: Path) -> None:
 
 @needs("zsh")
 def test_zsh(run, folder: Path) -> None:
-    """Types a line and presses Tab, as a user would."""
+    """Types a line and presses Tab, like a user."""
     import pty
 
     functions = Path(script(run, "zsh", folder / "scripts" / "_ggtok")).parent
@@ -111,7 +111,7 @@ def test_zsh(run, folder: Path) -> None:
         assert until in seen, (until, seen[-500:])
         seen = seen[seen.index(until) + len(until) :]
 
-    # The listed completions stay on the screen; ^U deletes the line.
+    # The listed completions stay on the screen, and ^U deletes the typed line.
     begin = f"fpath=({functions} $fpath); autoload -U compinit; compinit -u -D; PS1='%% '\n"
     os.write(terminal, f"{begin} echo re''ady\n".encode())
     read(b"ready\r\n")

@@ -1,4 +1,4 @@
-"""``ggtok convert`` and ``ggtok export``."""
+"""Tests the commands ``ggtok convert`` and ``ggtok export``."""
 
 from __future__ import annotations
 

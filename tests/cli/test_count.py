@@ -40,7 +40,8 @@ def no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with ignored, hidden, binary and special files; it becomes the current folder."""
+    """Creates a folder with ignored, hidden, binary and special files, and makes it the current
+    folder."""
     root = tmp_path / "root"
     files = {
         "a.py": b"print('hello')\n",
@@ -69,7 +70,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def listed(result: object) -> dict[str, int]:
-    """The number of tokens by path, in the output of --json."""
+    """Returns the number of tokens by path from the output of --json."""
     return {f["path"]: f["tokens"] for f in json.loads(result.out)["files"]}  # type: ignore[attr-defined]
 
 
@@ -82,7 +83,7 @@ def listed(result: object) -> dict[str, int]:
 def test_counts_are_those_of_the_whole(
     run, model: str, size: int, small: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counts don't depend on how a file is divided into tasks. (The fixture `test` has no cuts.)"""
+    """Counts don't depend on how a file is split into tasks. (The fixture `test` has no cuts.)"""
     monkeypatch.setattr(counting, "PART", PART)
     monkeypatch.setattr(counting, "_SMALL", small)
     monkeypatch.setattr(counting, "_LONG", 20 * PART)
@@ -164,7 +165,7 @@ def test_any_bytes(run, data: bytes, tmp_path: Path) -> None:
 def test_binary_files(run, tmp_path: Path) -> None:
     path, text = tmp_path / "binary", tmp_path / "text"
     path.write_bytes(b"a\0b")
-    text.write_bytes(b"a" * 9000 + b"\0")  # after the bytes that git checks
+    text.write_bytes(b"a" * 9000 + b"\0")  # the NUL is beyond the bytes that git checks
     result = run("count", BPE, str(path), str(text), "--json")
     assert list(listed(result)) == [str(text)]
     assert json.loads(result.out)["binary"] == [str(path)]
@@ -223,7 +224,7 @@ def test_ignore_rules(run, tree: Path) -> None:
     every = run("count", LLAMA3, ".", "--json", "--no-ignore")
     assert {os.path.normpath(p) for p in listed(every)} == {*counted, "build/out.txt", "trace.log"}
     assert json.loads(every.out)["binary"] == ["./image.png"]
-    # Named files are counted even if they are links or ignored.
+    # Files given by name are counted even if they are links or ignored.
     named = listed(run("count", LLAMA3, "trace.log", "link.md", "build", "--json"))
     assert [*named] == ["trace.log", "link.md", "build/out.txt"]
 
@@ -259,7 +260,7 @@ def test_names_that_are_not_utf8(run, tmp_path: Path) -> None:
 
 @posix
 def test_ignore_rules_and_names_that_are_not_utf8(run, tmp_path: Path) -> None:
-    """Such files can't be matched with rules; they are counted, with a warning."""
+    """Ignore rules can't match such files: they are counted, with a warning."""
     root = os.fsencode(tmp_path)
     names = (b"a.txt", b"b.log", b"\xff.txt", b"\xff.log", b"s\xff/c.txt", b".git/x\xff")
     for name in names:
@@ -278,7 +279,7 @@ def test_ignore_rules_and_names_that_are_not_utf8(run, tmp_path: Path) -> None:
 
 @posix
 def test_what_can_not_be_read(run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files that can't be read are reported, and the others are counted."""
+    """Unreadable files are reported; the others are counted."""
     result = run("count", LLAMA3, "a.py", "missing", "/proc/self/mem", "docs/kept.log", "--json")
     assert result.status == 2
     assert [*listed(result)] == ["a.py", "docs/kept.log"]
@@ -308,7 +309,7 @@ def test_what_can_not_be_read(run, tree: Path, monkeypatch: pytest.MonkeyPatch) 
         assert (result.status, result.errors) == (2, ["ggtok: error: bad: Permission denied"])
 
 
-# ---- forms ----
+# ---- output formats ----
 
 
 def test_forms(run, tree: Path) -> None:
@@ -450,7 +451,7 @@ def test_chats_of_a_model_without_a_template(run, tmp_path: Path) -> None:
 
 
 def test_the_model(run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model is -m's, else the first argument if that must be a model, else GGTOK_MODEL."""
+    """The model is -m's, else the first argument if it must be a model, else GGTOK_MODEL's."""
     (tree / "model.gguf").write_bytes(Path(LLAMA3).read_bytes())
     (tree / "user").mkdir()
     (tree / "user" / "repo").write_text("hi")
@@ -528,7 +529,7 @@ def test_closed_pipes_and_locales(tree: Path) -> None:
 
 @posix
 def test_ctrl_c(tmp_path: Path) -> None:
-    """Ctrl-C during an endless text, with and without cuts."""
+    """Ctrl-C stops the command while it reads an endless text, with and without cuts."""
     path = tmp_path / "text"
     os.mkfifo(path)
     for model in LLAMA3, str(fixture("test")):
@@ -538,9 +539,8 @@ def test_ctrl_c(tmp_path: Path) -> None:
         with path.open("wb", buffering=0) as text:
             text.write(LINE * 200_000)
             process.send_signal(signal.SIGINT)
-            # If the signal comes just before a blocking read, Python handles it after the read,
-            # which
-            # needs more data to return.
+            # If the signal arrives just before a blocking read, Python handles it only after the
+            # read, which needs more data to return.
             with contextlib.suppress(BrokenPipeError):
                 text.write(LINE)
             out, _ = process.communicate(timeout=LIMIT)
@@ -570,7 +570,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert large - small < 700_000 * len(LINE) // 4
 
 
-# Runs a command with a fake clock that advances by some seconds at each call.
+# Runs a command with a fake clock that advances by a number of seconds at each call.
 AT_PACE = """
 import itertools, sys, types
 from ggtok import cli
@@ -598,7 +598,7 @@ def on_terminal(argv: list[str], stdin: bytes, seconds: int) -> bytes:
     try:
         while block := os.read(ours, 1 << 16):
             seen += block
-    except OSError:  # Linux's end of file
+    except OSError:  # how Linux reports the end of file
         pass
     thread.join()
     assert process.wait() == 0
@@ -665,7 +665,7 @@ def test_zstd(run, tmp_path: Path) -> None:
 def test_json_lines(
     run, options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each line is a text, in plain and compressed files and on standard input."""
+    """Each line is a text: in plain and compressed files, and on standard input."""
     texts = ["Hello", "", "a\nb <|eot_id|>", "é" * 50, " x"] * 200
     data = "\n".join(json.dumps({"body": text, "id": 1}) for text in texts).encode() + b"\n\n"
     plain, packed = tmp_path / "a.jsonl", tmp_path / "a.jsonl.gz"

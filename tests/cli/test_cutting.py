@@ -1,4 +1,4 @@
-"""``ggtok truncate`` and ``ggtok chunks``: texts cut to numbers of tokens."""
+"""``ggtok truncate`` and ``ggtok chunks``: limit texts to numbers of tokens."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def test_truncate_is_the_methods(run, model: str, data: bytes, tmp_path: Path) -
 def test_truncate_whatever_the_blocks(
     run, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """truncate only reads as many blocks as it needs; their end isn't treated as the text's end."""
+    """truncate reads only as many blocks as it needs, and doesn't treat their end as the text's
+    end."""
     (tmp_path / "text").write_bytes(data := LINE * 8)
     tok = ggtok.load(model)
     for block in 1, 7, 64:
@@ -73,7 +74,7 @@ def test_truncate_whatever_the_blocks(
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", [name for name in fixture_names() if name != "none"])
 def test_no_tokens_of_a_text_that_goes_on(name: str) -> None:
-    """If the beginning of a text already shows that nothing fits, the result is that of the whole
+    """If the beginning of a text already shows that no token fits, the result is that for the whole
     text."""
     tok = ggtok.load(fixture(name))
     least = tok.count(b"")
@@ -138,7 +139,7 @@ def test_chunks_of_what_is_not_utf8(run) -> None:
     assert (shown["end"], shown["text"]) == (2, "a\ufffd")
 
 
-# ---- both ----
+# ---- both commands ----
 
 BOTH = pytest.mark.parametrize("command", ["truncate", "chunks"])
 
@@ -243,7 +244,7 @@ def test_ctrl_c(command: str, tmp_path: Path) -> None:
     )
     signal.signal(signal.SIGINT, before)
     assert process.stdin is not None
-    process.stdin.write(b"x" * 200000)  # exceeds a pipe's capacity, so returns after the first read
+    process.stdin.write(b"x" * 200000)  # more than a pipe holds: returns after the first read
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=LIMIT)

@@ -1,4 +1,5 @@
-"""``ggtok diff``: the differences of two vocabularies, and whether one can draft for the other."""
+"""``ggtok diff``: the differences between two vocabularies, and whether one can draft for the
+other."""
 
 from __future__ import annotations
 
@@ -129,7 +130,8 @@ def test_what_is_no_tokenizer(run, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def variants(folder: Path) -> list[Path]:
-    """Vocabularies at the limits that the rule for drafts allows, and just beyond them."""
+    """Writes vocabularies at the limits that the rule for draft models allows, and just beyond
+    them."""
 
     def write(name: str, **values: object) -> Path:
         gguf = GGUF.read(LLAMA3)

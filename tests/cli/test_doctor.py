@@ -1,4 +1,4 @@
-"""``ggtok doctor``."""
+"""Tests the command ``ggtok doctor``."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def test_remote_headers(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_remote_tensors(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of the embedding's rows is fetched with the metadata, and then cached."""
+    """The number of rows in the embedding is fetched together with the metadata, and then
+    cached."""
     monkeypatch.setenv("GGTOK_CACHE", str(tmp_path / "cache"))
     data = bytearray(Path(HEALTHY).read_bytes())
     rows = len(GGUF.read(HEALTHY).array("tokenizer.ggml.tokens")) + 1
@@ -79,7 +80,7 @@ def test_remote_tensors(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_names_of_the_hub(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file in huggingface_hub's cache. (tests/sources uses a fake Hub.)"""
+    """The file is in huggingface_hub's cache. (tests/sources uses a fake Hub.)"""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     gguf = GGUF.read(HEALTHY)
     gguf.remove("tokenizer.ggml.pre")

@@ -1,4 +1,4 @@
-"""``ggtok edit``."""
+"""Tests the command ``ggtok edit``."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_undo_and_recover(run, model: str) -> None:
     again = run("edit", model, "--undo", "-q")
     assert again.status == 2
     assert "nothing to undo" in str(again.errors)
-    # Simulates an edit that was killed while it wrote the header.
+    # Simulates an edit that was killed while writing the header.
     place.save(model, JOURNAL, before[:1000], before[:1000], len(before))
     with open(model, "r+b") as file:
         file.write(b"?" * 500)

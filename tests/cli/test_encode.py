@@ -1,4 +1,4 @@
-"""``ggtok encode``."""
+"""Tests the command ``ggtok encode``."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_errors(run: Any, here: Path, arguments: list[str], message: str) -> Non
 
 
 def test_include_and_exclude(run: Any, here: Path) -> None:
-    """The output is in the folder of the sources, but isn't encoded."""
+    """The output is in the sources' folder, but isn't encoded itself."""
     tok = ggtok.load(LLAMA3)
     for name in ("in/c.md", "in/x/d.txt", "in/x/e.txt"):
         (here / name).parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ def test_include_and_exclude(run: Any, here: Path) -> None:
 
 
 def interrupt(run: Any, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
-    """Runs the command, and interrupts it after three checkpoints."""
+    """Runs the command and interrupts it after three checkpoints."""
     with monkeypatch.context() as patched:
         for name, value in (("CHECKPOINT", 200), ("BYTES", 100), ("_THREAD", 1)):
             patched.setattr(f"ggtok.corpora.run.{name}", value)
@@ -225,7 +225,7 @@ def test_a_bar_on_a_terminal(here: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             assert terminal.getvalue() == ""
         else:
             assert "[####################] 100%  0:00 left  12 B, " in terminal.getvalue()
-            assert terminal.getvalue().endswith(" \r")  # the line is cleared
+            assert terminal.getvalue().endswith(" \r")  # the progress line is cleared
 
 
 def test_what_a_bar_says() -> None:

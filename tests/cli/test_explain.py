@@ -1,4 +1,4 @@
-"""``ggtok explain`` and ``ggtok merges``."""
+"""Tests the commands ``ggtok explain`` and ``ggtok merges``."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_a_tree(run) -> None:
 
 
 def test_every_tree_is_whole(run) -> None:
-    """The leaves of a tree are the symbols in order, even if merges join parts of characters."""
+    """The leaves of each tree are its symbols in order, even if merges join parts of characters."""
     tok = ggtok.load(BPE)
     for id in range(0, tok.n_tokens, 90):
         tree = tok.merge_tree(id)
@@ -188,7 +188,7 @@ def test_a_reader_that_is_gone(run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_token_whose_merges_give_nothing(run, tmp_path: Path) -> None:
-    """Neither a merge's result nor any of its bytes is a token."""
+    """Neither the merge's result nor any of its bytes is a token."""
     gguf = GGUF.read(str(fixture("bpe-odd")))
     merges = gguf.array("tokenizer.ggml.merges")
     add_tokens(gguf, ["\u0120\u0120\u0120\u0101"], 1)

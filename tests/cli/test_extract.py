@@ -1,4 +1,4 @@
-"""``ggtok extract``: the same vocabulary, without the weights."""
+"""``ggtok extract``: writes the same vocabulary, without the weights."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_equal_ids_and_values(run, name: str, llama: LlamaCpp, tmp_path: Path) -
 def test_every_type_of_value(run, tmp_path: Path) -> None:
     """Values of all types are copied exactly in both byte orders, even a NaN's payload and a bool
     with the value 2."""
-    raw = {  # the type, and the value in big-endian order
+    raw = {  # values in big-endian order, by type
         0: b"\x01", 1: b"\xfe", 2: b"\x01\x02", 3: b"\xff\x02", 4: b"\1\2\3\4", 5: b"\xf1\2\3\4",
         6: b"\x7f\xa0\x12\x34", 7: b"\x02", 10: bytes(range(1, 9)), 11: bytes(range(0xF1, 0xF9)),
         12: b"\x7f\xf4\1\2\3\4\5\6",
@@ -76,7 +76,7 @@ def test_every_type_of_value(run, tmp_path: Path) -> None:
 
 
 def with_weights(path: Path) -> Path:
-    """The same vocabulary in a file with tensors, as the gguf package writes them."""
+    """Writes the same vocabulary to a file with tensors, using the gguf package."""
     import numpy as np
     from gguf import GGUFWriter
 
@@ -107,7 +107,7 @@ def test_no_tensors(run, llama: LlamaCpp, tmp_path: Path) -> None:
 
 @pytest.fixture
 def shards(tmp_path: Path) -> list[Path]:
-    """A split model: all key/values are in the first file."""
+    """Writes a split model: all key/value pairs are in the first file."""
     paths = [tmp_path / f"model-0000{i}-of-00002.gguf" for i in (1, 2)]
     first, second = GGUF.read(LLAMA3), GGUF(3, "<")
     for number, part in enumerate([first, second]):
@@ -142,7 +142,7 @@ def test_remote_headers(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_models_of_other_tools(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model's name may stand for a local file; extract refuses to overwrite that file."""
+    """A model's name may resolve to a local file; extract refuses to overwrite that file."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     folder = tmp_path / "models--user--repo"
     (folder / "blobs").mkdir(parents=True)
@@ -161,7 +161,7 @@ def test_models_of_other_tools(run, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="no /dev/stdout")
 def test_streams(run, tmp_path: Path) -> None:
-    """Standard output contains only the file."""
+    """Only the file is written to standard output."""
     result = spawn(["extract", BPE, "/dev/stdout"], tmp_path)
     assert (result.returncode, result.stdout) == (0, Path(BPE).read_bytes())
     for command in ("extract", BPE, "-"), ("encode", BPE, BPE, "-o", "-"):
@@ -236,8 +236,8 @@ def test_nothing_half_written_stays(run, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_faulty_vocabularies(run, tmp_path: Path) -> None:
-    """A vocabulary that llama.cpp can't load is refused, but an unknown pre-tokenizer isn't, since
-    a newer llama.cpp may know it."""
+    """A vocabulary that llama.cpp can't load is rejected, except for an unknown pre-tokenizer,
+    which a newer llama.cpp may know."""
     source, out = GGUF.read(BPE), tmp_path / "out.gguf"
     source.set("tokenizer.ggml.pre", "tomorrow")
     path = source.write(tmp_path / "model.gguf")

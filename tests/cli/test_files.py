@@ -68,12 +68,12 @@ def test_memory_does_not_grow_with_the_file(option: str, tmp_path: Path) -> None
     # runs, so the text must grow by more than that.
     small, large = peak(100_000), peak(350_000)
     growth = (350_000 - 100_000) * len(LINE)
-    assert large - small < growth  # a list of the ids alone would take ten times as much
+    assert large - small < growth  # a list of all ids would need ten times as much
 
 
 @pytest.mark.parametrize("n", range(1, 6))
 def test_escapes_in_blocks(n: int) -> None:
-    """Escapes are recognized even if blocks end inside them."""
+    """Escapes are recognized even if a block ends inside them."""
     text = rb"a\n\\n\\\x41\xfF\x 7\x+7\x-1\x4\x4g\x\0\q\'\"" + b"\\\n\\"
     for end in range(len(text) + 1):
         part = text[:end]
@@ -119,7 +119,7 @@ def test_unreadable_files(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     def denied(name: str, *_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", name)
 
-    if os.access(path, os.R_OK):  # root may read everything
+    if os.access(path, os.R_OK):  # root can read everything
         monkeypatch.setattr("builtins.open", denied)
     result = run("tokenize", BPE, "-f", str(path))
     assert (result.status, result.out) == (2, b"")
@@ -128,7 +128,7 @@ def test_unreadable_files(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="a file of Linux")
 def test_files_that_fail_in_the_middle(run) -> None:
-    """Unlike open's errors, read's don't contain the file's name."""
+    """Errors from read don't contain the file's name, unlike those from open."""
     result = run("tokenize", BPE, "-f", "/proc/self/mem")
     assert (result.status, result.out) == (2, b"")
     assert result.errors == ["ggtok: error: /proc/self/mem: Input/output error"]

@@ -1,4 +1,4 @@
-"""Help, the version, and suggestions for misspelt words."""
+"""Help, the version, and suggestions for misspelled words."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_encode_of_files_is_no_text(run, tmp_path: Path) -> None:
         assert result.errors == ["ggtok: error: nothing to write: give -o OUT"]
 
 
-# ---- the output of tokenize --json as input ----
+# ---- output of tokenize --json as input ----
 
 
 @pytest.mark.parametrize("model", [BPE, SPM])

@@ -15,7 +15,7 @@ from tests.support.vocabularies import PRE_NAMES, fixture
 
 
 def patched(tmp_path: Path, name: str, **values: object) -> str:
-    """A fixture with changed values of some ``tokenizer.ggml.`` keys; None removes a key."""
+    """Writes a fixture with other values for some ``tokenizer.ggml.`` keys; None removes a key."""
     gguf = GGUF.read(fixture(name))
     for key, value in values.items():
         if value is None:
@@ -41,7 +41,7 @@ def test_unknown_pre_tokenizer(run, tmp_path: Path) -> None:
     assert shown["metadata"]["tokenizer.ggml.pre"] == "llama-bqe"
     assert "'llama-bqe'" in shown["fault"] and "'llama-bpe'" in shown["fault"]
     assert "--pre" in shown["fault"] and "ggtok.load" not in shown["fault"]
-    assert shown["flags"] == {}  # flags depend on the pre-tokenizer
+    assert shown["flags"] == {}  # flags depend on the pre-tokenizer, which is unknown
     assert healthy["fault"] is None
     assert (result.status, result.errors) == (1, [])
     assert result.warnings == [f"ggtok: warning: {shown['fault']}"]

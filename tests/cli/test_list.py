@@ -21,7 +21,7 @@ from tests.support.waits import LIMIT
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home folder, without models."""
+    """Sets an empty home folder, without models."""
     for variable in ("HF_HUB_CACHE", "HF_HOME", "LLAMA_CACHE", "XDG_CACHE_HOME", "OLLAMA_MODELS"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -112,7 +112,7 @@ def test_slow_servers_are_told_of(run, monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_a_file_that_is_cut_off(run, tmp_path: Path) -> None:
-    """A file may be truncated in the metadata after the vocabulary's keys, in the tensors'
+    """A file may be truncated in the metadata after the vocabulary's keys, in the tensor
     descriptions, or in the tensors."""
     gguf = GGUF.read(BPE)
     gguf.set("zz", ["x" * 1000] * 300)

@@ -1,4 +1,4 @@
-"""The command's error messages."""
+"""Tests the command's error messages."""
 
 from __future__ import annotations
 

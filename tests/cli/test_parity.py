@@ -1,7 +1,7 @@
-"""``ggtok parity`` with xllamacpp, and with a fake of llama-cpp-python.
+"""``ggtok parity`` with xllamacpp, and with a fake llama-cpp-python.
 
 llama-cpp-python has no wheels, and building it would take too long. The fake has the part of its
-interface that parity uses, and calls xllamacpp's llama.cpp.
+interface that parity uses, and calls the llama.cpp in xllamacpp.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def test_no_difference(run) -> None:
 
 
 def test_files_that_llama_cpp_reads_otherwise(run) -> None:
-    """For big-endian files, overrides and another pre-tokenizer, llama.cpp gets a rewritten
-    file."""
+    """For a big-endian file, for overrides, and for another pre-tokenizer, llama.cpp loads a
+    rewritten file."""
     big = str(fixture("big-endian"))
     assert run("parity", big, "--texts", "20", "-q").status == 0
     kv = "tokenizer.ggml.add_bos_token=bool:false"
@@ -58,8 +58,8 @@ def test_files_that_llama_cpp_reads_otherwise(run) -> None:
 
 
 def test_differences(run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Differences are found, reduced and shown. Here they come from a changed pre-tokenizer in
-    ggtok."""
+    """Differences are found, reduced and shown. Here, ggtok's pre-tokenizer is changed to cause
+    them."""
     real_load = ggtok.load
     monkeypatch.setattr(ggtok, "load", lambda data, overrides: real_load(data, pre="gpt-2"))
     text = b"plain\nIn 2024, 123456 things\x1b\n"
@@ -76,7 +76,7 @@ def test_differences(run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_crash_is_survived(run) -> None:
-    """A code point above U+10FFFF aborts llama.cpp, but not the command."""
+    """A code point above U+10FFFF makes llama.cpp abort, but the command continues."""
     result = run("parity", BPE, "--text", "-", stdin=b"one\n\xf5\x90\x80\x80\nthree\n")
     assert (result.status, result.errors) == (0, [])
     assert result.out.startswith(b"3 texts, ")
@@ -103,7 +103,7 @@ def test_files_that_llama_cpp_refuses(run, tmp_path: Path) -> None:
     with process.LlamaCpp("xllamacpp") as llama:
         with pytest.raises(process.LlamaCppLoadError):
             llama.load(tmp_path / "missing.gguf")
-        assert llama.load(BPE).tokenize(b"a", False, False)  # the child still works
+        assert llama.load(BPE).tokenize(b"a", False, False)  # the child process was restarted
     assert run("parity", str(tmp_path)).status == 2
     result = run("parity", str(fixture("none")))
     assert (result.status, result.errors[0][-17:]) == (2, "has no vocabulary")
@@ -111,7 +111,7 @@ def test_files_that_llama_cpp_refuses(run, tmp_path: Path) -> None:
 
 @pytest.fixture
 def other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for the fake llama_cpp.py; xllamacpp isn't found."""
+    """Creates a folder for the fake llama_cpp.py, and hides xllamacpp."""
     monkeypatch.syspath_prepend(str(tmp_path))
     packages = {k: v for k, v in worker.PACKAGES.items() if k == "llama-cpp-python"}
     monkeypatch.setattr(compare, "PACKAGES", packages)

@@ -29,19 +29,19 @@ def shell(line: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[bytes
     )
 
 
-IDS = b"[71, 72]\n"  # of "hi"
+IDS = b"[71, 72]\n"  # tokens of "hi"
 
 
 @posix
 @pytest.mark.parametrize(
     ("line", "status", "out", "err"),
     [
-        # A stream that isn't needed may be closed.
+        # A stream that the command doesn't need may be closed.
         ('ggtok tokenize "$BPE" hi --ids <&-', 0, IDS, b""),
         ('ggtok tokenize "$BPE" hi --ids 2>&-', 0, IDS, b""),
         ('ggtok tokenize "$BPE" hi --ids <&- 2>&-', 0, IDS, b""),
         ('ggtok detokenize "$BPE" "[]" >&-', 0, b"", b""),
-        # If it is needed, the error names it.
+        # If the command needs the stream, the error names it.
         ('ggtok tokenize "$BPE" --stdin <&-', 2, b"", b"standard input is closed"),
         ('ggtok tokenize "$BPE" -f - <&-', 2, b"", b"standard input is closed"),
         ('ggtok detokenize "$BPE" <&-', 2, b"", b"standard input is closed"),
@@ -127,7 +127,7 @@ def test_help_into_a_closed_pipe_is_quiet(command: str, tmp_path: Path) -> None:
 @posix
 @pytest.mark.parametrize("form", ["--ids", "--no-escape"])
 def test_input_without_end(form: str, tmp_path: Path) -> None:
-    """Ids are written while text arrives, until the reader closes the pipe."""
+    """Ids are written as the text arrives, until the reader closes the pipe."""
     done = shell(f'yes "some text" | ggtok tokenize "$BPE" -f - {form} | head -c 30', tmp_path)
     whole = spawn(["tokenize", BPE, "some text\n" * 10, form, "--no-escape"], tmp_path)
     assert (done.stdout, done.stderr) == (whole.stdout[:30], b"")
@@ -137,7 +137,7 @@ def test_input_without_end(form: str, tmp_path: Path) -> None:
 def test_interrupt_is_quiet(tmp_path: Path) -> None:
     before = signal.signal(
         signal.SIGINT, signal.default_int_handler
-    )  # may be ignored, which children inherit
+    )  # children inherit whether SIGINT is ignored
     process = subprocess.Popen(
         [*COMMAND, "tokenize", BPE, "--stdin"],
         stdin=subprocess.PIPE,
@@ -147,7 +147,7 @@ def test_interrupt_is_quiet(tmp_path: Path) -> None:
     )
     signal.signal(signal.SIGINT, before)
     assert process.stdin is not None
-    # This exceeds a pipe's capacity, so write returns after the command has started to read.
+    # Write more than a pipe holds, so that write returns after the command has started to read.
     process.stdin.write(b"x" * 200000)
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
@@ -200,7 +200,7 @@ def test_names_of_files_in_any_locale(locale: str, tmp_path: Path) -> None:
 # ---- terminals ----
 
 
-EVIL = "\x1b]0;title\x07\x9bred\ttab\r"  # would set the window's title
+EVIL = "\x1b]0;title\x07\x9bred\ttab\r"  # an escape sequence that sets the window's title
 
 
 @posix
@@ -253,7 +253,7 @@ def test_warnings_are_lines_and_can_be_turned_off(tmp_path: Path) -> None:
 
 
 def test_only_the_commands_module_is_imported(tmp_path: Path) -> None:
-    """For a short start-up time, a command doesn't import what only others need."""
+    """To start quickly, a command imports nothing that only other commands need."""
     code = (
         "import sys; before = set(sys.modules); from ggtok import cli; cli.main(sys.argv[1:]); "
         "print(*sorted(set(sys.modules) - before))"

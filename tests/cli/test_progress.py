@@ -1,4 +1,4 @@
-"""Progress of long operations on a terminal."""
+"""Progress messages for long operations on a terminal."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Terminal(io.StringIO):
 
 
 class Second(threading.Event().__class__):
-    """An event whose first `wait` times out; from the second on, it is set."""
+    """An event whose first `wait` times out and whose later ones return that it is set."""
 
     waited = False
 
@@ -48,7 +48,8 @@ class Second(threading.Event().__class__):
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """A terminal as standard error; waits return immediately, and the clock runs by itself."""
+    """Makes standard error a terminal. Waits return immediately, and the clock advances at each
+    call."""
     terminal = Terminal()
     size = os.terminal_size((40, 20))
     seconds = itertools.count(0, 2)

@@ -1,4 +1,4 @@
-"""``ggtok stats``: the library's statistics by file and script, for one or several models."""
+"""``ggtok stats``: the library's statistics by file and script, for one model or several."""
 
 from __future__ import annotations
 

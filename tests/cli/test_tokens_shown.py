@@ -1,4 +1,5 @@
-"""``ggtok tokenize --offsets`` and ``--color``, and llama-tokenize's options for remote models."""
+"""``ggtok tokenize`` with ``--offsets`` and ``--color``, and with llama-tokenize's options for
+remote models."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def test_offsets(run, model: str, unit: str, text: str) -> None:
 
 
 def test_offsets_are_of_the_text_that_is_tokenized(run) -> None:
-    """Offsets count bytes after escapes have been replaced."""
+    """Offsets count the text's bytes after escapes were replaced."""
     for options, end in ([], 2), (["--plain"], 3):
         shown = run("tokenize", BPE, r"a\n", "--offsets", "--ids", *options).out
         assert json.loads(shown)[-1][2] == end
@@ -67,7 +68,7 @@ def test_colors(run) -> None:
     ids = tok.encode(text, add_special=tok.add_bos, parse_special=True)
     shown = run("tokenize", LLAMA3, "--color=always", "--stdin", stdin=text.encode()).out.decode()
     marks = MARKS.findall(shown)
-    # Adjacent tokens have different colours, and special tokens a colour that others don't have.
+    # Adjacent tokens differ in colour, and special tokens have a colour that no other tokens have.
     lines = [tok.token_to_piece(id).split(b"\n") for id in ids]
     expected = [id for id, parts in zip(ids, lines, strict=True) for part in parts[:-1]]
     expected = [
@@ -143,7 +144,7 @@ def test_color_only_on_a_terminal_and_never_against_no_color(tmp_path: Path) -> 
 def test_names_of_models(
     run, argv: list[str], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """llama-tokenize's options never refer to a local file."""
+    """The names in llama-tokenize's options never refer to local files."""
     from ggtok.sources import timeouts
 
     asked = []
@@ -185,7 +186,7 @@ def test_offline_asks_no_server(tmp_path: Path) -> None:
         assert done.returncode == 2 and b"--offline is given: leave it out" in done.stderr
 
 
-# ---- the model of every command ----
+# ---- how commands find the model ----
 
 
 @pytest.mark.parametrize(
@@ -212,7 +213,7 @@ def test_every_command_takes_the_model_alike(
     (tmp_path / "text").write_text("some text")
     (tmp_path / "messages.json").write_text('[{"role": "user", "content": "hi"}]')
     (tmp_path / "model.gguf").write_bytes(Path(SPM).read_bytes())
-    (tmp_path / "blob").write_bytes(Path(SPM).read_bytes())  # no extension
+    (tmp_path / "blob").write_bytes(Path(SPM).read_bytes())  # a file without an extension
 
     def refused(name: str) -> None:
         raise AssertionError(f"{name} was asked of a server")

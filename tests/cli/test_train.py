@@ -1,4 +1,4 @@
-"""``ggtok train``."""
+"""Tests the command ``ggtok train``."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: 
 
 
 def test_what_encode_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture) -> None:
-    """Input as for encode: a folder, even with the output in it; JSON lines with a field. Binary
-    files are refused."""
+    """train reads what encode reads: a folder, even one that contains the output, or JSON lines
+    with a field. Binary files are rejected."""
     corpus, out = tmp_path / "corpus", tmp_path / "corpus" / "own.gguf"
     corpus.mkdir()
     (corpus / "a.jsonl.gz").write_bytes(gzip.compress(b'{"body": "abab abab"}\n' * 9))
@@ -184,14 +184,14 @@ class Terminal(io.StringIO):
 def test_progress(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
 ) -> None:
-    """Progress is only shown on terminals, in one line, which is cleared at the end."""
+    """Progress is shown only on terminals, in one line, which is cleared at the end."""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((40, 10)))
     assert run(text, "-o", tmp_path / "own.gguf", "-n", 400) == 0
     line = Line(terminal, command._described)
     line(ggtok.Progress("count", 2.0, bytes=3_000_000))
-    line(ggtok.Progress("count", 2.0, bytes=9_000_000))  # not shown, since it comes too soon
+    line(ggtok.Progress("count", 2.0, bytes=9_000_000))  # too soon after the last one, so not shown
     shown = terminal.getvalue()
     assert "counting words: 3 MB, 2 MB/s"[:39] in shown and ": 9 MB" not in shown
     merging = ggtok.Progress("merge", 2.0, tokens=500, of=1500, count=7)

@@ -1,4 +1,4 @@
-"""The command ``ggtok view``."""
+"""Tests the command ``ggtok view``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_page_in_one_file(run, tmp_path: Path) -> None:
     again = tmp_path / "again.html"
     run("view", str(model), f"b={fixture('wpm')}", "-o", str(again))
     assert again.read_bytes() == out.read_bytes()
-    assert run("view", str(model), "-o", str(out)).status == 0  # over another page
+    assert run("view", str(model), "-o", str(out)).status == 0  # replaces an earlier page
 
 
 def test_refusals(run, tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 python -m tests.distributed [ray] [dask] [spark]
 
-Needs the extra test-distributed; Spark needs Java. Each recipe encodes a dataset twice: without
-disturbance, and with workers that die after they have written a shard.
+Needs the extra test-distributed; Spark needs Java. Each recipe encodes a dataset twice: once
+undisturbed, and once with workers that die after they have written a shard.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ def on_spark(source: Path, folder: Path, texts: list[str]) -> None:
     import pyspark
     from pyspark.sql import SparkSession
 
-    # Two tasks at a time, each of which may fail three times.
+    # Run two tasks at a time; each may fail three times.
     builder = SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false")
     spark = builder.getOrCreate()
-    # Spark would sort files by size, so the rows don't come from files.
+    # Spark would sort files by size and so reorder documents, so the rows don't come from files.
     slices = len(list(source.iterdir()))
     try:
         print(f"spark {pyspark.__version__}")

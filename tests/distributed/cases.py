@@ -1,4 +1,4 @@
-"""A dataset for distributed encoding, and checks of the result."""
+"""A dataset for distributed encoding, and checks for the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEATHS = 2
 
 
 def write(folder: Path, files: int = 8, each: int = 200) -> list[str]:
-    """Writes Parquet files, two of them equal; returns their documents in order."""
+    """Writes Parquet files, two of them identical, and returns their documents in order."""
     texts = []
     for i in range(files):
         some = documents(min(i, files - 2), each, 60)
@@ -32,7 +32,8 @@ def write(folder: Path, files: int = 8, each: int = 200) -> list[str]:
 
 
 def check(folder: Path, summary: ggtok.Summary, texts: list[str]) -> None:
-    """Asserts that the shards contain each document once, in order, with the ids of ``encode``."""
+    """Asserts that the shards contain each document once, in order, with the ids from
+    ``encode``."""
     tok = ggtok.load(MODEL)
     manifest = json.loads((folder / "manifest.json").read_text())
     ids: Ids = []
@@ -46,8 +47,8 @@ def check(folder: Path, summary: ggtok.Summary, texts: list[str]) -> None:
 
 
 class Dying(Job):
-    """Kills its process after the work is done, DEATHS times in all. The shard is written, but its
-    record is lost, so the framework runs the task again."""
+    """A job that kills its process after the work is done, DEATHS times in all. The shard is
+    written, but its record is lost, so the framework runs the task again."""
 
     def __call__(self, batches: Any) -> Any:
         record = super().__call__(batches)

@@ -1,8 +1,8 @@
-"""Measures the throughput of Dask's recipe on a text file, by number of workers.
+"""Measures the throughput of the Dask recipe on a text file with different numbers of workers.
 
 python -m tests.distributed.scale SOURCE [--workers 1 2 4] [--rounds 2] [--model GGUF]
 
-The file is first converted to Parquet files with documents of 16 kB, which isn't measured.
+The file is first converted to Parquet files with documents of 16 kB; this isn't timed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The recipes and their jobs, with fakes of the frameworks that run tasks immediately.
+"""The recipes and their jobs, with fake frameworks that run tasks immediately.
 
 ``python -m tests.distributed`` uses the real frameworks.
 """
@@ -32,7 +32,7 @@ def tables(source: Path) -> list[pa.Table]:
 
 
 def sent(value: Any) -> Any:
-    """The value as a worker receives it."""
+    """Returns the value as a worker receives it: pickled and unpickled."""
     distributed._LOADED.clear()
     return pickle.loads(pickle.dumps(value))
 
@@ -56,7 +56,7 @@ class Ray:
 
 
 class Frame:
-    """A stand-in for the pandas DataFrame of one partition."""
+    """A minimal pandas DataFrame for one partition."""
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
         self.rows = rows
@@ -139,16 +139,17 @@ def test_recipes(source: Path, tmp_path: Path, encode: Any, kind: Any, ship: str
 
 
 def test_a_task_run_twice_doubles_nothing(source: Path, tmp_path: Path) -> None:
-    """It produces the same shard. Shards that the manifest doesn't name are ignored."""
+    """A task that runs twice produces the same shard. Shards that the manifest doesn't name are
+    ignored."""
     texts = cases.write(source, files=3, each=30)
     shards = distributed.Shards(ggtok.load(cases.MODEL), tmp_path / "out")
     records = []
     for table in tables(source):
         records.append(shards.job([table]))
         assert shards.job([table]) == records[-1]
-    shards.job([tables(source)[0].slice(5)])  # a task whose record was lost
+    shards.job([tables(source)[0].slice(5)])  # a task whose record is lost
     cases.check(tmp_path / "out", shards.finish(records), texts)
-    assert len({record["shard"] for record in records}) == 2  # two files are the same
+    assert len({record["shard"] for record in records}) == 2  # two of the files are identical
 
 
 def test_a_job_that_fails_has_written_nothing(source: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The tables of docs/coming-from.md, and the tools whose calls are in their left columns."""
+"""The tables in docs/coming-from.md, and the tools whose calls are in their left columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.docs.pages import MESSAGES, ROOT
 from tests.support.llamacpp import Vocab
 
 PAGE = ROOT / "docs" / "coming-from.md"
-# Rows that construct an object, or need a model's weights.
+# Rows that aren't compared because they construct an object or need a model's weights.
 NOT_COMPARED = {
     "Llama(path, vocab_only=True)",
     "llm.create_chat_completion(messages)",
@@ -30,11 +30,11 @@ _CODE = re.compile(r"(?:(?P<types>BPE|others): )?`(?P<code>[^`]+)`")
 
 class Row(NamedTuple):
     section: str
-    left: str  # the code of the left cell
+    left: str  # the code in the left cell
     right: str  # the whole right cell
 
     def ours(self, vocab_type: str) -> str | None:
-        """The right cell's code for vocabularies of this type, if it has any."""
+        """Returns the right cell's code for vocabularies of this type, if it has any."""
         found = [(m["types"], m["code"]) for m in _CODE.finditer(self.right)]
         kind = "BPE" if vocab_type == "BPE" else "others"
         labels = {types for types, _ in found}
@@ -48,7 +48,7 @@ def cells(line: str) -> list[str]:
 
 
 def rows(section: str) -> list[Row]:
-    """The rows of a section's table that can be compared."""
+    """Returns the rows of a section's table that can be compared."""
     text = PAGE.read_text("utf-8").split(f"\n## {section}\n")[1].split("\n## ")[0]
     lines = re.findall(r"^\|.*\|$", text, re.M)[2:]
     found = []
@@ -62,14 +62,14 @@ def rows(section: str) -> list[Row]:
 
 
 def defaults() -> dict[str, list[str]]:
-    """The cells of the table of defaults, by tool."""
+    """Returns the cells in the table of defaults, by tool."""
     text = PAGE.read_text("utf-8").split("The defaults that surprise most:")[1].split("\n\n")[1]
     lines = [cells(line) for line in text.splitlines()[2:]]
     return {line[0].partition(", `")[0]: line[1:] for line in lines}
 
 
 class Llama:
-    """llama_cpp.Llama's tokenizer, with the calls of the C API that its _internals.LlamaModel
+    """The tokenizer of llama_cpp.Llama, with the C API calls that its _internals.LlamaModel
     makes."""
 
     def __init__(self, vocab: Vocab) -> None:
@@ -104,7 +104,8 @@ class Llama:
 
 
 def transformers_tokenizer(tok: ggtok.Tokenizer, path: Path) -> Any:
-    """PreTrainedTokenizerFast of the exported tokenizer.json, constructed as in the page."""
+    """Returns a PreTrainedTokenizerFast for the exported tokenizer.json, constructed as on the
+    page."""
     from transformers import PreTrainedTokenizerFast
 
     ids = {"bos_token": tok.bos_id, "eos_token": tok.eos_id}
@@ -128,14 +129,14 @@ def tiktoken_encoding(tok: ggtok.Tokenizer, path: Path) -> Any:
 
 
 def end_of(tok: ggtok.Tokenizer) -> int:
-    """The id of EOS, or of SEP."""
+    """Returns the id of EOS, or of SEP."""
     end = tok.eos_id if tok.eos_id is not None else tok.sep_id
     assert end is not None
     return end
 
 
 def names_of(tok: ggtok.Tokenizer, text: str, parse_special: bool) -> dict[str, Any]:
-    """The variables that the page's code uses."""
+    """Returns the variables that the page's code uses."""
     plain = tok.encode(text, add_special=False, parse_special=parse_special)
     return {
         "tok": tok,
@@ -151,7 +152,7 @@ def names_of(tok: ggtok.Tokenizer, text: str, parse_special: bool) -> dict[str, 
 
 
 def evaluate(code: str, names: dict[str, Any]) -> Any:
-    """The value of a row's code; types of transformers and NumPy become lists."""
+    """Returns the value of a row's code, with transformers and NumPy types converted to lists."""
     value = eval(code, dict(names))
     if hasattr(value, "tolist"):
         value = value.tolist()
@@ -161,7 +162,7 @@ def evaluate(code: str, names: dict[str, Any]) -> Any:
 
 
 def asked(server: Server, row: Row, names: dict[str, Any]) -> Any:
-    """llama-server's answer to a row's request."""
+    """Returns llama-server's answer to a row's request."""
     path, _, body = row.left.partition(" ")
     for name in "text", "ids", "messages":
         body = re.sub(rf": {name}\b", f": {json.dumps(names[name])}".replace("\\", r"\\"), body)
@@ -188,8 +189,8 @@ Decode = Callable[[list[int]], str]
 def observed(
     tok: ggtok.Tokenizer, encode: Encode | None, decode: Decode
 ) -> Iterator[tuple[str, str]]:
-    """A tool's behavior with a vocabulary: pairs of a column and the word that its cell should
-    have."""
+    """Yields a tool's behavior with a vocabulary as pairs: a column, and the word that its cell
+    should have."""
     end = end_of(tok)
     special = tok.token_text(end).decode()
     plain = tok.encode("ok !", add_special=False)
@@ -212,7 +213,7 @@ def observed(
 
 
 def expected(tok: ggtok.Tokenizer, column: str, cell: str) -> str:
-    """The word that the cell has for this vocabulary."""
+    """Returns the word that the cell has for this vocabulary."""
     word = re.sub(r" \(.*|,.*", "", cell)
     if word == "as the vocabulary asks":
         return "yes" if tok._native.flags()["clean_spaces"] else "no"

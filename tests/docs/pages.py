@@ -1,9 +1,9 @@
 """Finds and runs the examples in the README and in docs/, and renders them with their output.
 
 A `python` block is a session with `>>>` prompts, or a program that prints nothing; a `console`
-block is a session with `$` prompts. All blocks of a page run in order in one folder, which
-`surroundings` fills. A comment before a block changes this: `<!-- file: NAME -->` means that the
-block is the contents of that file; `<!-- not run: WHY -->` means that it can't be run here.
+block is a session with `$` prompts. All blocks on a page run in order in one folder, which
+`surroundings` fills. A comment before a block can change this: `<!-- file: NAME -->` means that the
+block is that file's contents; `<!-- not run: WHY -->` means that it can't be run here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.support.vocabularies import fixture
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
-# Pages whose examples need other files, and the tests that run them.
+# Pages whose examples need other files, with the tests that run them.
 ELSEWHERE = {
     "docs/arrow.md": "tests/adapters/test_docs.py",
     "docs/constrained.md": "tests/adapters/test_docs.py",
@@ -44,24 +44,24 @@ _BLOCK = re.compile(
     r"^```(?P<language>\w*)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
-TEMPLATE = CHAT_TEMPLATE  # of chat.gguf
+TEMPLATE = CHAT_TEMPLATE  # the template in chat.gguf
 MESSAGES = [{"role": "user", "content": "What is <|eot_id|>?"}]
-HOME = "/home/you"  # replaces the name of the temporary folder
-# Variables that would let examples find models and folders of this machine.
+HOME = "/home/you"  # replaces the temporary folder's name in output
+# Environment variables with which examples would find this machine's models and folders.
 _PLACES = re.compile("HF_.*|GGTOK_.*|LLAMA_CACHE|OLLAMA_.*|PYTHONWARNINGS|XDG_.*")
 
 
 class Block(NamedTuple):
     language: str
     text: str
-    why_not: str  # why it isn't run; "" if it is
-    file: str  # the name of the file whose contents it is, or ""
-    begin: int  # the offset of the text in the page
+    why_not: str  # why the block isn't run; "" if it is
+    file: str  # the name of the file that the block contains, or ""
+    begin: int  # the text's offset on the page
     line: int
 
 
 def blocks(page: Path) -> list[Block]:
-    """All fenced blocks of a page."""
+    """Returns all fenced blocks on a page."""
     text = page.read_text("utf-8")
     return [
         Block(
@@ -77,9 +77,9 @@ def blocks(page: Path) -> list[Block]:
 
 
 def surroundings(folder: Path, page: Path | None = None) -> None:
-    """Creates the files that the examples of a page use; docs/README.md lists them."""
+    """Creates the files that a page's examples use; docs/README.md lists them."""
     _commands(folder)
-    if page == TUTORIAL:  # its examples create all other files
+    if page == TUTORIAL:  # its examples create all other files themselves
         shutil.copy(CHAT, folder / "model.gguf")
         return
     shutil.copy(fixture("bpe-llama3"), folder / "model.gguf")
@@ -98,7 +98,7 @@ def _commands(folder: Path) -> None:
 
 
 def run_page(page: Path, folder: Path) -> list[tuple[Block, str]]:
-    """Runs the blocks of a page in `folder`, the current one; returns each with its real output."""
+    """Runs a page's blocks in `folder`, the current folder; returns each with its actual output."""
     names: dict[str, Any] = {}
     done = []
     for block in blocks(page):
@@ -118,7 +118,8 @@ def run_page(page: Path, folder: Path) -> list[tuple[Block, str]]:
 
 
 def _run_python(text: str, names: dict[str, Any]) -> str:
-    """A session as an interpreter shows it; or a program, followed by its output."""
+    """Runs a session and returns it as an interpreter shows it, or a program and returns it with
+    its output."""
     if not text.startswith(">>>"):
         return text + _evaluate(text, names, "exec")
     shown = []
@@ -146,7 +147,8 @@ def _evaluate(source: str, names: dict[str, Any], how: str = "single") -> str:
 
 
 def _run_console(text: str, folder: Path) -> str:
-    """Commands and their output, including standard error, as a terminal shows them."""
+    """Runs commands and returns them with their output, including standard error, as a terminal
+    shows them."""
     shown = []
     commands = re.findall(r"^\$ (?:.*\\\n)*.*$", text, re.MULTILINE)
     env = {name: value for name, value in os.environ.items() if not _PLACES.fullmatch(name)}

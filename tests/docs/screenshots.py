@@ -1,8 +1,8 @@
-"""Takes the pictures of docs/highlight.md: what a notebook shows of ``tok.show``.
+"""Takes the pictures for docs/highlight.md: what a notebook shows for ``tok.show``.
 
     python -m tests.docs.screenshots     # needs Chromium and the packages playwright, pillow
 
-The vocabulary is llama.cpp's own llama-bpe, so that the tokens are those of a model in use.
+The vocabulary is llama-bpe from llama.cpp, so the tokens are those of a widely used model.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.support.vocabularies import real
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 SCHEMES = {"light": ("#ffffff", "#1f2328"), "dark": ("#111111", "#e6edf3")}
 TEMPLATE = "meta-llama-Llama-3.2-3B-Instruct.jinja"
-_WIDTH, _SCALE = 500, 2  # of a picture, in pixels of CSS; pixels of the screen for each
+_WIDTH, _SCALE = 500, 2  # a picture's width in CSS pixels, and screen pixels per CSS pixel
 _COLORS = 64
 
 TEXT = (
@@ -41,7 +41,7 @@ MESSAGES = [
 
 
 def pages() -> dict[str, str]:
-    """The HTML of each picture."""
+    """Returns the HTML for each picture."""
     tok = ggtok.load(real("llama-bpe"))
     template = (fetch("templates") / TEMPLATE).read_text("utf-8")
     return {
@@ -54,7 +54,7 @@ def pages() -> dict[str, str]:
 
 
 def small(png: bytes) -> bytes:
-    """The picture with few colours, which is a third of the size."""
+    """Reduces the picture's colours, which shrinks the file to a third."""
     from PIL import Image
 
     image = Image.open(io.BytesIO(png)).convert("RGB")

@@ -1,4 +1,4 @@
-"""Runs the examples of docs/coming-from.md, and each row of its tables on real vocabularies."""
+"""Runs the examples in docs/coming-from.md, and each row of its tables on real vocabularies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.patch import GGUF
 from tests.support.vocabularies import real
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-# A vocabulary of each type that another tool supports, and two of BPE, which differ in clean_spaces
+# One vocabulary of each type that another tool supports; for BPE two, which differ in clean_spaces
 # and BOS.
 REAL = ("llama-spm", "gpt-2", "llama-bpe", "nomic-bert-moe", "bert-bge")
 REFUSED = ("enc.encode(text)", "enc.encode_to_numpy(text)", "enc.encode_batch([text, text])")
@@ -32,7 +32,7 @@ RANKS = (
     "llama-bpe",
     "qwen2",
     "qwen35",
-)  # vocabularies that a .tiktoken file can represent
+)  # vocabularies that a .tiktoken file can store
 TEXTS = [
     "Hello, the kettle",
     "it 's on !",
@@ -54,7 +54,7 @@ def test_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Tools:
-    """The other tools with one vocabulary, created when first used."""
+    """The other tools for one vocabulary, created on first use."""
 
     def __init__(self, name: str, folder: Path, llama: LlamaCpp) -> None:
         self._folder, self._llama, self.path = folder, llama, folder / f"{name}.gguf"
@@ -169,8 +169,8 @@ def test_hugging_face(tools: Tools, row: page.Row) -> None:
 
 
 def offsets_alike(tok: ggtok.Tokenizer, text: str, theirs: list[list[int]]) -> None:
-    """Asserts that offsets are equal, except where the page says otherwise: spaces, added special
-    tokens, and exported WPM."""
+    """Asserts that offsets are equal, except where the page says otherwise: for spaces, added
+    special tokens, and exported WPM."""
     ids, spans = tok.encode_with_offsets(text, parse_special=True, unit="char")
     assert len(theirs) == len(spans)
     for id, (begin, end), (their_begin, their_end) in zip(ids, spans.tolist(), theirs, strict=True):
@@ -184,7 +184,7 @@ def offsets_alike(tok: ggtok.Tokenizer, text: str, theirs: list[list[int]]) -> N
 
 
 def cut_alike(tok: ggtok.Tokenizer, theirs: list[int], ours: list[int]) -> None:
-    """Asserts that ids are equal, except that theirs may end inside a character."""
+    """Asserts that ids are equal, except that the other tool's may end inside a character."""
     if theirs != ours:
         assert theirs[: len(ours)] == ours
         with pytest.raises(ggtok.TextDecodeError):
@@ -248,7 +248,7 @@ def test_defaults(tools: Tools) -> None:
 
 @pytest.mark.full
 def test_berts_own_tokenizer() -> None:
-    """It decodes and spells tokens as the page says, and its spans are exact."""
+    """BERT's own tokenizer decodes and spells tokens as the page says, and its spans are exact."""
     transformers = pytest.importorskip("transformers", exc_type=ImportError)
     tok = ggtok.load(real("bert-bge"))
     texts = [tok.token_text(id).decode() for id in range(tok.n_tokens)]

@@ -1,7 +1,6 @@
-"""The worked examples and drawings of docs/design are correct, and the files that its pages name
-exist.
+"""The worked examples and drawings in docs/design are correct, and the files named there exist.
 
-The tests read the examples from the pages, so that a page can't differ from its test.
+The tests read the examples from the pages, so a page and its test can't diverge.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ Words = Callable[[str, str], list[str]]
 
 
 def drawing(page: str, begins: str) -> list[str]:
-    """The lines of the drawing in the page that has a line with this beginning."""
+    """Returns the lines of the page's drawing in which a line begins with these words."""
     text = (DESIGN / f"{page}.md").read_text("utf-8")
     for block in re.findall(r"^```\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         lines: list[str] = block.splitlines()
@@ -39,18 +38,18 @@ def drawing(page: str, begins: str) -> list[str]:
 
 
 def line(page: str, begins: str) -> str:
-    """The rest of the drawing's line that begins with these words."""
+    """Returns the rest of the drawing's line that begins with these words."""
     found = next(text for text in drawing(page, begins) if text.startswith(begins))
     return found.removeprefix(begins)
 
 
 def first_column(page: str, begins: str) -> str:
-    """The line up to its first run of three or more spaces."""
+    """Returns the line up to its first run of three or more spaces."""
     return re.split(r"\s{3,}", line(page, begins).strip())[0]
 
 
 def load(like: str, tokens: dict[str, int], **keys: object) -> ggtok.Tokenizer:
-    """Loads a fixture whose tokens and types are replaced by these."""
+    """Loads a fixture with its tokens and types replaced by these."""
     gguf = GGUF.read(fixture(like))
     gguf.set("tokenizer.ggml.tokens", list(tokens))
     gguf.set("tokenizer.ggml.token_type", list(tokens.values()))
@@ -78,7 +77,7 @@ def test_partition() -> None:
     tok = bpe(dict.fromkeys(["<a>", "<ab>", "b><"], USER_DEFINED), [])
     fragments = re.findall(r"[^\s│\"]+", line("partition", "fragments "))
     assert pieces(tok, "x<ab><a>") == fragments
-    # Compares where each token ends with the position under which the drawing shows it.
+    # The drawing shows each token under the position where it ends.
     drawn = drawing("partition", "place ")
     text = "x<ab><a>"
     under = dict(zip(line("partition", "place ").split(), text, strict=True))
@@ -117,7 +116,7 @@ def test_bpe() -> None:
 
 
 def test_misses() -> None:
-    """The drawing agrees with the caches' counters for its text."""
+    """The drawing agrees with the caches' hit and miss counters for its text."""
     words = line("misses", "words ").split()
     caches = line("misses", "caches ").split()
     out = drawing("misses", "out ")
@@ -174,7 +173,7 @@ def test_pretokenizers(words: Words) -> None:
 
 
 def test_windows(words: Words) -> None:
-    """Each mask in the drawing is the result of the operations before it."""
+    """Each mask in the drawing results from the operations above it."""
     text = "I'm OK. The end."
     drawn = drawing("windows", "text ")
     assert "".join(drawn[0].removeprefix("text ").split()) == text.replace(" ", "")
@@ -225,7 +224,7 @@ def test_rwkv() -> None:
     for part, ids in zip(parts, longest, strict=True):
         assert pieces(tok, "".join(part)) == ids
     assert pieces(tok, "".join([*parts[0], *parts[1]])) == [*longest[0], *longest[1]]
-    # The text is cut between two characters that are adjacent in no token.
+    # The cut is between two characters that no token has side by side.
     assert not any(parts[0][-1] + parts[1][0] in token for token in tokens)
 
 
@@ -239,7 +238,7 @@ def test_spm() -> None:
     assert "".join(text) == "▁the▁cat"
     ids = first_column("spm", "ids ").replace("│", " ").split()
     assert pieces(tok, "the cat") == ids
-    # The text is cut exactly between those characters that are adjacent in no token.
+    # The cut is the only position between two characters that no token has side by side.
     cuts = [n for n in range(1, 8) if not any("".join(text[n - 1 : n + 1]) in t for t in scores)]
     before, after = first_column("spm", "cut ").split("│")
     assert cuts == [len(before.split())]
@@ -249,7 +248,7 @@ def test_spm() -> None:
 def test_ugm() -> None:
     scores = {t: float(s) for t, s in re.findall(r"(\S+) \((-\d+)\)", line("ugm", "tokens "))}
     text = line("ugm", "normalized ").split()
-    worst = min(scores.values()) - 10  # llama.cpp's unknown token
+    worst = min(scores.values()) - 10  # the score that llama.cpp uses for unknown tokens
     best = [0.0]
     for end in range(1, len(text) + 1):
         sums = [best[end - 1] + worst]
@@ -307,7 +306,7 @@ def test_blocks() -> None:
 
 
 def test_architecture() -> None:
-    """The fragments, words and ids of the example in docs/architecture.md."""
+    """The fragments, words and ids in the example of docs/architecture.md."""
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     tok = ggtok.load(fixture("bpe-llama3"))
     text = re.findall(r'^ "(Hi.*)"$', page, re.MULTILINE)[0]
@@ -328,7 +327,7 @@ PAGES = sorted(DESIGN.glob("*.md"))
 _SOURCE = re.compile(r"`((?:[\w.-]+/)*[\w-]+(?:\.(?:c|h|cpp|py|inc|md)|/))`")
 
 
-# Pages name files relative to the root, to cext/, or to the folder that they describe.
+# Pages name files relative to the root, to cext/, or to the folder that the page describes.
 _BESIDE = (
     "",
     "cext",

@@ -1,4 +1,4 @@
-"""Every example in the README and in docs/ is run, and prints what the page shows."""
+"""Every example in the README and in docs/ runs, and prints what the page shows."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 from tests.docs.pages import ELSEWHERE, OTHERS, PAGES, ROOT, blocks, run_page, surroundings
 from tests.support.full import full
 
-# Languages of blocks that aren't examples: drawings, and C code that tests/c/test_library.py
+# Languages of blocks that aren't examples: drawings, and C code, which tests/c/test_library.py
 # compiles.
 NOT_EXAMPLES = {"", "c", "cmake"}
-# The blocks that aren't run, by page, and why.
+# The blocks that aren't run, by page, with the reason.
 NOT_RUN = {
     "README.md": [".ci/run does", ".ci/run does"],
     "docs/budgets.md": ["tests/tools/test_token_budget.py does"] * 2,
@@ -47,7 +47,7 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-# Pages whose examples need packages that are only installed for --full.
+# Pages whose examples need packages that are installed only for --full.
 FULL = {"docs/converting.md", "docs/scale.md"}
 HERE = [page for page in PAGES if name_of(page) not in ELSEWHERE]
 
@@ -71,7 +71,7 @@ def test_examples_print_what_the_page_shows(
 
 
 def test_enough_is_run() -> None:
-    """The README and the pages about the API have examples, and some of these have output."""
+    """The README and the pages about the API have examples, some of them with output."""
     run = {
         name_of(page): [b for b in blocks(page) if b.language in ("python", "console")]
         for page in PAGES
@@ -85,14 +85,14 @@ def test_enough_is_run() -> None:
 
 
 def test_no_block_is_missed() -> None:
-    """A closing fence that isn't alone on its line would hide its block."""
+    """A closing fence with other text on its line would hide its block."""
     for page in PAGES:
         text = page.read_text("utf-8")
         assert text.count("```") == 2 * len(blocks(page)), name_of(page)
 
 
 def test_what_is_not_run_is_listed() -> None:
-    """Each block that isn't run says why, and NOT_RUN lists it."""
+    """Each block that isn't run gives the reason, and NOT_RUN lists it."""
     not_run: dict[str, list[str]] = {}
     for page in HERE:
         for block in blocks(page):
@@ -123,7 +123,7 @@ def test_links_lead_somewhere() -> None:
 
 
 def headings(page: Path) -> set[str]:
-    """The anchors that GitHub makes of a page's headings."""
+    """Returns the anchors that GitHub generates from a page's headings."""
     found = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in found}
 

@@ -14,7 +14,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 
 def row(name: str) -> dict[str, str]:
-    """A row of docs/performance.md: its cells by column name, without versions."""
+    """Returns a row from docs/performance.md: its cells by column name, without versions."""
     lines = PERFORMANCE.splitlines()
     at = next(n for n, line in enumerate(lines) if line.startswith(f"| {name} |"))
     head = max(n for n in range(at) if lines[n].startswith("|---"))
@@ -34,7 +34,7 @@ def test_the_chart_shows_measured_figures() -> None:
 
 
 def test_the_chart_is_drawn_from_its_figures() -> None:
-    """python -m tests.bench.chart draws it."""
+    """The chart is up to date. (python -m tests.bench.chart draws it.)"""
     drawn = draw(json.loads(FIGURES.read_text("utf-8")))
     assert drawn == CHART.read_text("utf-8")
     assert ET.fromstring(drawn).tag.endswith("svg")

@@ -1,4 +1,4 @@
-"""What docs/site generates for the website. `.ci/run` tests the rest with `mkdocs build`."""
+"""What docs/site generates for the website. `.ci/run` tests everything else with `mkdocs build`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DESIGN = sorted((ROOT / "docs" / "design").glob("*.md"))
 
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ModuleType, ModuleType]]:
-    """The modules hooks and reference; they aren't in a package."""
+    """Imports the modules hooks and reference, which aren't in a package."""
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "site"))
     yield importlib.import_module("hooks"), importlib.import_module("reference")
     del sys.modules["hooks"], sys.modules["reference"]

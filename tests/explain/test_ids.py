@@ -1,4 +1,4 @@
-"""The steps of the library are those of the plain implementation, and end in encode's ids."""
+"""The library's steps equal those of the plain implementation, and result in encode's ids."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.vocabularies import INP_OUT, fixture, inp_out, real
 Load = Callable[[str], ggtok.Tokenizer]
 
 PLANES = "".join(chr(c) for c in range(0, 0x110000, 3061) if not 0xD800 <= c < 0xE000)
-# Texts that are joined, and also tried separately.
+# Texts that are tried both joined and separately.
 HOSTILE = [
     *(alphabet * 2 for alphabet in ALPHABETS),
     PLANES,
@@ -35,7 +35,7 @@ HOSTILE = [
 
 
 def same(found: object, want: object) -> bool:
-    """Whether two explanations are equal. NaN equals NaN, and 0.0 differs from -0.0."""
+    """Whether two explanations are equal, where NaN equals NaN and 0.0 differs from -0.0."""
     return repr(found) == repr(want)
 
 
@@ -46,14 +46,15 @@ def check(
     parse_special: bool = False,
     judged: bool = True,
 ) -> None:
-    """`judged`: the plain implementation knows vocabularies of this kind."""
+    """Checks the explanation of a text. `judged`: compare it with the plain implementation's, too,
+    which must know vocabularies of this kind."""
     flags = {"add_special": add_special, "parse_special": parse_special}
     found = tok.explain(text, **flags)
     assert found.ids == tok.encode(text, **flags), text
     if judged:
         assert same(found, plain.explain(tok._loaded, text, add_special, parse_special)), text
     assert json.loads(json.dumps(dataclasses.asdict(found)))["ids"] == found.ids
-    # Fragments tile the text; stripped white space belongs to its special token's fragment.
+    # Fragments tile the text; white space that a special token strips belongs to its fragment.
     data = text.encode() if isinstance(text, str) else text
     places = [(fragment.begin, fragment.end) for fragment in found.fragments]
     assert [0, *(end for _, end in places)] == [*(begin for begin, _ in places), len(data)]
@@ -86,7 +87,7 @@ def test_hostile_texts(load_fixture: Load, name: str) -> None:
     check(tok, b" a ".join(special), parse_special=True)
 
 
-# Names with the same chain and flags split words in the same way, so one of them is enough.
+# Names with the same chain and flags split words alike, so one of them is enough.
 ROWS = {row: name for name, row in PRE.items()}
 
 
@@ -165,7 +166,7 @@ def test_types_that_a_file_lacks(tmp_path: Path) -> None:
 
 
 def test_scores_that_are_no_numbers(tmp_path: Path) -> None:
-    """NaN scores: their order depends on how the reference's heap moves its elements."""
+    """With NaN scores, the order depends on how the reference's heap moves its elements."""
     gguf = GGUF.read(fixture("spm"))
     scores = gguf.array("tokenizer.ggml.scores")
     for id in range(259, len(scores), 3):

@@ -1,4 +1,4 @@
-"""The contents of explanations, and the errors if there is none."""
+"""What explanations contain, and the errors where there is none."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_ugm(load_fixture: Load) -> None:
     assert all(token.score == pytest.approx(tok.token_score(token.id)) for token in known)
     assert word.tokens[-1].total == word.lattice[-1].total
     assert word.lattice[-1].at == len(word.text.encode())
-    # No other path to the end of the lattice is better.
+    # No token ending here has a better total.
     assert word.tokens[-1].total == max(
         place.total for place in word.lattice if place.at == word.lattice[-1].at
     )
@@ -187,7 +187,7 @@ def test_the_file_is_not_read_again(tmp_path: Path) -> None:
 
 
 def test_odd_plamo_vocabularies(tmp_path: Path) -> None:
-    """The plain implementation doesn't know them, so only the ids are compared."""
+    """The plain implementation doesn't support these vocabularies, so only the ids are compared."""
     gguf = GGUF.read(fixture("plamo2"))
     scores = gguf.array("tokenizer.ggml.scores")
     scores[400] = -1000.0

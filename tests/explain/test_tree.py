@@ -1,4 +1,4 @@
-"""The tree of the merges that produce a token."""
+"""The tree of merges that produce a token."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def raw(text: str) -> bytes:
 
 
 def replayed(tree: MergeTree) -> list[bytes]:
-    """The symbols that remain after the merges."""
+    """Returns the symbols that remain after the merges."""
     symbols: list[bytes | None] = [*map(raw, tree.symbols)]
     for merge in tree.merges:
         right = next(i for i in range(merge.at + 1, len(symbols)) if symbols[i] is not None)

@@ -1,5 +1,5 @@
-"""Fixtures: a small vocabulary, and small sizes, so that small files have many batches, parts and
-checkpoints."""
+"""Fixtures: a small vocabulary, and small size limits, so that small files have many batches, parts
+and checkpoints."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def tok(load_fixture: Callable[[str], ggtok.Tokenizer]) -> ggtok.Tokenizer:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes all sizes small."""
+    """Reduces all size limits."""
     for (module, name), value in SIZES.items():
         monkeypatch.setattr(module, name, value)

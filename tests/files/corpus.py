@@ -20,7 +20,7 @@ Ids = list[list[int]]
 
 
 def documents(seed: int, n: int, longest: int = 400) -> list[str]:
-    """Nonempty documents of words in many scripts."""
+    """Returns nonempty documents with words in many scripts."""
     r = random.Random(seed)
     words = " ".join(PROSE).split(" ")
     return [
@@ -32,12 +32,12 @@ def documents(seed: int, n: int, longest: int = 400) -> list[str]:
 def ids_of(
     tok: ggtok.Tokenizer, texts: Iterable[str | bytes], eos: int | None, **options: bool
 ) -> Ids:
-    """The ids of each document by ``encode``, and EOS."""
+    """Returns each document's ids from ``encode``, followed by EOS unless it is None."""
     return [tok.encode(text, **options) + ([eos] if eos is not None else []) for text in texts]
 
 
 def raw_ids(path: Path, dtype: str = "<u2") -> Ids:
-    """The documents' ids in a raw output."""
+    """Reads each document's ids from a raw output."""
     return cut(np.fromfile(path, dtype), np.fromfile(f"{path}.offsets", "<i8"))
 
 
@@ -47,7 +47,7 @@ def cut(ids: np.ndarray, offsets: np.ndarray) -> Ids:
 
 
 def compressed(path: Path, data: bytes) -> Path:
-    """Writes a file in two members or frames, compressed according to its name."""
+    """Writes a file in two members or frames, compressed as its extension says."""
     half = len(data) // 2
     if path.suffix == ".gz":
         data = gzip.compress(data[:half]) + gzip.compress(data[half:])
@@ -73,5 +73,5 @@ def jsonl(texts: Sequence[str], field: str = "text") -> bytes:
 
 
 def files_of(folder: Path, out: str) -> dict[str, bytes]:
-    """The contents of an output's files by name, including the manifest."""
+    """Returns the contents of an output's files by name, including the manifest."""
     return {path.name: path.read_bytes() for path in folder.glob(f"{out}*")}

@@ -1,4 +1,4 @@
-"""Malformed tables that no library writes: their metadata claims what they don't contain."""
+"""Creates malformed tables that no library writes: their metadata contradicts their contents."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def _value(kind: int, value: Any) -> bytes:
 
 
 def thrift(fields: dict[int, Column]) -> bytes:
-    """A struct in Thrift's compact protocol, from the type and value of each field by number."""
+    """Encodes a struct in Thrift's compact protocol, from each field's type and value by its
+    number."""
     out, last = b"", 0
     for number, (kind, value) in fields.items():
         out += bytes([(number - last) << 4 | kind]) + _value(kind, value)
@@ -50,7 +51,7 @@ def parquet(
     name: bytes = b"text",
     size: int = 0,
 ) -> bytes:
-    """A file of a few hundred bytes that has a column of `rows` nulls.
+    """Returns a file of a few hundred bytes with a column of `rows` nulls.
 
     Args:
         metadata: whether the column chunk has its metadata.
@@ -59,7 +60,7 @@ def parquet(
         name: the column's name.
         size: the size that the row group claims, in bytes.
     """
-    levels = _varint(rows << 1) + b"\0"  # one run of zeros
+    levels = _varint(rows << 1) + b"\0"  # a run of zeros
     page = struct.pack("<I", len(levels)) + levels
     about = {1: (_I32, rows), 2: (_I32, 0), 3: (_I32, 3), 4: (_I32, 3)}
     sizes = {2: (_I32, len(page)), 3: (_I32, len(page))}
@@ -96,7 +97,7 @@ def parquet(
 
 
 def arrow(column: Any, was: bytes, now: bytes, *, stream: bool = False) -> bytes:
-    """An IPC file of a column with some bytes changed."""
+    """Returns an IPC file with one column, in which some bytes are changed."""
     batch = pa.record_batch([column], ["text"])
     sink = io.BytesIO()
     new = pa.ipc.new_stream if stream else pa.ipc.new_file

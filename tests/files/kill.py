@@ -25,7 +25,7 @@ from typing import Any
 import ggtok
 from ggtok.corpora import run
 
-# A child: sets sizes, then encodes.
+# A child process: sets size limits, then encodes.
 _CHILD = """
 import json, sys
 import ggtok
@@ -60,7 +60,7 @@ def killed(
     partial, journal = Path(f"{out}.partial"), Path(f"{out}.journal")
     whole = folder.parent / "whole" / "o"
     total = whole.stat().st_size
-    # The file sizes at which to kill, in ascending order, so that all are reached.
+    # The output sizes at which to kill the run, in ascending order, so that all are reached.
     moments = sorted(r.randrange(total) for _ in range(kills))
     lost = []
     for moment in moments:
@@ -84,7 +84,7 @@ def size(path: Path) -> int:
 
 
 def checkpointed(journal: Path) -> int:
-    """The size of the file of ids at the last checkpoint."""
+    """Returns the size of the file with the ids at the last checkpoint."""
     done = 0
     for line in journal.read_bytes().splitlines(keepends=True):
         entry = json.loads(line[9:]) if line.endswith(b"\n") else {}
@@ -102,8 +102,8 @@ def compare(
     kills: int,
     seed: int = 0,
 ) -> list[int]:
-    """Makes both runs in `folder`, and asserts that all files are equal; returns what each kill
-    lost."""
+    """Runs once with and once without kills in `folder`, and asserts that all files are equal;
+    returns how many bytes each kill lost."""
     for name in ("whole", "killed"):
         (folder / name).mkdir()
     process = child(model, sources, folder / "whole" / "o", options, sizes)

@@ -1,6 +1,6 @@
 """Megatron's own reader of indexed datasets, from its wheel, with a stand-in for torch.
 
-Only ``megatron/core/datasets/indexed_dataset.py`` is run. It needs a base class from torch, and
+Runs only ``megatron/core/datasets/indexed_dataset.py``, which needs a base class from torch, and
 only names from Megatron's other modules.
 """
 
@@ -21,12 +21,12 @@ from fixtures.fetch import cache_folder
 
 REQUIREMENT = "megatron-core==0.16.1"
 MEMBER = "megatron/core/datasets/indexed_dataset.py"
-SHA256 = "86650eec71319b99e63fde40c95d38176b89cbbe7ede9581aa7c67f1334eab72"  # of the file
+SHA256 = "86650eec71319b99e63fde40c95d38176b89cbbe7ede9581aa7c67f1334eab72"  # digest of MEMBER
 
 
 @cache
 def module() -> Any:
-    """The module, downloaded on first use and then cached."""
+    """Returns the module, which is downloaded on first use and then cached."""
     path = cache_folder() / f"megatron-{SHA256[:12]}.py"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ def module() -> Any:
 
 
 class _Names(types.ModuleType):
-    """An object with every attribute; none does anything."""
+    """A module that has every attribute; none of them does anything."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -1,4 +1,4 @@
-"""``encode_batches``: iterables of texts, which may be endless."""
+"""``encode_batches``: encodes iterables of texts, which may be endless."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def joined(batches: Any) -> list[list[int]]:
 
 
 class Stream:
-    """An object that only has the interface of an Arrow stream."""
+    """An object with only the interface of an Arrow stream."""
 
     def __init__(self, data: Any) -> None:
         self.data = data
@@ -86,7 +86,7 @@ def test_texts(tok: ggtok.Tokenizer, name: str, batch_bytes: int) -> None:
 
 
 def test_files_of_lines(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
-    """The lines of an open file, or of a path."""
+    """The texts are lines of an open file, or of a file given as a path."""
     path = tmp_path / "a.txt"
     path.write_text("one\n\ntwo\nthree")
     expected = ids_of(tok, ["one\n", "\n", "two\n", "three"], None)
@@ -137,7 +137,7 @@ def test_what_is_refused(tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch) 
     ]
     for texts, options, message in rows:
         with pytest.raises(ggtok.ArgumentError, match=message):
-            tok.encode_batches(texts, **options)  # raises immediately, not with the first batch
+            tok.encode_batches(texts, **options)  # raises immediately, not at the first batch
     with pytest.raises(ggtok.InvalidTypeError, match="must be an iterable of texts, an Arrow str"):
         list(tok.encode_batches(3))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -166,7 +166,7 @@ def test_streams_that_are_refused(tok: ggtok.Tokenizer) -> None:
 
 
 def test_errors_come_after_the_texts_before_them(tok: ggtok.Tokenizer) -> None:
-    """An error has the index of its text, and comes after all texts before it."""
+    """An error names the index of its text, and comes after the results for all texts before it."""
 
     def texts(bad: object) -> Iterator[Any]:
         yield from TEXTS[:50]
@@ -188,7 +188,7 @@ def test_errors_come_after_the_texts_before_them(tok: ggtok.Tokenizer) -> None:
 
 
 def test_memory_is_bounded(tok: ggtok.Tokenizer) -> None:
-    """The reader is at most some batches ahead, and batches that were yielded are freed."""
+    """The reader is only a few batches ahead, and batches that were yielded are freed."""
     asked = 0
 
     def texts() -> Iterator[str]:
@@ -202,7 +202,7 @@ def test_memory_is_bounded(tok: ggtok.Tokenizer) -> None:
         ids, _ = next(batches)
         reference = weakref.ref(ids)
         until(lambda: asked >= 10 * (n + 2))  # noqa: B023
-        # One batch is being encoded, one waits, and one is being read: 10 texts each.
+        # One batch is being encoded, one is waiting, and one is being read; each has 10 texts.
         assert asked <= 10 * (n + 3)
         del ids, _
         next(batches)
@@ -216,7 +216,7 @@ def test_memory_is_bounded(tok: ggtok.Tokenizer) -> None:
 
 
 def test_two_at_once(tok: ggtok.Tokenizer) -> None:
-    """Several iterators of one tokenizer at the same time, in one thread and in several."""
+    """Several iterators use a tokenizer at the same time, in one thread and in several."""
     a, b = (tok.encode_batches(TEXTS, batch_bytes=999, threads=2) for _ in range(2))
     pairs = list(zip(a, b, strict=True))
     assert joined(x for x, _ in pairs) == joined(y for _, y in pairs) == ids_of(tok, TEXTS, None)
@@ -233,14 +233,14 @@ def test_two_at_once(tok: ggtok.Tokenizer) -> None:
 
 
 def test_many_short_texts(tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of texts in a batch is bounded, too."""
+    """The number of texts in a batch is bounded, not only their size."""
     monkeypatch.setattr(iterate, "_TEXTS", 10)
     batches = list(tok.encode_batches([""] * 25))
     assert [len(offsets) - 1 for _, offsets in batches] == [10, 10, 5]
 
 
 def test_ctrl_c_while_the_iterable_waits() -> None:
-    """Ctrl-C works immediately, although another thread waits forever for the next text."""
+    """Ctrl-C works immediately, although another thread waits for the next text forever."""
     script = """
 import sys, threading
 import ggtok

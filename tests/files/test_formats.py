@@ -1,4 +1,4 @@
-"""Ids read back by the formats' real readers equal ``encode`` of each document."""
+"""Ids read by the formats' own readers equal ``encode`` of each document."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def read_megatron(folder: Path, dtype: str) -> Ids:
 
 
 def by_layout(data: Path, index: Path) -> Ids:
-    """Reads Megatron's files according to its documentation, without its code."""
+    """Reads Megatron's files according to their documented layout, without Megatron's code."""
     head = index.read_bytes()
     magic, version, code, n, n_documents = struct.unpack_from("<9sQBQQ", head)
     assert (magic, version, n_documents) == (b"MMIDIDX\0\0", 1, n + 1)
@@ -98,7 +98,7 @@ def test_read_back(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, source: Path, format: Any, dtype: Any
 ) -> None:
     if (format, dtype) == ("megatron", "uint32"):
-        return  # test_sources.py tests that it is refused
+        return  # test_sources.py tests the error for this case
     summary = tok.encode_files(source, tmp_path / "o", format=format, dtype=dtype, separator="\n")
     ids = READERS[format](tmp_path, dtype)
     assert ids == ids_of(tok, TEXTS, tok.eos_id)
@@ -144,8 +144,8 @@ def test_names(tok: ggtok.Tokenizer, tmp_path: Path, source: Path) -> None:
 def test_the_extension_selects_the_format(
     tok: ggtok.Tokenizer, tmp_path: Path, source: Path
 ) -> None:
-    """Without an argument, the file extension selects the format. If they don't fit, the error
-    names the right one."""
+    """Without `format`, the file extension selects the format. If the two disagree, the error names
+    the right format."""
     for out, format in (("t.npy", "npy"), ("t.NPY", "npy"), ("t.bin", "raw"), ("t.tokens", "raw")):
         assert tok.encode_files(source, tmp_path / out, resume=False, force=True).format == format
     assert np.load(tmp_path / "t.npy").dtype == np.uint16
@@ -172,8 +172,8 @@ def test_the_extension_selects_arrow(tok: ggtok.Tokenizer, tmp_path: Path, sourc
 
 
 def test_types(tok: ggtok.Tokenizer) -> None:
-    """The dtype "auto" is the smallest type for all ids; for Megatron it follows Megatron's
-    rule."""
+    """The dtype "auto" is the smallest type that fits all ids; for Megatron, its own rule
+    applies."""
     from ggtok.corpora.formats import find
 
     rows = [
@@ -208,10 +208,11 @@ def test_a_document_too_long_for_megatron(
 )
 @pytest.mark.parametrize("add_special", [True, False])
 def test_eos_once(tmp_path: Path, source: Path, name: str, adds: bool, add_special: bool) -> None:
-    """EOS is added once, even if the vocabulary adds it; add_special decides about BOS."""
+    """Documents end with one EOS, even if the vocabulary adds EOS itself; add_special decides about
+    BOS."""
     gguf = GGUF.read(fixture(name))
     gguf.set("tokenizer.ggml.eos_token_id", 3)
-    if name != "wpm":  # there, 3 is SEP, which is always added
+    if name != "wpm":  # in WPM, 3 is SEP, which is always added
         gguf.set("tokenizer.ggml.add_eos_token", adds)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ggtok.VocabWarning)
@@ -242,7 +243,7 @@ def test_no_eos(load_fixture: Load, tmp_path: Path, source: Path) -> None:
 def test_long_documents_of_other_models(
     load_fixture: Load, tmp_path: Path, small: None, name: str
 ) -> None:
-    """Long documents are encoded in parts if the vocabulary has cuts, otherwise whole."""
+    """Long documents are encoded in parts if the vocabulary has cuts, otherwise as a whole."""
     tok = load_fixture(name)
     text = " ".join(documents(2, 100)).encode()
     (tmp_path / "a.txt").write_bytes(text)
@@ -273,7 +274,7 @@ def test_the_manifest(tok: ggtok.Tokenizer, tmp_path: Path, source: Path) -> Non
 
 def test_the_models_identity(tmp_path: Path, source: Path) -> None:
     """A vocabulary has the same identity whether it is loaded from a path or from memory. If the
-    memory isn't kept, the identity is a hash of its tokens and their ids."""
+    memory isn't kept, the identity is a hash of the tokens and their ids."""
     path = fixture("bpe-llama3")
     data = path.read_bytes()
     hashes = [
@@ -301,7 +302,7 @@ def test_the_models_identity(tmp_path: Path, source: Path) -> None:
 def test_threads_and_batches_change_nothing(
     tok: ggtok.Tokenizer, tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The files are identical for any number of threads."""
+    """The files are identical for every number of threads."""
     made = []
     for threads in (1, 2, 7):
         folder = tmp_path / str(threads)

@@ -1,4 +1,4 @@
-"""Untrusted tables: they can't read memory of this process, or make it allocate excessively."""
+"""Untrusted tables can't make the process expose its memory or allocate excessively."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ pa: Any = Lazy("pyarrow")
 parquet: Any = Lazy("pyarrow.parquet")
 pytestmark = pytest.mark.full
 
-TEXTS = ["01234567", "89abcdef", "ghijklmn"]  # 24 bytes
+TEXTS = ["01234567", "89abcdef", "ghijklmn"]  # 24 bytes in total
 SHORT = struct.pack("<4i", 0, 8, 16, 24)
 LONG = struct.pack("<4q", 0, 8, 16, 24)
-VIEW = struct.pack("<i4sii", 20, b"0123", 0, 0)  # length, prefix, buffer, offset
+VIEW = struct.pack("<i4sii", 20, b"0123", 0, 0)  # fields: length, prefix, buffer, offset
 VIEWED = [text * 5 for text in ("0123", "89ab")]
 
 
@@ -67,7 +67,7 @@ def rows() -> list[tuple[str, bytes]]:
 
 @pytest.mark.parametrize("errors", ["raise", "replace", "skip"])
 def test_offsets_that_lead_elsewhere(tok: ggtok.Tokenizer, tmp_path: Path, errors: str) -> None:
-    """Offsets outside the buffers are refused before any text is read."""
+    """Offsets outside the buffers raise an error before any text is read."""
     path = tmp_path / "a.arrow"
     for name, data in rows():
         path.write_bytes(data)
@@ -77,7 +77,7 @@ def test_offsets_that_lead_elsewhere(tok: ggtok.Tokenizer, tmp_path: Path, error
 
 
 def test_texts_that_are_not_utf8(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
-    """Malformed UTF-8, even in a column of strings, makes a document faulty, not the file."""
+    """Malformed UTF-8 makes only its document faulty, even in a column of strings, not the file."""
     path = tmp_path / "a.arrow"
     for kind in (pa.string(), pa.large_string(), pa.string_view()):
         path.write_bytes(hostile.arrow(pa.array(["a", "b#c"], kind), b"b#c", b"b\xffc"))
@@ -88,8 +88,8 @@ def test_texts_that_are_not_utf8(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
 
 
 def test_columns_of_other_libraries(tok: ggtok.Tokenizer) -> None:
-    """Columns of other libraries are checked, except for the sizes of their buffers, which the
-    Arrow interface doesn't provide."""
+    """Columns from other libraries are checked, except for their buffers' sizes, which the Arrow
+    interface doesn't provide."""
     data = hostile.arrow(pa.array(TEXTS), SHORT, offsets("<4i", 0, 16, 8, 24))
     table = pa.ipc.open_file(pa.py_buffer(data)).read_all()
     for read in (
@@ -100,7 +100,7 @@ def test_columns_of_other_libraries(tok: ggtok.Tokenizer) -> None:
             read()
 
 
-# A child process with limited memory and time; it prints its peak memory in kB.
+# A child process with limited memory and time, which prints its peak memory in kB.
 _CHILD = """
 import json, resource, signal, sys
 signal.alarm(200)
@@ -154,7 +154,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc tells how much
     ],
 )
 def test_parquet_files_that_claim(tmp_path: Path, options: dict[str, Any], says: str) -> None:
-    """Files of a few hundred bytes that crashed pyarrow or made it allocate gigabytes."""
+    """These files of a few hundred bytes crashed pyarrow or made it allocate gigabytes."""
     path = tmp_path / "a.parquet"
     path.write_bytes(hostile.parquet(options.pop("rows", 5), **options))
     assert path.stat().st_size < 400
@@ -165,7 +165,8 @@ def test_parquet_files_that_claim(tmp_path: Path, options: dict[str, Any], says:
 
 @linux
 def test_a_long_value_in_many_rows(tmp_path: Path) -> None:
-    """A dictionary's long value in many rows, in a few hundred bytes of a Parquet or Arrow file."""
+    """Many rows refer to a dictionary's long value, in a Parquet or Arrow file of a few hundred
+    bytes."""
     text = pa.array(["word " * 200_000])
     column = pa.DictionaryArray.from_arrays(pa.array([0] * 50_000, pa.int32()), text)
     table = pa.table({"text": column})
@@ -195,7 +196,7 @@ def test_names_that_are_not_utf8(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
 
 
 def test_runs_of_nulls(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
-    """Runs of nulls are counted at once, with the same result as row by row."""
+    """Runs of nulls are counted at once, with the same result as when read row by row."""
     texts = ["a", *[None] * 9000, "b", None]
     parquet.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
     summary = tok.encode_files(tmp_path / "a.parquet", tmp_path / "o", errors="skip")
@@ -226,7 +227,7 @@ def bases() -> dict[str, list[bytes]]:
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 def test_mutated_files(tok: ggtok.Tokenizer, tmp_path: Path, kind: str) -> None:
-    """A mutated file is read, or raises an error of ggtok that names the file."""
+    """A mutated file is either read, or raises an error of ggtok that names it."""
     r, path = random.Random(4), tmp_path / f"a.{kind}"
     some = bases()[kind]
     read = unnamed = 0

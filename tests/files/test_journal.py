@@ -1,4 +1,4 @@
-"""Untrusted journals: links, forged entries, malformed entries."""
+"""Untrusted journals: links, forged entries and malformed entries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Stop(Exception):
 
 @pytest.fixture
 def begun(tok: ggtok.Tokenizer, tmp_path: Path, small: None) -> Path:
-    """A folder with a run that was stopped after some checkpoints."""
+    """Creates a folder with a run that was stopped after some checkpoints."""
     (tmp_path / "a.txt").write_text(" ".join(documents(1, 60)))
 
     def stop(progress: ggtok.EncodeProgress) -> None:
@@ -59,7 +59,7 @@ def refused(tok: ggtok.Tokenizer, folder: Path, match: str, **options: Any) -> N
 @pytest.mark.skipif(sys.platform == "win32", reason="no links and FIFOs")
 @pytest.mark.parametrize("options", [{}, {"resume": False}, {"resume": False, "force": True}])
 def test_links_and_fifos(tok: ggtok.Tokenizer, begun: Path, options: dict[str, Any]) -> None:
-    """Links and FIFOs in place of a journal are neither followed nor truncated, and don't block."""
+    """A link or FIFO in place of a journal is neither followed nor truncated, and doesn't block."""
     (begun / "o.journal").unlink()
     (begun / "o.journal").symlink_to("mine")
     refused(tok, begun, "o.journal", **options)
@@ -78,10 +78,11 @@ def test_links_where_the_system_has_no_flag_for_them(
 
 
 def test_forged_renames(tok: ggtok.Tokenizer, begun: Path) -> None:
-    """An entry can't name files. An entry that says that the output is complete only renames files
+    """An entry can't name files. An entry that says that the output is complete renames only files
     whose names follow from the output's name.
 
-    Claim corpora.4."""
+    Claim corpora.4.
+    """
     whole = tok.encode_files(begun / "a.txt", begun / "p")
     entries = read(begun)
     (begun / "evil").write_text("evil")
@@ -122,7 +123,7 @@ CHECKPOINTS: list[Callable[[Entry], object]] = [
 
 @pytest.mark.parametrize("number", range(len(CHECKPOINTS)))
 def test_malformed_checkpoints(tok: ggtok.Tokenizer, begun: Path, number: int) -> None:
-    """A malformed checkpoint with a correct CRC-32 is an error that names the journal and the
+    """A malformed checkpoint with a correct CRC-32 raises an error that names the journal and the
     entry."""
     entries = read(begun)
     last = entries[-1]["checkpoint"]
@@ -161,7 +162,7 @@ def test_other_malformed_entries(tok: ggtok.Tokenizer, begun: Path, entry: objec
 
 
 def test_checkpoints_that_cannot_be(tok: ggtok.Tokenizer, begun: Path) -> None:
-    """Checkpoints that are well-formed, but that no run can have written."""
+    """Well-formed checkpoints that no run can have written are rejected."""
     entries = read(begun)
     last = entries[-1]["checkpoint"]
     counts = {**last["counts"], "ids": last["counts"]["ids"] + 1}
@@ -180,7 +181,7 @@ def test_nested_entries(tok: ggtok.Tokenizer, begun: Path) -> None:
 
 
 def test_manifests_that_are_malformed(tok: ggtok.Tokenizer, begun: Path) -> None:
-    """A malformed manifest counts as missing, so the output isn't recognized as one."""
+    """A malformed manifest counts as missing, so the output isn't recognized as an earlier one."""
     tok.encode_files(begun / "a.txt", begun / "o")
     path = begun / "o.manifest.json"
     manifest = json.loads(path.read_bytes())

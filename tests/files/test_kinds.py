@@ -31,8 +31,8 @@ ROWS: list[tuple[bytes, str]] = [
     (LINE + b"\n", "jsonl"),
     (b"\xef\xbb\xbf" + LINE + b"\r\n" + LINE, "jsonl"),
     (b"\n \n" + LINE + b"\n\n" + LINE, "jsonl"),
-    (b'{"body": "a"}\n{"body": "b"}\n', "jsonl"),  # an error about the field follows
-    (b'{"text": "cut\n' + LINE, "jsonl"),  # and one about the line
+    (b'{"body": "a"}\n{"body": "b"}\n', "jsonl"),  # then fails because the field is missing
+    (b'{"text": "cut\n' + LINE, "jsonl"),  # then fails because of the malformed line
     (b'{"body": "a"}\n', "text"),
     (b'{"text": 3}', "text"),
     (PRETTY, "text"),
@@ -74,7 +74,7 @@ def test_arrays_of_records_are_refused(tok: ggtok.Tokenizer, tmp_path: Path, dat
 def test_only_the_beginning_is_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: None
 ) -> None:
-    """A single line that is longer than the part read may be JSONL or text."""
+    """A single line that is longer than the part examined may be JSON lines or text."""
     monkeypatch.setattr(jsonl_reader, "LOOK", 1000)
     path = tmp_path / "a.json"
     path.write_bytes(LINE + b"\n" + LINE + b"\xff" * 10_000)
@@ -126,7 +126,7 @@ def test_kind_of_tables(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
 def test_a_byte_order_mark_is_dropped(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, separator: Any, name: str, length: int
 ) -> None:
-    """A BOM is only dropped at a file's beginning, for short and long documents and resumed
+    """A BOM is dropped only at the beginning of a file, in short and long documents and in resumed
     runs."""
     text = "\ufeff|" + "word \u00fc " * length if length else ""
     data = ("\ufeff" + text).encode()

@@ -34,7 +34,7 @@ def refused(tok: ggtok.Tokenizer, match: str, *args: Any, **options: Any) -> Non
 def test_what_is_no_file(
     tok: ggtok.Tokenizer, text: Path, tmp_path: Path, options: dict[str, Any]
 ) -> None:
-    """Devices, FIFOs, and links under names that the caller didn't give are left unchanged."""
+    """Devices, FIFOs, and links under names that the caller didn't pass are left unchanged."""
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "null").symlink_to("/dev/null")
     (tmp_path / "mine").write_text("precious")
@@ -57,7 +57,7 @@ def test_what_is_no_file(
 
 @posix
 def test_links_are_followed(tok: ggtok.Tokenizer, text: Path, tmp_path: Path) -> None:
-    """A link is followed if the caller named it; its target needn't exist."""
+    """A link whose name the caller passed is followed; its target needn't exist."""
     (tmp_path / "disk").mkdir()
     (tmp_path / "o").symlink_to(tmp_path / "disk" / "ids")
     for options in ({}, {"resume": False}, {"resume": False, "eos": False}):
@@ -80,7 +80,7 @@ def test_modes_are_kept(tok: ggtok.Tokenizer, text: Path, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", ["o", "o.offsets", "o.manifest.json", "o.partial"])
 def test_files_of_others(tok: ggtok.Tokenizer, text: Path, tmp_path: Path, name: str) -> None:
-    """Other files are only replaced with force=True; outputs of earlier runs may be replaced, even
+    """Other files are replaced only with force=True; outputs of earlier runs may be replaced, even
     by another format."""
     (tmp_path / name).write_text("precious")
     refused(tok, "exists, and has no manifest", text, tmp_path / "o", resume=False)
@@ -104,7 +104,7 @@ def test_a_journal_of_others(tok: ggtok.Tokenizer, text: Path, tmp_path: Path) -
 
 @posix
 def test_sources_and_the_model(tok: ggtok.Tokenizer, text: Path, tmp_path: Path) -> None:
-    """The output can't be a source or the model, under any name, even with force=True."""
+    """The output can't be a source or the model, whatever its name, even with force=True."""
     text = text.rename(tmp_path / "a")
     (tmp_path / "link").symlink_to(text)
     os.link(text, tmp_path / "hard")
@@ -136,7 +136,8 @@ def test_files_that_may_not_be_written(
 def test_unfinished_files_are_never_links(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None
 ) -> None:
-    """Somebody may replace an unfinished file by a link to another file."""
+    """Even if somebody replaces an unfinished file by a link, the link's target is left
+    unchanged."""
     (tmp_path / "a.txt").write_text(" ".join(documents(1, 60)))
     (tmp_path / "mine").write_text("precious")
 
@@ -154,7 +155,7 @@ def test_unfinished_files_are_never_links(
 
 
 def test_a_stream_that_became_a_file_is_kept(tmp_path: Path) -> None:
-    """The path becomes a regular file after it was examined and before it is opened."""
+    """The path becomes a regular file after it was checked and before it is opened."""
     path = tmp_path / "out"
     path.write_bytes(b"somebody's")
     with pytest.raises(OSError, match="changed while it was opened"):

@@ -1,4 +1,4 @@
-"""Reading can continue from any place; and details that larger tests only reach by chance."""
+"""Reading can continue from any place; also details that larger tests reach only by chance."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def meaning(pieces: list[Piece]) -> tuple[list[bytes], Counts]:
 
 
 def places(read: Read, found: Source) -> None:
-    """Reading from each piece's `next` gives the remaining documents."""
+    """Checks that reading from each piece's `next` returns the remaining documents."""
     pieces = list(read(found, Place(0)))
     assert len(pieces) > 8
     for n in range(len(pieces) - 1):
@@ -124,7 +124,7 @@ def test_tables(tmp_path: Path, small: None) -> None:
 
 
 def test_seek(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In compressed files, seek moves to any offset, and refuses one beyond the end."""
+    """In compressed files, seek moves to any offset, and raises an error beyond the end."""
     monkeypatch.setattr(streams, "BLOCK", 10)
     data = bytes(range(200))
     for name in ("a.gz", "a", *(["a.zst"] if samples.FULL else [])):
@@ -141,11 +141,11 @@ def test_seek(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_reading_errors(
     tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Errors of the system while reading have the file's name."""
+    """System errors while reading contain the file's name."""
     (tmp_path / "in" / "below").mkdir(parents=True)
     path = tmp_path / "in" / "below" / "a.txt"
     path.write_text("some text")
-    with monkeypatch.context() as patched:  # a read may return fewer bytes than requested
+    with monkeypatch.context() as patched:  # reads return fewer bytes than requested
         patched.setattr(files, "_BLOCK", 2)
         tok.encode_files(f"{tmp_path}/in/*", tmp_path / "o")
     assert raw_ids(tmp_path / "o") == ids_of(tok, ["some text"], tok.eos_id)
@@ -162,14 +162,14 @@ def test_reading_errors(
         patched.setattr(os, "scandir", fails)
         with pytest.raises(ggtok.FileError, match="Input/output error"):
             tok.encode_files(tmp_path / "in", tmp_path / "p")
-    sync_folder(str(tmp_path / "nowhere" / "x"))  # as on systems where folders can't be opened
+    sync_folder(str(tmp_path / "nowhere" / "x"))  # no error, as folders can't be opened everywhere
 
 
 def test_encoding_errors(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Errors on any thread are raised in the caller."""
-    (tmp_path / "a.txt").write_text(" ".join(documents(1, 50)))  # long enough for parts
+    """Errors on any thread are raised in the caller's thread."""
+    (tmp_path / "a.txt").write_text(" ".join(documents(1, 50)))  # long enough to be split
     (tmp_path / "b.txt").write_text("short")
 
     def fails(*_: object) -> Any:
@@ -198,7 +198,7 @@ def test_encoding_errors(
 
 
 def test_a_thread_behind() -> None:
-    """An error in the writing thread is raised with the next item, or at the end."""
+    """An error in the writing thread is raised at the next item, or at the end."""
 
     def do(item: int) -> None:
         if item == 3:
@@ -222,7 +222,7 @@ def test_a_thread_behind() -> None:
 def test_large_shards(
     tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A shard is encoded batch by batch."""
+    """A shard is encoded in several batches."""
     texts = documents(1, 50)
     made = []
     for size in (1000, 1 << 30):

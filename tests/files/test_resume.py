@@ -1,5 +1,5 @@
-"""An interrupted run is resumed and writes the same files; changed sources or options are
-refused."""
+"""An interrupted run can be resumed and then writes the same files; changed sources or options are
+rejected."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Stop(Exception):
 
 
 def stopping(after: int) -> Any:
-    """A progress callback that raises after `after` batches."""
+    """Returns a progress callback that raises after `after` batches."""
 
     def progress(_: EncodeProgress) -> None:
         nonlocal after
@@ -45,8 +45,8 @@ def stopping(after: int) -> Any:
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with files of every kind, and faulty and long documents. Kinds that need a package
-    of an extra are only tested with --full."""
+    """Creates a folder with files of every kind, including faulty and long documents. Kinds that
+    need a package from an extra are tested only with --full."""
     folder = tmp_path_factory.mktemp("sources")
     r = random.Random(5)
     names = ["a.txt", "b.txt.gz", "d.txt", *(["c.txt.zst"] if samples.FULL else [])]
@@ -89,7 +89,8 @@ def test_stopped_anywhere(
 ) -> None:
     """Files, manifest and Summary are identical wherever the run was stopped.
 
-    Claim corpora.1, Claim corpora.2."""
+    Claim corpora.1, Claim corpora.2.
+    """
     options: dict[str, Any] = {"format": format, "errors": errors, "separator": separator}
     out = tmp_path / {"npy": "o.npy", "arrow": "o.arrow"}.get(format, "o.bin")
     whole = tok.encode_files(sources, out, **options)
@@ -133,8 +134,8 @@ def test_killed(tmp_path: Path) -> None:
     options = {"separator": "\n\n", "errors": "replace"}
     lost = kill.compare(model, names, tmp_path, options, sizes, kills=6)
     assert len(lost) >= 3
-    # An id has two bytes, and there is at most one per byte of text, plus BOS and EOS. A batch may
-    # exceed its size by one document.
+    # An id takes two bytes, and there is at most one per byte of text, plus BOS and EOS. A batch
+    # may exceed its size by one document.
     assert max(lost) <= sizes["CHECKPOINT"] + 4 * sizes["BYTES"]
 
 
@@ -157,8 +158,8 @@ def test_a_finished_output_is_not_made_again(
 def test_a_damaged_output_is_not_complete(
     tok: ggtok.Tokenizer, tmp_path: Path, format: Any
 ) -> None:
-    """An output is damaged if any file is missing, or has another size or a changed byte, including
-    in its header."""
+    """An output counts as damaged if any of its files is missing, has another size, or has a
+    changed byte, even in its header."""
     (tmp_path / "a.txt").write_text("some text")
     first = tok.encode_files(tmp_path / "a.txt", tmp_path / "o", format=format)
     for name in first.files[:-1]:
@@ -180,7 +181,7 @@ def test_a_damaged_output_is_not_complete(
             manifest, faults = finished.verify(str(tmp_path / "o"))
             assert len(faults) == 1 and faults[0].startswith(f"{name}: ") and message in faults[0]
             assert manifest.counts.ids == first.ids
-            if damaged is not None or name != first.files[0]:  # else it is written again
+            if damaged is not None or name != first.files[0]:  # else the output is written again
                 with pytest.raises(
                     ggtok.FileError, match=f"{message}.*resume=False and force=True"
                 ):
@@ -224,7 +225,8 @@ def refused(message: str, tok: ggtok.Tokenizer, *args: Any, **options: Any) -> N
 def test_changes_are_refused(
     tok: ggtok.Tokenizer, load_fixture: Any, tmp_path: Path, small: None, finished: bool
 ) -> None:
-    """Changed sources and options are refused and named, in unfinished and finished runs."""
+    """Changed sources and options raise an error that names them, for unfinished and finished
+    runs."""
     folder, out = tmp_path / "in", tmp_path / "o"
     folder.mkdir()
     for name in ("a.txt", "b.txt"):
@@ -283,7 +285,8 @@ def test_changes_are_refused(
 def test_content_that_changed_under_the_same_size_and_time(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, finished: bool, length: int
 ) -> None:
-    """Any changed byte of a small file is detected, and in a large file those in sampled blocks."""
+    """Any changed byte in a small file is detected; in a large file, only those in sampled
+    blocks."""
     path, out = tmp_path / "a.txt", tmp_path / "o"
     path.write_bytes(b"some text\n" * 1000 * length)
     if finished:
@@ -300,12 +303,12 @@ def test_content_that_changed_under_the_same_size_and_time(
         refused("a.txt was changed", tok, path, out)
     path.write_bytes(data)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    tok.encode_files(f"{tmp_path}/./a.txt", out)  # another spelling is the same source
+    tok.encode_files(f"{tmp_path}/./a.txt", out)  # a different spelling of the same source
 
 
 def test_a_stricter_rule_may_be_relaxed(tok: ggtok.Tokenizer, tmp_path: Path, small: None) -> None:
-    """After "raise" stopped at a fault, the run can be resumed with another rule; the reverse is
-    refused."""
+    """A run with "raise" that stopped at a fault can be resumed with another rule; the reverse
+    isn't allowed."""
     texts = [text.replace("\n", " ").encode() for text in documents(1, 100)]
     texts[90] = b"\xff"
     (tmp_path / "a.txt").write_bytes(b"\n".join(texts))
@@ -342,8 +345,8 @@ def interrupted(tok: ggtok.Tokenizer, folder: Path) -> None:
 def test_data_that_is_not_what_the_journal_says(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None
 ) -> None:
-    """A file that was changed or truncated before the last checkpoint is refused. Data after the
-    checkpoint and an incomplete line of the journal are ignored."""
+    """A file that was changed or truncated before the last checkpoint is rejected. Data after the
+    checkpoint, and an incomplete line in the journal, are ignored."""
     interrupted(tok, tmp_path)
     partial = tmp_path / "o.partial"
     data, then = partial.read_bytes(), kill.checkpointed(tmp_path / "o.journal")
@@ -384,7 +387,7 @@ def test_killed_while_renaming(
         replace(source, target)
 
     with monkeypatch.context() as patched:
-        # Like a kill, this skips the clean-up.
+        # Skips the clean-up, as a kill would.
         patched.setattr(run.formats, "clean", lambda out: None)
         patched.setattr(journal.Journal, "remove", lambda self: None)
         patched.setattr(journal.os, "replace", stop)
@@ -405,7 +408,7 @@ def test_killed_while_renaming(
 
 
 def test_two_runs_at_once(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
-    """A second run for the same output is refused; one for another output isn't."""
+    """A second run for the same output fails; one for another output doesn't."""
     (tmp_path / "a.txt").write_text("some text")
     seen = []
 
@@ -421,8 +424,8 @@ def test_two_runs_at_once(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
 def test_a_journal_that_vanishes_while_its_lock_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run that held the lock finishes and removes the journal, so a new one is created. Without
-    fcntl, there are no locks."""
+    """The run that holds the lock finishes and removes the journal, so a new one is created.
+    Without fcntl, there are no locks."""
     import fcntl
 
     path = str(tmp_path / "o.journal")
@@ -446,7 +449,7 @@ def test_a_journal_that_vanishes_while_its_lock_is_waited_for(
 
 
 class Full:
-    """A file on a disk that becomes full after some bytes."""
+    """A file on a disk that is full after some bytes."""
 
     def __init__(self, file: Any, room: int) -> None:
         self.file, self.room = file, room
@@ -466,7 +469,7 @@ class Full:
 def test_a_full_disk(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error names the file; the run can be resumed when there is room again."""
+    """The error names the file; the run can be resumed once there is space again."""
     (tmp_path / "a.txt").write_text(" ".join(documents(1, 100)))
     with monkeypatch.context() as patched:
         opened = partial_file.os.fdopen

@@ -1,4 +1,4 @@
-"""The files that paths, folders and globs name; each is found once, even with links."""
+"""Finds the files that paths, folders and globs name, each once, even with links."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ALL = ["c/a.txt", "c/x/b.txt", "c/x/y/d.md"]
     ],
 )
 def test_each_file_once(here: Path, sources: str | list[str]) -> None:
-    """A file is found only once, under one name, even if several patterns and folders match it."""
+    """Each file is found once, under one name, even if several patterns and folders match it."""
     assert found(sources) == ALL
     named = [sources] if isinstance(sources, str) else sources
     assert found([str(here / "c"), *named]) == [str(here / path) for path in ALL]
@@ -87,7 +87,7 @@ def test_a_folder_whose_name_is_a_glob(here: Path) -> None:
 
 
 def test_links_are_followed(here: Path) -> None:
-    """Links may lead out of the folder and back into it; each target is found once."""
+    """Links may lead out of the folder and back into it; each of their targets is found once."""
     (here / "elsewhere").mkdir()
     (here / "elsewhere" / "f.txt").write_text("f")
     (here / "c" / "loop").symlink_to(".")
@@ -134,7 +134,7 @@ def test_include_and_exclude(
     here: Path, patterns: dict[str, list[str]], expected: list[str]
 ) -> None:
     assert found("c", **patterns) == expected
-    assert found(["c/x/y/d.md", "c"], exclude=["*"]) == ["c/x/y/d.md"]  # it is named
+    assert found(["c/x/y/d.md", "c"], exclude=["*"]) == ["c/x/y/d.md"]  # passed by name
 
 
 def test_include_and_exclude_of_globs(here: Path) -> None:

@@ -1,4 +1,4 @@
-"""Shards: each document is in exactly one, even if the call was interrupted."""
+"""Shards: each document is in exactly one of them, even if the call was interrupted."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def test_split_at_random() -> None:
 
 
 def test_shards_are_the_output_in_parts(tok: ggtok.Tokenizer, tmp_path: Path, small: None) -> None:
-    """This also holds for resumed calls. Repeating a complete call writes nothing, and the output
-    isn't a source."""
+    """Resumed calls write the same shards, too. Repeating a completed call writes nothing, and
+    outputs aren't sources."""
     folder, texts = tmp_path / "in", documents(1, 12)
     folder.mkdir()
     for i, text in enumerate(texts):
@@ -116,7 +116,7 @@ def test_what_can_not_be_sharded(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", ["", ".manifest.json", ".journal"])
 def test_an_output_of_its_own_is_not_its_shards(end: str, tmp_path: Path) -> None:
-    """Otherwise, --verify could ignore a damaged output, and report that old shards are
+    """Otherwise, --verify could overlook a damaged output and report that old shards are
     complete."""
     (tmp_path / "o-00000-of-00001.manifest.json").touch()
     (tmp_path / f"o{end}").touch()

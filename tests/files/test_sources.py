@@ -1,4 +1,4 @@
-"""For each kind of source, the ids are those of ``encode`` for its documents."""
+"""For each kind of source, the ids are those of ``encode`` for each document."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def test_text_by_separator(
 def test_whole_files(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, end: str, expected: list[list[int]]
 ) -> None:
-    """Whole files as documents, including a long one: in folders, by globs and single; sorted, and
-    without hidden ones."""
+    """The documents are whole files, including a long one, given as folders, globs or single paths;
+    they are sorted, and hidden ones are left out."""
     folder = tmp_path / "in"
     (folder / "below").mkdir(parents=True)
     for i, text in enumerate(TEXTS):
@@ -63,7 +63,7 @@ def test_whole_files(
     os.mkfifo(folder / "pipe")
     with pytest.warns(ggtok.VocabWarning, match="dangling: a dangling link is skipped"):
         tok.encode_files(folder, folder / "o")
-    # A folder's files come before those in its subfolders.
+    # A folder's own files come before those in its subfolders.
     assert raw_ids(folder / "o") == expected
     tok.encode_files(
         [f"{folder}/**/03*", f"{folder}/0*.txt{end}", str(folder / "below")], tmp_path / "p"
@@ -89,14 +89,14 @@ def test_jsonl(
 ) -> None:
     use(parser, monkeypatch)
     data = b"\xef\xbb\xbf" + jsonl(TEXTS, "content").replace(b"\n", b"\n  \n\n", 5)
-    path = compressed(tmp_path / f"a{end}", data[:-1])  # the last line has no newline
+    path = compressed(tmp_path / f"a{end}", data[:-1])  # without a newline after the last line
     summary = tok.encode_files(path, tmp_path / "o", field="content")
     assert raw_ids(tmp_path / "o") == expected
     assert summary.bytes == len(data[:-1])
 
 
 def use(parser: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Simulates that only this parser is installed."""
+    """Simulates that this parser is the only one installed."""
     for other in {"orjson": [], "msgspec": ["orjson"], "json": ["orjson", "msgspec"]}[parser]:
         monkeypatch.setitem(__import__("sys").modules, other, None)
     jsonl_reader._parser.cache_clear()
@@ -117,8 +117,8 @@ FIELDS = [
 def test_nested_and_several_fields(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, field: Any, texts: list[str]
 ) -> None:
-    """A field whose name contains dots takes precedence over a path; several fields are joined by a
-    blank line."""
+    """A field whose name contains dots takes precedence over a path; several fields are joined by
+    blank lines."""
     data = "".join(json.dumps(record) + "\n" for record in NESTED)
     (tmp_path / "a.jsonl").write_text(data)
     tok.encode_files(tmp_path / "a.jsonl", tmp_path / "o", field=field)
@@ -214,7 +214,7 @@ LINES = [
 def test_jsonl_parsers_agree(
     tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Results don't depend on which parser is installed, for any line."""
+    """No line's result depends on which parser is installed."""
     (tmp_path / "a.jsonl").write_bytes(b"{}\n" + b"\n".join(LINES))
     seen = {}
     for parser in ("orjson", "msgspec", "json"):
@@ -231,7 +231,7 @@ def test_jsonl_parsers_agree(
     assert (counts["invalid_utf8"], counts["empty"], counts["missing"]) == (4, 1, 4)
     kept = [b"a", b"b", "\U0001f600".encode(), *[b"a"] * 3, b"a\0b", *[b"a"] * 2]
     assert ids == ids_of(tok, kept, tok.eos_id)
-    assert counts["skipped"] == len(LINES) - len(kept)  # one line is blank, and one was added
+    assert counts["skipped"] == len(LINES) - len(kept)  # not the blank line, but the added {}
 
 
 def parquet(table: pa.Table, path: Path) -> None:
@@ -292,7 +292,7 @@ def test_tables_with_nulls(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
 def test_faulty_documents(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, errors: str, end: str
 ) -> None:
-    """Random short and long documents with faults anywhere; U+FFFD is inserted as by Python."""
+    """Random short and long documents have faults anywhere; U+FFFD is inserted as Python does."""
     r = random.Random(3)
     bad = [b"\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf0\x9f\x98"]
     texts = [text.encode().replace(b"|", b"") for text in documents(4, 80, 900)]
@@ -325,7 +325,7 @@ def test_faulty_documents(
     assert summary.bytes == len(b"||".join(texts))
 
 
-# The block header of an .xz file with a dictionary of 1.5 GiB, without its CRC-32.
+# The block header of an .xz file with a 1.5 GiB dictionary, without its CRC-32.
 _HEADER = bytes.fromhex("0200210125000000")
 LARGE_XZ = (
     bytes.fromhex("fd377a585a000004e6d6b446") + _HEADER + zlib.crc32(_HEADER).to_bytes(4, "little")
@@ -335,8 +335,8 @@ LARGE_XZ = (
 @pytest.mark.full
 @pytest.mark.parametrize(("log", "reads"), [(29, True), (30, True), (31, False)])
 def test_zstd_windows(tok: ggtok.Tokenizer, tmp_path: Path, log: int, reads: bool) -> None:
-    """Windows of up to 1 GiB are supported; larger ones (zstd --long=31) are refused with a clear
-    message."""
+    """Windows of up to 1 GiB are supported; larger ones (zstd --long=31) raise an error that says
+    so."""
     import zstandard
 
     options = zstandard.ZstdCompressionParameters(window_log=log)
@@ -354,7 +354,7 @@ Refusal = tuple[object, dict[str, object], type[Exception], str]
 
 
 def refused(tok: ggtok.Tokenizer, folder: Path, rows: list[Refusal]) -> None:
-    """Checks the error of each row, and that no file remains in the folder."""
+    """Checks each row's error, and that no file is left in the folder."""
     before = set(folder.iterdir())
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
@@ -393,7 +393,7 @@ def test_what_is_refused_by_the_packages_of_extras(tok: ggtok.Tokenizer, tmp_pat
 def test_what_is_refused(
     tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each error has the file's name and says what to do."""
+    """Each error contains the file's name and says what to do."""
     (tmp_path / "a.txt").write_text("a")
     (tmp_path / "empty").mkdir()
     (tmp_path / "cut.txt.gz").write_bytes(
@@ -471,7 +471,7 @@ def test_a_source_that_changes_meanwhile(tok: ggtok.Tokenizer, tmp_path: Path, s
 
 
 def test_extras(tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a package is missing, the error names the extra that has it."""
+    """If a package is missing, the error names the extra that installs it."""
     for name in ("a.txt.zst", "a.parquet", "a.arrow"):
         (tmp_path / name).write_bytes(b"x")
     monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
@@ -487,7 +487,7 @@ def test_extras(tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.Monkey
 def test_the_standard_librarys_zstd(
     tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Simulates Python 3.14's module with zstandard's decompressor."""
+    """Simulates Python 3.14's zstd module with zstandard's decompressor."""
     import sys
     import types
 
@@ -512,7 +512,7 @@ def test_documents_that_are_too_long(
     small: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The size of data that must be in memory whole is limited."""
+    """Data that must be in memory as a whole has a size limit."""
     from ggtok.corpora import text
 
     for module in (text, jsonl_reader):

@@ -4,9 +4,9 @@
     python -m tests.fuzz gguf --seconds 3600 --work DIR --save
 
 Needs clang with libFuzzer, and binutils. Runs tests/c/capi.c and then each target, with
-AddressSanitizer and UndefinedBehaviorSanitizer. Targets also call the plain build of the library,
-which must give the same ids. Targets, inputs and findings are written to DIR (default: a temporary
-folder). `DIR/fuzz_TARGET FILE` reproduces a finding, except for a leak, which is only reported.
+AddressSanitizer and UndefinedBehaviorSanitizer. Targets also call the library's plain build, which
+must return the same ids. Targets, inputs and findings are written to DIR (default: a temporary
+folder). `DIR/fuzz_TARGET FILE` reproduces a finding, except for leaks, which are only reported.
 
 --save replaces tests/fuzz/corpus by the smallest set of inputs with the same coverage.
 The exit status is 1 if there is a finding.
@@ -29,16 +29,16 @@ from tests.fuzz.seeds import SEEDS
 from tests.support.vocabularies import fixture
 
 CORPUS = HERE / "corpus"
-# Leaks are detected at exit, not per input: libFuzzer would run each input twice whenever caches
-# grow.
+# Leaks are detected at exit, not per input: otherwise, libFuzzer would run each input that grows a
+# cache twice.
 OPTIONS = ("-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1", "-detect_leaks=0")
 MAX_LEN = {"gguf": 6000, "encode": 2000, "detok": 600, "session": 400, "jinja": 800, "train": 1500}
-MOST = 90_000  # bytes of a saved corpus
-LISTED = 50  # bytes of an input's entry in the archive's directory
+MOST = 90_000  # size limit of a saved corpus, in bytes
+LISTED = 50  # approximate size of an input's entry in the archive's directory, in bytes
 
 
 def unpack(target: str, folder: Path, most: int | None = None, seed: int = 0) -> None:
-    """Writes the seeds and the saved inputs (all, or a random `most` of them), named by hash."""
+    """Writes the seeds and the saved inputs (all of them, or a random `most`), named by hash."""
     folder.mkdir(parents=True, exist_ok=True)
     inputs = list(SEEDS[target]())
     saved = CORPUS / f"{target}.zip"
@@ -53,7 +53,7 @@ def unpack(target: str, folder: Path, most: int | None = None, seed: int = 0) ->
 
 
 def fuzz(work: Path, target: str, seconds: int, seed: int, most: int | None) -> bool:
-    """Runs a target and prints a summary; returns False if there is a finding."""
+    """Runs a target and prints a summary; returns False if there was a finding."""
     inputs = work / "inputs" / target
     unpack(target, inputs, most, seed)
     with tempfile.TemporaryFile("w+", errors="replace") as log:
@@ -96,7 +96,7 @@ def save(work: Path, target: str) -> None:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
             kept = 0
             for file in files:
-                entry = zipfile.ZipInfo(f"{kept:04}")  # no time: reproducible
+                entry = zipfile.ZipInfo(f"{kept:04}")  # no time, so archives are reproducible
                 archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
                 kept += 1
                 if archive.fp is None or archive.fp.tell() + kept * LISTED > MOST:

@@ -1,4 +1,4 @@
-"""Compiles the fuzz targets: the library with sanitizers, linked with its plain build."""
+"""Compiles the fuzz targets: the library with sanitizers, linked with the plain build."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ LIBRARY = [path for path in sorted(CEXT.rglob("*.c")) if path.parent != CEXT / "
 BLIND = "-fno-sanitize-coverage=trace-cmp"
 READERS = ("gguf", "jinja", "vocab")
 TARGETS = ("gguf", "encode", "detok", "session", "jinja", "train")
-BASE = "bpe-gpt2"  # the vocabulary for all pre-tokenizers
+BASE = "bpe-gpt2"  # the vocabulary used for all pre-tokenizers
 
 SANITIZERS = ("-fsanitize=fuzzer-no-link,address,undefined", "-fno-sanitize-recover=all")
 
 
 def build(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> None:
-    """Writes fuzz_TARGET for each target to the folder `out`."""
+    """Writes fuzz_TARGET to the folder `out` for each target."""
     library = [cc, "-g1", "-O1", *flags]
     words = GGUF.read(fixture("ugm"))
     take_words_as_they_are(words)
@@ -32,7 +32,7 @@ def build(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> 
     paths = ", ".join(f'"{path}"' for path in vocabularies)
     harness = [*library, f"-DFIXTURES={paths}", f'-DBASE="{fixture(BASE)}"']
     objects = _library(library, out)
-    # Small caches fill and grow with little text.
+    # With small caches, little text is enough to fill and grow them.
     small = _library([*library, "-DGGTOK_TEST_SMALL"], out)
     objects_of = {"fuzz_session": small, "fuzz_train": small}
     plain = _plain(command_of(["-DGGTOK_TEST_PLAIN"]), out)
@@ -47,7 +47,8 @@ def build(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> 
 
 
 def build_capi(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> Path:
-    """Links tests/c/capi.c, which calls the whole API, with the objects that `build` compiled."""
+    """Links tests/c/capi.c, which calls the whole API, with the object files that `build`
+    compiled."""
     command = [cc, "-g1", "-O1", *flags]
     own = _compile(command, [HERE.parent / "c" / "capi.c"], out)
     link = [flag.replace("fuzzer-no-link,", "") for flag in flags]
@@ -56,15 +57,17 @@ def build_capi(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS
 
 
 def _library(command: list[str], out: Path) -> list[Path]:
-    """The library's objects. Only the parsers' comparisons are traced, so that the fuzzer learns
-    keywords and magic numbers; in the other files, tracing would take half of the time."""
+    """Compiles the library's object files. Comparisons are traced only in the parsers, so that the
+    fuzzer learns keywords and magic numbers; in the other files, tracing would take half of the
+    time."""
     readers = [source for source in LIBRARY if source.relative_to(CEXT).parts[0] in READERS]
     others = [source for source in LIBRARY if source not in readers]
     return _compile(command, readers, out) + _compile([*command, BLIND], others, out)
 
 
 def _plain(command: list[str], out: Path) -> Path:
-    """The plain build as one object, with the prefix plain_ on all its symbols."""
+    """Compiles the plain build to one object file, and adds the prefix plain_ to all its
+    symbols."""
     objects = _compile(command, LIBRARY, out)
     joined, names = out / "plain.o", out / "plain.names"
     _run("ld", "-r", "-o", joined, *objects)

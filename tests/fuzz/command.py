@@ -1,4 +1,4 @@
-"""The command line of the fuzzers written in Python."""
+"""The command line for fuzzers written in Python."""
 
 from __future__ import annotations
 

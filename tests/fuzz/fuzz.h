@@ -1,6 +1,6 @@
 /*
- * Shared by the fuzz targets: pairs of a tokenizer of the library under test (with sanitizers)
- * and one of the plain build, whose symbols begin with plain_.
+ * Shared by the fuzz targets: pairs of one tokenizer from the library under test (with sanitizers)
+ * and one from the plain build, whose symbols begin with plain_.
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -45,10 +45,11 @@ typedef struct build_pair {
     ggtok_context *ctx, *plain_ctx;
 } build_pair;
 
-void pair_open(build_pair *t); /* creates the contexts */
+void pair_open(build_pair *t); /* creates the contexts of an opened pair */
 void pair_close(build_pair *t);
 
-/* The i-th pair (modulo their number): a fixture, or BASE with one of the pre-tokenizers. */
+/* Returns pair number i (modulo the number of pairs): a fixture, or BASE with one of the
+ * pre-tokenizers. */
 build_pair *pair_at(size_t i);
 
 void check_same(ggtok_ids a, ggtok_ids b);
@@ -59,8 +60,8 @@ ggtok_ids check_ids(build_pair *t, const char *text, size_t n, unsigned flags);
 /* Like check_ids, and decodes the ids. */
 void check_encode(build_pair *t, const char *text, size_t n, unsigned flags);
 
-/* A copy in memory of exactly n bytes, so that sanitizers detect reads beyond its end; zeros if
- * p is NULL. */
+/* Returns a copy in exactly n bytes of memory, so that sanitizers detect reads beyond its end;
+ * zeros if p is NULL. */
 char *copy_of(const uint8_t *p, size_t n);
 
 #endif

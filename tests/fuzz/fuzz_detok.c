@@ -1,11 +1,11 @@
 /*
- * Decodes any ids with any fixture. Byte 0 of the input selects the fixture, byte 1 the flags;
- * then two bytes for each id. If no option or flag changes spaces, the text must be the pieces
- * of the ids, joined.
+ * Decodes any ids with any fixture. Byte 0 of the input selects the fixture, byte 1 the flags; each
+ * id has two bytes. Unless an option or flag changes spaces, the text must be the joined pieces of
+ * the ids.
  */
 #include "fuzz.h"
 
-/* An id from -8 on, possibly beyond the vocabulary. */
+/* Returns an id from -8 on, which may be outside the vocabulary. */
 static int32_t id_of(const uint8_t *p) {
     return (int32_t)(p[0] | p[1] << 8) - 8;
 }
@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
           !ggtok_flag(t->tok, GGTOK_FLAG_CLEAN_SPACES)))) {
         check_pieces(t->tok, ids, n, (flags & GGTOK_UNPARSE_SPECIAL) != 0, text);
     }
-    if (!s) { /* the result can be encoded */
+    if (!s) { /* the decoded text can be encoded */
         size_t n_text = text.n;
         char *again = copy_of((const uint8_t *)text.data, n_text);
         check_encode(t, again, n_text, flags & 3);

@@ -1,7 +1,7 @@
 /*
- * Encodes any text with any fixture or pre-tokenizer, selected by byte 0 of the input; byte 1
- * has the flags. A context that has encoded thousands of texts, a new one and the plain build
- * must agree.
+ * Encodes any text with any fixture or pre-tokenizer, which byte 0 of the input selects; byte 1 has
+ * the flags. A context that has encoded thousands of texts, a new context and the plain build must
+ * return the same ids.
  */
 #include "fuzz.h"
 

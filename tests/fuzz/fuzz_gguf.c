@@ -1,6 +1,6 @@
 /*
- * Loads any bytes as a file. If it isn't refused, the bytes after its key/values are encoded,
- * and the ids decoded. The plain build must give the same results.
+ * Loads any bytes as a file. If that succeeds, encodes the bytes after the file's key/value pairs,
+ * and decodes the ids. The plain build must give the same results.
  */
 #include "fuzz.h"
 #include "gguf_parts.h"
@@ -11,7 +11,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed) {
     parts all;
     parts_find(&all, data, size);
-    if (all.n && seed % 8 == 0 && all.end < max) { /* the text */
+    if (all.n && seed % 8 == 0 && all.end < max) { /* mutate only the text */
         return all.end + LLVMFuzzerMutate(data + all.end, size - all.end, max - all.end);
     }
     size_t n = seed % 32 ? parts_mutate(data, size, max, seed) : 0;
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     pair_open(&t);
     for (unsigned flags = 0; flags < 4; flags++) {
         check_encode(&t, text, n, flags);
-        check_encode(&t, text, n, flags); /* with the caches that the first call filled */
+        check_encode(&t, text, n, flags); /* uses the caches that the first call filled */
     }
     for (int i = 0; i < GGTOK_N_SPECIAL; i++) {
         int32_t id = ggtok_special_id(t.tok, (ggtok_special)i);

@@ -1,6 +1,6 @@
 /*
  * Renders any template in either dialect. Bits of byte 0 select the dialect, and whether the input
- * begins with the values as JSON, up to a NUL; otherwise fixed values are used.
+ * begins with the values as JSON that ends with a NUL; otherwise fixed values are used.
  */
 #include "fuzz.h"
 #include "jinja/core/env.h"
@@ -11,7 +11,7 @@ static const char values[] =
     "]}],"
     "\"s\":\" a,b \",\"n\":7,\"f\":0.5,\"l\":[3,1,\"x\",null,true],\"d\":{\"k\":1,\"items\":2}}";
 
-/* A checksum of a compiled template, which rendering must not change. */
+/* Computes a checksum of a compiled template, which rendering must not change. */
 static uint64_t sum_of(const jinja_template *t) {
     uint64_t sum = 0;
     for (const jinja_chunk *c = t->arena.chunks; c; c = c->older) {
@@ -22,7 +22,7 @@ static uint64_t sum_of(const jinja_template *t) {
     return sum;
 }
 
-/* Ranges must be ascending, not adjacent, and inside the text. */
+/* Checks that ranges are ascending, not adjacent, and inside the text. */
 static void check_ranges(const ggtok_range *ranges, size_t n, size_t size) {
     size_t at = 0;
     for (size_t i = 0; i < n; i++) {
@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     }
     CHECK(!ggtok_jinja_env_new(&options, &env, &err));
-    ggtok_jinja_env_arena(env)->steps_left = 300000; /* sanitizers are slow */
+    ggtok_jinja_env_arena(env)->steps_left = 300000; /* a small budget, as sanitizers are slow */
     uint64_t sum = sum_of(t);
     ggtok_status status = ggtok_jinja_env_json(env, json, n_json, dialect, &err);
     if (!status) status = ggtok_jinja_render(env, t, &out, &err);

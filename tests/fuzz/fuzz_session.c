@@ -1,8 +1,8 @@
 /*
- * Encodes many texts with one context, as in a server, so that caches fill, grow and evict. Byte 0
- * of the input selects the fixture or pre-tokenizer, byte 1 the number of steps, which have four
- * bytes each. The rest is material from which each step makes a text of up to 128 kB. The plain
- * build, which has no caches, must agree.
+ * Encodes many texts with one context, as in a server, so that caches fill, grow and evict entries.
+ * Byte 0 of the input selects the fixture or pre-tokenizer, byte 1 the number of steps, which have
+ * four bytes each. The rest is material from which each step builds a text of up to 128 kB. The
+ * plain build, which has no caches, must return the same ids.
  */
 #include "../c/random.h"
 #include "fuzz.h"
@@ -10,15 +10,15 @@
 enum { MAX_STEPS = 16, MAX_WORDS = 1 << 14, MAX_TEXT = 1 << 17, MAX_TOTAL = 1 << 18 };
 
 typedef struct step {
-    uint8_t what; /* the lower bits select the action; the two upper ones are flags */
-    uint8_t how;  /* selects how words are made, separated and changed */
-    uint8_t many; /* lower bits: the logarithm of the number of words; upper bits: a length */
+    uint8_t what; /* the lower bits select the action; the two highest are flags */
+    uint8_t how;  /* selects how words are built, separated and changed */
+    uint8_t many; /* low bits: log2 of the number of words; high bits: a length */
     uint8_t seed;
 } step;
 
 /* ---- texts ---- */
 
-typedef struct made { /* word i ends at ends[i], and begins at the end of the previous one */
+typedef struct made { /* the text of a step; word i ends at ends[i], where the next one begins */
     char text[MAX_TEXT];
     size_t ends[MAX_WORDS], n_words;
 } made;
@@ -45,8 +45,8 @@ static size_t put(char *out, const char *p, size_t n) {
     return n;
 }
 
-/* Writes a random character of the material, possibly malformed. Bits of `change` say which of
- * its last two bytes are changed, and whether ASCII characters are. */
+/* Writes a random character from the material, possibly malformed. Bits of `change` say which of
+ * its last two bytes to change, and whether to change ASCII characters. */
 static size_t put_char(const material *m, unsigned change, char *out) {
     size_t at = below(m->n), n = 1;
     while (at && (m->p[at] & 0xC0) == 0x80) at--;
@@ -58,7 +58,7 @@ static size_t put_char(const material *m, unsigned change, char *out) {
     return n;
 }
 
-/* Writes the i-th word of a text: at most twice the material's length, or 16 characters. */
+/* Writes word i of a text: at most twice the material's length, or 16 characters. */
 static size_t put_word(const material *m, const step *s, size_t i, char *out) {
     ggtok_bytes a = m->words[below(m->n_words)], b = m->words[below(m->n_words)];
     size_t n = 0;
@@ -74,7 +74,7 @@ static size_t put_word(const material *m, const step *s, size_t i, char *out) {
         i = below(b.n + 1);
         return n + put(out + n, b.data + i, b.n - i);
     case 4: return put(out, m->p, below(m->n + 1));
-    default: /* random characters of the material */
+    default: /* random characters from the material */
         for (size_t k = 0; m->n && k <= s->many >> 4u; k++) {
             n += put_char(m, s->how >> 5, out + n);
         }
@@ -129,7 +129,7 @@ static void check_trusted(build_pair *t, const made *m, unsigned flags) {
     check_same(ids, plain);
 }
 
-/* Encodes the text as a batch of texts of `each` words. */
+/* Encodes the text as a batch in which each text has `each` words. */
 static void check_batch(build_pair *t, ggtok_pool *pool, const made *m, size_t each,
                         unsigned flags) {
     static ggtok_bytes texts[MAX_WORDS];

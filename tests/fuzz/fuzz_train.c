@@ -1,7 +1,7 @@
 /*
- * Trains on any text. Byte 0 of the input selects how words are cut and what symbols are, byte 1
- * the rule and the bounds, byte 2 the number of blocks; the rest is text. The plain build must
- * make the same merges, and each merge must be plausible.
+ * Trains on any text. Byte 0 of the input selects how the text is split into words and what symbols
+ * are, byte 1 the rule and the limits, byte 2 the number of blocks; the rest is text. The plain
+ * build must produce the same merges, and each merge must be plausible.
  */
 #include "fuzz.h"
 
@@ -20,7 +20,7 @@ void plain_ggtok_merges_free(ggtok_merges *merges);
 
 enum { ALPHABET = 300, NEW = 200 };
 
-/* All characters of the words except the rarest, or all bytes. */
+/* Fills `symbols` with all characters of the words except the rarest, or with all bytes. */
 static size_t make_alphabet(const ggtok_counts *counts, bool bytes, unsigned kinds,
                             ggtok_symbol *symbols) {
     ggtok_char_count *chars;

@@ -21,7 +21,7 @@ static void put(uint8_t *p, uint64_t x, size_t n) {
     for (size_t i = 0; i < n; i++) p[i] = (uint8_t)(x >> 8 * i);
 }
 
-/* The offset after the string at `at`, or 0 if it isn't whole. */
+/* Returns the offset after the string at `at`, or 0 if the string is incomplete. */
 static size_t string_end(const uint8_t *data, size_t size, size_t at) {
     if (size - at < 8) return 0;
     uint64_t n = get(data + at, 8);
@@ -82,7 +82,7 @@ static size_t below(file *f, size_t n) {
 
 #define PICK(f, list) ((list)[below(f, sizeof(list) / sizeof *(list))])
 
-/* Replaces data[at .. at + old) by n bytes. Returns 0 if there is no room. */
+/* Replaces data[at .. at + old) by n bytes. Returns 0 if there isn't enough room. */
 static size_t splice(file *f, size_t at, size_t old, const void *bytes, size_t n) {
     if (f->size - old + n > f->max) return 0;
     memmove(f->data + at + n, f->data + at + old, f->size - at - old);
@@ -122,7 +122,7 @@ static const char *const keys[] = {
     "tokenizer.chat_template",
 };
 
-/* Strings that may be values or tokens. */
+/* Strings to use as values or tokens. */
 static const char *const strings[] = {
     "llama",
     "bert",
@@ -240,8 +240,8 @@ static const uint64_t numbers[] = {0,
                                    0x7F800000 /* inf */,
                                    0x7FC00000 /* NaN */,
                                    0xFF800000,
-                                   0x00000001 /* least float */,
-                                   0x7F7FFFFF /* greatest */};
+                                   0x00000001 /* smallest positive float */,
+                                   0x7F7FFFFF /* largest float */};
 
 static void change_number(file *f, size_t at, size_t n) {
     if (below(f, 3))
@@ -250,7 +250,8 @@ static void change_number(file *f, size_t at, size_t n) {
         put(f->data + at, get(f->data + at, n) + below(f, 9) - 4, n);
 }
 
-/* Replaces the string whose length is at `at`; `like` is another string of the file. */
+/* Changes the string whose length is at `at`; `like` is the offset of another string in the
+ * file. */
 static void change_string(file *f, size_t at, size_t like) {
     uint8_t bytes[256];
     size_t old = (size_t)get(f->data + at, 8), n = old < sizeof bytes ? old : sizeof bytes;
@@ -261,7 +262,7 @@ static void change_string(file *f, size_t at, size_t like) {
         memcpy(bytes, s, n = strlen(s));
         break;
     }
-    case 1: { /* append a string of the file */
+    case 1: { /* append the other string */
         size_t more = (size_t)get(f->data + like, 8);
         if (more > sizeof bytes - n) more = sizeof bytes - n;
         memcpy(bytes + n, f->data + like + 8, more);
@@ -270,7 +271,7 @@ static void change_string(file *f, size_t at, size_t like) {
     }
     case 2: n = below(f, n + 1); break;
     case 3:
-        if (below(f, 8) == 0) { /* a wrong length */
+        if (below(f, 8) == 0) { /* write a wrong length */
             put(f->data + at, PICK(f, numbers), 8);
             return;
         } /* fall through */
@@ -279,7 +280,7 @@ static void change_string(file *f, size_t at, size_t like) {
     if (splice(f, at + 8, old, bytes, n)) put(f->data + at, n, 8);
 }
 
-/* The offset of an array's i-th element. */
+/* Returns the offset of an array's i-th element. */
 static size_t element(const file *f, const part *p, uint64_t i) {
     size_t at = p->value;
     while (i--) at = value_end(f->data, f->size, at, p->elem);
@@ -314,7 +315,7 @@ static void change_array(file *f, const part *p, const part *other) {
         if (p->elem == STRING) change_string(f, end, end);
         break;
     }
-    case 3: /* truncate the file */
+    case 3: /* truncate the array */
         if (below(f, 4)) break;
         splice(f, at, p->end - at, "", 0);
         put(f->data + count_at, i, 8);
@@ -359,11 +360,11 @@ size_t parts_mutate(uint8_t *data, size_t size, size_t max, unsigned seed) {
     case 0: change_number(&f, p->type, 4); break;
     case 1: put(data + p->type, below(&f, N_KINDS), 4); break;
     case 2: add_part(&f, all.end, n_kv); break;
-    case 3: /* remove it */
+    case 3: /* remove the key/value pair */
         splice(&f, p->start, p->end - p->start, "", 0);
         put(data + N_KV, n_kv - 1, 8);
         break;
-    case 4: { /* rename it */
+    case 4: { /* rename the key */
         const char *key = PICK(&f, keys);
         if (splice(&f, p->key, p->key_n, key, strlen(key))) put(data + p->start, strlen(key), 8);
         break;

@@ -2,9 +2,9 @@
 
     python -m tests.fuzz.protobuf --seconds 300 --seed 1
 
-Reads changed models, and bytes that resemble protocol buffers, with ggtok and with protobuf, which
-uses sentencepiece's description of the format. ggtok must either read the same model as protobuf
-or raise VocabError. Prints a summary; a finding is printed as Python bytes, and the exit status
+Reads changed models, and bytes that resemble protocol buffers, with ggtok and with protobuf, for
+which sentencepiece describes the format. ggtok must either read the same model as protobuf or raise
+VocabError. Prints a summary; each finding is printed as a Python bytes literal, and the exit status
 is 1.
 """
 
@@ -33,14 +33,14 @@ def _varint(value: int) -> bytes:
 
 
 class Inputs:
-    """Makes inputs: models, changed models, and fields of any kind."""
+    """Generates inputs: models, changed models, and fields of any kind."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         self._kept = [write_model(Model(pieces=[Piece(b"a", 0.5, 1), Piece(b"<unk>", 0.0, 2)]))]
 
     def keep(self, data: bytes) -> None:
-        """Adds an input that was accepted to the ones that are changed further."""
+        """Adds an input that was accepted to those that are changed further."""
         if len(data) < 4096 and len(self._kept) < 500:
             self._kept.append(data)
         elif len(data) < 4096:
@@ -116,7 +116,7 @@ def _read_alike(model: Model, theirs: Any) -> bool:
 
 
 def check(data: bytes) -> bool | None:
-    """Whether ggtok and protobuf read equal models; None if ggtok refuses the input."""
+    """Whether ggtok and protobuf read equal models; None if ggtok rejects the input."""
     from google.protobuf.message import DecodeError
     from sentencepiece import sentencepiece_model_pb2
 
@@ -127,12 +127,12 @@ def check(data: bytes) -> bool | None:
     try:
         theirs = sentencepiece_model_pb2.ModelProto.FromString(data)
     except (DecodeError, UnicodeDecodeError):
-        return True  # protobuf refuses more, such as text that isn't UTF-8
+        return True  # protobuf rejects more, such as text that isn't UTF-8
     return _read_alike(model, theirs)
 
 
 def fuzz(seed: int, seconds: float = math.inf, inputs: float = math.inf) -> tuple[int, int, int]:
-    """Returns the number of inputs, of accepted inputs, and of findings, which are printed."""
+    """Returns the number of inputs, of accepted inputs, and of findings, which it prints."""
     made = Inputs(seed)
     end = time.monotonic() + seconds
     n = taken = findings = 0

@@ -1,4 +1,4 @@
-"""Seeds for fuzzing, made from the fixtures: small files, texts, ids."""
+"""Seeds for fuzzing, made from the fixtures: small files, texts and ids."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from tests.support.vocabularies import PRE_NAMES, fixture, fixture_names
 TOKENS = "tokenizer.ggml.tokens"
 PER_TOKEN = ("tokenizer.ggml.token_type", "tokenizer.ggml.scores")
 MERGES = "tokenizer.ggml.merges"
-KEEP = 90  # tokens that are kept in a small file
-USER = 4  # the type of user-defined tokens
+KEEP = 90  # about how many tokens a small file keeps
+USER = 4  # type number of user-defined tokens
 WORDS = "the cat sat on  a mat,and went \u00e9t\u00e9 on there for an unbelievably long time"
 TEXT = "Hello the cat's 12\n\u00e9\u4f60 <s>"
 
 
 def gguf_seeds() -> Iterator[bytes]:
-    """Each fixture, reduced to a few kilobytes, which is best for fuzzing, followed by a text."""
+    """Yields each fixture, reduced to a few kilobytes, which suits fuzzing best, followed by a
+    text."""
     for name in fixture_names():
         gguf = GGUF.read(fixture(name))
         if TOKENS in gguf:
@@ -33,8 +34,8 @@ def gguf_seeds() -> Iterator[bytes]:
 
 
 def take_words_as_they_are(gguf: GGUF) -> None:
-    """Makes UGM use its fast path, which needs a vocabulary without a charsmap and user-defined
-    tokens, and with U+2581 only at the beginning of tokens."""
+    """Makes UGM use its fast path, which needs a vocabulary that has no charsmap and no
+    user-defined tokens, and U+2581 only at the beginning of tokens."""
     tokens = gguf.strings(TOKENS)
     gguf.set(TOKENS, [b"t%d" % i if _odd(t) else t for i, t in enumerate(tokens)])
     gguf.set(PER_TOKEN[0], [1 if kind == USER else kind for kind in gguf.array(PER_TOKEN[0])])
@@ -65,14 +66,14 @@ def _cut(gguf: GGUF) -> None:
 
 
 def encode_seeds() -> Iterator[bytes]:
-    """For each fixture and pre-tokenizer name, a different text (see fuzz_encode.c)."""
+    """Yields a different text for each fixture and pre-tokenizer name (see fuzz_encode.c)."""
     texts = [*PROSE, *CODE, " ".join(EMOJI), "<s>a<|endoftext|> <mask> </s>", " \n\n  x"]
     for which in range(len(fixture_names()) + len(PRE_NAMES)):
         yield bytes([which, which % 8]) + texts[which % len(texts)].encode()[:300]
 
 
 def session_seeds() -> Iterator[bytes]:
-    """For each fixture and pre-tokenizer name, some steps (see fuzz_session.c)."""
+    """Yields some steps for each fixture and pre-tokenizer name (see fuzz_session.c)."""
     rng = random.Random(1)
     texts = [*PROSE, *CODE, " ".join(EMOJI), "<s>a <|endoftext|> <mask> </s> x", TEXT, WORDS]
     for which in range(len(fixture_names()) + len(PRE_NAMES)):
@@ -85,7 +86,7 @@ def session_seeds() -> Iterator[bytes]:
 
 
 def detok_seeds() -> Iterator[bytes]:
-    """For each fixture, some of its ids (see fuzz_detok.c)."""
+    """Yields some of the ids of each fixture (see fuzz_detok.c)."""
     rng = random.Random(1)
     for which, name in enumerate(fixture_names()):
         gguf = GGUF.read(fixture(name))
@@ -95,7 +96,7 @@ def detok_seeds() -> Iterator[bytes]:
 
 
 def jinja_seeds() -> Iterator[bytes]:
-    """Random templates in both dialects (see fuzz_jinja.c)."""
+    """Yields random templates in both dialects (see fuzz_jinja.c)."""
     for seed in range(400):
         source = Grammar(seed, python=bool(seed % 2)).template().encode()
         if len(source) < 700:

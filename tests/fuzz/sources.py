@@ -2,8 +2,8 @@
 
     python -m tests.fuzz.sources --seconds 300 --seed 1
 
-Replaces one value in a small source of each format, or in the configuration files next to it,
-and converts the folder: the result must be a vocabulary or a ggtok error. Prints a summary; a
+Replaces one value in a small source of each format, or in the configuration files next to it, and
+converts the folder: the result must be a vocabulary or an error of ggtok. Prints a summary; each
 finding is printed with its position and value, and the exit status is 1.
 """
 
@@ -75,7 +75,8 @@ PLAMO = [["<unk>", 0.0, "UNKNOWN"], ["a", 1, "NORMAL"], ["b", 1], ["c", 2], ["d"
 
 
 def folders() -> Iterator[tuple[dict[str, Any], str]]:
-    """The files of each source by name, and the architecture that llama.cpp's converter assumes."""
+    """Yields the files of each source by name, and the architecture that llama.cpp's converter
+    assumes."""
     bpe = sources.bpe("llama-bpe", post_processor=PROCESSOR, normalizer=NORMALIZER)
     model = bpe["model"]
     yield {"tokenizer.json": bpe}, "Qwen3ForCausalLM"
@@ -93,7 +94,7 @@ def folders() -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The paths of values in a JSON document; only the first ones of long tables."""
+    """Yields the paths of values in a JSON document; in long tables, only the first ones."""
     yield path
     if isinstance(value, dict):
         inner = list(value.items())
@@ -112,7 +113,7 @@ def changed(value: Any, path: tuple[Any, ...], to: Any) -> Any:
 
 
 def fuzz(seed: int, seconds: float = math.inf, inputs: float = math.inf) -> tuple[int, int, int]:
-    """Returns the number of inputs, of accepted inputs, and of findings, which are printed."""
+    """Returns the number of inputs, of accepted inputs, and of findings, which it prints."""
     pick = random.Random(seed)
     end = time.monotonic() + seconds
     kinds = [({**files, **BESIDE}, arch) for files, arch in folders()]

@@ -1,6 +1,7 @@
-"""Regression tests for findings of the fuzzers, and the saved corpora, which are run once.
+"""Regression tests for the fuzzers' findings, and one run over the saved corpora.
 
-Unlike `python -m tests.fuzz`, this doesn't need clang."""
+Unlike `python -m tests.fuzz`, these tests don't need clang.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 
 def test_the_newline_of_a_vocabulary_that_is_too_small() -> None:
-    """fuzz_gguf found that in a vocabulary of one token, the token for "\\n" fell back to the
-    default unknown token, 2. llama.cpp refuses such a file."""
+    """fuzz_gguf found that in a vocabulary with one token, the token for "\\n" fell back to the
+    default unknown token, 2. llama.cpp doesn't load such a file."""
     gguf = GGUF.read(fixture("ugm"))
     gguf.remove("tokenizer.ggml.unknown_token_id")
     for key in ("tokens", "token_type", "scores"):
@@ -32,16 +33,16 @@ def test_the_newline_of_a_vocabulary_that_is_too_small() -> None:
 
 
 def test_the_first_word_has_no_ids() -> None:
-    """fuzz_encode found that for 64 malformed bytes, which WPM drops, zero ids were copied to the
-    cache from a null pointer. (Only the sanitizers detected it.)"""
+    """fuzz_encode found that zero ids were copied to the cache from a null pointer, for 64
+    malformed bytes, which WPM drops. (Only the sanitizers detected it.)"""
     tok = ggtok.load(fixture("wpm"))
     for _ in range(2):
         assert tok.encode(b"\xbd" * 64, add_special=False) == []
 
 
 def test_no_new_word_has_ids() -> None:
-    """fuzz_gguf found that if bytes have no tokens, the ids of a batch's misses, of which there
-    were none, were copied to a null pointer. (Only the sanitizers detected it.)"""
+    """fuzz_gguf found that if no byte has a token, the ids of a batch's misses, of which there were
+    none, were copied to a null pointer. (Only the sanitizers detected it.)"""
     gguf = GGUF.read(fixture("bpe-gpt2"))
     for key in ("tokens", "token_type"):
         gguf.set(f"tokenizer.ggml.{key}", gguf.array(f"tokenizer.ggml.{key}")[:1])
@@ -66,7 +67,7 @@ def test_spans_of_unknown_characters_within_a_word() -> None:
 
 
 def test_spans_of_unknown_characters_without_an_unknown_token() -> None:
-    """fuzz_gguf found that the text of WPM's default, token 100, was read even if there are fewer
+    """fuzz_gguf found that the text of WPM's default token, 100, was read even if there are fewer
     tokens. (Only the sanitizers detected it.)"""
     gguf = GGUF.read(fixture("wpm"))
     for key in ("tokens", "token_type", "scores"):

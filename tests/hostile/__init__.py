@@ -3,6 +3,6 @@
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Lets a child process import these tests, and the installed ggtok: the one in this folder may lack
+# Lets a child process import these tests, but the installed ggtok: the copy in this folder may lack
 # its compiled module.
 TESTS = f"import sys; sys.path.append({str(ROOT)!r})"

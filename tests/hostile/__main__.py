@@ -1,12 +1,12 @@
-"""Runs hostile input of every kind, in watched child processes.
+"""Runs ggtok on hostile input of every kind, in child processes that are watched.
 
     python -m tests.hostile                     # everything: about a quarter of an hour
     python -m tests.hostile --every 100         # one input in a hundred
     python -m tests.hostile --kind limits       # rows whose names contain this
     python -m tests.hostile --large             # only texts of 1 GB and around 2^31 bytes
 
-Each input is judged (judge.py): loaded and used, refused with a clear error, or vague. The table
-has the number of each by kind; "wrong" counts outcomes that the kind must not have, such as a
+Each input is judged (judge.py): loaded and used, rejected with a clear error, or vague. The table
+counts each outcome by kind; "wrong" counts outcomes that the kind must not have, such as a
 truncated file that loads. Inputs that crash their process, or take longer than the row's timeout,
 are kept. The exit status is 1 if anything is wrong.
 """

@@ -1,9 +1,9 @@
-"""Files with odd values: llama.cpp loads and refuses the same ones.
+"""Files with odd values: llama.cpp and ggtok load and reject the same ones.
 
-If both load a file, all facts about the vocabulary are compared. Not compared are files that crash
-llama.cpp (docs/where-llamacpp-stops.md), and files that it refuses and ggtok can use: with
-characters above U+10FFFF in a token, models that it can't run, and files without a vocabulary, of
-which it reads keys unrelated to tokens.
+If both load a file, all facts about the vocabulary are compared. Two kinds of files aren't
+compared: those that crash llama.cpp (docs/where-llamacpp-stops.md), and those that it rejects
+although ggtok can use them: with characters above U+10FFFF in a token, models that it can't run,
+and files without a vocabulary, of which it reads keys unrelated to tokens.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tests.hostile.kinds import KINDS, Input
 from tests.hostile.rows import ANY, Row
 from tests.support import llamacpp
 
-STEP = 11  # one input in so many, because the reference is slow
-SECONDS = 5.0  # the reference's timeout for one
+STEP = 11  # every 11th input is tried, because the reference is slow
+SECONDS = 5.0  # the reference's timeout for one input
 ITS_OWN_AFFAIR = ("invalid codepoint", "unknown model architecture")
 
 

@@ -2,8 +2,9 @@
 
     python -m tests.hostile.child KIND START STOP STEP BOARD
 
-BOARD is a file that the watching process also maps: it has the number of the current input and the
-tally, so that nothing is lost if this process dies. Remarks go to standard output, as JSON lines.
+BOARD is a file that the watching process maps, too: it has the number of the current input and the
+tally, so that nothing is lost if this process dies. Remarks are written to standard output as JSON
+lines.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-# The current input, then the count of each outcome, then of wrong outcomes.
+# The current input, the count of each outcome, and the count of wrong outcomes.
 BOARD = struct.Struct(f"<q{len(OUTCOMES) + 1}q")
 WRONG = len(OUTCOMES) + 1
 
 
 def limit_memory(more: int) -> None:
-    """A small input that requests more memory gets a MemoryError, which counts as vague."""
+    """Limits memory, so that a small input that requests more gets a MemoryError, which counts as
+    vague."""
     if resource is None or sys.platform != "linux":
         return
     with open("/proc/self/statm") as statm:
@@ -57,7 +59,7 @@ def main(name: str, start: str, stop: str, step: str, board_path: str) -> None:
         if verdict.note or wrong:
             note = verdict.note or f"{OUTCOMES[verdict.outcome]} is not what this must give"
             print(json.dumps([i, verdict.outcome == VAGUE, note]), flush=True)
-    counts[0] = -1  # done
+    counts[0] = -1  # the row is done
 
 
 if __name__ == "__main__":

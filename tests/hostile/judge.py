@@ -1,8 +1,8 @@
-"""Judges the outcome of one input, and whether an error is clear.
+"""Judges the outcome for one input, and whether an error is clear.
 
-An error at load is clear if it is a GGUFError or a VocabError with a key or a byte offset that its
-message also names, and if a terminal can show the message. An error raised later, by a loaded
-vocabulary, must name a key, a token or the missing special token. All other errors are vague,
+An error at load is clear if it is a GGUFError or a VocabError with a key or byte offset that its
+message also names, and if a terminal can display the message. An error that a loaded vocabulary
+raises later must name a key, a token or the missing special token. All other errors are vague,
 including MemoryError, because no input here needs much memory.
 """
 
@@ -17,24 +17,24 @@ import ggtok
 OUTCOMES = ("loaded", "GGUFError", "VocabError", "other GGTokError", "vague")
 LOADED, GGUF_ERROR, VOCAB_ERROR, OTHER, VAGUE = range(len(OUTCOMES))
 
-# Words, special tokens, malformed UTF-8, a NUL; characters of the charsmaps' keys.
+# Words, special tokens, malformed UTF-8, a NUL, and characters that the charsmaps replace.
 PROBE = (
     b"the kettle\n\n  12345 \xe6\xbc\xa2\xe5\xad\x97 \xf0\x9f\x91\x8d <s></s><|endoftext|> [MASK] "
     b"\xef\xbd\x81\xef\xbd\x9e\xe2\x91\xa0 \xff\xc3(\xe2\x82\xed\xa0\x80\xf5\x90\x80\x80\0"
     b" ACGTACGTAC"
 )
-SAMPLED = 60  # tokens checked in a loaded vocabulary
-LONGEST = 1000  # characters of a message
+SAMPLED = 60  # tokens to check in a loaded vocabulary
+LONGEST = 1000  # characters of a message, at most
 
 
 @dataclass(frozen=True)
 class Verdict:
     outcome: int
-    note: str = ""  # what is wrong with it, or ""
+    note: str = ""  # what is wrong with the outcome, or ""
 
 
 def vagueness(error: BaseException, size: int) -> str:
-    """Why an error of ggtok.load for a file of `size` bytes is vague, or ""."""
+    """Returns why an error from ggtok.load for a file of `size` bytes is vague, or ""."""
     if not isinstance(error, ggtok.GGUFError | ggtok.VocabError):
         return f"{type(error).__name__} is no answer to a file: {error}"
     text = str(error)
@@ -65,7 +65,7 @@ def of_error(error: BaseException, size: int) -> Verdict:
 
 
 def of_load(data: bytes) -> Verdict:
-    """Loads a file, and uses the tokenizer."""
+    """Loads a file and uses the tokenizer."""
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -83,7 +83,7 @@ _NAMES_A_CULPRIT = re.compile(
 
 
 def use(tok: ggtok.Tokenizer) -> str:
-    """Encodes, decodes and reads all attributes; returns what is vague, or ""."""
+    """Encodes, decodes and reads all attributes; returns what is vague about the errors, or ""."""
     for parse_special in (False, True):
         for add_special in (True, False):
             try:
@@ -96,7 +96,7 @@ def use(tok: ggtok.Tokenizer) -> str:
                 continue
             if any(not -1 <= id < tok.n_tokens for id in ids):
                 return f"an id outside the vocabulary: {ids}"
-            if -1 not in ids:  # no unknown token (docs/where-llamacpp-stops.md)
+            if -1 not in ids:  # -1: there is no unknown token (docs/where-llamacpp-stops.md)
                 for flag in (False, True):
                     tok.decode_bytes(ids, remove_special=flag, unparse_special=not flag)
     n = tok.n_tokens if tok.vocab_type != "NONE" else 0

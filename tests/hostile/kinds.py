@@ -1,6 +1,6 @@
-"""The kinds of hostile files: each is a row that makes its i-th input from valid fixtures.
+"""The kinds of hostile files: each is a row that creates input number i from valid fixtures.
 
-Inputs are made on demand and are the same in every process, so a number identifies one.
+Inputs are created on demand and are the same in every process, so a number identifies an input.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Input:
     what: str
 
 
-# Similar inputs: their number, and a function that makes the i-th.
+# Similar inputs: how many there are, and a function that creates one by number.
 Run = tuple[int, Callable[[int], Input]]
 
 
 class Kind(Row):
-    """A row of files: how the valid ones are damaged."""
+    """A row of files, which says how valid files are damaged."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Kind(Row):
         super().__init__(name, allowed=allowed, sample=sample)
         self._runs = cache(lambda: list(runs()))
         self._ends = cache(lambda: list(accumulate(n for n, _ in self._runs())))
-        self.agrees = agrees  # llama.cpp loads and refuses the same files
+        self.agrees = agrees  # whether llama.cpp and ggtok must load and reject the same files
 
     def __len__(self) -> int:
         return self._ends()[-1]
@@ -80,7 +80,7 @@ def layout_of(name: str) -> Layout:
     return layout(sound(name))
 
 
-# One of each model, of both byte orders, and one without a vocabulary.
+# One file for each model, for both byte orders, and one without a vocabulary.
 EACH_MODEL = (
     "none test version-2 big-endian spm bpe-gpt2 bpe-gemma4 wpm ugm rwkv plamo2 plamo3 "
     "bpe-hybriddna bpe-whitespace"
@@ -94,7 +94,7 @@ def replaced(name: str, at: int, new: bytes, what: str) -> Input:
 
 
 def patched(name: str, patches: Sequence[tuple[str, Callable[[GGUF], None]]]) -> Run:
-    """Patches of one file."""
+    """Returns a run with the results of patches to one file."""
 
     def make(i: int) -> Input:
         what, patch = patches[i]
@@ -117,7 +117,8 @@ def truncations() -> Iterator[Run]:
 
 
 def changes(name: str, places: Sequence[int], values: Sequence[int]) -> Run:
-    """Each byte of `places` set to, or (negative) exclusive-ored with, each of `values`."""
+    """Returns a run in which each byte at `places` is replaced by, or (negative) XORed with, each
+    of `values`."""
 
     def make(i: int) -> Input:
         at, value = places[i // len(values)], values[i % len(values)]
@@ -138,7 +139,7 @@ def header_bytes() -> Iterator[Run]:
 
 
 def head_bytes() -> Iterator[Run]:
-    """Keys, types, lengths, counts, and values that aren't arrays."""
+    """Changes keys, types, lengths, counts, and values that aren't arrays."""
     for name in (*SMALL, "version-2"):
         yield changes(name, layout_of(name).heads(), EVERY)
     for name in EACH_MODEL[3:]:
@@ -153,7 +154,7 @@ def array_bytes() -> Iterator[Run]:
 
 
 def random_damage() -> Iterator[Run]:
-    """A few bytes at once."""
+    """Changes a few bytes at once."""
 
     def make(name: str, i: int) -> Input:
         chooser = random.Random(f"{name} {i}")
@@ -181,7 +182,7 @@ N_LIMITS = len(LIMITS) + 4
 
 
 def limits() -> Iterator[Run]:
-    """Lengths and counts at the limits of their types, and around the file's size."""
+    """Sets lengths and counts to the limits of their types, and to about the file's size."""
 
     def make(name: str, i: int) -> Input:
         found = layout_of(name)
@@ -196,7 +197,7 @@ def limits() -> Iterator[Run]:
 
 
 def nested(gguf: GGUF, key: str, depth: int) -> None:
-    """Nests an array in arrays of one element."""
+    """Nests an array in arrays of one element each."""
     head = struct.pack(gguf.order + "IIQ", ARR, ARR, 1)
     raw = gguf.raw[key.encode()]
     for _ in range(depth):
@@ -205,7 +206,8 @@ def nested(gguf: GGUF, key: str, depth: int) -> None:
 
 
 def types_of_types() -> Iterator[Run]:
-    """Each type of a value or element, replaced by each other; arrays of arrays (of arrays)."""
+    """Replaces each type of a value or element by each other type; nests arrays in arrays (in
+    arrays)."""
     numbers = [*range(15), 255, 256, 2**16, 2**31, 2**32 - 1]
     for name in EACH_MODEL:
         found = layout_of(name)
@@ -253,7 +255,7 @@ def duplicate_keys() -> Iterator[Run]:
 
 
 def keys_read() -> list[str]:
-    """Every key that the C library reads, found in its sources."""
+    """Returns every key that the C library reads, found in its sources."""
     folder = Path(__file__).resolve().parents[2] / "cext"
     texts = [(folder / file).read_text() for file in ("vocab/keys.h", "vocab/special.c")]
     keys = re.findall(r'"((?:tokenizer\.ggml|general)\.[a-z_.]+)"', "".join(texts))
@@ -262,7 +264,7 @@ def keys_read() -> list[str]:
 
 
 def wrong_types() -> Iterator[Run]:
-    """Each key that ggtok reads, as a scalar and an array of each type."""
+    """Sets each key that ggtok reads to a scalar and to an array of each type."""
     for name in EACH_MODEL:
         n = 3 if name == "none" else len(GGUF.parse(sound(name)).array("tokenizer.ggml.tokens"))
         patches = []
@@ -302,7 +304,7 @@ def element(key: str, at: Sequence[int], value: object) -> Callable[[GGUF], None
 
 
 def odd_tokens() -> Iterator[Run]:
-    """Token texts that are empty, not UTF-8, very long, or have unexpected contents."""
+    """Sets token texts that are empty, not UTF-8, very long, or have unexpected contents."""
     for name in EACH_MODEL[1:]:
         n = len(GGUF.parse(sound(name)).array(TOKENS))
         places = [[0], [1], [n // 3], [n // 2], [n - 1], [2, n - 2]]
@@ -338,7 +340,7 @@ def element_copied(values: list, i: int, j: int) -> list:
 
 
 def short_arrays() -> Iterator[Run]:
-    """Types and scores for fewer or more tokens than there are."""
+    """Sets types and scores for fewer or more tokens than the file has."""
     for name in EACH_MODEL[1:]:
         gguf = GGUF.parse(sound(name))
         n = len(gguf.array(TOKENS))
@@ -362,7 +364,7 @@ ODD_TYPES = [-(2**31), -1, 0, 7, 8, 255, 2**31 - 1]
 
 
 def odd_numbers() -> Iterator[Run]:
-    """Scores that are NaN, infinite or huge; invalid token types."""
+    """Sets scores that are NaN, infinite or huge, and invalid token types."""
     for name in EACH_MODEL[1:]:
         gguf = GGUF.parse(sound(name))
         n = len(gguf.array(TOKENS))
@@ -378,7 +380,7 @@ def odd_numbers() -> Iterator[Run]:
 
 
 def special_ids() -> Iterator[Run]:
-    """Ids out of range, and the same id for every special token."""
+    """Sets ids that are out of range, and the same id for every special token."""
     keys = [key for key in keys_read() if key.endswith("_token_id")]
     for name in EACH_MODEL[1:]:
         n = len(GGUF.parse(sound(name)).array(TOKENS))
@@ -404,7 +406,7 @@ ODD_MERGES = [
 
 
 def odd_merges() -> Iterator[Run]:
-    """Merges that name no tokens, aren't two words, or are duplicates."""
+    """Sets merges that name no tokens, aren't two words, or are duplicates."""
     for name in [name for name in EACH_MODEL if MERGES in GGUF.parse(sound(name))]:
         n = len(GGUF.parse(sound(name)).array(MERGES))
         places = [[0], [n // 2], [n - 1], range(n)]
@@ -421,7 +423,7 @@ def odd_merges() -> Iterator[Run]:
 
 
 def charsmaps() -> Iterator[Run]:
-    """Charsmaps that are truncated, or whose links and replacements are out of range."""
+    """Sets charsmaps that are truncated, or whose links and replacements are out of range."""
     sound_map = bytes(int(x) for x in GGUF.parse(sound("ugm")).array(CHARSMAP))
 
     def as_map(blob: bytes) -> Callable[[GGUF], None]:
@@ -448,7 +450,7 @@ def charsmaps() -> Iterator[Run]:
 
 
 def spliced() -> Iterator[Run]:
-    """One file's values under another's keys."""
+    """Sets one file's values under another file's keys."""
     names = [name for name in EACH_MODEL if name not in ("none", "big-endian")]
     for name, other in product(names, names):
         donor = GGUF.parse(sound(other)).raw

@@ -1,4 +1,5 @@
-"""Texts of 1 GB, and of around 2^31 bytes: correct ids, or an error before any work."""
+"""Texts of 1 GB, and of around 2^31 bytes: they result in correct ids, or in an error before any
+work."""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ import ggtok
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
 
-PIECE = 1 << 16  # bytes of the long token, so that its texts have few ids
+PIECE = 1 << 16  # bytes of the long token, with which large texts have few ids
 
 
 def cheap() -> ggtok.Tokenizer:
-    """A vocabulary with a token of 64 kB, and ordinary ones."""
+    """Loads a vocabulary with a token of 64 kB besides ordinary ones."""
     gguf = GGUF.read(fixture("spm"))
     for key, value in (
         ("tokens", b"x" * PIECE),
@@ -35,7 +36,7 @@ def peak() -> int:
 def check(what: str, n: int, run: Callable[[], str]) -> bool:
     began = time.monotonic()
     with open("/proc/self/clear_refs", "w") as refs:
-        refs.write("5")  # reset the peak
+        refs.write("5")  # resets the peak
     try:
         outcome, good = run(), True
     except ggtok.GGTokError as error:
@@ -55,7 +56,8 @@ def main() -> int:
     good = True
 
     def tail(text: object, n: int) -> str:
-        """The long token, repeated, then the ids of its last bytes."""
+        """Checks that the ids are the long token, repeated, then those of the last bytes; returns
+        how many there are, as text."""
         ids = tok.encode_array(text, add_special=False)  # type: ignore[arg-type]
         whole, rest = divmod(n, PIECE)
         assert (ids[:whole] == long).all(), "the long tokens"
@@ -86,7 +88,7 @@ def decoded_size(tok: ggtok.Tokenizer, ids: np.ndarray) -> int:
 
 
 def many_words(tok: ggtok.Tokenizer) -> bool:
-    """1 GB of ordinary words, as bytes and as str."""
+    """Encodes 1 GB of ordinary words, as bytes and as str."""
     n_words = 10**9 // 11
     texts: list[bytes | str] = [b"the kettle " * n_words]
     ten, twenty = (tok.encode(b"the kettle " * n, add_special=False) for n in (10, 20))
@@ -97,7 +99,7 @@ def many_words(tok: ggtok.Tokenizer) -> bool:
         ids = tok.encode_array(texts[0], add_special=False)
         assert len(ids) == expected, len(ids)
         assert ids[: len(ten) - period].tolist() == ten[:-period], "the first ids"
-        for at in range(period, len(ids) - 2 * period, 1 << 24):  # the others repeat them
+        for at in range(period, len(ids) - 2 * period, 1 << 24):  # later ids repeat these
             part = ids[at : min(at + (1 << 24), len(ids) - 2 * period)]
             assert (part == ids[at + period : at + period + len(part)]).all(), at
         return f"{len(ids):,} ids"

@@ -1,4 +1,4 @@
-"""The positions of a valid GGUF file's lengths, counts, types, keys and values."""
+"""Where a valid GGUF file has its lengths, counts, types, keys and values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tests.support.patch import FORMATS, TYPES
 
 STR, ARR = TYPES.index("str"), TYPES.index("arr")
-SHOWN = 3  # strings at either end of an array whose lengths are listed
+SHOWN = 3  # strings at each end of an array whose lengths are listed
 
 
 @dataclass(frozen=True)
@@ -21,21 +21,21 @@ class Field:
 
 @dataclass(frozen=True)
 class Layout:
-    order: str  # "<" or ">"
+    order: str  # "<" or ">", as in struct
     fields: tuple[Field, ...]
-    end: int  # of the last key/value
+    end: int  # where the last key/value pair ends
 
     def numbers(self) -> list[Field]:
-        """The lengths and counts."""
+        """Returns the fields that are lengths and counts."""
         return [f for f in self.fields if f.what.startswith("n_") or f.what.endswith(" length")]
 
     def heads(self) -> list[int]:
-        """The bytes of all fields except the contents of arrays."""
+        """Returns the positions of the bytes in all fields except the contents of arrays."""
         inside = [f for f in self.fields if f.at >= 24 and not f.what.startswith("string")]
         return [at for f in inside for at in range(f.at, f.at + f.size)]
 
     def contents(self) -> list[int]:
-        """The bytes after the header."""
+        """Returns the positions of the bytes after the header that are in no field."""
         return sorted(set(range(24, self.end)) - set(self.heads()))
 
 

@@ -1,4 +1,4 @@
-"""The rows of the table: numbered inputs, how each is judged, and the allowed outcomes."""
+"""The rows in the table: numbered inputs, how each is judged, and the allowed outcomes."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class Row(ABC):
 
     @abstractmethod
     def what(self, i: int) -> str:
-        """A short description of the input."""
+        """Returns a short description of the input."""
 
     @abstractmethod
     def keep(self, i: int) -> bytes:
-        """The bytes to keep of an input that ended its process."""
+        """Returns the bytes to keep of an input that killed its process."""
 
 
 Trial = tuple[str, Callable[[], Verdict]]

@@ -33,7 +33,7 @@ def folder() -> Path:
 
 # ---- files that change ----
 
-# Writes two contents to `path` alternately, until its parent exits.
+# Alternately writes two contents to `path`, until the parent process exits.
 WRITER = """
 import os, random, sys, time
 mode, path, a, b = sys.argv[1:]
@@ -81,12 +81,12 @@ MODES = (
 
 
 def contents(large: bool) -> tuple[bytes, bytes]:
-    """Two vocabularies of equal size, of one or many blocks."""
+    """Returns two vocabularies of equal size, of one block or of many."""
     both = []
     for letter in "wv":
         gguf = GGUF.read(fixture("spm"))
         tokens = gguf.strings("tokenizer.ggml.tokens")
-        keep = 300  # byte tokens, special tokens, and some more
+        keep = 300  # byte tokens, special tokens, and some others
         rest = len(tokens) - keep if not large else 150_000
         gguf.set(
             "tokenizer.ggml.tokens",
@@ -104,15 +104,15 @@ def fingerprint(tok: ggtok.Tokenizer) -> list[bytes]:
 
 
 class Writer:
-    """The writing process, started for the trials of one mode and size."""
+    """The process that writes, started for the trials with one mode and size."""
 
     def __init__(self) -> None:
         self.at: tuple[str, bool] | None = None
         self.child: subprocess.Popen[bytes] | None = None
-        self.contents: list[list[bytes]] = []  # fingerprints of the two
+        self.contents: list[list[bytes]] = []  # fingerprints of the two vocabularies
         self.path = Path()
         self.size = 0
-        folder()  # outlives the writer
+        folder()  # create the folder first, so that it outlives the writer
         atexit.register(self.stop)
 
     def start(self, mode: str, large: bool) -> None:
@@ -162,7 +162,7 @@ def while_it_changes(mode: str, large: bool) -> Verdict:
     found = fingerprint(tok)
     if found in writer().contents:
         return Verdict(LOADED)
-    if mode == "overwritten in place":  # the file itself is a mixture of both
+    if mode == "overwritten in place":  # the file itself can be a mixture of both
         a, b = writer().contents
         ends = [next(i for i, x in enumerate(found) if x != old[i]) for old in (a, b)]
         if found in (a[: ends[0]] + b[ends[0] :], b[: ends[1]] + a[ends[1] :]):
@@ -182,7 +182,7 @@ def changing() -> Sequence[Trial]:
     ]
 
 
-# ---- after the load ----
+# ---- changes after loading ----
 
 
 def changed_afterwards(change: Callable[[Path], object]) -> Verdict:
@@ -225,7 +225,7 @@ def fixture_copy() -> Path:
 def no_file(path: Path, number: int, before: Callable[[Path], object] | None) -> Verdict:
     if before is not None:
         before(path)
-    # Root may read everything: become nobody for a moment.
+    # Root may read everything, so become another user for a moment.
     root = number == errno.EACCES and os.geteuid() == 0
     if root:
         os.seteuid(65534)
@@ -289,17 +289,17 @@ def listen(path: Path) -> socket.socket:
 
 
 def bytes_read() -> int:
-    return int(Path("/proc/self/io").read_text().split()[1])  # rchar: by read(2) and similar calls
+    return int(Path("/proc/self/io").read_text().split()[1])  # rchar: bytes that read(2) etc. read
 
 
 def sparse(large: bool) -> Verdict:
-    """40 GB of tensors that are holes: only the metadata may be read."""
+    """Loads a file with 40 GB of tensors that are holes: only the metadata may be read."""
     data = bytearray(contents(large)[0])
-    struct.pack_into("<Q", data, 8, 291)  # tensors
+    struct.pack_into("<Q", data, 8, 291)  # the number of tensors
     path = folder() / "sparse.gguf"
     path.write_bytes(data)
     os.truncate(path, 40 * 10**9)
-    os.utime(path, (10**9, 10**9))  # a recently written file is read twice
+    os.utime(path, (10**9, 10**9))  # an old time, because a recently written file is read twice
     ggtok.load(fixture("test"))
     before = bytes_read()
     tok = ggtok.load(path)
@@ -318,11 +318,11 @@ def sparse_files() -> Sequence[Trial]:
     ]
 
 
-# ---- memory for refusals ----
+# ---- memory for rejected files ----
 
-# The peak memory of a refusal, as a multiple of the file's size. PLaMo's automaton has a state for
-# each byte of each token's text, of up to 70 bytes while it is built. The same applies to texts of
-# more than 256 bytes in the tries of other types (index/trie_long.h).
+# The peak memory for rejecting a file, as a multiple of its size. PLaMo's automaton has a state for
+# each byte of each token's text, which takes up to 70 bytes while it is built. The same applies to
+# texts of more than 256 bytes in the tries of other types (index/trie_long.h).
 MULTIPLE, PLAMO_MULTIPLE, LONG_MULTIPLE = 16, 80, 48
 
 
@@ -353,7 +353,7 @@ CUT = struct.pack("<Q", 2**40)
 
 
 def heavy(shape: str) -> bytes:
-    """A file of some megabytes that is refused at the last possible position."""
+    """Builds a file of some megabytes that is rejected as late as possible."""
     model, _, tokens = shape.partition(": ")
     if model == "keys":
         many = [key(f"k{i:06}", "u8", b"\1") for i in range(N)]
@@ -388,7 +388,7 @@ def heavy(shape: str) -> bytes:
     return whole(*keys, WRONG_AT_THE_END)
 
 
-# A separate process, because memory that another input released would hide the use of this one.
+# In a separate process, because memory that another input released would hide what this one uses.
 MEASURE = f"""
 {TESTS}
 import ggtok
@@ -410,7 +410,7 @@ print(peak - before, note)
 
 
 def status(name: str) -> int:
-    """A number of bytes in /proc/self/status."""
+    """Returns a number from /proc/self/status, in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(name + ":"):
             return int(line.split()[1]) * 1024
@@ -418,7 +418,7 @@ def status(name: str) -> int:
 
 
 def peak_of_refusal(data: bytes) -> tuple[int, str]:
-    """The peak memory in bytes for refusing a file, and why the error is vague."""
+    """Returns the peak memory in bytes for rejecting a file, and why the error is vague, or ""."""
     path = folder() / "heavy.gguf"
     path.write_bytes(data)
     command = [sys.executable, "-c", MEASURE, str(path)]

@@ -1,4 +1,4 @@
-"""All rows, in order."""
+"""All rows of the table, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory that other threads change during a call: only ``bytes`` is read in place."""
+"""Memory that other threads change during a call: only ``bytes`` objects are read in place."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIMIT = "GGTOK_METADATA_LIMIT"
 
 @contextmanager
 def changing(change: Callable[[], None]) -> Iterator[None]:
-    """Another thread calls `change` repeatedly."""
+    """Calls `change` repeatedly on another thread."""
     stop = threading.Event()
 
     def run() -> None:
@@ -40,7 +40,7 @@ def changing(change: Callable[[], None]) -> Iterator[None]:
         thread.join()
 
 
-# Read-only views of writable memory.
+# Functions that return read-only views of writable memory.
 def read_only(data: bytearray) -> memoryview:
     return memoryview(data).toreadonly()
 
@@ -56,7 +56,7 @@ def in_numpy(data: bytearray) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
 def test_a_text_is_one_state_of_the_memory(
     view: Callable[[bytearray], object], batch: bool
 ) -> None:
-    """Each change swaps the whole text, atomically for Python code."""
+    """Each change swaps the whole text at once, atomically for Python code."""
     tok = ggtok.load(fixture("bpe-gpt2"))
     states = [b"the kettle " * 20_000, b"of a table." * 20_000]
     ids = [tok.encode(state) for state in states]
@@ -96,8 +96,9 @@ def test_ids_are_one_state_of_the_memory() -> None:
             assert tok.decode_bytes(writable.toreadonly()) in texts
 
 
-# Loads memory 300 times whose lengths change between their values and nonsense. Each load succeeds
-# or raises an error. In a child process, because a fault would crash it.
+# Loads a vocabulary 300 times from memory in which lengths alternate between their values and
+# nonsense. Each load succeeds or raises an error. This runs in a child process, because a fault
+# would crash it.
 ATTACK = """
 import mmap, os, sys, threading, warnings
 import numpy as np
@@ -154,7 +155,7 @@ def test_only_the_metadata_of_a_mapped_file_is_copied(
     path = tmp_path / "model.gguf"
     with path.open("wb") as file:
         file.write(metadata)
-        file.truncate(3 << 30)  # the weights
+        file.truncate(3 << 30)  # in place of weights
     monkeypatch.setenv(LIMIT, str(len(metadata) + 1000))
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
         assert ggtok.load(mapped).encode("kettle") == ggtok.load(path).encode("kettle")
@@ -164,7 +165,7 @@ def test_only_the_metadata_of_a_mapped_file_is_copied(
 
 
 class PartialFile(Mapping[str, bool]):
-    """Its length and values change with each call."""
+    """A mapping whose length and values change with each call."""
 
     def __init__(self) -> None:
         self.asked = 0

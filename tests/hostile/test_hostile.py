@@ -1,4 +1,4 @@
-"""A sample of the inputs of `python -m tests.hostile`, and tests of that tool.
+"""Runs a sample of the inputs of `python -m tests.hostile`, and tests that tool.
 
 The sample is the same in every run. Each row runs in a child process, so that a crash fails one
 test and its input is kept.
@@ -31,9 +31,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_sample(row: watch.Row, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if row in REFERENCE:
-        request.getfixturevalue("llama")  # skips if there is none
+        request.getfixturevalue("llama")  # skips if the reference isn't available
     sample = times(max(2, row.sample // 2), of=row.sample)
-    step = len(row) // sample | 1  # odd, to meet all residues of even numbers of values
+    step = len(row) // sample | 1  # odd, so that it meets all residues of even numbers of values
     tally = watch.watch(row, tmp_path / "kept", step)
     assert tally.inputs == len(range(0, len(row), step))
     assert tally.clean, "\n".join(watch.table([tally]))
@@ -70,10 +70,10 @@ BAD = {
 @pytest.mark.full
 @pytest.mark.parametrize("what", BAD)
 def test_the_watch_detects(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each fault in the middle of a row, which continues afterwards."""
+    """Each fault happens in the middle of a row, which continues afterwards."""
     sound = ("sound", BAD["sound"])
     row = Trials("made up", lambda: [sound, (what, BAD[what]), sound], timeout=5)
-    # The child looks up its row by name, in its own copy of the table.
+    # The child process looks up its row by name in its own copy of the table.
     code = (
         f"{TESTS}; from tests.hostile import child, table, rows;"
         "from tests.hostile.test_hostile import BAD;"
@@ -114,7 +114,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert last.startswith("hostile: ") and last.endswith(" 0 crashes, 0 hangs, 0 vague errors")
 
 
-# ---- texts that are all tested ----
+# ---- texts, all of which are tested ----
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -131,7 +131,7 @@ def test_errors_locate_lone_surrogates(call: str) -> None:
     "name", [b"\xff\xfe", b"\xc2\x9b2J", b"\xe2\x80\xaegpt", b"\xe2\x96" * 300]
 )
 def test_text_of_files_is_escaped(name: bytes, tmp_path: Path) -> None:
-    """In errors about the file; so is its name."""
+    """Errors escape text from the file, and its name."""
     gguf = GGUF.read(fixture("bpe-gpt2"))
     gguf.set("tokenizer.ggml.pre", name)
     path = gguf.write(tmp_path / os.fsdecode(b"new\nline\xff.gguf"))

@@ -1,4 +1,4 @@
-"""The peak memory for loading, as a multiple of the file's size: SECURITY.md's numbers."""
+"""The peak memory for loading a file, as a multiple of its size: the numbers in SECURITY.md."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.support.vocabularies import fixture
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
 
 NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 3, 4, 6
-REFUSED = 10  # times the file's size
+REFUSED = 10  # multiple of the file's size
 
-# Each file in a process forked from one that has imported everything.
+# Loads each file in a process forked from one that has already imported everything.
 CHILD = """
 import os, sys, warnings
 import ggtok
@@ -70,7 +70,7 @@ TOKENS: dict[str, Callable[[], list[bytes]]] = {
     "one": lambda: letters(1, 1_000_000),
     "Han": lambda: han(1000, 300),
     "one of Han": lambda: han(1, 300_000),
-    # they print as slightly less, and slightly more, than the limit
+    # The printed pieces are slightly smaller, and slightly larger, than the limit.
     "many of Han": lambda: han(7_000, 58),
     "too many of Han": lambda: han(7_000, 60),
     "broken": lambda: [b"\x80%09d\xff" % i for i in range(20_000)],

@@ -1,4 +1,4 @@
-"""Long texts of one kind: nothing is lost, and the work grows linearly.
+"""Long texts of one kind: nothing is lost, and work grows linearly.
 
 Claim pretok.3.
 """
@@ -24,8 +24,8 @@ from tests.support.work import LINEAR, Measure
 Load = Callable[[str], ggtok.Tokenizer]
 
 NORMAL, CONTROL = 1, 3
-SIZE = times(200_000, of=400_000)  # bytes
-SHORT, LONG = 5_000, 20_000  # sizes in bytes of texts whose work is compared
+SIZE = times(200_000, of=400_000)  # bytes of a text
+SHORT, LONG = 5_000, 20_000  # sizes, in bytes, of texts whose work is compared
 
 UNITS = {
     "letter": "a",
@@ -56,7 +56,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 
 def chains() -> dict[str, str]:
-    """The chain of each name, by its identifier in pretok/names.c."""
+    """Returns the chain for each name, by its identifier in pretok/names.c."""
     source = Path(__file__).resolve().parents[2] / "cext" / "pretok" / "names.c"
     row = re.compile(r'^ +\{"([^"]+)", "\w+", [^{}]*\b(CHAIN_\w+)\},$', re.MULTILINE)
     return dict(row.findall(source.read_text()))
@@ -67,7 +67,7 @@ FIRST_OF_CHAIN = {chain: name for name, chain in reversed(CHAINS.items())}
 
 
 def base_of(pre: str) -> str:
-    """A fixture with a token for each byte that the pre-tokenizer keeps."""
+    """Returns a fixture that has a token for each byte that the pre-tokenizer keeps."""
     if pre in ("mmbert", "whitespace"):
         return f"bpe-{pre}"
     raw = ("gemma4", "granite-embed-multi-311m", "sarvam-moe")
@@ -100,7 +100,7 @@ def test_each_name_has_its_chain() -> None:
 @pytest.mark.parametrize("pre", PRE_NAMES)
 def test_pre_tokenizer(pre: str) -> None:
     size = SIZE if FIRST_OF_CHAIN[CHAINS[pre]] == pre else SIZE // 20
-    # mmbert adds a U+2581 before each line, `whitespace` drops white space.
+    # mmbert adds a U+2581 before each line; `whitespace` drops white space.
     check(ggtok.load(with_pre(pre)), size, lossless=pre not in ("mmbert", "whitespace"))
 
 
@@ -122,7 +122,7 @@ def check_growth(work: Measure, gguf: bytes | Path) -> None:
 
 @pytest.mark.parametrize("pre", FIRST_OF_CHAIN.values())
 def test_growth_of_pre_tokenizer(pre: str, work: Measure) -> None:
-    """Once for each chain: its names run the same code."""
+    """One name per chain is tested, because all its names run the same code."""
     check_growth(work, with_pre(pre))
 
 
@@ -135,7 +135,7 @@ def test_growth_of_other_vocabulary(name: str, work: Measure) -> None:
 
 
 def with_long_token(name: str, size: int) -> bytes:
-    """A fixture with a token that `size` letters nearly match at every position."""
+    """Returns a fixture with a token that `size` letters nearly match at every position."""
     longs = [b"a" * size + b"b", b"a" * (size // 2)]
     if name.startswith("wpm"):
         longs.append("\u2581".encode() + longs[0])
@@ -144,18 +144,18 @@ def with_long_token(name: str, size: int) -> bytes:
 
 @pytest.mark.parametrize("name", ["rwkv", "wpm", "ugm", "ugm-plain", "plamo2"])
 def test_growth_with_a_long_token(name: str, work: Measure) -> None:
-    """A walk through the trie from each position would be as long as the token."""
+    """From each position, a walk through the trie would be as long as the token."""
     steps = []
     for size in (SHORT, LONG):
         text = b"a" * (size - 1)
         done = work(with_long_token(name, size), text, text + b"ab")
         steps.append(done.encode[0])
-        assert done.n_ids[1] <= 2, name  # the token, in some with a leading space
+        assert done.n_ids[1] <= 2, name  # the token, in some types after a space
     assert steps[1] < LINEAR * steps[0], steps
 
 
 def test_offsets_after_dropped_words(work: Measure) -> None:
-    """Once, each dropped word was matched with all ids of the following long word."""
+    """A regression test: each dropped word was matched with all ids of the long word after it."""
     texts = [(b"\x01 " * dropped + b"qj" * 500 + b" ") * 30 for dropped in (50, 400)]
     few, many = work(fixture("wpm"), *texts, options="-s").encode
     assert many < 2 * few, (few, many)
@@ -164,7 +164,7 @@ def test_offsets_after_dropped_words(work: Measure) -> None:
 def test_a_token_of_unknown_bytes_is_not_quadratic(tmp_path: Path) -> None:
     gguf = GGUF.read(fixture("bpe-gpt2"))
     tokens = gguf.strings("tokenizer.ggml.tokens")
-    # The byte map has no space: for each one, the piece contains the whole text.
+    # A space isn't in the byte map, so the piece contains the token's whole text for each of them.
     tokens[5] = b" " * 200_000
     gguf.set("tokenizer.ggml.tokens", tokens)
     gguf.write(tmp_path / "quadratic.gguf")
@@ -183,7 +183,7 @@ def with_tokens(name: str, tokens: list[bytes]) -> bytes:
 
 @pytest.mark.parametrize("token", [b"\x80%09d\xff", b"%09d\x80"])
 def test_growth_with_broken_tokens(token: bytes, work: Measure) -> None:
-    """Each adds a link to PLaMo's automaton; links aren't searched one by one."""
+    """Each token adds a link to PLaMo's automaton; links aren't searched one by one."""
     text = b"123 \xff\x80 456" * 500
     few, many = (
         work(with_tokens("plamo2", [token % i for i in range(n)]), text) for n in (2_000, 8_000)
@@ -193,7 +193,7 @@ def test_growth_with_broken_tokens(token: bytes, work: Measure) -> None:
 
 
 def test_growth_with_a_link_to_a_long_state(work: Measure) -> None:
-    """It is followed by as many failure links as the state has characters."""
+    """After the link, there are as many failure links as the state has characters."""
     short, long = (
         work(with_tokens("plamo2", [b"a" * size, b"a" * size + b"\x80"]), b"ba" * 5_000).encode[0]
         for size in (SHORT, LONG)
@@ -210,19 +210,20 @@ def each_once(size: int) -> tuple[list[bytes], bytes]:
 
 
 def nested(size: int) -> tuple[list[bytes], bytes]:
-    """Wherever one ends, all shorter ones end, too."""
+    """Returns tokens of which, where one ends, all shorter ones end, too; and a text."""
     tokens = [b"a" * i for i in range(20, 220)]
     return tokens, tokens[-1][1:] + b"b" + b"a" * size
 
 
 def interlocked(size: int) -> tuple[list[bytes], bytes]:
-    """Tokens that begin inside each other: the text that one takes decides what may begin there."""
+    """Returns tokens that begin inside each other, so that where one is found decides which others
+    can begin; and a text."""
     tokens = [part * i + b"b" for i in range(1, math.isqrt(size) // 2) for part in (b"ab", b"ba")]
     return tokens, b"".join(token[i % len(token) :] for i, token in enumerate(tokens * 2))[:size]
 
 
 def blanks(size: int) -> tuple[list[bytes], bytes]:
-    """They strip white space, and contain it."""
+    """Returns tokens that strip white space and also begin with it; and a text."""
     tokens = [b" " * (i // 2) + b"x" * (i % 2) for i in range(2, 2 * math.isqrt(size))]
     return tokens, b"".join(tokens)[:size]
 
@@ -232,7 +233,7 @@ def blanks(size: int) -> tuple[list[bytes], bytes]:
 def test_growth_with_many_special_tokens(
     make: Callable[[int], tuple[list[bytes], bytes]], trusted: bool, work: Measure
 ) -> None:
-    """llama.cpp's rule scans the text once for each."""
+    """llama.cpp's rule would scan the text once for each special token."""
     steps = []
     for size in (2 * SHORT, 2 * LONG):
         gguf = GGUF.read(fixture("bpe-gpt2"))

@@ -1,4 +1,5 @@
-"""Faulty texts: malformed UTF-8, NULs, lone surrogates; and very many empty ones."""
+"""Malformed texts: malformed UTF-8, NULs, lone surrogates; and a very large number of empty
+ones."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from tests.hostile.rows import Trial, Trials
 from tests.support.llamacpp import LlamaCpp
 from tests.support.vocabularies import fixture
 
-# Every kind of malformed UTF-8, and its neighbours. Without characters above U+10FFFF, on which
+# Every kind of malformed UTF-8, and its neighbours, but no characters above U+10FFFF, on which
 # llama.cpp aborts (docs/where-llamacpp-stops.md).
 PARTS: dict[str, bytes] = {
     "a continuation byte alone": b"\x80",
@@ -150,7 +151,7 @@ def surrogates() -> Sequence[Trial]:
     ]
 
 
-# ---- many ----
+# ---- many texts ----
 
 
 def many_empty(arrays: bool, text: object, add_special: bool) -> Verdict:

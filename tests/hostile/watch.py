@@ -21,8 +21,8 @@ from tests.hostile.judge import OUTCOMES
 from tests.hostile.table import Row
 
 CHILD = f"{TESTS}; from tests.hostile import child; child.main(*sys.argv[1:])"
-HANG_SECONDS = 20.0  # for one input; the slowest takes a few milliseconds
-REMARKS = 5  # shown for a row
+HANG_SECONDS = 20.0  # timeout for one input; the slowest takes a few milliseconds
+REMARKS = 5  # remarks to show for each row, at most
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Tally:
     kind: str
     inputs: int = 0
     outcomes: list[int] = field(default_factory=lambda: [0] * len(OUTCOMES))
-    wrong: int = 0  # an outcome that this row must not have
+    wrong: int = 0  # outcomes that this row must not have
     crashes: int = 0
     hangs: int = 0
     seconds: float = 0.0
@@ -46,7 +46,7 @@ class Tally:
 
 
 def watch(row: Row, keep: Path, step: int = 1) -> Tally:
-    """Runs every `step`-th input of a row. Inputs that end the child are written to `keep`."""
+    """Runs every `step`-th input of a row. Inputs that kill the child are written to `keep`."""
     tally = Tally(row.name)
     began = time.monotonic()
     start, stop = 0, len(row)
@@ -69,7 +69,7 @@ def watch(row: Row, keep: Path, step: int = 1) -> Tally:
 
 
 def _one_child(row: Row, start: int, stop: int, step: int, tally: Tally) -> tuple[int | None, str]:
-    """Runs one child; returns the input that ended it, and how."""
+    """Runs one child process; returns the input that killed it, and how."""
     with (
         tempfile.NamedTemporaryFile() as file,
         tempfile.TemporaryFile() as output,
@@ -100,7 +100,7 @@ def _one_child(row: Row, start: int, stop: int, step: int, tally: Tally) -> tupl
         complaints.seek(0)
         said = complaints.read().decode("utf-8", "replace").strip()
         if at == -1:
-            if said:  # the library prints nothing
+            if said:  # printed, although the library must print nothing
                 tally.wrong += 1
                 tally.remarks.append(f"the child printed: {said[-500:]}")
             return None, ""

@@ -1,15 +1,15 @@
-"""python -m tests.making.consumers: exported vocabularies in their libraries.
+"""python -m tests.making.consumers: tests exported vocabularies in other libraries.
 
     python -m tests.making.consumers                   # the fixtures and llama.cpp's vocabularies
     python -m tests.making.consumers spm qwen2         # some
     python -m tests.making.consumers --work DIR        # keep the files and the environment
 
-Each vocabulary is written in each format, or refused with a reason. Written files must give ggtok's
-ids on 3,000 lines in tokenizers 0.23, in 1.0rc (in a separate virtual environment, because both
-can't be installed in one), in tiktoken or in sentencepiece. Converted and written again, they must
-have the same bytes. Files that only inexact=True writes are counted, too, and the results of 1.0rc
-with the published expressions. Prints a row for each; the exit status is 1 if a file written
-without inexact=True differs.
+Each vocabulary is written in each format, unless that is rejected with a reason. Written files must
+give ggtok's ids on 3,000 lines in tokenizers 0.23, in 1.0rc (in a separate virtual environment,
+because both can't be installed in one), in tiktoken or in sentencepiece. If they are converted and
+written again, the bytes must be the same. Files that only inexact=True writes are counted, too, and
+so are the results in 1.0rc with the published expressions. Prints a row for each vocabulary; the
+exit status is 1 if a file written without inexact=True differs.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from ggtok.vocabularies.vocabulary import Vocabulary
 from tests.support.vocabularies import OTHERS, REAL, fixture, fixture_names, real
 
 NEXT = "tokenizers==1.0.0rc3"
-# What its wheels refuse: they only have the published expressions, recognized by their texts.
+# What 1.0rc's wheels reject: they support only the published expressions, recognized by their text.
 LACKS = {
     "this `Split` pattern needs a system-regex backend": "lacks the expressions",
     "This byte-level vocabulary has no token for bytes": "wants tokens for bytes of no character",
 }
 FORMATS = ("json", "tiktoken", "model")
-# Runs in the other environment: reads lines from standard input, and writes their ids.
+# Runs in the other environment: reads lines from standard input and writes their ids.
 READER = """
 import json, sys
 from tokenizers import Tokenizer
@@ -51,14 +51,14 @@ json.dump([tokenizer.encode(line, add_special_tokens=False).ids for line in line
 
 
 class Refused(Exception):
-    """The library can't load the file, or encode with it; the text is the library's message."""
+    """The library can't load the file, or encode with it; the message is the library's."""
 
 
 Encode = Callable[[Sequence[str]], list[list[int]]]
 
 
 def environment(work: Path) -> Path:
-    """The Python interpreter with the next version of tokenizers."""
+    """Returns a Python interpreter that has the next version of tokenizers."""
     folder = work / "environment"
     python = folder / "bin" / "python"
     if not python.exists():
@@ -83,7 +83,8 @@ def _in(python: str | Path, path: Path) -> Encode:
 
 
 def _tiktoken(v: Vocabulary, path: Path) -> Encode:
-    """tiktoken has one expression. If several are needed, it gets each word separately."""
+    """Encodes with tiktoken, which supports only one expression. If several are needed, it gets
+    each word separately."""
     import tiktoken
     from tokenizers import Regex
     from tokenizers.pre_tokenizers import Sequence as Steps
@@ -111,7 +112,7 @@ def _sentencepiece(path: Path) -> Encode:
 
 
 def readers(v: Vocabulary, path: Path, python: Path) -> dict[str, Encode]:
-    """By name."""
+    """Returns the libraries that read the file, by name."""
     if path.suffix == ".json":
         return {"0.23": _in(sys.executable, path), "1.0rc": _in(python, path)}
     if path.suffix == ".tiktoken":
@@ -120,7 +121,7 @@ def readers(v: Vocabulary, path: Path, python: Path) -> dict[str, Encode]:
 
 
 def unmade(v: Vocabulary) -> set[str]:
-    """Characters that are tokens of byte-level BPE, but that no merges produce.
+    """Returns characters that are tokens of byte-level BPE, but that no merges produce.
 
     tokenizers 1.0.0rc3 encodes such a character as the token, contrary to the merges.
     """
@@ -134,7 +135,7 @@ def unmade(v: Vocabulary) -> set[str]:
 
 
 def differing(v: Vocabulary, encode: Encode, special: bool, without: set[str]) -> int:
-    """Those of 3,000 lines that have other ids. tiktoken has no user-defined tokens."""
+    """Counts which of 3,000 lines have other ids. tiktoken doesn't support user-defined tokens."""
     tok = v.tokenizer()
     own = [
         tok.token_text(id).decode("utf-8", "replace")
@@ -158,7 +159,7 @@ def again_the_same(v: Vocabulary, path: Path, *, inexact: bool) -> bool:
 
 
 def compared(v: Vocabulary, path: Path, name: str, encode: Encode) -> tuple[str, bool]:
-    """A library's result for the lines, and whether it is correct."""
+    """Returns a library's result for the lines, and whether it is correct."""
     without = unmade(v) if name == "1.0rc" else set()
     try:
         n = differing(v, encode, path.suffix == ".json", without)
@@ -170,7 +171,7 @@ def compared(v: Vocabulary, path: Path, name: str, encode: Encode) -> tuple[str,
 
 
 def tried(v: Vocabulary, path: Path, python: Path) -> tuple[str, bool]:
-    """The result for one format, and whether it is correct."""
+    """Returns the result for one format, and whether it is correct."""
     found, exact = [], True
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ggtok.VocabWarning)

@@ -1,7 +1,9 @@
-"""python -m tests.making.newer_characters: the rows of ggtok/vocabularies/pre_tokenizer_json.py.
+"""python -m tests.making.newer_characters: prints the rows of
+ggtok/vocabularies/pre_tokenizer_json.py.
 
-Compares the tables of the newest unicodedata2 with those of Unicode 15.1, which llama.cpp has; pip
-downloads both packages. Prints the rows; the exit status is 1 if they differ from the file's.
+Compares the tables in the newest unicodedata2 with those for Unicode 15.1, which llama.cpp uses;
+pip downloads both packages. Prints the rows; the exit status is 1 if they differ from those in the
+file.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ print(json.dumps("".join(unicodedata2.category(chr(c))[0] for c in range(0x11000
 
 
 def categories(package: str) -> str:
-    """The first letter of each code point's category."""
+    """Returns the first letter of each code point's category."""
     with tempfile.TemporaryDirectory() as folder:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
         env = {k: v for k, v in os.environ.items() if k != "PIP_CONSTRAINT"}
@@ -37,7 +39,8 @@ def categories(package: str) -> str:
 
 
 def ranges(old: str, new: str, category: str) -> Iterator[tuple[int, int]]:
-    """The fewest ranges that contain all newer characters of a category, and no older ones."""
+    """Yields the fewest ranges that contain all newer characters of a category, but no older
+    ones."""
     first = last = None
     for code in range(len(old)):
         if old[code] == category:

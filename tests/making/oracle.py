@@ -1,8 +1,8 @@
-"""A naive trainer, which counts all pairs again for each merge.
+"""A naive trainer that counts all pairs again for each merge.
 
-Words are sequences of symbols, numbered in the order of their ids. The most frequent pair,
-including overlapping occurrences, is replaced from left to right; the rule decides between equally
-frequent pairs.
+Words are sequences of symbols, which are numbered in the order of their ids. The most frequent
+pair, counting overlapping occurrences, is replaced from left to right; the rule decides between
+equally frequent pairs.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def train(
     may_join: Callable[[bytes, bytes], bool] = lambda left, right: True,
     number: Mapping[bytes, int] | None = None,
 ) -> list[tuple[bytes, bytes, int]]:
-    """Merges and their counts, until there are `size` texts, which include the initial symbols.
+    """Returns merges and their counts until there are `size` texts, including the initial symbols.
 
-    `before` is the sort key of equally frequent pairs; `may_join` decides which pairs may merge;
+    `before` is the sort key for equally frequent pairs; `may_join` decides which pairs can merge;
     `number` has the texts that are already symbols.
     """
     known = dict(number or {})

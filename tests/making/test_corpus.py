@@ -1,4 +1,4 @@
-"""Training sources: files, read as by encode_files, and files that aren't text."""
+"""Training sources: files, which are read as by encode_files, and files that aren't text."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_invalid_utf8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         words(path, errors="ignore")
     with pytest.raises(ggtok.InvalidTypeError, match="field must be str or a list of str, not int"):
         words(path, field=3)
-    # A character at the boundary of two blocks is not an error.
+    # A character that is split between two blocks is not an error.
     monkeypatch.setattr("ggtok.corpora.streams.BLOCK", 2)
     path.write_text("\u00fc\u00fca\u00fc\n\u00fc", "utf-8")
     assert words(path) == words("\u00fc\u00fca\u00fc\n\u00fc")
@@ -153,7 +153,8 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", [{"model": "spm"}, {"pre": "gemma4"}, {"pre": "gpt-2"}])
 def test_the_report_counts_the_texts_own_bytes(options: dict[str, Any]) -> None:
-    """The space mark of some vocabularies has three bytes, but counts as a space with one."""
+    """In some vocabularies the space mark has three bytes, but it counts as a space with one
+    byte."""
     text = "\n".join(line for line in "\n".join(PROSE).split("\n") if line) + "\n"
     report = ggtok.train(text, 1500, **options).report
     assert isinstance(report, TrainingReport)

@@ -1,4 +1,4 @@
-"""Counting words: sources, threads, limits, progress, saved counts.
+"""Counting words: sources, threads, limits, progress and saved counts.
 
 Claim training.1.
 """
@@ -83,14 +83,15 @@ def test_malformed_text_is_read_as_when_encoding() -> None:
 
 @pytest.mark.parametrize("letter", ["\0", "a"])
 def test_words_of_all_lengths(letter: str) -> None:
-    """A word of zeros isn't mistaken for an empty entry of the cache."""
+    """A word of NULs isn't mistaken for an empty cache entry."""
     expected = {letter * n: n % 3 + 1 for n in range(1, 100)}
     lines = [word for word, times in expected.items() for _ in range(times)]
     assert words("\n".join(lines) + "\n") == {**expected, "\n": len(lines)}
 
 
 def test_blocks_end_at_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However small blocks are, in files and texts, even if lines are longer than blocks."""
+    """Blocks end at lines however small they are, in files and texts, even if a line is longer than
+    a block."""
     text = "\n".join(PROSE) + "\n" + "x" * 100 + "\n\n" + "last"
     expected = words(text)
     path = tmp_path / "a.txt"
@@ -110,7 +111,7 @@ def test_blocks_end_at_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_an_endless_line(
     documents: Literal["lines", "whole"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is refused early, not when memory is full."""
+    """An endless line is rejected early, not when memory is full."""
     monkeypatch.setattr("ggtok.corpora.streams.BLOCK", 4)
     monkeypatch.setattr("ggtok.vocabularies.corpus.MAX_TEXT", 10)
     path = tmp_path / "endless.txt"
@@ -137,7 +138,7 @@ def test_invalid_sources(tmp_path: Path) -> None:
 
 
 class Stream:
-    """The interface of an Arrow library's arrays."""
+    """An object with the interface of an Arrow library's array."""
 
     def __arrow_c_stream__(self) -> None: ...
 
@@ -181,7 +182,7 @@ def test_a_source_that_fails(threads: int) -> None:
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("when", ["add", "flush"])
 def test_a_thread_that_fails(threads: int, when: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error reaches the caller, even with an endless source."""
+    """A thread's error reaches the caller, even with an endless source."""
 
     def fail(*_: object) -> None:
         raise MemoryError("no more")
@@ -226,7 +227,7 @@ def test_progress_of_merging_can_stop_it() -> None:
 
 
 def test_a_thread_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads started earlier end."""
+    """Threads that were started before it exit."""
     start, started = threading.Thread.start, []
 
     def limited(thread: threading.Thread) -> None:
@@ -245,7 +246,7 @@ def test_a_thread_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @posix
 def test_an_interrupt_ends_counting(capfd: pytest.CaptureFixture[str]) -> None:
-    """With an endless source; nothing is printed."""
+    """The source is endless; nothing is printed."""
     assert interrupted(lambda: ggtok.count_words(endless(), pre="gpt-2", threads=2), 0.05)
     assert capfd.readouterr() == ("", "")
 
@@ -253,7 +254,8 @@ def test_an_interrupt_ends_counting(capfd: pytest.CaptureFixture[str]) -> None:
 def test_an_interrupt_ends_merging(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The library asks periodically whether to continue; here, at the second time."""
+    """The library asks periodically whether to continue; here, the interrupt happens at the second
+    time."""
     counts = ggtok.count_words("".join(f"{i * 7919:x} " for i in range(100_000)), pre="gpt-2")
     asked = []
 
@@ -275,7 +277,7 @@ def test_an_interrupt_ends_merging(
 
 
 def test_an_exception_before_the_first_line() -> None:
-    """A signal may come when Python enters the callback."""
+    """A signal may arrive when Python enters the callback."""
     asker = native._ProgressCaller(None)
     handle = native.ffi.new_handle(asker)
     error = KeyboardInterrupt()
@@ -292,7 +294,7 @@ pieces = st.text("ab<", min_size=1, max_size=4).map(str.encode)
 @settings(max_examples=times(100, of=2000), deadline=None)
 @given(st.lists(st.text("ab< \u2581", max_size=12), max_size=20), st.lists(pieces, max_size=6))
 def test_words_are_cut_at_texts(lines: list[str], texts: list[bytes]) -> None:
-    """Like a regular expression that tries the longest text first."""
+    """Words are cut as by a regular expression that tries the longest text first."""
     counts = ggtok.count_words("\n".join(lines), model="spm")._native
     words = Counter[bytes]()
     longest_first = [re.escape(text) for text in sorted(texts, key=len, reverse=True)]
@@ -355,7 +357,7 @@ def test_max_words_drops_the_rarest() -> None:
 
 
 def test_max_words_where_all_are_frequent() -> None:
-    """Counts beyond those that are indexed."""
+    """All words occur more often than the small counts that the limit tallies."""
     text = "".join(f"w{i} " * 400 for i in range(3000))
     counts = ggtok.count_words(text, pre="gpt-2", max_words=1024, threads=1)
     assert 0 < len(counts) <= 1024
@@ -462,7 +464,7 @@ LIB = native.lib
 
 
 class FullMemory:
-    """The C library, with one function that runs out of memory."""
+    """The C library with one function that fails for lack of memory."""
 
     def __init__(self, name: str) -> None:
         self._name = name

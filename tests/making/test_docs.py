@@ -1,4 +1,4 @@
-"""The examples of docs/training.md and docs/design/training.md."""
+"""Runs the examples in docs/training.md and docs/design/training.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ggtok.edit: metadata changes, and nothing else does, whatever happens meanwhile."""
+"""ggtok.edit changes the metadata and nothing else, whatever happens meanwhile."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def test_every_length_keeps_the_tensors(tmp_path: Path) -> None:
-    """Values that fit in place, that miss it by a few bytes, and that are longer."""
+    """The values fit in place, are too long by a few bytes, or are much longer."""
     seen = set()
     for alignment in (None, 64):
         path = with_tensors(tmp_path / f"{alignment}.gguf", alignment=alignment)
@@ -156,7 +156,7 @@ def test_a_new_file_of_every_fixture(name: str, tmp_path: Path) -> None:
     assert dict(tok.metadata) == {**was.metadata, NAME: "new name"}
     assert tok.n_tokens == was.n_tokens
     assert edited.size == out.stat().st_size
-    assert out.read_bytes()[:8] == Path(path).read_bytes()[:8]  # byte order and version
+    assert out.read_bytes()[:8] == Path(path).read_bytes()[:8]  # the byte order and the version
     undone = ggtok.edit(out, {NAME: was.metadata.get(NAME)}, out=tmp_path / "back.gguf")
     assert ggtok.load(undone.path) == was
 
@@ -265,7 +265,7 @@ def test_wrong_files(model: Path, tmp_path: Path) -> None:
 
 
 def in_child(run: Callable[[], None]) -> int:
-    """Runs a function in a fork; returns how it ended."""
+    """Runs a function in a forked process; returns how the process ended."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -287,7 +287,8 @@ def after(first: Callable[[], None], function: Callable[..., object]) -> Callabl
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("value", ["fits", "longer" * 1000])
 def test_killed_at_every_step(model: Path, value: str) -> None:
-    """Killed before each system call that changes a file, and in the middle of a write."""
+    """The process is killed before each system call that changes a file, and in the middle of a
+    write."""
     original = model.read_bytes()
     was = ggtok.load(model)
     ends = set()
@@ -319,7 +320,7 @@ def test_killed_at_every_step(model: Path, value: str) -> None:
                 ggtok.load(model)
             assert ggtok.recover(model)
         assert not ggtok.recover(model)
-        if ggtok.load(model).metadata.get(NAME) == value:  # it was complete
+        if ggtok.load(model).metadata.get(NAME) == value:  # the edit was completed
             ggtok.undo(model)
         assert model.read_bytes() == original
         assert ggtok.load(model) == was

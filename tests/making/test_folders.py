@@ -1,4 +1,5 @@
-"""Sources that resemble vocabularies of llama.cpp, but aren't: refused, or read correctly."""
+"""Sources that resemble llama.cpp's vocabularies, but aren't like them: rejected, or read
+correctly."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 @pytest.fixture(autouse=True)
 def _without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is compared."""
+    """Disables the comparison with other packages."""
     monkeypatch.setattr("ggtok.vocabularies.convert.originals.is_installed", lambda _: False)
 
 
@@ -25,7 +26,7 @@ BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefgh", *(f"##{c}" fo
 
 
 def vocab_merges(path: Path, merges: list[str], class_: str | None, name: str = "f") -> Path:
-    """A folder of vocab.json, merges.txt and a class."""
+    """Creates a folder with vocab.json, merges.txt and a tokenizer class."""
     folder = path / name
     folder.mkdir()
     parts = [part for merge in merges for part in (*merge.split(), "".join(merge.split()))]
@@ -39,11 +40,12 @@ def vocab_merges(path: Path, merges: list[str], class_: str | None, name: str = 
 
 @pytest.mark.parametrize("class_", [None, "GPT2Tokenizer", "GPT2TokenizerFast", "RobertaTokenizer"])
 def test_marks_that_end_words(class_: str | None, tmp_path: Path) -> None:
-    """As in CLIP and XLM: read like GPT-2's, each word would have other ids."""
+    """CLIP and XLM have such marks: if they were read like GPT-2's merges, each word would have
+    other ids."""
     folder = vocab_merges(tmp_path, ["a b", "c d</w>", "ab cd</w>"], class_)
     with pytest.raises(ggtok.VocabError, match=r"merge 2 has 'd</w>': .*end_of_word_suffix"):
         ggtok.convert(folder)
-    # Text that only resembles such a mark is merged like any other.
+    # Text that only resembles such a mark is merged like any other text.
     made = vocab_merges(tmp_path, ["< /", "</ w", "</w >", "d </w>"], class_, "g")
     assert b"d</w>" in ggtok.convert(made).tokens
 
@@ -66,7 +68,7 @@ def test_defaults_of_a_class(tmp_path: Path) -> None:
     assert roberta.special_ids["bos"] == 1 and roberta.special_ids["eos"] == 3
     assert roberta.flags == {"add_bos": True, "add_eos": True}
     qwen = ggtok.convert(vocab_merges(tmp_path, ["a b"], "Qwen2Tokenizer", "q"))
-    assert "normalizer" in str(qwen.report)  # NFC
+    assert "normalizer" in str(qwen.report)  # NFC is mentioned
 
 
 def test_add_prefix_space(tmp_path: Path) -> None:
@@ -97,7 +99,7 @@ def test_vocab_txt_is_wordpiece(tmp_path: Path) -> None:
 
 
 def test_vocab_txt_with_a_duplicate(tmp_path: Path) -> None:
-    """transformers uses the last."""
+    """transformers uses the last of two equal tokens."""
     v = ggtok.convert(bert(tmp_path / "f", [*BERT, "", "a"]))
     assert v.tokenizer().encode("a", add_special=False) == [len(BERT) + 1]
 

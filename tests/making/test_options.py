@@ -1,4 +1,4 @@
-"""The arguments of ggtok.train: effects and invalid values."""
+"""The arguments of ggtok.train: their effects, and invalid values."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
         ({"sources": []}, "there is no text to train on"),
         ({"sources": "", "model": "spm"}, "there is no text to train on"),
         ({"model": "spm", "special_tokens": ["<0x41>"]}, "'<0x41>' has the form of a byte token"),
-        # Refused before the corpus is read.
+        # Errors before the corpus is read.
         (
             {"pre": "gemma4", "special_tokens": ["<0x41>"], "sources": ""},
             "'<0x41>' has the form of a byte token",
@@ -148,12 +148,12 @@ def test_lengths() -> None:
 
 
 def test_raw_vocabularies() -> None:
-    """Characters, and <0xXX> for the bytes of all others."""
+    """The first tokens are characters, and <0xXX> for the bytes of all other characters."""
     v = ggtok.train(TEXT, 1500, pre="gemma4", special_tokens=["the"], character_coverage=0.98)
     assert v.tokens[0] == b"the" and v.types[2:258] == [BYTE] * 256
     chars = [t.decode() for t in v.texts[258:] if len(t.decode()) == 1]
     assert chars == sorted(chars) and "\u2581" in chars
-    tok = v.tokenizer()  # llama.cpp cleans up its spaces
+    tok = v.tokenizer()  # llama.cpp cleans up spaces for this pre-tokenizer
     assert tok.decode(tok.encode(PROSE[0], add_special=False)) == PROSE[0]
     assert v.report.text_tokens > 0  # type: ignore[attr-defined]
     assert ggtok.train("a a", 300, pre="gemma4", special_tokens=["a"]).texts.count(b"a") == 1
@@ -216,7 +216,7 @@ def test_unknown_memory_use(monkeypatch: pytest.MonkeyPatch) -> None:
     here = training._peak_memory()
     monkeypatch.setattr(Path, "read_text", lambda _: "")
     elsewhere = training._peak_memory()
-    assert here > 1 << 20 and abs(elsewhere - here) < 1 << 24  # both count separately
+    assert here > 1 << 20 and abs(elsewhere - here) < 1 << 24  # two independent ways to measure
     monkeypatch.setattr(sys, "platform", "darwin")
     assert 0 < training._peak_memory() < elsewhere
     monkeypatch.setitem(sys.modules, "resource", None)
@@ -228,11 +228,11 @@ def test_unknown_memory_use(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells a peak of its own")
 def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
-    """57 MB with few distinct words, in a process that must not keep the text."""
+    """Trains on 57 MB with few distinct words, in a process that must not keep the text."""
     path = tmp_path / "text"
     path.write_text("".join(f"word{i % 977} and more of it\n" for i in range(2_500_000)))
     code = (
-        "import sys; sys.path.append(sys.argv[2])\n"  # after the installed package
+        "import sys; sys.path.append(sys.argv[2])\n"  # append it behind the installed package
         "import pathlib, ggtok\n"
         "from tests.support.memory import peak\n"
         "ggtok.train('a a', 257)\n"
@@ -243,4 +243,4 @@ def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, str(path), str(Path(__file__).parents[2])]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert path.stat().st_size > 50_000_000 and int(done.stdout) < 45_000  # kB
+    assert path.stat().st_size > 50_000_000 and int(done.stdout) < 45_000  # peak memory in kB

@@ -1,4 +1,4 @@
-"""In tokenizers, the expressions of each chain cut text like the pre-tokenizer."""
+"""In tokenizers, each chain's expressions cut text like the pre-tokenizer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.patch import GGUF
 from tests.support.samples import times
 from tests.support.vocabularies import fixture
 
-# tokenizers has a newer Unicode than llama.cpp (15.1).
+# tokenizers has a newer Unicode version than llama.cpp (15.1).
 EVERY = "".join(chr(c) for c in range(1, 0x110000) if not 0xD800 <= c < 0xE000)
 MEMBERS = [c for c in EVERY[:0x30000] if unicodedata2.category(c) not in ("Cn", "Co")]
 SPACES = [c for c in map(chr, range(0x3001)) if c.isspace() and not "\x1c" <= c <= "\x1f"]
@@ -48,7 +48,7 @@ NEW = [c for category in NEWER for c in newer_characters(category)]
 
 @pytest.mark.parametrize("category", NEWER)
 def test_categories_are_those_of_unicode_15_1(category: str) -> None:
-    """Of every code point, in the installed version of tokenizers."""
+    """Every code point is tried in the installed version of tokenizers."""
     for kind, want in ("p", True), ("P", False):
         expression = limited(rf"\{kind}{{{category}}}")
         cut = Split(Regex(expression + "+"), "removed", invert=True).pre_tokenize_str(EVERY)
@@ -64,7 +64,7 @@ def test_limited_expressions_are_recognized() -> None:
         assert unlimited(limited(step)) == step
         assert is_limited(limited(step))
         assert is_limited(step) is (limited(step) == step)
-    both = r"\p{L}+|" + limited(r"\p{L}+")  # one of which isn't
+    both = r"\p{L}+|" + limited(r"\p{L}+")  # one of the two isn't limited
     assert not is_limited(both)
 
 

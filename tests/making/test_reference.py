@@ -1,4 +1,4 @@
-"""Trained vocabularies in llama.cpp: each loads, and gives ggtok's ids, pieces and texts."""
+"""llama.cpp loads each trained vocabulary, and gives ggtok's ids, pieces and texts."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def trainable() -> Iterator[str]:
 
 @pytest.mark.parametrize("pre", some(trainable(), 4))
 def test_every_pre_tokenizer(pre: str, llama: LlamaCpp, tmp_path: Path) -> None:
-    """Words are split as for encoding, and decoding restores the text."""
+    """Words are split as in encoding, and decoding restores the text."""
     v = ggtok.train(TEXT, 1400, pre=pre)
     assert v.pre == pre and 700 < len(v) <= 1400
     compare(llama, tmp_path / "v.gguf", v, TEXTS[:6])
     tok = v.tokenizer()
     for line in TEXTS[:6]:
         text = line.decode()
-        if pre != "mmbert":  # it adds a space to lines
+        if pre != "mmbert":  # mmbert adds a space to each line
             assert tok.decode(tok.encode(text, add_special=False)) == text

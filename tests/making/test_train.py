@@ -1,4 +1,4 @@
-"""Merges, compared with a naive oracle and with the trainers that ggtok promises to equal.
+"""Compares merges with a naive oracle, and with the trainers that ggtok promises to equal.
 
 Claim training.2, Claim training.3, Claim training.4, Claim training.5,
 Claim training.6.
@@ -34,14 +34,14 @@ trainers: Any = Lazy("tokenizers.trainers")
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 MARK = "\u2581"
-# Without carriage returns, which sentencepiece strips from the ends of lines.
+# No carriage returns, because sentencepiece strips them from the ends of lines.
 REAL = "\n".join([*PROSE, *CODE]).replace("\r", "") + "\n"
 EOS = "<|endoftext|>"
 
-# Texts in which pairs are equally frequent, overlap, and occur in runs.
+# Texts in which pairs are equally frequent, overlap, or occur in runs.
 dense = st.text("ab", max_size=40)
 tied = st.text("abcd ", max_size=60)
-# With characters that all relevant Unicode versions have.
+# Texts of characters that exist in all relevant Unicode versions.
 assigned = st.text(st.characters(exclude_categories=("Cn", "Cs")), max_size=20)
 natural = st.sampled_from([*PROSE, *CODE])
 texts = st.lists(st.one_of(dense, tied, natural, assigned), max_size=8).map(" ".join)
@@ -98,7 +98,7 @@ def test_byte_level_merges_are_the_oracles(rule: str, text: str, min_frequency: 
 
 
 def is_piece(left: bytes, right: bytes) -> bool:
-    """Whether SentencePiece may merge these two, for one script."""
+    """Whether SentencePiece may merge these two parts, given a single script."""
     text = (left + right).decode()
     marks = text.count(MARK)
     return len(text) <= 16 and (marks == len(text) or not text.rfind(MARK) > 0)
@@ -136,7 +136,7 @@ def test_pieces_are_the_oracles(text: str) -> None:
 def hugging_face(
     documents: Iterable[str], size: int, *, seen: bool = False, **options: object
 ) -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """Hugging Face's vocabulary and merges, in GPT-2's byte map."""
+    """Returns Hugging Face's vocabulary and merges, in GPT-2's byte map."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = trainers.BpeTrainer(
@@ -168,7 +168,7 @@ def spelled(v: ggtok.Vocabulary) -> tuple[dict[str, int], list[tuple[str, str]]]
 def test_the_same_as_hugging_face(
     text: str, seen: bool, min_frequency: int, specials: list[str], longest: int | None
 ) -> None:
-    """Including special tokens that merges would produce, and a maximum length."""
+    """Special tokens that merges would produce, and a maximum length, are tried, too."""
     if not text:
         return
     specials = [*specials, EOS]
@@ -246,7 +246,8 @@ def test_real_text_as_sentencepiece(split_digits: bool, coverage: float) -> None
 @settings(max_examples=times(20, of=60), deadline=None)
 @given(st.lists(st.one_of(tied, natural), min_size=1, max_size=6).map("\n".join))
 def test_any_text_as_sentencepiece(text: str) -> None:
-    """Up to the last pair that occurs: theirs then adds pairs that no longer occur."""
+    """The merges are equal up to the last pair that occurs; after it, SentencePiece adds pairs that
+    no longer occur."""
     if not text.strip("\n"):
         return
     text = text.replace("\r", "")
@@ -263,7 +264,7 @@ named = st.sampled_from(["<", "s>", "<s>", "</s>", "<unk>", "<0x41>", "x", "ab",
 @settings(max_examples=times(20, of=80), deadline=None)
 @given(st.lists(named, min_size=1, max_size=30).map("".join), st.booleans())
 def test_texts_with_special_tokens_as_sentencepiece(text: str, byte_fallback: bool) -> None:
-    """Special tokens and byte tokens split words, the longest first, and aren't part of them."""
+    """Special tokens and byte tokens split words, longest first, and aren't part of words."""
     text += "\nx<s>x xx ab"
     specials = ["ab", "xabx", "<s>x", "c"]
     options = {"byte_fallback": byte_fallback, "character_coverage": 0.98}
@@ -293,8 +294,8 @@ def test_neither_threads_nor_order_matter() -> None:
 
 @pytest.mark.full
 def test_words_of_all_lengths() -> None:
-    """Short ones are counted inline, others as longer keys, only in the table, or in a separate
-    chunk."""
+    """Words are counted inline if they are short, otherwise as longer keys, only in the table, or
+    in a separate chunk."""
     rng = random.Random(2)
     words = ["".join(rng.choices("abc", k=k)) for k in (1, 2, 14, 15, 16, 31, 32, 254, 255, 256)]
     words += ["".join(rng.choices("abc", k=k)) for k in (8191, 8192, 8193, 65536, 70000, 200000)]
@@ -311,7 +312,7 @@ def test_words_of_all_lengths() -> None:
 
 @pytest.mark.full
 def test_many_words() -> None:
-    """So many that caches are full, tables grow, and both sorting methods are used."""
+    """There are so many words that caches fill, tables grow, and both sorting methods are used."""
     rng = random.Random(3)
     words = [f"{rng.randrange(10**k)}x" for k in (2, 4, 5, 6, 7) for _ in range(40_000)]
     words += ["the"] * 20_000
@@ -326,7 +327,7 @@ def test_many_words() -> None:
 
 
 def test_counts_of_any_size() -> None:
-    """Beyond 2^31, which other trainers don't support."""
+    """Counts may exceed 2^31, which other trainers don't support."""
     counts = ggtok.count_words("abab ab", pre="gpt-2")
     for _ in range(40):
         counts.merge(counts)
@@ -342,7 +343,7 @@ def test_counts_of_any_size() -> None:
 
 
 def test_a_long_word_takes_linear_time() -> None:
-    """One word with many pairs: each merge only visits the occurrences of its pair."""
+    """In one word with many pairs, each merge visits only the occurrences of its pair."""
     rng = random.Random(4)
     word = "".join(rng.choices("ACGT", k=3_000_000))
     v = train(word, 600, documents="whole")

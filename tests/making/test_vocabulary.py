@@ -1,4 +1,4 @@
-"""Vocabulary: decoding, saving, reading, shrinking."""
+"""Vocabulary: decoding, saving, reading and shrinking."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_import_ggtok_does_not_import_it() -> None:
 
 @pytest.mark.parametrize("name", [name for name in fixture_names() if name not in ("none", "test")])
 def test_a_files_vocabulary_written_again(name: str, tmp_path: Path) -> None:
-    """Of every kind: the copy has the same ids and tokens."""
+    """For every kind of file, the copy has the same ids and tokens."""
     path = fixture(name)
     v = ggtok.vocabulary(path)
     tok = ggtok.load(path)
@@ -96,7 +96,7 @@ def test_from_bytes_and_open_files(tmp_path: Path) -> None:
 
 
 def test_by_the_name_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a local file, and as fetched bytes."""
+    """The model is a local file, or fetched bytes."""
     from ggtok import sources
 
     data = Path(fixture("bpe-gpt2")).read_bytes()
@@ -121,7 +121,7 @@ def test_a_file_of_a_split_model(tmp_path: Path) -> None:
 
 def test_decoded_texts() -> None:
     assert decoded("Ġthe".encode(), NORMAL, "characters") == b" the"
-    assert decoded("日".encode(), NORMAL, "characters") == "日".encode()  # not in the byte map
+    assert decoded("日".encode(), NORMAL, "characters") == "日".encode()  # isn't in the byte map
     assert decoded(b"\xff", NORMAL, "characters") == b"\xff"
     assert decoded("▁the".encode(), NORMAL, "marks") == b" the"
     assert decoded("▁the".encode(), 3, "marks") == "▁the".encode()
@@ -243,7 +243,7 @@ def test_smaller_equals_less_training(model: str) -> None:
 
 
 def test_smaller_in_any_order_of_ids() -> None:
-    """With special tokens at the end, and scores that aren't ranks."""
+    """Special tokens may be at the end, and scores needn't be ranks."""
     v = vocabulary(
         texts=[b"a", b"b", b"c", b"ab", b"abc", b"<s>"],
         types=[1, 1, 1, 1, 1, 3],

@@ -1,11 +1,11 @@
-"""python -m tests.making.trainers: merges, compared with trainers that conflict with the tests.
+"""python -m tests.making.trainers: compares merges with trainers that can't be in the tests' extra.
 
     python -m tests.making.trainers --texts 300              # makes a virtual environment for them
     python -m tests.making.trainers --python VENV/bin/python # uses one that has them
 
-Trains on real text, and on random texts in which pairs are equally frequent, overlap, and occur in
-runs. Prints a row for each trainer; the exit status is 1 if any merges differ. (test_train.py has
-Hugging Face's and SentencePiece's trainers, and a naive one.)
+Trains on real text, and on random texts in which pairs are equally frequent, overlap, or occur in
+runs. Prints a row for each trainer; the exit status is 1 if any merges differ. (test_train.py tests
+against Hugging Face's and SentencePiece's trainers, and a naive one.)
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ import ggtok
 from ggtok.inspect.parity.texts import CODE, PROSE
 
 PACKAGES = ("gigatoken==0.10.0", "gigabpe==0.1.0", "rustbpe==0.1.0", "bpeasy==0.1.6")
-MOST = 300  # the number of merges of a random text
+MOST = 300  # merges to train on a random text
 
-# Reads [text, number of merges] pairs; writes the tokens of each, in hex.
+# Reads pairs of a text and its number of merges; writes the tokens of each merge, in hex.
 READER = r"""
 import json, os, sys, tempfile
 pattern = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -69,7 +69,7 @@ found = [[t.hex() for t in train(*text)] for text in json.load(sys.stdin)]
 print("\n" + json.dumps(found))  # after what they print themselves
 """
 
-# For each trainer, the options with which ggtok makes the same merges.
+# For each trainer, the options with which ggtok produces the same merges.
 OPTIONS: dict[str, dict[str, object]] = {
     "gigatoken": {"documents": "whole"},
     "gigabpe": {"alphabet": "seen"},
@@ -79,7 +79,7 @@ OPTIONS: dict[str, dict[str, object]] = {
 
 
 def environment(work: Path) -> Path:
-    """The Python interpreter that has the trainers."""
+    """Returns the Python interpreter that has the trainers."""
     python = work / "bin" / "python"
     if not python.exists():
         venv.create(work, with_pip=True)
@@ -89,7 +89,7 @@ def environment(work: Path) -> Path:
 
 
 def random_text(chooser: random.Random) -> str:
-    """Words of few letters, runs, line ends, and sometimes real text."""
+    """Returns words with few letters, runs and line ends, and in some cases real text."""
     kinds: list[Callable[[], str]] = [
         lambda: "".join(chooser.choices("ab", k=chooser.randint(1, 40))),
         lambda: "".join(chooser.choices("abcd ", k=chooser.randint(1, 60))),
@@ -98,7 +98,7 @@ def random_text(chooser: random.Random) -> str:
         lambda: chooser.choice([*PROSE, *CODE]).replace("\r", ""),
     ]
     parts = [chooser.choice(kinds)() for _ in range(chooser.randint(1, 8))]
-    # Some trainers recognize other line ends than \n.
+    # Some trainers treat other characters than \n as line ends.
     text = chooser.choice(" \n").join(parts)
     return "".join(c for c in text if c == "\n" or c.isprintable()) + "\n"
 
@@ -108,7 +108,7 @@ def made(v: ggtok.Vocabulary) -> list[str]:
 
 
 def compare(name: str, python: Path, texts: list[tuple[str, int]]) -> int:
-    """The number of texts whose merges differ."""
+    """Counts the texts whose merges differ."""
     options: dict[str, object] = {"pre": "gpt-2", "min_frequency": 1, **OPTIONS[name]}
     expected = []
     asked = []

@@ -1,13 +1,13 @@
-"""python -m tests.mutants: finds out which tests detect faults in the code, and what they cost.
+"""python -m tests.mutants: finds out which tests detect faults in the code, and how long they take.
 
     python -m tests.mutants --list --count 20       # the mutants that this seed selects
     python -m tests.mutants --costs                 # measures the time of each group of tests
     python -m tests.mutants --count 30 --lang c     # tries mutants; prints the table
     python -m tests.mutants --table                 # the table of the results so far
 
-A mutant is one small change of the C code of cext/ or the Python code of ggtok/. It is built in a
-copy of the checkout. Then the tests that reach the changed line run, first without --full, and with
-it only if all of them pass. The lines that each test reaches are measured once, with clang's
+A mutant is one small change to the C code in cext/ or the Python code in ggtok/. It is built in a
+copy of the checkout. Then the tests that reach the changed line run, first without --full and, only
+if all of them pass, with it. The lines that each test reaches are measured once, with clang's
 counters of basic blocks and coverage.py. The folder --work keeps these measurements, the costs and
 results.jsonl, so that the next run can continue. A mutant that doesn't compile, or compiles to the
 same module, is replaced by the next one.

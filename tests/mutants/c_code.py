@@ -1,6 +1,6 @@
-"""Finds possible changes of C code in the tokens of function bodies.
+"""Finds possible changes to C code, from the tokens in function bodies.
 
-Some changes don't compile or give the same object; tests/mutants/trial.py drops those.
+Some changes don't compile or produce the same object file; tests/mutants/trial.py drops those.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ARITHMETIC = {
 }
 BOOLEAN = {b"&&": b"||", b"||": b"&&"}
 INTEGER = re.compile(rb"(0[xX][0-9a-fA-F]+|[0-9]+)([uUlL]*)")
-# Tokens that can follow the first word of a statement, but not of a declaration.
+# Tokens that can follow the first word of a statement, but not that of a declaration.
 NOT_FIRST_BLOCK = {
     *(b"(", b"[", b".", b"->", b"=", b"++", b"--", b"<<=", b">>="),
     *(b"+=", b"-=", b"*=", b"/=", b"%=", b"&=", b"|=", b"^="),
@@ -72,7 +72,7 @@ class Token:
 
 
 def tokens(source: bytes) -> list[Token]:
-    """All tokens except white space, comments and preprocessor lines."""
+    """Returns all tokens except white space, comments and preprocessor lines."""
     found, line = [], 1
     for match in TOKEN.finditer(source):
         if match.lastgroup != "skip":
@@ -82,8 +82,8 @@ def tokens(source: bytes) -> list[Token]:
 
 
 def _bodies(found: list[Token]) -> Iterator[list[Token]]:
-    """The tokens of each function's body. At the top level, a body's brace follows a parenthesis,
-    unlike `= {`, `struct x {` and `enum {`."""
+    """Yields the tokens of each function's body. At the top level, a body's brace follows a
+    parenthesis, unlike in `= {`, `struct x {` and `enum {`."""
     depth, begin = 0, -1
     for i, token in enumerate(found):
         if token.text == b"{":
@@ -98,7 +98,7 @@ def _bodies(found: list[Token]) -> Iterator[list[Token]]:
 
 
 def _closing(body: list[Token], i: int) -> int:
-    """The index of the parenthesis that closes body[i]."""
+    """Returns the index of the parenthesis that closes body[i]."""
     depth = 0
     for j in range(i, len(body)):
         depth += {b"(": 1, b")": -1}.get(body[j].text, 0)
@@ -108,7 +108,7 @@ def _closing(body: list[Token], i: int) -> int:
 
 
 def _statements(body: list[Token]) -> Iterator[tuple[int, int]]:
-    """The first and last index of each simple statement, including its semicolon."""
+    """Yields the first and last index of each simple statement, including its semicolon."""
     begin = depth = 0
     i = 0
     while i < len(body):
@@ -140,7 +140,7 @@ def _deletes(statement: list[Token]) -> bool:
 
 
 def _whole(body: list[Token]) -> Iterator[tuple[str, int, int, bytes, int]]:
-    """Changes that delete statements, replace returned values, and negate conditions."""
+    """Yields changes that delete statements, replace return values, or negate conditions."""
     for begin, end in _statements(body):
         statement = body[begin : end + 1]
         here = statement[0].start, statement[-1].end, statement[0].line
@@ -157,7 +157,7 @@ def _whole(body: list[Token]) -> Iterator[tuple[str, int, int, bytes, int]]:
 
 
 def _single(body: list[Token], source: bytes) -> Iterator[tuple[str, Token, bytes]]:
-    """Changes that replace one token."""
+    """Yields changes that replace one token."""
     for token in body:
         text = token.text
         binary = source[token.start - 1 : token.start].isspace()

@@ -1,4 +1,5 @@
-"""python -m tests.mutants.compile HOW: compiles the C module of this copy of the checkout in place.
+"""python -m tests.mutants.compile HOW: compiles the C module in this copy of the checkout, in
+place.
 
 HOW is "plain", or "reach", which adds a counter to each basic block, and tests/mutants/reach.c.
 """

@@ -1,4 +1,4 @@
-"""The groups of tests, the time that each takes, and the scratch copies in which they run."""
+"""The groups of tests, the time that each group takes, and the scratch copies in which they run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PYTEST = ["-q", "-p", "no:cacheprovider", "--no-header", "--tb=no"]
 
 
 def group_of(test: str) -> str:
-    """A test's group: its folder in tests/, or its file if it is directly in tests/."""
+    """Returns a test's group: its folder in tests/, or its file if that is directly in tests/."""
     return test.partition("::")[0].split("/")[1]
 
 
@@ -27,7 +27,7 @@ def groups() -> list[str]:
 
 
 def copy_checkout(folder: Path) -> Path:
-    """Copies the checkout's files, except those that git ignores."""
+    """Copies the checkout's files, except for those that git ignores."""
     shutil.rmtree(folder, ignore_errors=True)
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -43,18 +43,18 @@ def copy_checkout(folder: Path) -> Path:
 
 
 def environment(copy: Path, **more: str) -> dict[str, str]:
-    """An environment in which Python imports the package and the tests of the copy."""
+    """Returns an environment in which Python imports the package and the tests from the copy."""
     return {**os.environ, "PYTHONPATH": str(copy), **more}
 
 
 def compile_module(copy: Path, how: str) -> subprocess.CompletedProcess[bytes]:
-    """Compiles the C module of a copy in place. `how` is "plain" or "reach"."""
+    """Compiles a copy's C module in place. `how` is "plain" or "reach"."""
     command = [sys.executable, "-m", "tests.mutants.compile", how]
     return subprocess.run(command, cwd=copy, env=environment(copy), capture_output=True)
 
 
 def plain_tests(copy: Path) -> set[str]:
-    """The tests that run without --full."""
+    """Returns the tests that run without --full."""
     command = [sys.executable, "-m", "pytest", *PYTEST, "-n", "0", "--collect-only"]
     shown = subprocess.run(
         command, cwd=copy, env=environment(copy), stdout=subprocess.PIPE, text=True
@@ -63,7 +63,7 @@ def plain_tests(copy: Path) -> set[str]:
 
 
 def measure(work: Path) -> None:
-    """Runs each group separately, and writes its seconds of wall time and processor time to
+    """Runs each group separately, and writes its wall-clock and processor time, in seconds, to
     work/costs.json."""
     copy = copy_checkout(work / "costs")
     compile_module(copy, "plain").check_returncode()
@@ -88,7 +88,7 @@ def measure(work: Path) -> None:
 
 
 def _keep_seconds(junit: Path, path: Path) -> None:
-    """Adds the time of each test of a run to the file at `path`."""
+    """Adds the time that each test took in a run to the file at `path`."""
     seconds = json.loads(path.read_text("utf-8")) if path.exists() else {}
     for case in ElementTree.parse(junit).iter("testcase"):
         file = case.attrib["classname"].replace(".", "/")

@@ -1,4 +1,4 @@
-"""Mutants, and their selection by a seed."""
+"""Mutants, and their random selection from a seed."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Change:
-    """A replacement of some bytes of a source."""
+    """A replacement for some bytes of a source file."""
 
     start: int
     end: int
     new: bytes
     kind: str
-    first_line: int  # the statement's
-    line: int  # the changed bytes'
-    at_import: bool = False  # Python: outside any function
+    first_line: int  # where the statement begins
+    line: int  # where the changed bytes are
+    at_import: bool = False  # whether it is Python code outside of all functions
 
 
 @dataclass(frozen=True)
 class Mutant:
-    path: str  # relative to the root of the checkout
+    path: str  # relative to the checkout's root
     old: str
     column: int
     change: Change
@@ -39,7 +39,7 @@ class Mutant:
 
 
 def sample(mutants: Iterable[Mutant], seed: int) -> Iterator[Mutant]:
-    """All mutants in random order; the kinds of changes alternate."""
+    """Yields all mutants in random order, alternating between the kinds of changes."""
     kinds = defaultdict(list)
     for mutant in mutants:
         kinds[mutant.change.kind].append(mutant)

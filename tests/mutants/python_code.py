@@ -1,5 +1,5 @@
-"""Finds possible changes of Python code in its syntax tree, except in annotations, docstrings and
-f-strings."""
+"""Finds possible changes to Python code, from its syntax tree, except in annotations, docstrings
+and f-strings."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class _Finder:
         return self.lines[node.end_lineno - 1] + node.end_col_offset
 
     def between(self, a: ast.expr, b: ast.expr, operator: str) -> tuple[int, int]:
-        """The position of the operator. Otherwise, only parentheses, white space and comments can
-        be between the operands."""
+        """Returns the operator's position. Besides it, only parentheses, white space and comments
+        can be between the operands."""
         gap = self.source[self.end(a) : self.start(b)]
         gap = re.sub(rb"#[^\n]*", lambda match: b" " * len(match[0]), gap)
         found = re.search(operator.encode(), gap)
@@ -62,7 +62,7 @@ class _Finder:
         return self.end(a) + found.start(), self.end(a) + found.end()
 
     def of(self, node: ast.AST) -> Iterator[Found]:
-        """The changes of a node, without those of its children."""
+        """Yields the changes to a node, without those to its children."""
         if isinstance(node, ast.Compare):
             values = [node.left, *node.comparators]
             for a, op, b in zip(values, node.ops, values[1:], strict=False):
@@ -124,9 +124,9 @@ def _is_constant(node: ast.expr, value: object) -> bool:
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:
-    """The child nodes that are executed, in the order of the source."""
+    """Yields the child nodes that are executed, in source order."""
     skipped: set[ast.AST] = set()
-    if isinstance(node, ast.JoinedStr):  # before Python 3.12, its positions are wrong
+    if isinstance(node, ast.JoinedStr):  # before Python 3.12, the positions in f-strings are wrong
         return
     if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
         skipped |= {node.test, *node.body}

@@ -1,5 +1,6 @@
-/* Tells tests/mutants/recorder.py which basic blocks of the module ran since the last call. Linked
- * into a module that clang compiled with -fsanitize-coverage=inline-8bit-counters,pc-table. */
+/* Tells tests/mutants/recorder.py which of the module's basic blocks ran since the last call. It
+ * is linked into a module that clang compiled with
+ * -fsanitize-coverage=inline-8bit-counters,pc-table. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #define SEEN __attribute__((visibility("default")))
 
 static uint8_t *counters, *counters_end;
-static const uintptr_t *blocks; /* pairs of an address and flags */
+static const uintptr_t *blocks; /* an address and flags for each block */
 
 void __sanitizer_cov_8bit_counters_init(uint8_t *from, uint8_t *to) {
     counters = from;
@@ -25,18 +26,18 @@ SEEN size_t reach_n_blocks(void) {
     return (size_t)(counters_end - counters);
 }
 
-/* Writes the blocks' addresses, relative to the module. */
+/* Writes the blocks' addresses, relative to the module's base address. */
 SEEN void reach_blocks(const char *base, uintptr_t *out) {
     for (size_t i = 0; i < reach_n_blocks(); i++) out[i] = blocks[2 * i] - (uintptr_t)base;
 }
 
-/* Copies the counters, and resets them. */
+/* Copies the counters and resets them. */
 SEEN void reach_take(uint8_t *out) {
     memcpy(out, counters, reach_n_blocks());
     memset(counters, 0, reach_n_blocks());
 }
 
-/* At its end, a child process writes a file with the test's name, a NUL, and the counters. */
+/* When a child process exits, writes a file with the test's name, a NUL, and the counters. */
 __attribute__((destructor)) static void leave(void) {
     const char *folder = getenv("GGTOK_MUTANTS_REACH"), *test = getenv("PYTEST_CURRENT_TEST");
     if (!folder || !test) return;

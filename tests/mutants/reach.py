@@ -1,5 +1,4 @@
-"""Finds the tests that reach a line. This is measured once for all tests, with a process for each
-group."""
+"""Finds the tests that reach a line. All tests are measured once, with one process per group."""
 
 from __future__ import annotations
 
@@ -31,8 +30,8 @@ data_file = {data}
 
 
 def measure(work: Path, processes: int, again: bool = False) -> None:
-    """Measures what each test reaches, and writes it to work/reach/GROUP; skips groups for which
-    that exists."""
+    """Measures what each test reaches, and writes it to work/reach/GROUP; skips groups that already
+    have such a folder."""
     reach = work / "reach"
     missing = [group for group in groups() if again or not (reach / group / "tests.json").exists()]
     if not missing:
@@ -90,8 +89,8 @@ def _write_python(copy: Path, folder: Path) -> None:
 
 
 def _write_lines(module: Path, folder: Path) -> None:
-    """Writes folder/lines.json: for each line of cext/, the numbers of the basic blocks with its
-    code."""
+    """Writes folder/lines.json: for each line in cext/, the numbers of the basic blocks that
+    contain its code."""
     read = """
 import ctypes, json, numpy
 import ggtok._ffi
@@ -124,7 +123,7 @@ print(json.dumps(blocks.tolist()))
 
 
 def _rows(table: str) -> Any:
-    """The file, line and address of each row of a line table."""
+    """Yields the file, line and address in each row of a line table."""
     folders: dict[int, str] = {}
     names: dict[int, str] = {}
     number, name = 0, ""
@@ -146,7 +145,8 @@ def _rows(table: str) -> Any:
 
 
 def _c_files_of_programs() -> set[str]:
-    """The files of cext/ from which the programs of tests/c are built, including headers."""
+    """Returns the files in cext/ from which the programs in tests/c are built, including
+    headers."""
     found = {
         path
         for patterns in build.PROGRAMS.values()
@@ -158,7 +158,7 @@ def _c_files_of_programs() -> set[str]:
 
 
 class Reach:
-    """The measurements, as sets of tests; only tests that pass count."""
+    """The measurements, as sets of tests; only passing tests count."""
 
     def __init__(self, work: Path) -> None:
         self.tests: dict[str, dict[str, Any]] = {}
@@ -167,8 +167,8 @@ class Reach:
             path: {int(line): blocks for line, blocks in rows.items()}
             for path, rows in json.loads((work / "reach" / "lines.json").read_text()).items()
         }
-        self.blocks: list[tuple[list[str], Any]] = []  # names, and the blocks of each
-        self.users: dict[str, set[str]] = defaultdict(set)  # the tests for each name in `blocks`
+        self.blocks: list[tuple[list[str], Any]] = []  # recorded names, and the blocks of each
+        self.users: dict[str, set[str]] = defaultdict(set)  # the tests of each recorded name
         self.in_programs = _c_files_of_programs()
         for path in sorted((work / "reach").glob("*/tests.json")):
             self._read(path.parent)
@@ -181,13 +181,13 @@ class Reach:
         for name, test in tests.items():
             self.users[name].add(name)
             self.users[test["file"]].add(name)
-        cases: dict[str, list[str]] = defaultdict(list)  # measured cases by test name and by file
+        cases: dict[str, list[str]] = defaultdict(list)  # measured cases, by test name and by file
         for name, test in tests.items():
             if test["measured"]:
                 cases[name.partition("[")[0]].append(name)
                 cases[test["file"]].append(name)
         for name, test in tests.items():
-            if not test["measured"] and not test["builds"]:  # assumed to reach what similar ones do
+            if not test["measured"] and not test["builds"]:  # it should reach what similar tests do
                 for other in cases[name.partition("[")[0]] or cases[test["file"]]:
                     self.users[other].add(name)
         for shared, fixture in facts["shared"].items():
@@ -200,7 +200,7 @@ class Reach:
                 self.python[path][int(line)].update(*(users[number] for number in numbers))
 
     def of(self, mutant: Mutant) -> set[str]:
-        """The tests that reach a mutant."""
+        """Returns the tests that reach a mutant."""
         if mutant.path.startswith("cext/"):
             return self._of_c(mutant)
         lines = self.python[mutant.path]
@@ -210,7 +210,7 @@ class Reach:
         return set().union(*(lines[line] for line in within if line in lines))
 
     def _naming(self, path: str) -> set[str]:
-        """The tests in files that mention the module, since they may read its constants."""
+        """Returns the tests in files that mention the module, since they may read its constants."""
         name = Path(path.removesuffix("/__init__.py")).stem
         files = {test["file"] for test in self.tests.values()}
         naming = {
@@ -225,7 +225,7 @@ class Reach:
         lines = self.lines.get(mutant.path, {})
         within = range(mutant.change.first_line, mutant.change.line + 1)
         known = [line for line in within if line in lines]
-        if not known:  # the compiler attributes its code to an earlier line
+        if not known:  # the compiler attributes the code to an earlier line
             known = [max((line for line in lines if line < within[0]), default=0)]
         bits = np.zeros(self.blocks[0][1].shape[1], np.uint8)
         for block in {block for line in known for block in lines.get(line, [])}:

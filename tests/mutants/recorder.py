@@ -1,8 +1,8 @@
-"""A pytest plugin that records the code that each test reaches, for `python -m tests.mutants`.
+"""A pytest plugin that records which code each test reaches, for `python -m tests.mutants`.
 
-A fixture that several tests share is recorded as "FIXTURE of FILE", and counts for every test that
-uses it. In the same way, code that runs when a file is imported counts for all tests of the file.
-Slow tests, tests that compile C programs, and most cases of tests with many cases are skipped.
+A fixture that several tests share is recorded as "FIXTURE of FILE", and applies to every test that
+uses it. Similarly, code that runs when a file is imported applies to all tests in the file. Slow
+tests, tests that compile C programs, and most cases of tests with many cases are skipped.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ import pytest
 
 import ggtok._ffi
 
-SLOW = 1  # seconds
-MANY, ONE_IN = 24, 4  # of a test with more than MANY cases, one in ONE_IN is measured
+SLOW = 1  # seconds; slower tests aren't measured
+MANY, ONE_IN = 24, 4  # if a test has more than MANY cases, one in ONE_IN is measured
 
 
 class Recorder:
-    """Records the blocks of the C module that each test reaches, and sets coverage.py's context,
-    which does the same for lines of Python."""
+    """Records which blocks of the C module each test reaches, and sets coverage.py's context so
+    that it records the same for lines of Python."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -37,7 +37,7 @@ class Recorder:
         self.counters = np.zeros(self.module.reach_n_blocks(), np.uint8)
         self.blocks: dict[str, np.ndarray[Any, Any]] = {}
         self.tests: dict[str, dict[str, Any]] = {}
-        self.shared: dict[str, str] = {}  # fixtures that several tests share, by recorded name
+        self.shared: dict[str, str] = {}  # recorded name -> fixture that several tests share
         self.now = [""]
         self.caches: list[Any] = []
         self.left: set[str] = set()
@@ -45,7 +45,7 @@ class Recorder:
         self.seconds = json.loads(known.read_text("utf-8")) if known.exists() else {}
 
     def take(self) -> None:
-        """Adds the blocks that ran since the last call to the current test."""
+        """Records the blocks that ran since the last call as reached by the current test."""
         self.module.reach_take(self.counters.ctypes.data_as(ctypes.c_void_p))
         reached = np.packbits(self.counters != 0)
         name = self.now[-1]
@@ -64,7 +64,7 @@ class Recorder:
         self.now = names
         if running := coverage.Coverage.current():
             running.switch_context(names[-1])
-            running.config.context = names[-1]  # for child processes
+            running.config.context = names[-1]  # for the coverage of child processes
             os.environ["COVERAGE_PROCESS_CONFIG"] = running.config.serialize()
 
     @pytest.hookimpl(wrapper=True)
@@ -98,7 +98,7 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Function) -> Generator[None, Any, Any]:
-        for cached in self.caches:  # otherwise only the first test would run the cached functions
+        for cached in self.caches:  # else only the first test would run cached functions
             cached.cache_clear()
         file = item.nodeid.partition("::")[0]
         builds = file.startswith("tests/c/") or "c_program" in item.fixturenames

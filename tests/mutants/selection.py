@@ -14,15 +14,15 @@ from tests.mutants.groups import group_of
 
 class Selection:
     """Runs the tests that a file lists, in that order. After a failure, the rest of the group is
-    skipped (except in groups that are run to their end); after enough failed groups, all other
-    tests are skipped. Failures are written to failed/GROUP at once, since a mutant may crash the
-    process. A test that hangs ends the process, since it may hang in C code."""
+    skipped (except in groups listed as `whole`); after enough failed groups, all other tests are
+    skipped. Failures are written to failed/GROUP immediately, since a mutant may crash the process.
+    A hanging test terminates the process, since it may hang in C code."""
 
     def __init__(self, path: Path) -> None:
         told = json.loads(path.read_text("utf-8"))
         self.order = {test: i for i, test in enumerate(told["tests"])}
         self.folder = path.parent / "failed"
-        self.whole: list[str] = told["whole"]  # groups that are run to their end
+        self.whole: list[str] = told["whole"]  # groups that continue after a failure
         self.enough: int = told["enough"]
         self.hang: dict[str, float] = told["hang"]
 

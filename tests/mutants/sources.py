@@ -1,4 +1,4 @@
-"""The files that are mutated: all except generated ones."""
+"""The files to mutate: all except generated ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def files(language: str) -> list[Path]:
 
 
 def mutants(language: str) -> Iterator[Mutant]:
-    """All mutants of a language, in the order of files and lines."""
+    """Yields all mutants for a language, in the order of files and lines."""
     changes = LANGUAGES[language][0]
     for path in files(language):
         source = path.read_bytes()

@@ -1,4 +1,4 @@
-"""The table of the cost of each group of tests, and of the mutants that it detects."""
+"""The table of what each group of tests costs, and which mutants it detects."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ HEAD = """\
 
 
 class Table:
-    """A table of results. `plain` are the tests that currently run without --full. A group's cost
-    is that of a separate run, "wall (processors)", or else the sum of its tests' times."""
+    """A table of results. `plain` are the tests that currently run without --full. A group's
+    cost is that of a separate run, written as "wall (processors)", or else the sum of its tests'
+    times."""
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class Table:
         return f"{self.cost[mode][group]:.0f}"
 
     def _killers(self, result: dict[str, Any], among: set[str] | None = None) -> set[str]:
-        """The groups with a failed test (only counting tests in `among`, if given)."""
+        """Returns the groups with a failed test (only counting tests in `among`, if given)."""
         failed = [
             (group, tests)
             for mode in MODES
@@ -80,5 +81,5 @@ class Table:
 
 
 def _groups(result: dict[str, Any]) -> set[str]:
-    """The groups with a test that ran."""
+    """Returns the groups with a test that ran."""
     return {group for mode in MODES for group in result.get(mode, {}).get("ran", [])}

@@ -1,4 +1,4 @@
-"""The changes that `python -m tests.mutants` makes."""
+"""The changes that `python -m tests.mutants` generates."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_python() -> None:
 
 
 def some(language: str) -> list[Mutant]:
-    """The mutants of every twentieth file."""
+    """Returns the mutants of every twentieth file."""
     function = LANGUAGES[language][0]
     return [
         Mutant(path.relative_to(ROOT).as_posix(), "", 0, change)

@@ -29,9 +29,9 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.reach import Reach
 from tests.mutants.sources import ROOT
 
-MEMORY = 4 << 30  # bytes; a run whose processes use more counts as failed
+MEMORY = 4 << 30  # bytes; a run whose processes use more memory counts as failed
 HANG = 30  # seconds; a test that takes longer (and ten times its usual time) counts as failed
-WHOLE = 20  # seconds; groups that take less are run to their end, to find all failures
+WHOLE = 20  # seconds; groups that take less continue after a failure, to find all failures
 
 
 class Trial:
@@ -43,15 +43,15 @@ class Trial:
         self.module = self.copy / "ggtok" / "_ffi.abi3.so"
         self.original = self.module.read_bytes()
         self.plain = plain_tests(self.copy)
-        self.sampling = {  # files whose tests have more cases with --full
+        self.sampling = {  # files whose tests run more cases with --full
             name
             for name in {test["file"] for test in self.reach.tests.values()}
             if (self.copy / name).exists() and "samples" in (self.copy / name).read_text("utf-8")
         }
 
     def __call__(self, mutant: Mutant) -> dict[str, Any]:
-        """Tries a mutant. The result's "state" says whether it was dropped, survived, was killed,
-        or is unfinished."""
+        """Tries a mutant. The result's "state" says whether the mutant was dropped, survived, was
+        killed, or is unfinished."""
         begin = time.monotonic()
         tests = self.reach.of(mutant)
         result: dict[str, Any] = {"name": mutant.name, "kind": mutant.change.kind}
@@ -72,7 +72,8 @@ class Trial:
 
     @contextlib.contextmanager
     def _mutated(self, mutant: Mutant) -> Any:
-        """Applies the mutant to the copy during a `with` block. Yields "", or why it is dropped."""
+        """Applies the mutant to the copy during a `with` block. Yields "", or the reason why the
+        mutant is dropped."""
         path = self.copy / mutant.path
         original = path.read_bytes()
         path.write_bytes(mutant.apply(original))
@@ -95,7 +96,8 @@ class Trial:
                 self.module.write_bytes(self.original)
 
     def _confirm(self, run: dict[str, Any], flags: list[str]) -> None:
-        """Repeats one or two failed tests without the mutant, and drops those that fail again."""
+        """If one or two tests failed, repeats them without the mutant, and discards failures that
+        recur."""
         failed = [name for names in run["failed"].values() for name in names]
         if not 0 < len(failed) <= 2:
             return
@@ -108,10 +110,10 @@ class Trial:
             run["state"] = "killed" if run["failed"] else "unfinished"
 
     def run(self, tests: Iterable[str], flags: list[str]) -> dict[str, Any]:
-        """Runs the tests, or at most `most` of each group, the cheapest groups first.
+        """Runs the tests, or at most `most` from each group, the cheapest groups first.
 
-        In the result, `reached` has the number of tests by group, `ran` the groups with tests that
-        ran, and `failed` the failed tests by group.
+        In the result, `reached` has the number of tests by group, `ran` the groups whose tests ran,
+        and `failed` the failed tests by group.
         """
         reached: dict[str, list[str]] = defaultdict(list)
         for name in sorted(tests):
@@ -158,8 +160,8 @@ class Trial:
         }
 
     def _pytest(self, folder: Path, order: list[str], flags: list[str], limit: float) -> str:
-        """Runs pytest in one process. Returns how it ended: "finished", "time", "memory" or an exit
-        status."""
+        """Runs pytest in one process. Returns how the process ended: "finished", "time", "memory"
+        or an exit status."""
         files = sorted({name.partition("::")[0] for name in order})
         command = [sys.executable, "-m", "pytest", *PYTEST, "-p", "tests.mutants.selection"]
         command += ["-n", "0", "--timeout=0", "-o", "faulthandler_timeout=0"]
@@ -187,8 +189,8 @@ class Trial:
 
 
 def _note_end(folder: Path, by_group: dict[str, list[str]]) -> None:
-    """Records failures after a crash: of the test that was running, or of all groups if there was
-    none."""
+    """Records failures after a crash: for the test that was running or, if there was none, for all
+    groups."""
     current = folder / "current"
     where = current.read_text("utf-8") if current.exists() else ""
     for group in [group_of(where)] if where else list(by_group):
@@ -198,7 +200,7 @@ def _note_end(folder: Path, by_group: dict[str, list[str]]) -> None:
 
 
 def _memory(session: int) -> int:
-    """The resident memory of the session's processes, in bytes."""
+    """Returns the resident memory of the session's processes, in bytes."""
     total = 0
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):

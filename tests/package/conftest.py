@@ -1,4 +1,4 @@
-"""A copy of the sources, and what is built from it."""
+"""A copy of the sources, and the distributions built from it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.package.running import NOT_SOURCES, ROOT, run
 
 @pytest.fixture(scope="session")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the sources without anything built."""
+    """Copies the sources, without anything that was built."""
     copy = tmp_path_factory.mktemp("checkout") / "ggtok"
     if (ROOT / ".git").exists():
         names = run("git", "ls-files", "-z", cwd=ROOT).split("\0")
@@ -38,7 +38,7 @@ def sdist(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel, built offline from the source distribution."""
+    """Builds a wheel offline from the source distribution."""
     out = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-index", "--no-deps"]
     run(*pip, "-w", out, sdist, cwd=out)

@@ -1,4 +1,4 @@
-"""The steps of action.yml, run as GitHub runs a composite action, on a repository made here."""
+"""The steps of action.yml, run as GitHub runs a composite action, on a temporary repository."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.tools.repository import Repository
 yaml = pytest.importorskip("yaml")
 
 MODEL = "model.gguf"
-# https://docs.github.com/actions: how `shell: bash` is called.
+# How GitHub runs `shell: bash`: https://docs.github.com/actions
 BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail")
 
 
@@ -40,7 +40,7 @@ class Runner:
         temp.mkdir()
 
     def run(self, event: dict[str, Any], first_step: int = 0, **inputs: str) -> Ran:
-        """Runs the steps until one fails. `inputs` are those of the workflow's `with:`."""
+        """Runs the steps until one fails. `inputs` are the values of `with:` in the workflow."""
         context: dict[str, Any] = {"github": {"event": event}, "inputs": {}, "steps": {}}
         declared = self.definition["inputs"]
         assert inputs.keys() <= declared.keys()
@@ -53,7 +53,7 @@ class Runner:
                 continue
             assert step.keys() <= {"run", "shell", "env", "id"}
             assert step["shell"] == "bash"
-            assert "${{" not in step["run"]  # else an input could be a command
+            assert "${{" not in step["run"]  # else an input could inject a command
             ran.status, outputs = self._step(step, context, ran)
             context["steps"][step.get("id", "")] = {"outputs": outputs}
             if ran.status:
@@ -76,7 +76,7 @@ class Runner:
         environment = {
             **{n: v for n, v in os.environ.items() if not n.startswith(("PYTHON", "GITHUB_"))},
             "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
-            # The first step builds and installs ggtok: this makes it faster.
+            # The first step builds and installs ggtok; without optimization, that is faster.
             "CFLAGS": "-O0",
             "PIP_COMPILE": "0",
             "RUNNER_TEMP": str(self.temp),
@@ -100,7 +100,7 @@ class Runner:
 
 
 def evaluated(text: str, context: dict[str, Any]) -> str:
-    """The text with the values of its expressions, of which only paths and || are understood."""
+    """Returns the text with its expressions evaluated; supports only paths and ||."""
 
     def value(match: re.Match[str]) -> str:
         for path in match[1].split("||"):
@@ -124,7 +124,7 @@ def runner(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Runner:
     return Runner(checkout, made, folder / "temp")
 
 
-@pytest.mark.timeout(1200)  # it builds ggtok
+@pytest.mark.timeout(1200)  # the test builds ggtok
 def test_a_pull_request(runner: Runner) -> None:
     made = runner.repository
     base = made.commit({"prompt.md": b"one", "code.py": b"x = 1", ".gitignore": b"model.gguf\n"})
@@ -134,7 +134,7 @@ def test_a_pull_request(runner: Runner) -> None:
     assert ran.status == 0, ran.out
     assert "| prompt.md | " in ran.summary
     assert "| $(touch ran).md | 0 | " in ran.summary
-    assert "code.py" not in ran.summary  # it didn't change
+    assert "code.py" not in ran.summary  # the file didn't change
     tokens, increase = int(ran.outputs["tokens"]), int(ran.outputs["increase"])
     assert 0 < increase < tokens < 1000
     assert ran.summary in ran.out

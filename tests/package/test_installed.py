@@ -1,6 +1,6 @@
 """Installs a wheel, a source distribution and a folder, each in an empty environment.
 
-The tests run outside the checkout and without extras, like a user after `pip install`.
+The tests run outside the checkout and without extras, as for a user after `pip install`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def test_the_wheel_has_the_package_and_no_more(wheel: Path) -> None:
 
 
 def test_the_source_distribution_has_all_sources(checkout: Path, sdist: Path) -> None:
-    """The package can be built and tested from it."""
+    """The source distribution contains what building and testing the package needs."""
     with tarfile.open(sdist) as archive:
         names = {member.name.partition("/")[2] for member in archive if member.isfile()}
     files = [path for path in checkout.rglob("*") if path.is_file()]
@@ -91,7 +91,7 @@ def installed(
     return Installed(tmp_path_factory.mktemp("installed"), source)
 
 
-# Modules that need a package of an extra. The module that imports them checks for the package.
+# Modules that need a package from an extra. Whichever module imports them checks for the package.
 NEED = {
     "ggtok.adapters.transformers_class": "transformers",
     **dict.fromkeys(
@@ -141,7 +141,7 @@ def test_the_package_can_be_looked_at(installed: Installed, code: str) -> None:
     installed.run(installed.python, "-W", "error", "-c", code)
 
 
-# For each subcommand its main use, and part of the output. They run in this order.
+# The main use of each subcommand, and part of its output. They run in this order.
 JOBS: dict[str, tuple[list[str], str]] = {
     "tokenize": (["model.gguf", "Hello, world", "--ids"], "[662, 39, 523, 75, 78, 11,"),
     "detokenize": (["model.gguf", "39", "72"], "Hi"),
@@ -163,7 +163,7 @@ JOBS: dict[str, tuple[list[str], str]] = {
     "train": (["text/a.txt", "--vocab-size", "300", "-o", "trained.gguf"], "trained.gguf"),
     "list": ([], ""),
     "cache": (["ls"], ""),
-    "parity": (["model.gguf"], "pip install"),  # it needs a llama.cpp
+    "parity": (["model.gguf"], "pip install"),  # the command needs llama.cpp
     "view": (["model.gguf", "-o", "page.html"], "page.html"),
     "serve": (["model.gguf"], "pip install 'ggtok[serve]'"),
     "completion": (["bash"], "pip install 'ggtok[completion]'"),

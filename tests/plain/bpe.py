@@ -1,4 +1,4 @@
-"""BPE: merges symbols of the pre-tokenizer's words by rank."""
+"""BPE: merges the symbols of the pre-tokenizer's words, lowest rank first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ S = TypeVar("S", str, bytes)
 
 
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
-    """Replaces malformed UTF-8 by U+FFFD and, if the vocabulary escapes spaces, these by U+2581.
+    """Replaces malformed UTF-8 by U+FFFD and, if the vocabulary escapes spaces, spaces by U+2581.
 
     For mmbert, inserts a U+2581 at the start of each line.
     """
@@ -63,12 +63,12 @@ def _word(v: Vocabulary, data: bytes, begin: int, end: int, rules: list[Rule]) -
 
 
 def is_raw(v: Vocabulary) -> bool:
-    """Whether symbols are the text's characters, not GPT-2's characters for bytes."""
+    """Whether symbols are the text's characters, rather than GPT-2's characters for bytes."""
     return "RAW" in v.pre_flags
 
 
 def takes_whole(v: Vocabulary, word: bytes) -> bool:
-    """Whether a word that is a token is taken whole, without merging."""
+    """Whether a word that equals a token becomes that token without merging."""
     newlines = not v.pre_flags.isdisjoint(("GEMMA4", "MMBERT")) and not word.strip(b"\n")
     return v.flags["ignore_merges"] or newlines
 
@@ -78,7 +78,7 @@ def takes_whole(v: Vocabulary, word: bytes) -> bool:
 
 @cache
 def _byte_map() -> list[str]:
-    """GPT-2's character for each byte."""
+    """Returns GPT-2's character for each byte."""
     shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = iter(range(256, 512))
     return [chr(b) if b in shown else chr(next(others)) for b in range(256)]
@@ -90,17 +90,18 @@ def _bytes() -> dict[str, int]:
 
 
 def byte_of(c: str) -> int:
-    """The byte that one of GPT-2's characters stands for."""
+    """Returns the byte that one of GPT-2's characters represents."""
     return _bytes()[c]
 
 
 def to_stored(v: Vocabulary, data: bytes) -> bytes:
-    """Bytes of text in the form in which tokens and merges store them."""
+    """Converts bytes of text to the form in which tokens and merges store them."""
     return data if is_raw(v) else "".join(map(_byte_map().__getitem__, data)).encode()
 
 
 def from_stored(v: Vocabulary, stored: bytes) -> bytes | None:
-    """The bytes that a stored text stands for; None: a character of it stands for no byte."""
+    """Returns the bytes that a stored text represents, or None if one of its characters represents
+    no byte."""
     if is_raw(v):
         return stored
     try:
@@ -115,7 +116,8 @@ def readable(v: Vocabulary, stored: bytes) -> str:
 
 
 def first_symbols(v: Vocabulary, stored: bytes) -> list[bytes]:
-    """The characters of a stored text. One of GPT-2's characters is one byte of the word."""
+    """Splits a stored text into its characters. One of GPT-2's characters is one byte of the
+    word."""
     symbols, at = [], 0
     while at < len(stored):
         symbols.append(stored[at : at + lead_length(stored[at])])
@@ -124,7 +126,7 @@ def first_symbols(v: Vocabulary, stored: bytes) -> list[bytes]:
 
 
 def merge(v: Vocabulary, symbols: list[bytes]) -> tuple[list[Merge], list[bytes]]:
-    """The merges of a word's symbols in order, and the remaining symbols."""
+    """Returns the merges of a word's symbols in order, and the remaining symbols."""
     rows, rest = merges_of(v.ranks, symbols)
     merges = [
         Merge(readable(v, left), readable(v, right), rank=rank, at=at)
@@ -136,7 +138,8 @@ def merge(v: Vocabulary, symbols: list[bytes]) -> tuple[list[Merge], list[bytes]
 def merges_of(
     ranks: Mapping[tuple[S, S], int], symbols: list[S]
 ) -> tuple[list[tuple[int, int, S, S]], list[S]]:
-    """The merges as (rank, number of the left symbol, left, right), and the remaining symbols.
+    """Returns the merges as (rank, number of the left symbol, left, right), and the remaining
+    symbols.
 
     The lowest rank is merged first, and of equal ranks the leftmost. A merged symbol keeps the
     number of its first part.
@@ -157,7 +160,7 @@ def merges_of(
         j = after[i]
         left, right = now[i], now[j] if j >= 0 else None
         if left is None or right is None or ranks.get((left, right)) != rank:
-            continue  # one of them has been merged since
+            continue  # one of the two symbols was merged in the meantime
         merges.append((rank, i, left, right))
         now[i], now[j] = left + right, None
         after[i] = after[j]
@@ -176,7 +179,7 @@ def how_found(symbol: bytes) -> str:
 
 
 def tokens_of(v: Vocabulary, symbol: bytes) -> Iterator[Token]:
-    """A symbol's token or, if there is none, the tokens of its bytes that exist."""
+    """Yields a symbol's token or, if it has none, the existing tokens for its bytes."""
     if (id := v.find(symbol)) is not None:
         yield v.token(id, how_found(symbol))
         return

@@ -15,11 +15,11 @@ class Byte(NamedTuple):
     value: int
     begin: int
     end: int
-    word: bool = False  # whether a WPM word starts with this byte
+    word: bool = False  # whether this byte starts a word in WPM
 
 
 def characters(text: bytes, highest: int = 0x10FFFF) -> Iterator[tuple[int, int, int | None]]:
-    """Start, end and code point of each character; the code point of a bad byte is None."""
+    """Yields start, end and code point of each character; the code point of a bad byte is None."""
     at = 0
     while at < len(text):
         lead = text[at]
@@ -40,12 +40,12 @@ def characters(text: bytes, highest: int = 0x10FFFF) -> Iterator[tuple[int, int,
 
 
 def lead_length(lead: int) -> int:
-    """The length of a character, according to its first byte."""
+    """Returns the length of a character, according to its first byte."""
     return 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
 
 
 def utf8(c: int | None) -> bytes:
-    """The shortest form of a code point; U+FFFD for None (a bad byte)."""
+    """Encodes a code point in its shortest form, or None (a bad byte) as U+FFFD."""
     if c is None:
         return REPLACEMENT
     if c > 0x10FFFF:
@@ -54,17 +54,18 @@ def utf8(c: int | None) -> bytes:
 
 
 def whole(value: bytes, begin: int, end: int) -> Iterator[Byte]:
-    """Bytes that each come from the whole source [begin, end)."""
+    """Returns bytes that all come from the same source [begin, end)."""
     return (Byte(b, begin, end) for b in value)
 
 
 def each(value: bytes, begin: int) -> Iterator[Byte]:
-    """Bytes that each come from one byte of the source, from `begin` on."""
+    """Returns bytes that come from one source byte each, from `begin` on."""
     return (Byte(b, begin + i, begin + i + 1) for i, b in enumerate(value))
 
 
 def became(text: bytes, begin: int, end: int, value: bytes) -> Iterator[Byte]:
-    """The bytes that text[begin:end] was normalized to: one to one, if it didn't change."""
+    """Returns the bytes that text[begin:end] was normalized to; they correspond one to one if it
+    didn't change."""
     return each(value, begin) if value == text[begin:end] else whole(value, begin, end)
 
 
@@ -73,12 +74,13 @@ def value(made: Iterable[Byte]) -> bytes:
 
 
 def span(made: list[Byte]) -> tuple[int, int]:
-    """The span of the source of these bytes, of which there is at least one."""
+    """Returns the span of the text from which these bytes, at least one, come."""
     return made[0].begin, made[-1].end
 
 
 def retraced(made: Iterable[Byte], of: list[Byte]) -> list[Byte]:
-    """Composes two normalizations: `made` from `of`, and `of` from the text."""
+    """Composes two normalizations, so that the bytes `made` from `of` get their sources in the
+    text."""
     return [
         Byte(b.value, of[min(b.begin, len(of) - 1)].begin, of[max(b.end, 1) - 1].end) for b in made
     ]

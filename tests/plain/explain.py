@@ -1,4 +1,5 @@
-"""The steps from the arguments of :meth:`Tokenizer.encode` to the ids, and merges."""
+"""The steps from the arguments of :meth:`Tokenizer.encode` to the ids, and the merges that produce
+a token."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 Normalize = Callable[[Vocabulary, bytes, bool], Iterator[Byte]]
 
 
-# By type: the function that normalizes raw text, and the one that tokenizes the result.
+# By type: a function that normalizes raw text, and one that tokenizes the normalized text.
 _KINDS: dict[str, tuple[Normalize, Callable[[Vocabulary, list[Byte]], Iterator[Word]]]] = {
     "BPE": (bpe.normalized, bpe.words),
     "SPM": (spm.normalized, spm.words),
@@ -32,7 +33,7 @@ _KINDS: dict[str, tuple[Normalize, Callable[[Vocabulary, list[Byte]], Iterator[W
     "RWKV": (simple.unchanged, simple.rwkv_words),
     "TEST": (simple.unchanged, simple.test_words),
 }
-# The same, by type or model, if the text is split before it is normalized.
+# By type or model, for text that is split before it is normalized: the same two functions.
 _CUT_FIRST: dict[str, tuple[Normalize, Callable[[Vocabulary, bytes], Iterator[Word]]]] = {
     "PLAMO2": (plamo.normalized, plamo.words),
     "PLAMO3": (plamo.normalized, plamo.words),
@@ -54,7 +55,8 @@ def explain(
 
 
 def vocabulary_of(loaded: Loaded) -> Vocabulary:
-    """The tokenizer's vocabulary, cached. If two threads create it at once, both are equal."""
+    """Returns the tokenizer's vocabulary, cached. If two threads create it at once, both copies are
+    equal."""
     found: Vocabulary | None = loaded.memo.get("explain")
     if found is None:
         found = loaded.memo["explain"] = Vocabulary(loaded)
@@ -71,7 +73,7 @@ def _ids(fragment: Fragment) -> Iterable[Token]:
 
 
 def _added(loaded: Loaded, v: Vocabulary) -> tuple[list[Token], list[Token]]:
-    """The tokens added before and after the text. `encode` has checked that they exist."""
+    """Returns the tokens added before and after the text. `encode` has checked that they exist."""
     if v.type in ("RWKV", "TEST", "NONE"):
         return [], []
     if v.type == "WPM":
@@ -92,7 +94,7 @@ def _one(v: Vocabulary, id: int | None, why: str) -> list[Token]:
 
 
 def _fragments(v: Vocabulary, text: bytes, parsed: bool | frozenset[int]) -> Iterator[Fragment]:
-    prefix = True  # the text begins, or follows a special token
+    prefix = True  # whether text begins here or follows a special token
     for part in partition(v, text, parsed):
         if part.id is None:
             yield _raw(v, text[part.begin : part.end], part.begin, prefix)
@@ -147,13 +149,14 @@ def _kind(v: Vocabulary) -> str:
 
 
 def normalized_bytes(v: Vocabulary, text: bytes, prefix: bool) -> list[Byte]:
-    """Normalized raw text. `prefix`: it starts the whole text, or follows a special token."""
+    """Normalizes raw text. `prefix`: the text is the beginning of the whole text, or follows a
+    special token."""
     normalize = (_CUT_FIRST.get(_kind(v)) or _KINDS[v.type])[0]
     return list(normalize(v, text, prefix))
 
 
 def _notes(v: Vocabulary, text: bytes, normalized: bytes, prefix: bool) -> Iterator[str]:
-    """Remarks about the normalization of raw text."""
+    """Yields remarks about the normalization of raw text."""
     if v.type in ("RWKV", "TEST"):
         return
     if v.type == "SPM":
@@ -199,16 +202,16 @@ _WHITE_SPACE = b" \t\n\v\f\r"  # C's isspace
 
 
 class Part(NamedTuple):
-    """A special token, or raw text."""
+    """A special token, or raw text between special tokens."""
 
     begin: int
     end: int
-    id: int | None  # None: raw text
-    span: tuple[int, int]  # of a token: including the white space that it strips
+    id: int | None  # None for raw text
+    span: tuple[int, int]  # the token's span includes white space that it strips
 
 
 def partition(v: Vocabulary, text: bytes, parsed: bool | frozenset[int]) -> list[Part]:
-    """The parts of a text. `parsed`: which control and unknown tokens are parsed."""
+    """Divides a text into parts. `parsed`: which control and unknown tokens to parse."""
     parts = [Part(0, len(text), None, (0, len(text)))]
     for special in v.specials(parsed):
         parts = [
@@ -307,7 +310,7 @@ def _spm_tree(v: Vocabulary, id: int, text: bytes) -> MergeTree:
 
 
 def _can_be(v: Vocabulary, symbol: bytes) -> bool:
-    """Whether a merge can produce this symbol: it is a token or a single character."""
+    """Whether a merge can use this symbol: it is a token or a single character."""
     return len(symbol) <= lead_length(symbol[0]) or v.find(symbol) is not None
 
 
@@ -320,7 +323,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _token_notes(v: Vocabulary, id: int) -> Iterator[str]:
-    """Remarks about other ways to the token."""
+    """Yields remarks about other ways in which the token can arise."""
     attr = v.attrs[id]
     if attr & TokenAttr.CONTROL:
         yield "a control token: parsed before any merge, if control tokens are parsed"

@@ -1,4 +1,4 @@
-"""What the plain implementation takes from C: tables, and the order of std::sort."""
+"""What the plain implementation uses from C: tables, and the order of std::sort."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 from ggtok.native.arguments import _ids
 from ggtok.native.library import ffi, lib
 
-_HAN = 1 << 9  # a flag of unicode/unicode.h
+_HAN = 1 << 9  # a flag in unicode/unicode.h
 
 
 def is_han(c: int) -> bool:
-    """Whether it is in one of the blocks that llama.cpp treats as Chinese characters."""
+    """Whether the code point is in a block that llama.cpp treats as Chinese characters."""
     return bool(lib.ggtok_unicode_flags(c) & _HAN)
 
 
 def sorted_descending(ids: Sequence[int], keys: Sequence[int]) -> list[int]:
-    """Ids sorted by descending ``keys[id]``, in the exact order of libstdc++'s std::sort.
+    """Sorts ids by descending ``keys[id]``, in the exact order of libstdc++'s std::sort.
 
     The order of equal keys is deterministic, but has no simple rule.
     """
@@ -27,7 +27,7 @@ def sorted_descending(ids: Sequence[int], keys: Sequence[int]) -> list[int]:
 
 
 def chosen_ids(native: Any, parse_special: object) -> bool | frozenset[int]:
-    """The ids of a valid parse_special, or a bool."""
+    """Returns the ids in a valid parse_special, or a bool."""
     if not isinstance(parse_special, Iterable):
         return bool(parse_special)
     return frozenset(_ids(native, tuple(parse_special)))

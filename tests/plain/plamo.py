@@ -1,4 +1,4 @@
-"""PLaMo 2 and 3: the tokens with the highest sum of scores, found from the text's end."""
+"""PLaMo 2 and 3: finds the tokens with the highest sum of scores, starting from the text's end."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.plain.vocabulary import LongestMatch, Vocabulary
 # llama.cpp's integer scores, in units of 1/10,000. Tokens with a score up to NEVER aren't used.
 _UNIT, _NEVER, _UNKNOWN = 10_000, -20_000_000, -10_000_000
 _MOST = 2**31 - 1
-_BREAK = "\uee00"  # ends a part of PLaMo 3 and is dropped
+_BREAK = "\uee00"  # ends a part in PLaMo 3, and is dropped
 _BYTE = re.compile(rb"<0x([0-9A-Fa-f]{2})>")
 
 
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
-    """Replaces bad bytes by U+FFFD and overlong forms by the shortest.
+    """Replaces bad bytes by U+FFFD, and overlong forms by the shortest form.
 
     PLaMo 2 drops a BOM at the start, PLaMo 3 every U+EE00.
     """
@@ -34,7 +34,7 @@ def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
 
 
 def words(v: Vocabulary, text: bytes) -> Iterator[Word]:
-    """PLaMo 2: the whole text is one word. PLaMo 3: each part is a word."""
+    """Yields the words: for PLaMo 2, the whole text; for PLaMo 3, each part."""
     if v.type == "PLAMO2":
         made = list(normalized(v, text, False))
         return iter([_word(v, made)] if made else [])
@@ -58,7 +58,7 @@ def _parts(chars: list[list[Byte]]) -> Iterator[list[list[Byte]]]:
     """
     codes = [value(char) for char in chars]
     ends = {len(codes)}
-    tags: set[int] = set()  # starts and ends of tags
+    tags: set[int] = set()  # where tags start and end
     for at, code in enumerate(codes):
         if code == b"<" and (n := _tag(codes, at)):
             tags |= {at, at + n}
@@ -83,7 +83,7 @@ def _parts(chars: list[list[Byte]]) -> Iterator[list[list[Byte]]]:
 
 
 def _tag(codes: list[bytes], at: int) -> int:
-    """The number of characters of the tag ``<|plamo:NAME|>`` at this position, or 0."""
+    """Returns the number of characters in the tag ``<|plamo:NAME|>`` at this position, or 0."""
     if codes[at : at + 8] != [bytes([c]) for c in b"<|plamo:"]:
         return 0
     for i in range(at + 8, min(at + 8 + 65, len(codes))):
@@ -99,11 +99,11 @@ def _tag(codes: list[bytes], at: int) -> int:
 
 
 class _Row(NamedTuple):
-    """The best path from a position to the end."""
+    """The best path from one position to the end, by its first token."""
 
     cost: int
-    id: int  # -1: one unknown character
-    size: int  # in characters
+    id: int  # the first token; -1 for an unknown character
+    size: int  # the first token's length in characters
 
 
 class _Tokens:
@@ -125,7 +125,7 @@ class _Tokens:
 
 
 def _score(score: float) -> int:
-    """A score in the table's units, rounded half away from zero."""
+    """Converts a score to the table's units, rounded half away from zero."""
     scaled = score * 1e4
     if not _NEVER - 1 < scaled < _MOST + 0.5:
         return _NEVER
@@ -147,7 +147,7 @@ def _word(v: Vocabulary, made: list[Byte]) -> Word:
     sizes: dict[int, int] = {}
     for i in reversed(range(len(starts))):
         best: _Row | None = None
-        for id in tokens.longest.all(text, starts[i]):  # of equal costs, the longest token wins
+        for id in tokens.longest.all(text, starts[i]):  # if costs are equal, the longest token wins
             n = sizes.setdefault(id, len(list(characters(v.texts[id]))))
             cost = rows[i + n].cost - tokens.scores[id]
             if best is None or cost < best.cost:

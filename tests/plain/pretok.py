@@ -1,4 +1,4 @@
-"""Pre-tokenizes with ``re``, by matching expressions against a stand-in of the text.
+"""Pre-tokenizes with ``re``, by matching expressions against a text of stand-in characters.
 
 Like llama.cpp, this replaces white space beyond ASCII by U+000B. If an expression uses categories,
 every other character beyond ASCII is replaced by one fixed character of its category, and
@@ -20,7 +20,7 @@ from tests.plain.native import is_han
 from tests.plain.vocabulary import Vocabulary
 
 # Stand-ins for characters beyond ASCII, by category. llama.cpp's blocks of Chinese characters have
-# separate ones; they include unassigned code points.
+# a separate one; they include unassigned code points.
 _STAND_INS = {"L": "\u03bb", "N": "\u0663", "M": "\u0301", "P": "\u00bf", "S": "\u20ac"}
 _OTHER, _HAN, _HAN_UNASSIGNED = "\ue000", "\u6f22", "\ue001"
 _ASCII = {
@@ -31,7 +31,7 @@ _ASCII = {
     "S": r"$+<=>\^`|~",
 }
 _SPACE = r"\t-\r "
-# The counting scanners as expressions. The second cuts at its matches, which are empty.
+# The counting scanners as expressions. The second one has empty matches, at which it cuts.
 _GROUPS_RIGHT = (
     r"\P{N}*\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))"  # text before a number joins its first group
 )
@@ -49,13 +49,13 @@ class Cut(NamedTuple):
 class Scanner(NamedTuple):
     name: str
     pattern: re.Pattern[str]
-    alternatives: tuple[str, ...]  # in the original syntax
+    alternatives: tuple[str, ...]  # the alternatives in llama.cpp's syntax
     categories: bool  # whether the expression uses categories
-    kept: frozenset[str]  # characters beyond ASCII that it names, besides categories
+    kept: frozenset[str]  # characters beyond ASCII that it names literally
 
 
 def words(v: Vocabulary, text: str) -> list[Cut]:
-    """The words of a normalized text."""
+    """Splits a normalized text into words."""
     if v.patterns is not None:
         return [Cut(word, ()) for word in _by_patterns(v.patterns)(text)]
     cuts = [Cut(text, ())]
@@ -136,7 +136,7 @@ _PART = re.compile(r"\\.|\[|\]|\(|\)|\||[^\\\[\]()|]+", re.DOTALL)
 
 
 def _alternatives(expression: str) -> Iterator[str]:
-    """The alternatives of an expression: split at bars outside of groups and sets."""
+    """Yields the alternatives in an expression, split at bars outside of groups and sets."""
     depth, in_set, begin = 0, False, 0
     for part in _PART.finditer(expression):
         text = part[0]
@@ -156,7 +156,7 @@ _ESCAPE = re.compile(r"\\[pP]\{(\w+)\}|\\([sSd])|\\.|\[\^?|\]|\$|.", re.DOTALL)
 
 
 def _translated(expression: str, kept: frozenset[str]) -> str:
-    """The expression with sets of stand-ins for categories, which ``re`` doesn't support."""
+    """Translates categories, which ``re`` doesn't support, to sets of stand-ins."""
     made, in_set = [], False
     for part in _ESCAPE.finditer(expression):
         text = part[0]
@@ -176,7 +176,8 @@ def _translated(expression: str, kept: frozenset[str]) -> str:
 
 
 def _members(name: str, kept: frozenset[str]) -> str:
-    """The members of a set for white space or a category. Subcategories count as the category."""
+    """Returns the members of a set for white space or a category. Subcategories count as their
+    category."""
     if name == "s":
         return _SPACE
     if name == "Han":

@@ -21,16 +21,16 @@ from tests.plain.characters import (
 )
 from tests.plain.vocabulary import LongestMatch, Vocabulary
 
-_CHUNK = 5  # bytes that TEST hashes
+_CHUNK = 5  # bytes per hash in TEST
 
 
 def unchanged(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
-    """The normalizer of RWKV and TEST, which changes nothing."""
+    """Normalizes for RWKV and TEST: changes nothing."""
     return each(text, 0)
 
 
 def rwkv_words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
-    """RWKV: the whole text is one word, and its tokens are the longest matches from the left."""
+    """For RWKV: the whole text is one word; its tokens are the longest matches from the left."""
     text = value(made)
     longest = v.keep(LongestMatch, lambda: LongestMatch(v.pieces))
     tokens: list[Token] = []
@@ -49,7 +49,7 @@ def rwkv_words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
 
 
 def test_words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
-    """TEST, llama.cpp's stand-in for a vocabulary: the id is a hash of five bytes."""
+    """For TEST, llama.cpp's dummy vocabulary: each id is a hash of five bytes."""
     for at in range(0, len(made), _CHUNK):
         part = made[at : at + _CHUNK]
         number = 0
@@ -62,9 +62,9 @@ def test_words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
 
 
 def _segments(v: Vocabulary, text: bytes) -> Iterator[list[Byte]]:
-    """The text between white space, in lower case if the vocabulary's flag is set.
+    """Yields the text between white space, in lower case if the vocabulary's flag is set.
 
-    A space that must be escaped doesn't count as white space.
+    A space that is escaped doesn't count as white space.
     """
     escape = v.flags["escape_whitespaces"]
     segment: list[Byte] = []
@@ -93,17 +93,18 @@ def whitespace_words(v: Vocabulary, text: bytes) -> Iterator[Word]:
 # ---- the model "hybriddna": BPE, and one token for six bases between <dna> and </dna> ----
 
 _BASES = 6
-_KEY_END = "\ue000".encode()  # the end of the keys of k-mers, which text can't contain
+_KEY_END = "\ue000".encode()  # ends the texts by which k-mers are looked up; no text matches it
 
 
 def hybriddna_words(v: Vocabulary, text: bytes) -> Iterator[Word]:
-    """Everything is BPE unless there are tokens, of any type, for the tags and ``<oov>``."""
+    """Splits off k-mers. All text is BPE unless there are tokens, of any type, for the tags and
+    ``<oov>``."""
     tags = [v.find(tag) for tag in (b"<dna>", b"</dna>", b"<oov>")]
     opens, closes, oov = tags
     if opens is None or closes is None or oov is None:
         yield from bpe.words(v, list(bpe.normalized(v, text, False)))
         return
-    escape = v.flags["escape_whitespaces"]  # between the tags, too
+    escape = v.flags["escape_whitespaces"]  # spaces between the tags are escaped, too
     made = [
         b
         for i, c in enumerate(text)
@@ -138,7 +139,7 @@ def _tag(v: Vocabulary, part: list[Byte], id: int) -> Word:
 
 
 def _kmer(v: Vocabulary, part: list[Byte], oov: int) -> Word:
-    """The token of six bases. The last part is padded with A."""
+    """Looks up the token for six bases. A shorter last part is padded with A."""
     bases = value(part).upper().ljust(_BASES, b"A")
     id = v.find(bases + _KEY_END)
     token: Token

@@ -1,4 +1,4 @@
-"""SPM: merges neighbours whose joint text is a token, highest score first."""
+"""SPM: merges adjacent symbols whose joined text is a token, highest score first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tests.plain.vocabulary import Vocabulary
 
 
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
-    """Replaces spaces by U+2581. `prefix`: puts one before the text if the vocabulary does."""
+    """Replaces spaces by U+2581. `prefix`: adds one before the text if the vocabulary adds a
+    prefix."""
     if prefix and v.flags["add_space_prefix"]:
         yield from whole(MARK, 0, 0)
     for i, b in enumerate(text):
@@ -20,7 +21,7 @@ def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
 
 
 def words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
-    """The whole text is one word."""
+    """Yields one word: the whole text."""
     symbols = first_symbols(v, value(made))
     merges, left = merge(v, symbols)
     tokens = [token for symbol in left for token in tokens_of(v, symbol)]
@@ -31,12 +32,12 @@ def words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
 class _Pair(NamedTuple):
     left: int
     right: int
-    size: int  # bytes of both symbols when the pair was queued
+    size: int  # bytes in both symbols when the pair was queued
     score: float
 
 
 class _Queue:
-    """libstdc++'s heap, whose exact operations decide the order if a score is NaN."""
+    """The heap of libstdc++, whose exact operations decide the order if a score is NaN."""
 
     def __init__(self) -> None:
         self._heap: list[_Pair] = []
@@ -79,7 +80,7 @@ class _Queue:
 
 
 def merge(v: Vocabulary, symbols: list[bytes]) -> tuple[list[Merge], list[bytes]]:
-    """The merges in order, and the remaining symbols.
+    """Returns the merges in order, and the remaining symbols.
 
     The highest score is merged first, and of equal scores the leftmost. A merged symbol keeps the
     number of its first part.
@@ -101,7 +102,7 @@ def merge(v: Vocabulary, symbols: list[bytes]) -> tuple[list[Merge], list[bytes]
     while queue:
         left, right, size, score = queue.pop()
         if not now[left] or not now[right] or len(now[left]) + len(now[right]) != size:
-            continue  # one of them has been merged since
+            continue  # one of the two symbols was merged in the meantime
         merges.append(Merge(text_of(now[left]), text_of(now[right]), score=score, at=left))
         now[left] += now[right]
         now[right] = b""
@@ -114,7 +115,8 @@ def merge(v: Vocabulary, symbols: list[bytes]) -> tuple[list[Merge], list[bytes]
 
 
 def tokens_of(v: Vocabulary, symbol: bytes) -> Iterator[Token]:
-    """A symbol's token or, if there is none, a byte token or the unknown token for each byte."""
+    """Yields a symbol's token or, if it has none, a byte token or the unknown token for each
+    byte."""
     if (id := v.find(symbol)) is not None:
         yield v.token(id, how_found(symbol), score=v.score(id))
         return

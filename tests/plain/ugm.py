@@ -27,7 +27,7 @@ _MATCHED = TokenAttr.NORMAL | TokenAttr.USER_DEFINED | TokenAttr.UNUSED
 
 
 class Charsmap:
-    """SentencePiece's precompiled normalizer: a double array (XCDA) with replacements."""
+    """SentencePiece's precompiled charsmap: a double array (XCDA) with replacements."""
 
     def __init__(self, data: bytes) -> None:
         n = int.from_bytes(data[:4], "little")
@@ -35,7 +35,7 @@ class Charsmap:
         self._texts = data[4 + n :]
 
     def match(self, text: bytes) -> tuple[int, bytes] | None:
-        """The longest match at the start of the text: its length, and its replacement."""
+        """Returns the longest match at the start of the text: its length, and its replacement."""
         found = None
         unit = self._units[0] if self._units else 0
         at = (unit >> 10) << ((unit & 1 << 9) >> 6)
@@ -70,7 +70,7 @@ class _Tables:
 
 
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
-    """Normalizes with the charsmap, then white space according to the flags.
+    """Normalizes with the charsmap, then handles white space according to the flags.
 
     Any prefix of a user-defined token stays unchanged.
     """
@@ -78,7 +78,7 @@ def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
     remove = v.flags["remove_extra_whitespaces"]
     space = MARK if v.flags["escape_whitespaces"] else b" "
     prefixed, in_word = not prefix, False
-    white: tuple[int, int] | None = None  # dropped white space, the source of the next mark
+    white: tuple[int, int] | None = None  # dropped white space, the next mark's source
     at = 0
     while at < len(text):
         used = 0
@@ -110,26 +110,26 @@ def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
 
 
 class _Best(NamedTuple):
-    """The best path to a position."""
+    """The best path to one position, by its last token."""
 
     total: float
     id: int
-    size: int  # bytes of its last token
+    size: int  # the last token's length in bytes
 
 
 def _single(number: float) -> float:
-    """The number rounded to single precision, as in llama.cpp."""
+    """Rounds the number to single precision, as in llama.cpp."""
     single: float = struct.unpack("<f", struct.pack("<f", number))[0]
     return single
 
 
 class _Tokens:
-    """The tokens that a path may take."""
+    """The tokens that a path can use."""
 
     def __init__(self, v: Vocabulary) -> None:
         ids = [id for id, attr in enumerate(v.first_attrs) if attr & _MATCHED]
         self.longest = LongestMatch(v.texts, ids)
-        lowest = _FLT_MAX  # as in llama.cpp, if no token is NORMAL
+        lowest = _FLT_MAX  # the value that llama.cpp uses if no token is NORMAL
         for id in ids:
             if v.first_attrs[id] & TokenAttr.NORMAL and v.score(id) < lowest:
                 lowest = v.score(id)
@@ -137,7 +137,7 @@ class _Tokens:
 
 
 def words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
-    """The whole text is one word."""
+    """Yields one word: the whole text."""
     text = value(made)
     best = _lattice(v, text)
     lattice = [
@@ -149,7 +149,8 @@ def words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
 
 
 def _lattice(v: Vocabulary, text: bytes) -> list[_Best]:
-    """The best path to each position; of equal ones, that whose last token starts first."""
+    """Returns the best path to each position; of equal ones, the path whose last token starts
+    first."""
     tokens = v.keep(_Tokens, lambda: _Tokens(v))
     best = [_Best(-sys.float_info.max, v.unknown, 0)] * (len(text) + 1)
     best[0] = _Best(0.0, v.unknown, 0)
@@ -175,7 +176,7 @@ def _lattice(v: Vocabulary, text: bytes) -> list[_Best]:
 
 
 def _path(v: Vocabulary, best: list[_Best]) -> list[Token]:
-    """The tokens of the best path. Consecutive unknown tokens become one."""
+    """Returns the tokens on the best path, with consecutive unknown tokens joined into one."""
     tokens: list[Token] = []
     at, was_unknown = len(best) - 1, False
     while True:

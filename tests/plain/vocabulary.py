@@ -1,4 +1,4 @@
-"""The vocabulary for explanations."""
+"""The vocabulary as the plain implementation uses it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.plain.native import sorted_descending
 
 T = TypeVar("T")
 _RESERVED = TokenAttr.CONTROL | TokenAttr.UNKNOWN
-_ATTR_OF_TYPE = (  # llama_token_type
+_ATTR_OF_TYPE = (  # indexed by llama_token_type
     *(TokenAttr.UNDEFINED, TokenAttr.NORMAL, TokenAttr.UNKNOWN, TokenAttr.CONTROL),
     *(TokenAttr.USER_DEFINED, TokenAttr.UNUSED, TokenAttr.BYTE),
 )
@@ -33,7 +33,7 @@ class Special(NamedTuple):
 class Vocabulary:
     """A tokenizer's vocabulary.
 
-    Merges and the charsmap are read from the file again, because the library keeps only tables.
+    Reads merges and the charsmap from the file again, because the library keeps only tables.
     """
 
     def __init__(self, loaded: Loaded) -> None:
@@ -51,7 +51,7 @@ class Vocabulary:
         self.chain, self.pre_flags = PRE.get(loaded.pre or "", ((), frozenset()))
 
     def keep(self, kind: type[T], make: Callable[[], T]) -> T:
-        """A table that a module derives from the vocabulary, cached by its class."""
+        """Returns a table that a module derives from the vocabulary, cached by its class."""
         if kind not in self._kept:
             self._kept[kind] = make()
         table: T = self._kept[kind]
@@ -60,11 +60,11 @@ class Vocabulary:
     # ---- tokens ----
 
     def find(self, text: bytes) -> int | None:
-        """The id of the token with this text in the lookup table, or None."""
+        """Returns the id of the token with this text in the lookup table, or None."""
         return self._native.find(text)
 
     def byte_token(self, byte: int) -> int | None:
-        """``<0xXX>``."""
+        """Returns the id of the token ``<0xXX>``, or None."""
         return self.find(b"<0x%02X>" % byte)
 
     def text(self, id: int) -> bytes:
@@ -74,7 +74,7 @@ class Vocabulary:
         return self._native.score(id)
 
     def token(self, id: int, how: str, **more: Any) -> Token:
-        """A Token for this id."""
+        """Creates a Token for this id."""
         piece = self._native.piece(id, 0, True) if id >= 0 else b""
         return Token(id, text_of(piece), how, **more)
 
@@ -88,7 +88,7 @@ class Vocabulary:
 
     @cached_property
     def pieces(self) -> list[bytes]:
-        """The pieces of all tokens."""
+        """Returns the pieces of all tokens."""
         return self._native.pieces()
 
     # ---- special tokens ----
@@ -105,7 +105,7 @@ class Vocabulary:
         ]
 
     def specials(self, parsed: bool | frozenset[int]) -> list[Special]:
-        """The special tokens to parse, in llama.cpp's order: the longest first."""
+        """Returns the special tokens to parse, in llama.cpp's order: the longest first."""
         if parsed is True:
             return self._specials
         chosen = parsed or frozenset()
@@ -131,12 +131,12 @@ class Vocabulary:
 
     @cached_property
     def merges(self) -> list[bytes]:
-        """The file's merges, cut at their first NUL, as llama.cpp reads them."""
+        """Returns the file's merges, cut at their first NUL, as llama.cpp reads them."""
         return [merge.split(b"\0")[0] for merge in self._metadata.get(_GGML + "merges", [])]
 
     @cached_property
     def ranks(self) -> dict[tuple[bytes, bytes], int]:
-        """The rank of each pair.
+        """Returns the rank of each pair.
 
         A merge is split at its first space after the first character. Merges without two parts
         are ignored, and a repeated pair keeps its first rank.
@@ -150,9 +150,9 @@ class Vocabulary:
 
     @cached_property
     def first_attrs(self) -> list[int]:
-        """Attributes according to the file's types, before llama.cpp's corrections.
+        """Returns the attributes from the file's types, before llama.cpp's corrections.
 
-        UGM's tables are built from these.
+        UGM's tables are built from these attributes.
         """
         types = self._metadata.get(_GGML + "token_type")
         if types is None:
@@ -169,12 +169,12 @@ class Vocabulary:
 
 
 class LongestMatch:
-    """Finds the longest of some texts at a position. Of equal texts, the last id counts."""
+    """Finds the longest of some texts at a position. If a text occurs twice, the last id counts."""
 
     def __init__(self, texts: Sequence[bytes], ids: Sequence[int] | None = None) -> None:
         chosen = range(len(texts)) if ids is None else ids
         self._ids = {texts[id]: id for id in chosen if texts[id]}
-        # By first byte, so that one long token doesn't slow down all lookups.
+        # lengths by first byte, so that one long token doesn't slow down all lookups
         self._lengths: dict[int, list[int]] = {}
         for text in self._ids:
             self._lengths.setdefault(text[0], []).append(len(text))
@@ -182,12 +182,12 @@ class LongestMatch:
             self._lengths[first] = sorted(set(lengths), reverse=True)
 
     def all(self, text: bytes, at: int) -> Iterator[int]:
-        """The ids of all texts that text[at:] starts with, longest first."""
+        """Yields the ids of all texts that text[at:] starts with, longest first."""
         for n in self._lengths.get(text[at], ()):
             id = self._ids.get(text[at : at + n]) if at + n <= len(text) else None
             if id is not None:
                 yield id
 
     def find(self, text: bytes, at: int) -> int | None:
-        """The id of the longest text that text[at:] starts with, or None."""
+        """Returns the id of the longest text that text[at:] starts with, or None."""
         return next(self.all(text, at), None)

@@ -10,7 +10,7 @@ from ggtok.native.library import category, first_of_nfd, is_white_space, lower
 from tests.plain.characters import MARK, Byte, became, characters, span, utf8, value, whole
 from tests.plain.vocabulary import LongestMatch, Vocabulary
 
-_CHINESE = (  # from 2B920, not 2B820, as in the original
+_CHINESE = (  # llama.cpp's ranges; one starts at 2B920, not at 2B820 as in BERT's code
     *((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF)),
     *((0x2A700, 0x2B73F), (0x2B740, 0x2B81F), (0x2B920, 0x2CEAF), (0x2F800, 0x2FA1F)),
 )
@@ -20,15 +20,15 @@ _CHINESE_FIRST = [first for first, _ in _CHINESE]
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
     """Splits text into words, each with U+2581 before it.
 
-    White space, bad bytes and control characters are dropped; accents and upper case, if the
-    flags say so. Characters dropped at a word's end belong to the source of its last byte.
+    White space, bad bytes and control characters are dropped; so are accents and upper case, if the
+    flags say so. Characters dropped at the end of a word belong to the source of its last byte.
     """
     word: list[Byte] = []
     end_of_word = 0
     strip = v.flags["strip_accents"]
     begins = True  # whether the next character starts a word
     for begin, end, c in characters(text):
-        made = 0 if c is None else first_of_nfd(c) if strip else c  # 0 is dropped later
+        made = 0 if c is None else first_of_nfd(c) if strip else c  # 0 is dropped below
         if is_white_space(made):
             begins = True
             continue
@@ -57,7 +57,7 @@ def is_dropped(c: int, strip_accents: bool) -> bool:
 
 
 def stands_alone(c: int) -> bool:
-    """Whether the character is a word by itself."""
+    """Whether the character is a word on its own."""
     letter = category(c)
     if letter == "P" or (c < 0x7F and letter == "S"):
         return True

@@ -1,4 +1,4 @@
-"""Texts encoded in blocks: the ids equal those of the whole text, and memory is bounded.
+"""Texts encoded in blocks have the ids of the whole text, in bounded memory.
 
 Claim blocks.1, Claim blocks.2.
 """
@@ -23,7 +23,7 @@ from tests.support.vocabularies import OTHERS, PRE_NAMES, REAL, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]
 
-# Vocabularies that can only be cut before special tokens (ggtok.h, ggtok_safe_cut).
+# Vocabularies that allow cuts only before special tokens (ggtok.h, ggtok_safe_cut).
 HELD_WHOLE = ["test", "bpe-hybriddna", "ugm", "ugm-plain"]
 
 
@@ -37,7 +37,7 @@ def parts(tok: ggtok.Tokenizer, data: bytes, size: int, **flags: bool) -> list[l
 
 
 def check(tok: ggtok.Tokenizer, data: bytes, size: int, **flags: bool) -> int:
-    """Checks the ids of the parts, and returns the number of parts."""
+    """Checks that the parts have the ids of the whole, and returns the number of parts."""
     found = parts(tok, data, size, **flags)
     assert [id for part in found for id in part] == tok.encode(data, **flags), (data, size, flags)
     return len(found)
@@ -52,7 +52,8 @@ def test_any_text(
 
 
 def hostile_texts(tok: ggtok.Tokenizer, seed: int, n: int) -> Iterator[bytes]:
-    """Texts made of the vocabulary's words and special tokens, and of difficult strings."""
+    """Yields texts that combine the vocabulary's words and special tokens with difficult
+    strings."""
     rng = random.Random(seed)
     special = ggtok.TokenAttr.CONTROL | ggtok.TokenAttr.USER_DEFINED | ggtok.TokenAttr.UNKNOWN
     ids = range(tok.n_tokens)
@@ -76,7 +77,7 @@ def test_real_vocabularies(name: str) -> None:
             text = data[:1500]
             n_parts += check(tok, text, size, add_special=bool(i % 2), parse_special=parse_special)
             n_bytes += len(text)
-    assert n_parts > n_bytes / 100  # these texts can be cut, and the cuts are found
+    assert n_parts > n_bytes / 100  # these texts can be cut often, and the cuts are found
 
 
 @pytest.mark.parametrize("pre", [name for name in PRE_NAMES if name != "whitespace"])
@@ -169,6 +170,6 @@ def test_memory_does_not_grow(name: str) -> None:
         [sys.executable, "-c", MEMORY, fixture(name)], capture_output=True, text=True, check=True
     )
     n, once, grown = map(int, out.stdout.split())
-    # SPM adds a space before the text, once.
+    # SPM adds a space before the whole text only once.
     assert n == once or (name == "spm" and abs(n - once) <= 200)
-    assert grown < 40 << 10  # kB, of 200 MB of text
+    assert grown < 40 << 10  # kB, for 200 MB of text

@@ -1,4 +1,4 @@
-"""is_canonical: true for ids that some text encodes to, and for no others."""
+"""is_canonical: true for ids to which some text encodes, false for all others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.vocabularies import OTHERS, REAL, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]
 SPECIAL = ggtok.TokenAttr.CONTROL | ggtok.TokenAttr.USER_DEFINED | ggtok.TokenAttr.UNKNOWN
-# A vocabulary with few byte tokens: an incomplete character may come from several texts.
+# Vocabularies with few byte tokens, where several texts can give the same incomplete character.
 FEW_BYTES = ["bpe-odd"]
 
 
@@ -38,7 +38,7 @@ def test_encoded_texts_are(
 
 @pytest.mark.parametrize("text", ["\uff09", "a\uff09b \uff09", ")", "(\uff09)"])
 def test_texts_that_normalization_changes_twice(load_fixture: Load, text: str) -> None:
-    """The charsmap replaces U+FF09 by ")", and ")" by another character."""
+    """The charsmap replaces U+FF09 by ")", but ")" by another character."""
     tok = load_fixture("ugm")
     assert tok.is_canonical(tok.encode(text))
     assert tok.is_canonical(tok.encode(text, add_special=False))
@@ -67,14 +67,14 @@ def test_real_vocabularies(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["spm-phi3", "bpe-qwen2", "bpe-gemma4", "rwkv", "wpm", "ugm"])
 def test_all_short_texts_and_no_other_ids(load_fixture: Load, name: str) -> None:
-    """Of all ids with few characters, exactly those of short texts are canonical."""
+    """The canonical lists of ids with few characters are exactly those of short texts."""
     tok = load_fixture(name)
     alphabet = " ath\u2581" if name in ("spm-phi3", "ugm", "bpe-gemma4") else " ath"
     seen: set[tuple[int, ...]] = set()
     for n in range(6):
         for chars in itertools.product(alphabet, repeat=n):
             seen.add(tuple(tok.encode("".join(chars), add_special=False)))
-    # Tokens all of whose spellings are among those texts.
+    # Tokens for which all texts that could contain them are among those texts.
     few = [
         id
         for id in range(tok.n_tokens)
@@ -121,7 +121,7 @@ def test_special_tokens_stand_for_themselves(load_fixture: Load) -> None:
 
 
 def test_spaces_of_spm(load_fixture: Load) -> None:
-    """A space is added before a text, and before text after a special token."""
+    """SPM adds a space before a text, and before text that follows a special token."""
     tok = load_fixture("spm-phi3")
     with_space = tok.encode("a", add_special=False)
     without = tok.encode("a", continuation=True)
@@ -133,7 +133,8 @@ def test_spaces_of_spm(load_fixture: Load) -> None:
 
 
 def test_a_mark_beside_spaces_that_keep_tokens_apart(load_fixture: Load) -> None:
-    """Such spaces have no token. The space mark, elsewhere a space, has its own."""
+    """Spaces that separate tokens produce no token here. A space mark in the text, which elsewhere
+    is a space, produces one."""
     tok = load_fixture("bpe-whitespace")
     for text in "\u2581n o", "n o\u2581", "\u2581 \u2581n\to":
         assert tok.is_canonical(tok.encode(text))
@@ -143,7 +144,8 @@ def test_a_mark_beside_spaces_that_keep_tokens_apart(load_fixture: Load) -> None
 
 
 def test_a_mark_behind_a_user_defined_token_of_spaces(load_fixture: Load) -> None:
-    """Two spaces are one there, and the following tokens have marks that don't come from it."""
+    """Two spaces are a user-defined token; the tokens after it have space marks that don't come
+    from it."""
     tok = load_fixture("spm")
     spaces = tok.text_to_token("  ")
     for text in "   \u2581", "x   \u2581", "  \u2581\u2581a":
@@ -153,7 +155,7 @@ def test_a_mark_behind_a_user_defined_token_of_spaces(load_fixture: Load) -> Non
 
 
 def test_unknown_text(load_fixture: Load) -> None:
-    """The unknown token may be intended, or result from raw text."""
+    """The unknown token may be in the text as such, or result from raw text."""
     tok = load_fixture("ugm")
     for text in ("\u0378a", "a\u0378b \u0378 c", "<unk>a"):
         for parse_special in (False, True):
@@ -177,4 +179,4 @@ def test_arguments(load_fixture: Load) -> None:
     assert ggtok.load(fixture("none")).is_canonical([])
     assert not ggtok.load(fixture("none")).is_canonical([0])
     test = load_fixture("test")
-    assert test.is_canonical(range(test.n_tokens))  # five bytes have any hash
+    assert test.is_canonical(range(test.n_tokens))  # some five bytes hash to each id

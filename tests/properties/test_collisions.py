@@ -1,6 +1,6 @@
-"""Files with hash collisions: keys, tokens and merges with the same first hash, and a special
-token that a rolling hash would confuse with every position of a text. They load, and encode, with
-about as much work as other files of their size.
+"""Files with hash collisions: keys, tokens and merges with the same first hash, and a special token
+that a rolling hash would find at every position of a text. They load and encode with about as much
+work as other files of their size.
 
 Claim hash.1.
 """
@@ -25,13 +25,13 @@ from tests.support.work import LINEAR, Measure
 TOKENS, TYPES = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type"
 MERGES = "tokenizer.ggml.merges"
 
-REACH = 256  # cext/base/hash.h
-N = 20_000  # of colliding entries
+REACH = 256  # the limit in cext/base/hash.h
+N = 20_000  # colliding entries in a file
 
-# The first 8 bytes of 9 to 16, for which cext/base/hash.h multiplies by 0 while its seed is 0.
+# The first 8 of 9 to 16 bytes, for which cext/base/hash.h multiplies by 0 while its seed is 0.
 SWALLOW = (0xD1B54A32D192ED03).to_bytes(8, "little")
-OTHERS = SWALLOW[::-1]  # as many bytes without collisions, with otherwise equal costs
-FACTOR = np.uint64(0x9E3779B97F4A7C15)  # cext/models/bpe/table.h
+OTHERS = SWALLOW[::-1]  # equally long and otherwise equally costly, but without collisions
+FACTOR = np.uint64(0x9E3779B97F4A7C15)  # the multiplier in cext/models/bpe/table.h
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
@@ -43,7 +43,7 @@ def texts(prefix: bytes, n: int = N) -> list[bytes]:
 def keys_of(prefix: bytes) -> GGUF:
     gguf = GGUF.read(fixture("spm"))
     for text in texts(prefix):
-        gguf.raw[text] = b"\0\0\0\0\1"  # u8 1
+        gguf.raw[text] = b"\0\0\0\0\1"  # the value 1 of type u8
     return gguf
 
 
@@ -55,7 +55,7 @@ def tokens_of(prefix: bytes) -> GGUF:
 
 
 def extras_of(prefix: bytes) -> GGUF:
-    """Merges of strings that aren't tokens."""
+    """Builds a file with merges of strings that aren't tokens."""
     gguf = GGUF.read(fixture("bpe-gpt2"))
     left = texts(prefix)
     gguf.set(MERGES, [a + b" " + b for a, b in zip(left[::2], left[1::2], strict=True)])
@@ -63,14 +63,15 @@ def extras_of(prefix: bytes) -> GGUF:
 
 
 def pairs_of(collide: bool) -> GGUF:
-    """Merges of tokens: those with the least hashes of many thousand pairs, or any."""
+    """Builds a file with merges of tokens: those with the lowest hashes among many thousand pairs,
+    or any."""
     n_tokens, n = 2000, 31_000
     words = [b"%03x" % i for i in range(n_tokens)]
     gguf = GGUF.read(fixture("bpe-gpt2"))
     old = gguf.strings(TOKENS)
     gguf.set(TOKENS, [*old, *words])
     gguf.set(TYPES, [*gguf.array(TYPES), *[1] * n_tokens])
-    bits = np.uint64(16)  # of symbols: tokens, and the results of merges
+    bits = np.uint64(16)  # bits of a symbol's number; symbols are tokens and the results of merges
     assert 1 << 15 < len(old) + n_tokens + n < 1 << 16
     left, right = np.divmod(np.arange(n_tokens * n_tokens, dtype=np.uint64), np.uint64(n_tokens))
     first = np.uint64(len(old))
@@ -131,16 +132,16 @@ def test_a_table_with_collisions_is_rebuilt(
 @pytest.mark.parametrize("table", MAKERS)
 def test_a_file_with_collisions_loads_like_others(table: str, work: Measure) -> None:
     hostile, ordinary = (work(made(table, collide)).load for collide in (True, False))
-    assert hostile < 2 * ordinary, (hostile, ordinary)  # 100 times as much, or more, if it collides
+    assert hostile < 2 * ordinary, (hostile, ordinary)  # collisions would cost 100 times as much
 
 
 LETTERS = [bytes([c]) for c in b"abcdefghijklmnopqrstuvwxyz"]
 
 
 def run_of_slots(hostile: bool) -> GGUF:
-    """Merges of letters, and 75,000 of tokens: any, or one for each slot before the home slot of a
-    key that no pair has (all ones). None is far from its home slot, so the table isn't rebuilt, but
-    there is a long run of full slots."""
+    """Builds a file with merges of letters and 75,000 merges of tokens. If `hostile`, these fill
+    each slot before the home slot of a key that no pair has (all ones); else they are random. All
+    are near their home slots, so the table isn't rebuilt, but has a long run of full slots."""
     n_tokens, n = 1500, 75_000
     words = [b"Z%03x" % i for i in range(n_tokens)]
     gguf = GGUF.read(fixture("bpe-gpt2"))
@@ -187,7 +188,8 @@ def test_searches_stop_early_in_a_run_of_full_slots(work: Measure) -> None:
 
 
 def test_ids_do_not_depend_on_the_seed() -> None:
-    """A file whose tables are rebuilt with a random seed, loaded twice: the same ids and texts."""
+    """A file whose tables are rebuilt with a random seed has the same ids and texts when loaded
+    again."""
     data = made("texts", True)
     one, two = ggtok.load(data), ggtok.load(data)
     text = b"Hello " + b" ".join(texts(SWALLOW, 50))
@@ -198,8 +200,9 @@ def test_ids_do_not_depend_on_the_seed() -> None:
 
 
 def test_a_special_token_that_a_rolling_hash_would_find_everywhere(work: Measure) -> None:
-    """The Thue-Morse sequence: any polynomial hash modulo 2**64 of the word equals that of as many
-    b's, so a search by such a hash would compare the whole word at each position."""
+    """With the Thue-Morse sequence as text, any polynomial hash modulo 2**64 of the word equals
+    that of as many b's, so a search by such a hash would compare the whole word at each
+    position."""
     tail = bytes(b"ac"[bin(i).count("1") & 1] for i in range(2048))
     steps = []
     for n in (20_000, 80_000):
@@ -216,7 +219,8 @@ def test_a_special_token_that_a_rolling_hash_would_find_everywhere(work: Measure
 
 
 def test_special_tokens_with_many_continuations(work: Measure) -> None:
-    """Each of two bytes may be followed by any of 128: found in a table, not one by one."""
+    """Each of two bytes can be followed by any of 128: they are looked up in a table, not tried in
+    turn."""
     rng = np.random.default_rng(1)
     high = range(128, 256)
     words = [bytes((a, b, c)) for a in range(1, 6) for b in high for c in high]

@@ -1,4 +1,4 @@
-"""Texts that continue after other tokens: no BOS or EOS, no space prefix."""
+"""Texts that continue other tokens get no BOS or EOS, and no space prefix."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Load = Callable[[str], ggtok.Tokenizer]
 
 CANT = ["wpm", "wpm-cased", "ugm"]
 CAN = [name for name in NAMES if name not in CANT]
-ASKED = [name for name in CAN if name != "big-endian"]  # which the reference refuses
+ASKED = [name for name in CAN if name != "big-endian"]  # the reference doesn't load the last
 PREFIX = "tokenizer.ggml.add_space_prefix"
 TEXTS = [*PROSE[:4], *CODE[:3], *EMOJI[:2], " a", "  a ", "\n", " ", "", "\u2581a", "Hello world"]
 DATA = [*(text.encode() for text in TEXTS), *(part + b" a" for part in BROKEN[:8])]
@@ -36,7 +36,7 @@ def quietly(path: Path, **options: Any) -> ggtok.Tokenizer:
 
 
 def ways(tok: ggtok.Tokenizer, data: bytes, **flags: Any) -> list[int]:
-    """The ids, on which all methods agree."""
+    """Returns the ids, after checking that all methods return the same ones."""
     ids = tok.encode(data, continuation=True, **flags)
     assert tok.encode_array(data, continuation=True, **flags).tolist() == ids
     assert tok.encode_batch([data, data], continuation=True, **flags) == [ids, ids]
@@ -50,7 +50,7 @@ def ways(tok: ggtok.Tokenizer, data: bytes, **flags: Any) -> list[int]:
 def test_equals_llama_cpp_without_a_space_prefix(
     llama: LlamaCpp, tmp_path: Path, name: str
 ) -> None:
-    # A copy: the reference needs another path for other overrides.
+    # The reference caches by path, so other overrides need a copy.
     path = shutil.copy(real(name) if name not in CAN else fixture(name), tmp_path / "copy.gguf")
     reference = llama.load(path, {PREFIX: False})
     tok = quietly(path)
@@ -58,7 +58,7 @@ def test_equals_llama_cpp_without_a_space_prefix(
     with_prefix = 0
     for data, ids in zip(DATA, theirs, strict=True):
         if any(token in data for token in user_defined(tok)):
-            continue  # followed by a prefix, which the reference can't add with this override
+            continue  # the reference can't add a prefix to the text after it with this override
         assert ways(tok, data) == ids, data
         assert tok.encode(data, continuation=True, add_special=False) == ids
         with_prefix += tok.encode(data, add_special=False) != ids
@@ -70,7 +70,7 @@ def test_equals_llama_cpp_without_a_space_prefix(
 @settings(max_examples=times(10, of=20))
 @given(data=some_bytes)
 def test_of_any_text(load_fixture: Load, name: str, data: bytes) -> None:
-    """Nothing is added: the same ids as without a prefix, up to the first special token."""
+    """Nothing is added: up to the first special token, the ids are the same as without a prefix."""
     tok = load_fixture(name)
     ids = ways(tok, data)
     if not (tok.add_space_prefix and tok.vocab_type in ("SPM", "UGM")):
@@ -105,7 +105,8 @@ def test_a_prefix_is_added_after_a_special_token(load_fixture: Load) -> None:
 
 
 def test_parts_continue(load_fixture: Load) -> None:
-    """The purpose of continuations: ids of parts, cut between words, join to those of the whole."""
+    """Continuations are for encoding in parts: the ids of parts, cut between words, join to those
+    of the whole."""
     for name in ("spm", "bpe-llama3", "rwkv"):
         tok = load_fixture(name)
         ids = tok.encode("Hello") + tok.encode(" world", continuation=True)

@@ -32,14 +32,14 @@ def quiet(name: str) -> ggtok.Tokenizer:
 
 
 def places(tok: ggtok.Tokenizer, text: str | bytes) -> list[tuple[int, int]]:
-    """The spans of the text's tokens, in code points (str) or bytes."""
+    """Returns the spans of the text's tokens, in code points (str) or bytes."""
     unit = "char" if isinstance(text, str) else "byte"
     spans = tok.encode_with_offsets(text, add_special=False, unit=unit)[1]
     return [(int(a), int(b)) for a, b in spans]
 
 
 def whole_places(text: bytes) -> set[int]:
-    """The boundaries of characters; a malformed byte is one character."""
+    """Returns the boundaries of characters; a malformed byte counts as one character."""
     ends, end = {0}, 0
     for char in text.decode("utf-8", "surrogateescape"):
         end += len(char.encode("utf-8", "surrogateescape"))
@@ -48,7 +48,7 @@ def whole_places(text: bytes) -> set[int]:
 
 
 def first_tokens(tok: ggtok.Tokenizer, text: str, n: int, add_special: bool) -> str:
-    """truncate by its definition."""
+    """Implements the definition of truncate."""
     if tok.count(text, add_special=add_special) <= n:
         return text
     data = text.encode()
@@ -114,7 +114,7 @@ def check_chunks(
     add_special: bool = True,
     at: tuple[str, ...] | None = None,
 ) -> list[ggtok.Chunk]:
-    """Checks the chunks, and returns them."""
+    """Checks the chunks and returns them."""
     empty = text[:0]
     prefix = (
         prefix if isinstance(text, str) else prefix.encode() if isinstance(prefix, str) else prefix
@@ -150,7 +150,7 @@ def check_chunks(
             later = ends[bisect_right(ends, chunk.end) :]
             longer = next(end for end in later if end in whole)
             assert count(chunk.start, longer) > n
-            if len(text) < 1000:  # nor a token
+            if len(text) < 1000:  # one more token doesn't fit, either
                 rest = prefix + text[chunk.start :]  # type: ignore[operator]
                 moved = [end - len(prefix) + chunk.start for _, end in places(tok, rest)]
                 longer = next((end for end in moved if end > chunk.end and end in whole), 0)
@@ -281,7 +281,7 @@ def test_hostile_texts(load_fixture: Load, name: str) -> None:
 
 
 def test_own_words(load_fixture: Load) -> None:
-    """Texts whose words are cut in Python have no known cuts."""
+    """Texts that Python splits into words have no known cuts."""
     tok = ggtok.load(fixture("bpe-gpt2"), pre_patterns=[r"\S+|\s+"])
     text = " ".join(PROSE[:2])
     check_chunks(tok, text, 20)
@@ -342,7 +342,7 @@ def test_arguments(load_fixture: Load) -> None:
 
 
 def test_long_texts(load_fixture: Load) -> None:
-    """Texts longer than a window, with and without cuts."""
+    """Texts longer than a window, with and without cuts, are split correctly."""
     tok = load_fixture("bpe-llama3")
     for text, n in (("kettle and pan " * 30_000, 512), ("a" * 300_000, 2000)):
         chunks = tok.chunks(text, n, overlap=5)

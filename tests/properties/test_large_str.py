@@ -19,10 +19,10 @@ Load = Callable[[str], ggtok.Tokenizer]
 def test_a_large_str_is_converted_in_parts(load_fixture: Load, filler: str, size: int) -> None:
     tok = load_fixture("bpe-gpt2")
     texts = ["x" + filler * (size // len(filler)) + end for end in ("end", "END", "at last")]
-    for text in texts * 2:  # for the first time, and again, but not in a row
+    for text in texts * 2:  # each text twice, with others in between
         ids = tok.encode_array(text)
         assert np.array_equal(ids, tok.encode_array(text.encode()))
-        for _ in range(3):  # and in a row
+        for _ in range(3):  # and then several times in a row
             assert tok.count(text) == len(ids)
     assert tok.count("x" * size) == tok.count(b"x" * size)
     at = len(texts[0]) - 10
@@ -33,7 +33,7 @@ def test_a_large_str_is_converted_in_parts(load_fixture: Load, filler: str, size
 
 
 def test_large_strs_on_threads(load_fixture: Load) -> None:
-    """Threads share the buffers kept between calls."""
+    """Threads share the buffers that are kept between calls."""
     tok = load_fixture("bpe-gpt2")
     texts = [f"{i}\u4f60 caf\u00e9 " * (20_000 + i) for i in range(4)]
     counts = [tok.count(text.encode()) for text in texts]

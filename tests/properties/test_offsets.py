@@ -29,9 +29,9 @@ from tests.support.vocabularies import OTHERS, REAL, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]
 
-# The oracle can't do hybriddna's k-mers, nor a vocabulary that drops bytes without a token.
+# The oracle doesn't support hybriddna's k-mers, and vocabularies that drop bytes without a token.
 PLAIN = [name for name in NAMES if name not in ("bpe-hybriddna", "bpe-odd", "bpe-overlap")]
-# Nothing is normalized, except the spelling of spaces.
+# Vocabularies that normalize nothing except the spelling of spaces.
 TILED = ["bpe-gpt2", "bpe-qwen2", "bpe-llama3", "rwkv", "plamo2", "test"]
 
 
@@ -42,7 +42,7 @@ def quietly(name: str) -> ggtok.Tokenizer:
 
 
 def check_shape(tok: ggtok.Tokenizer, text: bytes, **flags: Any) -> tuple[list[int], list[Any]]:
-    """Checks what holds for every text."""
+    """Checks properties of spans that hold for every text."""
     ids, spans = tok.encode_with_offsets(text, **flags)
     assert ids == tok.encode(text, **flags)
     assert (spans.dtype, spans.shape) == (np.int64, (len(ids), 2))
@@ -55,7 +55,8 @@ def check_shape(tok: ggtok.Tokenizer, text: bytes, **flags: Any) -> tuple[list[i
 
 
 def check(tok: ggtok.Tokenizer, text: bytes, parse_special: bool) -> tuple[int, int]:
-    """Compares with the oracle; returns the number of ranges with one solution, and of all."""
+    """Compares with the oracle; returns the number of ranges for which it has only one solution,
+    and of all."""
     ids, rows = check_shape(tok, text, add_special=False, parse_special=parse_special)
     found = [tuple(row) for row in rows]
     sure = n = 0
@@ -98,15 +99,15 @@ def test_texts_that_normalizers_change(load_fixture: Load, name: str) -> None:
     assert sure > 0.6 * n > 10
 
 
-# Characters that are dropped, alone or in a word; shorter or longer when normalized; U+2581 and
-# its successor; of the same length as others.
+# Words, and characters to put into words: dropped by WPM; longer or shorter when normalized; U+2581
+# and the code point after it; and words of the same lengths.
 OF_WORDS = [
     "\u00ad", "\u00ad\u00ad", "\x01\x02", "\u0301", "caf\u00e9", "\u00df", "\u1e9e", "\u212a",
     "\u0130", "\u046a", "\u2581", "\u2582", "ab", "abcd", "the", "kettle", "\u4f60", "\u9f98",
     "\u4f60\u00ad", "\u0439", "\u043c\u0438\u0440", ",", "\u3000", " ", " ", " ", " ", "\n",
 ]  # fmt: skip
-# Further texts of some vocabularies: tokens longer than their letters in the text, and tokens that
-# begin inside a character.
+# Tokens to add to some vocabularies: longer than their letters in the text, or beginning inside a
+# character.
 WITH = {
     "wpm": [],
     "wpm, longer": ["\u2581\u2c65", "\u2c65"],
@@ -123,16 +124,16 @@ def test_words_that_are_dropped_or_change_their_length(name: str) -> None:
         gguf = GGUF.read(fixture("wpm"))
         add_tokens(gguf, WITH[name], 1)
         tok = ggtok.load(gguf.dump())
-    dropped = "\u00ad\u00ad"  # as long as the following words, whose ids it must not take
+    dropped = "\u00ad\u00ad"  # as long as the words after it, whose ids it must not get
     for text in (
         f"{dropped} abcd {dropped}",
-        f"{dropped} abcd kotazh",  # of four bytes and two
+        f"{dropped} abcd kotazh",  # words of four bytes, of which one or two become tokens
         f"{dropped} abcd kotazh {dropped}",
         "\u046a \u046a",
-        f"\ua500{dropped} {dropped}\ua500",  # unknown
+        f"\ua500{dropped} {dropped}\ua500",  # an unknown word with dropped characters
     ):
         check(tok, text.encode(), parse_special=False)
-    if name == "wpm, longer":  # three bytes and one; cached words stay cached
+    if name == "wpm, longer":  # words of three and one bytes; cached words stay cached
         check(tok, "\u023a\u00e9".encode(), parse_special=False)
     rng = random.Random(5)
     for _ in range(times(200, of=3000)):
@@ -143,7 +144,7 @@ def test_words_that_are_dropped_or_change_their_length(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["wpm", "bert-bge"])
 def test_marks_at_a_words_end(load_fixture: Load, name: str) -> None:
-    """They belong to the word's last token, like other dropped characters there."""
+    """Combining marks belong to the word's last token, like other dropped characters there."""
     tok = quietly(name) if name in OTHERS else load_fixture(name)
     for word in (
         "cafe\u0301",
@@ -158,7 +159,7 @@ def test_marks_at_a_words_end(load_fixture: Load, name: str) -> None:
             assert parts == "".join(text.split()).replace(word, word.lstrip("\u0301"))
             assert tok.encode_with_offsets(text.encode(), add_special=False)[0] == ids
     _, spans = tok.encode_with_offsets(" \u0301 a. \u0301", add_special=False, unit="char")
-    assert spans.tolist() == [[3, 4], [4, 5]]  # a word that consists of marks has no token
+    assert spans.tolist() == [[3, 4], [4, 5]]  # a word of combining marks produces no token
 
 
 @pytest.mark.parametrize("name", TILED)
@@ -209,13 +210,13 @@ def test_real_vocabularies(name: str) -> None:
 def test_code_points_and_utf16(
     load_fixture: Load, name: str, text: str, flags: dict[str, bool]
 ) -> None:
-    """The span of a token with a part of a character contains the whole character."""
+    """The span of a token that has only part of a character contains the whole character."""
     tok = load_fixture(name)
     ids, in_bytes = tok.encode_with_offsets(text, **flags)
     for unit, size in (("char", len), ("utf16", lambda c: len(c.encode("utf-16-le")) // 2)):
         same, converted = tok.encode_with_offsets(text, unit=unit, **flags)
         assert same == ids
-        # Begin and end of each byte's character.
+        # Where the character of each byte begins and ends.
         ends = list(itertools.accumulate(map(size, text)))
         begins = [0, *ends[:-1]]
         first = [begins[i] for i, c in enumerate(text) for _ in c.encode()] + [size(text)]
@@ -230,7 +231,7 @@ def test_code_points_and_utf16(
 
 @pytest.mark.parametrize("name", [*OTHERS, "wpm"])
 def test_many_words(load_fixture: Load, name: str) -> None:
-    """More words than one batch, ASCII and others, separately and together."""
+    """More words than fit in one batch, with ASCII and others, separately and together."""
     tok = quietly(name) if name in OTHERS else load_fixture(name)
     rng = random.Random(name)
     words = [
@@ -284,7 +285,8 @@ def test_the_example_of_the_design_page(load_fixture: Load) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["gpt-2", "qwen2", "llama-spm"])
 def test_hugging_face_tokenizers_agree(name: str, tmp_path: Any) -> None:
-    """Where their ids agree. Their offsets are in code points, too; `trim_offsets` is off."""
+    """The offsets are equal wherever the ids agree. Both are in code points; `trim_offsets` is
+    off."""
     tokenizers = pytest.importorskip("tokenizers")
     v = ggtok.vocabulary(real(name))
     v.save(tmp_path / "tokenizer.json")
@@ -299,7 +301,7 @@ def test_hugging_face_tokenizers_agree(name: str, tmp_path: Any) -> None:
         if encoding.ids != ids:
             continue
         own = [list(offsets) for offsets in encoding.offsets]
-        if name == "llama-spm":  # their added space is part of the first character
+        if name == "llama-spm":  # there, the added space is part of the first character
             own, spans = own[2:], spans[2:]
         assert own == spans.tolist(), text
         same += 1
@@ -344,12 +346,12 @@ def test_added_tokens_are_empty(load_fixture: Load) -> None:
     assert load_fixture("bpe-qwen2").encode_with_offsets("")[1].shape == (0, 2)
     spm = load_fixture("spm")
     _, spans = spm.encode_with_offsets("Hello")
-    assert spans[:3].tolist() == [[0, 0], [0, 0], [0, 1]]  # <s>, the added space, H
+    assert spans[:3].tolist() == [[0, 0], [0, 0], [0, 1]]  # <s>, the added space, and H
     _, spans = spm.encode_with_offsets("Hello", continuation=True)
     assert spans[:2].tolist() == [[0, 1], [1, 3]]
 
 
-# ---- every form ----
+# ---- every input type ----
 
 
 @pytest.mark.parametrize("name", ["bpe-llama3", "spm", "wpm", "ugm", "bpe-whitespace", "bpe-odd"])

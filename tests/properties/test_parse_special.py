@@ -19,7 +19,7 @@ from tests.support.vocabularies import fixture
 Load = Callable[[str], ggtok.Tokenizer]
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED = 1, 2, 3, 4
-# Few, so that llama.cpp's sort is stable for tokens of equal length.
+# Few tokens, so that llama.cpp's sort is stable for tokens of equal length.
 TEXTS = ["<x>", "<xx>", "x><", "<y", "y>", "<xx><y"]
 KINDS = [CONTROL, UNKNOWN, CONTROL, CONTROL, USER_DEFINED, CONTROL]
 NAMES = ["bpe-gpt2", "spm", "wpm", "rwkv", "ugm-plain"]
@@ -27,7 +27,7 @@ NAMES = ["bpe-gpt2", "spm", "wpm", "rwkv", "ugm-plain"]
 
 @cache
 def made(name: str, chosen: frozenset[str] | None, folder: Path) -> ggtok.Tokenizer:
-    """A vocabulary with these tokens; those not selected are NORMAL."""
+    """Builds a vocabulary with these tokens, of which those that aren't chosen are NORMAL."""
     gguf = GGUF.read(fixture(name))
     kinds = [
         kind if chosen is None or text in chosen or kind == USER_DEFINED else NORMAL
@@ -41,7 +41,7 @@ def made(name: str, chosen: frozenset[str] | None, folder: Path) -> ggtok.Tokeni
 
 @pytest.mark.parametrize("name", NAMES)
 def test_only_selected_tokens_are_parsed(tmp_path_factory: Any, name: str) -> None:
-    """As in a vocabulary where only these are special."""
+    """The ids are those of a vocabulary in which only the selected tokens are special."""
     folder = tmp_path_factory.mktemp("made")
     tok = made(name, None, folder)
     rng = random.Random(name)
@@ -55,7 +55,7 @@ def test_only_selected_tokens_are_parsed(tmp_path_factory: Any, name: str) -> No
             if any(other in text for other in others):
                 continue
             ids = tok.encode(text, parse_special=chosen)
-            if name in ("bpe-gpt2", "rwkv"):  # in other types, a NORMAL token is found by its text
+            if name in ("bpe-gpt2", "rwkv"):  # in other types, raw text can become a NORMAL token
                 assert ids == oracle.encode(text, parse_special=True), (chosen, text)
             special = {tok.text_to_token(t) for t in chosen if t in text}
             assert special.isdisjoint(tok.encode(text)) or name in ("spm", "ugm-plain", "rwkv")
@@ -89,7 +89,7 @@ def test_every_form_and_every_entry(load_fixture: Load) -> None:
     for neither in (0, 1, None, object()):
         with pytest.raises(ggtok.InvalidTypeError, match="parse_special must be"):
             tok.encode(text, parse_special=neither)
-    # A selection only affects its own call.
+    # A selection affects only its own call.
     assert tok.encode(text, parse_special=True).count(end) == 1
     assert tok.encode(text, parse_special=True)[-1] == tok.text_to_token("<|im_start|>")
 
@@ -139,7 +139,7 @@ def test_errors_name_the_entry(
 
 
 def test_few_selections_are_cached(load_fixture: Load) -> None:
-    """The cache is bounded, however many are used."""
+    """The cache stays bounded, however many selections are used."""
     from ggtok.native.arguments import KEPT
 
     tok = ggtok.load(fixture("bpe-llama3"))

@@ -1,4 +1,4 @@
-"""Properties of every text, of all ids, and of every method."""
+"""Properties that hold for every text, for all ids and for every method."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.vocabularies import golden
 Load = Callable[[str], ggtok.Tokenizer]
 
 
-# One vocabulary of each kind, where testing all would be slow.
+# One vocabulary of each kind, for tests that would be slow with all of them.
 KINDS = ["spm", "bpe-qwen2", "bpe-gemma4", "bpe-odd", "bpe-whitespace", "wpm", "ugm", "rwkv"]
 KINDS += ["plamo2", "plamo3", "bpe-mmbert", "bpe-hybriddna", "test"]
 
@@ -33,7 +33,8 @@ KINDS += ["plamo2", "plamo3", "bpe-mmbert", "bpe-hybriddna", "test"]
 @pytest.mark.parametrize("name", ["bpe-qwen2", "bpe-harmony", "rwkv"])
 @given(text=some_text)
 def test_byte_level_vocabularies_lose_nothing(load_fixture: Load, name: str, text: str) -> None:
-    """If there is a token for every byte, and no clean-up of spaces."""
+    """A text survives a round trip if each byte has a token and decoding doesn't clean up
+    spaces."""
     tok = load_fixture(name)
     for parse_special in (False, True):
         ids = tok.encode(text, add_special=False, parse_special=parse_special)
@@ -61,7 +62,7 @@ def test_spm_keeps_every_byte(load_fixture: Load, data: bytes) -> None:
 
 @given(ids=st.lists(st.integers(0, 568), max_size=30))
 def test_decoding_is_the_sum_of_pieces(load_fixture: Load, ids: list[int]) -> None:
-    """If there is no clean-up and no space to remove."""
+    """The text is the joined pieces if there is no clean-up and no space to remove."""
     tok = load_fixture("bpe-qwen2")
     for special in (False, True):
         pieces = b"".join(tok.token_to_piece(id, special=special) for id in ids)
@@ -71,7 +72,7 @@ def test_decoding_is_the_sum_of_pieces(load_fixture: Load, ids: list[int]) -> No
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "bpe-hybriddna"])
 def test_texts_and_ids(load_fixture: Load, name: str) -> None:
-    """hybriddna looks up k-mers by another text than the one it shows."""
+    """hybriddna looks up k-mers by a different text than the one that it shows."""
     tok = load_fixture(name)
     for id in range(tok.n_tokens):
         assert tok.text_to_token(tok.token_text(id)) == id
@@ -137,7 +138,7 @@ def test_batches(
 
 @pytest.mark.parametrize("name", KINDS)
 def test_threads(load_fixture: Load, name: str) -> None:
-    """One tokenizer in many threads, and batches large enough for several threads."""
+    """Many threads share a tokenizer; batches are large enough for several threads."""
     tok = load_fixture(name)
     batch = list(texts(5, 400, [b" the", b"ing"], [b"<s>", b"<|im_end|>"]))
     expected = [tok.encode(text) for text in batch]
@@ -181,7 +182,8 @@ def test_calls_do_not_influence_each_other(load_fixture: Load, data: list[bytes]
 
 
 def test_long_texts(load_fixture: Load) -> None:
-    """Long words and runs of every class; the reference overflows its stack on some of these."""
+    """The texts are long words and runs of every class; on some, the reference overflows its
+    stack."""
     for name in KINDS:
         tok = load_fixture(name)
         for unit in ("a", " ", "\n", ".", "1", "\u6f22", "\u0301", "ab ", "'s", "\x00", "\u3000"):

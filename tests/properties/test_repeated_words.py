@@ -1,4 +1,4 @@
-"""Cached words and misses: caches, duplicates within a batch, growth.
+"""Words that are cached, missed, repeated within a batch, or stored while a cache grows.
 
 Claim misses.1, Claim misses.2, Claim misses.3, Claim caches.2.
 """
@@ -38,7 +38,7 @@ def test_caches(load_fixture: Load, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["bpe-llama3", "spm", "wpm", "ugm", "rwkv"])
 def test_long_words(name: str) -> None:
-    """More than fit in a cache, some of them repeated before it is full."""
+    """There are more words than fit in a cache; some are repeated before it is full."""
     rng = random.Random(name)
     tok = ggtok.load(fixture(name))
     words = ["".join(rng.choices("abcdefghij\u00e9\u4e2d", k=n % 280)) for n in range(9_000)]
@@ -54,7 +54,7 @@ def test_long_words(name: str) -> None:
 
 
 def test_pieces_are_stored_while_their_cache_grows(load_fixture: Load) -> None:
-    """Pieces of words that are cut, and short enough for the cache of pieces."""
+    """The text's words are cut into pieces that are short enough for the piece cache."""
     rng = random.Random(1)
     words = ["".join(chr(rng.randrange(0x4E00, 0x9FA0)) for _ in range(9)) for _ in range(3_000)]
     for name in ("bpe-llama3", "bpe-gpt2", "bpe-qwen2"):
@@ -67,7 +67,8 @@ def test_pieces_are_stored_while_their_cache_grows(load_fixture: Load) -> None:
 
 
 def test_a_repeated_text_fills_the_cache_once() -> None:
-    """Once, the last word, of which 16 bytes can't be read, was stored again each time."""
+    """A regression test: the last word, after which fewer than 16 bytes are readable, was stored
+    again each time."""
     tok = ggtok.load(fixture("bpe-llama3"))
     long = " ".join("".join(chr(97 + (i * i + k * k) % 26) for k in range(70)) for i in range(16))
     text = long + " zq"
@@ -81,7 +82,8 @@ def test_a_repeated_text_fills_the_cache_once() -> None:
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ["bpe-gpt2", "bpe-llama3", "bpe-gemma4"])
 def test_duplicates_in_a_batch(name: str) -> None:
-    """Deferred duplicates are merged once, and their ids are written wherever they occur."""
+    """Duplicates that are deferred are merged once, and their ids are written wherever they
+    occur."""
     draw = random.Random(7)
     letters = "aetionshrdlu\u00e9\u0436\u4e2d"
     for n_words in (3, 40, 1500):
@@ -100,8 +102,8 @@ def test_duplicates_in_a_batch(name: str) -> None:
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ["bpe-gpt2", "bpe-llama3", "bpe-gemma4"])
 def test_duplicates_where_a_text_ends(name: str) -> None:
-    """In the last bytes of a text, words are compared by fewer bytes. There, a word that had been
-    deferred twice in the batch once got no ids, if an earlier text had left traces."""
+    """Near the end of a text, words are compared by fewer bytes. A regression test: a word there
+    that had been deferred twice in the batch got no ids if an earlier text had left traces."""
     draw = random.Random(11)
     tok = ggtok.load(fixture(name))
     fill = "the " * 300
@@ -111,4 +113,4 @@ def test_duplicates_where_a_text_ends(name: str) -> None:
         text = fill + " ".join([*order, *["the"] * draw.randrange(7), draw.choice(words)])
         ids = tok.encode(text, add_special=False)
         assert tok.decode(ids) == text
-        assert tok.encode(text, add_special=False) == ids  # from the cache
+        assert tok.encode(text, add_special=False) == ids  # the word is now cached

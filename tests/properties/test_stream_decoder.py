@@ -1,4 +1,4 @@
-"""stream_decoder: its text equals decode()'s, and comes as soon as no further id can change it."""
+"""stream_decoder returns decode()'s text, each part as soon as no further id can change it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tests.support.samples import times
 from tests.support.vocabularies import REAL, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]
-HELD = 40  # characters: an EOS, and its predecessor
+HELD = 40  # characters to hold back at most: an EOS and the token before it
 
 
 def behind(tok: ggtok.Tokenizer, prompt: list[int], ids: list[int], **options: object) -> str:
-    """decode(prompt + ids) without its longest common prefix with decode(prompt)."""
+    """Returns decode(prompt + ids) without its longest common prefix with decode(prompt)."""
     options = {"clean_spaces": False, **options}
     before = tok.decode(prompt, **options)  # type: ignore[arg-type]
     text = tok.decode(prompt + ids, **options)  # type: ignore[arg-type]
@@ -35,7 +35,7 @@ def behind(tok: ggtok.Tokenizer, prompt: list[int], ids: list[int], **options: o
 
 
 def until(text: str, stops: Sequence[str]) -> tuple[str, str | None]:
-    """The text before the first complete stop string, and that string."""
+    """Returns the text before the first complete stop string, and that string."""
     for end in range(1, len(text) + 1):
         complete = [stop for stop in stops if text.endswith(stop, 0, end)]
         if complete:
@@ -46,7 +46,7 @@ def until(text: str, stops: Sequence[str]) -> tuple[str, str | None]:
 
 @cache
 def interesting(tok: ggtok.Tokenizer) -> list[int]:
-    """Ids whose text continues in other ids, or is changed by clean-up."""
+    """Returns ids whose text continues in the next ids, or is changed by clean-up."""
     found = list(tok.special_ids)
     odd = (b" ", b"'", b".", b"s", b"re", b"\xe2", b"\x82")
     for id in range(tok.n_tokens):
@@ -84,7 +84,8 @@ def test_any_ids(
     given_out = ""
     for i, id in enumerate(ids):
         given_out += stream.feed(id)
-        # A prefix of every continuation's text, and all but a few bytes.
+        # The text returned so far is a prefix of every continuation's, and lacks only a few
+        # characters.
         assert want.startswith(given_out)
         so_far = behind(tok, prompt, ids[: i + 1], **options)
         assert len(so_far) - len(given_out) <= HELD
@@ -101,13 +102,13 @@ def test_any_ids(
 
 
 def by_bytes(tok: ggtok.Tokenizer, text: str) -> list[int]:
-    """Ids of the text's bytes."""
+    """Returns ids for the text's characters that are tokens."""
     by_piece = {tok.token_to_piece(id): id for id in range(tok.n_tokens)}
     return [by_piece[c.encode()] for c in text if c.encode() in by_piece]
 
 
 def eager(tok: ggtok.Tokenizer, ids: list[int], continuations: list[list[int]]) -> str:
-    """The common prefix of all continuations: no decoder can return more."""
+    """Returns the common prefix of all continuations: no decoder can return more."""
     texts = [tok.decode([*ids, *more]) for more in continuations]
     first, last = min(texts), max(texts)
     n = 0
@@ -122,7 +123,7 @@ def test_text_comes_as_early_as_it_can(load_fixture: Load, name: str) -> None:
     rng = random.Random(3)
     hints = interesting(tok)
     usual = [[], *([id] for id in range(tok.n_tokens))]
-    # Clean-up may join up to the last byte: "  ' s" becomes "'s".
+    # Clean-up may change text far back, as in "  ' s", which becomes "'s".
     for end in ("' s", "' re", "' ", "'re", "'s", "e", "s", " s", " "):
         usual.append(by_bytes(tok, end))
     for _ in range(4):
@@ -172,7 +173,7 @@ def test_characters_come_whole(load_fixture: Load) -> None:
     ids = tok.encode("a🦊b", add_special=False)
     stream = tok.stream_decoder()
     assert [stream.feed(id) for id in ids] == ["a", *[""] * (len(ids) - 3), "🦊", "b"]
-    cut = tok.stream_decoder(ids[:2])  # inside the fox
+    cut = tok.stream_decoder(ids[:2])  # ends inside "fox"
     assert cut.feed(ids[2:]) + cut.finish() == "🦊b"
 
 
@@ -222,7 +223,7 @@ def test_stop_ids(load_fixture: Load) -> None:
             stream.reset()
             assert stream.stopped is None
             assert stream.feed(two) + stream.finish() == "two"
-    # Pending text comes before the id that ends the text; a stop string may end it earlier.
+    # The id that ends the text releases pending text; a stop string in it may end the text earlier.
     stream = tok.stream_decoder(stop=["eno", "nex"], stop_ids=[eos])
     assert stream.feed([*one, eos]) == "one"
     assert stream.stopped == eos
@@ -272,7 +273,7 @@ def test_copies_are_independent(
 
 @cache
 def loaded(name: str) -> ggtok.Tokenizer:
-    """Loaded from a path, so that a pickle is small."""
+    """Loads a vocabulary from a path, so that a pickle is small."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ggtok.VocabWarning)
         return ggtok.load(fixture(name))
@@ -311,7 +312,7 @@ def test_errors(load_fixture: Load) -> None:
         tok.stream_decoder(stop=["a", ""])
     with pytest.raises(ggtok.InvalidValueError, match="errors"):
         tok.stream_decoder(errors="no such")
-    assert stream.feed(tok.encode("fine", add_special=False)) == "fine"  # nothing was kept
+    assert stream.feed(tok.encode("fine", add_special=False)) == "fine"  # nothing was held back
 
 
 def test_strict(load_fixture: Load) -> None:
@@ -327,7 +328,7 @@ def test_strict(load_fixture: Load) -> None:
         stream.finish()
     with pytest.raises(ggtok.TextDecodeError):
         tok.stream_decoder([*fox[1:], *fox], errors="strict")
-    tok = load_fixture("bpe-qwen2")  # which cleans nothing
+    tok = load_fixture("bpe-qwen2")  # a vocabulary without clean-up
     fox, a = tok.encode("🦊", add_special=False), tok.encode("a", add_special=False)[0]
     stream = tok.stream_decoder(errors="strict")
     assert [stream.feed(a), stream.feed(a), stream.feed(fox), stream.feed(fox[0])] == [

@@ -1,7 +1,7 @@
-"""Texts that UGM must not cut at spaces, or only under further conditions.
+"""Texts that UGM must not cut at spaces, or may cut only under further conditions.
 
-Each row is a vocabulary for which one condition of the cut doesn't hold, or just holds, and texts
-whose ids a cut would change.
+Each row is a vocabulary for which one of the cut's conditions doesn't hold, or just holds, and
+texts whose ids would change if they were cut.
 
 Claim ugm.2.
 """
@@ -63,7 +63,7 @@ ROWS = {
         ["ax b", "ax a", "x a x a", "a a"], tokens=["\u2581", "a", "b"], unknown="\u2581a"
     ),
     "unknown characters at both ends": Row(["xax xbx", "x x", "xx  xx"]),
-    # Surrogates stand for bytes, which are used unchanged, and read as one character.
+    # Surrogates in these texts represent bytes, which are used unchanged and read as one character.
     "bad bytes that begin a user-defined token": Row(
         [
             "a\udce5 b",
@@ -85,8 +85,8 @@ ROWS = {
 
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 def test_replacements_are_bounded() -> None:
-    """By 32 times the length of the replaced text (NFKC: 11 times). Longer ones raise an error when
-    they are used."""
+    """A replacement may have up to 32 times the length of the replaced text (in NFKC: 11 times).
+    Longer ones raise an error when they are used."""
     gguf = GGUF.read(fixture("ugm"))
     rules = {"b": "x" * 32, "c": "x" * 33, "\u00e9": "x" * 64, "\u00ea": "x" * 65, "d": "x" * 10**6}
     gguf.set("tokenizer.ggml.precompiled_charsmap", list(charsmap(rules)), "u8")
@@ -102,7 +102,8 @@ def test_replacements_are_bounded() -> None:
 
 
 def test_real_replacements_are_within_the_bound() -> None:
-    """For each code point alone. NFKC has the longest (U+FDFA: 33 bytes for 3)."""
+    """Each code point is tried alone. The longest replacement in NFKC is that of U+FDFA: 33 bytes
+    for 3."""
     tok = ggtok.load(real(UGM))
     cpts = [c for c in range(1, 0x110000) if not 0xD800 <= c < 0xE000]
     for i in range(0, len(cpts), 1 << 16):
@@ -145,8 +146,9 @@ def test_against_llama_cpp(name: str, llama: LlamaCpp, tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("attribute", [UNKNOWN, NORMAL])
 def test_unknown_text_whose_characters_begin_tokens(attribute: int) -> None:
-    """Tokens begin with `x`, `y` and `b`, which aren't tokens themselves, so the end of an unknown
-    stretch doesn't follow from its characters. The text may also contain the unknown token's."""
+    """Tokens begin with `x`, `y` and `b`, which aren't tokens themselves, so the end of an
+    unknown stretch doesn't follow from its characters. The text may also contain the unknown
+    token's text."""
     gguf = GGUF.read(fixture("ugm"))
     tokens = ["<pad>", "</s>", "yy", "\u2581", "\u2581a", "a", "ab", "xa", "xab", "1", "\u20442"]
     types = [CONTROL, CONTROL, attribute, *[NORMAL] * 8]

@@ -26,7 +26,7 @@ def test_an_array_is_like_any_other(text: str) -> None:
 
 
 def test_an_array_owns_its_memory() -> None:
-    """Later calls and the end of the tokenizer don't change it."""
+    """Neither later calls nor the end of the tokenizer change an array."""
     tok = ggtok.load(fixture("bpe-gpt2"))
     array = tok.encode_array("one two three")
     ids = array.tolist()
@@ -52,7 +52,7 @@ def test_an_array_of_spans(text: str) -> None:
 
 @pytest.mark.parametrize("named", ["as before NumPy 2", "as since NumPy 2", "nowhere"])
 def test_numpys_functions_are_found(named: str) -> None:
-    """In either of NumPy's modules; each call fails if neither has them."""
+    """The functions are found in either of NumPy's modules; each call fails if neither has them."""
     program = """
 import sys, ggtok, numpy
 path, named = sys.argv[1:]

@@ -1,4 +1,4 @@
-"""Batches to lists, which are made while other threads still encode."""
+"""Batches whose results are lists, which are created while other threads still encode."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import ggtok
 from tests.support.interrupts import posix, stop_midway
 from tests.support.vocabularies import fixture
 
-HUGE = 5 << 18  # bytes: more than a chunk of several texts has
+HUGE = 5 << 18  # bytes of a text that exceeds a chunk of several texts
 
 
 def _texts(sizes: list[int]) -> list[str]:
@@ -45,7 +45,7 @@ def tok() -> ggtok.Tokenizer:
 
 
 def _elsewhere(call: Callable[[], Any]) -> Any:
-    """The result of a call on another thread than the main one."""
+    """Runs a call on a thread other than the main one and returns its result."""
     results = list[Any]()
     thread = threading.Thread(target=lambda: results.append(call()))
     thread.start()
@@ -75,7 +75,7 @@ def test_the_lists_are_those_of_single_texts(
 def test_ids_are_referred_to_once_for_each_place(tok: ggtok.Tokenizer) -> None:
     texts = ["Hello, world"] * 50_000
     kept = max(tok.encode(texts[0]))
-    assert kept > 256  # of smaller ints references aren't counted
+    assert kept > 256  # references to smaller ints aren't counted
     before = sys.getrefcount(kept)
     n = tok.encode(texts[0]).count(kept)
     for threads in (1, 3):
@@ -89,7 +89,7 @@ def test_ids_are_referred_to_once_for_each_place(tok: ggtok.Tokenizer) -> None:
 
 @pytest.mark.parametrize("at", [0, 25_000, 49_999])
 def test_a_text_that_fails_leaves_nothing(at: int) -> None:
-    """A text that can't be converted fails before any is encoded."""
+    """If a text can't be converted, the call fails before it encodes any."""
     tok = ggtok.load(fixture("bpe-llama3"))
     texts: list[Any] = ["Hello, world"] * 50_000
     kept = max(tok.encode(texts[0]))
@@ -149,7 +149,7 @@ def test_python_out_of_memory_leaves_nothing() -> None:
 
 
 def test_collections_on_another_thread(tok: ggtok.Tokenizer) -> None:
-    """They find no list that isn't full: reading one would crash."""
+    """The collector never finds an incomplete list: reading one would crash."""
     texts = ["Hello, world", "the kettle " * 30, ""] * 3000
     want = tok.encode_batch(texts, threads=1)
     stop = threading.Event()
@@ -189,7 +189,7 @@ def test_chats_are_tracked_when_all_are_encoded(tok: ggtok.Tokenizer, threads: i
 
 
 def test_texts_that_are_split_in_c(tok: ggtok.Tokenizer) -> None:
-    """The reader of files passes them, in a list; callers can't."""
+    """The reader of files passes texts that C splits in such a list; callers can't."""
     chooser = random.Random(7)
     texts = [chooser.choice((b"", b"Hello", b"the kettle " * 9)) for _ in range(2000)]
     joined = b"".join(text + b"|" for text in texts), b"|", len(texts)

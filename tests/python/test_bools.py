@@ -18,7 +18,7 @@ from tests.chat.requests import user
 from tests.support.public import public_functions
 
 HI = [user("Hi")]
-# The positional arguments.
+# The positional arguments with which each function is called.
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "encode": ("a",),
     "encode_array": ("a",),
@@ -53,7 +53,7 @@ WRONG = ("no", 1, 0.0, [], np.array([True]))
 
 
 def keywords() -> Iterator[tuple[str, str, str]]:
-    """Functions, their boolean keywords, and the keywords' annotations."""
+    """Yields functions, their boolean keywords, and the keywords' annotations."""
     for function in public_functions():
         for name, parameter in inspect.signature(function).parameters.items():
             if str(parameter.annotation).split(" ")[0] == "bool":

@@ -1,4 +1,4 @@
-"""A channel between threads, with signals at any moment."""
+"""A channel between threads, interrupted by signals at any moment."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Interrupted(BaseException):
 
 @pytest.fixture
 def interrupts() -> Iterator[None]:
-    """Interrupts the main thread again and again."""
+    """Interrupts the main thread repeatedly."""
 
     def handler(_: int, frame: FrameType | None) -> None:
         if frame and frame.f_globals.get("__name__", "").startswith("coverage."):
-            signal.setitimer(signal.ITIMER_REAL, 0.0001, 5)  # its lock would never be released
+            signal.setitimer(signal.ITIMER_REAL, 0.0001, 5)  # try later, else coverage keeps a lock
             return
         raise Interrupted
 
@@ -40,7 +40,8 @@ def interrupts() -> Iterator[None]:
 
 
 def interrupt_after(round: int) -> None:
-    # Twice, in case something (a destructor, for instance) swallows the first.
+    # The timer repeats, in case something (a destructor, for instance) swallows the first
+    # exception.
     signal.setitimer(signal.ITIMER_REAL, 0.0005 + 0.000013 * (round % 50), 5)
 
 
@@ -114,7 +115,7 @@ def test_interrupted_sending_ends(interrupts: None) -> None:
 def test_interrupted_receiving_ends(interrupts: None) -> None:
     for round in range(300):
         items = ahead(iter(itertools.count()))
-        assert next(items) == 0  # starting a thread isn't safe to interrupt
+        assert next(items) == 0  # start the thread now: doing so isn't safe to interrupt
         with pytest.raises(Interrupted):  # noqa: PT012
             interrupt_after(round)
             for taken, item in enumerate(items, 1):

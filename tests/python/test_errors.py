@@ -1,4 +1,4 @@
-"""Every error: of truncated and malformed files, and of wrong arguments.
+"""Every error for truncated and malformed files, and for wrong arguments.
 
 Each malformed file is a row: its bytes, and the key and offset that the error must name. No bytes
 cause a crash.
@@ -46,12 +46,12 @@ def file(*kvs: bytes, n: int | None = None, version: int = 3, tensors: int = 0) 
 
 
 HEADER = 24
-FIRST_KEY = HEADER + 8  # where the first key begins
+FIRST_KEY = HEADER + 8  # the offset at which the first key begins
 U32 = kv(b"a.key", "u32", struct.pack("<I", 1))
-FIRST_VALUE = FIRST_KEY + 5 + 4  # where the value begins if the first key has five bytes
+FIRST_VALUE = FIRST_KEY + 5 + 4  # the offset of the first value if its key has five bytes
 SECOND_KEY = FIRST_VALUE + 4 + 8
 
-# bytes of the file, key, offset (None: not checked)
+# The file's bytes, and the key and offset in the error (None: not checked).
 MALFORMED: dict[str, tuple[bytes, str | None, int | None]] = {
     "empty": (b"", None, 0),
     "three bytes": (b"GGU", None, 0),
@@ -110,7 +110,7 @@ MALFORMED: dict[str, tuple[bytes, str | None, int | None]] = {
         "a.key",
         FIRST_VALUE + 4,
     ),
-    "2^62 elements of 4 bytes": (  # their size is 0 modulo 2^64
+    "2^62 elements of 4 bytes": (  # their size in bytes is 0 modulo 2^64
         file(arr(b"a.key", "u32", 2**62, bytes(8))),
         "a.key",
         FIRST_VALUE + 4,
@@ -149,7 +149,7 @@ def test_malformed(row: str, tmp_path: Path) -> None:
 
 
 def _metadata_size(data: bytes) -> int:
-    """The end of the last key/value, found by truncation."""
+    """Finds the end of the last key/value pair by truncating the file."""
     size = len(data)
     while size:
         try:
@@ -174,7 +174,7 @@ def test_every_truncation(name: str) -> None:
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ["spm", "bpe-odd", "ugm", "wpm", "rwkv", "plamo2", "bpe-gemma4"])
 def test_no_damage_crashes(name: str) -> None:
-    """Random bytes overwritten: an error, or a working tokenizer."""
+    """Overwriting random bytes results in an error or in a working tokenizer."""
     chooser = random.Random(name)
     sound = fixture(name).read_bytes()
     loaded = 0
@@ -206,7 +206,7 @@ def tok() -> ggtok.Tokenizer:
     return ggtok.load(fixture("bpe-gpt2"))
 
 
-N = 757  # tokens of bpe-gpt2
+N = 757  # the number of tokens in bpe-gpt2
 HI = [{"role": "user", "content": "Hi"}]
 
 Call = Callable[[ggtok.Tokenizer], object]
@@ -296,7 +296,7 @@ ARGUMENTS: dict[str, tuple[Call, type[Exception], str]] = {
     "Tokenizer()": (lambda t: ggtok.Tokenizer(pre="gpt-2"), TypeError, r"ggtok\.load"),
     "StreamDecoder": (lambda t: ggtok.StreamDecoder(t), TypeError, "stream_decoder"),
     "WordCounts": (lambda t: ggtok.WordCounts(), TypeError, r"ggtok\.count_words"),
-    # other calls with a file
+    # other functions that take a file
     "vocabulary: a tokenizer": (lambda t: ggtok.vocabulary(t), TypeError, "not Tokenizer"),  # type: ignore[arg-type]
     "vocabulary: None": (lambda t: ggtok.vocabulary(None), TypeError, "not NoneType"),  # type: ignore[arg-type]
     "vocabulary: a text file": (
@@ -388,7 +388,7 @@ def test_lone_surrogate_position(tok: ggtok.Tokenizer) -> None:
         tok.encode(text)
     assert caught.value.start == 20
     assert "20" in str(caught.value)
-    # As bytes, it is ordinary text.
+    # Passed as bytes, it is ordinary text.
     assert tok.encode(text.encode("utf-8", "surrogatepass"))
 
 
@@ -432,7 +432,7 @@ def test_no_permission(tmp_path: Path) -> None:
     path = tmp_path / "locked.gguf"
     path.write_bytes(fixture("test").read_bytes())
     path.chmod(0)
-    root = os.geteuid() == 0  # root may read everything: become nobody for a moment
+    root = os.geteuid() == 0  # root may read everything, so become another user for a moment
     if root:
         os.seteuid(65534)
     try:
@@ -453,7 +453,7 @@ def test_unknown_pre_tokenizer() -> None:
 
 @pytest.mark.parametrize("name", ["it's", "'", "a' (key 'b", "q'' (key 'tokenizer.ggml.pre')"])
 def test_the_name_of_an_unknown_pre_tokenizer_in_a_file(name: str) -> None:
-    """It may contain quotes."""
+    """The name may contain quotes."""
     from tests.support.patch import GGUF
 
     gguf = GGUF.read(fixture("bpe-gpt2"))
@@ -472,7 +472,7 @@ def test_no_vocabulary_to_encode_with() -> None:
 
 
 def test_a_bos_outside_the_vocabulary() -> None:
-    """The reference aborts."""
+    """The reference aborts on such a file."""
     from tests.support.patch import GGUF
 
     gguf = GGUF.read(fixture("bpe-gemma4"))
@@ -541,7 +541,7 @@ def test_a_file_with_ids_but_no_vocabulary(call: str) -> None:
 
 
 class Odd:
-    """An integer whose value can't be read."""
+    """An integer whose value can't be obtained."""
 
     def __index__(self) -> int:
         raise TypeError("odd")

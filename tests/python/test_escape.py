@@ -6,7 +6,7 @@ import pytest
 
 from ggtok.base.escape import shown
 
-# text, what is shown
+# The text, and how it is shown.
 ROWS: dict[str, tuple[str | bytes, str]] = {
     "plain": ("models/größe 模型.gguf", "models/größe 模型.gguf"),
     "plain bytes": ("größe".encode(), "größe"),

@@ -1,4 +1,4 @@
-"""Lists of ids. No other code ever sees one half full."""
+"""Lists of ids: no other code ever sees an incomplete one."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_signal_handler_sees_full_lists_only() -> None:
     assert _run(_READ_ALL + _IN_A_HANDLER) == ("ok\n", "", 0)
 
 
-# Up to CPython 3.11, creating an object may run the collector, and its callbacks.
+# Up to CPython 3.11, creating an object may run the collector and its callbacks.
 _IN_A_COLLECTION = """
 template = "{% for m in messages %}<|eot_id|>{{ m.role }}{{ m.content }}{% endfor %}"
 chat = [{"role": "user", "content": f"{i}"} for i in range(120)]

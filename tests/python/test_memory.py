@@ -1,4 +1,4 @@
-"""Memory: every call reports when it runs out, and large buffers aren't kept."""
+"""Memory: every call reports when memory runs out, and large buffers aren't kept."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ assert first.encode("still works") == want
 
 @linux
 def test_memory_runs_out() -> None:
-    """Every call raises MemoryError, and works again when memory is available."""
-    # A fixed threshold, so that large blocks return to the system, and must be allocated again.
+    """Every call raises MemoryError, and works again once memory is available."""
+    # With a fixed threshold, large blocks are returned to the system and must be allocated again.
     refused = run(NO_MEMORY, fixture("bpe-llama3"), MALLOC_MMAP_THRESHOLD_="65536").split()
     assert len(refused) == 5
     assert refused.count("True") >= 2
@@ -66,8 +66,8 @@ def test_memory_runs_out() -> None:
 
 @pytest.mark.parametrize("by_python", [False, True])
 def test_no_memory_to_encode(by_python: bool) -> None:
-    """Small allocations, which a limit can't make fail on their own: C functions that raise
-    MemoryError are substituted."""
+    """A memory limit can't make small allocations alone fail, so C functions are replaced by ones
+    that raise MemoryError."""
     from ggtok.native.library import ffi, lib
     from ggtok.native.tokenizer import _Failed
 
@@ -97,7 +97,7 @@ def test_no_memory_to_encode(by_python: bool) -> None:
 
 
 def test_no_memory_to_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If binding a tokenizer's functions fails, the tokenizer is freed."""
+    """If a tokenizer's functions can't be bound, the tokenizer is freed."""
     from ggtok.native import tokenizer
 
     class Library:
@@ -159,7 +159,7 @@ print(peak() - before, ids.nbytes // 1024)
 @linux
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_batch_takes_little_more_than_its_result(threads: int) -> None:
-    """Claim python.2."""
+    """A batch uses little more memory than its result. Claim python.2."""
     more, result = map(int, run(PEAK, fixture("bpe-llama3"), threads).split())
-    assert result > 80_000  # kB
+    assert result > 80_000  # size of the result in kB
     assert result < more < 1.3 * result

@@ -1,4 +1,4 @@
-"""The package's modules: their dependencies, and how C functions are bound."""
+"""The package's modules: what they import, and how C functions are bound."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ def test_not_installed() -> None:
 
 
 def test_cffi_is_missing() -> None:
-    """The message doesn't blame ggtok's installation."""
+    """The message doesn't blame how ggtok was installed."""
     code = "import sys; sys.modules['_cffi_backend'] = None\ntry: import ggtok\n"
     assert run(code + "except ImportError as error: print(error.name)") == "_cffi_backend\n"

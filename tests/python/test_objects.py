@@ -1,4 +1,4 @@
-"""The package's objects in Python: type hints at run time, pickles, names, messages."""
+"""The package's Python objects: type hints at run time, pickles, names and messages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_type_hints_resolve() -> None:
 
 
 def _keywords(method: str) -> dict[str, tuple[object, object]]:
-    """The keyword arguments of a method: name to default and annotation."""
+    """Returns a method's keyword arguments: their defaults and annotations by name."""
     parameters = inspect.signature(getattr(ggtok.Tokenizer, method)).parameters.values()
     return {p.name: (p.default, p.annotation) for p in parameters if p.kind == p.KEYWORD_ONLY}
 
@@ -72,7 +72,8 @@ def _keywords(method: str) -> dict[str, tuple[object, object]]:
     ],
 )
 def test_signatures_agree(method: str, like: str, more: str, less: str) -> None:
-    """`method` takes the keywords of `like`, plus `more`, minus `less` (or with other defaults)."""
+    """`method` has the keywords of `like`, plus `more`, without `less` (which may have other
+    defaults)."""
     ours, theirs = _keywords(method), _keywords(like)
     shared = theirs.keys() - set(less.split())
     assert {name: ours[name] for name in shared} == {name: theirs[name] for name in shared}
@@ -83,7 +84,7 @@ def test_signatures_agree(method: str, like: str, more: str, less: str) -> None:
 def test_pydantic_checks_calls() -> None:
     pydantic = pytest.importorskip("pydantic")
     for function in [ggtok.load, *functions_of(*ggtok.Tokenizer.__mro__[:-1])]:
-        if function.__name__ != "get":  # a special id or a flag
+        if function.__name__ != "get":  # "get" is the getter of a special id or a flag
             pydantic.validate_call(function)
     load, data = pydantic.validate_call(ggtok.load), fixture("bpe-gpt2").read_bytes()
     for source in (fixture("bpe-gpt2"), data, bytearray(data), memoryview(data), BytesIO(data)):
@@ -102,10 +103,10 @@ def test_pydantic_checks_calls() -> None:
 
 
 def test_import_takes_nothing_large() -> None:
-    """Dependencies and slow modules are imported on first use."""
+    """Dependencies and slow modules are imported only on first use."""
     program = "import sys, ggtok; print(*sys.modules)"
     run = subprocess.run(
-        # -I and -S: without the imports of site-packages at start-up.
+        # -I and -S prevent site-packages from importing modules at start-up.
         [sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {program}"],
         capture_output=True,
         text=True,
@@ -118,7 +119,7 @@ def test_import_takes_nothing_large() -> None:
 
 
 class Sub(ggtok.Tokenizer):
-    """Its constructor differs from the base class's."""
+    """A subclass whose constructor differs from the base class's."""
 
     def __init__(self, path: Path, note: str) -> None:
         super().__init__(path, None, None)
@@ -248,13 +249,13 @@ def test_special_methods() -> None:
     tok, spm = ggtok.load(fixture("bpe-gpt2")), ggtok.load(fixture("spm"))
     assert len(tok) == tok.n_tokens == 757
     none = ggtok.load(fixture("none"))
-    assert none  # true, even without tokens
+    assert none  # an object is true even if it has no tokens
     assert none == ggtok.load(fixture("none"))
     assert (
         repr(tok) == f"<ggtok.Tokenizer {str(fixture('bpe-gpt2'))!r} BPE pre='gpt-2' n_tokens=757>"
     )
     assert repr(spm) == f"<ggtok.Tokenizer {str(fixture('spm'))!r} SPM n_tokens={len(spm)}>"
-    assert copy.copy(tok) is tok  # it is immutable
+    assert copy.copy(tok) is tok  # a tokenizer is immutable
     assert copy.deepcopy([tok])[0] is tok
     assert spm.add_space_prefix
     assert not tok.add_space_prefix

@@ -1,4 +1,4 @@
-"""The function that writes whole output files, and its users."""
+"""The function that writes whole output files, and the functions that use it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def counts() -> ggtok.WordCounts:
     return ggtok.count_words("some words")
 
 
-# A function that writes a file, the file's extension, and a file of its format.
+# One of the functions in WRITERS, each of which writes a file.
 def save(path: Path, **options: Any) -> None:
     ggtok.vocabulary(BPE).save(path, inexact=True, **options)
 
@@ -55,7 +55,8 @@ WRITERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_files_of_another_format(tmp_path: Path, name: str) -> None:
-    """They are only replaced with force. Files of the same format and empty files are replaced."""
+    """Files of another format are replaced only with force; empty ones and those of the same format
+    always."""
     write, path = WRITERS[name], tmp_path / name
     for other in (NOTES, b"a line\nand another\n", b"\0\1\2"):
         path.write_bytes(other)
@@ -100,7 +101,7 @@ def test_links_modes_and_streams(tmp_path: Path, name: str) -> None:
 
 @posix
 def test_sources_are_never_overwritten(tmp_path: Path) -> None:
-    """Under any name, even with force."""
+    """A source is never overwritten, whatever its name, even with force."""
     model = tmp_path / "model.gguf"
     model.write_bytes(Path(BPE).read_bytes())
     ggtok.vocabulary(model).save(tmp_path / "tokenizer.json", inexact=True)
@@ -142,7 +143,7 @@ def test_folders(tmp_path: Path) -> None:
 
 @posix
 def test_other_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sockets and disks, files without write permission, and errors of the system."""
+    """Errors for sockets, disks, and files without write permission, and errors from the system."""
     import socket
 
     monkeypatch.chdir(tmp_path)

@@ -20,14 +20,14 @@ from tests.support.vocabularies import fixture
 TEXTS = [b"Hello, world", b"  two  spaces ", "naïve 12345\n\n".encode(), b"<s>a</s> <mask>b", b""]
 GGML = "tokenizer.ggml."
 
-# Fixtures and overrides, each of which must have the same effect as in llama.cpp.
+# Fixtures and overrides, which must each have the same effect as in llama.cpp.
 CASES: list[tuple[str, dict[str, Override]]] = [
     ("spm", {GGML + "add_bos_token": False}),
     ("spm", {GGML + "add_bos_token": True, GGML + "add_eos_token": True}),
     ("spm", {GGML + "add_space_prefix": False}),
     ("spm", {GGML + "bos_token_id": 7, GGML + "eos_token_id": 9, GGML + "unknown_token_id": 20}),
-    ("spm", {GGML + "bos_token_id": -1}),  # wraps, and is out of range
-    ("spm", {GGML + "bos_token_id": 2**32 + 5}),  # wraps, and isn't
+    ("spm", {GGML + "bos_token_id": -1}),  # wraps around, to an id that is out of range
+    ("spm", {GGML + "bos_token_id": 2**32 + 5}),  # wraps around, to a valid id
     ("spm", {GGML + "bos_token_id": 100_000}),
     (
         "spm",
@@ -50,7 +50,7 @@ CASES: list[tuple[str, dict[str, Override]]] = [
     ("ugm", {GGML + "add_eos_token": False}),
     ("rwkv", {GGML + "unknown_token_id": 3}),
     ("plamo2", {GGML + "add_bos_token": True}),
-    # Values of another type are ignored, with a warning.
+    # Values of another type, which are ignored with a warning.
     ("spm", {GGML + "add_bos_token": 0}),
     ("spm", {GGML + "add_bos_token": "false"}),
     ("spm", {GGML + "bos_token_id": True}),
@@ -93,7 +93,7 @@ def test_as_in_llamacpp(
     assert tok.eog_ids == facts.eog_ids
     for add_special in (True, False):
         if add_special and tok.add_bos and tok.bos_id is None:
-            continue  # llama.cpp aborts
+            continue  # llama.cpp aborts in this case
         for parse_special in (True, False):
             want = reference.tokenize_many(TEXTS, add_special, parse_special)
             got = [
@@ -196,7 +196,7 @@ def test_the_longest_overrides() -> None:
     ggtok.load(fixture("spm"), overrides={"x" * 127: "y" * 127, "z": -(2**63)})
 
 
-# ---- as on the command line ----
+# ---- values as the command line writes them ----
 
 
 @pytest.mark.parametrize(

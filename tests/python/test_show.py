@@ -1,4 +1,4 @@
-"""Tokenizer.show: tokens to look at, safe for any text."""
+"""Tokenizer.show displays tokens as HTML, safely for any text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HOSTILE = [
 
 
 class Page(HTMLParser):
-    """Reads what was made; fails on an element or attribute that isn't expected."""
+    """Parses the generated HTML; fails on an unexpected element or attribute."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ def test_tokens_and_what_none_has(load_fixture: Load) -> None:
         ]
         assert [t.piece for t in shown.tokens] == [tok.token_to_piece(id) for id in ids]
         assert [t.special for t in shown.tokens] == [id in tok.special_ids for id in ids]
-        # Each byte of the text is in a span or dropped.
+        # Each byte of the text is either in a span or dropped.
         data = text.encode()
         covered = bytearray(len(data))
         for token in shown.tokens:
@@ -116,7 +116,7 @@ def test_ids_and_bytes(load_fixture: Load) -> None:
 def test_html_of_lines_and_combining_characters(load_fixture: Load) -> None:
     tok = load_fixture("bpe-llama3")
     html = tok.show("a\nb", add_special=False)._repr_html_()
-    assert "<i>↵</i></bdi><br><bdi" in html  # the break is outside of the token
+    assert "<i>↵</i></bdi><br><bdi" in html  # the line break is outside of the token
     assert _html("\u0301a\u0301".encode()) == "<kbd>\\u0301</kbd>a\u0301"
     html = tok.show("<|eot_id|>a", add_special=False, parse_special=True)._repr_html_()
     assert '<wbr><bdi class="' in html

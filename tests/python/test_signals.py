@@ -1,4 +1,4 @@
-"""Signals whose handlers raise during a call."""
+"""Signals whose handlers raise an exception during a call."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_signal_while_patterns_cut_words(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_signal_before_the_first_line_that_cuts_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Signals may come at any moment: here when the callback is entered."""
+    """A signal may arrive at any moment: here, when the callback is entered."""
     tok = ggtok.load(fixture("bpe-gpt2"), pre_patterns=[r"\w+|\W"])
     want = tok.encode("the kettle")
 
@@ -65,7 +65,8 @@ def test_a_signal_before_the_first_line_that_cuts_words(monkeypatch: pytest.Monk
 
 
 def test_a_failure_in_an_interrupted_call_is_forgotten() -> None:
-    """A pattern's exception that the interrupted call couldn't raise isn't raised by the next."""
+    """If an interrupted call couldn't raise a pattern's exception, the next call doesn't raise
+    it."""
     gguf = GGUF.read(fixture("bpe-gemma4"))
     gguf.remove("tokenizer.ggml.bos_token_id")
     tok = ggtok.load(gguf.dump(), pre_patterns=[r"\w+|\W"])
@@ -81,7 +82,7 @@ def test_a_failure_in_an_interrupted_call_is_forgotten() -> None:
     "error", [TypeError("stop"), UnicodeEncodeError("utf-8", "x", 0, 1, "stop")], ids=repr
 )
 def test_a_signal_whose_handler_raises_the_exception_of_faulty_texts(error: Exception) -> None:
-    """It propagates, although the texts are valid."""
+    """The exception propagates unchanged, although the texts are valid."""
     tok = ggtok.load(fixture("bpe-gpt2"))
     error.__cause__ = ZeroDivisionError()
 
@@ -99,7 +100,8 @@ def test_a_signal_whose_handler_raises_the_exception_of_faulty_texts(error: Exce
 
 
 def test_a_borrowed_context_is_always_returned() -> None:
-    """A signal handler may raise before the caller has stored it in a variable."""
+    """A context is returned even if a signal handler raises before the caller has stored it in a
+    variable."""
     tok = ggtok.load(fixture("bpe-gpt2"))
     tok.encode("the kettle")
     at_rest = tok.cache_info()
@@ -110,4 +112,4 @@ def test_a_borrowed_context_is_always_returned() -> None:
     assert tok.cache_info() == at_rest
     loan = tok._native.take()
     del tok
-    del loan  # it kept the tokenizer alive
+    del loan  # the loan kept the tokenizer alive

@@ -1,4 +1,4 @@
-"""Tokenizer.stats, against counting one character and one token at a time."""
+"""Tokenizer.stats equals counting one character and one token at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One tokenizer in many threads, processes and pickles."""
+"""One tokenizer used by many threads, by processes, and through pickles."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _frequent_switches() -> Any:
 
 @pytest.mark.parametrize("name", [name for name in fixture_names() if name != "none"])
 def test_sixteen_threads(name: str) -> None:
-    """Each starts with a different call, on an unused tokenizer."""
+    """Each thread starts with a different call on an unused tokenizer."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ggtok.VocabWarning)
         alone, shared = ggtok.load(fixture(name)), ggtok.load(fixture(name))
@@ -82,7 +82,7 @@ def test_sixteen_threads(name: str) -> None:
 
 
 def test_sixteen_threads_with_patterns() -> None:
-    """Python code cuts the words on each thread."""
+    """Python code splits the words on each thread."""
     tok = ggtok.load(fixture("bpe-gpt2"), pre_patterns=PATTERNS)
     batch = _batch(tok, 30)
     want = [tok.encode(text) for text in batch]
@@ -92,7 +92,7 @@ def test_sixteen_threads_with_patterns() -> None:
 
 
 def test_threads_come_and_go() -> None:
-    """The next thread reuses an earlier one's context; the tokenizer outlives all threads."""
+    """A new thread reuses an earlier thread's context; the tokenizer outlives all threads."""
     tok = ggtok.load(fixture("bpe-llama3"))
     want = tok.encode("the kettle")
     for _ in range(200):
@@ -124,9 +124,9 @@ def test_an_unknown_number_of_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _in_fork(work: Callable[[], bool]) -> bool:
-    """The result of `work` in a forked child, which is killed if it hangs."""
+    """Returns the result of `work` in a forked child, which is killed if it hangs."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # about forking with threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # its warning about threads
         child = os.fork()
     if not child:
         try:
@@ -185,14 +185,16 @@ def test_fork(name: str, before: str) -> None:
 
 
 def test_no_thread_of_a_batch_is_idle_while_there_is_work(c_program: Build) -> None:
-    """Texts of equal and different sizes, with a huge one first, in the middle and last."""
+    """Batches have texts of equal and of different sizes, with a huge one first, in the middle or
+    last."""
     done = subprocess.run([c_program("batch", "-O1")], capture_output=True, text=True)
     assert (done.stdout, done.returncode) == ("ok\n", 0)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_fork_while_threads_do_everything() -> None:
-    """tests/c/contended.c forks while each lock of the C library is held, one after the other."""
+    """tests/c/contended.c forks while each of the C library's locks is held, one after the
+    other."""
     tok = ggtok.load(fixture("bpe-llama3"))
     batch = ["the kettle", "a text of some words"] * 20
     counts = ggtok.count_words(batch, pre="gpt-2")
@@ -213,7 +215,7 @@ def test_fork_while_threads_do_everything() -> None:
         lambda: ggtok.train(batch, 300),
     ]
     for work in works:
-        work()  # imports its modules: forking while a thread imports is Python's own problem
+        work()  # import its modules now: forking while a thread imports is Python's own problem
     stop = threading.Event()
 
     def repeat(work: Callable[[], object]) -> None:
@@ -234,7 +236,7 @@ def test_fork_while_threads_do_everything() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_fork_while_a_property_is_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before Python 3.12, functools.cached_property has one lock for all instances."""
+    """Before Python 3.12, functools.cached_property had one lock for all instances."""
     entered, leave = threading.Event(), threading.Event()
 
     def read(path: object) -> dict[str, object]:
@@ -259,7 +261,8 @@ def test_fork_while_a_property_is_computed(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_fork_while_the_hub_is_asked() -> None:
-    """In the child, huggingface_hub isn't silenced for a thread that doesn't exist there."""
+    """In the child, huggingface_hub isn't left silenced on behalf of a thread that doesn't exist
+    there."""
     logger = logging.getLogger("huggingface_hub")
     before = logger.level
     entered, leave = threading.Event(), threading.Event()
@@ -284,16 +287,16 @@ def test_fork_while_the_hub_is_asked() -> None:
         leave.set()
         thread.join()
     assert is_as_before()
-    with hub._quiet._lock:  # as in a child
+    with hub._quiet._lock:  # simulate a forked child
         hub._quiet._lock.acquire()
         hub._quiet._inside, hub._quiet._level = 1, before
         hub._quiet._in_child()
     assert is_as_before()
 
 
-# ---- the end of the process ----
+# ---- exit of the process ----
 
-# The interpreter takes a while to shut down, while a batch runs on a thread that nobody joins.
+# The interpreter takes a while to exit while a batch runs on a thread that is never joined.
 ABANDONED = """
 import sys, threading, time, ggtok
 tok = ggtok.load(sys.argv[1])
@@ -401,7 +404,7 @@ def test_process_pools(method: str, row: str) -> None:
     tok = LOADED[row]()
     want = [tok.encode_batch([TEXT] * 50, threads=2)[0]] * 8
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # about forking with threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # its warning about threads
         context = multiprocessing.get_context(method)
         with ProcessPoolExecutor(2, mp_context=context) as pool:
             assert list(pool.map(_encode, [tok] * 8, [TEXT] * 8)) == want
@@ -409,7 +412,8 @@ def test_process_pools(method: str, row: str) -> None:
 
 # ---- signals ----
 
-# tests/c/stops.c tests how soon calls stop; here, that they stop early, and on the main thread.
+# tests/c/stops.c tests how soon calls stop. These tests check that they stop early, and only on the
+# main thread.
 
 
 @posix
@@ -456,18 +460,18 @@ def test_a_signal_stops_one_text(call: str) -> None:
     stop_midway(tok, prepare)
     assert (tok.encode("the kettle"), tok.encode("123 kettles, " * 9000)) == want
     if call == "count":
-        with ThreadPoolExecutor(1) as pool:  # where handlers don't run
+        with ThreadPoolExecutor(1) as pool:  # a thread on which signal handlers don't run
             assert pool.submit(tok.count, some).result() == tok.count(some)
 
 
 @posix
 def test_a_signal_stops_the_search_for_a_cut() -> None:
-    """A text of one word has no cut."""
+    """A text of one word has no cut, so the search runs to its end."""
     own = ggtok.load(fixture("bpe-llama3"))._native
     blocks, native, found = Blocks(own), own.safe_cut, list[int]()
 
     def search(*args: Any) -> int:
-        # No signal is handled between the end of the search and the change of the list.
+        # Python handles no signal between the end of the search and the change of the list.
         found.extend(itertools.starmap(native, [args]))
         return found[0]
 

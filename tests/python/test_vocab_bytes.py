@@ -1,4 +1,4 @@
-"""Pieces as bytes, tokens by prefix, token healing, and equality of tokenizers."""
+"""Pieces as bytes, tokens by prefix, token healing, and whether tokenizers are equal."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_equality_of_file_contents(tmp_path: Path) -> None:
     ):
         file = GGUF.read(fixture(name))
         values = file.array(key)
-        if key.endswith("charsmap"):  # a letter of a charsmap's replacement
+        if key.endswith("charsmap"):  # replace a letter in one of the charsmap's replacements
             values[-2] = int(values[-2]) ^ 1
         elif key.endswith("scores"):
             values[300] = float(values[300]) + 1

@@ -1,4 +1,5 @@
-"""Every code point between letters. Random texts rarely contain the ends of ranges."""
+"""Tests every code point between letters, because random texts rarely contain the ends of
+ranges."""
 
 from __future__ import annotations
 
@@ -14,9 +15,8 @@ ALL = [c for c in range(1, 0x110000) if c not in SURROGATES]
 BLOCK = 256  # code points per text
 
 
-# WPM's ranges of code points are in code, so all are tried. The others use tables, which other
-# tests
-# compare directly.
+# WPM's ranges of code points are part of its code, so all are tried. The other types use tables,
+# which other tests compare directly.
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize(

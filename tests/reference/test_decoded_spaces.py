@@ -1,4 +1,4 @@
-"""Spaces that decoding removes before punctuation, in every order and at any distance."""
+"""Decoding removes spaces before punctuation, in every order and at any distance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.vocabularies import fixture, fixture_names, real
 
 Load = Callable[[str], ggtok.Tokenizer]
 NEAR = " '?!.,smrevtdl\n\0"
-# Real vocabularies of BPE for which llama_detokenize removes spaces.
+# Real BPE vocabularies for which llama_detokenize removes spaces.
 CLEANED = "llama-bpe gemma-4 gpt-2 falcon starcoder mpt refact aquila gpt-neox".split()
 CODE = "ls ./x ? ok !"
 PLAIN = "{% for m in messages %}{{ m.content }}{% endfor %}"

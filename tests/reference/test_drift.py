@@ -24,7 +24,8 @@ if (tokenizer_pre.empty()) {
 
 @pytest.fixture(autouse=True)
 def small_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replaces gpt-2, which takes ten times as long (test_parity_live uses it)."""
+    """Replaces gpt-2, with which the tests would take ten times as long (test_parity_live uses
+    it)."""
     monkeypatch.setattr(drift, "real", lambda name: fixture("bpe-gpt2"))
 
 
@@ -65,7 +66,7 @@ def test_folder_of_a_wheel(llama: LlamaCpp, tmp_path: Path) -> None:
 
 
 def test_every_name_is_a_candidate(llama: LlamaCpp) -> None:
-    """The search finds all known names in the library, so it should find a new one."""
+    """The search finds all known names in the library, so it would find a new one, too."""
     assert drift.candidates(shared_object()) >= set(PRE_NAMES)
 
 
@@ -73,7 +74,7 @@ def test_every_name_is_a_candidate(llama: LlamaCpp) -> None:
 def test_installed_wheel(
     llama: LlamaCpp, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Only tries a few of the candidates; all would take a minute."""
+    """Tries only a few of the candidates; all would take a minute."""
     few = set(sorted(drift.candidates(shared_object()))[::100])
     monkeypatch.setattr(drift, "candidates", lambda library: few)
     assert drift.main(["--wheel", str(shared_object().parent), "--texts", "10"]) == 0
@@ -84,7 +85,7 @@ def test_installed_wheel(
 def test_a_name_we_lack_and_ids_that_changed(
     llama: LlamaCpp, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Simulates a ggtok that doesn't know qwen2, and whose results for viking differ."""
+    """Simulates a ggtok that doesn't know qwen2, and that gives other results for viking."""
 
     def twisted(name: str, *args: Any, **options: Any) -> Result:
         result = compare(name, *args, **options)

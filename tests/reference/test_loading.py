@@ -194,7 +194,7 @@ ROWS: dict[str, tuple[str, list[Patch]]] = {
     ),
     "</s> with plamo's eos": ("plamo2", [retype("</s>", CONTROL)]),
     "</s> alone": ("bpe-gpt2", [tokens("</s>", type=NORMAL)]),
-    # tokens that the library recognizes, but llama.cpp's public source doesn't
+    # tokens that the released library recognizes, but llama.cpp's public source doesn't
     "ifm's im_end": ("bpe-gpt2", [tokens("<|ifm|im_end|>", type=NORMAL)]),
     "plamo's fim": (
         "bpe-gpt2",
@@ -217,13 +217,13 @@ ROWS: dict[str, tuple[str, list[Patch]]] = {
     "modern-bert": ("bpe-gpt2", [name("ModernBERT"), tokens("[MASK]")]),
     "modern-bert by name": ("bpe-gpt2", [name("a Modern-BERT"), tokens("[MASK]")]),
     "modern-bert without mask": ("bpe-gpt2", [name("modern-bert")]),
-    # byte tokens
+    # byte tokens (spelling)
     "byte tokens of odd spelling": (
         "spm",
         [tokens("<0x4>", "<0xG1>", "<0x-1>", "<0x 7>", "<0x+5>", "abc", "<0x61>x", type=BYTE)],
     ),
     "byte token shorter than its digits, bpe": ("bpe-gpt2", [tokens("<0x7>", type=BYTE)]),
-    # kinds of special tokens
+    # types of special tokens
     "unknown tokens are special": ("bpe-gpt2", [tokens("<u1>", "<u22>", type=UNKNOWN)]),
     "user-defined in plain text": ("bpe-gpt2", [tokens("the", " the ", "e k", type=USER_DEFINED)]),
     "special tokens with spaces": ("spm-phi3", [tokens("<a b>", " <c> ", "\n", type=USER_DEFINED)]),
@@ -263,21 +263,22 @@ OTHER += ["[e~[", "<|ifm|im_end|>", "<|plamo:eos|>", "x-unused", "<s>", "<unk>"]
 
 @pytest.mark.parametrize("seed", range(times(50, of=150)))
 def test_made_up_decisions(seed: int, llama: LlamaCpp, tmp_path: Path) -> None:
-    """Several candidates for EOT and other roles: the order of a C++ hash map decides."""
+    """Several tokens are candidates for EOT and other roles: the order of a C++ hash map
+    decides."""
     chooser = random.Random(seed)
     gguf = GGUF.read(fixture("version-2"))
     added = [
         *chooser.sample(EOT, chooser.randint(0, len(EOT))),
         *chooser.sample(FIM, chooser.randint(0, len(FIM))),
         *chooser.sample(OTHER, chooser.randint(0, len(OTHER))),
-        # Numbers of tokens around those at which the map grows: 541, 1109 and 2357.
+        # Add tokens up to about those numbers at which the map grows: 541, 1109 and 2357.
         *(f"w{i}" for i in range(chooser.choice((0, 9, 180, 230, 400, 780, 1500, 2100)))),
     ]
     own = {"<|endoftext|>"}
     added = [text for text in dict.fromkeys(added) if text not in own]
     chooser.shuffle(added)
     texts = gguf.array("tokenizer.ggml.tokens") + [text.encode() for text in added]
-    # The map is filled in the order of ids, so shuffle these, too.
+    # The map is filled in the order of ids, so shuffle the candidates, too.
     chooser.shuffle(texts)
     gguf.set("tokenizer.ggml.tokens", texts)
     kinds = [NORMAL] * 5 + [CONTROL, CONTROL, USER_DEFINED, UNUSED, UNKNOWN]
@@ -292,7 +293,7 @@ def test_made_up_decisions(seed: int, llama: LlamaCpp, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_order_of_equal_lengths(seed: int, llama: LlamaCpp, tmp_path: Path) -> None:
-    """Up to 1,000 special tokens of few lengths that overlap: std::sort's order decides."""
+    """Up to 1,000 special tokens with few different lengths overlap: std::sort's order decides."""
     chooser = random.Random(seed)
     gguf = GGUF.read(fixture("version-2"))
     n = chooser.choice((10, 16, 17, 20, 33, 64, 100, 250, 1000))
@@ -311,7 +312,7 @@ def test_order_of_equal_lengths(seed: int, llama: LlamaCpp, tmp_path: Path) -> N
         assert tok.encode(text, add_special=False, parse_special=True) == ids, text
 
 
-# ---- files that both refuse ----
+# ---- files that ggtok and llama.cpp both reject ----
 
 PHI3_TOKENS = ["</s>", "<unk>", "<s>", "<|endoftext|>"]
 REFUSED: dict[str, tuple[str, list[Patch], str]] = {

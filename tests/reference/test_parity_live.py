@@ -1,6 +1,6 @@
 """A small run of tests.parity: every real vocabulary and every pre-tokenizer name.
 
-Claim pretok.1 among others: the words of every pre-tokenizer are llama.cpp's.
+Claim pretok.1, among others: the words of every pre-tokenizer are llama.cpp's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def check(result: parity.Result) -> None:
     assert result.comparisons
 
 
-# The pieces of one in SOME normal tokens of real vocabularies are compared, and of all tokens of
+# The pieces of one in SOME normal tokens are compared for real vocabularies, and of all tokens for
 # fixtures. (python -m tests.parity compares all tokens of all vocabularies.)
 SOME = 20
 
@@ -43,7 +43,7 @@ def test_fixture(name: str, llama: LlamaCpp) -> None:
     check(parity.compare(name, fixture(name), times(60, of=150), SEED, llama=llama))
 
 
-# With model gpt2, `whitespace` aborts at the first space; its own fixture tests it.
+# With model gpt2, `whitespace` aborts at the first space; a separate fixture tests it.
 PRES = [pre for pre in PRE_NAMES if pre != "whitespace"]
 
 
@@ -53,7 +53,7 @@ def test_every_name_is_tested() -> None:
 
 @pytest.fixture(scope="module")
 def gpt2() -> bytes:
-    """GPT-2's first 8000 tokens, which load quickly."""
+    """Returns a vocabulary with GPT-2's first 8000 tokens, which loads quickly."""
     return ggtok.vocabulary(real("gpt-2")).smaller(8000).gguf()
 
 
@@ -68,7 +68,7 @@ def test_pre_tokenizer(pre: str, gpt2: bytes, llama: LlamaCpp, tmp_path: Path) -
 @pytest.mark.full
 @pytest.mark.parametrize("pre", PRES)
 def test_flags_of_pre_tokenizer(pre: str, llama: LlamaCpp, tmp_path: Path) -> None:
-    """Flags and attributes that a pre-tokenizer's name implies."""
+    """A pre-tokenizer's name implies the same flags and attributes in both."""
     for name in ("bpe-gemma4", "bpe-llama3"):
         gguf = GGUF.read(fixture(name))
         gguf.set("tokenizer.ggml.model", "gpt2")
@@ -82,7 +82,7 @@ def test_flags_of_pre_tokenizer(pre: str, llama: LlamaCpp, tmp_path: Path) -> No
 
 
 class Wrong:
-    """A tokenizer that drops the last id of texts with an x in them."""
+    """A tokenizer that drops the last id of each text with an x."""
 
     def __init__(self, tok: ggtok.Tokenizer) -> None:
         self.tok = tok

@@ -1,6 +1,6 @@
-"""Compares BPE vocabularies with random merges with llama.cpp, which doesn't use cuts.
+"""Compares BPE vocabularies with random merges with llama.cpp, which doesn't cut texts.
 
-The merges join bytes of few characters, also across characters, and long symbols. If only one merge
+The merges join bytes within few characters, across characters, and long symbols. If only one merge
 joins two characters, that merge must prevent a cut between them.
 
 Claim bpe.2.
@@ -24,7 +24,7 @@ from tests.support.vocabularies import fixture
 Merge = tuple[bytes, bytes]
 LETTERS = "abxé\u00c0\u0800\u6f22\u0300\U00010400"
 
-# In each row, the last merge joins two characters that no other merge joins.
+# In each row, the last merge is the only one that joins these two characters.
 ROWS: dict[str, tuple[list[Merge], str]] = {
     "a long symbol before a character": (
         [

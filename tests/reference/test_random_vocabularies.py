@@ -1,9 +1,9 @@
 """Compares random vocabularies with llama.cpp: models that look up tokens in tries, and special
 tokens.
 
-Tokens consist of few characters, so that many are adjacent, overlap or are prefixes of others. Some
-begin or end inside a character, and some are longer than the trie's walk. llama.cpp has no cuts,
-caches and automata, so it tests those.
+Tokens consist of few different characters, so that many are adjacent, overlap or are prefixes of
+others. Some begin or end inside a character, and some are longer than the trie's walk. llama.cpp
+has no cuts, caches or automata, so this tests those.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ def piece(chooser: random.Random, alphabet: str, most: int) -> bytes:
 
 
 def long_piece(chooser: random.Random, alphabet: str) -> bytes:
-    """One or two characters, repeated, and possibly others at the end."""
+    """Returns one or two characters, repeated, with others at the end in some cases."""
     unit = piece(chooser, alphabet, 2)
     data = (unit * 700)[: chooser.choice((254, 255, 256, 257, 258, 300, 510, 700))]
     return data + piece(chooser, alphabet, 2) * chooser.randrange(2)
 
 
 def token_texts(chooser: random.Random, alphabet: str, whole: bool) -> list[bytes]:
-    """Random texts of tokens; if `whole`, short ones of whole characters."""
+    """Returns random texts for tokens; if `whole`, short ones of whole characters."""
     made = [piece(chooser, alphabet, 5) for _ in range(chooser.randint(1, 60))]
     if not whole:
         made += [long_piece(chooser, alphabet) for _ in range(chooser.choice((0, 0, 1, 6)))]
     if not whole and chooser.random() < 0.6:
-        for _ in range(chooser.randint(1, 10)):  # cut inside characters
+        for _ in range(chooser.randint(1, 10)):  # texts cut inside characters
             data = chooser.choice(made)
             cut = data[chooser.randrange(3) : len(data) - chooser.randrange(3)]
             made.append(cut or data)
@@ -80,7 +80,8 @@ def some_texts(chooser: random.Random, alphabet: str, tokens: list[bytes]) -> li
 def fill(gguf: GGUF, tokens: list[bytes], types: list[int], chooser: random.Random) -> None:
     gguf.set("tokenizer.ggml.tokens", tokens)
     gguf.set("tokenizer.ggml.token_type", types, "i32")
-    # Few different scores, to cause ties. Sums are exact, inexact, or only inexact for long texts.
+    # Few different scores, to cause ties. Their sums are exact, inexact, or inexact only for long
+    # texts.
     scores = chooser.choice(
         ([-1.0, -2.0, -2.5], [-0.1, -7.3, 1.0, -2.7], [-1.0, -2.0, -(2.0**-45)])
     )
@@ -88,7 +89,7 @@ def fill(gguf: GGUF, tokens: list[bytes], types: list[int], chooser: random.Rand
 
 
 def rwkv(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
-    # If a byte that begins a token isn't a token itself, llama.cpp loops forever.
+    # llama.cpp loops forever if the first byte of a token isn't itself a token.
     singles = {data[:1] for data in made} | set(chooser.sample(BYTES, 20))
     tokens = [b"<s>"] + [
         b"".join(b"\\x%02x" % byte for byte in data)
@@ -123,11 +124,12 @@ def ugm(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
 
 
 def ugm_words(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
-    """Tokens contain spaces only as their first character, so that texts can be cut at spaces."""
+    """Makes tokens with spaces only as their first character, so that texts can be cut at
+    spaces."""
     mark = "\u2581".encode()
     parts = [part for data in made for part in data.split(b" ") if part]
     words = [(mark if chooser.random() < 0.5 else b"") + part for part in parts]
-    # If the space mark isn't a token, the unknown token may stand for it.
+    # Without a token for the space mark, the unknown token can represent it.
     alone = [mark] if chooser.random() < 0.8 else []
     unknown = chooser.choice([b"<unk>", b"<unk>", mark + b"a"])
     tokens = list(dict.fromkeys([b"<pad>", b"</s>", unknown, b"<s>", *alone, *words]))
@@ -150,13 +152,13 @@ def plamo2(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
 
 
 def numbered(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
-    """A vocabulary whose ids are a hash modulo the number of its tokens."""
+    """Makes a vocabulary whose ids are a hash modulo its number of tokens."""
     n = chooser.choice((1, 2, 3, 7, 255, 256, 257, 1000, 65537, chooser.randrange(1, 100_000)))
     fill(gguf, [b"%x" % id for id in range(n)], [NORMAL] * n, chooser)
 
 
 def special(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
-    """Adds special tokens to a fixture's, some of which strip white space."""
+    """Adds special tokens, some of which strip white space, to those of a fixture."""
     there = gguf.strings("tokenizer.ggml.tokens")
     own = [data for data in made if data not in there]
     kinds = chooser.choice(([CONTROL], [USER_DEFINED], [CONTROL, UNKNOWN, USER_DEFINED]))
@@ -171,7 +173,7 @@ KINDS = {
     "plamo2": plamo2,
     "test": numbered,
 }
-# Fixtures whose special tokens strip no white space, white space after them, or before them.
+# Fixtures whose special tokens strip no white space, or only before or only after them.
 KINDS |= dict.fromkeys(("spm-bytes", "spm-phi3", "bpe-jina"), special)
 STRIPS = {"spm-phi3": [b"<|end|>"], "bpe-jina": [b"<mask>"]}
 
@@ -182,9 +184,9 @@ STRIPS = {"spm-phi3": [b"<|end|>"], "bpe-jina": [b"<mask>"]}
 def test_against_llama_cpp(kind: str, seed: int, llama: LlamaCpp, tmp_path: Path) -> None:
     chooser = random.Random(f"{kind} {seed}")
     alphabet = ALPHABETS[seed % len(ALPHABETS)]
-    if kind == "rwkv":  # elsewhere, tokens can't contain NUL: llama.cpp's texts end there
+    if kind == "rwkv":  # elsewhere, tokens can't contain NUL, which ends texts in llama.cpp
         alphabet = alphabet.replace("b", "\0")
-    # llama.cpp's table for PLaMo2 has all prefixes of all suffixes of tokens, so these must be
+    # llama.cpp's table for PLaMo2 has all prefixes of all suffixes of tokens, so tokens must be
     # short.
     made = token_texts(chooser, alphabet, whole=kind == "plamo2")
     gguf = GGUF.read(fixture(kind))

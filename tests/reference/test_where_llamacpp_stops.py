@@ -1,7 +1,7 @@
-"""ggtok's results and errors in cases where llama.cpp crashes (docs/where-llamacpp-stops.md).
+"""What ggtok returns or raises where llama.cpp crashes (docs/where-llamacpp-stops.md).
 
 Each row has a file, a text, and ggtok's result: ids, another text with the same ids, or an error.
-The reference build must still crash on it; otherwise the case belongs in tests.parity.
+The reference build must still crash on the text; otherwise the case belongs in tests.parity.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 Patch = Callable[[GGUF], None]
 
-ABOVE = b"\xf5\x90\x80\x80"  # four bytes that decode above U+10FFFF
+ABOVE = b"\xf5\x90\x80\x80"  # four bytes that decode to a value above U+10FFFF
 BAD = "\ufffd".encode()
 
 
 def keys(**values: object) -> Patch:
-    """Sets keys of tokenizer.ggml; None removes one."""
+    """Sets tokenizer.ggml.* keys (None removes one)."""
 
     def patch(gguf: GGUF) -> None:
         for key, value in values.items():
@@ -40,7 +40,8 @@ def keys(**values: object) -> Patch:
 
 
 def first_tokens(n: int) -> Patch:
-    """Keeps the first n tokens, so that the special ids that llama.cpp assumes are out of range."""
+    """Keeps only the first n tokens, so that the special ids that llama.cpp assumes are out of
+    range."""
 
     def patch(gguf: GGUF) -> None:
         for key in ("tokens", "token_type", "scores"):
@@ -80,7 +81,7 @@ def charsmap(units: slice = slice(None), text: slice = slice(None)) -> Patch:
 class Row:
     base: str
     text: bytes
-    gives: bytes | list[int] | str  # a text with the same ids, ids, or a VocabError's message
+    gives: bytes | list[int] | str  # ids, a text with the same ids, or the message of a VocabError
     patches: tuple[Patch, ...] = ()
     add_special: bool = False
     live: bool = True  # whether to run the reference (False: it would loop forever)
@@ -161,14 +162,15 @@ def test_llama_cpp_dies(row: str, gguf: GGUF, llama: LlamaCpp, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["spm", "ugm", "ugm-plain", "rwkv", "plamo2", "plamo3", "test"])
 def test_above_the_last_code_point(name: str, llama: LlamaCpp) -> None:
-    """These models don't crash on it: they keep it, or encode it byte by byte."""
+    """These models don't crash on characters above U+10FFFF: they keep the bytes, or encode them
+    one by one."""
     text = b"a" + ABOVE + b"b \xf7\xbf\xbf\xbf"
     theirs = llama.load(fixture(name)).tokenize(text, False, False)
     assert ggtok.load(fixture(name)).encode(text, add_special=False) == theirs
 
 
 def test_fault_where_no_text_leads() -> None:
-    """Only texts that meet a fault in the charsmap fail."""
+    """Only texts that reach the damaged part of the charsmap fail."""
     gguf = GGUF.read(fixture("ugm"))
     sound = ggtok.load(gguf.dump())
     charsmap(text=slice(40))(gguf)
@@ -183,7 +185,7 @@ def test_what_would_be_added_is_only_asked_for_when_it_is() -> None:
 
 
 def test_no_unknown_token(llama: LlamaCpp, tmp_path: Path) -> None:
-    """RWKV's unknown id is then -1, and llama.cpp crashes when it detokenizes that."""
+    """RWKV's unknown id is then -1, on which llama.cpp crashes when it detokenizes it."""
     gguf = GGUF.read(fixture("rwkv"))
     gguf.remove("tokenizer.ggml.unknown_token_id")
     path = gguf.write(tmp_path / "patched.gguf")

@@ -1,4 +1,4 @@
-"""Runs ``ggtok serve`` in a process."""
+"""Runs ``ggtok serve`` in a child process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Served:
         return self.log.read_text("utf-8", "replace")
 
     def lines(self) -> list[dict[str, Any]]:
-        """The lines of the log, parsed as JSON."""
+        """Returns the log's lines, parsed as JSON."""
         return [json.loads(line) for line in self.text().splitlines() if line.startswith("{")]
 
     @property

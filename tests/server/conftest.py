@@ -14,7 +14,8 @@ from tests.support.vocabularies import fixture
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., TestClient]]:
-    """Serves models, by default one fixture: `serve({"a": path}, api_keys=["k"])`."""
+    """Returns a function that serves models, by default a fixture: `serve({"a": path},
+    api_keys=["k"])`."""
     with ExitStack() as stack:
 
         def start(models: object = None, **options: object) -> TestClient:

@@ -1,4 +1,4 @@
-"""Random requests, well-formed and malformed, reproducible by seed."""
+"""Random requests, well-formed and malformed, reproducible from a seed."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Request(NamedTuple):
 
 
 def post(path: str, body: Any) -> Request:
-    """A POST request with a body as JSON."""
+    """Returns a POST request with a JSON body."""
     return Request("POST", path, json.dumps(body, ensure_ascii=False).encode())
 
 
 class Generator:
-    """Generates requests from a seed. `n_tokens` is the size of the vocabulary."""
+    """Generates requests from a seed. `n_tokens` is the vocabulary's size."""
 
     def __init__(self, seed: int, n_tokens: int) -> None:
         self._random = random.Random(seed)
@@ -66,7 +66,7 @@ class Generator:
             return Request("POST", path, data)
         return request
 
-    # ---- llama-server's own ----
+    # ---- llama-server's own endpoints ----
 
     def tokenize(self) -> tuple[str, Any]:
         rng = self._random
@@ -118,7 +118,7 @@ class Generator:
     def _some(self, make: Callable[[], Any], most: int = 4) -> list[Any]:
         return [make() for _ in range(self._random.randrange(most + 1))]
 
-    # ---- OpenAI's Responses ----
+    # ---- OpenAI's Responses API ----
 
     def responses(self) -> tuple[str, Any]:
         rng = self._random
@@ -183,7 +183,7 @@ class Generator:
         return self._damaged({"type": "output_text", "text": self._text(), "annotations": []})
 
     def _damaged(self, value: dict[str, Any]) -> Any:
-        """The body, sometimes without a field or with an invalid one."""
+        """Returns the body, in some cases without a field or with an invalid one."""
         rng = self._random
         if rng.random() < 0.02:
             del value[rng.choice(sorted(value))]
@@ -191,7 +191,7 @@ class Generator:
             value[rng.choice(sorted(value))] = rng.choice(_ODD)
         return self._or_odd(value, 0.01)
 
-    # ---- Anthropic's Messages ----
+    # ---- Anthropic's Messages API ----
 
     def anthropic(self) -> tuple[str, Any]:
         rng = self._random
@@ -277,10 +277,10 @@ class Generator:
             tool["input_schema"] = function["parameters"]
         return self._damaged(tool)
 
-    # ---- bytes ----
+    # ---- malformed bytes ----
 
     def _broken(self, data: bytes) -> bytes:
-        """Bytes that are probably not JSON."""
+        """Changes bytes of the data, so that it probably isn't JSON any more."""
         rng = self._random
         at = rng.randrange(len(data) + 1)
         return rng.choice(

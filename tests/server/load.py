@@ -1,11 +1,11 @@
-"""Measures requests per second and latencies of /tokenize, compared with llama-server.
+"""Measures requests per second and latencies for /tokenize, compared with llama-server.
 
     python -m tests.server.load                      # the table of docs/serving.md; needs wrk
     python -m tests.server.load --seconds 200 --connections 16 --servers ggtok  # then memory
 
-llama-server comes from the xllamacpp wheel, and serves a model of one layer
-(tests.chat.llamaserver). The servers answer the same bodies in turns, on the same machine, which
-also runs wrk. Before a server is timed, its ids are compared with ggtok's.
+llama-server comes from the xllamacpp wheel, and serves a model with one layer
+(tests.chat.llamaserver). wrk, on the same machine, sends the same bodies to the servers in turn.
+Before a server is timed, its ids are compared with ggtok's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.chat.llamaserver import Servers
 from tests.support.vocabularies import real
 
 ROOT = Path(__file__).resolve().parents[2]
-BODIES = 64  # different bodies, sent in turn
+BODIES = 64  # number of different bodies, sent in turn
 # Each connection sends the bodies in turn and reads the answer before it sends the next one.
 SCRIPT = """
 local made, n = {{}}, 0
@@ -51,7 +51,7 @@ end
 
 @dataclass
 class Result:
-    """A measurement; latencies are in microseconds."""
+    """The measurements for one server; latencies are in microseconds."""
 
     per_second: float
     errors: float
@@ -68,7 +68,7 @@ class Result:
 
 
 def texts(size: int) -> list[str]:
-    """Different texts of about this many bytes."""
+    """Returns different texts of about this many bytes."""
     count = max(4, min(BODIES, 8_000_000 // size))
     return corpora.cut(corpora.prose().text, size, count)
 
@@ -87,7 +87,7 @@ def measure(url: str, folder: Path, bodies: int, connections: int, seconds: int)
 
 @contextmanager
 def ggtok_serve(model: Path, *options: str) -> Iterator[tuple[str, int]]:
-    """Starts the command; yields its address and process id."""
+    """Starts the command and yields its address and process id."""
     child = subprocess.Popen(
         [sys.executable, "-m", "ggtok", "serve", str(model), "--port", "0", *options],
         stderr=subprocess.PIPE,
@@ -119,7 +119,7 @@ def post(url: str, path: str, body: object) -> object:
 
 
 def memory(pid: int) -> int:
-    """Resident bytes of a process and its children."""
+    """Returns the resident memory of a process and its children, in bytes."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return pages * os.sysconf("SC_PAGE_SIZE") + sum(memory(int(child)) for child in children)

@@ -6,10 +6,10 @@
     python -m tests.server.parity --vocab qwen2          # one of llama.cpp's own vocabularies
     python -m tests.server.parity --record               # rewrites answers.json
 
-Both servers get the same bytes. The status, the type of an error, and each field of the body are
-compared. Differences between error messages are only counted: messages from llama-server's own code
-are equal; those of its JSON library and of templates aren't. The exit status is 1 if there is a
-difference that no row of EXPLAINED, OURS, THEIRS or OTHER explains.
+Both servers get the same bytes. The status, the type of an error, and each field of the body must
+be equal. Differences between error messages are only counted: messages from llama-server's own code
+are equal, but not those from its JSON library and from templates. The exit status is 1 if there is
+a difference that no row of EXPLAINED, OURS, THEIRS or OTHER explains.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tests.server.written import REQUESTS
 from tests.support.vocabularies import fixture, real
 
 ANSWERS = Path(__file__).with_name("answers.json")
-# Vocabularies, each with a template; llama-server has handlers for some of these.
+# Vocabularies, each with a template. llama-server has special handlers for some of the templates.
 PAIRS = {
     "bpe-llama3": "tools",
     "spm": "harmony",
@@ -48,15 +48,16 @@ PAIRS = {
 }
 RECORDED = ("bpe-llama3", "spm")
 
-# Messages of llama-server for requests that only it refuses. Each is a row of docs/serving.md or
-# docs/chat.md.
+# Error messages of llama-server for requests that only it rejects. Each is listed in
+# docs/serving.md or docs/chat.md.
 EXPLAINED = (
     re.compile(r"JSON schema (error|conversion failed)"),
     re.compile(r"The model produced output that does not match the expected"),
 )
-# Without a projector, llama-server refuses media before it finds what else is wrong.
+# Without a projector, llama-server rejects media before it finds other errors.
 MEDIA = re.compile(r"^(image|audio|video) input is not supported")
-# Fields that only one of them has, and fields that may differ, by path and field.
+# Fields that only ggtok has, fields that only llama-server has, and fields that may differ, by
+# endpoint.
 OURS = {
     "/tokenize": {"count"},
     "/detokenize": {"prompt"},
@@ -69,7 +70,7 @@ OTHER = {
     "/v1/models": {
         "data.0.created",
         "data.0.owned_by",
-        "data.0.meta.n_ctx",  # the context of a slot
+        "data.0.meta.n_ctx",  # the context size of one slot
     },
     "/props": {
         "default_generation_settings.n_ctx",
@@ -155,7 +156,7 @@ def _error(body: Any) -> dict[str, Any]:
 
 
 def _differences(ours: Any, theirs: Any, at: str) -> Iterator[tuple[str, str, object]]:
-    """The differences, as tuples of a kind, the field's path, and the values."""
+    """Yields the differences as tuples of their kind, the field's path, and the values."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for name in ours.keys() | theirs.keys():
             where = f"{at}.{name}" if at else name
@@ -180,7 +181,7 @@ def ask(client: TestClient, request: Request) -> Answer:
 
 @contextmanager
 def serving(model: Path) -> Iterator[TestClient]:
-    """Our server for a model whose name is its path, as in llama-server."""
+    """Serves a model under its path as its name, as llama-server does."""
     app = server.app({str(model): model})
     with TestClient(app, "http://127.0.0.1", raise_server_exceptions=False) as client:
         yield client
@@ -201,8 +202,8 @@ def vocabulary(name: str) -> Path:
 
 
 def run(name: str, requests: Sequence[Request], to: Result) -> None:
-    """Compares the answers to requests. A request that crashes llama-server is counted, and another
-    one is started."""
+    """Compares the answers to requests. If a request crashes llama-server, it is counted, and the
+    server is restarted."""
     template = TEMPLATES[PAIRS.get(name, "tools")]
     left = list(requests)
     while left:
@@ -220,7 +221,7 @@ def run(name: str, requests: Sequence[Request], to: Result) -> None:
 
 
 def record() -> dict[str, Any]:
-    """Records llama-server's answers to the written requests, for tests that run without it."""
+    """Records llama-server's answers to the handwritten requests, for tests that run without it."""
     recorded: dict[str, Any] = {}
     for name in RECORDED:
         template = TEMPLATES[PAIRS[name]]
@@ -237,7 +238,7 @@ def record() -> dict[str, Any]:
 
 
 def _drop(body: Any, path: Sequence[str]) -> None:
-    """Removes a field that our server doesn't have."""
+    """Removes a field that ggtok's server doesn't have."""
     *above, last = path
     for name in above:
         body = body[int(name)] if isinstance(body, list) else body.get(name, {})
@@ -245,7 +246,7 @@ def _drop(body: Any, path: Sequence[str]) -> None:
 
 
 def portable(body: Any) -> Any:
-    """An answer without the model's path in a temporary folder, and without times."""
+    """Returns an answer with the model's temporary path and all times removed."""
     text = re.sub(r"/[^\" ]*/ggtok-server-[^/]*/model\.gguf", "MODEL", json.dumps(body))
     return json.loads(re.sub(r'"created": \d+', '"created": 0', text))
 

@@ -1,4 +1,4 @@
-"""Runs the server in a thread, on a port of this machine."""
+"""Runs the server in a thread, on a local port."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from tests.support import waits
 
 @contextmanager
 def running(models: object, **options: Any) -> Iterator[str]:
-    """Runs a server for models; yields its URL. `options` are those of :func:`ggtok.server.app`."""
+    """Runs a server for models and yields its URL. `options` are those of
+    :func:`ggtok.server.app`."""
     with listening(server.app(models, **options)) as url:
         yield url
 
 
 @contextmanager
 def listening(app: Any) -> Iterator[str]:
-    """Runs an ASGI application; yields its URL."""
+    """Runs an ASGI application and yields its URL."""
     made = uvicorn.Server(configuration(app, log_config=None))
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
@@ -42,7 +43,7 @@ def listening(app: Any) -> Iterator[str]:
 
 
 def connect(url: str) -> socket.socket:
-    """Opens a raw connection, to send bytes that an HTTP client wouldn't send."""
+    """Opens a raw connection, for bytes that an HTTP client wouldn't send."""
     address = urlsplit(url)
     made = socket.create_connection((address.hostname, address.port), waits.LIMIT)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -50,7 +51,7 @@ def connect(url: str) -> socket.socket:
 
 
 def exchange(url: str, data: bytes) -> bytes:
-    """Sends bytes, and returns the answer up to the end of the connection."""
+    """Sends bytes and returns everything that the server sends until the connection ends."""
     with connect(url) as connection:
         connection.sendall(data)
         return until_closed(connection)
@@ -62,7 +63,7 @@ def until_closed(connection: socket.socket) -> bytes:
         while part := connection.recv(1 << 16):
             parts.append(part)
     except ConnectionResetError:
-        pass  # the server closed it while we were sending
+        pass  # the server closed the connection while we were sending
     return b"".join(parts)
 
 
@@ -83,6 +84,6 @@ def ask(
 
 
 def numbers(text: str) -> dict[str, float]:
-    """The values in /metrics by name."""
+    """Returns the values in /metrics by name."""
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}

@@ -1,13 +1,14 @@
-"""Memory of `ggtok serve` over minutes of mixed requests and floods.
+"""Measures the memory of `ggtok serve` during minutes of mixed requests and floods.
 
     python -m tests.server.soak                 # ten minutes; Linux
     python -m tests.server.soak --seconds 60
 
-Some requests a second, of all kinds, go to a server of three models. Two fit in memory, and one is
-replaced now and then. Each answer is compared with ggtok's. Every 20 seconds there is a flood: idle
-connections, halves of requests, and bodies that are too long, malformed, or large. Prints the
-process's resident memory and open files each half minute. Exit status 1 after a wrong answer, or if
-memory grew by more than a tenth in the last third of the time.
+A server with three models receives some requests of all kinds each second. Two models fit in
+memory, and one file is replaced now and then. Each answer is compared with ggtok's. Every 20
+seconds there is a flood: idle connections, incomplete requests, and bodies that are too long,
+malformed or large. Prints the process's resident memory and open files every half minute. The exit
+status is 1 after a wrong answer, or if memory grew by more than a tenth in the last third of the
+time.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ TEXTS = ("Is the kettle on?", "Grüße 👍 " * 300, "a b\n" * 20_000, "", "<s>[
 
 
 def flood(url: str, rng: random.Random) -> None:
-    """Many connections that misbehave, and large bodies."""
+    """Opens many connections that misbehave, and sends large bodies."""
     head = b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\n"
     starts = (
         b"",
@@ -58,7 +59,7 @@ def flood(url: str, rng: random.Random) -> None:
 
 
 class Asker:
-    """Sends one request of a random kind, and compares the answer."""
+    """Sends requests of random kinds and checks the answers."""
 
     def __init__(
         self, url: str, toks: dict[str, list[ggtok.Tokenizer]], rng: random.Random

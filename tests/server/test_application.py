@@ -1,4 +1,4 @@
-"""The answers to requests."""
+"""The application's answers to requests."""
 
 from __future__ import annotations
 
@@ -181,8 +181,8 @@ def test_a_full_queue(serve: Serve) -> None:
 
 
 def test_templates_that_fail(serve: Serve, tmp_path: Path) -> None:
-    """llama-server doesn't start with such a template; our server refuses the requests that need
-    it."""
+    """llama-server doesn't start with such a template; ggtok's server rejects the requests that
+    need it."""
     gguf = GGUF.read(fixture("spm"))
     gguf.set("tokenizer.chat_template", b"{% if %}")
     gguf.write(tmp_path / "a.gguf")

@@ -1,5 +1,5 @@
-"""Calls the endpoints with popular client libraries: pip install ".[test-clients]", and
-pip install --no-deps lm_eval."""
+"""Popular client libraries work with the endpoints: pip install ".[test-clients]", and pip install
+--no-deps lm_eval."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_lm_eval(url: str, tok: ggtok.Tokenizer) -> None:
 
 
 def test_litellm(url: str, tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # otherwise it is downloaded
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # otherwise litellm downloads it
     litellm = pytest.importorskip("litellm")
 
     def count(provider: str, base: str) -> Any:

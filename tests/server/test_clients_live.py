@@ -1,7 +1,7 @@
-"""The libraries that people call llama-server with, through ``--upstream`` to a live llama-server:
+"""Popular client libraries for llama-server work through ``--upstream`` with a live llama-server:
 pip install ".[test-clients]".
 
-The model's layer is of zeros, so its answers are random; what the tests compare are streams, counts
+The model's only layer is all zeros, so its answers are random; the tests compare streams, counts
 and errors.
 """
 
@@ -28,8 +28,8 @@ TEMPLATE = (
 )
 MESSAGES = [{"role": "user", "content": "Is the kettle on?"}]
 LONG = [{"role": "user", "content": "Is the kettle on? " * 100}]
-ENDLESS = {"ignore_eos": True}  # llama-server's: no token ends the answer
-CONTEXT = 1 << 16  # of the server that is killed: many seconds of tokens
+ENDLESS = {"ignore_eos": True}  # an option of llama-server: no token ends the answer
+CONTEXT = 1 << 16  # size for the server that is killed: long enough for many seconds of tokens
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def n(model: Path) -> int:
-    """Tokens of MESSAGES' prompt."""
+    """Returns the number of tokens in the prompt for MESSAGES."""
     return ggtok.load(model).count_chat(MESSAGES, trusted=True)
 
 
@@ -56,7 +56,8 @@ def url(model: Path) -> Iterator[str]:
 
 @pytest.fixture
 def doomed(model: Path) -> Iterator[tuple[str, Callable[[], None]]]:
-    """A server before a llama-server, and what kills the latter."""
+    """Runs a server in front of a llama-server, and yields its URL with a function that kills the
+    latter."""
     with (
         Server(model, TEMPLATE, context=CONTEXT) as live,
         running({"m": model}, upstream=live.url) as url,
@@ -118,7 +119,7 @@ def test_openai_streams_a_response(url: str, n: int) -> None:
 
 
 def test_openai_streams_asynchronously(url: str) -> None:
-    """Several streams at once, each whole."""
+    """Several streams at the same time all arrive complete."""
     openai = pytest.importorskip("openai")
 
     async def one(client: Any) -> int:
@@ -141,7 +142,7 @@ def test_openai_streams_asynchronously(url: str) -> None:
 
 
 def test_openai_recognizes_a_prompt_that_is_too_long(url: str) -> None:
-    """The live server's context is the limit."""
+    """The limit is the live server's context."""
     openai = pytest.importorskip("openai")
     with pytest.raises(openai.BadRequestError) as caught:
         openai_client(url).chat.completions.create(model="m", messages=LONG)
@@ -150,7 +151,7 @@ def test_openai_recognizes_a_prompt_that_is_too_long(url: str) -> None:
 
 
 def test_openai_leaves_a_stream(doomed: tuple[str, Callable[[], None]]) -> None:
-    """A client that closes its stream frees the only slot of the live server."""
+    """A client that closes its stream frees the live server's only slot."""
     client = openai_client(doomed[0])
     for _ in range(3):
         stream = client.chat.completions.create(
@@ -223,7 +224,7 @@ def test_anthropic_sees_that_the_upstream_server_died(
 
 
 def test_ollama_recognizes_a_prompt_that_is_too_long(url: str) -> None:
-    """The live server's context is the limit. Its own /api/chat answers in OpenAI's format, which
+    """The limit is the live server's context. Its own /api/chat answers in OpenAI's format, which
     Ollama's client can't read."""
     ollama = pytest.importorskip("ollama")
     client = ollama.Client(host=url)
@@ -233,7 +234,8 @@ def test_ollama_recognizes_a_prompt_that_is_too_long(url: str) -> None:
 
 
 class Ollama:
-    """Answers /api/chat as Ollama does, with a piece of text a line, until it breaks off."""
+    """Answers /api/chat as Ollama does, with one piece of text per line, until the connection
+    breaks."""
 
     def __init__(self, lines: int, whole: bool) -> None:
         self.lines = lines

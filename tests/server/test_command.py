@@ -1,4 +1,4 @@
-"""The command ``ggtok serve``."""
+"""Tests the command ``ggtok serve``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SPM, BPE = str(fixture("spm")), str(fixture("bpe-llama3"))
 
 @contextmanager
 def started(*argv: str, **environment: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """Starts the command; yields its process and URL."""
+    """Starts the command and yields its process and URL."""
     command = [*COMMAND, "serve", "--port", "0", *argv]
     child = subprocess.Popen(
         command,
@@ -46,7 +46,7 @@ def started(*argv: str, **environment: str) -> Iterator[tuple[subprocess.Popen[b
         yield child, url[1]
     finally:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)  # including its workers
+            os.killpg(child.pid, signal.SIGKILL)  # also kills its worker processes
         child.communicate()
 
 
@@ -97,7 +97,7 @@ def test_models(tmp_path: Path) -> None:
         "a.GGUF": os.path.join(folder, "a.GGUF"),
         "b.gguf": os.path.join(folder, "b.gguf"),
     }
-    # Neither of these is a file.
+    # Neither of these two paths is a file.
     (tmp_path / "folder.gguf").mkdir()
     (tmp_path / "dangling.gguf").symlink_to("none")
     os.mkfifo(tmp_path / "fifo.gguf")

@@ -1,4 +1,5 @@
-"""Slow, numerous and lying clients get errors or are disconnected, and don't block others."""
+"""Slow, numerous and lying clients get errors or are disconnected, and don't block other
+clients."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ MODEL = fixture("bpe-llama3")
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., str]]:
-    """A function that sets limits, starts a server, and returns its URL."""
+    """Returns a function that sets limits, starts a server, and returns its URL."""
     from contextlib import ExitStack
 
     with ExitStack() as stack:
@@ -57,7 +58,7 @@ QUICK = {"_PERIOD": 0.01, "HEAD_SECONDS": 0.05, "BODY_SECONDS": 0.05}
         HEAD + b"Content-Length: 10\r\n\r\n12345",
         HEAD + b"Transfer-Encoding: chunked\r\n\r\n3\r\n123\r\n",
         HEAD + b"Transfer-Encoding: chunked\r\n\r\n3;",
-        HEAD + b"Content-Length: 1000000000\r\n\r\n123",  # refused immediately, without the rest
+        HEAD + b"Content-Length: 1000000000\r\n\r\n123",  # rejected before the rest arrives
     ],
 )
 def test_slow_requests(begin: bytes, start: Callable[..., str]) -> None:
@@ -115,7 +116,7 @@ def test_much_that_is_not_read(start: Callable[..., str]) -> None:
 
 
 def _open_connections(url: str) -> list[str]:
-    """The established connections to the server, according to the kernel."""
+    """Returns the established connections to the server, according to the kernel."""
     port = f":{int(url.rpartition(':')[2]):04X}"
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return [line[1] for line in lines if line[1].endswith(port) and line[3] == "01"]
@@ -185,7 +186,7 @@ INVALID = [
 def test_what_is_not_http(data: bytes, start: Callable[..., str]) -> None:
     url = start()
     answer = exchange(url, data)
-    if answer:  # otherwise the connection was reset
+    if answer:  # empty if the connection was reset
         assert status_of(answer) == 400
         assert b'"type": "invalid_request_error"' in answer or b"isn't" in answer
     works(url)
@@ -264,7 +265,7 @@ def test_bodies_that_nobody_reads(start: Callable[..., str]) -> None:
 
 
 def test_half_closed_connections(start: Callable[..., str]) -> None:
-    """If a client closes its sending side, the server ends the connection."""
+    """If a client closes its sending side, the server closes the connection."""
     import socket
 
     url = start()

@@ -1,4 +1,4 @@
-"""The unit of systemd and the container of docs/serving.md: their commands run as written."""
+"""The commands in docs/serving.md's systemd unit and container work as written."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("no systemd-analyze")
     path = tmp_path / "ggtok.service"
-    # Its program must exist.
+    # systemd-analyze needs a program that exists.
     path.write_text(re.sub(r"(?m)^ExecStart=\S+", "ExecStart=/bin/true", _block("ini")))
     run = subprocess.run(["systemd-analyze", "verify", path], capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (0, "")

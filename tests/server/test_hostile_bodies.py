@@ -1,4 +1,4 @@
-"""No body causes an internal error: each gets an answer, or a refusal with a reason."""
+"""No body causes an internal error: each gets a result, or an error that gives the reason."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def client() -> Iterator[TestClient]:
 def check(client: TestClient, path: str, body: Any) -> None:
     try:
         data = bodies.dump(body)
-    except Exception:  # orjson refuses some numbers
+    except Exception:  # orjson rejects some numbers
         return
     answer = client.post(path, content=data)
     found = answer.json()

@@ -1,4 +1,4 @@
-"""Images, audio and video in requests that are counted."""
+"""Images, audio and video in requests whose tokens are counted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tok() -> ggtok.Tokenizer:
     return ggtok.load(gguf.dump())
 
 
-# Bodies with the same messages for each API: two images with text.
+# Bodies with the same messages for each API: two images and text.
 PARTS = [text("What is this?"), IMAGE, text("And this?"), IMAGE]
 BODIES: dict[str, dict[str, Any]] = {
     CHAT: {"messages": [user(PARTS)]},
@@ -83,7 +83,7 @@ def test_prompts_have_the_marker_of_props(serve: Serve, tok: ggtok.Tokenizer) ->
     marker = client.get("/props").json()["media_marker"]
     prompt = client.post("/apply-template", json={"messages": [user([AUDIO, VIDEO])]}).json()
     assert marker * 2 in prompt["prompt"]
-    # A message can't imitate it, since it is random.
+    # The server's marker is random, so a message can't imitate it.
     answer = client.post(CHAT, json={"messages": [user([IMAGE, text("<__media__>")])]}).json()
     assert answer["uncounted_parts"] == 1
 
@@ -96,7 +96,7 @@ def test_results_of_tools(serve: Serve, tok: ggtok.Tokenizer) -> None:
 
 
 def test_refusals(serve: Serve, tok: ggtok.Tokenizer) -> None:
-    """A part that isn't in the prompt can't be counted, as in llama-server."""
+    """As in llama-server, a media part that isn't in the prompt can't be counted."""
     body = {"messages": [user("Hi"), says("assistant", [text("It is"), IMAGE])]}
     client = serve({"m": tok})
     assert client.post("/apply-template", json=body).status_code == 200

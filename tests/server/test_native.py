@@ -50,7 +50,7 @@ def test_spans(ask: Callable[..., Any], tok: ggtok.Tokenizer) -> None:
     for unit in "byte", "char", "utf16":
         ids, spans = tok.encode_with_offsets(TEXTS[3], unit=unit)
         assert ask("spans", text=TEXTS[3], unit=unit) == {"ids": ids, "spans": spans.tolist()}
-    ids, spans = tok.encode_with_offsets("ab " * 9000)  # in several blocks
+    ids, spans = tok.encode_with_offsets("ab " * 9000)  # long enough for several blocks
     assert ask("spans", text="ab " * 9000) == {"ids": ids, "spans": spans.tolist()}
     assert len(ids) > 9000
 

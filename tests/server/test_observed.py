@@ -49,7 +49,7 @@ def test_metrics(serve: Serve) -> None:
 
 
 def test_metrics_in_the_format_of_prometheus(serve: Serve) -> None:
-    """The help and type of each name come before its values, and buckets never decrease."""
+    """Each name's help and type precede its values, and buckets never decrease."""
     client = serve()
     client.get("/health")
     lines = client.get("/metrics").text.splitlines()
@@ -78,8 +78,8 @@ def test_metrics_of_several_processes(tmp_path: Path) -> None:
     mine.begun()
     written = next(tmp_path.iterdir())
     text = mine.text()
-    (tmp_path / "1").write_bytes(written.read_bytes())  # process 1 exists
-    (tmp_path / str(2**22 + 1)).write_bytes(written.read_bytes())  # this one doesn't
+    (tmp_path / "1").write_bytes(written.read_bytes())  # a process with id 1 exists
+    (tmp_path / str(2**22 + 1)).write_bytes(written.read_bytes())  # no process has this id
     (tmp_path / "2").write_bytes(b"starting")
     found = numbers(mine.text())
     assert found['ggtok_requests_total{endpoint="/a",status="200"}'] == 3

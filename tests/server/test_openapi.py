@@ -26,7 +26,7 @@ _TYPES = {
 
 
 def fits(value: Any, schema: dict[str, Any]) -> bool:
-    """Whether a value matches the schema. Supports the features that the document uses."""
+    """Whether a value matches the schema. Supports only the features that the document uses."""
     if "anyOf" in schema:
         return any(fits(value, one) for one in schema["anyOf"])
     if "type" in schema and not isinstance(value, _TYPES[schema["type"]]):

@@ -1,4 +1,4 @@
-"""Checks of the Host and Origin headers: which names and web pages may use the server."""
+"""Checks of the Host and Origin headers: which host names and web pages may use the server."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_pages_of_the_list(listed: list[str], serve: Serve) -> None:
     assert answer.headers["access-control-allow-origin"] == PAGE
     assert answer.headers["access-control-expose-headers"] == "x-prompt-tokens"
     assert answer.headers["vary"] == "Origin"
-    # The page may read the reason for the refusal.
+    # The page can read why the request was refused.
     answer = client.post("/tokenize", json={}, headers={"Origin": PAGE})
     assert answer.status_code == 401
     assert answer.headers["access-control-allow-origin"] == PAGE

@@ -1,4 +1,4 @@
-"""The endpoints proposed for Ollama, and KoboldCpp's."""
+"""The endpoints that are proposed for Ollama, and those of KoboldCpp."""
 
 from __future__ import annotations
 

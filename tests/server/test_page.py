@@ -51,7 +51,7 @@ def test_a_changed_file(serve: Serve, tmp_path: Path) -> None:
     client = serve(path)
     before = client.get("/v1/ggtok/vocabulary").content
     path.write_bytes(fixture("bpe-llama3").read_bytes())
-    client.app.state.registry.find().checked = 0  # as after a second
+    client.app.state.registry.find().checked = 0  # as if a second had passed since the last check
     after = client.get("/v1/ggtok/vocabulary").content
     assert before != after
     assert ggtok.load(after).vocab_type == "BPE"
@@ -88,7 +88,7 @@ def test_no_other_page_reads_or_frames_it(serve: Serve) -> None:
 def test_an_upstream_server_keeps_its_own_page(serve: Serve) -> None:
     client = serve(upstream="http://127.0.0.1:9")
     assert data(client.get("/ggtok").text)["models"]
-    assert client.get("/").status_code >= 500  # passed on: nothing listens there
+    assert client.get("/").status_code >= 500  # forwarded to a port where nothing listens
 
 
 def test_an_application_has_models() -> None:

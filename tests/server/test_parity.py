@@ -24,7 +24,7 @@ def check(result: parity.Result) -> None:
 
 @pytest.mark.parametrize("name", parity.RECORDED)
 def test_recorded_answers(name: str, tmp_path: Path) -> None:
-    """Answers that llama-server gave to the written requests (answers.json)."""
+    """The answers equal those that llama-server gave to the handwritten requests (answers.json)."""
     answers = json.loads(parity.ANSWERS.read_text("utf-8"))[name]
     assert len(answers) == len(REQUESTS), "run python -m tests.server.parity --record"
     template = TEMPLATES[parity.PAIRS[name]].encode()
@@ -61,7 +61,7 @@ def test_many_live_answers(name: str, llama: LlamaCpp) -> None:
 
 
 def test_differences_are_noticed() -> None:
-    """A test of the comparison."""
+    """The comparison itself notices differences."""
     request = REQUESTS[0]
     result = parity.Result()
 

@@ -50,7 +50,7 @@ def test_options(
 
 
 def test_a_process(tmp_path: Path) -> None:
-    """The process reports when it is ready, logs JSON without texts, and ends cleanly."""
+    """The process reports when it is ready, logs JSON that contains no texts, and exits cleanly."""
     address = str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
         told.bind(address)
@@ -102,7 +102,7 @@ def _answers(url: str) -> bool:
 
 
 class Clients:
-    """Threads that send requests until the server ends, and check each answer."""
+    """Threads that send requests until the server exits, and check each answer."""
 
     def __init__(self, url: str, answers: list[list[int]], text: str, count: int = 8) -> None:
         self.wrong: list[object] = []
@@ -145,8 +145,8 @@ class Clients:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_sigterm_under_load(workers: int, tmp_path: Path) -> None:
-    """Every answer that has begun is complete and correct, and the process ends."""
-    text = "Hi there. " * 3000  # long enough to be handled by threads
+    """Every answer that has begun is completed correctly, and then the process exits."""
+    text = "Hi there. " * 3000  # long enough to be encoded on a worker thread
     ids = ggtok.load(BPE).encode(text, add_special=False)
     with serving([BPE, "--workers", workers], tmp_path / "log") as served:
         clients = Clients(served.url, [ids], text)
@@ -162,7 +162,7 @@ def test_sigterm_under_load(workers: int, tmp_path: Path) -> None:
 
 
 def test_a_file_replaced_under_load(tmp_path: Path) -> None:
-    """Each answer comes from the old or the new model, and soon from the new one."""
+    """Each answer comes from either the old or the new model, and soon only from the new one."""
     text = "Hi there, World."
     model = Path(shutil.copy(BPE, tmp_path / "model.gguf"))
     new = Path(shutil.copy(SPM, tmp_path / "new.gguf"))

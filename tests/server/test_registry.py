@@ -94,7 +94,7 @@ def test_few_models_stay_loaded() -> None:
 
 @pytest.fixture
 def changing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A model's file that is checked for changes at each request."""
+    """Creates a model file that is checked for changes at each request."""
     monkeypatch.setattr(registry_module, "CHECK_SECONDS", 0.0)
     return Path(shutil.copy(BPE, tmp_path / "model.gguf"))
 
@@ -111,7 +111,7 @@ def test_a_changed_file_is_loaded_again(changing: Path) -> None:
     assert registry.get().tok is first
     _replace(changing, SPM)
     assert registry.get().tok.model == "llama"
-    assert first.encode("Hi")  # still works for its users
+    assert first.encode("Hi")  # its users can still use it
 
 
 def test_a_model_outlives_its_file(changing: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_file_that_becomes_something_else(
 
 
 def test_a_model_that_cannot_be_loaded(tmp_path: Path) -> None:
-    """It isn't tried again for each request, but soon."""
+    """Loading isn't retried at each request, but soon."""
     registry = Registry(tmp_path / "a.gguf")
     for _ in range(2):
         with pytest.raises(Refusal, match="No such file") as e:

@@ -1,4 +1,4 @@
-"""Requests that are passed on to an upstream server: what it receives, what the client receives,
+"""Requests that are forwarded to an upstream server: what it receives, what the client receives,
 and what happens when one side disconnects."""
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def tok(tmp_path_factory: pytest.TempPathFactory) -> ggtok.Tokenizer:
 
 
 class Other:
-    """An upstream server that records requests, and gives prepared answers."""
+    """An upstream server that records requests and gives prepared answers."""
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
-        self.answers: dict[str, Any] = {}  # JSON by path
-        self.headers: list[tuple[bytes, bytes]] = []  # sent with all answers
+        self.answers: dict[str, Any] = {}  # prepared answers as JSON, by path
+        self.headers: list[tuple[bytes, bytes]] = []  # headers sent with all answers
         self.act: Callable[..., Awaitable[None]] | None = None
         self.gone = 0
 
@@ -81,7 +81,7 @@ def other() -> Other:
 
 @contextmanager
 def passing(other: Other, models: object, **options: Any) -> Iterator[str]:
-    """A server in front of an upstream server."""
+    """Runs a server in front of an upstream server, and yields its URL."""
     with listening(other) as upstream, running(models, upstream=upstream, **options) as url:
         yield url
 
@@ -157,7 +157,7 @@ def test_headers(other: Other, tok: ggtok.Tokenizer) -> None:
         assert "a=1" in found["set-cookie"] or "b=2" in found["set-cookie"]
         for name in "x-hop", "keep-alive", "access-control-allow-origin":
             assert name not in found
-        # The server doesn't store cookies; only the client does.
+        # Only the client stores cookies; the server doesn't.
         ask(url, "GET", "/x")
         assert not sent(other.requests[-1], "cookie")
 
@@ -177,7 +177,7 @@ def test_our_key_is_never_passed_on(key: str | None, other: Other, tok: ggtok.To
             assert names == ([f"Bearer {key}"] if key else [])
             text = str(other.requests[-1]["headers"])
             assert "ours" not in text and "too" not in text
-        # The client's key is passed on, unless the server has one for the upstream server.
+        # The client's key is forwarded, unless the server has its own key for the upstream server.
         both = {"Authorization": "Bearer ours", "X-Api-Key": "client"}
         ask(url, "GET", "/x", headers=both)
         assert sent(other.requests[-1], "x-api-key") == ([] if key else ["client"])
@@ -244,8 +244,8 @@ def test_a_client_that_goes_away_ends_the_upstream_request(
 
     other.act = act
     with passing(other, {"m": tok}) as url:
-        # The client disconnects while it waits for the answer, while that is streamed, and while it
-        # sends the body.
+        # The client disconnects while it waits for the answer, while the answer is streamed, and
+        # while it sends the body.
         for begin in (
             b"GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n",
             b"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n1",
@@ -302,7 +302,7 @@ def test_an_upstream_that_breaks_off(
 
 @pytest.mark.parametrize("begun", [b"", b'{"a":1}\n', b'{"a":1}'])
 def test_lines_of_json_that_break_off(begun: bytes, other: Other, tok: ggtok.Tokenizer) -> None:
-    """The error is a line of its own, and no line is empty, which Ollama's client can't read."""
+    """The error is on a separate line, and no line is empty: Ollama's client couldn't read that."""
 
     async def act(request: Any, receive: Any, send: Any) -> None:
         headers = [(b"content-type", b"application/x-ndjson")]
@@ -377,7 +377,7 @@ def test_counts(other: Other, tok: ggtok.Tokenizer, n: int) -> None:
         ("/completions", {"prompt": [1, 2, 3]}, 3),
         ("/completions", {"prompt": [[1, 2, 3], text, [text, 5]]}, 4 + 2 * n_text),
         ("/completion", {"prompt": {"prompt_string": text}}, n_text),
-        # A request that can't be counted is passed on, and refused by the upstream server.
+        # A request that can't be counted is forwarded, and the upstream server rejects it.
         (COMPLETION, {"messages": 7}, None),
         (COMPLETION, {"messages": MESSAGES, "model": "unknown"}, None),
         (COMPLETION, b"not JSON", None),
@@ -411,7 +411,7 @@ def test_limits(other: Other, tok: ggtok.Tokenizer, n: int) -> None:
         assert not other.requests
         status, headers, _ = ask(url, "POST", "/completion", {"prompt": ["a", "b"]})
         assert status == 200 and "x-prompt-tokens" not in headers
-        # An unknown model's limit can't be enforced.
+        # The limit of an unknown model can't be enforced.
         status, _, body = ask(url, "POST", COMPLETION, {"messages": MESSAGES, "model": "x"})
         assert status == 404 and "known: m" in body["error"]["message"]
     with passing(other, {"m": tok}, limit=n + 1) as url:
@@ -443,7 +443,7 @@ def test_the_limit_of_the_upstream_server(
         assert sent(other.requests[-1], "authorization") == ["Bearer k"]
         other.answers[path] = answer(n + 1)
         assert ask(url, "POST", "/chat/completions", body)[0] == 200
-        # Ollama's requests may choose their own context.
+        # Requests to Ollama may set their own context size.
         asked = {**body, "options": {"num_ctx": n}}
         assert ask(url, "POST", "/api/chat", asked)[0] == 400
         del other.answers[path]
@@ -467,7 +467,7 @@ def test_a_model_that_ollama_has_not_loaded(other: Other, tok: ggtok.Tokenizer, 
         assert status == 400 and f"only {n}" in found["error"]
         paths = [request["path"] for request in other.requests]
         assert paths == ["/props", "/api/ps", "/api/generate", "/api/ps"]
-        # The result is cached.
+        # The second result comes from the cache.
         ask(url, "POST", "/api/chat", body)
         assert len(other.requests) == 4
 

@@ -1,12 +1,13 @@
-"""Compares the server with the models of requests and responses in vLLM's own source.
+"""Compares the server with the request and response models in vLLM's own source.
 
     python -m tests.server.vllm_models FOLDER             # a source tree, with vllm/entrypoints/
     python -m tests.server.vllm_models FOLDER --random 20000 --seed 7
 
-Each random body of /tokenize and /detokenize goes to vLLM's model of the request and to the server:
-both must accept it, or both refuse it. Each response must be valid for vLLM's model of it. The
+Each random body for /tokenize and /detokenize goes to vLLM's request model and to the server: both
+must accept it, or both must reject it. Each response must be valid for vLLM's response model. The
 modules that define the models are imported from the source; placeholders replace all others, so
-vLLM needn't be installed. Exit status 1 if anything differs that EXPLAINED doesn't name.
+vLLM needn't be installed. The exit status is 1 if there is a difference that EXPLAINED doesn't
+name.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ class TokenizerInfoResponse(BaseModel):
 
 
 class _Placeholder(type):
-    """What other modules define: any name, any value."""
+    """A stand-in for anything that other modules define: any attribute of it is a placeholder,
+    too."""
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):
@@ -88,7 +90,7 @@ class Anything(metaclass=_Placeholder):
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports the modules LOADED from the folder, and replaces the rest of vLLM."""
+    """Imports the modules in LOADED from the folder, and replaces the rest of vLLM."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -114,7 +116,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def load(folder: Path) -> tuple[Any, Any]:
-    """vLLM's modules of the models: of /tokenize, and of errors."""
+    """Returns the vLLM modules that define the models: for /tokenize, and for errors."""
     if not folder.joinpath(*PROTOCOL.split(".")).with_suffix(".py").is_file():
         raise SystemExit(f"{folder}: has no {PROTOCOL.replace('.', '/')}.py")
     finder = Finder(folder)
@@ -153,7 +155,7 @@ CHATS = {
     "chat_template_kwargs": (ABSENT, ABSENT, {"x": "y"}, {}, None, 7, "x", []),
     "tools": (ABSENT, ABSENT, [], None, [TOOL], 7, {}, "x"),
 }
-# Malformed ones get llama-server's answers, since it has the same path.
+# All valid: malformed ids get llama-server's answers, because it has the same path.
 IDS: dict[str, Sequence[object]] = {
     "model": (ABSENT, "m"),
     "tokens": ([], [1, 2, 3], [0], [259] * 300),
@@ -167,20 +169,21 @@ def bodies(rng: random.Random, count: int) -> Iterator[tuple[str, dict[str, obje
             (("/tokenize", PROMPTS), ("/tokenize", CHATS), ("/detokenize", IDS))
         )
         body = {name: rng.choice(values) for name, values in fields.items()}
-        if rng.random() < 0.5:  # at most one field that may be wrong
+        if rng.random() < 0.5:  # at most one field may be wrong
             wrong = rng.choice(list(body))
             body = {n: v if n == wrong else fields[n][0] for n, v in body.items()}
         yield path, {name: value for name, value in body.items() if value is not ABSENT}
 
 
-# Differences that docs/serving.md names: what the body has, and who accepts it.
+# Differences that docs/serving.md documents. The functions say whether a body causes one.
 def _coerced(body: dict[str, Any]) -> bool:
-    """vLLM takes some strings and numbers for booleans."""
+    """Whether vLLM converts a string or number in the body to a boolean."""
     return any(body.get(name) in ("no", 1) and body[name] is not True for name in FLAG_NAMES)
 
 
 def _nulls(body: dict[str, Any]) -> bool:
-    """null is the default here, and an error there except for optional fields."""
+    """Whether a flag is null, which means the default to ggtok; in vLLM, only optional fields may
+    be null."""
     return any(name in body and body[name] is None for name in FLAG_NAMES)
 
 

@@ -1,4 +1,4 @@
-"""Requests written by hand, for every field that an endpoint reads."""
+"""Requests written by hand that cover every field that an endpoint reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNKNOWN = (
     Request("DELETE", "/tokenize", None),
     Request("POST", "/v1/apply-template", b"{}"),
 )
-# Bodies that aren't JSON, or aren't objects. Some are sent to each endpoint.
+# Bodies that aren't JSON, or aren't objects. Some of them are sent to each endpoint.
 RAW = (
     b"",
     b" ",

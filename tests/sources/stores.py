@@ -1,4 +1,4 @@
-"""Stores of models as other programs write them."""
+"""Creates stores of models as other programs write them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Ollama:
 
 
 def hub_cache(folder: Path, repo: str, files: dict[str, bytes], ref: str = "main") -> Path:
-    """Writes huggingface_hub's cache: blobs by hash, links to them by name, refs."""
+    """Writes a cache like huggingface_hub's: blobs by hash, links to them by name, refs."""
     root = folder / ("models--" + repo.replace("/", "--"))
     for name, content in files.items():
         blob = root / "blobs" / hashlib.sha256(content).hexdigest()

@@ -1,5 +1,5 @@
-"""FIFOs and endless devices in place of files that the caller didn't name: ggtok neither waits for
-them nor reads them endlessly."""
+"""FIFOs and endless devices may be in place of files that the caller didn't name: ggtok neither
+waits for them nor reads them endlessly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GGUF = str(ROOT / "fixtures" / "gguf" / "bpe-llama3.gguf")
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no FIFOs")
 
-# Where ggtok opens files without base/files.py, and why.
+# Modules that open files without base/files.py, and why.
 ELSEWHERE = {
     "base/files.py": "what opens and writes files",
     "cli/__init__.py": "the null device",
@@ -43,7 +43,7 @@ ELSEWHERE = {
     "sources/cache.py": "a temporary file of its own",
 }
 _OPENERS = {"open", "fdopen", "read_bytes", "read_text", "write_bytes", "write_text", "memmap"}
-# Modules and objects with methods of these names.
+# Names of our own modules and objects that have methods with these names.
 _OURS = {"files", "output", "reading", "writing"}
 
 
@@ -61,7 +61,7 @@ def opens(path: Path) -> bool:
 
 
 def test_files_are_opened_in_few_places() -> None:
-    """Every module that opens files itself is in the table, with the reason."""
+    """Every module that opens files itself is listed in the table, with the reason."""
     package = ROOT / "ggtok"
     found = {p.relative_to(package).as_posix() for p in package.rglob("*.py") if opens(p)}
     assert found == set(ELSEWHERE)
@@ -86,7 +86,7 @@ def test_regular_files(tmp_path: Path) -> None:
         files.read_regular(tmp_path / "nothing", 4)
 
 
-# A child with limited memory, and an alarm that ends it.
+# A child process with limited memory, and an alarm that terminates it.
 _CHILD = """
 import resource, signal, sys
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
@@ -114,7 +114,7 @@ def put(path: Path, kind: str) -> None:
         os.mkfifo(path)
     elif kind == "zero":
         path.symlink_to("/dev/zero")
-    else:  # a sparse file, larger than memory
+    else:  # a sparse file that is larger than memory
         with path.open("wb") as file:
             file.truncate(1 << 40)
 
@@ -124,7 +124,7 @@ KINDS = ("fifo", "zero", "large")
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_stores(tmp_path: Path, kind: str) -> None:
-    """In the stores of other programs, and in ggtok's cache."""
+    """FIFOs and endless devices may be in the stores of other programs, and in ggtok's cache."""
     hub = tmp_path / ".cache" / "huggingface" / "hub"
     for name in ("main", "other"):
         put(hub / "models--user--repo" / "refs" / name, kind)
@@ -167,7 +167,7 @@ print(cache.load("https://example.org/x"), cache.entries())
     ],
 )
 def test_sources_that_are_swapped(tmp_path: Path, kind: str, names: tuple[str, ...]) -> None:
-    """Files that are replaced after they were listed."""
+    """Files are replaced after they were listed."""
     for name in names:
         (tmp_path / name).write_bytes(b"some text")
     code = """
@@ -193,7 +193,7 @@ for name in sys.argv[3:]:
 
 @pytest.mark.parametrize("kind", ["fifo", "zero"])
 def test_folders_that_are_counted(tmp_path: Path, kind: str) -> None:
-    """Rule files may be anything, also in parent folders."""
+    """Rule files may be of any kind, in parent folders, too."""
     (tmp_path / "in" / "below").mkdir(parents=True)
     (tmp_path / "in" / "below" / "a.txt").write_text("some text")
     code = """
@@ -207,7 +207,7 @@ sys.exit(cli.main(["count", sys.argv[1], "in/below"]) != 2)
 
 
 def test_files_that_are_counted(tmp_path: Path) -> None:
-    """A file that becomes a FIFO after its size was read."""
+    """A file becomes a FIFO after its size was read."""
     (tmp_path / "a.txt").write_text("some text")
     code = """
 import os, ggtok
@@ -228,7 +228,7 @@ print([counted.error for counted in counter.count(["a.txt"]) if counted])
 
 
 def test_small_json_is_still_read(tmp_path: Path) -> None:
-    """The limits exceed what the programs write."""
+    """The size limits exceed what the programs write."""
     from ggtok.sources import lmstudio
 
     (tmp_path / "settings.json").write_text(json.dumps({"downloadsFolder": "/x" * 1000}))

@@ -112,13 +112,13 @@ def test_the_least_recently_used_are_removed_first(
         cache.store(Entry(f"{URL}{i}", "x", bytes(1000)))
         (path,) = (p for p in folder.iterdir() if f"gguf{i}" in p.read_bytes()[:300].decode())
         os.utime(path, (1000 + i, 1000 + i))
-    assert cache.load(f"{URL}0") is not None  # recently used
+    assert cache.load(f"{URL}0") is not None  # so this entry was recently used
     cache.store(Entry(f"{URL}4", "x", bytes(1000)))
     assert {entry.url[-1] for entry in cache.entries()} == {"0", "3", "4", "2"} - {
         "2" if sum(e.size for e in cache.entries()) > 5000 else ""
     }
     assert cache.load(f"{URL}1") is None
-    cache.store(Entry(f"{URL}5", "x", bytes(6000)))  # too large
+    cache.store(Entry(f"{URL}5", "x", bytes(6000)))  # larger than the cache
     assert cache.load(f"{URL}5") is None
     assert cache.load(f"{URL}4") is not None
     monkeypatch.setenv("GGTOK_CACHE_SIZE", "0")
@@ -178,7 +178,7 @@ for i in range(n):
 
 
 def test_two_processes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader sees one of the written entries, whole, or none."""
+    """A reader sees one of the written entries in full, or none."""
     monkeypatch.setenv("GGTOK_CACHE_SIZE", "300000")
     command = [sys.executable, "-c", WRITER]
     writers = [

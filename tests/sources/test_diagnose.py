@@ -1,4 +1,4 @@
-"""Messages say what a file is if it isn't GGUF, or is truncated."""
+"""If a file isn't GGUF, or is truncated, the message says what it is."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize 4368
     b"0" * 64
 )
 
-# the file, the message
+# The file's contents, and a pattern for the message.
 ROWS: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "not a GGUF file but an empty one: download it again"),
     "LFS pointer": (POINTER, "but a Git LFS pointer, .*'git lfs pull'"),
@@ -56,7 +56,7 @@ ROWS: dict[str, tuple[bytes, str]] = {
     ),
     "cut off in the keys": (MODEL[:200], "cut off: it has 200 bytes"),
     "cut off in the tokens": (MODEL[: len(MODEL) // 2], "cut off: .*tokenizer.ggml.*download it"),
-    # Not longer than necessary.
+    # A file that isn't truncated: the message doesn't say so.
     "malformed": (MODEL[:40] + b"\xff" * 200, "^((?!cut off).)*$"),
 }
 
@@ -90,11 +90,11 @@ def test_a_large_file_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_file_that_is_gone_or_no_file(tmp_path: Path) -> None:
-    """When the message is made."""
+    """The file may be gone, or replaced by something else, by the time the message is created."""
     assert diagnose._read(str(tmp_path / "none")) == (b"", None)
     assert diagnose._read(os.devnull) == (b"", None)
     if hasattr(os, "mkfifo"):
-        os.mkfifo(tmp_path / "pipe")  # without a writer
+        os.mkfifo(tmp_path / "pipe")  # a FIFO without a writer
         assert diagnose._read(str(tmp_path / "pipe")) == (b"", None)
     assert (
         diagnose.explain_parse_error("bad", None, str(tmp_path / "none"), None, lambda _: True)

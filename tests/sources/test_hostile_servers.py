@@ -1,7 +1,7 @@
-"""Hostile servers: slow ones, redirects to other networks, and malicious contents.
+"""Hostile servers: slow responses, redirects to other networks, and malicious contents.
 
-All run on 127.0.0.1. To simulate servers on other machines, the functions that resolve names and
-classify addresses are replaced, and TLS is off.
+All servers run on 127.0.0.1. To simulate servers on other machines, the functions that resolve
+names and classify addresses are replaced, and TLS is off.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def nothing() -> Iterator[bytes]:
 
 
 def dripped_body() -> Iterator[bytes]:
-    """6 kB a second."""
+    """Sends a body at 6 kB a second."""
     yield f"HTTP/1.1 200 OK\r\nContent-Length: {len(MODEL)}\r\n\r\n".encode()
     for at in range(0, len(MODEL), 300):
         yield MODEL[at : at + 300]
@@ -119,13 +119,13 @@ def burst_and_drip() -> Iterator[bytes]:
         (dripped_headers, "no answer within 1 seconds"),
         (early_hints, "no answer within 1 seconds"),
         (nothing, "no answer within 1 seconds"),
-        # On a busy machine, the last attempt may get no answer.
+        # On a busy machine, the last attempt may time out without an answer.
         (dripped_body, "less than 64 kB a second|no answer"),
         (burst_and_drip, "less than 64 kB a second|no answer"),
     ],
 )
 def test_slow_servers_are_given_up(parts: Callable[[], Iterator[bytes]], says: str) -> None:
-    """They would send forever."""
+    """Loading from a server that would send forever is given up."""
     with Dripping(parts, 0.05) as slow, pytest.raises(UnreachableError, match=says):
         ggtok.load(slow.url)
 
@@ -154,7 +154,7 @@ def test_the_time_limit_holds_for_resolving_a_name(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(connect, "resolve", lambda host, port: go_on.wait(LIMIT))
     with pytest.raises(UnreachableError, match="no answer within 1 seconds"):
         ggtok.load("https://slow.test/model.gguf")
-    go_on.set()  # it had no address yet
+    go_on.set()  # so far, resolving had returned no address
 
 
 class Time:
@@ -173,7 +173,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 def seconds(clock: Time, limit: float, rates: Iterator[float]) -> float:
-    """When a body ends that brings these numbers of bytes in each tenth of a second."""
+    """Returns when a body times out that delivers these numbers of bytes in each tenth of a
+    second."""
     watch = connect.Clock(limit)
     watch.start_body()
     try:
@@ -195,11 +196,11 @@ FLOOR = connect.SLOWEST / 10
         (itertools.repeat(0), 2),
         (itertools.repeat(FLOOR * 0.9), 2),
         (itertools.repeat(FLOOR * 1.1), float("inf")),
-        # Earlier bytes, however many, count for one window.
+        # Earlier bytes, however many, count for only one time window.
         (itertools.chain([1e9], itertools.repeat(0)), 2.1),
         (itertools.chain([FLOOR * 1.01] * 600, itertools.repeat(0)), 60.1),
         (itertools.chain([FLOOR * 2] * 600, itertools.repeat(FLOOR / 2)), 61.4),
-        # Pauses that later bytes compensate.
+        # Pauses for which later bytes make up.
         (itertools.cycle([FLOOR * 11, *[0] * 9]), float("inf")),
     ],
 )
@@ -242,7 +243,7 @@ def test_names_of_this_machine(host: str) -> None:
 
 
 class NoTLS:
-    """Replaces the TLS context: connections stay unencrypted."""
+    """Replaces the TLS context, so that connections stay unencrypted."""
 
     def set_alpn_protocols(self, _: object) -> None:
         pass
@@ -254,7 +255,7 @@ class NoTLS:
 
 
 class World:
-    """Local servers that pretend to be elsewhere."""
+    """Local servers that pretend to be on other machines."""
 
     def __init__(self, servers: dict[str, tuple[Server, Place]]) -> None:
         self.servers = servers
@@ -321,14 +322,15 @@ def test_redirects_lead_no_nearer(world: World, start: str, end: str) -> None:
     if (begins, end) in NEARER:
         with pytest.raises(FileError, match=f"to this machine or .*{end}") as caught:
             ggtok.load(url)
-        assert not isinstance(caught.value, UnreachableError)  # not retried
+        assert not isinstance(caught.value, UnreachableError)  # so the load isn't retried
         assert not world.servers[end][0].requests
     else:
         assert ggtok.load(url).pre == "llama-bpe"
 
 
 def test_every_hop_counts(world: World) -> None:
-    """From this machine to a public server and back, because the public server chose the target."""
+    """A redirect from this machine to a public server and back is refused, because the public
+    server chose the target."""
     back = redirect(world, "public.test", world.url("here.test"))
     with pytest.raises(FileError, match="redirects from outside"):
         ggtok.load(redirect(world, "here.test", back))
@@ -337,7 +339,7 @@ def test_every_hop_counts(world: World) -> None:
 def test_a_name_that_resolves_to_another_address_the_next_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each connection has the rights of its actual address."""
+    """What a connection may do depends on its actual address."""
     here, answers = world.port("here.test"), []
 
     def resolve(host: str, port: int) -> list[tuple[Any, ...]]:
@@ -364,7 +366,7 @@ def test_this_machine_in_other_words(world: World, host: str) -> None:
 def test_http_is_read_from_this_machine_itself(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even if a resolver has another address for localhost."""
+    """HTTP to localhost is refused if a resolver returns another address for it."""
     port = world.port("public.test")
     monkeypatch.setattr(connect, "resolve", lambda host, port: [("127.0.0.1", port)])
     with pytest.raises(FileError, match="localhost is not this machine"):
@@ -374,7 +376,8 @@ def test_http_is_read_from_this_machine_itself(
 def test_an_address_that_is_another_once_connected(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A public address of this machine is only recognized because both ends are the same."""
+    """Only after connecting, when both ends have the same address, does it turn out to be this
+    machine's."""
     monkeypatch.setattr(
         connect,
         "classify",
@@ -389,7 +392,7 @@ def test_an_address_that_is_another_once_connected(
 
 def test_the_next_address_is_tried(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))  # and nothing listens there
+        unused.bind(("127.0.0.1", 0))  # a port on which nothing listens
         closed = unused.getsockname()
         port = world.port("public.test")
         monkeypatch.setattr(connect, "classify", lambda *_: Place.PUBLIC)
@@ -408,10 +411,10 @@ def test_a_name_that_no_certificate_can_have(world: World, monkeypatch: pytest.M
 
 
 def test_a_proxy(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The proxy resolves the names; addresses of this machine are still refused."""
+    """The proxy resolves names."""
     proxy = world.servers["here.test"][0]
     monkeypatch.setenv("HTTPS_PROXY", proxy.origin.removeprefix("http://"))
-    with pytest.raises(FileError, match="gave up"):  # it answers CONNECT with an error
+    with pytest.raises(FileError, match="gave up"):  # the proxy answers CONNECT with an error
         ggtok.load("https://elsewhere.test/model.gguf")
     assert "CONNECT" in [request.method for request in proxy.requests]
     for wrong in ("socks5://127.0.0.1:1", "http://[::1"):
@@ -438,7 +441,7 @@ def telling(name: str, text: str, **how: Any) -> File:
     ],
 )
 def test_a_validator_that_no_request_can_name(server: Server, file: File) -> None:
-    """Once, it made every load after the first fail."""
+    """A regression test: it made every load after the first one fail."""
     server.files["/model.gguf"] = file
     url = server.url("/model.gguf")
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Reading over HTTP from servers of every kind."""
+"""Reads over HTTP from servers of every kind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.vocabularies import fixture
 pytest.importorskip("httpx2")
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
-MODEL = fixture("bpe-llama3").read_bytes() + bytes(100_000)  # in place of weights
+MODEL = fixture("bpe-llama3").read_bytes() + bytes(100_000)  # zeros in place of weights
 IDS = ggtok.load(MODEL).encode("Hello, world")
 
 
@@ -30,7 +30,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("GGTOK_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(http, "_PAUSE", 0.01)
-    # Small, so that the small model needs many ranges.
+    # Small blocks, so that the small model needs many ranges.
     monkeypatch.setattr(prefix, "FIRST", 4096)
     monkeypatch.setattr(prefix, "STEP", 1024)
     with Server() as running:
@@ -103,7 +103,7 @@ def test_without_ranges_reading_stops_after_the_metadata(server: Server, tmp_pat
     path.write_bytes(MODEL)
     os.truncate(path, 1 << 30)
     assert ggtok.load(serve(server, File(path, ranges=False))).encode("Hello, world") == IDS
-    assert server.sent < 32 << 20  # in the sockets' buffers
+    assert server.sent < 32 << 20  # allow for bytes in the sockets' buffers
 
 
 def content_range(text: str) -> File:
@@ -193,7 +193,7 @@ def test_a_file_that_changes_is_read_again(server: Server) -> None:
 @pytest.mark.parametrize(
     "file",
     [
-        # Detected by the bytes, or the size.
+        # The change is detected by the bytes or by the size.
         File(MODEL, ranges=False, etag=None, chunked=True, breaks=[5000]),
         File(MODEL, etag=None),
     ],
@@ -351,7 +351,8 @@ def test_a_damaged_entry_is_fetched_again(server: Server) -> None:
 
 
 def large_model(path: Path) -> int:
-    """Makes a sparse GGUF file of 2 GiB with 128 k tokens, and returns its metadata's size."""
+    """Creates a sparse GGUF file of 2 GiB with 128 k tokens, and returns the size of its
+    metadata."""
     import gguf
     import numpy as np
 
@@ -390,7 +391,7 @@ def large_model(path: Path) -> int:
 def test_a_large_model_costs_its_metadata(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.undo()  # the real sizes of blocks
+    monkeypatch.undo()  # use the real block sizes
     monkeypatch.setenv("GGTOK_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     path = tmp_path / "large.gguf"
@@ -404,4 +405,4 @@ def test_a_large_model_costs_its_metadata(
     kept = [file for file in tmp_path.rglob("*") if file.is_file() and file != path]
     assert len(kept) == 1
     assert kept[0].parent == tmp_path / "cache"
-    assert size < kept[0].stat().st_size < size + prefix.TENSORS + 1000  # with names of weights
+    assert size < kept[0].stat().st_size < size + prefix.TENSORS + 1000  # includes names of weights

@@ -1,4 +1,4 @@
-"""The Hub and the caches of its files, as huggingface_hub and llama.cpp write them.
+"""The Hugging Face Hub, and the caches of its files, as huggingface_hub and llama.cpp write them.
 
 The Hub is a local server (tests/support/servers.py) at HF_ENDPOINT. huggingface_hub reads its
 settings when it is imported, so tests of settings and messages run ggtok in a separate process.
@@ -46,7 +46,7 @@ TOKEN = "hf_" + "a" * 34
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home folder, without settings."""
+    """Sets an empty home folder without settings."""
     for variable in list(os.environ):
         if variable.startswith(("HF_", "HUGGING", "LLAMA_", "GGTOK_CACHE", "XDG_")):
             monkeypatch.delenv(variable)
@@ -141,7 +141,7 @@ def test_paths_that_are_not_names(name: str) -> None:
     with pytest.raises(FileNotFoundError):
         ggtok.load(name)
     with pytest.raises(FileNotFoundError, match="user/repo"):
-        ggtok.load(Path("user/repo"))  # still a path
+        ggtok.load(Path("user/repo"))  # a Path is still a path
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_repository(served: Hub) -> None:
     assert served.sent + store.sent < len(LLAMA) / 2
     assert [r.method for r in store.requests] == ["GET"]
     assert store.requests[0].headers["range"].startswith("bytes=0-")
-    # The second time, only a validation is requested.
+    # The second time, ggtok only sends a validation request.
     n = len(served.requests)
     assert facts(served, "user/repo")["pre"] == "llama-bpe"
     assert [r.method for r in served.requests[n:]] == ["GET", "HEAD"]
@@ -215,7 +215,7 @@ def test_parts_of_it(here: Hub, name: str, pre: str | None) -> None:
 def test_a_repository_that_changes(served: Hub) -> None:
     assert facts(served, "user/repo")["pre"] == "llama-bpe"
     blob = served.store.url("/" + "f" * 64)
-    served.store.files["/" + "f" * 64] = served.store.files.popitem()[1]  # model-Q8_0
+    served.store.files["/" + "f" * 64] = served.store.files.popitem()[1]  # contents of model-Q8_0
     answer = served.files["/user/repo/resolve/main/model-Q4_K_M.gguf"]
     answer.redirect = blob
     answer.lie = lambda status, h: h.update({"X-Linked-Etag": '"' + "f" * 64 + '"'}) or status
@@ -224,7 +224,8 @@ def test_a_repository_that_changes(served: Hub) -> None:
 
 
 def test_doctor_reads_the_header_alone(served: Hub) -> None:
-    """A tensor follows the vocabulary: its number of rows is compared with the number of tokens."""
+    """The header of a tensor follows the vocabulary: its number of rows is compared with the number
+    of tokens."""
     data = bytearray(fixture("bpe-overlap").read_bytes())
     rows, name = ggtok.load(fixture("bpe-overlap")).n_tokens + 1, b"token_embd.weight"
     struct.pack_into("<Q", data, 8, 1)
@@ -309,7 +310,7 @@ def test_no_hub(here: Hub) -> None:
     here.__exit__()
     with pytest.raises(ggtok.UnreachableError, match=r"can't be reached: .*refused"):
         ggtok.load("user/other")
-    assert ggtok.load("user/repo").pre == "llama-bpe"  # as before
+    assert ggtok.load("user/repo").pre == "llama-bpe"  # the cached file
     with pytest.raises(ggtok.UnreachableError):
         ggtok.load("user/repo:Q8_0")
 
@@ -381,8 +382,8 @@ def test_the_hubs_cache(
 def test_files_missing_in_a_cache_come_from_the_hub(home: Path, served: Hub) -> None:
     root = hub_cache(home / ".cache/huggingface/hub", "user/repo", {"model-Q2_K.gguf": SPM})
     assert facts(served, "user/repo:Q8_0")["pre"] == "qwen2"
-    assert facts(served, "user/repo")["pre"] is None  # a local model
-    shutil.rmtree(root / "blobs")  # broken links
+    assert facts(served, "user/repo")["pre"] is None  # a local model takes precedence
+    shutil.rmtree(root / "blobs")  # the links are broken now
     assert facts(served, "user/repo")["pre"] == "llama-bpe"
     (root / "refs" / "main").write_text("../../../etc")
     assert facts(served, "user/repo")["pre"] == "llama-bpe"
@@ -395,7 +396,7 @@ def test_a_cached_revision(home: Path) -> None:
 
 
 def test_huggingface_hub_finds_the_layout(home: Path) -> None:
-    """It reads what the tests write."""
+    """huggingface_hub itself reads what the tests write."""
     from huggingface_hub import try_to_load_from_cache
 
     folder = home / "hub"
@@ -439,7 +440,7 @@ def test_llamacpps_older_cache(
         assert tok.pre == pre
         assert tok.source is not None
         assert tok.source.kind == "llama.cpp"
-    # With its address stored, a file isn't mistaken for another repository's.
+    # If its address is stored, a file isn't mistaken for one from another repository.
     for name in CACHED:
         url = f"https://huggingface.co/user/repo_model/resolve/main/{name}"
         (folder / f"user_repo_{name.replace('/', '_')}.json").write_text(json.dumps({"url": url}))

@@ -1,4 +1,4 @@
-"""Models on this machine: files, Ollama's store, LM Studio's folders, the listing."""
+"""Models on this machine: files, Ollama's store, LM Studio's folders, and their listing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_path_imports_nothing_more() -> None:
-    """Neither do bytes, nor `import ggtok`."""
+    """Loading from a path or from bytes imports no more modules than `import ggtok`."""
     code = """
 import sys
 import ggtok
@@ -84,7 +84,8 @@ def test_names_of_split_models(path: str, first: str) -> None:
 
 
 def test_a_split_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As gguf-split writes it: key/values in the first file, split.* and tensors in the others."""
+    """gguf-split puts the key/value pairs into the first file, split.* and tensors into the
+    others."""
     gguf = pytest.importorskip("gguf")
     first = write(tmp_path / "model-00001-of-00003.gguf", SPM)
     second = tmp_path / "model-00002-of-00003.gguf"
@@ -108,7 +109,7 @@ def test_a_split_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Pipe(io.RawIOBase):
-    """Returns a few bytes at a time, and isn't seekable."""
+    """A stream that returns a few bytes at a time and isn't seekable."""
 
     def __init__(self, data: bytes) -> None:
         self.left = data
@@ -137,7 +138,7 @@ def test_open_files(tmp_path: Path) -> None:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
         assert ggtok.load(memoryview(mapped)[3:].tobytes()).encode("Hello") == want
         with pytest.raises(GGUFError, match="not a GGUF file"):
-            ggtok.load(mapped)  # read as a buffer from its start, although it is also a file
+            ggtok.load(mapped)  # read as a buffer from its start, although an mmap is also a file
 
 
 def test_invalid_open_files(tmp_path: Path) -> None:
@@ -257,7 +258,8 @@ def test_ollamas_oldest_blobs(store: Ollama) -> None:
 
 
 def test_ollamas_second_layout(store: Ollama) -> None:
-    """manifests-v2: links to manifests, which are blobs; lists of them by engine."""
+    """The layout manifests-v2 has links to manifests, which are blobs, and lists of manifests by
+    engine."""
     qwen = store.manifest([store.blob(QWEN, "model")], runner="llamacpp", format="gguf")
     tensors = store.manifest([store.blob(b"x", "tensor")], runner="mlx", format="safetensors")
     data = json.dumps(qwen).encode()
@@ -274,7 +276,7 @@ def test_ollamas_second_layout(store: Ollama) -> None:
     link = store.root / "manifests-v2" / "ollama.com" / "library" / "x" / "latest"
     link.parent.mkdir(parents=True)
     link.symlink_to(os.path.relpath(store.root / "blobs" / parent, link.parent))
-    store.model(f"{LIBRARY}/x/latest", SPM)  # left by an older version
+    store.model(f"{LIBRARY}/x/latest", SPM)  # a manifest left by an older version
     assert ggtok.load("ollama:x").pre == "qwen2"
     assert [name for _, name, _ in ollama.models()] == ["ollama:x:latest"]
     listed["manifests"] = [tensors, qwen]
@@ -287,7 +289,7 @@ def test_ollamas_second_layout(store: Ollama) -> None:
 
 
 def test_manifests_with_control_characters(store: Ollama) -> None:
-    """Text of a manifest is escaped in messages, and cut."""
+    """Text from a manifest is escaped and truncated in messages."""
     rude = "\x1b[2J\u202e" + "y" * 5000
     store.add(f"{LIBRARY}/kind/latest", store.manifest([{"mediaType": rude, "digest": rude}]))
     store.add(
@@ -355,7 +357,7 @@ META = "lmstudio:lmstudio-community/Meta-Llama-3-8B-Instruct-GGUF"
 
 @pytest.fixture(params=["new", "old", "pointer", "settings"])
 def studio(request: pytest.FixtureRequest, home: Path) -> Path:
-    """LM Studio's folder of models, in each possible place."""
+    """Creates LM Studio's folder of models in each possible location."""
     folder = home / ".lmstudio" / "models"
     if request.param == "old":
         folder = home / ".cache" / "lm-studio" / "models"
@@ -488,7 +490,7 @@ def test_a_summary_equals_the_loaded_model(name: str, tmp_path: Path) -> None:
 
 
 def test_only_beginnings_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of whole files and of truncated ones."""
+    """Only the beginnings of whole files and of truncated ones are read."""
     path = write(tmp_path / "model.gguf", LLAMA)
     monkeypatch.setattr(listing, "_FIRST", 700)
     read = 0
@@ -518,7 +520,7 @@ def test_only_beginnings_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def with_a_long_text(size: int) -> bytes:
-    """A model whose vocabulary follows a long text."""
+    """Returns a model with a long text before the vocabulary."""
     gguf = GGUF.parse(LLAMA)
     vocabulary, gguf.raw = gguf.raw, {}
     gguf.set("general.description", "x" * size, "str")
@@ -598,7 +600,7 @@ def test_a_survey_of_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_survey_without_permission(
     store: Ollama, home: Path, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
-    """Unreadable folders are named, once; missing ones aren't."""
+    """Each unreadable folder is reported once; missing ones aren't."""
     store.model(f"{LIBRARY}/x/latest", LLAMA)
     studio = write(home / ".lmstudio" / "models" / "a" / "b" / "c.gguf", LLAMA)
     closed = os.path.normpath(store.root / folder)

@@ -1,4 +1,4 @@
-"""Names that are nearly right: interpreted, or answered with a suggestion."""
+"""Nearly correct names of models: they are interpreted, or answered with a suggestion."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QWEN = fixture("bpe-qwen2").read_bytes()
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home without models, and the working folder elsewhere."""
+    """Sets a home folder without models, and another working folder."""
     for variable in list(os.environ):
         if variable.startswith(("HF_", "HUGGING", "LLAMA_", "GGTOK_CACHE", "XDG_", "OLLAMA_")):
             monkeypatch.delenv(variable)
@@ -40,13 +40,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GGTOK_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(
         ollama, "stores", lambda: [str(folder / ".ollama" / "models")]
-    )  # the service's address, which has no listener here
+    )  # not those of the system service, which may contain models
     return folder
 
 
 @pytest.fixture
 def no_network(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Lists the host names whose resolution was attempted, and fails."""
+    """Makes resolving fail, and returns the list of host names for which it was attempted."""
     asked: list[str] = []
 
     def resolve(host: str, port: int) -> None:
@@ -88,7 +88,7 @@ def models(home: Path) -> None:
         ("ollama.com/user/it:x", "ollama:user/it:x"),
         ("registry.ollama.ai/library/llama3.2:3b", "ollama:llama3.2:3b"),
         ("https://hub.test/user/repo", "hf://user/repo"),
-        # Unchanged names.
+        # Names that stay unchanged.
         ("https://huggingface.co/user/repo/resolve/main/x.gguf", None),
         ("https://huggingface.co/datasets/user/data", None),
         ("https://huggingface.co/user", None),
@@ -115,7 +115,7 @@ def test_addresses_of_pages(monkeypatch: pytest.MonkeyPatch, name: str, meant: s
         ("https://huggingface.co/Some/Model-GGUF", "qwen2"),
         ("https://huggingface.co/Some/Model-GGUF/blob/main/x-Q8_0.gguf", "qwen2"),
         ("https://ollama.com/library/llama3.2:3b", "llama-bpe"),
-        # In another case.
+        # Names in another case.
         ("some/model-gguf", "qwen2"),
         ("hf://SOME/Model-gguf:q8_0", "qwen2"),
         ("ollama:LLAMA3.2:3B", "llama-bpe"),
@@ -140,7 +140,7 @@ def test_names_that_are_found(models: None, name: str, pre: str) -> None:
         ("Llama3.2:3B", "no such file; did you mean ollama:llama3.2:3b?"),
         ("qwen", "no such file; did you mean ollama:qwen:latest?"),
         ("lama3.2:3b", "no such file; did you mean ollama:llama3.2:3b?"),
-        ("phi4:14b", "no such file; did you mean ollama:phi4:14b?"),  # in Ollama's spelling
+        ("phi4:14b", "no such file; did you mean ollama:phi4:14b?"),  # as Ollama spells it
         ("ollama:llama3.2", "no such model in .*did you mean ollama:llama3.2:3b?"),
         ("ollama:llama3.2:1b", "no such model in .*did you mean ollama:llama3.2:3b?"),
         ("ollama:nothing-like-it", "no such model in .*'ollama pull' downloads it"),
@@ -178,7 +178,7 @@ def test_a_suggestion_is_shown_escaped(home: Path) -> None:
 
 
 def test_without_network_a_hub_name_fails_at_once(no_network: list[str]) -> None:
-    """huggingface_hub by itself would retry for 23 seconds."""
+    """On its own, huggingface_hub would retry for 23 seconds."""
     with pytest.raises(ggtok.UnreachableError, match=r"can't be reached: .*name resolution"):
         ggtok.load("user/repo")
     assert no_network == ["huggingface.co"]
@@ -193,7 +193,7 @@ def test_a_fetched_commit_needs_no_network(no_network: list[str]) -> None:
 
 
 def test_a_hub_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is reported after a while, and given up after the timeout."""
+    """The user is told after a while, and the attempt is given up at the timeout."""
     import huggingface_hub.constants as its_constants
 
     heard: list[str] = []
@@ -211,7 +211,7 @@ def test_a_hub_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
             pytest.raises(ggtok.UnreachableError, match="no answer within 1 seconds"),
         ):
             ggtok.load("hf://user/repo/x.gguf")
-        go_on.set()  # it had not answered
+        go_on.set()  # so far, the Hub had not answered
     assert heard == ["waiting for the Hugging Face Hub (hf://user/repo/x.gguf) ..."]
 
 
@@ -281,7 +281,7 @@ def test_call_with_timeout() -> None:
 def test_through_a_proxy_the_hub_is_not_tried_first(
     monkeypatch: pytest.MonkeyPatch, no_network: list[str]
 ) -> None:
-    """Because the proxy resolves the names."""
+    """The proxy resolves names, so a failure to resolve one here means nothing."""
     import httpx2
 
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")

@@ -14,8 +14,8 @@ LARGE, FIRST = 33_000, 20_000
 
 @cache
 def beginning(name: str) -> ggtok.Vocabulary:
-    """One of REAL or OTHERS. A large one is reduced to its first normal tokens, all tokens of other
-    types, and the merges between these."""
+    """Loads one of REAL or OTHERS. Reduces a large one to its first normal tokens, all tokens of
+    other types, and the merges among these."""
     v = ggtok.vocabulary(real(name))
     if len(v) <= LARGE:
         return v

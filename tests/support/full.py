@@ -1,4 +1,4 @@
-"""Test cases and packages that only `pytest --full` uses."""
+"""Test cases and packages for `pytest --full` only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 class Lazy:
-    """A package, or a name in it, imported on first use."""
+    """A package, or a name in it, that is imported on first use."""
 
     def __init__(self, package: str, name: str | None = None) -> None:
         self._package, self._name = package, name
@@ -28,5 +28,5 @@ class Lazy:
 
 
 def full(*values: object, id: str | None = None) -> Any:
-    """A parametrized case that only runs with --full."""
+    """Returns a parametrized case that runs only with --full."""
     return pytest.param(*values, marks=pytest.mark.full, id=id)

@@ -1,4 +1,4 @@
-"""Signals that interrupt a running call."""
+"""Interrupts a running call with a signal."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def interrupted(
     again: float = 1,
     skip: Callable[[FrameType | None], bool] = lambda frame: False,
 ) -> bool:
-    """Runs `call`, and returns whether it ended with `error`, which a signal handler raises.
+    """Runs `call`, and returns whether it ended with `error`, which the signal handler raises.
 
-    The signal comes after `seconds`, and then every `again` seconds, in case a destructor swallows
-    the error. The handler does nothing if `skip` returns true for the interrupted frame.
+    The first signal arrives after `seconds`, then one every `again` seconds, in case a destructor
+    swallows the error. The handler does nothing if `skip` returns true for the interrupted frame.
 
     The garbage collector is off meanwhile, because Python drops exceptions that handlers raise
-    during `gc.callbacks`, and hypothesis installs one.
+    during `gc.callbacks`, and hypothesis installs such a callback.
     """
     error = error or Interrupted()
 
@@ -51,7 +51,7 @@ def interrupted(
     except BaseException as e:
         if e is not error:
             raise
-        error.__traceback__ = None  # which would keep the call's objects alive
+        error.__traceback__ = None  # the traceback would keep the call's objects alive
         return True
     finally:
         calling = False
@@ -68,9 +68,9 @@ def stop_midway(
 ) -> None:
     """Asserts that a signal whose handler raises `error` can stop a call midway.
 
-    `prepare(n)` returns a call of `tok` with n times the work of `prepare(1)`. Progress is measured
-    by cache lookups of words, not by a clock. If the signal comes too late, the next call does
-    twice the work; if it comes too early, the next signal comes after twice the time.
+    `prepare(n)` returns a call to `tok` with n times the work of `prepare(1)`. Progress is measured
+    by cache lookups of words, not by a clock. If the signal arrives too late, the next call does
+    twice the work; if it arrives too early, the next signal arrives after twice the time.
     """
     words_of_one = _looked_up(tok, prepare(1))
     n, seconds = 1, 0.02

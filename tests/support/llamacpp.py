@@ -1,6 +1,6 @@
 """The live reference: llama.cpp b11549 in a child process.
 
-It extends the process of :mod:`ggtok.inspect.parity` with the calls that only tests need. The
+It adds calls that only tests need to the child process of :mod:`ggtok.inspect.parity`. The
 `xllamacpp` wheel contains all of llama.cpp in one shared library that exports the C API.
 
     with LlamaCpp() as llama:
@@ -43,7 +43,7 @@ VOCAB_TYPES = ("NONE", "SPM", "BPE", "WPM", "UGM", "RWKV", "PLAMO2", "TEST", "PL
 
 @dataclass(frozen=True)
 class Facts:
-    """All facts that the C API has about a vocabulary."""
+    """All facts about a vocabulary that the C API provides."""
 
     n_tokens: int
     vocab_type: str
@@ -66,7 +66,7 @@ class Facts:
 
 
 class Vocab(process.Vocab):
-    """A vocabulary loaded in the child."""
+    """A vocabulary that the child process has loaded."""
 
     def _ask(self, what: str, *args: Any) -> Any:
         return self._owner._request(what, self.path, *args)
@@ -87,7 +87,7 @@ class Vocab(process.Vocab):
     def pieces(
         self, special: bool, lstrip: int = 0, ids: Sequence[int] | None = None
     ) -> list[bytes]:
-        """llama_token_to_piece of these tokens (default: all)."""
+        """Returns llama_token_to_piece for these tokens (default: all)."""
         pieces: list[bytes] = self._ask("pieces", special, lstrip, ids)
         return pieces
 
@@ -95,22 +95,22 @@ class Vocab(process.Vocab):
         return Facts(**self._ask("facts"))
 
     def metadata(self, key: str) -> str:
-        """The value of a key as text: llama_model_meta_val_str."""
+        """Returns the value of a key as text, with llama_model_meta_val_str."""
         value: str = self._ask("metadata", key)
         return value
 
     def warnings(self) -> list[str]:
-        """The warnings logged while it was loaded."""
+        """Returns the warnings that llama.cpp logged while it loaded the vocabulary."""
         warnings: list[str] = self._ask("load_warnings")
         return warnings
 
     def free(self) -> None:
-        """Frees the worker's copy; the next request loads it again."""
+        """Frees the child's copy; the next request loads it again."""
         self._ask("free")
 
 
 class LlamaCpp(process.LlamaCpp):
-    """A child process, started when needed and restarted after a crash.
+    """A child process that is started when needed and restarted after a crash.
 
     `library` is the shared library to load (default: the installed wheel's).
     """
@@ -127,18 +127,19 @@ class LlamaCpp(process.LlamaCpp):
         return Vocab(self, super().load(path, overrides).path)
 
     def chat(self, template: str, messages: Sequence[tuple[str, str]]) -> str | None:
-        """llama_chat_apply_template, with a generation prompt; None: unknown template."""
+        """Renders with llama_chat_apply_template and a generation prompt; None if it doesn't know
+        the template."""
         pairs = [(role.encode(), content.encode()) for role, content in messages]
         text: bytes | None = self._request("chat", template.encode(), pairs)
         return None if text is None else text.decode()
 
     def drafts(self, target: Vocab, draft: Vocab) -> bool:
-        """common_speculative_are_compatible."""
+        """Returns common_speculative_are_compatible."""
         may: bool = self._request("drafts", target.path, draft.path)
         return may
 
 
-# ---- the child ----
+# ---- the child process ----
 
 
 class _ChatMessage(ctypes.Structure):
@@ -228,7 +229,7 @@ class _Worker(XLlamaCppBackend):
         return None if n < 0 else buffer.raw[:n]
 
     def tokens(self, vocab: int) -> range:
-        """Ids that may be queried: none for type NONE, where queries abort."""
+        """Returns the ids that may be queried: none for type NONE, where queries abort."""
         lib = self.lib
         return range(lib.llama_vocab_n_tokens(vocab) if lib.llama_vocab_type(vocab) else 0)
 
@@ -257,5 +258,5 @@ class _Worker(XLlamaCppBackend):
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serves the library in `arguments`, or the installed wheel's."""
+    """Serves requests with the library named in `arguments`, or the installed wheel's."""
     serve(partial(_Worker, *arguments))

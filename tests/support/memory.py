@@ -1,6 +1,6 @@
 """The memory of this process, on Linux.
 
-`ru_maxrss` won't do: on Linux, a program inherits its parent's peak.
+`ru_maxrss` is unsuitable: on Linux, a program inherits its parent's peak.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ def _status(key: str) -> int:
 
 
 def peak() -> int:
-    """The peak resident memory of this process, in kB."""
+    """Returns the peak resident memory of this process, in kB."""
     return _status("VmHWM:")
 
 
 def resident() -> int:
-    """The resident memory of this process, in kB."""
+    """Returns the resident memory of this process, in kB."""
     return _status("VmRSS:")

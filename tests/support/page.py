@@ -1,4 +1,4 @@
-"""The page of ``ggtok view`` as a document."""
+"""Parses the page that ``ggtok view`` writes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ _DATA = re.compile(r'<script type="application/json" id="ggtok-models">(.*?)</sc
 
 
 def data(page: str) -> Any:
-    """The models that it lists, and its server."""
+    """Returns the models that the page lists, and its server."""
     (found,) = _DATA.findall(page)
     return json.loads(found)

@@ -1,7 +1,7 @@
-"""Reads and rewrites the key/values of small GGUF files, key by key, in milliseconds.
+"""Reads and rewrites the key/value pairs of small GGUF files, pair by pair, in milliseconds.
 
-Independent of ggtok's reader (which it tests) and of the gguf package's (which takes seconds for
-a large vocabulary). Files with tensors are refused.
+Independent of ggtok's reader (which the tests check) and of the gguf package's (which takes seconds
+for a large vocabulary). Raises an error for files with tensors.
 
     gguf = GGUF.read(path)
     gguf.set("tokenizer.ggml.pre", "qwen2")
@@ -33,12 +33,12 @@ _STR, _ARR = TYPES.index("str"), TYPES.index("arr")
 
 
 class GGUF:
-    """The header and the raw key/values of a file, in order."""
+    """The header and the raw key/value pairs of a file, in order."""
 
     def __init__(self, version: int, order: str) -> None:
         self.version = version
-        self.order = order  # "<" or ">"
-        # Raw bytes of each value, preceded by its type.
+        self.order = order  # "<" or ">", as in struct
+        # The raw bytes of each value, preceded by its type.
         self.raw: dict[bytes, bytes] = {}
 
     @classmethod
@@ -88,13 +88,13 @@ class GGUF:
         return key.encode() in self.raw
 
     def type(self, key: str) -> str:
-        """The type of a scalar, or of an array's elements."""
+        """Returns the type of a scalar, or of an array's elements."""
         raw = self.raw[key.encode()]
         kind, inner = struct.unpack_from(self.order + "II", raw + bytes(4))
         return TYPES[inner if kind == _ARR else kind]
 
     def get(self, key: str) -> Value:
-        """A scalar or an array; strings as bytes."""
+        """Returns a scalar or an array; strings are bytes."""
         raw = self.raw[key.encode()]
         (kind,) = struct.unpack_from(self.order + "I", raw)
         if kind != _ARR:
@@ -120,10 +120,10 @@ class GGUF:
         return strings
 
     def set(self, key: str, value: object, kind: str | None = None) -> None:
-        """Sets a scalar or (from a list or tuple) an array.
+        """Sets a scalar or, from a list or tuple, an array.
 
-        `kind` is the type of the scalar or of the elements. By default, it is the key's present
-        type, or follows from the value.
+        `kind` is the type of the scalar or of the elements. By default, it is the key's current
+        type or, for a new key, follows from the value.
         """
         many = isinstance(value, list | tuple)
         values: Sequence[object] = value if isinstance(value, list | tuple) else [value]
@@ -159,12 +159,11 @@ class GGUF:
 
 @lru_cache(maxsize=4)
 def _parsed(path: str, changed: int, size: int) -> GGUF:
-    """A parsed file, cached because many tests modify copies of the same one."""
+    """Returns a parsed file, cached because many tests modify copies of the same one."""
     return GGUF.parse(Path(path).read_bytes())
 
 
 def add_tokens(gguf: GGUF, texts: Sequence[str | bytes], types: int | Sequence[int]) -> None:
-    """Appends tokens."""
     kinds = [types] * len(texts) if isinstance(types, int) else types
     added = {"tokens": texts, "token_type": kinds, "scores": [0.0] * len(texts)}
     for name, values in added.items():
@@ -176,7 +175,7 @@ def add_tokens(gguf: GGUF, texts: Sequence[str | bytes], types: int | Sequence[i
 def _natural(values: Sequence[object]) -> str:
     first = values[0] if values else 0
     kinds = ((bool, "bool"), (int, "u32"), (float, "f32"), (str | bytes, "str"))
-    for python, kind in kinds:  # bool first, because it is a subclass of int
+    for python, kind in kinds:  # bool comes first, because it is a subclass of int
         if isinstance(first, python):
             return kind
     raise TypeError(f"no GGUF type for {first!r}")

@@ -1,4 +1,4 @@
-"""C programs of tests/c, each built once."""
+"""Builds the C programs in tests/c, each once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.c.build import COMPILER, build
 
 
 class Build(Protocol):
-    """Builds a program with these compiler flags, once."""
+    """A function that builds a program with these compiler flags, once."""
 
     def __call__(self, program: str, *flags: str) -> Path: ...
 
@@ -23,7 +23,7 @@ def builder(factory: pytest.TempPathFactory) -> Build:
     if sys.platform == "win32" or not COMPILER:
         pytest.skip("needs a C compiler named cc or in $CC")
     base = factory.getbasetemp()
-    # The folders of pytest-xdist's workers have a common parent.
+    # Share the objects among pytest-xdist's workers, whose folders have a common parent.
     objects = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "objects"
 
     @cache

@@ -1,4 +1,4 @@
-"""Local HTTP servers that behave well or badly, for the tests of sources.
+"""Local HTTP servers, well-behaved or not, for tests that download files.
 
 with Server() as server:
     server.files["/model.gguf"] = File(path_or_bytes)                # ranges, ETag
@@ -34,16 +34,16 @@ class File:
     ranges: bool = True
     etag: str | None = '"one"'
     modified: str | None = None
-    # For each of the first requests, the bytes of the body after which the connection breaks.
+    # For each of the first requests, after how many bytes of the body the connection breaks.
     breaks: list[int] = field(default_factory=list)
-    # For each of the first requests, the status and headers of the answer.
+    # For each of the first requests, the status and headers to answer with.
     statuses: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     redirect: str | None = None
-    pause: float = 0.0  # seconds before each block
+    pause: float = 0.0  # seconds to wait before sending each block
     block: int = 1 << 16
-    length: bool = True  # whether to send Content-Length, or else to close the connection
+    length: bool = True  # whether to send Content-Length; else the connection ends the body
     chunked: bool = False
-    # Modifies the headers of an answer: (status, headers) -> status.
+    # Changes the headers of an answer and returns its status: (status, headers) -> status.
     lie: Callable[[int, dict[str, str]], int] | None = None
     # Called before each answer.
     before: Callable[[File], None] | None = None
@@ -94,7 +94,7 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self._http.shutdown()
         self._http.server_close()
-        for connection in self._http.connections:  # kept alive
+        for connection in self._http.connections:  # connections that were kept alive
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
@@ -114,11 +114,11 @@ class _HTTPServer(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # otherwise each answer waits 40 ms
+    disable_nagle_algorithm = True  # otherwise each answer would take 40 ms longer
     server: _HTTPServer
 
     def setup(self) -> None:
-        # Small, so that few bytes are counted as sent that the client never reads.
+        # A small buffer, so that few of the bytes counted as sent are never read by the client.
         self.request.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
         self.server.connections.append(self.request)
         super().setup()
@@ -145,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
         owner = self.server.owner
         path = unquote(urlsplit(self.path).path)
         request = Request(self.command, self.path, {k.lower(): v for k, v in self.headers.items()})
-        if path == "/api/agent-harnesses":  # requested by huggingface_hub once per process
+        if path == "/api/agent-harnesses":  # huggingface_hub requests this once per process
             self._head(request, 404, {"Content-Length": "0"})
             return
         owner.requests.append(request)
@@ -238,8 +238,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class Hub(Server):
-    """The part of the Hugging Face Hub's API that lists and fetches files: the tree of a revision,
-    and resolve URLs that redirect to another origin (`store`), as the Hub does for large files. Set
+    """The part of the Hugging Face Hub's API that lists and fetches files: a revision's tree, and
+    resolve URLs, which redirect to another origin (`store`), as on the Hub for large files. Set
     HF_ENDPOINT to its `origin`."""
 
     COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -269,7 +269,8 @@ class Hub(Server):
             )
 
     def fail(self, repo: str, status: int, code: str) -> None:
-        """Answers every request about the repository with this status and X-Error-Code."""
+        """Answers every request about the repository with this status and with X-Error-Code:
+        `code`."""
         answer = (status, {"X-Error-Code": code}, {"error": code})
         self.json[f"/api/models/{repo}/tree/main"] = answer
         self.json[f"/{repo}/resolve/main/model.gguf"] = answer

@@ -1,8 +1,8 @@
 """An oracle for the spans of encode_with_offsets.
 
-The plain implementation (tests/plain) partitions and normalizes the text into bytes that know
-their source, and the ids are matched with these bytes in every way that their texts allow.
-Usually there is only one way.
+The plain implementation (tests/plain) partitions and normalizes the text into bytes that know their
+source. Then the ids are matched with these bytes in every way that the tokens' texts allow. Usually
+there is only one way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.plain import bpe
 from tests.plain.characters import Byte
 from tests.plain.explain import normalized_bytes, partition, vocabulary_of
 
-ENOUGH = 40  # the maximum number of ways to match
+ENOUGH = 40  # the most ways of matching to find
 
 Span = tuple[int, int]
 
@@ -23,7 +23,7 @@ Span = tuple[int, int]
 
 
 def spelling(tok: ggtok.Tokenizer, id: int) -> bytes:
-    """The normalized bytes of a token that isn't a byte token."""
+    """Returns the normalized bytes of a token that isn't a byte token."""
     if tok.vocab_type == "RWKV":
         return tok.token_to_piece(id)
     text = tok.token_text(id)
@@ -33,7 +33,7 @@ def spelling(tok: ggtok.Tokenizer, id: int) -> bytes:
 
 
 def lengths(tok: ggtok.Tokenizer, id: int, made: list[Byte], at: int) -> Iterator[int]:
-    """The numbers of bytes, from `at` on, that a token may match."""
+    """Yields the numbers of bytes from `at` on that a token may match."""
     if tok.vocab_type == "TEST":
         yield min(5, len(made) - at)
         return
@@ -54,8 +54,8 @@ def lengths(tok: ggtok.Tokenizer, id: int, made: list[Byte], at: int) -> Iterato
 
 
 def ways(tok: ggtok.Tokenizer, ids: list[int], made: list[Byte]) -> list[list[Span]]:
-    """All ways, at most ENOUGH, to match the ids with all bytes."""
-    reach = [{0}]  # possible positions before each id
+    """Returns all ways, up to ENOUGH, to match the ids with all bytes."""
+    reach = [{0}]  # the possible start positions of each id
     for id in ids:
         reach.append({p + n for p in reach[-1] if p < len(made) for n in lengths(tok, id, made, p)})
     found: list[list[Span]] = []
@@ -78,7 +78,7 @@ def ways(tok: ggtok.Tokenizer, ids: list[int], made: list[Byte]) -> list[list[Sp
 def expected(
     tok: ggtok.Tokenizer, text: bytes, ids: list[int], *, parse_special: bool
 ) -> Iterator[tuple[int, int, list[list[Span]]]]:
-    """For each range of ids (begin, end), the possible spans of its ids."""
+    """Yields for each range of ids (begin, end) the possible spans of its ids."""
     prefix, k = True, 0
     v = vocabulary_of(tok._loaded)
     for fragment in partition(v, text, parse_special):

@@ -1,4 +1,4 @@
-"""Models with weights."""
+"""Creates models with weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.vocabularies import fixture
 
 
 def with_tensors(path: Path, name: str = "bpe-llama3", *, alignment: int | None = None) -> Path:
-    """A fixture's metadata with two tensors."""
+    """Writes a fixture's metadata together with two tensors."""
     import gguf
 
     reader = gguf.GGUFReader(fixture(name))

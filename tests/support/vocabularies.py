@@ -1,4 +1,4 @@
-"""The vocabularies of the tests: llama.cpp's own, and this project's small fixtures."""
+"""The vocabularies for the tests: llama.cpp's own, and this project's small fixtures."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ WPM = "bert-bge"
 UGM = "nomic-bert-moe"
 OTHERS = (WPM, UGM)
 
-# Every value of tokenizer.ggml.pre that the reference knows. The last two are in the library
-# (found by trying its strings), but not in the source.
+# Every value of tokenizer.ggml.pre that the reference knows. The last two aren't in its source, but
+# in the library (found by trying all of its strings).
 PRE_NAMES = tuple(
     (
         "a.x-4.0 afmoe bailingmoe bailingmoe2 bloom chameleon chatglm-bpe codeshell "
@@ -51,16 +51,16 @@ def real_folder() -> Path:
 
 
 def real(name: str) -> Path:
-    """The path of one of REAL or OTHERS. The first use downloads all."""
+    """Returns the path of a vocabulary in REAL or OTHERS. The first call downloads all of them."""
     return real_folder() / f"ggml-vocab-{name}.gguf"
 
 
-# The vocabularies for which llama.cpp has texts and expected ids.
+# The vocabularies for which llama.cpp provides texts and expected ids.
 INP_OUT = tuple(name for name in (*REAL, WPM) if name not in ("baichuan", "gpt-neox", "aquila"))
 
 
 def inp_out(name: str) -> tuple[list[bytes], list[list[int]]]:
-    """Texts and their ids, without added or parsed special tokens."""
+    """Returns texts and their ids, without added or parsed special tokens."""
     inputs = real(name).with_suffix(".gguf.inp").read_bytes()
     outputs = real(name).with_suffix(".gguf.out").read_text()
     separator = b"\n__ggml_vocab_test__\n"
@@ -79,6 +79,6 @@ def fixture_names() -> list[str]:
 
 
 def golden(name: str) -> dict[str, Any]:
-    """The reference's recorded results for a fixture."""
+    """Returns the reference's recorded results for a fixture."""
     data: dict[str, Any] = json.loads((GOLDEN_FOLDER / f"{name}.json").read_text("utf-8"))
     return data

@@ -1,16 +1,16 @@
-"""Waits for events that are expected immediately. No test depends on how long it takes."""
+"""Waits for events that should happen immediately. No test depends on how long it takes."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-LIMIT = 120.0  # seconds; only a failing test waits this long
+LIMIT = 120.0  # seconds that a failing test waits
 _PAUSE = 0.002
 
 
 def until(happened: Callable[[], object]) -> None:
-    """Waits until `happened()` is true."""
+    """Waits until `happened()` returns a true value."""
     for _ in range(int(LIMIT / _PAUSE)):
         if happened():
             return

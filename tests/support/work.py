@@ -1,4 +1,4 @@
-"""Work, counted in steps by tests/c/work.c, which are the same on every machine."""
+"""Counts work in the steps of tests/c/work.c, which are the same on every machine."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-# Bound of the growth for four times the input: linear is 4, n log n a bit more, quadratic 16.
+# How much the work may grow for four times the input: linear growth is 4, n log n slightly more,
+# quadratic 16.
 LINEAR = 5.5
 
 
 @dataclass(frozen=True)
 class Work:
-    """The steps of loading a file and of encoding each text, and each text's number of ids."""
+    """The steps of loading a file and of encoding each text, and the number of ids of each text."""
 
     load: int
     encode: list[int]
@@ -21,7 +22,7 @@ class Work:
 
 
 class Measure(Protocol):
-    """Loads a file, or its bytes, and encodes texts, with the options of work.c."""
+    """A function that loads a file, or its bytes, and encodes texts, with the options of work.c."""
 
     def __call__(self, gguf: bytes | Path, *texts: bytes, options: str = "") -> Work: ...
 

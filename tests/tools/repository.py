@@ -1,4 +1,4 @@
-"""A git repository for tools/token_budget.py."""
+"""A git repository to test tools/token_budget.py on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs tools/token_budget.py, the script of action.yml, on temporary repositories."""
+"""Runs tools/token_budget.py, the script in action.yml, on temporary repositories."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The targets and checks of `python -m tools.wheels`. No wheel is built here, since that takes
-minutes and needs zig; the command checks every wheel that it builds."""
+"""Tests the targets and checks of `python -m tools.wheels`. No wheel is built here, because that
+takes minutes and needs zig; the command checks every wheel that it builds."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_workflow_runs_each_wheel() -> None:
 
 
 def files(target: Target, **changed: bytes | None) -> dict[str, bytes]:
-    """The files of a small wheel for the target; None omits a file."""
+    """Returns the files of a small wheel for the target; None omits a file."""
     tags = "".join(f"Tag: cp310-abi3-{tag}\n" for tag in target.tags)
     result = {
         f"ggtok/{target.module}": b"the module",

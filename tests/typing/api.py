@@ -1,4 +1,4 @@
-"""Typing tests: mypy --strict and pyright check this file; nothing runs it."""
+"""Typing tests: mypy --strict and pyright check this file; it is never run."""
 
 from __future__ import annotations
 
@@ -79,9 +79,7 @@ def arrow(tok: ggtok.Tokenizer) -> None:
     assert_type(ids.null_count, int)
     assert_type(ids.__arrow_c_array__(), tuple[object, object])
     assert_type(tok.encode_batch(Column()), list[list[int]])
-    assert_type(
-        tok.encode_batch(ids), list[list[int]]
-    )  # according to its type, it has __arrow_c_array__
+    assert_type(tok.encode_batch(ids), list[list[int]])  # accepted because it has __arrow_c_array__
     tok.encode_batch_arrow(["a", b"b"])
     tok.encode_batch_arrow(3)  # type: ignore[arg-type]
 

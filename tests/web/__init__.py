@@ -1,1 +1,1 @@
-"""ggtok.wasm and its JavaScript package, in Node and in Chromium."""
+"""Tests of ggtok.wasm and its JavaScript package, in Node and in Chromium."""

@@ -1,4 +1,4 @@
-"""Puts the page in a state, and asks axe-core what is wrong with it."""
+"""Puts the page into a state, and runs axe-core to find accessibility problems."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def set_state(shown: Shown, state: dict[str, Any]) -> None:
 
 
 def violations(shown: Shown) -> list[str]:
-    # The security policy forbids scripts in the page, not those of the debugger.
+    # The security policy forbids scripts in the page, but not those of the debugger.
     shown.page.evaluate(AXE.read_text(encoding="utf-8"))
     found = shown.page.evaluate("() => axe.run()")["violations"]
     return [

@@ -21,7 +21,7 @@ from tests.support.patch import GGUF
 from tests.web.hosts import JsError, Tokenizer
 
 UNITS = {"byte": "bytes", "char": "codepoints", "utf16": "utf16"}
-# Options of encode, and of decode: JavaScript's and Python's.
+# Options for encode, and for decode: as JavaScript and as Python pass them.
 ENCODE = (
     ({}, {}),
     ({"addSpecial": False}, {"add_special": False}),
@@ -42,7 +42,7 @@ NOW = datetime(2026, 7, 26, 12, 34, 56)
 JS_NOW = {"$date": [2026, 6, 26, 12, 34, 56]}
 FLAGS = ("add_bos", "add_eos", "add_sep", "add_space_prefix")
 TYPES = ("undefined", "normal", "unknown", "control", "user_defined", "unused", "byte")
-# Each type's bit of TokenAttr.
+# The bit of TokenAttr for each token type.
 _BITS = (0, 4, 1, 8, 16, 2, 32)
 
 
@@ -52,13 +52,13 @@ def texts(tok: ggtok.Tokenizer, n: int, seed: int = 1) -> list[bytes]:
 
 
 def attempt(call: Any, *args: Any, **options: Any) -> Any:
-    """The result, or None if ggtok refuses."""
+    """Returns the call's result, or None if ggtok raises an error."""
     with contextlib.suppress(ggtok.GGTokError):
         return call(*args, **options)
 
 
 def _refused(answers: Sequence[Any]) -> list[Any]:
-    """The answers, with None where ggtok refused."""
+    """Returns the answers, with None for those that are errors of ggtok."""
     for answer in answers:
         if isinstance(answer, JsError):
             assert answer.data["isGgtok"], answer.data
@@ -66,11 +66,11 @@ def _refused(answers: Sequence[Any]) -> list[Any]:
 
 
 def compare_texts(tok: ggtok.Tokenizer, js: Tokenizer, some: Sequence[bytes]) -> int:
-    """Ids, counts, spans, decoded text and bytes; returns the number of comparisons."""
+    """Compares ids, counts, spans, decoded text and bytes; returns the number of comparisons."""
     strings = [text.decode("utf-8", "replace") for text in some]
     compared = 0
     for theirs, ours in ENCODE:
-        # Some vocabularies have no continuation.
+        # Some vocabularies don't support continuation.
         ids = [attempt(tok.encode, text, **ours) for text in some]
         assert _refused(js.each("encode", [(text, theirs) for text in some])) == ids
         counts = [None if found is None else len(found) for found in ids]
@@ -92,7 +92,8 @@ def compare_texts(tok: ggtok.Tokenizer, js: Tokenizer, some: Sequence[bytes]) ->
         compared += 2 * len(ids)
     for one in ids[-25:]:
         for unparse in (True, False):
-            # Python's holds back more of malformed text.
+            # Python's decoder returns some parts of malformed text later, so only the joined texts
+            # are compared.
             stream = tok.stream_decoder(unparse_special=unparse)
             expected = "".join([*map(stream.feed, one), stream.finish()])
             found = js.stream(one, unparseSpecial=unparse)
@@ -108,7 +109,7 @@ def _spans(tok: ggtok.Tokenizer, text: Any, unit: Any, options: dict[str, Any]) 
 
 
 def compare_vocabulary(tok: ggtok.Tokenizer, js: Tokenizer) -> int:
-    """What is known about the vocabulary and each token; returns the number of tokens."""
+    """Compares the facts about the vocabulary and each token; returns the number of tokens."""
     info, n = js.info, tok.n_tokens
     assert info["type"] == tok.vocab_type.lower()
     assert (info["model"], info["pre"], info["tokens"]) == (tok.model, tok.pre, n)
@@ -147,7 +148,7 @@ def _type(attr: int) -> int:
 
 
 def compare_file(tok: ggtok.Tokenizer, js: Tokenizer, path: Path) -> None:
-    """Keys, values and merges, which an independent reader reads."""
+    """Compares keys, values and merges with what an independent reader reads."""
     gguf = GGUF.read(path)
     entries = js.metadata({"items": 1 << 31})
     assert [entry["key"].encode() for entry in entries] == list(gguf.raw)
@@ -177,7 +178,7 @@ def compare_file(tok: ggtok.Tokenizer, js: Tokenizer, path: Path) -> None:
 
 
 def _floats(values: Sequence[Any]) -> list[str]:
-    """Comparable: NaN equals itself, and -0.0 isn't 0.0."""
+    """Returns floats in a comparable form: NaN equals itself, and -0.0 isn't 0.0."""
     return [repr(float(value)) for value in values]
 
 
@@ -196,7 +197,8 @@ def _id(tok: ggtok.Tokenizer, text: bytes) -> int:
 def compare_bodies(
     tok: ggtok.Tokenizer, js: Tokenizer, template: str, n: int, seed: int
 ) -> tuple[int, int]:
-    """Random bodies of requests to llama-server; returns how many were rendered and refused."""
+    """Compares random bodies of requests to llama-server; returns how many were rendered and
+    rejected."""
     generator = Generator(seed)
     bodies = [generator.body() for _ in range(n)]
 
@@ -218,7 +220,8 @@ def compare_bodies(
 
 
 def compare_transformers(tok: ggtok.Tokenizer, js: Tokenizer, template: str) -> tuple[int, int]:
-    """Conversations as transformers renders them; returns how many were rendered and refused."""
+    """Compares conversations rendered as in transformers; returns how many were rendered and
+    rejected."""
     requests, expected = [], []
     for messages in CONVERSATIONS.values():
         for tools, variables in SETTINGS.values():
@@ -247,7 +250,7 @@ def compare_transformers(tok: ggtok.Tokenizer, js: Tokenizer, template: str) -> 
                     }
                 )
     options = {"template": template, "now": JS_NOW, "dialect": "transformers"}
-    # As JSON text, which tells 1.0 from 1.
+    # Send JSON text, which distinguishes 1.0 from 1.
     answers = _refused(js.each("encodeChat", [(json.dumps(r), options) for r in requests]))
     for request, ours, theirs in zip(requests, expected, answers, strict=True):
         found = None if theirs is None else (theirs["text"], theirs["ids"])

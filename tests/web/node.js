@@ -1,4 +1,5 @@
-// Reads commands from standard input, one JSON value a line, and answers on standard output.
+// Reads commands from standard input, one JSON value per line, and writes answers to standard
+// output.
 import { createInterface } from "node:readline";
 import { run } from "./driver.js";
 

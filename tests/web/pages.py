@@ -1,4 +1,4 @@
-"""The page in Chromium: opens it, uses it as a user would, and reads what it shows."""
+"""Opens the page in Chromium, uses it as a user would, and reads what it shows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import ggtok
 
 HTML = Path(ggtok.__file__).parent / "page" / "page.html"
 
-# The browser sends nothing of its own, and a name that a test doesn't serve has no address.
+# The browser sends no requests of its own, and only addresses of the tests' servers resolve.
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-background-networking",
@@ -28,12 +28,13 @@ def launch(playwright: Playwright) -> Browser:
 
 
 class Shown:
-    """A page in a browser. It fails the test if a script fails or the security policy blocks."""
+    """A page in a browser. The test fails if a script fails or the security policy blocks
+    something."""
 
     def __init__(self, page: Page, address: str = HTML.as_uri()) -> None:
         self.page = page
         self.errors: list[str] = []
-        self.expected: list[str] = []  # parts of messages that a test expects
+        self.expected: list[str] = []  # parts of console messages that the test expects
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", self._console)
         page.goto(address)
@@ -43,7 +44,7 @@ class Shown:
             self.errors.append(message.text)
 
     def open(self, path: Path | FilePayload) -> None:
-        """Opens a file, or one that is given as its name and bytes."""
+        """Opens a file from a path, or from its name and bytes."""
         if self.page.locator("[role=tab]").count():
             self.view("models")
         models = self.page.locator(".models tbody tr").count()
@@ -61,7 +62,7 @@ class Shown:
 
     @property
     def error(self) -> str:
-        """The message in red, once there is one."""
+        """Waits for an error message on the page and returns it."""
         shown = self.page.locator(".error:not(:empty)").first
         shown.wait_for(timeout=30_000)
         return shown.inner_text()
@@ -71,7 +72,7 @@ class Shown:
         self.settled(text)
 
     def settled(self, text: str) -> None:
-        """Waits until the tokens are those of the text."""
+        """Waits until the tokens shown are those of the text."""
         self.page.wait_for_function(
             "text => { const view = document.querySelector('gg-text-view');"
             " return view.result.text === text && !view.isUpdatePending; }",
@@ -81,14 +82,14 @@ class Shown:
 
     @property
     def ids(self) -> list[int]:
-        """The ids that are in the list of tokens."""
+        """Returns the ids in the list of tokens."""
         tokens = self.page.locator("gg-tokens [role=option]")
         labels = tokens.evaluate_all("all => all.map((one) => one.getAttribute('aria-label'))")
         return [int(label.rsplit(" ", 1)[1]) for label in labels]
 
     @property
     def pieces(self) -> list[str]:
-        """The texts of the tokens in the list, as they are drawn."""
+        """Returns the texts of the tokens in the list, as they are drawn."""
         return self.page.locator("gg-tokens [role=option]").all_text_contents()
 
     def stat(self, name: str) -> str:

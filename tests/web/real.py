@@ -3,10 +3,10 @@
     python -m tests.web.real                        # all
     python -m tests.web.real --texts 1000 qwen2     # some vocabularies
 
-For each vocabulary: everything about it and its tokens, its keys and merges, the ids and spans (in
-three units) of generated texts under four settings, and decoded text. For each template of
-llama.cpp's collection and of the tests: random bodies of requests, and conversations as
-transformers renders them. The first difference is an error.
+For each vocabulary, it compares all facts about it and its tokens, its keys and merges, the ids and
+spans (in three units) of generated texts under four settings, and decoded text. For each template
+in llama.cpp's collection and in the tests, it compares random request bodies, and conversations
+rendered as in transformers. It stops at the first difference.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Pictures of the page's views, for docs/.
+"""Takes pictures of the page's views, for docs/.
 
     python -m tests.web.screenshots MODEL.gguf [ANOTHER.gguf]
 
-Each view at 1,600 pixels in the light theme and at 360 pixels in the dark one.
+Each view is taken at 1,600 pixels in the light theme and at 360 pixels in the dark theme.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def main() -> None:
             viewport = {"width": width, "height": height}
             context = browser.new_context(viewport=viewport, color_scheme=scheme)  # type: ignore[arg-type]
             shown = pages.Shown(context.new_page())
-            for name in sys.argv[:0:-1]:  # the first one is opened last, so it is in use
+            for name in sys.argv[:0:-1]:  # the first one is opened last, so it is selected
                 shown.open(Path(name))
             for view, state in VIEWS.items():
                 set_state(shown, state)
-                shown.page.wait_for_timeout(5000)  # until messages have gone
+                shown.page.wait_for_timeout(5000)  # until messages have disappeared
                 if view == "text":
                     shown.page.hover("gg-tokens [role=option] >> nth=3")
                 picture = Image.open(io.BytesIO(shown.page.screenshot()))

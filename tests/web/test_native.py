@@ -1,4 +1,4 @@
-"""Ids, spans, text, vocabularies and chats equal those of the library."""
+"""Ids, spans, texts, vocabularies and chats equal those of the library."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_chats_as_in_transformers(host: Host, load_fixture: Any) -> None:
 
 @pytest.mark.parametrize("name", [*fixture_names(), "chat"])
 def test_the_file_s_own_template(host: Host, load_fixture: Any, name: str) -> None:
-    """In every fixture: its template, or ChatML, with its special tokens."""
+    """Every fixture renders its template, or ChatML, with its special tokens."""
     path = fixture(name) if name != "chat" else fixture(name).parents[1] / "chat.gguf"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ggtok.VocabWarning)
@@ -76,7 +76,7 @@ def test_the_file_s_own_template(host: Host, load_fixture: Any, name: str) -> No
 
 
 def ends(name: str) -> bytes:
-    """A fixture whose vocabulary adds BOS and EOS."""
+    """Returns a fixture whose vocabulary adds BOS and EOS."""
     gguf = GGUF.read(fixture(name))
     for flag in "bos", "eos":
         gguf.set(f"tokenizer.ggml.add_{flag}_token", True)
@@ -197,7 +197,7 @@ def test_a_worker_has_the_same_results(host: Host, load_fixture: Any, name: str)
 
 
 def test_long_texts(host: Host, load_fixture: Any) -> None:
-    """A string beyond the length that is encoded in place; spans count in each unit."""
+    """Strings longer than those that are encoded in place; spans count in each unit."""
     tok, js = load_fixture("bpe-llama3"), Tokenizer(host, fixture("bpe-llama3"))
     rng = random.Random(SEED)
     words = ("word ", "Grüße ", "你好", "\U0001f44d\u200d", "\n\n", "12345 ", "é")

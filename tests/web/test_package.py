@@ -83,7 +83,7 @@ def test_the_version_is_the_library_s() -> None:
 @pytest.mark.full
 @pytest.mark.skipif(not shutil.which("npm"), reason="needs npm")
 def test_the_packed_package(tmp_path: Path) -> None:
-    """What npm publishes: all that it imports, and it runs away from the sources."""
+    """The files that npm publishes include all that they import, and run outside the sources."""
     shutil.copytree(JS, tmp_path / "web" / "js", ignore=shutil.ignore_patterns("*.wasm"))
     (tmp_path / "ggtok" / "page").mkdir(parents=True)
     shutil.copy(WASM, tmp_path / "ggtok" / "page")
@@ -117,7 +117,7 @@ def test_the_packed_package(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_generated_files_are_current_and_reproducible(tmp_path: Path) -> None:
-    """The committed bytes, in another folder."""
+    """Building in another folder produces the committed bytes."""
     pytest.importorskip("ziglang", reason="needs the extra web")
     for name in ("cext", "tools", "web", "ggtok"):
         skipped = shutil.ignore_patterns("*.so", "__pycache__")

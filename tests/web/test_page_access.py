@@ -1,4 +1,5 @@
-"""The page for everybody: axe-core's rules in both themes, the keyboard, narrow screens, print."""
+"""The page's accessibility: axe-core's rules in both themes, the keyboard, narrow screens,
+print."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 TEXT = "Hello <|eot_id|> \u4f60\u597d\n\n\tthe \u202eend\u200b" * 3
 
-# For each state of a view, the settings that bring it about.
+# For each state of a view, the settings that produce it.
 STATES: dict[str, dict[str, Any]] = {
     "models": {"view": "models"},
     "text": {"view": "text", "text": TEXT, "text.split": 8, "parseSpecial": True},
@@ -85,7 +86,7 @@ def focused(shown: Shown) -> str:
 
 
 def tab_to(shown: Shown, selector: str) -> None:
-    """Presses Tab until the element has the focus."""
+    """Presses Tab until the element has focus."""
     for _ in range(80):
         if shown.page.evaluate("q => document.activeElement.matches(q)", selector):
             return
@@ -95,7 +96,8 @@ def tab_to(shown: Shown, selector: str) -> None:
 
 @pytest.mark.parametrize("name", STATES)
 def test_tab_reaches_everything(shown: Shown, name: str) -> None:
-    """Each control gets the focus and shows it; a composite (tabs, a list) gets it once."""
+    """Each control can be focused and shows its focus; a composite (tabs, a list) takes one Tab
+    stop."""
     shown.open(FIXTURES / "chat.gguf")
     set_state(shown, STATES[name])
     shown.page.evaluate(
@@ -185,7 +187,7 @@ def test_tokens_by_keyboard(shown: Shown) -> None:
     assert shown.fact("Type") == "control"
     shown.page.keyboard.press("ArrowRight")
     shown.page.wait_for_function(f"({current})() === '1'")
-    shown.page.keyboard.press("Enter")  # selects the token's text
+    shown.page.keyboard.press("Enter")  # selects the token's range in the text
     assert shown.page.evaluate("document.activeElement.tagName") == "TEXTAREA"
     length = "(a => a.selectionEnd - a.selectionStart)(document.activeElement)"
     assert shown.page.evaluate(length) >= 1

@@ -1,4 +1,4 @@
-"""The page's view Compare."""
+"""The page's Compare view."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def show(shown: Shown, **values: Any) -> None:
 
 
 def columns(shown: Shown) -> list[list[list[Any]]]:
-    """The id of each token, and whether it is marked, for each model."""
+    """Returns for each model the id of each token, and whether the token is highlighted."""
     return [column.evaluate(TOKENS) for column in shown.page.locator(".compared > section").all()]
 
 
@@ -72,7 +72,7 @@ def test_differing_spans_are_marked(shown: Shown) -> None:
     for name, column, row in zip(NAMES, want, table, strict=True):
         differ = sum(marked for _, marked in column)
         assert row[:4] == [name, str(len(column)), f"{size / len(column):.2f}", str(differ)]
-    # Fewest tokens are bold.
+    # The lowest number of tokens is bold.
     bold = shown.page.locator(".summary strong").all_inner_texts()
     assert set(bold) == {str(min(map(len, want)))}
     show(shown, addSpecial=False)
@@ -94,7 +94,7 @@ def test_models_are_chosen(shown: Shown) -> None:
     box.get_by_label("rwkv").uncheck()
     box.get_by_label("bpe-gpt2").uncheck()
     shown.page.evaluate(SETTLED)
-    # Of the other models the first ones follow.
+    # If other models are deselected, the first of the remaining ones are compared.
     assert [row[0] for row in shown.page.locator(".summary tbody tr").evaluate_all(CELLS)] == [
         "bpe-llama3"
     ]

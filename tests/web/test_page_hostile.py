@@ -1,4 +1,4 @@
-"""Files, texts and templates that a stranger made: nothing runs, nothing hangs."""
+"""Files, texts and templates from a stranger: nothing in them runs, and nothing hangs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MARKUP = (
 
 
 def vocabulary(path: Path, tokens: list[bytes], name: str = "hostile") -> Path:
-    """An SPM vocabulary with these user-defined tokens after the bytes."""
+    """Writes an SPM vocabulary with these user-defined tokens after the byte tokens."""
     writer = GGUFWriter(path, "llama")
     every = [b"<unk>", b"<s>", b"</s>", *(b"<0x%02X>" % i for i in range(256)), *tokens]
     writer.add_name(name)
@@ -121,13 +121,13 @@ def test_truncated_files(shown: Shown, share: float) -> None:
     buffer = data[: int(len(data) * share)]
     shown.open({"name": "cut.gguf", "mimeType": "", "buffer": buffer})
     assert shown.error.startswith("Cannot open cut.gguf: ")
-    shown.open(fixture("spm"))  # the page works on
+    shown.open(fixture("spm"))  # the page still works
     shown.type("the")
     assert shown.ids == ggtok.load(fixture("spm")).encode("the")
 
 
 def test_malformed_files(shown: Shown) -> None:
-    """Flipped bytes: each file opens or says why not."""
+    """Files with flipped bytes: each opens, or the page says why not."""
     data = fixture("bpe-llama3").read_bytes()
     random = np.random.default_rng(43)
     for i in range(20):
@@ -159,7 +159,7 @@ def test_template_bombs(shown: Shown, name: str, dialect: str) -> None:
         {"view": "chat", "chat.template": BOMBS[name], "chat.dialect": dialect},
     )
     assert shown.error
-    # The page answers, and the model works on.
+    # The page still responds, and the model still works.
     shown.page.get_by_role("button", name="Restore the file's template").click()
     shown.page.locator("gg-tokens [role=option]").first.wait_for(timeout=30_000)
     shown.view("text")

@@ -1,4 +1,4 @@
-"""Opening models: the page's own, addresses, links; what the page may load and run."""
+"""Opening models: those in the page, addresses and links; and what the page may load and run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EMPTY = '<script type="application/json" id="ggtok-models">{"models": []}</scrip
 
 
 def html(models: dict[str, Any] | None = None) -> bytes:
-    """The page, with models that it offers."""
+    """Returns the page with models that it offers."""
     from tests.web.pages import HTML
 
     text = HTML.read_text(encoding="utf-8")
@@ -48,7 +48,7 @@ def allow_others(_: int, headers: dict[str, str]) -> int:
 
 @pytest.fixture
 def at(browser: Browser) -> Any:
-    """Opens the page at an address."""
+    """Returns a function that opens the page at an address."""
     from tests.web.pages import Shown
 
     contexts = []
@@ -97,7 +97,7 @@ def test_models_of_the_server(at: Callable[[str], Shown]) -> None:
         shown.page.wait_for_selector("gg-text-view")
         assert shown.page.get_by_label("Model", exact=True).inner_text() == "<b>a</b>"
         shown.view("file")
-        # The test's server answers GET only.
+        # The tests' server only answers GET.
         shown.page.route(
             "**/v1/ggtok/doctor", lambda route: route.fulfill(json={"findings": [finding]})
         )
@@ -131,7 +131,7 @@ def test_address(shown: Shown) -> None:
         shown.page.get_by_text("Link copied").wait_for()
         link = shown.page.evaluate("() => navigator.clipboard.readText()")
 
-        # A link with an address contacts its server only after a click.
+        # The server in a linked address isn't contacted before the user clicks.
         asked = len(server.requests)
         shown.page.goto("about:blank")
         shown.page.goto(link)

@@ -1,4 +1,4 @@
-"""The page's view Text, and opening models."""
+"""The page's Text view, and opening models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 TOKENIZERS = [name for name in fixture_names() if name not in ("none", "test")]
 
-# Encodes texts by the page, one after the other: what the view has, and what its list shows.
+# Encodes texts on the page, one after the other: returns what the view has, and what its list
+# shows.
 ENCODE = """async ([texts, options]) => {
   const { app } = document.querySelector("gg-app");
   const view = document.querySelector("gg-text-view");
@@ -120,7 +121,7 @@ def test_a_token_selects_its_text(shown: Shown) -> None:
       return value.slice(selectionStart, selectionEnd);
     }"""
     assert shown.page.evaluate(selected) == " the"
-    # The caret in the text makes its token the current one.
+    # The token at the caret becomes the current one.
     shown.page.evaluate("document.querySelector('textarea').setSelectionRange(1, 1)")
     shown.page.wait_for_function("document.querySelector('gg-tokens .current')?.dataset.i !== '5'")
     current = shown.page.locator("gg-tokens .current").text_content() or ""
@@ -169,7 +170,8 @@ def test_split(shown: Shown) -> None:
 
 
 def test_long_text(shown: Shown) -> None:
-    """A megabyte: few rows are in the page, and the editor has one part of the text."""
+    """For a megabyte of text, the page has only a few rows, and the editor only a part of the
+    text."""
     tok = ggtok.load(fixture("bpe-llama3"))
     shown.open(fixture("bpe-llama3"))
     text = "".join(f"line {i} of the text\n" for i in range(50_000))

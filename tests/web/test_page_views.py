@@ -1,4 +1,4 @@
-"""The page's views Vocabulary, Chat and File."""
+"""The page's Vocabulary, Chat and File views."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def rows(shown: Shown) -> list[int]:
-    """The ids of the list of tokens, as far as it is in the page."""
+    """Returns the ids in the list of tokens, for the rows that are in the page."""
     cells = shown.page.locator(".token-row[role=option] .number:nth-child(2)")
     return [int(text) for text in cells.all_text_contents()]
 
@@ -131,7 +131,7 @@ def test_unreachable(shown: Shown, name: str) -> None:
     kinds = shown.page.evaluate(
         "Array.from(document.querySelector('gg-app').app.model.vocab.types)"
     )
-    # UGM adds a space before each word, so it encodes nothing as a continuation.
+    # UGM adds a space before each word, so the page doesn't encode its tokens as continuations.
     continuation = name != "ugm"
     expected = [
         id
@@ -147,7 +147,7 @@ def test_unreachable(shown: Shown, name: str) -> None:
 
 
 def test_forest(shown: Shown) -> None:
-    """A token's tile is in the tile of the left part of its merge."""
+    """A token's tile is inside the tile of its merge's left part."""
     tok = ggtok.load(fixture("bpe-llama3"))
     shown.open(fixture("bpe-llama3"))
     shown.view("vocabulary")

@@ -1,4 +1,4 @@
-"""The page's view Why: its steps are those of `explain`, and everything works by keyboard."""
+"""The page's Why view: its steps are those of `explain`, and everything works with the keyboard."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def rows(shown: Shown, table: str) -> list[list[str]]:
 
 
 def places(found: Any) -> list[tuple[Token, Word | None]]:
-    """Each token, and its word."""
+    """Returns each token with its word."""
     all: list[tuple[Token, Word | None]] = [(token, None) for token in found.before]
     for fragment in found.fragments:
         if fragment.special:
@@ -68,7 +68,7 @@ def priority(merge: Merge) -> str:
 
 
 def number(x: float) -> str:
-    """Six digits, as JavaScript writes them."""
+    """Formats six digits as JavaScript does."""
     digits = Decimal(x + 0.0)
     if digits:
         digits = digits.quantize(Decimal(1).scaleb(digits.adjusted() - 5), ROUND_HALF_UP)
@@ -107,7 +107,7 @@ def test_steps_are_those_of_explain(shown: Shown, name: str) -> None:
             assert [row[4] for row in merges] == list(map(priority, word.merges))
             bars = shown.page.locator(".explained .bars > span")
             assert bars.count() == len(word.symbols) + len(word.merges)
-        elif word.symbols:  # those of the token
+        elif word.symbols:  # a long word: the symbols of the current token
             bars = shown.page.locator(".explained .bars > span.bar-symbol")
             text = "".join(bars.locator("bdi").all_text_contents())
             assert token.how == "byte" or text.replace("\u2581", " ").strip() == token.text.strip()
@@ -118,7 +118,8 @@ def test_steps_are_those_of_explain(shown: Shown, name: str) -> None:
                 for place in word.lattice
             ]
             on_path = [row[2] for row in lattice if row[5] == "result"]
-            # Fused unknown characters are one token, and bytes represent one character.
+            # Consecutive unknown characters become one token, and several bytes represent one
+            # character.
             assert len(on_path) >= len({token.id for token in word.tokens}) / 4
             known = [str(each.id) for each in word.tokens if each.how == "best path"]
             assert [id for id in on_path if id in known] == known
@@ -176,7 +177,7 @@ def test_the_keyboard_chooses_a_token(shown: Shown) -> None:
     tokens.press("End")
     settled(shown)
     assert heading.inner_text() == f"Token {n} of {n}"
-    # Pointing at a token doesn't change what is read; a click does.
+    # Pointing at a token doesn't select it; a click does.
     shown.page.hover("gg-tokens [data-i='0']")
     settled(shown)
     assert heading.inner_text() == f"Token {n} of {n}"

@@ -1,4 +1,4 @@
-"""Files of every kind: large, remote, malformed, cut off; and the memory that they take."""
+"""Files of every kind: large, remote, malformed, truncated; and the memory that they need."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ERRORS = {
 
 
 def sparse(path: Path, name: str, size: int) -> Path:
-    """A file that begins with a fixture's metadata."""
+    """Writes a file that begins with a fixture's metadata."""
     with path.open("wb") as f:
         f.write(fixture(name).read_bytes())
         f.truncate(size)
@@ -44,7 +44,7 @@ def test_a_file_of_40_gb_is_read_by_slices(host: Host, load_fixture: Any, tmp_pa
 
 
 def long_metadata(path: Path, megabytes: int, size: int = 0) -> Path:
-    """A file whose vocabulary follows a long array."""
+    """Writes a file with a long array before the vocabulary."""
     gguf = GGUF.read(fixture("bpe-llama3"))
     longer = GGUF.read(fixture("bpe-llama3"))
     longer.raw = {}
@@ -96,7 +96,7 @@ def test_a_server_that_answers_otherwise(node: Node, tmp_path: Path) -> None:
         with pytest.raises(JsError, match="FormatError"):
             Tokenizer(node, f"{address}/empty.gguf")
     with pytest.raises(JsError, match="NetworkError"):
-        Tokenizer(node, f"{address}/long.gguf")  # nobody listens
+        Tokenizer(node, f"{address}/long.gguf")  # nothing listens there any more
     with pytest.raises(JsError) as raised:
         Tokenizer(node, "nonsense:")
     assert raised.value.data["isGgtok"]
@@ -111,7 +111,7 @@ def test_loading_can_be_aborted(host: Host, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["bpe-llama3", "spm", "ugm", "big-endian"])
 def test_truncated_files(host: Host, name: str) -> None:
-    """At many lengths, with the library's errors."""
+    """Files truncated at many lengths cause the same errors as in the library."""
     data = fixture(name).read_bytes()
     rng = random.Random(name)
     sizes = [*range(40), *rng.sample(range(len(data)), times(60, 1500)), len(data) - 1]
@@ -121,7 +121,7 @@ def test_truncated_files(host: Host, name: str) -> None:
 
 
 def outcome(data: bytes) -> str | None:
-    """The error's class in JavaScript, by that of the library."""
+    """Returns the JavaScript class for the library's error, or None."""
     try:
         ggtok.load(data)
     except ggtok.GGTokError as e:
@@ -130,7 +130,7 @@ def outcome(data: bytes) -> str | None:
 
 
 def test_changed_files(host: Host) -> None:
-    """Random bytes of a file changed: the library's result, and never a crash."""
+    """Files with random bytes changed give the library's result, and never a crash."""
     rng = random.Random(8)
     data = fixture("spm").read_bytes()
     for _ in range(times(60, 300)):
@@ -147,7 +147,7 @@ def test_changed_files(host: Host) -> None:
 
 
 def test_numbers_that_lie(host: Host) -> None:
-    """Counts and lengths that no file has room for."""
+    """Counts and lengths that exceed the file cause errors."""
     head = b"GGUF" + struct.pack("<I", 3)
     for count in (1 << 16, 1 << 32, (1 << 63) - 1, (1 << 64) - 1):
         for data in (
@@ -181,7 +181,7 @@ def test_a_freed_tokenizer_refuses(host: Host) -> None:
 
 
 def _sections(module: bytes) -> Iterator[tuple[int, int, int]]:
-    """The id of each section of a module, and where its contents begin and end."""
+    """Yields the id of each section in a module, and where its contents begin and end."""
     at = 8
     while at < len(module):
         size, begin = _leb(module, at + 1)
@@ -209,11 +209,11 @@ def _to_leb(value: int) -> bytes:
 
 
 def with_memory(more: int) -> bytes:
-    """The module, whose memory can only grow by that many pages of 64 KiB."""
+    """Returns the module with its memory limited to that many more pages of 64 KiB."""
     module = WASM.read_bytes()
     for id, begin, end in _sections(module):
         if id == 5:
-            assert module[begin : begin + 2] == b"\x01\x01"  # one memory, with a maximum
+            assert module[begin : begin + 2] == b"\x01\x01"  # there is one memory, with a maximum
             least, _ = _leb(module, begin + 2)
             memory = b"\x01\x01" + _to_leb(least) + _to_leb(least + more)
             start = begin - len(_to_leb(end - begin)) - 1
@@ -224,7 +224,7 @@ def with_memory(more: int) -> bytes:
 @pytest.mark.full
 @pytest.mark.skipif(not node(), reason=NODE_NEEDED)
 def test_running_out_of_memory_is_an_error(tmp_path: Path) -> None:
-    """Wherever it happens; the tokenizer can be used afterwards."""
+    """Wherever memory runs out, it is an error, and the tokenizer can be used afterwards."""
     text = "Hello wörld 123 <|eot_id|>" * 60_000
     expected = ggtok.load(fixture("bpe-llama3")).encode(text)
     short = ggtok.load(fixture("bpe-llama3")).encode("short")
@@ -274,7 +274,7 @@ def test_a_call_beyond_its_budget_ends_the_worker(host: Host) -> None:
     assert slow and {(e.name, e.data["code"]) for e in slow} == {("LimitError", "time")}
     [error] = js.each("count", [("x",)])
     assert error.data["code"] == "time"
-    # Templates have a budget of steps.
+    # Templates also have a budget of steps.
     again = Tokenizer(host, source, worker=True, budget=60_000)
     [error] = again.each("renderChat", [(request, {"template": loop})])
     assert error.name == "TemplateError"
@@ -298,7 +298,7 @@ DEEP = {
 @pytest.mark.parametrize("name", DEEP)
 @pytest.mark.parametrize("worker", [False, True])
 def test_deep_templates_stay_within_the_stack(host: Host, name: str, worker: bool) -> None:
-    """As in the library; the module doesn't crash."""
+    """Deep templates fail as in the library, and don't crash the module."""
     tok = ggtok.load(fixture("bpe-llama3"))
     source = {"$contents": host.file(fixture("bpe-llama3"))}
     js = Tokenizer(host, source, worker=worker)

@@ -23,13 +23,14 @@ OPTIONS = (
         {"add_special": False, "parse_special": True},
     ),
 )
-WHOLE = ("text", "vocab_type", "model", "pre")  # what the caller has
+WHOLE = ("text", "vocab_type", "model", "pre")  # fields that the caller already has
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 
 def comparable(trace: Any) -> Any:
-    """A trace without the spans of tokens. NaN equals itself, and -0.0 isn't 0.0."""
+    """Returns a trace in a comparable form, without the tokens' spans. NaN equals itself, and -0.0
+    isn't 0.0."""
     if isinstance(trace, dict):
         items = {key: comparable(value) for key, value in trace.items()}
         if "how" in items:
@@ -52,7 +53,7 @@ def tokens_of(trace: Any) -> Iterator[Any]:
 
 
 def _python(trace: Any) -> Any:
-    """The Python package's trace with the fields of the JavaScript package's."""
+    """Returns the Python package's trace with the JavaScript package's field names."""
     if isinstance(trace, dict):
         found = {key: _python(value) for key, value in trace.items()}
         return {**found, "begin": 0, "end": 0} if "how" in found else found

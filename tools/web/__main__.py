@@ -1,4 +1,4 @@
-"""Writes the generated files of ggtok/page/; with --check, compares them instead."""
+"""Writes the generated files in ggtok/page/; with --check, compares them instead."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WASM = ROOT / "web" / "wasm"
-# Parts of cext/ that the module leaves out: Python's, the trainer, and what only threads use.
+# Parts of cext/ that the module leaves out: for Python, for training, and for threads.
 LEFT_OUT = (
     "cext/arrow",
     "cext/python",
@@ -22,7 +22,7 @@ LEFT_OUT = (
 TARGET = ("-target", "wasm32-wasi", "-mexec-model=reactor")
 COMPILE = (
     *("-std=c11", "-O3", "-DNDEBUG", "-fvisibility=hidden", "-ffunction-sections", "-Wall"),
-    # The template engine uses setjmp. Node before version 24 only runs this older encoding of
+    # The template engine uses setjmp. Node before version 24 supports only this older encoding of
     # exceptions.
     *("-mexception-handling", "-mllvm", "-wasm-enable-sjlj", "-mllvm", "-wasm-use-legacy-eh=true"),
     *("-msimd128", "-D__SSE2__"),
@@ -33,16 +33,16 @@ LINK = (
     "-Wl,--gc-sections",
     "-Wl,--strip-all",
     "-Wl,-z,stack-size=1048576",
-    "-Wl,--max-memory=2147483648",  # so that JavaScript sees no negative address
+    "-Wl,--max-memory=2147483648",  # addresses below 2 GB are never negative in JavaScript
 )
 
 
 class BuildError(Exception):
-    """A tool failed; the message has what it printed."""
+    """A tool failed; the message contains its output."""
 
 
 def call(*command: str | Path, cwd: Path = ROOT) -> str:
-    """Runs a command; returns what it printed."""
+    """Runs a command and returns its output."""
     done = subprocess.run(
         [str(word) for word in command],
         cwd=cwd,
@@ -58,7 +58,7 @@ def call(*command: str | Path, cwd: Path = ROOT) -> str:
 
 
 def sources() -> list[Path]:
-    """The C sources, relative to the root."""
+    """Returns the C sources, relative to the root."""
     left_out = [Path(name) for name in LEFT_OUT]
     found = [path.relative_to(ROOT) for path in sorted((ROOT / "cext").rglob("*.c"))]
     used = [p for p in found if not any(p.is_relative_to(other) for other in left_out)]
@@ -66,13 +66,13 @@ def sources() -> list[Path]:
 
 
 def build(out: Path, work: Path) -> None:
-    """Writes the module; objects go to the folder `work`."""
+    """Writes the module to `out`, and object files to the folder `work`."""
     import ziglang
 
     library = Path(ziglang.__file__).parent
     zig = (library / "zig", "cc", *TARGET)
     setjmp = library / "lib/libc/wasi/libc-top-half/musl/src/setjmp/wasm32/rt.c"
-    # Paths inside the module would make it depend on the folder.
+    # Hide this machine's paths; otherwise the module would depend on the folder.
     maps = (f"-ffile-prefix-map={ROOT}=.", f"-ffile-prefix-map={library}=zig")
     include = ("-I", "web/wasm", "-I", "cext")
     objects = {work / f"{i}.o": path for i, path in enumerate((*sources(), setjmp))}

@@ -1,7 +1,7 @@
-"""Puts the page together: one HTML file with its style, its scripts and the WebAssembly module.
+"""Assembles the page: one HTML file with its style, its scripts and the WebAssembly module.
 
-The page loads nothing, so it works from a server, from a file and in an e-mail. Its security policy
-allows the one script by its hash, WebAssembly, and workers from the page's own text.
+The page loads nothing else, so it works from a server, as a file and as an e-mail attachment. Its
+security policy allows one script, by its hash, WebAssembly, and workers from the page's own text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pathlib import Path
 WEB = Path(__file__).resolve().parents[2] / "web"
 NODE_MODULES = WEB / "node_modules"
 
-# `connect-src` lets users open models by address. frame-ancestors has no effect in a <meta>.
+# `connect-src` lets users open models by address. frame-ancestors is absent: it has no effect in a
+# <meta>.
 POLICY = (
     "default-src 'none'; script-src '{script}' 'wasm-unsafe-eval'; style-src '{style}'; "
     "worker-src blob:; connect-src 'self' https: http:; img-src data:; base-uri 'none'; "
@@ -26,14 +27,14 @@ POLICY = (
 
 
 def build(wasm: Path, out: Path) -> None:
-    """Writes ``page.html``, and ``licences.txt`` with the licences of the packages in it."""
+    """Writes ``page.html``, and ``licences.txt`` with the licences of the bundled packages."""
     script = _bundle("page/main.js")
     style = _bundle("page/style.css")
     parts = {
         "script": script,
         "style": style,
         "policy": POLICY.format(script=_hash(script), style=_hash(style)),
-        # Chromium starts no module workers from file:// pages. The script imports nothing.
+        # Chromium can't start module workers from file:// pages, so this is a classic script.
         "worker": f"(async()=>{{{_bundle('js/worker-main.js')}}})()",
         "wasm": base64.b64encode(gzip.compress(wasm.read_bytes(), mtime=0)).decode(),
     }
@@ -44,7 +45,7 @@ def build(wasm: Path, out: Path) -> None:
 
 
 def _bundle(entry: str) -> str:
-    """A minified script (or style sheet) with everything that it imports."""
+    """Returns a minified script (or style sheet) with everything that it imports."""
     esbuild = NODE_MODULES / ".bin" / "esbuild"
     if not esbuild.exists():
         raise SystemExit("web/node_modules lacks esbuild: run npm ci --prefix web --ignore-scripts")
@@ -53,11 +54,11 @@ def _bundle(entry: str) -> str:
         entry,
         "--bundle",
         "--minify",
-        "--keep-names",  # of classes, which errors carry from the worker to the page
+        "--keep-names",  # keep class names, which errors carry from the worker to the page
         "--format=esm",
         "--target=es2022",
         "--charset=utf8",
-        "--external:node:*",  # which only Node imports
+        "--external:node:*",  # modules that only Node imports
         "--legal-comments=none",
         "--log-level=error",
     ]
@@ -65,7 +66,8 @@ def _bundle(entry: str) -> str:
     if done.returncode:
         raise RuntimeError(f"esbuild {entry} failed:\n{done.stderr.decode(errors='replace')}")
     text = done.stdout.decode().strip()
-    # Nothing may end the element that contains the text, and HTML has no carriage returns.
+    # Escape whatever would end the element that contains the text, and carriage returns, which HTML
+    # normalizes.
     return text.replace("</script", "<\\/script").replace("<!--", "<\\!--").replace("\r", "\\r")
 
 
@@ -74,7 +76,8 @@ def _hash(text: str) -> str:
 
 
 def licences() -> str:
-    """The packages in the page: version, hash as in package-lock.json, licence."""
+    """Returns the licences of the packages in the page, with their versions and hashes from
+    package-lock.json."""
     lock = json.loads((WEB / "package-lock.json").read_text(encoding="utf-8"))
     texts = []
     for path, package in sorted(lock["packages"].items()):

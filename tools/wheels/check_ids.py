@@ -1,4 +1,4 @@
-"""check_ids.py SITE FIXTURES: does the ggtok installed in SITE give llama.cpp's ids?
+"""check_ids.py SITE FIXTURES: checks that the ggtok installed in SITE gives llama.cpp's ids.
 
 This runs with any Python on any platform, without the repository. SITE is the folder to which pip
 installed the wheel and its dependencies, FIXTURES the repository's folder `fixtures`. For each
@@ -20,7 +20,7 @@ def from_json(text: str) -> bytes:
 
 
 def check(ggtok: Any, vocabulary: Path, golden: dict[str, Any]) -> int:
-    """Compares one vocabulary; returns the number of texts."""
+    """Compares one vocabulary and returns the number of texts."""
     tok = ggtok.load(vocabulary)
     if tok.n_tokens != golden["n_tokens"]:
         raise SystemExit(f"{vocabulary.stem}: {tok.n_tokens} tokens")
@@ -53,7 +53,7 @@ def main() -> None:
     for vocabulary in vocabularies:
         golden = json.loads((fixtures / "golden" / f"{vocabulary.stem}.json").read_text("utf-8"))
         n_texts += check(ggtok, vocabulary, golden)
-    # The module platform doesn't work under wine.
+    # Python's module `platform` doesn't work under wine.
     python = f"{sys.implementation.name} {sys.version.split()[0]}, {sysconfig.get_platform()}"
     print(f"{len(vocabularies)} vocabularies, {n_texts} texts equal; {python}")
 

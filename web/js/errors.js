@@ -1,4 +1,4 @@
-// What goes wrong, as classes; `code` says it in one word.
+// Error classes; an error's `code` names its cause in one word.
 
 export class GgtokError extends Error {
   constructor(code, message, details = {}) {
@@ -8,19 +8,19 @@ export class GgtokError extends Error {
   }
 }
 
-/** The file isn't GGUF, is malformed or is cut off; `key` and `offset` say where. */
+/** The file isn't GGUF, is malformed or is truncated; `key` and `offset` tell where. */
 export class FormatError extends GgtokError {}
-/** The file is readable, but its vocabulary is unusable; `key` says which value is at fault. */
+/** The file is readable, but its vocabulary is unusable; `key` names the invalid value. */
 export class VocabError extends GgtokError {}
 /** An argument is invalid. */
 export class ArgumentError extends GgtokError {}
-/** The vocabulary has no such operation. */
+/** The vocabulary doesn't support this operation. */
 export class UnsupportedError extends GgtokError {}
-/** A chat template failed; `line` says where in it, from 1. */
+/** A chat template failed; `line` is the line in the template, from 1. */
 export class TemplateError extends GgtokError {}
-/** Memory, the stack or the time is used up. */
+/** A limit was reached: memory, the stack or time. */
 export class LimitError extends GgtokError {}
-/** A server doesn't answer as it should. */
+/** A server's answer is unusable, or the network fails. */
 export class NetworkError extends GgtokError {}
 
 const CLASSES = {
@@ -34,10 +34,10 @@ const CLASSES = {
   NetworkError,
 };
 
-// Bundlers shorten the classes' own names.
+// Bundlers shorten the names of the classes themselves.
 for (const [name, Class] of Object.entries(CLASSES)) Class.prototype.name = name;
 
-// ggtok_status, from 1.
+// The codes of ggtok_status, from 1.
 const OF_STATUS = [
   [LimitError, "memory"],
   [GgtokError, "io"],
@@ -55,7 +55,7 @@ export function ofStatus(status, message, details) {
   return new Class(code, message, details);
 }
 
-/** An error as plain data, for another thread. */
+/** Returns an error as plain data, for another thread. */
 export function toData(error) {
   if (!(error instanceof Error)) return { name: "Error", message: String(error) };
   const { name, message, stack } = error;

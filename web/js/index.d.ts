@@ -1,34 +1,35 @@
 /** llama.cpp's tokenizer for GGUF vocabularies. */
 
-/** Something went wrong; `code` says what in one word. */
+/** The base of all errors; `code` names the cause in one word. */
 export class GgtokError extends Error {
   code: string;
-  /** The GGUF key at fault. */
+  /** The GGUF key of the invalid value. */
   key?: string;
-  /** A position in the file, in bytes. */
+  /** The position of the error in the file, in bytes. */
   offset?: number;
 }
-/** The file isn't GGUF, is malformed or is cut off. */
+/** The file isn't GGUF, is malformed or is truncated. */
 export class FormatError extends GgtokError {}
 /** The file is readable, but its vocabulary is unusable. */
 export class VocabError extends GgtokError {
-  /** The name of an unknown pre-tokenizer. */
+  /** The pre-tokenizer's name, if it is unknown. */
   pre?: string;
 }
 /** An argument is invalid. */
 export class ArgumentError extends GgtokError {}
-/** The vocabulary has no such operation. */
+/** The vocabulary doesn't support this operation. */
 export class UnsupportedError extends GgtokError {}
 /** A chat template failed. */
 export class TemplateError extends GgtokError {
-  /** The line of the template, from 1; 0: the error has no line. */
+  /** The line in the template, from 1; 0 if the error has no line. */
   line: number;
 }
-/** Memory ("memory"), the stack ("stack") or the time of a worker's call ("time") is used up. */
+/** A limit was reached: memory ("memory"), the stack ("stack") or the time of a worker's call
+ * ("time"). */
 export class LimitError extends GgtokError {}
-/** A server doesn't answer as it should; or the network fails. */
+/** A server's answer is unusable, or the network fails. */
 export class NetworkError extends GgtokError {
-  /** The status of an HTTP answer. */
+  /** The HTTP status of the answer. */
   status?: number;
 }
 
@@ -41,15 +42,15 @@ export type Wasm =
 /** Sets the module, ggtok.wasm, before the first load(). */
 export function init(wasm: Wasm): Promise<void>;
 
-/** A GGUF file. Only its metadata is read: of a Blob by slices, of a URL by HTTP ranges, or, if the
- * server has none, by taking the answer up to the metadata's end. */
+/** A GGUF file. Only its metadata is read: from a Blob in slices, from a URL by HTTP ranges or, if
+ * the server doesn't support ranges, from the beginning of the whole answer. */
 export type Source = ArrayBuffer | Uint8Array | Blob | File | URL | string;
 
 export interface LoadOptions {
   signal?: AbortSignal;
-  /** `size` is null as long as it isn't known. */
+  /** `size` is null while it is unknown. */
   onProgress?: (progress: { bytesRead: number; size: number | null }) => void;
-  /** Overrides tokenizer.ggml.pre. */
+  /** Replaces the value of tokenizer.ggml.pre. */
   pre?: string;
 }
 
@@ -65,16 +66,16 @@ export type SpecialName =
 
 export interface Info {
   type: VocabType;
-  /** tokenizer.ggml.model */
+  /** The value of tokenizer.ggml.model. */
   model: string;
   /** The pre-tokenizer in effect; null unless the type is "bpe". */
   pre: string | null;
   /** The number of tokens. */
   tokens: number;
-  /** general.name */
+  /** The value of general.name. */
   name: string | null;
   contextLength: number | null;
-  /** How many bytes of the file were read. */
+  /** The number of bytes that were read from the file. */
   bytesRead: number;
   addBos: boolean;
   addEos: boolean;
@@ -89,15 +90,15 @@ export interface Info {
   special: Record<SpecialName, number | null>;
   /** The ids that end generation, ascending. */
   eog: number[];
-  /** tokenizer.ggml.suppress_tokens */
+  /** The value of tokenizer.ggml.suppress_tokens. */
   suppress: number[];
-  /** What is odd about the file, but not fatal; one sentence each. */
+  /** What is odd about the file, but not fatal; one sentence per item. */
   warnings: string[];
 }
 
 export type ValueType =
   | "u8" | "i8" | "u16" | "i16" | "u32" | "i32" | "u64" | "i64" | "f32" | "f64" | "bool" | "string";
-/** Integers that a number can't hold exactly are bigints. */
+/** A value of a key. Integers that a number can't represent exactly are bigints. */
 export type Value = string | number | bigint | boolean;
 export type MetadataEntry =
   | { key: string; type: ValueType; value: Value }
@@ -105,46 +106,46 @@ export type MetadataEntry =
       key: string;
       type: "array";
       elementType: ValueType;
-      /** The number of all elements. */
+      /** The number of elements in the whole array. */
       length: number;
-      /** The first elements. */
+      /** The first elements of the array. */
       value: Value[];
     };
 
 export interface EncodeOptions {
-  /** Add BOS and EOS as the vocabulary's flags say; true unless set. */
+  /** Add BOS and EOS as the vocabulary's flags say. Default: true. */
   addSpecial?: boolean;
-  /** The text of a control token becomes that token; false unless set. */
+  /** Turn the text of a control token into that token. Default: false. */
   parseSpecial?: boolean;
-  /** The text follows other tokens: no BOS, EOS or space prefix. */
+  /** The text continues other tokens: no BOS, EOS or space prefix. */
   continuation?: boolean;
 }
 
 export interface SpansOptions extends EncodeOptions {
-  /** What offsets count; "bytes" (of UTF-8) unless set. "utf16" counts like a string's indices. */
+  /** The unit of offsets; "bytes" (of UTF-8) by default. "utf16" counts like string indices. */
   unit?: "bytes" | "codepoints" | "utf16";
 }
 
 export interface Spans {
   ids: Int32Array;
-  /** The source of ids[i] is text[starts[i] .. ends[i]). Added tokens have empty spans. */
+  /** Where ids[i] comes from: text[starts[i] .. ends[i]). Added tokens have empty spans. */
   starts: Int32Array;
   ends: Int32Array;
 }
 
-/** In the texts of a trace, bytes that aren't UTF-8 are lone surrogates: U+DC80 to U+DCFF. Positions
- * are bytes of the text. */
+/** A token in a trace. In all texts of a trace, bytes that aren't UTF-8 are lone surrogates: U+DC80
+ * to U+DCFF. Positions are bytes of the text. */
 export interface TraceToken {
-  /** -1 if llama.cpp returns -1 because there is no unknown token. */
+  /** -1 where llama.cpp returns -1 because the vocabulary has no unknown token. */
   id: number;
   /** The token's piece. */
   text: string;
   how:
     | "added" | "special" | "whole word" | "merged" | "symbol" | "byte" | "longest match"
     | "best path" | "unknown" | "k-mer" | "tag" | "hash";
-  /** The token's score, if scores decide ("spm", "ugm", "plamo2", "plamo3"). */
+  /** The token's score, if scores decide the ids ("spm", "ugm", "plamo2", "plamo3"). */
   score: number | null;
-  /** The sum of scores up to and including it ("ugm"), or from it to the end (PLaMo). */
+  /** The sum of scores up to and including this token ("ugm"), or from it to the end (PLaMo). */
   total: number | null;
   /** A remark, possibly empty. */
   why: string;
@@ -158,12 +159,12 @@ export interface TraceMerge {
   rank: number | null;
   /** The score of the resulting token ("spm"); the highest is merged first. */
   score: number | null;
-  /** The number of the left symbol among the word's initial symbols. */
+  /** The index of the left symbol among the word's initial symbols. */
   at: number;
 }
-/** The best path to a position of a word (PLaMo: from it to the end). */
+/** The best path to a position in a word (for PLaMo: from the position to the end). */
 export interface TracePlace {
-  /** In bytes (PLaMo: characters) of the word. */
+  /** The position in the word, in bytes (for PLaMo: in characters). */
   at: number;
   id: number;
   text: string;
@@ -177,12 +178,12 @@ export interface TraceWord {
   begin: number;
   end: number;
   tokens: TraceToken[];
-  /** The alternative by which each scanner of the pre-tokenizer found the word ("bpe"); null: the
-   * word is between two matches. */
+  /** For each scanner of the pre-tokenizer, the alternative of its expression that matched the word
+   * ("bpe"); null if the word is between two matches. */
   rules: Array<{ scanner: string; expression: string | null }>;
   /** The initial symbols ("bpe", "spm"). */
   symbols: string[];
-  /** The merges in order. */
+  /** The merges in the order in which they happen. */
   merges: TraceMerge[];
   lattice: TracePlace[];
 }
@@ -206,81 +207,83 @@ export interface Trace {
 /** The merges of one token's own text. */
 export interface TokenTrace {
   text: string;
-  /** Whether they result in the token. */
+  /** Whether the merges result in the token. */
   reached: boolean;
   /** Whether a word equal to the token becomes it without merging. */
   whole_word: boolean;
   symbols: string[];
   merges: TraceMerge[];
   tokens: TraceToken[];
-  /** All pairs whose merge is the token, in the order of precedence. */
+  /** All pairs that merge into the token, in order of precedence. */
   pairs: TraceMerge[];
-  /** The parts into which the pre-tokenizer splits the text, if there are several. */
+  /** The words into which the pre-tokenizer splits the text, if there are several. */
   words: string[];
   notes: string[];
 }
 
 export interface DecodeOptions {
-  /** Drop a leading BOS and a trailing EOS, if the vocabulary adds them; false unless set. */
+  /** Remove a leading BOS and a trailing EOS if the vocabulary adds them. Default: false. */
   removeSpecial?: boolean;
-  /** Write control tokens as their text; true unless set. */
+  /** Write control tokens as their text. Default: true. */
   unparseSpecial?: boolean;
-  /** Remove spaces before punctuation: null, as llama_detokenize does; true, always; false, keep all
-   * spaces, so that the text is the tokens' pieces, joined. */
+  /** Whether to remove spaces before punctuation: null, as llama_detokenize does; true, always;
+   * false, never, so that the text is the joined pieces of the tokens. */
   cleanSpaces?: boolean | null;
 }
 
 export type Ids = Iterable<number> & ArrayLike<number>;
 
-/** All tokens in order. Those of id i have bytes[offsets[i] .. offsets[i + 1]). */
+/** The pieces of all tokens in order. Token i has bytes[offsets[i] .. offsets[i + 1]). */
 export interface Pieces {
   bytes: Uint8Array;
   offsets: Uint32Array;
-  /** GGUF's numbers: 0 undefined, 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte. */
+  /** Token types as GGUF numbers: 0 undefined, 1 normal, 2 unknown, 3 control, 4 user-defined, 5
+   * unused, 6 byte. */
   types: Uint8Array;
   scores: Float32Array;
 }
 
-/** Joined, the texts are decode() with cleanSpaces: false. */
+/** Decodes ids step by step. The joined texts equal decode() with cleanSpaces: false. */
 export interface StreamDecoder {
   push(ids: number | Ids): string;
   finish(): string;
 }
 
-/** The body of a chat request to llama-server, or its JSON text (which tells 1.0 from 1). */
+/** The body of a chat request to llama-server, or its JSON text (which distinguishes 1.0 from 1).
+ */
 export type ChatRequest = { messages: object[]; [field: string]: unknown } | string;
 
 export interface ChatOptions {
-  /** Whose template engine and rules apply: llama-server's ("llama") unless set, or those of
+  /** Whose template engine and rules apply: llama-server's ("llama", the default) or those of
    * transformers' apply_chat_template. */
   dialect?: "llama" | "transformers";
-  /** A template, the name of one of the file's, or "chatml". Unless set, the file's. */
+  /** A template, the name of one of the file's templates, or "chatml". Default: the file's. */
   template?: string | null;
-  /** The time that a template may ask for. */
+  /** The time for templates that ask for it. Default: the current time. */
   now?: Date;
-  /** What stands for each image, audio and video in the prompt, as in llama-server, which is
-   * "<__media__>" unless set. Templates of transformers write their own. */
+  /** The text that replaces each image, audio and video in the prompt, as in llama-server. Default:
+   * "<__media__>". Templates for transformers write their own. */
   mediaMarker?: string | null;
 }
 
 export interface RenderedChat {
   text: string;
-  /** The ranges of the text, in UTF-16 units, that the template wrote itself, or that are media
+  /** The ranges of the text, in UTF-16 units, that the template itself wrote or that are media
    * markers. The rest comes from the request. */
   own: Array<[start: number, end: number]>;
 }
 
 export interface EncodeChatOptions extends ChatOptions {
-  /** Control tokens are parsed in the request's text, too, not only in the template's own. */
+  /** Parse control tokens in the request's text, too, not only in the template's own. */
   trusted?: boolean;
-  /** Whether user-defined tokens are parsed in the request's text ("parse") or not ("plain"). */
+  /** Whether to parse user-defined tokens in the request's text ("parse") or not ("plain"). */
   userDefined?: "parse" | "plain";
 }
 
 export interface EncodedChat extends RenderedChat {
   ids: Int32Array;
-  /** The images, audio and video in the messages, whose tokens aren't included: a vocabulary doesn't
-   * say how many there are. */
+  /** The number of images, audio and video parts in the messages. Their tokens aren't included,
+   * since a vocabulary doesn't say how many there are. */
   uncountedParts: number;
 }
 
@@ -288,48 +291,49 @@ export class Tokenizer {
   private constructor();
   readonly info: Info;
 
-  /** The ids of a text, which is UTF-8 if it is a Uint8Array: llama_tokenize. */
+  /** Returns the ids of a text (UTF-8 if it is a Uint8Array), like llama_tokenize. */
   encode(text: string | Uint8Array, options?: EncodeOptions): Int32Array;
   count(text: string | Uint8Array, options?: EncodeOptions): number;
   spans(text: string | Uint8Array, options?: SpansOptions): Spans;
-  /** The steps from a text of up to 16 KiB to its ids. */
+  /** Returns the steps from a text of up to 16 KiB to its ids. */
   trace(text: string | Uint8Array, options?: EncodeOptions): Trace;
-  /** The merges that build a token, if any do ("bpe", "spm"). */
+  /** Returns the merges that build a token, if any do ("bpe", "spm"). */
   traceToken(id: number): TokenTrace;
 
-  /** llama_detokenize; malformed UTF-8 becomes U+FFFD. */
+  /** Returns the text of ids, like llama_detokenize; malformed UTF-8 becomes U+FFFD. */
   decode(ids: Ids, options?: DecodeOptions): string;
   decodeBytes(ids: Ids, options?: DecodeOptions): Uint8Array;
   streamDecoder(options?: { unparseSpecial?: boolean }): StreamDecoder;
 
-  /** The bytes of a token: llama_token_to_piece. Control tokens have none if not `special`. */
+  /** Returns the bytes of a token, like llama_token_to_piece. Without `special`, control tokens
+   * have none. */
   piece(id: number, options?: { special?: boolean }): Uint8Array;
-  /** The token's text as stored in the file: llama_vocab_get_text. */
+  /** Returns the token's text as stored in the file, like llama_vocab_get_text. */
   token(id: number): string;
   tokenBytes(id: number): Uint8Array;
   type(id: number): TokenType;
   score(id: number): number;
-  /** The id of the token with exactly this stored text. */
+  /** Returns the id of the token with exactly this stored text. */
   find(text: string | Uint8Array): number | null;
   pieces(): Pieces;
-  /** The merges of a "bpe" vocabulary, in order: three ids each, of the left and right part and of
-   * the whole; -1 if there is no such token. Empty for other types. */
+  /** Returns the merges of a "bpe" vocabulary, in order: the ids of the left part, the right part
+   * and the whole, or -1 if there is no such token. Empty for other types. */
   merges(): Int32Array;
 
-  /** The file's keys and values; of arrays the first `items` (8) elements. */
+  /** Returns the file's keys and values; for arrays, the first `items` (default: 8) elements. */
   metadata(options?: { items?: number }): MetadataEntry[];
-  /** The chat templates by name; the unnamed one is "default". */
+  /** Returns the chat templates by name; the unnamed one is "default". */
   templates(): Record<string, string>;
 
-  /** The prompt of a chat request. Throws TemplateError with the line if the template fails, and
-   * ArgumentError where llama-server, or transformers, refuses the request. */
+  /** Returns the prompt for a chat request. Throws TemplateError with the line if the template
+   * fails, and ArgumentError where llama-server, or transformers, rejects the request. */
   renderChat(request: ChatRequest, options?: ChatOptions): RenderedChat;
-  /** The prompt and its ids, with BOS and EOS if the vocabulary adds them. The texts around media
-   * markers are encoded separately. ArgumentError if the prompt has fewer or more markers than
-   * parts. */
+  /** Returns the prompt and its ids, with BOS and EOS if the vocabulary adds them. The texts around
+   * media markers are encoded separately. Throws ArgumentError if the prompt doesn't have as many
+   * markers as the messages have parts. */
   encodeChat(request: ChatRequest, options?: EncodeChatOptions): EncodedChat;
 
-  /** Gives back the memory. Later calls throw. */
+  /** Frees the memory. Later calls throw. */
   free(): void;
 }
 
@@ -338,18 +342,18 @@ type Promised<T> = {
 };
 
 export interface WorkerOptions extends LoadOptions {
-  /** The module; unless set, that of init(). */
+  /** The module. Default: the one passed to init(). */
   wasm?: Wasm;
-  /** How many milliseconds a call may take. Then its worker is ended, and this call and all others
-   * throw LimitError. 10,000 unless set, and at least that for the worker's start and for each read
-   * while loading. */
+  /** Milliseconds that a call may take; after that, its worker is terminated, and this call and all
+   * others throw LimitError. Default: 10,000. The worker's start and each read while loading may
+   * always take 10,000. */
   budget?: number;
-  /** The worker: a function that makes it, or the address of the script. Unless set, this package's
+  /** The worker: a function that creates it, or the script's address. Default: this package's
    * worker-main.js. */
   worker?: (() => Worker) | string | URL;
 }
 
-/** A Tokenizer in a worker of its own. */
+/** A Tokenizer in a separate worker. */
 export interface WorkerTokenizer
   extends Promised<Omit<Tokenizer, "info" | "free" | "streamDecoder">> {
   readonly info: Info;
@@ -357,7 +361,7 @@ export interface WorkerTokenizer
     push(ids: number | Ids): Promise<string>;
     finish(): string;
   };
-  /** Ends the worker, and thereby gives back its memory. */
+  /** Terminates the worker, which also frees its memory. */
   free(): void;
 }
 export const WorkerTokenizer: {

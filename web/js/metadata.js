@@ -1,4 +1,4 @@
-// The values of a GGUF file's keys, whose bounds the module has checked.
+// Values of a GGUF file's keys. The module has already checked their bounds.
 
 const TYPES = [
   "u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "string", "array", "u64", "i64", "f64",
@@ -21,13 +21,13 @@ const FIXED = {
   f64: [8, (v, at, little) => v.getFloat64(at, little)],
 };
 
-/** A number if it is exact, else a bigint. */
+/** Returns a number if it is exact, else a bigint. */
 function integer(value) {
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : value;
 }
 
-/** The i-th key, with at most `items` elements of an array. */
+/** Returns the i-th key, with at most `items` elements of an array. */
 export function entry(engine, handle, i, items) {
   engine.call("file_key", handle, i);
   const little = !engine.call("file_is_big_endian", handle);

@@ -1,6 +1,6 @@
-// Text from ids that arrive one by one.
+// Decodes ids that arrive one by one.
 
-/** A stream decoder over a function from ids to bytes, or to a promise of them. */
+/** Returns a stream decoder that uses a function from ids to bytes, or to a promise of them. */
 export function streamOver(decodeBytes) {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const text = (bytes) => decoder.decode(bytes, { stream: true });

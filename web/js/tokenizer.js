@@ -1,4 +1,4 @@
-// A loaded vocabulary.
+// A loaded vocabulary, with the methods in index.d.ts.
 import { Chat } from "./chat/chat.js";
 import { added } from "./chat/media.js";
 import { sizeOf } from "./chat/values.js";
@@ -8,8 +8,8 @@ import { entry } from "./metadata.js";
 import { open } from "./sources.js";
 import { streamOver } from "./stream.js";
 
-const FIRST = 1 << 20; // bytes of the first read; each further one doubles what is there
-const ITEMS = 8; // elements of an array that metadata() shows
+const FIRST = 1 << 20; // bytes of the first read; each further read doubles what was read
+const ITEMS = 8; // elements of an array that metadata() returns
 
 const VOCAB_TYPES = ["none", "spm", "bpe", "wpm", "ugm", "rwkv", "plamo2", "test", "plamo3"];
 const SPECIALS = [
@@ -24,16 +24,16 @@ const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 const UNITS = ["bytes", "codepoints", "utf16"];
 
 const TOKEN_TYPES = ["undefined", "normal", "unknown", "control", "user_defined", "unused", "byte"];
-// For each type, its bit of ggtok_attr.
+// For each token type, its bit in ggtok_attr.
 const TYPE_BITS = [0, 4, 1, 8, 16, 2, 32];
 
-// ggtok_encode's flags.
+// Flags for ggtok_encode.
 const ADD_SPECIAL = 1;
 const PARSE_SPECIAL = 2;
 const CONTINUATION = 32;
 const PLAIN_USER_DEFINED = 4;
 const SPANS = 64;
-// ggtok_decode's.
+// Flags for ggtok_decode.
 const REMOVE_SPECIAL = 1;
 const UNPARSE_SPECIAL = 2;
 const KEEP_SPACES = 4;
@@ -133,7 +133,7 @@ export class Tokenizer {
     return this.#steps();
   }
 
-  /** The module's JSON, in which a score that isn't finite is a string. */
+  /** Parses the module's JSON, which writes non-finite scores as strings. */
   #steps() {
     const { data, n } = this.#engine.report;
     const isScore = (key) => key === "score" || key === "total";
@@ -283,7 +283,7 @@ export class Tokenizer {
       (userDefined === "plain" ? PLAIN_USER_DEFINED : 0);
     const lists = found.texts.map((prompt) => this.#encodeRanges(prompt, trusted, flags));
     if (!found.isWhole) {
-      // As in llama.cpp's mtmd_tokenize.
+      // Adds BOS and EOS as llama.cpp's mtmd_tokenize does.
       lists.unshift(added(this.info, "bos"));
       lists.push(added(this.info, "eos"));
     }
@@ -296,7 +296,8 @@ export class Tokenizer {
     return { ...shown, ids, uncountedParts: found.nParts };
   }
 
-  /** The ids of a text with control tokens in its ranges, or anywhere if it is `trusted`. */
+  /** Returns the ids of a text with control tokens parsed in its ranges, or anywhere if
+   * `trusted`. */
   #encodeRanges({ text, ranges }, trusted, flags) {
     const whole = text ? [[0, sizeOf(text)]] : [];
     const list = Uint32Array.from((trusted ? whole : ranges).flat());
@@ -315,7 +316,7 @@ export class Tokenizer {
     return this.#chat;
   }
 
-  /** What chat templates get from the file. */
+  /** Returns what chat templates need from the file. */
   #file() {
     const { special, addBos, addEos } = this.info;
     const texts = { bos_token: "", eos_token: "" };
@@ -379,7 +380,7 @@ export class Tokenizer {
 
 const TEMPLATE = "tokenizer.chat_template";
 
-/** Ranges in bytes of UTF-8, as ranges in UTF-16 units. */
+/** Converts ranges from bytes of UTF-8 to UTF-16 units. */
 function inUnits(text, ranges) {
   let [bytes, units] = [0, 0];
   const to = (end) => {

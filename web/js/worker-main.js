@@ -23,7 +23,7 @@ async function answer({ number, method, args }, post) {
   }
 }
 
-/** The memory of a result, which moves instead of being copied. */
+/** Returns a result's buffers, which are transferred instead of copied. */
 function buffers(result) {
   const values = result?.constructor === Object ? Object.values(result) : [result];
   return values.filter(ArrayBuffer.isView).map(({ buffer }) => buffer);

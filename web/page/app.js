@@ -1,4 +1,4 @@
-// The shell: header, tabs, the chosen view, messages.
+// The shell: header, tabs, the selected view and messages.
 
 import { html, nothing } from "lit";
 import { Element } from "./view.js";
@@ -64,11 +64,11 @@ class Shell extends Element {
     try {
       localStorage.setItem("ggtok-theme", this.theme);
     } catch {
-      // A page without storage keeps the theme until it is closed.
+      // Without storage, the theme lasts until the page is closed.
     }
   };
 
-  // ---- files dropped anywhere ----
+  // ---- files dropped anywhere on the page ----
 
   #drag = (event) => {
     if (!event.dataTransfer?.types.includes("Files")) return;
@@ -92,7 +92,7 @@ class Shell extends Element {
 
   // ---- views ----
 
-  /** The view's element, created on first use. */
+  /** Returns the view's element, which is created on first use. */
   #view(name) {
     let element = this.#elements.get(name);
     if (element === undefined) {
@@ -103,7 +103,8 @@ class Shell extends Element {
     return element;
   }
 
-  /** The view that is shown: the chosen one, or "models" while the chosen one has nothing to show. */
+  /** The view to show: the selected one, or "models" while the selected one needs a model and none
+   * is open. */
   get #shown() {
     const { values, model } = this.app;
     const view = views.find(({ name }) => name === values.view) ?? views.find(({ name }) => name === "text");

@@ -1,4 +1,4 @@
-// Texts of a trace, in which bytes that aren't UTF-8 are lone surrogates (U+DC80 to U+DCFF).
+// Texts from a trace, in which bytes that aren't UTF-8 are lone surrogates (U+DC80 to U+DCFF).
 
 import { partsOf, visible } from "./vocabulary-table.js";
 import { partsTemplate } from "./tokens.js";
@@ -16,7 +16,7 @@ export function bytesOf(text) {
   return bytes;
 }
 
-/** The number of bytes that the text stands for. */
+/** Returns the number of bytes that the text represents. */
 export function byteLength(text) {
   let n = 0;
   for (let i = 0; i < text.length; i += 1) {
@@ -29,8 +29,8 @@ export function byteLength(text) {
   return n;
 }
 
-/** The text with visible white space and bytes. */
+/** Renders the text with visible white space and bytes. */
 export const textTemplate = (text, most) => partsTemplate(partsOf(bytesOf(text), most));
 
-/** The same as one line of plain text, for screen readers. */
+/** Returns the text, up to 60 characters of it, as one line of plain text for screen readers. */
 export const spoken = (text) => visible(partsOf(bytesOf(text), 60));

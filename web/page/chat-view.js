@@ -1,4 +1,4 @@
-// Chat: messages, the template, and the prompt that they make.
+// The Chat view: messages, the template, and the prompt that it renders.
 
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
@@ -18,8 +18,8 @@ declare({
   "chat.dialect": "llama",
   "chat.generation": true,
   "chat.thinking": "default",
-  "chat.name": "default", // which of the file's templates
-  "chat.template": "", // an edited one
+  "chat.name": "default", // the name of one of the file's templates
+  "chat.template": "", // an edited template; "" while unedited
   "chat.show": "tokens",
 });
 
@@ -87,7 +87,7 @@ class ChatView extends View {
     this.#latest.request(() => this.#render(model));
   }
 
-  /** The request, as a chat endpoint would get it. */
+  /** Returns the request as a chat endpoint would receive it. */
   #request() {
     const parsed = (name, what, expected) => {
       const text = this.#value(name).trim();
@@ -345,9 +345,9 @@ class ChatView extends View {
   }
 }
 
-const MOST_IN_PROMPT = 200_000; // characters that the prompt shows of one part
+const MOST_IN_PROMPT = 200_000; // characters of one part of the prompt to show
 
-/** A text with visible white space, whatever its length. */
+/** Renders a text with visible white space, without shortening its lines. */
 function wholeText(text) {
   return text
     .slice(0, MOST_IN_PROMPT)

@@ -1,4 +1,4 @@
-// Compare: the tokens of one text in two to four models.
+// The Compare view: the tokens of one text in two to four models.
 
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
@@ -13,7 +13,8 @@ const t = strings.compare;
 const MOST = 4;
 const utf8 = new TextEncoder();
 
-/** The spans of a list: the end of the first one at each start, and the few others with the same start. */
+/** Returns the spans of a list: for each start, the end of the first span there, and the few other
+ * spans with the same start. */
 function spansOf({ starts, ends }, length) {
   const endAt = new Int32Array(length + 1).fill(-1);
   const others = new Set();
@@ -26,8 +27,9 @@ function spansOf({ starts, ends }, length) {
 }
 
 /**
- * For each of several lists of spans ({ starts, ends }) in a text of this length, a flag for each token:
- * 1 if some other list has no token with this span. Added tokens, whose spans are empty, don't count.
+ * Flags tokens that differ: for each of several lists of spans ({ starts, ends }) in a text of this
+ * length, a flag for each token, 1 if some other list has no token with this span. Added tokens,
+ * whose spans are empty, don't count.
  */
 export function differing(lists, length) {
   const all = lists.map((list) => spansOf(list, length));
@@ -55,11 +57,11 @@ class CompareView extends View {
   constructor() {
     super();
     this.results = [];
-    this.chosen = new Set(); // ids of models that aren't compared
-    this.at = -1; // a position in the text
+    this.chosen = new Set(); // ids of models that the user excluded
+    this.at = -1; // a position in the text, or -1
   }
 
-  /** The models that are compared. */
+  /** The models to compare. */
   get #models() {
     return this.app.models.filter(({ id }) => !this.chosen.has(id)).slice(0, MOST);
   }
@@ -74,7 +76,7 @@ class CompareView extends View {
     this.#latest.request(() => this.#compare(models, text, options));
   }
 
-  /** Whether what is shown is about the current text. */
+  /** Whether the results shown are for the current text. */
   get settled() {
     return !this.#latest.busy;
   }
@@ -158,7 +160,7 @@ class CompareView extends View {
       ${good.length < 2 ? nothing : html`<p class="hint">${alike ? t.same : t.lead}</p>`}`;
   }
 
-  /** The token of a list that contains the position, or -1. */
+  /** Returns the index of the token that contains the position, or -1. */
   #tokenAt({ starts, ends }) {
     return this.at < 0 ? -1 : starts.findIndex((start, i) => start <= this.at && this.at < ends[i]);
   }

@@ -1,5 +1,5 @@
-// A text area for texts of any length. Browsers take tenths of a second for each key in a megabyte, so
-// of a long text the area has one part, which ends at a line's end.
+// A text area for texts of any length. In a megabyte of text, browsers take tenths of a second for
+// each key, so the area shows only a part of a long text, which ends at the end of a line.
 
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
@@ -8,18 +8,18 @@ import { strings } from "./strings.js";
 
 const t = strings.text;
 
-const LONG = 50_000; // UTF-16 units
+const LONG = 50_000; // UTF-16 units; longer texts are shown in parts
 const PART = 20_000;
-const LOOK = 4_000; // for a line's end
+const LOOK = 4_000; // UTF-16 units in which to look for the end of a line
 
 /**
- * Property `text`; event "text-input" (detail: the new text) as the user edits. `caret` is the
- * position of the caret in the whole text.
+ * Property `text`; event "text-input" (detail: the new text) after each edit by the user. `caret`
+ * is the position of the caret in the whole text.
  */
 export class Editor extends Element {
   static properties = { text: { attribute: false }, from: { state: true }, to: { state: true }, label: {}, placeholder: {} };
 
-  #known; // the text that from and to belong to
+  #known; // the text for which `from` and `to` were set
 
   constructor() {
     super();
@@ -36,7 +36,7 @@ export class Editor extends Element {
     if (this.text !== this.#known) this.#open(0);
   }
 
-  /** A place to cut, at or after `at`. */
+  /** Returns a position to cut at: `at` or soon after it. */
   #cut(at) {
     if (at <= 0) return 0;
     if (at >= this.text.length) return this.text.length;

@@ -1,4 +1,4 @@
-// File: metadata, flags, special tokens, the doctor's findings.
+// The File view: metadata, flags, special tokens and the doctor's findings.
 
 import { html, nothing } from "lit";
 import { declare } from "./state.js";
@@ -12,7 +12,7 @@ const t = strings.file;
 declare({ "file.filter": "" });
 
 const FLAGS = ["addBos", "addEos", "addSep", "addSpacePrefix", "ignoreMerges", "cleanSpaces", "removeExtraWhitespaces", "escapeWhitespaces", "lowercase", "stripAccents"];
-const WORDPIECE = new Set(["lowercase", "stripAccents"]); // which nothing else reads
+const WORDPIECE = new Set(["lowercase", "stripAccents"]); // flags that only WordPiece reads
 const MOST_CHARACTERS = 240;
 
 class FileView extends View {
@@ -54,7 +54,7 @@ class FileView extends View {
     }
   }
 
-  // ---- the summary ----
+  // ---- summary ----
 
   #summary() {
     const { name, info } = this.app.model;
@@ -108,7 +108,7 @@ class FileView extends View {
     </section>`;
   }
 
-  // ---- the doctor ----
+  // ---- doctor ----
 
   async #runDoctor() {
     const { app } = this;
@@ -229,7 +229,7 @@ class FileView extends View {
 
 const words = (name) => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
-/** A file's name as a word of a shell. */
+/** Quotes a file's name for a shell, if necessary. */
 const shellWord = (name) => (/^[\w.+-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);
 
 customElements.define("gg-file-view", FileView);

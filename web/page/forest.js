@@ -1,7 +1,7 @@
-// The forest of tokens: each token's parent is the token that its text begins with.
+// The forest of tokens: each token's parent is the token with which its text begins.
 //
-// With merges, the parent is the left part of the merge that makes the token; without, the longest
-// other token that the piece begins with.
+// With merges, the parent is the left part of the merge that makes the token; without merges, it is
+// the longest other token that the piece begins with.
 
 import { hierarchy, treemap } from "d3-hierarchy";
 import { html, nothing } from "lit";
@@ -12,12 +12,13 @@ import { strings } from "./strings.js";
 const t = strings.vocabulary;
 
 const LEVELS = 2;
-const MOST_TILES = 900; // on each level
-const MOST_CHILDREN = 300; // of one token
-const HEADER = 18; // pixels of a tile above the tiles in it
-const SMALLEST = 5; // pixels of a tile's side
+const MOST_TILES = 900; // tiles on each level, at most
+const MOST_CHILDREN = 300; // children of one token to show at once
+const HEADER = 18; // height of a tile's caption above its inner tiles, in pixels
+const SMALLEST = 5; // shortest side of a tile, in pixels
 
-/** { children: lists of ids by parent, sizes: tokens of each subtree, roots } */
+/** Returns { parent: the parent of each id or -1, children: lists of ids by parent, sizes: tokens
+ * in each subtree, roots }. */
 export function forestOf(vocab, merges) {
   const { size } = vocab;
   const parent = new Int32Array(size).fill(-1);
@@ -49,7 +50,8 @@ export function forestOf(vocab, merges) {
   return { parent, children, sizes, roots: roots.sort(bySize) };
 }
 
-/** Longest tokens first would be quadratic in a token's length; this takes the sorted order. */
+/** Finds each token's longest prefix from the sorted order; trying every prefix would be quadratic
+ * in a token's length. */
 function longestPrefixes(vocab, parent) {
   const { data, offsets } = vocab;
   const compare = (a, b) => {
@@ -75,14 +77,14 @@ function longestPrefixes(vocab, parent) {
   }
 }
 
-/** A zoomable picture of the forest, as nested tiles. Property `forest`. */
+/** A zoomable picture of the forest, as nested tiles. Property: `forest`. */
 export class Forest extends Element {
   static properties = {
     vocab: { attribute: false },
     forest: { attribute: false },
-    focus: { state: true }, // an id, or -1
-    from: { state: true }, // the first of the focus' children that is shown
-    at: { state: true }, // the tile that the Tab key reaches
+    focus: { state: true }, // the id of the token zoomed to, or -1
+    from: { state: true }, // the index of the first child of `focus` that is shown
+    at: { state: true }, // the index of the tile that the Tab key reaches
     box: { state: true },
   };
 

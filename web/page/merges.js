@@ -1,4 +1,4 @@
-// The merges of a word as a tree that is built, and unwound, step by step.
+// The merges of a word as a tree that is built, and undone, step by step.
 //
 // Symbols are the bottom row. A merge is a bar above the two bars that it joins.
 
@@ -9,17 +9,17 @@ import { count, strings } from "./strings.js";
 
 const t = strings.why;
 
-const MOST_LEAVES = 160; // in the picture
-const MOST_ROWS = 200; // in the table
-const FEW = 32; // symbols of a word that is shown as a whole
+const MOST_LEAVES = 160; // symbols to show in the picture, at most
+const MOST_ROWS = 200; // merges to list in the table, at most
+const FEW = 32; // symbols; a word up to this length is shown as a whole
 
 /**
- * The nodes of a word's forest, and its roots in order. A node covers the symbols first to last; `step`
- * is the number of its merge, from 1 (0: a symbol).
+ * Returns the nodes of a word's forest, and its roots in order. A node covers the symbols from
+ * `first` to `last`; `step` is the number of its merge, from 1 (0 for a symbol).
  */
 export function forestOf(symbols, merges) {
   const nodes = symbols.map((text, i) => ({ first: i, last: i, text, step: 0, height: 0, parent: undefined }));
-  const at = [...nodes]; // by its first symbol, the node that begins there
+  const at = [...nodes]; // for each first symbol, the newest node that begins there
   merges.forEach((merge, i) => {
     const left = at[merge.at];
     const right = at[left.last + 1];
@@ -40,7 +40,8 @@ export function forestOf(symbols, merges) {
   return { nodes, roots: nodes.filter(({ parent }) => parent === undefined).sort((a, b) => a.first - b.first) };
 }
 
-/** The number of the first symbol of a word's n-th token. A symbol that is no token has several: bytes. */
+/** Returns the index of the first symbol of a word's n-th token. A symbol that isn't a token
+ * becomes several tokens, one for each byte. */
 export function symbolOfToken({ symbols, merges, tokens }, n) {
   const fell = ({ how }) => how === "byte" || how === "unknown";
   let k = 0;
@@ -96,7 +97,7 @@ export class Merges extends Element {
     return rank === null ? t.score(score) : t.rank(rank);
   }
 
-  /** What the last step did: as it is drawn, or (`plain`) as a text. */
+  /** Describes the last step: as a template or, if `plain`, as text. */
   #said(plain) {
     const { step, steps } = this;
     if (!steps.length) return t.noMerge;
@@ -109,7 +110,7 @@ export class Merges extends Element {
     return plain ? parts.join(" ") : html`${parts.map((part) => html`${part} `)}`;
   }
 
-  /** The symbols after the current step. */
+  /** Returns the nodes that are the symbols after the current step. */
   #now() {
     const done = new Set(this.steps.slice(0, this.step));
     const exists = (node) => node.step === 0 || done.has(node);
@@ -208,7 +209,7 @@ export class Merges extends Element {
 
 customElements.define("gg-merges", Merges);
 
-/** A score with as many digits as a reader needs. */
+/** Formats a score with as many digits as a reader needs. */
 export function shortNumber(x) {
   return Number.isFinite(x) ? String(Number(x.toPrecision(6))) : String(x);
 }

@@ -1,4 +1,4 @@
-// Models: open a file, an address or an offered model; the open models.
+// The Models view: opens a file, an address or an offered model, and lists the open models.
 
 import { html, nothing } from "lit";
 import { View } from "./view.js";
@@ -72,7 +72,7 @@ class ModelsView extends View {
     if (file) this.#then(this.openFile(file));
   };
 
-  /** What a link's model needs: the user's consent, or the file itself. */
+  /** Asks for what a linked model needs: the user's consent, or the file itself. */
   #linked() {
     const { model } = this.app.values;
     if (!model || this.app.models.some(({ link }) => link === model) || this.busy) return nothing;

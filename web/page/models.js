@@ -1,13 +1,13 @@
-// Opening models: each has a worker with its tokenizer.
+// Opens models. Each has a worker with its tokenizer.
 
 import { VocabularyTable } from "./vocabulary-table.js";
 import { strings } from "./strings.js";
 import { WorkerTokenizer } from "../js/index.js";
 
-// The page has the module and the worker's script in blocks of data (see page.html).
+// page.html embeds the module and the worker's script as data blocks.
 const text = (id) => document.getElementById(id).textContent;
 
-let module; // a promise of the compiled module
+let module; // promise of the compiled module
 
 function compiledModule() {
   module ??= unpacked(text("ggtok-wasm")).then((bytes) => WebAssembly.compile(bytes));
@@ -21,7 +21,7 @@ function startWorker() {
   return worker;
 }
 
-const BUDGET = 10_000; // milliseconds of one call
+const BUDGET = 10_000; // milliseconds that one call may take
 
 let last = 0;
 
@@ -52,7 +52,8 @@ export class Model {
     this.tok.free();
   }
 
-  /** Options with which a text has only its own tokens, if the vocabulary can do that. */
+  /** Returns the options with which a text is encoded to its own tokens only, as far as the
+   * vocabulary can. */
   async alone() {
     try {
       await this.tok.count("a", { addSpecial: false, continuation: true });
@@ -63,7 +64,7 @@ export class Model {
     }
   }
 
-  /** Loads the tokenizer again, whose worker was ended because a call took too long. */
+  /** Reloads the tokenizer after its worker was terminated because a call took too long. */
   async restart() {
     this.tok.free();
     this.tok = await load(this.source);
@@ -91,14 +92,14 @@ export async function openOffered(offered) {
   return open(await unpacked(offered.data), facts);
 }
 
-/** The bytes of base64 text that gzip compressed. */
+/** Decodes base64 text and decompresses it with gzip. */
 async function unpacked(base64) {
   const packed = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).arrayBuffer();
 }
 
-/** The models that `ggtok view` or a site wrote into the page: `{ models, server }`. */
+/** Returns the models that `ggtok view` or a site embedded in the page: `{ models, server }`. */
 export function offeredModels() {
   const block = document.getElementById("ggtok-models");
   try {
@@ -109,15 +110,15 @@ export function offeredModels() {
   }
 }
 
-/** Codes of errors that end a tokenizer. */
+/** Codes of errors after which a tokenizer is unusable. */
 const FATAL = new Set(["time", "crash", "stack", "worker"]);
 
-/** Loads the model's tokenizer again if the error ended it. */
+/** Reloads the model's tokenizer if the error made it unusable. */
 export async function recover(model, error) {
   if (FATAL.has(error?.code)) await model.restart();
 }
 
-/** What an error of opening or tokenizing says to the user. */
+/** Returns the user's message for an error of opening or tokenizing. */
 export function messageOf(error) {
   if (error?.code === "time") return strings.error.budget;
   return error?.message ?? String(error);

@@ -1,4 +1,4 @@
-// Rows of any number, of which only those near the visible ones are in the page.
+// A list with any number of rows, of which only those near the visible ones are in the page.
 
 import { Virtualizer, elementScroll, observeElementOffset, observeElementRect } from "@tanstack/virtual-core";
 import { html } from "lit";
@@ -64,7 +64,7 @@ export class Rows {
     removeEventListener("afterprint", this.#printed);
   }
 
-  // On paper nothing scrolls, so all rows are drawn, up to a number that no browser minds.
+  // A printed page doesn't scroll, so draw all rows, unless there are too many for a browser.
   #print = () => this.#printing(true);
   #printed = () => this.#printing(false);
   #printing(on) {
@@ -73,7 +73,7 @@ export class Rows {
     this.#host.performUpdate?.();
   }
 
-  /** Measures all rows anew. */
+  /** Discards all measured row heights. */
   forget() {
     this.#measured = new WeakSet();
     this.#virtualizer?.measure();

@@ -1,11 +1,12 @@
-// Searching a vocabulary.
+// Searches a vocabulary.
 
 import { strings } from "./strings.js";
 
 const t = strings.vocabulary;
 const MOST_RANGES = 1000;
 
-/** A Uint8Array with 1 for each id that the query finds; undefined for an empty query. */
+/** Returns a Uint8Array with 1 for each id that matches the query, or undefined for an empty
+ * query. */
 export async function search(vocab, mode, query, matchCase) {
   if (query === "") return undefined;
   switch (mode) {
@@ -62,9 +63,9 @@ function byText(vocab, query) {
   return Uint8Array.from(folded.get(vocab), (text) => (text.includes(wanted) ? 1 : 0));
 }
 
-// ---- regular expressions, which can take for ever: in a worker that is ended after its time ----
+// ---- regular expressions: they may take forever, so they run in a worker with a timeout ----
 
-const BUDGET = 3000; // milliseconds
+const BUDGET = 3000; // milliseconds for one search
 
 const PROGRAM = `
 onmessage = ({ data: { bytes, offsets, source, flags } }) => {

@@ -1,9 +1,9 @@
-// The state that all views share, and its form in the address.
+// The state that all views share, and how the address stores it.
 //
-// `values` holds every setting under a flat name ("text", "vocabulary.query"). DEFAULTS declares each
-// name with its default, whose type (string, number or boolean) is the setting's type. The fragment of
-// the address contains the settings that differ from the default. A view adds its settings with
-// `declare({ "view.setting": default })` when its module loads.
+// `values` holds every setting under a flat name ("text", "vocabulary.query"). DEFAULTS declares
+// each name with its default, whose type (string, number or boolean) is the setting's type. The
+// address's fragment contains the settings that differ from the default. A view adds its settings
+// with `declare({ "view.setting": default })` when its module loads.
 
 const DEFAULTS = {
   view: "text",
@@ -16,7 +16,7 @@ const DEFAULTS = {
   continuation: false,
 };
 
-// Settings that a link leaves out when they are longer.
+// Characters; a link leaves out longer settings.
 const LONGEST_IN_LINK = 4000;
 
 export function declare(defaults) {
@@ -32,7 +32,7 @@ export class App extends EventTarget {
   #active = 0;
   #ticket = 0;
 
-  /** The model in use, or undefined. */
+  /** The selected model, or undefined. */
   get model() {
     return this.models[this.#active];
   }
@@ -41,13 +41,13 @@ export class App extends EventTarget {
     return this.#active;
   }
 
-  /** The keyword arguments of encode, spans and trace. */
+  /** The options for encode, spans and trace. */
   get options() {
     const { addSpecial, parseSpecial, continuation } = this.values;
     return { addSpecial, parseSpecial, continuation };
   }
 
-  /** Changes settings and tells every view. */
+  /** Changes settings and notifies every view. */
   set(changes) {
     let changed = false;
     for (const [name, value] of Object.entries(changes)) {
@@ -83,14 +83,14 @@ export class App extends EventTarget {
     this.#ticket = setTimeout(() => this.#toAddress(), 400);
   }
 
-  /** Says something to the user: shown for some seconds, and read by screen readers. */
+  /** Tells the user something: the message is shown for some seconds and read by screen readers. */
   say(message) {
     this.dispatchEvent(new CustomEvent("say", { detail: message }));
   }
 
   // ---- the address ----
 
-  /** The fragment of the current state, and whether it has the whole text. */
+  /** Returns the fragment for the current state, and whether it contains every setting. */
   link() {
     const query = new URLSearchParams();
     let complete = true;
@@ -109,7 +109,7 @@ export class App extends EventTarget {
     if (location.hash !== fragment) history.replaceState(null, "", fragment);
   }
 
-  /** Takes the settings of the address over. */
+  /** Reads the settings from the address. */
   fromAddress() {
     const [view, query = ""] = location.hash.slice(1).split(/\?(.*)/s);
     const given = new URLSearchParams(query);

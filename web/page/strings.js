@@ -1,4 +1,4 @@
-// Every English text of the page. A value is a string, or a function of what it names.
+// Every English text of the page. A value is a string, or a function that inserts names or numbers.
 
 const number = new Intl.NumberFormat("en");
 const decimal = new Intl.NumberFormat("en", { maximumFractionDigits: 2, minimumFractionDigits: 2 });

@@ -1,4 +1,4 @@
-// Text: the tokens of a text as it is typed, or the text of ids.
+// The Text view: the tokens of a text as the user types it, or the text of ids.
 
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
@@ -69,7 +69,7 @@ class TextView extends View {
 
   #for;
 
-  /** Whether the result is that of the current text and options. */
+  /** Whether the result shown is for the current text and options. */
   get settled() {
     return !this.#latest.busy && this.result.model === this.app.model;
   }
@@ -102,13 +102,13 @@ class TextView extends View {
     if (this.result.ids[this.current] === id) this.stored = stored;
   }
 
-  // ---- between the text and the tokens ----
+  // ---- from the caret in the text to a token ----
 
   get #editor() {
     return this.querySelector("gg-editor");
   }
 
-  /** The token at the text's caret becomes the current one. */
+  /** Makes the token at the text's caret the current one. */
   #caret = () => {
     const editor = this.#editor;
     const { starts, ends, text } = this.result;
@@ -189,7 +189,7 @@ class TextView extends View {
     </section>`;
   }
 
-  /** Changes between text and ids, and takes along what is there. */
+  /** Switches the input between text and ids, and converts what was entered. */
   #turn(input) {
     const { ids, text } = this.result;
     if (input === "ids") this.app.set({ input, ids: Array.from(ids).join(", ") });
@@ -309,7 +309,7 @@ class TextView extends View {
   }
 }
 
-/** Ids of a list in any common notation; throws what is wrong. */
+/** Parses a list of ids in any common notation; throws an Error that says what is wrong. */
 export function idsOf(written, n) {
   const words = written.split(/[\s,;[\](){}"']+/u).filter(Boolean);
   return words.map((word, i) => {

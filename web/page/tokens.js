@@ -35,7 +35,7 @@ export function partsTemplate(parts) {
 
 export const tokenPiece = (vocab, id) => partsTemplate(vocab.parts(id));
 
-/** The classes of a token's colour and kind. */
+/** Returns the classes for a token's colour and kind. */
 export function tokenClass(vocab, id) {
   return vocab.isSpecial(id) ? "token special" : `token h${vocab.hue(id)}`;
 }
@@ -48,8 +48,8 @@ const MOST_IN_BLOCK = 160;
 const MOST_BYTES_IN_BLOCK = 900;
 
 /**
- * The first token of each block of a list. A block ends after a line feed, after many tokens or bytes,
- * and at each multiple of `split`.
+ * Returns the index of the first token of each block in a list. A block ends after a line feed,
+ * after many tokens or bytes, and at each multiple of `split`.
  */
 export function blocksOf(vocab, ids, split, byLines) {
   const starts = [];
@@ -141,7 +141,7 @@ export class Tokens extends Element {
     return low;
   }
 
-  /** Scrolls so that the token is visible. */
+  /** Scrolls until the token is visible. */
   reveal(index) {
     if (index < 0 || index >= this.ids.length) return;
     const id = `${this.name}-${index}`;
@@ -181,7 +181,7 @@ export class Tokens extends Element {
     }
   };
 
-  /** The token above or below the current one. */
+  /** Returns the index of the token above or below the current one. */
   #vertical(direction) {
     const from = this.querySelector(`#${this.name}-${this.current}`)?.getBoundingClientRect();
     if (!from) return Math.max(0, this.current);
@@ -229,7 +229,7 @@ export class Tokens extends Element {
     >`;
   }
 
-  /** The piece and its id, which is on the line where the piece ends. */
+  /** Renders the piece and its id, which is on the line where the piece ends. */
   #withId(id) {
     const parts = this.vocab.parts(id);
     let end = parts.length;
@@ -270,7 +270,7 @@ export class Tokens extends Element {
 
 customElements.define("gg-tokens", Tokens);
 
-/** UTF-8 bytes of a text. */
+/** Encodes a text as UTF-8. */
 const utf8 = new TextEncoder();
 
 /**
@@ -336,7 +336,7 @@ export class TokenFacts extends Element {
 
 customElements.define("gg-token", TokenFacts);
 
-/** The number of code points in a string. */
+/** Counts the code points in a string. */
 export function points(text) {
   let n = text.length;
   for (let i = 0; i < text.length; i += 1) {

@@ -11,8 +11,8 @@ export class Element extends LitElement {
 }
 
 /**
- * A view: an element with the property `app` (see state.js). It renders again whenever the state
- * changes, and while its tab is hidden it is not in the page.
+ * A view: an element with the property `app` (see state.js). It rerenders whenever the state
+ * changes. While its tab is hidden, it isn't in the page.
  */
 export class View extends Element {
   static properties = { app: { attribute: false } };
@@ -30,7 +30,7 @@ export class View extends Element {
     this.app.removeEventListener("change", this.#changed);
   }
 
-  /** Copies text and says so. */
+  /** Copies text and tells the user. */
   async copy(text, what) {
     try {
       await navigator.clipboard.writeText(text);
@@ -42,8 +42,8 @@ export class View extends Element {
 }
 
 /**
- * Runs the newest of several requests: while one runs, only the last of those that follow is kept.
- * `run` is async; what it throws goes to `failed`.
+ * Runs the newest of several requests: of those made while one runs, only the last is kept. `run`
+ * is async; `failed` is called with what it throws.
  */
 export class Latest {
   #running = false;

@@ -1,4 +1,4 @@
-// All pieces of a vocabulary, held in the page so that drawing a token asks nobody.
+// All pieces of a vocabulary, kept in the page so that tokens are drawn without asking the worker.
 
 import { strings } from "./strings.js";
 
@@ -10,16 +10,16 @@ export const USER_DEFINED = 4;
 export const UNUSED = 5;
 export const BYTE = 6;
 
-/** Code points that have no picture of their own, or change the order of what is around them. */
+/** Code points without a visible glyph, or that change the direction of nearby text. */
 const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}\u00a0\u115f\u1160\u1680\u2000-\u200a\u202f\u205f\u3000\u3164\ufe00-\ufe0f\uffa0]/u;
 const MARK = /^\p{M}/u;
 
-/** Characters of a piece that are drawn; the rest is counted. */
+/** Characters of a piece to draw; the others are only counted. */
 const MOST_CHARACTERS = 200;
 
 const hex = (byte) => byte.toString(16).toUpperCase().padStart(2, "0");
 
-/** The length of the well-formed UTF-8 character at `i`, or 0. */
+/** Returns the length of the well-formed UTF-8 character at `i`, or 0. */
 function characterAt(bytes, i) {
   const first = bytes[i];
   if (first < 0x80) return 1;
@@ -34,9 +34,9 @@ function characterAt(bytes, i) {
 }
 
 /**
- * How bytes are drawn: a list of `{ kind, text }`, where kind is "text", "space", "tab", "newline",
- * "return", "code" (a character without a picture, as U+200B), "byte" (a byte that is no whole
- * character, as E2) or "more" (the number of bytes left out).
+ * Returns how to draw bytes: a list of `{ kind, text }`, where kind is "text", "space", "tab",
+ * "newline", "return", "code" (a character without a glyph, such as U+200B), "byte" (a byte that
+ * isn't part of a whole character, such as E2) or "more" (the number of bytes left out).
  */
 export function partsOf(bytes, most = MOST_CHARACTERS) {
   const parts = [];
@@ -73,14 +73,14 @@ export function partsOf(bytes, most = MOST_CHARACTERS) {
 
 const SPOKEN = { space: "␠", tab: "→", newline: "↵", return: "␍" };
 
-/** The parts as one line of text, in which white space is visible. */
+/** Returns the parts as one line of text with visible white space. */
 export function visible(parts) {
   return parts.map(({ kind, text }) => SPOKEN[kind] ?? (kind === "byte" ? `<${text}>` : kind === "code" ? `<${text}>` : kind === "more" ? "…" : text)).join("");
 }
 
 /**
- * The parts as a screen reader should read them. The words are those of the drawn text, in their
- * order; white space at the ends, which changes the token, is named.
+ * Returns the parts as a screen reader should read them: the drawn words in order, and names for
+ * white space at the ends, which changes the token.
  */
 export function spoken(parts) {
   const isSpace = ({ kind }) => kind in SPOKEN;
@@ -92,7 +92,8 @@ export function spoken(parts) {
   return words.join("").trim() || strings.token.empty;
 }
 
-/** The scripts that the filter and the chart tell apart, in the order in which a tie is decided. */
+/** The scripts that the filter and the chart distinguish. A token counts for the first one of which
+ * it has a character. */
 const SCRIPTS = [
   "Latin", "Han", "Cyrillic", "Arabic", "Hangul", "Hiragana", "Katakana", "Devanagari", "Greek", "Hebrew", "Thai",
   "Bengali", "Tamil", "Telugu", "Kannada", "Malayalam", "Gujarati", "Gurmukhi", "Sinhala", "Khmer", "Lao", "Myanmar",
@@ -129,7 +130,7 @@ export class VocabularyTable {
   #parts = new Map();
   #scripts;
 
-  /** `pieces` is what the tokenizer's pieces() returns. */
+  /** `pieces` is the result of the tokenizer's pieces(). */
   constructor({ bytes, offsets, types, scores }) {
     this.data = bytes;
     this.offsets = offsets;
@@ -140,7 +141,7 @@ export class VocabularyTable {
     this.breaks = this.#breaks();
   }
 
-  /** For each id, whether its piece ends with a line feed. */
+  /** Returns for each id whether its piece ends with a line feed. */
   #breaks() {
     const breaks = new Uint8Array(this.size);
     for (let id = 0; id < this.size; id += 1) {
@@ -162,13 +163,13 @@ export class VocabularyTable {
     return Number.isInteger(id) && id >= 0 && id < this.size;
   }
 
-  /** Whether the model sees the token as a mark, not as text. */
+  /** Whether the token is a control, unknown or unused one, which doesn't represent text. */
   isSpecial(id) {
     const type = this.types[id];
     return type === CONTROL || type === UNKNOWN || type === UNUSED;
   }
 
-  /** {@link partsOf} of the piece. */
+  /** Returns {@link partsOf} of the piece, cached. */
   parts(id) {
     let parts = this.#parts.get(id);
     if (parts === undefined) {
@@ -179,7 +180,7 @@ export class VocabularyTable {
     return parts;
   }
 
-  /** The piece as one line of visible text. */
+  /** Returns the piece as one line of text with visible white space. */
   visible(id) {
     return visible(this.parts(id));
   }
@@ -188,17 +189,17 @@ export class VocabularyTable {
     return spoken(this.parts(id));
   }
 
-  /** The piece as text, with U+FFFD for what is no UTF-8. */
+  /** Returns the piece as text, with U+FFFD for bytes that aren't UTF-8. */
   text(id) {
     return new TextDecoder().decode(this.bytes(id));
   }
 
-  /** Bytes as pairs of hex digits; at most `most` of them. */
+  /** Returns the token's bytes as hex pairs, at most `most` of them. */
   hex(id, most = Infinity) {
     return Array.from(this.bytes(id).subarray(0, most), hex).join(" ");
   }
 
-  /** The name of each token's script, as indexes of `names`. Computed once. */
+  /** The scripts: `names`, and for each token the index of its script's name. Computed once. */
   get scripts() {
     if (this.#scripts === undefined) {
       const names = [];
@@ -219,7 +220,7 @@ export class VocabularyTable {
     return this.#scripts;
   }
 
-  /** The colour class of a token: the same token has the same colour everywhere. */
+  /** Returns the number of a token's colour class: a token has the same colour everywhere. */
   hue(id) {
     return (Math.imul(id, 0x9e3779b1) >>> 0) % 8;
   }

@@ -1,4 +1,5 @@
-// Vocabulary: search, filters, charts, the forest of merges, unreachable tokens, logit_bias.
+// The Vocabulary view: search, filters, charts, the forest of merges, unreachable tokens and
+// logit_bias.
 
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
@@ -28,14 +29,14 @@ declare({
 });
 
 const PANELS = ["list", "charts", "forest"];
-const LONGEST_BAR = 24; // bytes; longer tokens share one bar
-const ROW = 34; // pixels
+const LONGEST_BAR = 24; // bytes; all longer tokens share one bar
+const ROW = 34; // height of a row, in pixels
 
 // ---- the list ----
 
 /**
- * Tokens as rows. Properties: vocab, ids, current (an id), picked (a Set). Events: "token-current"
- * (detail: id), "token-toggle" (detail: id).
+ * A list of tokens as rows. Properties: vocab, ids, current (an id), picked (a Set). Events:
+ * "token-current" (detail: id), "token-toggle" (detail: id).
  */
 class TokenList extends Element {
   static properties = {
@@ -220,7 +221,7 @@ class VocabularyView extends View {
   }
 
   async #plant(model) {
-    this.forest = null; // under way
+    this.forest = null; // null while it is being computed
     try {
       const merges = await model.tok.merges();
       if (model === this.#model) this.forest = forestOf(model.vocab, merges);
@@ -277,7 +278,8 @@ class VocabularyView extends View {
     const { tok, vocab, info } = this.app.model;
     const model = this.app.model;
     this.#stop = false;
-    // A WordPiece token without the space of a word's beginning is found inside words only.
+    // A WordPiece token that doesn't begin with the space of a word's start occurs only inside
+    // words.
     const inWords = (id) => info.type === "wpm" && vocab.bytes(id)[0] !== 0x20;
     const ids = [];
     for (let id = 0; id < vocab.size; id += 1)

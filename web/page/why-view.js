@@ -1,4 +1,4 @@
-// Why: the steps from a text to each of its ids, and the merges of any token.
+// The Why view: the steps from a text to each of its ids, and the merges of any token.
 
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
@@ -15,18 +15,19 @@ const t = strings.why;
 
 declare({ "why.token": 0, "why.of": "" });
 
-const MOST_BYTES = 16 * 1024; // that ggtok_trace takes
+const MOST_BYTES = 16 * 1024; // bytes of UTF-8 that ggtok_trace accepts
 const MOST_PLACES = 200;
 const utf8 = new TextEncoder();
 
-/** The longest beginning of a text that can be traced. */
+/** Returns the longest beginning of a text that can be traced. */
 export function beginning(text) {
   const short = text.slice(0, MOST_BYTES);
   const { read } = utf8.encodeInto(short, new Uint8Array(MOST_BYTES));
   return short.slice(0, read);
 }
 
-/** Where each id of a trace comes from: { token, fragment, word, n }, n its number in the word. */
+/** Returns where each id of a trace comes from: { token, fragment, word, n }, where n is its index
+ * in the word. */
 export function placesOf(trace) {
   const places = trace.before.map((token) => ({ token }));
   for (const fragment of trace.fragments) {
@@ -77,7 +78,7 @@ class WhyView extends View {
     }
   }
 
-  /** Whether what is shown is about the current text. */
+  /** Whether the result shown is for the current text. */
   get settled() {
     return !this.#latest.busy && !this.#latestTree.busy && this.result?.model === this.app.model;
   }
@@ -101,7 +102,7 @@ class WhyView extends View {
 
   // ---- the current token ----
 
-  /** Arrow keys choose a token, and a click does; pointing at one doesn't. */
+  /** Moving with arrow keys and clicking select a token; pointing at one doesn't. */
   #byKey = {
     capture: true,
     handleEvent: () => {
@@ -155,7 +156,7 @@ class WhyView extends View {
     </section>`;
   }
 
-  /** The table of best paths, around the current token. */
+  /** Renders the table of best paths near the current token. */
   #lattice(word) {
     const { lattice, tokens } = word;
     if (!lattice.length) return nothing;
@@ -197,7 +198,7 @@ class WhyView extends View {
       ${rows.length < lattice.length ? html`<p class="hint">${t.someRows(rows.length, lattice.length)}</p>` : nothing}`;
   }
 
-  /** The tokens of the word. */
+  /** Renders the word's tokens. */
   #tokens({ word, n }) {
     const from = Math.max(0, Math.min(word.tokens.length - MOST_PLACES, n - MOST_PLACES / 2));
     const rows = word.tokens.slice(from, from + MOST_PLACES);
@@ -359,7 +360,7 @@ class WhyView extends View {
   }
 }
 
-/** The places of a lattice that the best path uses. */
+/** Returns the lattice entries that are on the best path. */
 function onPath(lattice, fromEnd) {
   const at = new Map(lattice.map((place) => [place.at, place]));
   const on = new Set();

@@ -1,4 +1,4 @@
-/* The SSE2 intrinsics that cext/ uses, as WebAssembly's 128-bit operations. */
+/* The SSE2 intrinsics that cext/ uses, implemented with WebAssembly's 128-bit operations. */
 #ifndef GGTOK_WASM_EMMINTRIN_H
 #define GGTOK_WASM_EMMINTRIN_H
 

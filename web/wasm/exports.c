@@ -1,9 +1,9 @@
 /*
- * What the WebAssembly module exports to web/js/index.js, over ggtok.h.
+ * What the WebAssembly module exports to web/js/index.js, on top of ggtok.h.
  *
  * Arguments and results are numbers: addresses, lengths, bits. Fallible functions return whether
- * they succeeded. `report` then holds the result, or the error; the next call overwrites it.
- * A file's metadata stays in memory with its tokenizer, so that its arrays can be read.
+ * they succeeded. `report` then holds the result, or the error; the next call overwrites it. A
+ * file's metadata stays in memory as long as its tokenizer, so that its arrays can be read.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ typedef struct handle {
     ggtok_tokenizer *tok;
     ggtok_context *ctx;
     uint8_t *data; /* the beginning of the file */
-    gguf file;     /* its keys */
+    gguf file;     /* its parsed keys */
 } handle;
 
 /* JavaScript reads these fields by their position: see `Report` in web/js/engine.js. */
@@ -27,11 +27,11 @@ static struct report {
     const void *more;
     size_t n_more;
     double number;
-    uint32_t kind, elem; /* of metadata: ggtok_value_type */
-    /* Of an error. */
+    uint32_t kind, elem; /* types of a key's value and elements: ggtok_value_type */
+    /* for errors: */
     uint32_t status, line;
     const char *key, *name, *message;
-    double offset; /* -1: none */
+    double offset; /* position in the file, in bytes; -1: none */
 } report;
 static ggtok_error error;
 
@@ -90,8 +90,8 @@ uint8_t *EXPORT(file_room)(handle *h, size_t n) {
     return data;
 }
 
-/* Reads keys from the first n bytes of a file of file_size bytes (infinite: unknown). Then
- * report.number is how many bytes it needs, or 0 if it has all of the metadata. */
+/* Reads keys from the first n bytes of a file of file_size bytes (infinite: unknown). Sets
+ * report.number to the number of bytes that it needs, or to 0 if it has all of the metadata. */
 bool EXPORT(file_parse)(handle *h, size_t n, double file_size) {
     uint64_t size = file_size < 9007199254740992.0 ? (uint64_t)file_size : UINT64_MAX;
     size_t need = 0;
@@ -125,8 +125,8 @@ bool EXPORT(file_is_big_endian)(const handle *h) {
     return h->file.swap;
 }
 
-/* The i-th key (data, n), the bytes of its value (more, n_more), its types, and the number of its
- * elements. */
+/* Reports the i-th key (data, n), the bytes of its value (more, n_more), its types, and its number
+ * of elements. */
 void EXPORT(file_key)(const handle *h, uint32_t i) {
     const gguf_kv *kv = &h->file.kv[i];
     gguf_view key = ggtok_gguf_key(&h->file, kv);
@@ -139,8 +139,8 @@ void EXPORT(file_key)(const handle *h, uint32_t i) {
     report.number = (double)kv->count;
 }
 
-/* The ids of the tokens that each merge joins and makes, three for each merge of
- * tokenizer.ggml.merges, at `data`, which the caller releases; -1 if there is no such token. */
+/* Reports three ids for each merge in tokenizer.ggml.merges, of the left part, the right part and
+ * the whole, at `data`, which the caller releases; -1 if there is no such token. */
 bool EXPORT(merges)(const handle *h) {
     const gguf_kv *kv = ggtok_gguf_find(&h->file, "tokenizer.ggml.merges");
     bool is_list = kv && kv->type == GGTOK_ARRAY && kv->elem == GGTOK_STRING;
@@ -187,8 +187,8 @@ bool EXPORT(encode)(handle *h, const char *text, size_t n, uint32_t flags) {
     return done(s);
 }
 
-/* The spans of the ids of the last call, which had GGTOK_SPANS and this text: n_ids begins and
- * n_ids ends, at `data`, which the caller releases. */
+/* Reports the spans of the ids of the last call, which must have had GGTOK_SPANS and this text:
+ * n_ids begins and n_ids ends, at `data`, which the caller releases. */
 bool EXPORT(spans)(handle *h, const char *text, size_t n, size_t n_ids, uint32_t unit) {
     ggtok_span *spans = malloc(n_ids * sizeof *spans + 1);
     int32_t *out = malloc(n_ids * 2 * sizeof *out + 1);
@@ -207,7 +207,7 @@ bool EXPORT(spans)(handle *h, const char *text, size_t n, size_t n_ids, uint32_t
     return allocated ? done(s) : out_of_memory();
 }
 
-/* Encodes a text in which only some ranges may contain control tokens. */
+/* Encodes a text in which control tokens are parsed only inside some ranges. */
 bool EXPORT(encode_trusted)(handle *h, const char *text, size_t n, uint32_t flags,
                             const ggtok_range *trusted, size_t n_trusted) {
     ggtok_ids ids = {0};
@@ -219,7 +219,7 @@ bool EXPORT(encode_trusted)(handle *h, const char *text, size_t n, uint32_t flag
     return done(s);
 }
 
-/* The steps from a text to its ids, and the merges of a token's own text, as JSON. */
+/* Reports the steps from a text to its ids as JSON. */
 bool EXPORT(trace)(handle *h, const char *text, size_t n, uint32_t flags) {
     ggtok_bytes json = {0};
     return give(ggtok_trace_json(h->ctx, text, n, flags, SIZE_MAX, &json, &error), json);
@@ -261,7 +261,7 @@ bool EXPORT(token_score)(const handle *h, int32_t id) {
     return done(s);
 }
 
-/* All tokens: their bytes (data, n) and where each begins (more). */
+/* Reports the bytes (data, n) of all tokens and where each begins (more). */
 void EXPORT(pieces)(const handle *h) {
     const uint32_t *offsets;
     ggtok_bytes bytes = ggtok_pieces(h->tok, &offsets);
@@ -338,7 +338,7 @@ static bool jinja_done(ggtok_status status, const jinja_error *err) {
     return false;
 }
 
-/* NULL: an error. */
+/* Returns NULL after an error. */
 jinja_template *EXPORT(template_new)(const char *source, size_t n, uint32_t dialect) {
     jinja_template *t = NULL;
     jinja_error err;
@@ -350,14 +350,14 @@ void EXPORT(template_free)(jinja_template *t) {
     ggtok_jinja_template_free(t);
 }
 
-/* The i-th variable that the template reads; false if there are no more. */
+/* Reports the i-th variable that the template reads; returns false if there are no more. */
 bool EXPORT(template_variable)(const jinja_template *t, uint32_t i) {
     const jinja_text *name = ggtok_jinja_template_variable(t, i);
     if (!name) return false;
     return give(GGTOK_OK, (ggtok_bytes){(const char *)name->data, name->n});
 }
 
-/* Values as web/js/chat/values.js writes them: a letter for the type, and the value. */
+/* Reads values as web/js/chat/values.js writes them: a letter for the type, then the value. */
 typedef struct reader {
     jinja_env *env;
     jinja_arena *mem;
@@ -372,7 +372,7 @@ static uint32_t next_size(reader *r) {
     return n;
 }
 
-/* A text with the ranges that count as the template's own. */
+/* Reads a text with the ranges that count as the template's own. */
 static jinja_text *next_text(reader *r) {
     uint32_t n = next_size(r), n_ranges = next_size(r), at = 0;
     const uint8_t *ranges = r->p, *data = ranges + 8 * (size_t)n_ranges;
@@ -417,7 +417,7 @@ static jinja_value next_value(reader *r) {
         break;
     }
     case 's': v = jinja_of_text(next_text(r)); break;
-    case 'j': { /* JSON */
+    case 'j': { /* text that is JSON */
         uint32_t n = next_size(r);
         ggtok_jinja_env_grow(r->env, n);
         v = ggtok_jinja_read_json(r->mem, (const char *)r->p, n, 0, r->dialect);
@@ -456,9 +456,9 @@ static void read_variables(jinja_arena *mem, void *user) {
     }
 }
 
-/* A rendering with these variables and this local time: year, month from 1, day, hour, minute,
- * second. `ends` has four NUL-terminated texts: BOS and EOS, to be removed, and the texts of
- * jinja_finish_options' turn and answer; NULL: a probe. The result are the text (data, n) and the
+/* Renders with these variables and this local time: year, month from 1, day, hour, minute, second.
+ * `ends` has four NUL-terminated texts: BOS and EOS, to be removed, and the texts of
+ * jinja_finish_options' turn and answer; NULL for a probe. Reports the text (data, n) and the
  * ranges that the template wrote (more, n_more), which live until rendering_free. *env is NULL if
  * memory runs out; otherwise the caller frees it, also after an error. */
 bool EXPORT(render)(const jinja_template *t, const uint8_t *variables, const int32_t *time,
@@ -507,8 +507,8 @@ void EXPORT(rendering_free)(jinja_env *env) {
     ggtok_jinja_env_free(env);
 }
 
-/* How a probe used the value at a path, as jinja_note bits. The path is n steps: the texts of names
- * and keys, and numbers of items. */
+/* Returns how a probe used the value at a path, as jinja_note bits. The path has n steps: texts for
+ * names and keys, numbers for items. */
 uint32_t EXPORT(notes)(const jinja_env *env, const uint8_t *path, uint32_t n) {
     jinja_value v = jinja_absent();
     for (uint32_t i = 0; i < n; i++) {

@@ -1,4 +1,4 @@
-/* A stand-in for ggml with functions of the same names, which the program must call. */
+/* A stand-in for ggml with some of its function names, which the program must call. */
 const char *gguf_type_name(int type);
 int gguf_find_key(const void *ctx, const char *key);
 

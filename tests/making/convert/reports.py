@@ -1,4 +1,4 @@
-"""Conversions and their reports."""
+"""Checks for conversions and their reports."""
 
 from __future__ import annotations
 

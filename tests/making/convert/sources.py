@@ -1,4 +1,4 @@
-"""Small sources, made by their own libraries."""
+"""Small sources, created with their own libraries."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _trained() -> str:
 
 
 def bpe(pre: str = "gpt-2", **changes: Any) -> dict[str, Any]:
-    """A byte-level tokenizer.json with a published pre-tokenizer."""
+    """Returns a byte-level tokenizer.json with a published pre-tokenizer."""
     document: dict[str, Any] = json.loads(_trained())
     chain = CHAIN_OF_PRE[pre]
     document["pre_tokenizer"] = split(*(chain.published or (chain.steps,))[0])
@@ -63,7 +63,7 @@ def bpe(pre: str = "gpt-2", **changes: Any) -> dict[str, Any]:
 
 
 def byte_fallback(**changes: Any) -> dict[str, Any]:
-    """A tokenizer.json like Llama 2's."""
+    """Returns a tokenizer.json like Llama 2's."""
     v = ggtok.train("\n".join(TEXT), 2000, model="spm", min_frequency=1)
     from ggtok.vocabularies.export.tokenizer_json import tokenizer_json
 
@@ -73,7 +73,7 @@ def byte_fallback(**changes: Any) -> dict[str, Any]:
 
 
 def phi3(**changes: Any) -> dict[str, Any]:
-    """Like Phi-3's: spaces after most special tokens are dropped."""
+    """Returns a tokenizer.json like Phi-3's, which drops spaces after most special tokens."""
     document = byte_fallback(**changes)
     n = len(document["model"]["vocab"])
     row = {**document["added_tokens"][0], "special": True}
@@ -86,7 +86,7 @@ def phi3(**changes: Any) -> dict[str, Any]:
 
 
 def unigram_with_mask() -> dict[str, Any]:
-    """Like XLM-RoBERTa's: spaces before <mask> are dropped."""
+    """Returns a tokenizer.json like XLM-RoBERTa's, which drops spaces before <mask>."""
     texts = sorted({c for line in TEXT for c in line.replace(" ", "\u2581")})
     vocab = [["<unk>", 0.0], ["<mask>", 0.0], *([c, -5.0] for c in [*texts, "\u2581the"])]
     special = dict.fromkeys(("single_word", "rstrip", "normalized"), False) | {"special": True}
@@ -100,7 +100,8 @@ def unigram_with_mask() -> dict[str, Any]:
 
 
 def gemma4() -> ggtok.Vocabulary:
-    """The fixture, with the merges whose tokens exist; newlines merge."""
+    """Returns the fixture with only those merges whose tokens exist, and with merges of
+    newlines."""
     v = ggtok.vocabulary(fixture("bpe-gemma4"))
     known = set(v.texts)
     merges = [pair for pair in v.merge_texts or () if {*pair, b"".join(pair)} <= known]
@@ -136,7 +137,7 @@ def wordpiece(**changes: Any) -> dict[str, Any]:
 
 
 def spm(kind: str, **options: Any) -> bytes:
-    """A SentencePiece model's file."""
+    """Returns the file of a SentencePiece model."""
     options = {"vocab_size": 1500, "byte_fallback": kind == "bpe", **options}
     options.setdefault("hard_vocab_limit", False)
     options.setdefault("normalization_rule_name", "identity")

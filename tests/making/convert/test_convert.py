@@ -1,4 +1,4 @@
-"""ggtok.convert: ids compared with the source's own package, report and flags."""
+"""ggtok.convert: compares ids with the source's own package; tests the report and flags."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_each_chain_is_found_by_its_structure_and_cuts_alike(chain: Any, tmp_pat
 
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda c: c.name)
 def test_the_steps_of_a_chain_give_llamacpps_ids(chain: Any, tmp_path: Path) -> None:
-    """And each name of the chain, as the reference cuts words."""
+    """The steps give llama.cpp's ids for each name that uses the chain."""
     document = sources.bpe(pre_tokenizer=sources.split(*chain.steps))
     document["model"]["ignore_merges"] = chain.pres[0].ignore_merges
     v = convert(sources.write(tmp_path / "tokenizer.json", document), pre=chain.pres[0].name)
@@ -54,7 +54,8 @@ def test_all_names_of_byte_level_pre_tokenizers_have_a_chain() -> None:
 
 
 def test_chains_are_written_as_published() -> None:
-    """Digits by name, and DeepSeek's expressions verbatim: tokenizers 1.0 knows no others."""
+    """Digits are written by name, and DeepSeek's expressions verbatim, because tokenizers 1.0
+    supports no others."""
     for name, chain in CHAIN_OF_PRE.items():
         for made in pre_tokenizer_of, published_pre_tokenizer_of:
             found = structure.structure_of(made(chain))
@@ -278,7 +279,7 @@ def test_unigram_of_a_tokenizer_json(tmp_path: Path) -> None:
 
 
 def test_repeated_merges(tmp_path: Path) -> None:
-    """tokenizers uses the last of them, llama.cpp the first."""
+    """If a merge is repeated, tokenizers uses the last one, and llama.cpp the first."""
     document = sources.bpe()
     n = len(document["model"]["merges"])
     document["model"]["merges"] += document["model"]["merges"][:30]
@@ -295,7 +296,7 @@ def test_merges_in_any_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mask", [True, False])
 def test_spaces_before_a_mask(mask: bool, tmp_path: Path) -> None:
-    """llama.cpp drops them with some pre-tokenizers that cut like GPT-2's."""
+    """llama.cpp drops such spaces with some pre-tokenizers that split like GPT-2's."""
     document = sources.bpe()
     row = {**document["added_tokens"][0], "id": 900, "content": "<mask>", "lstrip": mask}
     document["added_tokens"].append(row)
@@ -310,7 +311,8 @@ def test_spaces_before_a_mask(mask: bool, tmp_path: Path) -> None:
 
 
 def test_spaces_after_special_tokens(tmp_path: Path) -> None:
-    """By the model's name, if they are exactly Phi-3's."""
+    """If the spaces are dropped exactly as in Phi-3, the model's name makes llama.cpp do it,
+    too."""
     document = sources.phi3()
     v = convert(sources.write(tmp_path / "tokenizer.json", document))
     exact(v)
@@ -347,7 +349,7 @@ def with_two_swapped(v: ggtok.Vocabulary) -> tuple[ggtok.Vocabulary, set[int]]:
 
 @pytest.mark.parametrize("normalizer", [None, {"type": "NFKC"}])
 def test_a_wrong_id_is_unexplained(normalizer: Any, tmp_path: Path) -> None:
-    """Each line with one is reported, even if other differences have a reason."""
+    """Each line with a wrong id is reported, even if other differences have a reason."""
     document = sources.bpe(normalizer=normalizer)
     v = convert(sources.write(tmp_path / "tokenizer.json", document), lines=0)
     wrong, ids = with_two_swapped(v)
@@ -441,7 +443,7 @@ def test_tiktoken_and_tekken(tmp_path: Path) -> None:
 
 
 def test_a_tiktoken_file_with_an_empty_token(tmp_path: Path) -> None:
-    """As in Whisper's: its id becomes an unused token's."""
+    """Whisper's file is like this: an unused token gets the id."""
     data = sources.tiktoken_file() + b"= %d\n" % len(sources.ranks())
     v = convert(sources.write(tmp_path / "x.tiktoken", data), pre="gpt-2")
     exact(v)

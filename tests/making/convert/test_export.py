@@ -1,4 +1,4 @@
-"""Other formats: ids in their libraries, round trips, and refusals."""
+"""Other formats: ids in their libraries, round trips, and vocabularies that are rejected."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_real_vocabulary_as_sentencepiece(name: str, tmp_path: Path) -> None:
 
 
 def test_wordpiece_as_tokenizer_json(tmp_path: Path) -> None:
-    """Every code point, in words and alone, with each combination of flags."""
+    """Every code point is tried, in words and alone, with each combination of flags."""
     v = ggtok.convert(sources.write(tmp_path / "a.json", sources.wordpiece()))
     path = tmp_path / "tokenizer.json"
     code_points = [
@@ -159,7 +159,7 @@ def test_odd_tokens_of_wordpiece(tmp_path: Path) -> None:
             v,
             texts=[*v.texts, *(text for text, _ in some)],
             types=[*v.types, *(type for _, type in some)],
-            flags={"add_bos": False},  # added anyway
+            flags={"add_bos": False},  # BOS is added anyway
         )
         odd.save(tmp_path / "tokenizer.json")
         tokenizer, tok = Tokenizer.from_file(str(tmp_path / "tokenizer.json")), odd.tokenizer()
@@ -211,7 +211,7 @@ def test_unigram_is_written_on_request(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", ["tokenizer.json", "x.tiktoken", "x.model"])
 def test_round_trips(end: str, tmp_path: Path) -> None:
-    """Written, converted and written again, the files of all fixtures are the same."""
+    """If the files of all fixtures are written, converted and written again, they are the same."""
     written = set()
     for name in fixture_names():
         path = tmp_path / end
@@ -220,7 +220,7 @@ def test_round_trips(end: str, tmp_path: Path) -> None:
             v = ggtok.vocabulary(fixture(name))
             v.save(path, inexact=inexact)
         except ggtok.VocabError:
-            continue  # refused; tests/making/consumers.py shows why
+            continue  # rejected; tests/making/consumers.py shows why
         pre = (v.pre or "default") if end == "x.tiktoken" else None
         again = converted(str(path), pre=pre, arch=None, lines=0)
         again.save(tmp_path / ("again-" + end), inexact=inexact)
@@ -234,7 +234,7 @@ def test_round_trips(end: str, tmp_path: Path) -> None:
     assert written >= expected[end]
 
 
-# ---- refusals ----
+# ---- vocabularies that are rejected ----
 
 
 def bpe(**changes: Any) -> Vocabulary:
@@ -323,7 +323,8 @@ def test_what_tiktoken_cannot_express(tmp_path: Path) -> None:
 
 
 def test_special_tokens_stand_outside_a_tiktoken_file(tmp_path: Path) -> None:
-    """Also normal ones that llama.cpp recognizes by text; not those that merges produce."""
+    """Normal tokens that llama.cpp recognizes by their text are special, too, unless merges produce
+    them."""
     v = bpe()
     parts = [(b"<", b"/"), (b"</", b"s"), (b"</s", b">")]
     new = [part for part in map(b"".join, parts) if part not in v.texts]
@@ -370,8 +371,9 @@ def test_special_tokens_that_strip_white_space(tmp_path: Path) -> None:
 def test_characters_newer_than_unicode_15_1(
     pre: str, published: str | None, tmp_path: Path
 ) -> None:
-    """llama.cpp doesn't treat them as letters. On request, published expressions are written."""
-    # A letter known to both, with the same first bytes, is merged with the preceding a.
+    """llama.cpp doesn't treat them as letters. On request, the published expressions are
+    written."""
+    # A letter in both Unicode versions, with the same first bytes, is merged with the a before it.
     v = ggtok.train("a\u1c80 " * 9, 260, pre=pre)
     texts = [f"a{c}b 1{c}2 {c}{c} {c}'s" for c in "\u0897\u1c89\U00010d4e\U00010d41\U00011de9"]
     want = v.tokenizer().encode_batch(texts)

@@ -1,4 +1,4 @@
-"""Gemma 4's vocabularies: characters, merges and byte fallback, cut at newlines."""
+"""Gemma 4's vocabularies: characters, merges and byte fallback; text is split at newlines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def report_of(path: Path, **options: Any) -> tuple[ggtok.Vocabulary, ConversionR
 
 
 def published(path: Path) -> Path:
-    """Like Gemma's files: with a split at spaces, of which the normalizer leaves none."""
+    """Returns a vocabulary like Gemma's files, which split at spaces, although the normalizer
+    leaves none."""
     document = json.loads(path.read_bytes())
     document["pre_tokenizer"] = {
         "type": "Split",

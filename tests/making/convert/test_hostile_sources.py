@@ -1,4 +1,4 @@
-"""Malformed sources: a clear error in bounded time and memory, whatever the bytes."""
+"""Malformed sources cause a clear error in bounded time and memory, whatever their bytes."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def wordpiece(**model: Any) -> dict[str, Any]:
     return document
 
 
-# Sources made on demand: documents of other kinds, and their prerequisites.
+# Sources that are created on demand: documents of other kinds, and what they need.
 OTHER_KINDS: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
     "an unknown token that isn't there": (
         lambda: sources.byte_fallback(
@@ -236,7 +236,8 @@ WIDE = {
 
 @pytest.mark.parametrize("name", WIDE)
 def test_memory_of_wide_json(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At most 200 bytes for each value; the limit of values is 64 times this number."""
+    """Each value takes at most 200 bytes; the real limit for values is 64 times that in this
+    test."""
     n = reading.MAX_VALUES >> 6
     monkeypatch.setattr(reading, "MAX_VALUES", n)
     unit = WIDE[name]
@@ -268,7 +269,8 @@ LONG = {
 
 @pytest.mark.parametrize("name", LONG)
 def test_memory_of_long_files(name: str, tmp_path: Path) -> None:
-    """Little more than the file, because lines aren't kept, and blocks are small."""
+    """Reading takes little more memory than the file, because lines aren't kept, and blocks are
+    small."""
     data, message = LONG[name]
     path = sources.write(tmp_path / name, data)
     tracemalloc.start()
@@ -391,7 +393,7 @@ def test_plamo(tmp_path: Path) -> None:
             ggtok.convert(sources.write(tmp_path / "x.jsonl", line))
 
 
-# ---- instructions to the source's package ----
+# ---- the child process that runs the source's package ----
 
 REPLACES = {
     "longer and longer": [({"String": "e"}, "e" * 1000)] * 2,
@@ -430,7 +432,7 @@ def test_a_package_that_crashes_or_writes_too_much(monkeypatch: pytest.MonkeyPat
     package._child.kill()
     with pytest.raises(originals.TooMuch, match="it exceeded a limit or crashed"):
         encode(["ab"])
-    assert encode(["ab"]) == [[97, 98]]  # by another child
+    assert encode(["ab"]) == [[97, 98]]  # in a new child process
     with pytest.raises(ggtok.VocabError, match="tiktoken can't load the source: "):
         package.read({**source, "pattern": "("})
     monkeypatch.setattr(originals, "MAX_ANSWER", 100)
@@ -459,7 +461,7 @@ def test_limits_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_package_runs_without_an_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A frozen program would start itself instead."""
+    """A frozen program would start itself instead of Python."""
     monkeypatch.setattr("sys.executable", os.path.join(os.sep, "no", "such", "python"))
     with pytest.raises(originals.TooMuch, match="can't run in a child process: No such file"):
         originals.Package("tokenizers").read("{}")

@@ -34,7 +34,7 @@ def test_wordpiece_that_is_not_cut_like_berts(tmp_path: Path) -> None:
     lines = lines_of(v)
     assert lines["normalizer"] and lines["pre-tokenizer"] and lines["template"] is None
     tok = v.tokenizer()
-    assert tok.encode("the") == [1, tok.text_to_token("\u2581the"), 2]  # [CLS] and [SEP] by text
+    assert tok.encode("the") == [1, tok.text_to_token("\u2581the"), 2]  # [CLS], [SEP] by their text
     alike = convert(sources.write(tmp_path / "tokenizer.json", sources.wordpiece()))
     assert not {"normalizer", "pre-tokenizer", "template"} & named(alike)
 
@@ -107,19 +107,19 @@ def test_added_tokens_that_overlap(tmp_path: Path) -> None:
     assert report.unexplained == () and report.differing == 2
     (difference,) = [d for d in report.differences if d.name == "overlaps"]
     assert difference.text.startswith("2 added tokens overlap with others, such as 'ERVICE'")
-    assert (difference.lines, difference.compared) == (2, 4)  # one line is a duplicate
+    assert (difference.lines, difference.compared) == (2, 4)  # one of the lines is a duplicate
 
 
 @pytest.mark.parametrize(
     ("texts", "found"),
     [
         (["<|a|>", "<|b|>"], False),
-        (["\n", "\n\n", "\n\n\n"], False),  # runs
-        (["ab", "bc"], True),  # of the same length: the order of ids decides
-        (["abc", "cd"], False),  # the first is longer: both take it
+        (["\n", "\n\n", "\n\n\n"], False),  # runs of one character
+        (["ab", "bc"], True),  # tokens of the same length: the order of ids decides
+        (["abc", "cd"], False),  # the first is longer, so both programs choose it
         (["abab"], False),
         (["abab", "x"], False),
-        (["<" + _LONG, _LONG + ">>"], False),  # an overlap that isn't searched for
+        (["<" + _LONG, _LONG + ">>"], False),  # this kind of overlap isn't looked for
     ],
 )
 def test_which_tokens_overlap(texts: list[str], found: bool) -> None:
@@ -131,6 +131,6 @@ def test_tokens_of_the_same_length_that_overlap_are_not_exported(tmp_path: Path)
     v = ggtok.train("ab " * 9, 300, special_tokens=texts, eos=texts[0], min_frequency=1)
     tok = v.tokenizer()
     ids = tok.encode("<a><b><c>", parse_special=True)
-    assert [tok.token_text(id) for id in ids][-1] == b"<b><c>"  # and not the leftmost
+    assert [tok.token_text(id) for id in ids][-1] == b"<b><c>"  # not the leftmost, <a><b>
     with pytest.raises(ggtok.VocabError, match="'<a><b><c>'"):
         v.save(tmp_path / "tokenizer.json")

@@ -1,4 +1,4 @@
-"""A folder is compared with transformers."""
+"""Folders are compared with transformers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def report_of(v: ggtok.Vocabulary) -> ConversionReport:
 
 
 def folder(path: Path, document: dict[str, Any] | None = None, **config: Any) -> Path:
-    """A folder of vocab.json and merges.txt, or of a tokenizer.json."""
+    """Creates a folder with vocab.json and merges.txt, or with a tokenizer.json."""
     if document is None:
         model = sources.bpe()["model"]
         merges = [m if isinstance(m, str) else " ".join(m) for m in model["merges"]]
@@ -56,7 +56,7 @@ def test_bert(tmp_path: Path) -> None:
 def test_a_class_that_is_read_wrongly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """tokenizers loads ggtok's reading of the class, and therefore agrees with it."""
+    """tokenizers loads what ggtok makes of the class, and therefore agrees with it."""
     wrong = vocab_files._CLASSES["GPT2Tokenizer"]._replace(pre="qwen2")
     monkeypatch.setitem(vocab_files._CLASSES, "GPT2Tokenizer", wrong)
     source, out = folder(tmp_path, tokenizer_class="GPT2Tokenizer"), tmp_path / "x.gguf"
@@ -73,7 +73,7 @@ def test_a_class_that_is_read_wrongly(
 
 
 def test_a_class_that_has_its_own_rules(tmp_path: Path) -> None:
-    """Version 5's LlamaTokenizer adds spaces by rules that tokenizer.json doesn't have."""
+    """LlamaTokenizer in version 5 adds spaces by rules that tokenizer.json doesn't contain."""
     document = sources.byte_fallback()
     report = report_of(ggtok.convert(folder(tmp_path, document, tokenizer_class="LlamaTokenizer")))
     assert report.judge == "transformers" and report.unexplained == ()
@@ -97,7 +97,7 @@ def test_a_folder_with_code_of_its_own(tmp_path: Path) -> None:
 
 
 def test_sentencepiece(tmp_path: Path) -> None:
-    """Control tokens in texts aren't compared, because the package doesn't parse them."""
+    """Control tokens in texts aren't compared, because sentencepiece doesn't parse them."""
     options = {"remove_extra_whitespaces": False}
     sources.write(tmp_path / "tokenizer.model", sources.spm("bpe", **options))
     sources.write(tmp_path / "tokenizer_config.json", {"tokenizer_class": "LlamaTokenizer"})
@@ -107,7 +107,8 @@ def test_sentencepiece(tmp_path: Path) -> None:
 
 
 def test_without_the_files_own_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then nothing explains why lines differ; the report only says that they may."""
+    """Without the files' own package, nothing explains why lines differ; the report only says that
+    they may."""
     monkeypatch.setattr(originals, "is_installed", lambda name: name == "transformers")
     sources.write(tmp_path / "tokenizer.model", sources.spm("unigram"))
     sources.write(tmp_path / "tokenizer_config.json", {"tokenizer_class": "T5Tokenizer"})

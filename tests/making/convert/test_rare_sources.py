@@ -85,7 +85,7 @@ def test_spaces_dropped_after_a_token_but_not_as_in_phi_3(tmp_path: Path) -> Non
 
 
 def test_steps_of_tokenizers_own(tmp_path: Path) -> None:
-    """Falcon's: Punctuation, ByteLevel's expression, Digits, and groups of three."""
+    """Falcon's steps: Punctuation, ByteLevel's expression, Digits, and groups of three."""
     steps: list[dict[str, Any]] = [
         {"type": "Punctuation", "behavior": "Contiguous"},
         {**sources.BYTE_LEVEL, "use_regex": True},
@@ -148,8 +148,8 @@ def test_a_filler_that_exists(tmp_path: Path) -> None:
 
 
 def test_a_text_models_part_of_the_configuration(tmp_path: Path) -> None:
-    """Its keys take precedence, the architecture may be either's, and of a list of ids the first
-    counts."""
+    """Keys in text_config take precedence, the architecture may be in either part, and the first of
+    several ids counts."""
     path = folder(tmp_path / "f", "Qwen3ForCausalLM", "qwen3", vocab_size=900)
     sources.write(path / "tokenizer.json", sources.bpe("qwen2"))
     part = {"vocab_size": 905, "eos_token_id": [1, 0]}
@@ -176,7 +176,7 @@ def test_an_added_token_without_an_id(tmp_path: Path) -> None:
         ggtok.convert(path)
 
 
-# ---- packages that are missing, or refuse ----
+# ---- packages that are missing or fail ----
 
 
 @pytest.mark.parametrize("package", ["tokenizers", "sentencepiece", "tiktoken"])
@@ -208,7 +208,7 @@ def test_sources_that_sentencepiece_refuses(tmp_path: Path) -> None:
 
 
 def test_a_published_tiktoken_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its hash determines how text is cut, and the special tokens."""
+    """The file's hash determines how text is split, and which special tokens there are."""
     data = sources.tiktoken_file()
     n = len(sources.ranks())
     known = tiktoken_files.Known("ours", "qwen2", {"<|end|>": n, "<|x|>": n + 2}, "<|end|>")
@@ -224,7 +224,7 @@ def test_a_published_tiktoken_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_vocabularies_that_tokenizer_json_cannot_express(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     v = ggtok.convert(sources.write(tmp_path / "a.json", sources.wordpiece()))
-    few = replace(v, texts=v.texts[:50], types=[1] * 50, special_ids={})  # BERT's own are 100, ...
+    few = replace(v, texts=v.texts[:50], types=[1] * 50, special_ids={})  # BERT's start at 100
     with pytest.raises(ggtok.VocabError, match="no token to add before or after a text"):
         few.save(path)
     few = replace(few, special_ids={"bos": 1, "sep": 2})

@@ -1,12 +1,12 @@
 // The capabilities of a template, found by rendering test conversations, as llama-server does.
 
-// jinja_note's bits.
+// Bits that jinja_note returns.
 const USED = 1;
 const ARRAY_ACCESS = 2;
 const IS_STRING = 8;
 const SELECTATTR = 16;
 
-// Variables that decide whether earlier reasoning is kept, and the value that keeps it.
+// Template variables that decide whether earlier reasoning is kept, with the value that keeps it.
 export const PRESERVING = {
   preserve_thinking: true,
   clear_thinking: false,
@@ -38,7 +38,7 @@ const TOOL_NAME = ["tools", 0, "function", "name"];
 const CALLS = ["messages", 1, "tool_calls"];
 const CONTENT = ["messages", 0, "content"];
 
-/** The capabilities that decide how messages are written. */
+/** Finds the capabilities that decide how messages are written. */
 export function find(template) {
   const caps = { string: true, typed: false, toolCalls: true, systemRole: true };
   const probe = (messages, paths, tools = []) =>
@@ -77,7 +77,7 @@ function calling(given) {
   ];
 }
 
-/** Tests calls with arguments first as an object, then as text. */
+/** Tests tool calls whose arguments are first an object, then text. */
 function findCalls(probe, caps) {
   const argument = [...CALLS, 0, "function", "arguments", "arg"];
   const object = probe(calling(OBJECT), [TOOL_NAME, CALLS, argument], TOOLS);
@@ -88,6 +88,6 @@ function findCalls(probe, caps) {
   }
   if (caps.objectArguments) return;
   const text = probe(calling(TEXT), [TOOL_NAME, CALLS], TOOLS);
-  // A capability that failed with an object stays false.
+  // A capability stays false if its test with object arguments failed.
   caps.toolCalls &&= text.text !== null && Boolean(text.notes[1] & USED);
 }

@@ -1,4 +1,5 @@
-// Chat requests to prompts: selects the template and the policy, and renders with the module.
+// Turns chat requests into prompts: selects the template and the policy, and renders with the
+// module.
 import { TemplateError } from "../errors.js";
 import { CHATML, LlamaServer, patched } from "./llama.js";
 import { around, countParts, markerOf } from "./media.js";
@@ -7,7 +8,7 @@ import { Transformers } from "./transformers.js";
 import { isObject, kindOf, parse, refuse, Writer } from "./values.js";
 
 const DIALECTS = ["llama", "transformers"];
-const KEPT = 8; // policies, which take milliseconds to make
+const KEPT = 8; // policies to cache; creating one takes milliseconds
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** A compiled template. */
@@ -23,8 +24,8 @@ class Template {
     }
   }
 
-  /** The prompt for these variables. `ends`: BOS and EOS to remove, and a text to append to a prompt
-   * that ends with another one. */
+  /** Returns the prompt for these variables. `ends`: BOS and EOS to remove, and a text to append to
+   * a prompt that ends with a given text. */
   render(variables, now, ends) {
     return this.#run(variables, now, ends, (env, error) => {
       if (error) throw error;
@@ -43,7 +44,8 @@ class Template {
     });
   }
 
-  /** A test rendering: its text, or null if it fails, and how it used the values at the paths. */
+  /** Renders a test conversation: returns its text, or null if it fails, and how it used the values
+   * at the paths. */
   probe(variables, paths) {
     const { engine } = this;
     return this.#run(variables, NO_TIME, null, (env, error) => {
@@ -86,10 +88,10 @@ class Template {
 
 const NO_TIME = { year: 1970, month: 1, day: 1, hour: 0, minute: 0, second: 0 };
 
-/** The chat requests of a tokenizer. */
+/** Renders a tokenizer's chat requests. */
 export class Chat {
   #engine;
-  #policies = new Map(); // by what selects them; the latest last
+  #policies = new Map(); // policies by what selects them; the most recent is last
 
   /** `file` has the chat templates by name (`templates`), the texts of special tokens (`texts`), and
    * BOS and EOS if encoding adds them (`ends`). */
@@ -98,17 +100,19 @@ export class Chat {
     this.file = file;
   }
 
-  /** The prompt of a request: an object, or JSON text. */
+  /** Returns the prompt for a request: an object, or JSON text. */
   render(request, options) {
     return this.#render(request, options, false).prompt;
   }
 
-  /** The texts of a request's prompt that are encoded separately, and the number of its images, audio
-   * and video. `isWhole`: there is one text, without markers that are left out. */
+  /** Returns the texts of a request's prompt that are encoded separately, and how many images,
+   * audio and video parts the request has. `isWhole`: the prompt is one text, without markers to
+   * leave out. */
   renderForIds(request, options) {
     const { prompt, body, dialect, marker } = this.#render(request, options, true);
     const nParts = countParts(body.messages, dialect);
-    // Templates for transformers write what they want for a part.
+    // For transformers, the template itself decides what it writes for an image, audio or video
+    // part.
     const isWhole = dialect === "transformers" || !nParts;
     return { texts: isWhole ? [prompt] : around(prompt, marker, nParts), isWhole, nParts };
   }
@@ -172,7 +176,7 @@ function llamaServer(file, wanted, selects, compile) {
       return new LlamaServer(templates.tool_use, file, compile, standard.thinks);
     } catch (error) {
       if (!(error instanceof TemplateError)) throw error;
-      return standard; // as the server does
+      return standard; // llama-server falls back to it, too
     }
   }
   let source = templates.default ?? "";
@@ -195,7 +199,7 @@ function transformers(file, wanted, selects, compile) {
   return new Transformers(source, file, compile);
 }
 
-/** The template with this name, or `wanted` itself if it is a template. */
+/** Returns the template with this name, or `wanted` itself if it is a template. */
 function named(file, wanted) {
   if (Object.hasOwn(file.templates, wanted)) return file.templates[wanted];
   if (wanted.includes("{") || wanted.includes("\n")) return wanted;

@@ -2,14 +2,14 @@
 // parse to the same double, but in one of a thousand cases they aren't the shortest:
 // 5.972269109151214e+16 becomes 5.9722691091512144e+16.
 
-const ALPHA = -60; // the least exponent of a scaled number
+const ALPHA = -60; // the lowest exponent of a scaled number
 const BITS = 64;
 const LEAST_EXPONENT = -1074;
 const LOG10_2 = 78913 / (1 << 18);
-const STEP = 8; // of the powers of ten in the library's table, which begins at
+const STEP = 8; // between the exponents of ten in the library's table, which begins at FIRST
 const FIRST = -300;
 
-/** The digits of a positive double, and the power of ten to multiply them by. */
+/** Returns the digits of a positive double, and the power of ten to multiply them by. */
 export function digitsOf(value) {
   const [f, e, lowerIsCloser] = parts(value);
   const plus = normalized(2n * f + 1n, e - 1);
@@ -17,12 +17,13 @@ export function digitsOf(value) {
   const low = minus[0] << BigInt(minus[1] - plus[1]);
   const [power, powerE, k] = powerFor(plus[1]);
   const w = times(normalized(f, e)[0], power);
-  // Shrink the interval by one unit at both ends, the error of the product.
+  // Shrink the interval by one unit at each end, because the products may be off by that much.
   const high = times(plus[0], power) - 1n;
   return generated(times(low, power) + 1n, w, high, plus[1] + powerE + BITS, k);
 }
 
-/** f and e of f * 2**e, and whether the next smaller double is nearer than the next larger one. */
+/** Returns f and e of f * 2**e, and whether the next smaller double is nearer than the next larger
+ * one. */
 function parts(value) {
   const view = new DataView(new ArrayBuffer(8));
   view.setFloat64(0, value);
@@ -42,12 +43,12 @@ function length(f) {
   return f.toString(2).length;
 }
 
-/** The upper 64 bits of a product, rounded. */
+/** Returns the upper 64 bits of a product, rounded. */
 function times(x, y) {
   return (x * y + (1n << 63n)) >> 64n;
 }
 
-/** The 64 leading bits of a power of ten, rounded, and their exponent. */
+/** Returns the 64 leading bits of a power of ten, rounded, and their exponent. */
 function powerOfTen(k) {
   let numerator = k >= 0 ? 10n ** BigInt(k) : 1n;
   let denominator = k >= 0 ? 1n : 10n ** BigInt(-k);
@@ -61,7 +62,7 @@ function powerOfTen(k) {
   return [(2n * numerator + denominator) / (2n * denominator), e];
 }
 
-/** The power of ten in the table that scales a number with this exponent into range. */
+/** Returns the power of ten in the table that scales a number with this exponent into range. */
 function powerFor(e) {
   const f = ALPHA - e - 1;
   const k = Math.trunc(f * LOG10_2) + (f > 0 ? 1 : 0);
@@ -69,7 +70,7 @@ function powerFor(e) {
   return [...powerOfTen(kept), kept];
 }
 
-/** The shortest digits between low and high, adjusted towards w. */
+/** Returns the shortest digits between low and high, adjusted towards w. */
 function generated(low, w, high, e, k) {
   const one = BigInt(-e);
   let [delta, distance, rest] = [high - low, high - w, high];
@@ -91,7 +92,7 @@ function generated(low, w, high, e, k) {
   }
 }
 
-/** Decrements the last digit as long as that brings the number nearer to w. */
+/** Decrements the last digit as long as this brings the number nearer to w. */
 function nearer(text, distance, delta, rest, ten) {
   let last = Number(text.at(-1));
   while (

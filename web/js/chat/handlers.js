@@ -1,23 +1,24 @@
-// llama-server's special rules for families of templates; ggtok/chat/handlers.py has the same table.
+// Special rules of llama-server for families of templates; the same table is in
+// ggtok/chat/handlers.py.
 //
-// A family is recognized by texts in the template's source (`present`, `absent`). The first row that
-// matches is used. `opening` are the texts before the reasoning of a continued answer, and between
-// the reasoning and the content.
+// A family is recognized by texts that its template's source contains (`present`) or lacks
+// (`absent`). The first matching row is used. `opening` is the pair of texts written before the
+// reasoning of a continued answer, and between reasoning and content.
 import { separated } from "./messages.js";
 import { isText, joined, json, own, refuse, textOf } from "./values.js";
 
 const DEFAULTS = {
   absent: [],
-  reasons: true, // enable_thinking defaults to true, and a continued answer's reasoning is written
-  alwaysContent: false, // write the content even if the reasoning is continued
+  reasons: true, // enable_thinking defaults to true; a continued answer's reasoning is written
+  alwaysContent: false, // write the content even if the answer continues in its reasoning
   afterPrompt: false, // write the opening after the template's own generation prompt
-  messages: null, // changes the messages
-  finish: null, // changes a prompt without generation prompt
-  // If a prompt with a generation prompt, or before a continued answer, ends with the first text,
-  // the second is appended.
+  messages: null, // function that changes the messages
+  finish: null, // function that changes a prompt that has no generation prompt
+  // [end, text]: `text` is appended if a prompt with a generation prompt, or before a continued
+  // answer, ends with `end`.
   turn: ["", ""],
-  schemaVariable: "", // the variable for the schema of response_format
-  reads: [], // variables that the handler reads; they must be strings
+  schemaVariable: "", // template variable for the schema in response_format
+  reads: [], // template variables that the handler reads; must be strings
 };
 
 export function check(handler, variables) {
@@ -28,7 +29,8 @@ export function check(handler, variables) {
   }
 }
 
-/** The text of a continued answer, in pieces, each with whether it is the template's own. */
+/** Returns a continued answer's text in pieces, each with a flag: whether it is the template's
+ * own. */
 export function pieces(handler, answer) {
   const { opening } = handler;
   const [before, between] = typeof opening === "function" ? opening(answer) : opening;
@@ -42,14 +44,14 @@ export function pieces(handler, answer) {
 
 // ---- messages ----
 
-/** Adds the reasoning under the name `thinking`, which the template reads. */
+/** Copies the reasoning to the field `thinking`, which the template reads. */
 function thinking(messages) {
   return messages.map((m) =>
     "reasoning_content" in m ? { ...m, thinking: m.reasoning_content } : m,
   );
 }
 
-/** Adds `thinking`, and drops the content of messages with reasoning and calls. */
+/** Adds `thinking`, and drops the content of messages that have both reasoning and calls. */
 function harmony(messages) {
   return thinking(messages).map((message) => {
     if (!("thinking" in message) || !message.tool_calls?.length) return message;
@@ -58,7 +60,8 @@ function harmony(messages) {
   });
 }
 
-/** Ministral: makes reasoning and content of system and assistant parts of one list. */
+/** For Ministral: puts reasoning and content of system and assistant messages into one list of
+ * parts. */
 function blocks(messages) {
   return messages.map((message) => {
     if (!["system", "assistant"].includes(textOf(message.role))) return message;
@@ -79,7 +82,7 @@ function alwaysReasoning(messages) {
   );
 }
 
-/** TranslateGemma: makes a user's content one part that names the languages. */
+/** For TranslateGemma: makes a user's content one part that names the languages. */
 function translated(messages, variables) {
   const source_lang_code = variables.source_lang_code ?? "en-GB";
   const target_lang_code = variables.target_lang_code ?? "en-GB";
@@ -92,7 +95,7 @@ function translated(messages, variables) {
   });
 }
 
-/** DeepSeek V4: sorts the results between two answers in the order of the calls. */
+/** For DeepSeek V4: sorts the tool results between two answers into the order of the calls. */
 function inOrderOfCalls(messages) {
   const changed = [...messages];
   let order = new Map();
@@ -117,7 +120,7 @@ function inOrderOfCalls(messages) {
   return changed;
 }
 
-/** Older Gemma 4 templates: merges calls, results and the following answer. */
+/** For older Gemma 4 templates: merges calls, their results and the answer that follows. */
 function withResponses(messages) {
   const changed = [];
   for (let i = 0; i < messages.length; ) {
@@ -200,7 +203,7 @@ const HANDLERS = [
     messages: blocks,
   },
   {
-    // LLM-jp with harmony's form
+    // LLM-jp in harmony's format
     present: ["chat_format=llm-jp-harmony-v1"],
     opening: GPT_OSS,
     messages: harmony,
@@ -289,7 +292,7 @@ const HANDLERS = [
     afterPrompt: true,
   },
   {
-    // DeepSeek V3.2; its block of calls has another name than in V4
+    // DeepSeek V3.2; its block of calls has a different name than in V4
     present: ["dsml_token", "DSML", "function_calls"],
     opening: [`${DEEPSEEK}<think>`, "</think>"],
   },
@@ -300,7 +303,7 @@ const HANDLERS = [
     messages: inOrderOfCalls,
     schemaVariable: "response_format",
   },
-  // Gemma 4, then its older templates
+  // Gemma 4, then its older template versions
   {
     present: ["'<|tool_call>call:'", "{#- OpenAI Chat Completions:"],
     opening: GEMMA,

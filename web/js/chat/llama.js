@@ -1,5 +1,5 @@
-// The policy of llama-server: how it normalizes a request and prepares messages.
-// ggtok/chat/llama.py is the same in Python.
+// The llama-server policy: how it normalizes a request and prepares messages. ggtok/chat/llama.py
+// is the same in Python.
 import { TemplateError } from "../errors.js";
 import * as capabilities from "./caps.js";
 import * as handlers from "./handlers.js";
@@ -20,8 +20,8 @@ const HARMLESS = new RegExp(
     "|(?:if|and) add_generation_prompt(?=\\s*-?%|\\s+and)",
   "g",
 );
-// Texts that the server removes from templates: checks that refuse messages which the templates
-// could render. If the first text is in the source, the second is replaced.
+// Checks in templates that reject messages which the templates could render. As the server does: if
+// a source contains the first text, the second is replaced.
 const PATCHES = [
   [
     "<|channel|>",
@@ -36,7 +36,7 @@ const PATCHES = [
   ],
 ];
 const NEVER = "{%- if false %}";
-/** The template for files without one. */
+/** The template for files that have none. */
 export const CHATML = `\
 {%- for message in messages -%}
   {{- '<|im_start|>' + message.role + '
@@ -47,7 +47,7 @@ export const CHATML = `\
   {{- '<|im_start|>assistant
 ' -}}
 {%- endif -%}`;
-// Contents are trimmed for this family, whose models repeat themselves after stray white space.
+// Contents are trimmed for this family: its models repeat themselves after stray white space.
 const TRIMMED = "You have access to the following functions in JSONSchema format";
 
 export function patched(source) {
@@ -57,7 +57,8 @@ export function patched(source) {
   return source;
 }
 
-/** The source with the lexer's line breaks, by which families of templates are recognized. */
+/** Returns the source with the lexer's line breaks, by which families of templates are
+ * recognized. */
 function asLexed(source) {
   const ends = source.endsWith("\n");
   const lines = source.replaceAll("\r\n", "\n").replaceAll("\r", "\n");
@@ -71,8 +72,8 @@ function datesOf({ year, month, day }) {
 }
 
 export class LlamaServer {
-  /** `compile` makes a template of a source; `thinks` is the value of enable_thinking for requests
-   * without it, if it isn't the template's. */
+  /** `compile` creates a template from a source; `thinks` overrides the value of enable_thinking
+   * for requests that don't set it. */
   constructor(source, file, compile, thinks) {
     this.ends = file.ends;
     this.texts = { bos_token: own(file.texts.bos_token), eos_token: own(file.texts.eos_token) };
@@ -88,7 +89,8 @@ export class LlamaServer {
       this.tags = reasoning.find(render, this.source, this.caps.toolCalls);
       this.thinks = this.tags.found;
     }
-    // Only gpt-oss's template supports the role `developer`; otherwise it becomes `system`.
+    // Only gpt-oss's template supports the role `developer`; for other templates, it becomes
+    // `system`.
     this.renamesDevelopers = !this.source.includes("<|channel|>");
     this.trims = this.source.includes(TRIMMED);
     this.rendersBoth = this.source.replace(HARMLESS, "").includes("add_generation_prompt");
@@ -96,8 +98,8 @@ export class LlamaServer {
     if (thinks !== undefined) this.thinks = thinks;
   }
 
-  /** The prompt of a request, which is a chat request's body, at a local time. `marker` stands for
-   * parts of messages that aren't text. */
+  /** Returns the prompt for a chat request's body at a local time. `marker` replaces parts of
+   * messages that aren't text. */
   render(body, now, { marker }) {
     if (!("messages" in body)) throw refuse("messages are missing");
     if (!Array.isArray(body.messages)) {
@@ -151,7 +153,7 @@ export class LlamaServer {
 
   // ---- requests ----
 
-  /** The request of a body, without its messages and tools. */
+  /** Reads a body's fields, except messages and tools. */
   #read(body, hasTools) {
     const schema = schemaOf(body);
     const choice = typeof body.tool_choice === "string" ? body.tool_choice : "auto";
@@ -188,7 +190,7 @@ export class LlamaServer {
     };
   }
 
-  /** The template's variables except messages, tools, dates and add_generation_prompt. */
+  /** Returns the template's variables except messages, tools, dates and add_generation_prompt. */
   #variables(given, thinking, schema = null) {
     const variables = { ...this.texts, enable_thinking: thinking, ...given };
     if (this.handler) {
@@ -202,7 +204,7 @@ export class LlamaServer {
 
   // ---- conversations ----
 
-  /** The messages for the template, without one that is continued. */
+  /** Returns the messages for the template, without a continued one. */
   #prepared(request, every, continues) {
     const last = every.at(-1);
     if (continues && last?.role === "assistant" && last.calls.length) {
@@ -221,8 +223,8 @@ export class LlamaServer {
     return renamed ? { ...written, role: role("system") } : written;
   }
 
-  /** The prompt with the beginning of an answer. `withGeneration`: the prompt with the template's
-   * own generation prompt, or null. */
+  /** Returns the prompt with the beginning of an answer. `withGeneration`: the prompt with the
+   * template's own generation prompt, or null. */
   #continued(request, message, continues, prompt, withGeneration) {
     const inContent =
       continues === "content" ||
@@ -245,7 +247,7 @@ export class LlamaServer {
 
   // ---- at the start ----
 
-  /** Throws if llama-server wouldn't start with this template: it parses a call, and renders one
+  /** Throws if llama-server wouldn't start with this template: parses a test call, and renders one
    * question with and without a generation prompt. */
   #checkStart() {
     const what = "llama-server doesn't start with this chat template,";
@@ -268,7 +270,7 @@ export class LlamaServer {
     }
   }
 
-  /** The text of a test rendering, or null if it fails. */
+  /** Returns the text of a test rendering, or null if it fails. */
   #probe(messages, tools, generation, thinking) {
     const variables = {
       messages: messages.map((message) => this.#typed(message)),
@@ -280,21 +282,22 @@ export class LlamaServer {
     return this.template.probe(variables, []).text;
   }
 
-  /** A message of a test rendering, with its content in the form that the template needs. */
+  /** Returns a message for a test rendering, with its content in the form that the template
+   * needs. */
   #typed(message) {
     const isTyped = this.caps.onlyTyped && typeof message.content === "string";
     return isTyped ? { ...message, content: [{ type: "text", text: message.content }] } : message;
   }
 }
 
-// ---- fields of a body ----
+// ---- fields of a request's body ----
 
 function oneOf(value, allowed, name) {
   if (allowed.includes(value)) return;
   throw refuse(`${name} must be one of ${allowed.join(", ")}`);
 }
 
-/** The JSON schema of the answer, or null. */
+/** Returns the JSON schema for the answer, or null. */
 function schemaOf(body) {
   const object = (value) => (isObject(value) ? value : {});
   let schema = plain(body.json_schema ?? null, "json_schema");
@@ -346,7 +349,8 @@ function thinkingOf({ enable_thinking: value }) {
   return typeof value === "boolean" ? value : null;
 }
 
-/** The variables that templates use for a setting that a request has under one name. */
+/** Expands a setting that requests have under one name into the variables that templates use for
+ * it. */
 function spread(variables) {
   const found = {};
   const { preserve_reasoning: preserve, reasoning_effort: effort } = variables;
@@ -361,7 +365,7 @@ function spread(variables) {
   return found;
 }
 
-/** The pieces before the first occurrence of a text; all pieces if it doesn't occur. */
+/** Returns the pieces before the first occurrence of a text, or all pieces if it doesn't occur. */
 function until(pieces, text) {
   let at = pieces.map(([piece]) => piece).join("").indexOf(text);
   if (at < 0) return pieces;

@@ -3,20 +3,20 @@
 import { VocabError } from "../errors.js";
 import { isObject, refuse, sizeOf, wellFormed } from "./values.js";
 
-const MARKER = "<__media__>"; // mtmd's default
+const MARKER = "<__media__>"; // the default in mtmd
 export const KINDS = ["image_url", "input_audio", "input_video", "video_url"];
-// Types that templates for transformers know.
+// Part types that templates for transformers know.
 const TRANSFORMERS = [...KINDS, "image", "audio", "audio_url", "video"];
-const SHOWN = 80; // UTF-16 units of a marker in an error
+const SHOWN = 80; // UTF-16 units of a marker that an error shows
 
-/** A marker among the texts of a message's parts. */
+/** The marker for one part that isn't text, among the texts of a message's parts. */
 export class Marker {
   constructor(text) {
     this.text = text;
   }
 }
 
-/** The marker that a caller chooses, or the default for null. */
+/** Returns the marker that a caller chose, or the default for null. */
 export function markerOf(given) {
   if (given === null) return MARKER;
   if (typeof given !== "string") throw refuse("mediaMarker must be a string");
@@ -24,7 +24,7 @@ export function markerOf(given) {
   return wellFormed(given, "mediaMarker");
 }
 
-/** The number of parts of the messages that aren't text. */
+/** Counts the parts of the messages that aren't text. */
 export function countParts(messages, dialect) {
   const types = dialect === "transformers" ? TRANSFORMERS : KINDS;
   let n = 0;
@@ -35,8 +35,8 @@ export function countParts(messages, dialect) {
   return n;
 }
 
-/** The texts around the markers that aren't empty, each with the ranges that are the template's own.
- * There must be as many markers as parts. */
+/** Returns the non-empty texts around the markers, each with the ranges that are the template's
+ * own. There must be as many markers as parts. */
 export function around({ text, ranges }, marker, nParts) {
   const texts = text.split(marker);
   if (texts.length - 1 !== nParts) {
@@ -51,7 +51,7 @@ export function around({ text, ranges }, marker, nParts) {
   const size = sizeOf(marker);
   const found = [];
   let begin = 0;
-  let first = 0; // of the ranges that end after `begin`
+  let first = 0; // the first range that ends after `begin`
   for (const text of texts) {
     const end = begin + sizeOf(text);
     while (first < ranges.length && ranges[first][1] <= begin) first++;
@@ -69,7 +69,7 @@ function number(n, what) {
   return `${n} ${what}${n === 1 ? "" : "s"}`;
 }
 
-/** BOS or EOS, if the vocabulary adds it. */
+/** Returns BOS or EOS as a list of one id, empty if encoding doesn't add it. */
 export function added(info, name) {
   if (!info[name === "bos" ? "addBos" : "addEos"]) return [];
   const id = info.special[name];

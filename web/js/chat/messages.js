@@ -1,5 +1,5 @@
-// Messages of a request to messages for a template, as llama-server does: it reads a message into a
-// structure and writes it again.
+// Converts a request's messages for a template, as llama-server does: each message is read into a
+// structure and written again.
 import { KINDS, Marker } from "./media.js";
 import {
   dump,
@@ -16,7 +16,7 @@ import {
   wellFormed,
 } from "./values.js";
 
-export const SPACES = " \\t\\n\\v\\f\\r"; // as in C's isspace, for regular expressions
+export const SPACES = " \\t\\n\\v\\f\\r"; // what C's isspace accepts, for regular expressions
 const STRIPPED = new RegExp(`^[${SPACES}]+|[${SPACES}]+$`, "g");
 
 export function strip(text) {
@@ -35,7 +35,7 @@ export class Message {
     Object.assign(this, fields);
   }
 
-  /** Whether there is nothing besides the role. */
+  /** Whether the message has nothing except its role. */
   get isEmpty() {
     const { content, parts, calls, reasoning, name, callId } = this;
     return !(content || parts.length || calls.length || reasoning || name || callId);
@@ -45,7 +45,8 @@ export class Message {
     return this.parts.some((part) => part instanceof Marker);
   }
 
-  /** The content as one text, in pieces, with a blank line between parts; only their text. */
+  /** Returns the content as one text, in pieces, with a blank line between parts; leaves out parts
+   * that aren't text. */
   pieces() {
     if (!this.parts.length) return [[this.content, false]];
     return separated(this.parts.filter((part) => !(part instanceof Marker)), "\n\n");
@@ -61,8 +62,8 @@ export class Message {
   }
 }
 
-/** The parts as pieces. From the first that isn't empty on, a separator follows each part. There are
- * none before and after markers. */
+/** Returns the parts as pieces. A separator follows each part, starting with the first non-empty
+ * one; there is none next to a marker. */
 export function separated(parts, separator) {
   const pieces = [];
   let begun = false;
@@ -79,8 +80,8 @@ export function separated(parts, separator) {
 
 // ---- reading ----
 
-/** A message of a request, with `marker` for parts that aren't text. Throws where the server refuses
- * it. */
+/** Reads a message of a request, with `marker` for parts that aren't text. Throws where the server
+ * rejects it. */
 export function read(message, index, marker) {
   const where = `messages[${index}]`;
   fields(message, where);
@@ -161,7 +162,7 @@ function string(object, key, where) {
 
 // ---- writing ----
 
-/** The message for the template, before a handler changes it. */
+/** Returns the message for the template, before a handler changes it. */
 export function write(message, caps, index) {
   const found = { role: role(message.role), content: writtenContent(message, caps) };
   if (message.reasoning) found.reasoning_content = message.reasoning;
@@ -180,7 +181,7 @@ function writtenContent(message, caps) {
   if (parts.length && !message.hasMedia && !caps.onlyString) {
     return parts.map((text) => ({ type: own("text"), text }));
   }
-  // The server joins all parts if one isn't text.
+  // The server joins all parts if one of them isn't text.
   const text = parts.length ? joined(separated(parts, "\n")) : content;
   return caps.onlyTyped ? [{ type: own("text"), text }] : text;
 }
@@ -195,7 +196,7 @@ function writtenCall(call, caps, where) {
   return { ...call, function: { ...call.function, arguments: given } };
 }
 
-/** The messages without a system message, if the template doesn't support one. */
+/** Merges a system message into the next one if the template doesn't support one. */
 export function mergeSystem(messages, caps) {
   if (caps.systemRole || !messages.length || textOf(messages[0].role) !== "system") return messages;
   const [first, next, ...rest] = messages;
@@ -211,7 +212,8 @@ export function mergeSystem(messages, caps) {
 
 // ---- tools ----
 
-/** Tools with only the fields that the server uses: name, description and parameters. */
+/** Returns the tools with only the fields that the server uses: name, description and parameters.
+ */
 export function readTools(tools) {
   if (tools == null) return [];
   if (!Array.isArray(tools)) throw refuse(`tools must be an array, not ${kindOf(tools)}`);

@@ -1,23 +1,23 @@
-// A rendered prompt: text, and which of it the template wrote.
+// A rendered prompt: its text, and which parts of it the template wrote.
 import { joined, sizeOf } from "./values.js";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 export class Prompt {
-  /** `ranges` are the template's own text, in bytes, ascending. */
+  /** `ranges` are the ranges of the template's own text, in bytes, ascending. */
   constructor(text, ranges) {
     this.text = text;
     this.ranges = ranges;
   }
 
-  /** The first `at` UTF-16 units. */
+  /** Returns the prompt's first `at` UTF-16 units. */
   cut(at) {
     const text = this.text.slice(0, at);
     return new Prompt(text, within(this.ranges, 0, sizeOf(text)));
   }
 
-  /** The prompt without the first `at` UTF-16 units. */
+  /** Returns the prompt without the first `at` UTF-16 units. */
   rest(at) {
     const begin = sizeOf(this.text.slice(0, at));
     return new Prompt(this.text.slice(at), within(this.ranges, begin, Infinity));
@@ -51,7 +51,7 @@ export class Prompt {
     return prompt;
   }
 
-  /** The text `begin`, in pieces, if the prompt ends with `end`; else nothing. */
+  /** Returns the text `begin`, in pieces, if the prompt ends with `end`; else nothing. */
   turn(end, begin) {
     if (!begin || !this.text.endsWith(end)) return [];
     const size = sizeOf(this.text);
@@ -63,12 +63,12 @@ export class Prompt {
     return begin === end || this.ranges.some(([b, e]) => b <= begin && end <= e);
   }
 
-  /** The text after the common prefix with another prompt, in pieces. */
+  /** Returns the text after the common prefix with another prompt, in pieces. */
   after(other) {
     return this.rest(nShared(this.text, other.text)).pieces();
   }
 
-  /** The text in pieces, each with whether it is the template's own. */
+  /** Returns the text in pieces, each with whether it is the template's own. */
   pieces() {
     const data = encoder.encode(this.text);
     const text = (begin, end) => decoder.decode(data.subarray(begin, end));
@@ -82,7 +82,7 @@ export class Prompt {
     return pieces.filter(([piece]) => piece);
   }
 
-  /** The prompt with the last occurrence of `old` replaced by `text`. */
+  /** Returns the prompt with the last occurrence of `old` replaced by `text`. */
   withLast(old, text) {
     const at = this.text.lastIndexOf(old);
     if (at < 0) return this;
@@ -93,14 +93,14 @@ export class Prompt {
   }
 }
 
-/** The parts of the ranges in [begin, end), relative to begin. */
+/** Returns the parts of the ranges that are in [begin, end), relative to begin. */
 function within(ranges, begin, end) {
   return ranges
     .filter(([b, e]) => b < end && e > begin)
     .map(([b, e]) => [Math.max(b, begin) - begin, Math.min(e, end) - begin]);
 }
 
-/** The length of the common prefix. */
+/** Returns the length of the common prefix, which never splits a surrogate pair. */
 export function nShared(a, b) {
   const most = Math.min(a.length, b.length);
   let n = 0;
@@ -108,7 +108,7 @@ export function nShared(a, b) {
   return n > 0 && isHigh(a, n - 1) && (n < a.length || n < b.length) ? n - 1 : n;
 }
 
-/** The length of the common suffix. */
+/** Returns the length of the common suffix, which never splits a surrogate pair. */
 export function nSharedEnd(a, b) {
   const most = Math.min(a.length, b.length);
   let n = 0;

@@ -1,4 +1,4 @@
-// The tags around reasoning, found by comparing renderings, as llama-server does for templates
+// Finds the tags around reasoning by comparing renderings, as llama-server does for templates
 // without a handler. Two renderings that differ in one thing are split into markers (<...>, [...])
 // and text; the segments that they don't share contain the tags.
 import { fits } from "./handlers.js";
@@ -44,12 +44,12 @@ const REASONED_CALL = {
   reasoning_content: THOUGHT,
   tool_calls: call("VVVV", "XXXX"),
 };
-const NAMED = new RegExp(`[{:][${SPACES}]*"FFF_FIRST_FUN_F"`); // the name of a function in JSON
+const NAMED = new RegExp(`[{:][${SPACES}]*"FFF_FIRST_FUN_F"`); // a function's name in JSON
 const ENDED = new RegExp(`${THOUGHT}${SPACE}(?<post>(?:${MARKER}${SPACE})?)`);
-const ANCHOR = 64; // bytes at the end of a rendering that are searched for in the other
+const ANCHOR = 64; // bytes at the end of one rendering to search for in the other
 
-// Templates whose tags can't be detected: texts in the source and texts that must be absent,
-// whether the row only applies if nothing was found, and the tags.
+// Templates whose tags can't be detected: texts that the source has, texts that it lacks, whether
+// the row applies only if nothing was found, and the tags.
 const KNOWN = [
   [
     ["content.split('</think>')"],
@@ -77,8 +77,8 @@ const KNOWN = [
   ],
 ];
 
-/** The texts before and after reasoning, including white space; "" for none. `render` takes
- * messages, tools, add_generation_prompt and enable_thinking, and gives null if it fails. */
+/** Returns the texts before and after reasoning, including white space; "" for none. `render` takes
+ * messages, tools, add_generation_prompt and enable_thinking, and returns null if it fails. */
 export function find(render, source, toolCalls) {
   const tags = { start: "", end: "", found: false, unreadable: "" };
   byPresence(render, tags);
@@ -99,7 +99,7 @@ export function find(render, source, toolCalls) {
   return tags;
 }
 
-/** Compares an answer with and without reasoning. */
+/** Compares an answer that has reasoning with one that hasn't. */
 function byPresence(render, tags) {
   const without = render([USER, SAID], null, false, true);
   const withIt = render([USER, REASONED], null, false, true);
@@ -119,7 +119,7 @@ function byPresence(render, tags) {
   }
 }
 
-/** Compares the generation prompts with thinking off and on. */
+/** Compares the generation prompts with thinking turned off and on. */
 function byThinking(render, tags) {
   const off = render([USER], null, true, false);
   const on = render([USER], null, true, true);
@@ -144,7 +144,8 @@ function byThinking(render, tags) {
   }
 }
 
-/** If both renderings have text of their own: two markers after the end of the other. */
+/** If each rendering has text that the other lacks: looks for two markers after the end of the
+ * other. */
 function byTail(off, on, tags) {
   for (const [base, longer] of [[on, off], [off, on]]) {
     const whole = binary(longer);
@@ -161,7 +162,7 @@ function byTail(off, on, tags) {
   }
 }
 
-/** A string with one unit for each byte of the text's UTF-8. */
+/** Returns a string with one unit for each byte of the text's UTF-8. */
 function binary(text) {
   return Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join("");
 }
@@ -171,7 +172,7 @@ function fromBinary(bytes) {
   return new TextDecoder("utf-8", { ignoreBOM: true }).decode(data);
 }
 
-/** Finds reasoning that is only written together with calls. */
+/** Finds reasoning that is written only together with calls. */
 function byScope(render, tags) {
   const said = render([USER, REASONED], TOOLS, false, true);
   const called = render([USER, REASONED_CALL], TOOLS, false, true);
@@ -183,7 +184,7 @@ function byScope(render, tags) {
   else tags.end = ENDED.exec(called)?.groups.post ?? tags.end;
 }
 
-/** The error of the server when it parses the JSON of a call, or "". */
+/** Returns the error that the server reports when it parses the JSON of a call, or "". */
 function faultOfCalls(render, tags) {
   const said = render([USER, SAID], TOOLS, false, true);
   const called = render([USER, CALLED], TOOLS, false, true);
@@ -204,7 +205,7 @@ function faultOfCalls(render, tags) {
 }
 
 /**
- * The markers directly before and after the reasoning, with only white space in between.
+ * Returns the markers directly before and after the reasoning, with only white space in between.
  * `withSpace`: the second result includes the white space before the marker.
  */
 function wrapped(text, withSpace) {
@@ -224,14 +225,14 @@ function wrapped(text, withSpace) {
   return found;
 }
 
-/** The position, moved over white space forward (step 1) or backward (step -1). */
+/** Returns the position after skipping white space forward (step 1) or backward (step -1). */
 function skipped(text, at, step) {
   const isSpace = (i) => i >= 0 && i < text.length && " \t\n\v\f\r".includes(text[i]);
   while (isSpace(step > 0 ? at : at - 1)) at += step;
   return at;
 }
 
-/** The start of the marker that ends at `end`, or -1 if there is none. */
+/** Returns the start of the marker that ends at `end`, or -1 if there is none. */
 function opened(text, end) {
   for (const [opening, closing] of Object.entries(CLOSING)) {
     if (end < 1 || text[end - 1] !== closing) continue;
@@ -246,8 +247,8 @@ function opened(text, end) {
 
 const CLOSING = { "<": ">", "[": "]" };
 
-/** Markers and the text between them, as [is a marker, text]. Everything after an unclosed bracket
- * is text. */
+/** Splits a text into markers and the text between them: [is a marker, text]. Everything after an
+ * unclosed bracket is text. */
 function segments(text) {
   const found = [];
   const opening = /[<[]/g;
@@ -273,18 +274,18 @@ function notBlank(pieces) {
 }
 
 /**
- * The left and the right text without their common prefix and suffix.
+ * Returns what remains of the left and right text without their common prefix and suffix.
  *
- * First whole segments are removed from both ends, then characters of text segments. The order of
- * the steps is the server's, and odd in places. It decides what happens to segments that are equal
- * at both ends.
+ * Whole segments are removed from both ends first, then characters of text segments. The order of
+ * the steps is the server's. It looks odd in places, but decides what happens to segments that are
+ * equal at both ends.
  */
 function difference(left, right) {
   const a = segments(left);
   const b = segments(right);
   if (!a.length || !b.length) return [left, right];
   const same = (x, y) => x[0] === y[0] && x[1] === y[1];
-  // The first and last remaining segment of each, and whether the last has been removed, too.
+  // The first and last remaining segment of each side, and whether the last one is removed, too.
   let [i, j, m, n] = [0, 0, a.length - 1, b.length - 1];
   let [aUsed, bUsed] = [false, false];
   while (i !== m && j !== n) {

@@ -1,9 +1,9 @@
-// The policy of transformers' apply_chat_template, which changes messages very little.
+// The policy of transformers' apply_chat_template, which hardly changes messages.
 import { TemplateError } from "../errors.js";
 import { isObject, kindOf, own, plain, refuse, role } from "./values.js";
 
 const NO_ENDS = ["", "", "", ""];
-// The keys for a message's reasoning. Templates read the first two.
+// The keys under which a message can have its reasoning. Templates read the first two.
 const REASONING = ["reasoning_content", "thinking", "reasoning"];
 const FIELDS = [
   "tool_choice",
@@ -25,7 +25,8 @@ export class Transformers {
     this.ends = file.ends;
   }
 
-  /** The prompt of a request at a local time. `forIds`: without BOS and EOS that encoding adds. */
+  /** Returns the prompt for a request at a local time. `forIds`: without the BOS and EOS that
+   * encoding adds. */
   render(body, now, { forIds }) {
     const generation = Boolean(body.add_generation_prompt);
     const given = body.continue_final_message;
@@ -69,7 +70,7 @@ export class Transformers {
     const fields = FIELDS.filter((name) => body[name] != null).map((name) => [name, body[name]]);
     const given = plain({ ...kwargs, ...Object.fromEntries(fields) }, "chat_template_kwargs");
     for (const [name, text] of Object.entries(this.texts)) {
-      // If the caller passes the token's own text, for example as bos_token, it means the token.
+      // A caller who passes the token's own text, for example as bos_token, means the token.
       if (given[name] === text.text) given[name] = text;
     }
     return given;
@@ -97,11 +98,11 @@ function message(given, index) {
 
 // ---- continuing the last message ----
 
-// transformers' mark after the continued message. The prompt is cut at its last occurrence, if a
-// template writes the message twice.
+// The marker that transformers writes after the continued message. The prompt is cut at its last
+// occurrence, in case a template writes the message twice.
 const TAG = "CONTINUE_FINAL_MESSAGE_TAG ";
 
-/** Appends the tag to the field's text in the last message. Returns that text. */
+/** Appends the tag to a field's text in the last message. Returns that text. */
 function tagged(messages, source, field) {
   const last = messages.at(-1);
   const what = "continue_final_message:";
@@ -130,7 +131,7 @@ function tagged(messages, source, field) {
   return value;
 }
 
-/** The prompt up to the last tag, without BOS and EOS. */
+/** Returns the prompt up to the last tag, without BOS and EOS. */
 function continued(prompt, ending, [bos, eos]) {
   const { text } = prompt;
   let at = text.lastIndexOf(TAG.trim());

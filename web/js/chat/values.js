@@ -1,16 +1,16 @@
-// The values of a chat request: plain data, and texts that know which of their parts are the
+// The values in a chat request: plain data, and texts that know which of their parts are the
 // template's own.
 import { ArgumentError } from "../errors.js";
 import { digitsOf } from "./digits.js";
 
-const MAX_LEVEL = 90; // the deepest nesting of arrays and objects
+const MAX_LEVEL = 90; // levels of nested arrays and objects, at most
 const encoder = new TextEncoder();
 
 export function refuse(message) {
   return new ArgumentError("argument", message);
 }
 
-/** The size of a text, in bytes of UTF-8. */
+/** Returns the size of a text, in bytes of UTF-8. */
 export function sizeOf(text) {
   let size = text.length;
   for (let i = 0; i < text.length; i++) {
@@ -21,7 +21,7 @@ export function sizeOf(text) {
 }
 
 /** A text with the ranges, in bytes, that count as the template's own. All other text is the
- * conversation's: control tokens in it aren't parsed. */
+ * conversation's, where control tokens aren't parsed. */
 export class Text {
   constructor(text, ranges) {
     this.text = text;
@@ -29,7 +29,7 @@ export class Text {
   }
 }
 
-/** The string of a Text or string. */
+/** Returns the string of a Text or string. */
 export function textOf(value) {
   return value instanceof Text ? value.text : value;
 }
@@ -38,12 +38,12 @@ export function isText(value) {
   return typeof value === "string" || value instanceof Text;
 }
 
-/** A text that is the template's own as a whole. */
+/** Makes a text that is entirely the template's own. */
 export function own(text) {
   return new Text(text, text ? [[0, sizeOf(text)]] : []);
 }
 
-/** One text of several pieces, each with whether it is the template's own. */
+/** Joins pieces, each with whether it is the template's own, into one text. */
 export function joined(pieces) {
   const ranges = [];
   let text = "";
@@ -75,7 +75,8 @@ export function role(name) {
 
 // ---- JSON ----
 
-/** JSON text that the module reads as the server does, with numbers that JavaScript hasn't. */
+/** JSON text that the module parses as the server does, for numbers that JavaScript can't
+ * represent. */
 export class Json {
   constructor(source) {
     this.source = source;
@@ -84,15 +85,15 @@ export class Json {
 
 const TOKENS = /"(?:[^"\\]|\\.)*"(?:\s*:)?|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 const NUMBER = "\0number";
-// Put before keys like "1", which JavaScript would move to the beginning of an object.
+// Prefix for keys like "1", which JavaScript would move to the beginning of an object.
 const KEY = "\0key";
 
 function keyOf(name) {
   return name.startsWith(KEY) ? name.slice(KEY.length) : name;
 }
 
-/** Parses a request. Numbers that aren't integers JavaScript has exactly become Json; keys keep their
- * order. */
+/** Parses a request. Numbers other than integers that JavaScript represents exactly become Json;
+ * keys keep their order. */
 export function parse(source) {
   const marked = source.replace(TOKENS, (token) => {
     if (/^"(?:\d+"|\\u0000)/.test(token) && token.endsWith(":")) return `"\\u0000key${token.slice(1)}`;
@@ -109,7 +110,7 @@ export function parse(source) {
     );
   } catch {
     try {
-      value = JSON.parse(source); // its message shows the text as it was given
+      value = JSON.parse(source); // its message quotes the text as passed
     } catch (error) {
       throw refuse(`the request isn't valid JSON: ${error.message}`);
     }
@@ -117,7 +118,7 @@ export function parse(source) {
   return value;
 }
 
-/** JSON text as a value for a template. Throws ArgumentError if it isn't valid. */
+/** Returns JSON text as a value for a template. Throws ArgumentError if it isn't valid. */
 export function json(source, where) {
   const text = source.startsWith("\ufeff") ? source.slice(1) : source;
   try {
@@ -139,7 +140,8 @@ export function isObject(value) {
   );
 }
 
-/** A copy of a value as plain data. Throws ArgumentError for what JSON can't hold. */
+/** Returns a copy of a value as plain data. Throws ArgumentError for values that JSON can't
+ * represent. */
 export function plain(value, where, level = 0) {
   if (value === null || typeof value === "boolean" || value instanceof Json) return value;
   if (typeof value === "string") return wellFormed(value, where);
@@ -163,7 +165,7 @@ export function plain(value, where, level = 0) {
   return copy;
 }
 
-/** Sets a field, also one with the name __proto__. */
+/** Sets a field, even one named __proto__. */
 function define(object, key, value) {
   Object.defineProperty(object, key, {
     value,
@@ -187,7 +189,7 @@ export function kindOf(value) {
   return typeof value === "object" ? "an object" : typeof value;
 }
 
-/** Compact JSON as the server writes it. */
+/** Returns compact JSON as the server writes it. */
 export function dump(value) {
   if (typeof value === "number") {
     return Number.isSafeInteger(value) && !Object.is(value, -0) ? String(value) : double(value);
@@ -208,7 +210,7 @@ function number(source) {
   return fits ? String(exact) : double(Number(source));
 }
 
-/** A double in the form of the server's JSON library, which writes 1e+15 and 1e-05. */
+/** Formats a double like the server's JSON library, which writes 1e+15 and 1e-05. */
 function double(value) {
   if (!Number.isFinite(value)) throw refuse("a number is too large for a double");
   if (value === 0) return Object.is(value, -0) ? "-0.0" : "0.0";
@@ -226,7 +228,7 @@ function double(value) {
 
 // ---- for the module ----
 
-/** Writes variables as web/wasm/exports.c reads them. */
+/** Writes variables in the format that web/wasm/exports.c reads. */
 export class Writer {
   constructor() {
     this.bytes = new Uint8Array(1024);
