@@ -44,11 +44,11 @@ class ArrowIds:
         )
 
     def __arrow_c_schema__(self) -> object:
-        """The type, in a capsule named "arrow_schema"."""
+        """Returns the type, in a capsule named "arrow_schema"."""
         return arrays.schema()
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """The type and the array, in capsules named "arrow_schema" and "arrow_array".
+        """Returns the type and the array, in capsules named "arrow_schema" and "arrow_array".
 
         Args:
             requested_schema: ignored, as the interface allows, because there is only one type.
@@ -80,7 +80,7 @@ class Texts:
 
 
 def exported(texts: Any) -> Texts | None:
-    """The texts of an object that exports Arrow data.
+    """Returns the texts of an object that exports Arrow data.
 
     None: the object can't export because a package is missing (pandas without pyarrow), but it
     is iterable, so the caller can iterate over it.

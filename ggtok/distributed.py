@@ -60,7 +60,7 @@ class _Payload:
     key: str
 
     def load(self) -> ggtok.Tokenizer:
-        """The tokenizer, loaded once per process."""
+        """Returns the tokenizer, loaded once per process."""
         if self.key not in _LOADED:
             _LOADED.clear()  # a worker runs one job at a time
             _LOADED[self.key] = ggtok.load(
@@ -73,7 +73,7 @@ _LOADED: dict[str, ggtok.Tokenizer] = {}
 
 
 def payload(tok: ggtok.Tokenizer, ship: str) -> _Payload:
-    """The payload of a tokenizer.
+    """Returns the payload of a tokenizer.
 
     `ship`: ``"bytes"`` sends the metadata of its file; ``"name"`` sends the path or name that it
     was loaded by, and workers load that.
@@ -378,7 +378,7 @@ def _spark_task(job: Job, batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _table(record: Record) -> Any:
-    """A record as an Arrow table of one row."""
+    """Returns a record as an Arrow table of one row."""
     pa = pyarrow("ggtok.distributed")
     schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in SCHEMA.items()])
     return pa.Table.from_pylist([record], schema)

@@ -81,7 +81,7 @@ class Wording(str):
 
 
 def _printable(message: str) -> str:
-    """The message with escapes for what isn't printable."""
+    """Returns the message with escapes for what isn't printable."""
     if isinstance(message, Wording):
         return Wording(*(shown(part) if type(part) is str else part for part in message.parts))
     return shown(message)
@@ -293,16 +293,16 @@ class VocabWarning(UserWarning):
 
 
 def not_found(message: str) -> FileError:
-    """A FileError that is also a FileNotFoundError, not about one particular path."""
+    """Returns a FileError that is also a FileNotFoundError, not about one particular path."""
     return _FileNotFoundError(message)
 
 
 def not_permitted(message: str) -> FileError:
-    """A FileError that is also a PermissionError."""
+    """Returns a FileError that is also a PermissionError."""
     return _FilePermissionError(message)
 
 
 def file_error(errno: int, reason: str, filename: str | bytes) -> FileError:
-    """A FileError that is also the subclass of OSError for `errno`."""
+    """Returns a FileError that is also the subclass of OSError for `errno`."""
     cls = _ALSO.get(type(OSError(errno, reason)), FileError)
     return cls(errno, reason, filename)

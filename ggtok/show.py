@@ -57,7 +57,8 @@ def _is_buffer(value: Any) -> bool:
 
 
 def _of_text(loaded: Loaded, text: bytes, ids: Sequence[int], spans: Any, limit: int) -> Shown:
-    """The tokens of a text; `spans` are in bytes, as ``encode_with_offsets`` returns them."""
+    """Returns the tokens of a text; `spans` are in bytes, as ``encode_with_offsets`` returns
+    them."""
     special = loaded.special_ids
     tokens = []
     done = 0
@@ -81,7 +82,7 @@ def _of_ids(loaded: Loaded, ids: list[int], limit: int) -> Shown:
 def _of_messages(
     loaded: Loaded, messages: Sequence[Any], limit: int, keywords: Mapping[str, Any]
 ) -> Shown:
-    """The tokens of a conversation, each with the role that its text comes from.
+    """Returns the tokens of a conversation, each with the role that its text comes from.
 
     A range of the prompt that isn't the template's own has the role of the first message, from
     that of the range before it on, with a string that equals, or else contains, its text.
@@ -102,7 +103,7 @@ def _of_messages(
 
 
 def _roles(data: bytes, own: Ranges, messages: Sequence[Any]) -> list[tuple[int, str]]:
-    """The prompt in ranges: the end of each, and its role."""
+    """Returns the prompt in ranges: the end of each, and its role."""
     messages = [m if isinstance(m, Mapping) else m.model_dump() for m in messages]
     roles = [message["role"] if message.get("role") in ROLES else OTHER for message in messages]
     strings = [[string.strip() for string in _strings(message)] for message in messages]
@@ -134,7 +135,7 @@ def _roles(data: bytes, own: Ranges, messages: Sequence[Any]) -> list[tuple[int,
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """All strings in a JSON value."""
+    """Yields all strings in a JSON value."""
     stack = [value]
     while stack:
         value = stack.pop()
@@ -149,8 +150,8 @@ def _strings(value: Any) -> Iterator[str]:
 def _spans(
     loaded: Loaded, data: bytes, ids: Sequence[int], parts: Sequence[Part]
 ) -> Iterator[tuple[int, int]]:
-    """The bytes of the prompt that each token comes from. If the pieces of a part don't spell its
-    text, each of its tokens has the whole part."""
+    """Yields the bytes of the prompt that each token comes from. If the pieces of a part don't
+    spell its text, each of its tokens has the whole part."""
     done = 0
     at = 0
     for pos, n, first, n_ids, special in parts:
@@ -170,7 +171,7 @@ def _spans(
 
 
 def summary(loaded: Loaded) -> str:
-    """A table of the vocabulary's main properties, as HTML."""
+    """Returns a table of the vocabulary's main properties, as HTML."""
     specials = {name: loaded.special(name) for name in ("bos", "eos", "eot", "unk", "pad")}
     rows = {
         "source": loaded.path or "memory",

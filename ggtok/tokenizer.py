@@ -158,7 +158,7 @@ def _chat_call(
     add_generation_prompt: bool | None,
     *others: types.Any,
 ) -> tuple[types.Any, types.Any]:
-    """The chat module, imported lazily, and the arguments common to all chat calls."""
+    """Returns the chat module, imported lazily, and the arguments common to all chat calls."""
     api, request = _chat_modules()
     generation = None if add_generation_prompt is DEFAULT_TRUE else add_generation_prompt
     return api, request.Options(tools, like, generation, *others)
@@ -357,7 +357,7 @@ class Tokenizer:
         parse_special: types.ParseSpecial = False,
         continuation: bool = False,
     ) -> int:
-        """The number of ids: ``len(encode(...))`` without the list.
+        """Returns the number of ids: ``len(encode(...))`` without the list.
 
         Arguments and errors are those of :meth:`encode`.
         """
@@ -831,7 +831,7 @@ class Tokenizer:
         stop_ids: types.Ids = (),
         stop_at_eog: bool = False,
     ) -> StreamDecoder:
-        """A decoder for ids that arrive one by one, such as those that a model generates.
+        """Returns a decoder for ids that arrive one by one, such as those that a model generates.
 
         ``feed(id or ids)`` and finally ``finish()`` return text. Joined, these texts are what
         ``decode(prompt_ids + ids)``, with the same options, has after its longest common prefix
@@ -1174,8 +1174,8 @@ class Tokenizer:
         image_tokens: types.ImageTokens | None = None,
         **variables: types.Any,
     ) -> int:
-        """The number of tokens of a conversation: the ids that :meth:`encode_chat` returns, and
-        those of images.
+        """Returns the number of tokens of a conversation: the ids that :meth:`encode_chat` returns,
+        and those of images.
 
         Equals llama-server's ``/v1/chat/completions/input_tokens``.
 
@@ -1364,7 +1364,8 @@ class Tokenizer:
         return explanation
 
     def merge_tree(self, id: types.SupportsIndex) -> types.MergeTree:
-        """The merges that build a token from its bytes (BPE) or characters (SPM), if any do.
+        """Returns the merges that build a token from its bytes (BPE) or characters (SPM), if any
+        do.
 
         Returns:
             An :class:`ggtok.explain.steps.MergeTree`. ``dataclasses.asdict`` converts it for
@@ -1384,7 +1385,7 @@ class Tokenizer:
     def token_to_piece(
         self, id: types.SupportsIndex, *, lstrip: int = 0, special: bool = True
     ) -> bytes:
-        """The piece of a token, the bytes that it decodes to: ``llama_token_to_piece``.
+        """Returns the piece of a token, the bytes that it decodes to: ``llama_token_to_piece``.
 
         Args:
             id: a token id.
@@ -1403,22 +1404,22 @@ class Tokenizer:
         )
 
     def text_to_token(self, text: types.Text) -> int | None:
-        """The id of the token whose text in the vocabulary is exactly this, or None."""
+        """Returns the id of the token whose text in the vocabulary is exactly this, or None."""
         return self._native.find(text)
 
     def token_text(self, id: types.SupportsIndex) -> bytes:
-        """A token's text as stored in the vocabulary: ``llama_vocab_get_text``.
+        """Returns a token's text as stored in the vocabulary: ``llama_vocab_get_text``.
 
         It may differ from the token's piece (:meth:`token_to_piece`).
         """
         return self._native.text(index(id, "id"))
 
     def token_score(self, id: types.SupportsIndex) -> float:
-        """A token's score, a float32: ``llama_vocab_get_score``."""
+        """Returns a token's score, a float32: ``llama_vocab_get_score``."""
         return self._native.score(index(id, "id"))
 
     def token_attr(self, id: types.SupportsIndex) -> TokenAttr:
-        """A token's attributes after llama.cpp's corrections: ``llama_vocab_get_attr``."""
+        """Returns a token's attributes after llama.cpp's corrections: ``llama_vocab_get_attr``."""
         return TokenAttr(self._native.attr(index(id, "id")))
 
     def is_eog(self, id: types.SupportsIndex) -> bool:
@@ -1453,7 +1454,7 @@ class Tokenizer:
         return self._native.suppress_tokens()
 
     def vocab_bytes(self, special: types.Special = "blank") -> list[bytes]:
-        """The pieces of all tokens (:meth:`token_to_piece`), by id.
+        """Returns the pieces of all tokens (:meth:`token_to_piece`), by id.
 
         Args:
             special: ``"blank"``: the piece of each of :attr:`special_ids` is ``b""``. Libraries
@@ -1466,7 +1467,7 @@ class Tokenizer:
         return decoding.vocab_bytes(self._loaded, special)
 
     def tokens_with_prefix(self, prefix: types.Buffer) -> list[int]:
-        """The ids of the tokens whose pieces begin with `prefix`, ascending.
+        """Returns the ids of the tokens whose pieces begin with `prefix`, ascending.
 
         The pieces are those of :meth:`vocab_bytes`, and empty pieces don't count, so the result
         has none of :attr:`special_ids`. ``b""`` selects every token with a piece. The first call

@@ -46,7 +46,7 @@ class Batch:
         self._overflowing, self._tensors, self._wanted = overflowing, tensors, wanted
 
     def encoded(self) -> tuple[dict[str, Any], Sequence[Encoding]]:
-        """The values, and the encodings, which are computed later if the ids suffice."""
+        """Returns the values, and the encodings, which are computed later if the ids suffice."""
         if not self._are_simple():
             made = self._encodings()
             return self._of_encodings(made), [e for group in made for e in group]
@@ -71,7 +71,7 @@ class Batch:
         )
 
     def _encodings(self) -> list[list[Encoding]]:
-        """The encodings of each item, with the overflowing ones if they are wanted."""
+        """Returns the encodings of each item, with the overflowing ones if they are wanted."""
         made = encodings(
             self._core,
             sources(
@@ -100,7 +100,7 @@ class Batch:
         return data
 
     def of_ids(self, lists: list[list[int]]) -> dict[str, Any]:
-        """The values of single texts with these ids, which may be longer than wanted."""
+        """Returns the values of single texts with these ids, which may be longer than wanted."""
         if self._truncation is not None:
             lists = [self._cut(ids, self._truncation) for ids in lists]
         if self._tensors and self._padding is not None:
@@ -172,7 +172,7 @@ def _padded_lists(lists: list[list[int]], padding: Padding | None) -> tuple[Any,
 
 
 def _padded_arrays(lists: list[list[int]], padding: Padding) -> tuple[Any, Any, Any]:
-    """The same as arrays, from which tensors are made sooner than from lists."""
+    """Returns the same as arrays, from which tensors are made sooner than from lists."""
     lengths = np.array([len(ids) for ids in lists], np.int64)
     length = padding.target(lists)
     if lengths.max(initial=0) > length:

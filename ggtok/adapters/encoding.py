@@ -37,7 +37,7 @@ class Padding(NamedTuple):
     multiple_of: int | None
 
     def target(self, rows: Sequence[Sized]) -> int:
-        """The length that encodings, or rows of ids, are padded to."""
+        """Returns the length that encodings, or rows of ids, are padded to."""
         length = self.length
         if length is None:
             length = max(map(len, rows), default=0)
@@ -212,7 +212,7 @@ class Encoding:
         return self.word_ids[token] if self.token_to_sequence(token) is not None else None
 
     def char_to_token(self, char: int, sequence_index: int = 0) -> int | None:
-        """The first token whose span has the character."""
+        """Returns the first token whose span has the character."""
         for token, sequence in enumerate(self.sequence_ids):
             if (
                 sequence == sequence_index
@@ -222,7 +222,7 @@ class Encoding:
         return None
 
     def word_to_tokens(self, word: int, sequence_index: int = 0) -> Span | None:
-        """The half-open range of the tokens of a word."""
+        """Returns the half-open range of the tokens of a word."""
         of = enumerate(zip(self.sequence_ids, self.word_ids, strict=True))
         found = [token for token, place in of if place == (sequence_index, word)]
         return (found[0], found[-1] + 1) if found else None
@@ -254,7 +254,7 @@ class Encoding:
 
 
 def _parts(n: int, length: int, stride: int, direction: str) -> list[Span]:
-    """The parts of n tokens, each of at most `length`; neighbours share `stride` tokens."""
+    """Returns the parts of n tokens, each of at most `length`; neighbours share `stride` tokens."""
     if length >= n:
         return [(0, n)]
     if not length:
@@ -273,7 +273,8 @@ def _parts(n: int, length: int, stride: int, direction: str) -> list[Span]:
 
 
 def _lengths(n: tuple[int, int | None], room: int, strategy: str) -> tuple[int, int]:
-    """The lengths to truncate a text (or pair) of `n` tokens to, so that it fits in `room`."""
+    """Returns the lengths to truncate a text (or pair) of `n` tokens to, so that it fits in
+    `room`."""
     first, second = n[0], n[1] or 0
     excess = first + second - room
     if excess <= 0:
@@ -306,7 +307,7 @@ def encodings(
     truncation: Truncation | None,
     padding: Padding | None,
 ) -> list[Encoding]:
-    """The encodings of texts and pairs of texts."""
+    """Returns the encodings of texts and pairs of texts."""
     made = [_encoding(core, *pair, add_special, truncation) for pair in pairs]
     if padding is None:
         return made

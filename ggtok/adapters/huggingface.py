@@ -95,7 +95,7 @@ class Core:
     # ---- texts ----
 
     def decode(self, ids: Iterable[int], skip_special: bool) -> str:
-        """The text of some ids, without the space that the vocabulary puts before a text.
+        """Returns the text of some ids, without the space that the vocabulary puts before a text.
 
         WPM's pieces don't tell where spaces are, so its text is llama_detokenize's. Ids outside
         the vocabulary have no text.
@@ -110,7 +110,7 @@ class Core:
         return text.removeprefix(" ") if self.tok.add_space_prefix else text
 
     def words(self, text: str, parse_special: bool) -> list[int]:
-        """The number of the word of each token. A special token is a word."""
+        """Returns the number of the word of each token. A special token is a word."""
         found = self.tok.explain(text, add_special=False, parse_special=parse_special)
         numbers: list[int] = []
         word = 0

@@ -31,7 +31,7 @@ class LlamaCppTokenizer:
             module.BaseLlamaTokenizer.register(type(self))
 
     def tokenize(self, text: bytes, add_bos: bool = True, special: bool = True) -> list[int]:
-        """The ids of a text.
+        """Returns the ids of a text.
 
         Args:
             text: UTF-8, possibly malformed.
@@ -50,7 +50,7 @@ class LlamaCppTokenizer:
         prev_tokens: Iterable[SupportsIndex] | None = None,
         special: bool = False,
     ) -> bytes:
-        """The joined pieces of some tokens, without one leading space if the first is BOS.
+        """Returns the joined pieces of some tokens, without one leading space if the first is BOS.
 
         Differs from :meth:`ggtok.Tokenizer.decode_bytes`, which is llama_detokenize.
 

@@ -18,7 +18,7 @@ _PROBES = b"a", b" a", b"a  b", b'{"key": [1, -2.5e3, true, null]}', b"\n\t\n"
 
 
 def llguidance_tokenizer(tok: Tokenizer, *, also_special: Iterable[SupportsIndex] = ()) -> Any:
-    """An ``llguidance.LLTokenizer`` of this vocabulary; needs ``ggtok[llguidance]``.
+    """Returns an ``llguidance.LLTokenizer`` of this vocabulary; needs ``ggtok[llguidance]``.
 
     llguidance encodes text that a grammar forces. Such text is encoded as in the middle of a
     longer text: without BOS, without a space prefix, and without special tokens.
@@ -61,7 +61,7 @@ class _ForLLGuidance:
         self._tok = tok
 
     def __call__(self, text: bytes) -> list[int]:
-        """The ids of a text inside a longer text, without special tokens.
+        """Returns the ids of a text inside a longer text, without special tokens.
 
         User-defined tokens are parsed, unless SPM would insert a space after one, which the
         grammar didn't force.

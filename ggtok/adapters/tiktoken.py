@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def tiktoken_encoding(tok: Tokenizer) -> Any:
-    """A ``tiktoken.Encoding`` of this vocabulary; needs tiktoken.
+    """Returns a ``tiktoken.Encoding`` of this vocabulary; needs tiktoken.
 
     It has the same ids as ``tok.encode(text, add_special=False)``: ``encode_ordinary``, or
     ``encode`` with ``allowed_special="all"`` as with ``parse_special=True``. tiktoken never adds

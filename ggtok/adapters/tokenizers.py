@@ -73,7 +73,7 @@ class TokenizersTokenizer:
     # ---- ids to text ----
 
     def decode(self, ids: Iterable[SupportsIndex], skip_special_tokens: bool = True) -> str:
-        """The text of some ids, by default without control tokens."""
+        """Returns the text of some ids, by default without control tokens."""
         return self._core.decode([index(id, "an id") for id in ids], skip_special_tokens)
 
     def decode_batch(
@@ -84,7 +84,7 @@ class TokenizersTokenizer:
     # ---- the vocabulary ----
 
     def get_vocab(self, with_added_tokens: bool = True) -> dict[str, int]:
-        """The ids of all tokens by text, as stored in the file. All tokens belong to it."""
+        """Returns the ids of all tokens by text, as stored in the file. All tokens belong to it."""
         return dict(self._core.vocab)
 
     def get_vocab_size(self, with_added_tokens: bool = True) -> int:
@@ -100,7 +100,7 @@ class TokenizersTokenizer:
         return self._core.n_added(is_pair)
 
     def to_str(self, pretty: bool = False) -> str:
-        """The tokenizer.json of this vocabulary.
+        """Returns the tokenizer.json of this vocabulary.
 
         Raises:
             VocabError: the tokenizers library couldn't produce the same ids.
@@ -177,7 +177,7 @@ class TokenizersTokenizer:
 
 
 def tokenizers_tokenizer(tok: Tokenizer) -> TokenizersTokenizer:
-    """A tokenizer with the methods of ``tokenizers.Tokenizer`` and ggtok's ids.
+    """Returns a tokenizer with the methods of ``tokenizers.Tokenizer`` and ggtok's ids.
 
     For libraries that call ``encode(text).ids``, such as litellm. It works for all
     vocabularies, and doesn't need the tokenizers package. Like tokenizers, it parses the texts
@@ -198,7 +198,7 @@ def sources(
     parse_special: bool,
     offsets: bool = False,
 ) -> list[tuple[Source, Source | None]]:
-    """The sources of texts, or pairs of texts as tuples. Texts are encoded in one batch.
+    """Returns the sources of texts, or pairs of texts as tuples. Texts are encoded in one batch.
 
     Offsets are computed when they are read, or at once if `offsets`, which is faster.
     """
@@ -228,7 +228,7 @@ def _each(pair: tuple[Any, Any], made: Callable[[Any], Source]) -> tuple[Source,
 
 
 def _pair(item: Any, pretokenized: bool) -> tuple[Any, Any]:
-    """An item of a batch as a pair, whose second text may be None."""
+    """Returns an item of a batch as a pair, whose second text may be None."""
     if isinstance(item, str) and not pretokenized:
         return item, None
     if isinstance(item, (list, tuple)):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def transformers_tokenizer(tok: Tokenizer, *, fast: bool = False) -> Any:
-    """A ``transformers.PreTrainedTokenizerBase`` with ggtok's ids; needs transformers 5.
+    """Returns a ``transformers.PreTrainedTokenizerBase`` with ggtok's ids; needs transformers 5.
 
     It works for every type of vocabulary, and takes the arguments of ``PreTrainedTokenizerFast``:
     padding, truncation with ``stride`` and overflow, pairs, tensors, offsets and masks. Like

@@ -46,7 +46,8 @@ class GGUFTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     @classmethod
     def of(cls, core: Core) -> GGUFTokenizer:
-        """The tokenizer with the special tokens, templates and context length of the file."""
+        """Returns the tokenizer with the special tokens, templates and context length of the
+        file."""
         tok = core.tok
         texts = {name: core.known_text(id) for name, id in special_names(tok).items()}
         templates = tok.chat_templates
@@ -167,7 +168,7 @@ class GGUFTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return tokens
 
     def _encode_without_added_tokens(self, text: str) -> list[int]:
-        """The ids of plain text, without user-defined tokens, too."""
+        """Returns the ids of plain text, without user-defined tokens, too."""
         native, data = self._core.tok._native, text.encode()
         if self._core.tok.vocab_type in ("WPM", "UGM"):
             return native.encode(data, False, False, False)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def fast_tokenizer(tok: Tokenizer) -> Any:
-    """A ``PreTrainedTokenizerFast`` of the exported vocabulary."""
+    """Returns a ``PreTrainedTokenizerFast`` of the exported vocabulary."""
     transformers = imported("transformers", "transformers")
     from ggtok.vocabularies.of_tokenizer import vocabulary_of
 

@@ -75,7 +75,7 @@ class Channel(Generic[T]):
         self._items.put(None)
 
     def get(self) -> T | None:
-        """The next item; None: there are no more, or the channel is closed."""
+        """Returns the next item, or None if there are no more, or the channel is closed."""
         while not self.closed:
             try:
                 item = self._items.get(timeout=_POLL)
@@ -95,7 +95,7 @@ class _Raised:
 
 
 def ahead(items: Iterator[T], room: int = 1) -> Iterator[T]:
-    """The items, prefetched by a separate thread; at most `room` of them wait.
+    """Yields the items, prefetched by a separate thread; at most `room` of them wait.
 
     If the caller stops early, the thread may be inside the iterator and can't be interrupted. It is
     a daemon thread, and ends when the iterator returns.
@@ -179,7 +179,7 @@ def write_frame(pipe: IO[bytes], message: object) -> None:
 
 
 def read_frame(pipe: IO[bytes]) -> Any:
-    """The next message.
+    """Returns the next message.
 
     Raises:
         EOFError: the pipe ended before a complete message.

@@ -80,7 +80,7 @@ def explain_parse_error(
     file_size: int | None,
     parses_further: Callable[[bytes], bool],
 ) -> str:
-    """A message about a file for which the parser failed with `message`.
+    """Returns a message about a file for which the parser failed with `message`.
 
     Args:
         data: the file's first bytes. None: read them from `path`.
@@ -108,7 +108,7 @@ def explain_parse_error(
 
 
 def _read(path: str | bytes | None) -> tuple[bytes, int | None]:
-    """A file's first bytes and its size; empty if the file can no longer be read."""
+    """Returns a file's first bytes and its size; empty if the file can no longer be read."""
     try:
         with open_regular(path or "") as f:  # it may have become a pipe since
             size = os.fstat(f.fileno()).st_size

@@ -32,7 +32,8 @@ def number(n: int, noun: str) -> str:
 
 
 def one_line(error: Exception) -> str:
-    """An error's message in one line of at most 500 characters, or the name of its class."""
+    """Returns an error's message in one line of at most 500 characters, or the name of its
+    class."""
     return shown(" ".join(str(error).split()), 500) or type(error).__name__
 
 

@@ -93,7 +93,7 @@ def check_regular(status: os.stat_result, name: str | bytes) -> None:
 
 
 def read_regular(path: str | bytes | os.PathLike[str], most: int) -> bytes:
-    """At most the first `most` bytes of a regular file."""
+    """Returns at most the first `most` bytes of a regular file."""
     with open_regular(path) as file:
         try:
             return read_up_to(file, most)
@@ -102,7 +102,7 @@ def read_regular(path: str | bytes | os.PathLike[str], most: int) -> bytes:
 
 
 def read_up_to(file: BinaryIO, most: int) -> bytes:
-    """At most the next `most` bytes of an open file."""
+    """Returns at most the next `most` bytes of an open file."""
     parts: list[bytes] = []
     while most and (part := file.read(min(most, _BLOCK))):
         parts.append(part)
@@ -176,7 +176,7 @@ def check(
 
 
 def existing(path: str) -> os.stat_result | None:
-    """The status of the file at a path; None: there is none, but it can be created."""
+    """Returns the status of the file at a path, or None if there is none, but it can be created."""
     try:
         return os.stat(path)
     except FileNotFoundError:
@@ -202,7 +202,7 @@ def check_input(path: str, inputs: Iterable[str]) -> None:
 
 
 def followed(path: str) -> str:
-    """The target of a symbolic link; any other path itself."""
+    """Returns the target of a symbolic link; any other path itself."""
     return os.path.realpath(path) if os.path.islink(path) else path
 
 

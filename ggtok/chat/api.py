@@ -45,7 +45,7 @@ def run(
     trusted: bool = False,
     user_defined: str = "parse",
 ) -> Any:
-    """The text, the ids, their number or the prompt of a conversation, as `want` says.
+    """Returns the text, the ids, their number or the prompt of a conversation, as `want` says.
 
     Images, audio and video have no ids.
     """
@@ -60,7 +60,7 @@ def run(
 def ids(
     loaded: Loaded, messages: Messages, options: Options, trusted: bool, user_defined: str
 ) -> list[int]:
-    """The ids of a conversation. Warns if it has images, audio or video."""
+    """Returns the ids of a conversation. Warns if it has images, audio or video."""
     conversation = messages if type(messages) is list else _listed(messages)
     found: list[int] = run(loaded, conversation, options, chat.IDS, trusted, user_defined)
     warn_of_media(len(media.parts_of(conversation, options.like)))
@@ -76,7 +76,7 @@ def count(
     known: object,
     image_tokens: media.ImageTokens | None,
 ) -> int:
-    """The number of ids. The parts that aren't text count as `image_tokens` says."""
+    """Returns the number of ids. The parts that aren't text count as `image_tokens` says."""
     media.check_tokens(image_tokens)
     conversation = _listed(messages)
     if known is None:
@@ -126,7 +126,7 @@ def count_body(
     media_marker: str = media.MARKER,
     image_tokens: media.ImageTokens | None = None,
 ) -> tuple[int, int]:
-    """The number of ids of a body, and of parts that aren't included in it.
+    """Returns the number of ids of a body, and of parts that aren't included in it.
 
     These are its images, audio and video, unless `image_tokens` says how many tokens they have.
     """
@@ -141,12 +141,12 @@ def count_body(
 
 
 def request_of(loaded: Loaded, options: Options) -> Request:
-    """The normalized request, for a caller that changes it and calls its `run`."""
+    """Returns the normalized request, for a caller that changes it and calls its `run`."""
     return _request(loaded, options)
 
 
 def _one(results: list[Any]) -> Any:
-    """The only result. Raises it if it is an error."""
+    """Returns the only result. Raises it if it is an error."""
     [found] = results
     if isinstance(found, Exception):
         raise found
@@ -156,7 +156,8 @@ def _one(results: list[Any]) -> Any:
 def prompt_parts(
     loaded: Loaded, messages: Messages, given: Mapping[str, Any]
 ) -> tuple[Prompt, list[int], list[Part]]:
-    """The prompt that is encoded, its ids and parts; `given` are keywords of encode_chat."""
+    """Returns the prompt that is encoded, its ids and parts; `given` are keywords of
+    encode_chat."""
     variables = dict(given)
     names = Options.__slots__
     named = {name: variables.pop(name) for name in names if name in given and name != "variables"}
@@ -170,7 +171,7 @@ def prompt_parts(
 def ids_and_mask(
     loaded: Loaded, messages: Messages, options: Options, *, trusted: bool, user_defined: str
 ) -> tuple[list[int], list[bool]]:
-    """The ids, and for each whether it is in a {% generation %} block."""
+    """Returns the ids, and for each whether it is in a {% generation %} block."""
     flags = encode.flags_of(trusted, user_defined)
     request = _request(loaded, options)
     encode.check_generation(request.policy.source)
@@ -188,7 +189,7 @@ def ids_after(
     user_defined: str,
     known: object,
 ) -> list[int]:
-    """The ids of a conversation, given those of its first messages."""
+    """Returns the ids of a conversation, given those of its first messages."""
     conversation = _listed(messages)
     ids, parts = _ids_after(loaded, conversation, options, trusted, user_defined, known)
     warn_of_media(len(parts))
@@ -203,7 +204,7 @@ def _ids_after(
     user_defined: str,
     known: object,
 ) -> tuple[list[int], list[media.Part]]:
-    """The ids, and the parts of the messages that aren't known that have no ids."""
+    """Returns the ids, and the parts of the messages that aren't known that have no ids."""
     flags = encode.flags_of(trusted, user_defined)
     n, ids = encode.check_known(loaded, known, len(conversation))
     options.list_tools()
@@ -235,7 +236,7 @@ def encode_batch(
     user_defined: str,
     threads: int,
 ) -> list[list[int]]:
-    """The ids of each conversation."""
+    """Returns the ids of each conversation."""
     threads = thread_count(threads)
     flags = encode.flags_of(trusted, user_defined)
     request = _request(loaded, options)
@@ -309,7 +310,7 @@ def _tools(request: Request, options: Options) -> list[Any] | None:
 
 
 def server(loaded: Loaded, options: Options) -> LlamaServer:
-    """The policy of llama-server, with the template that the options select."""
+    """Returns the policy of llama-server, with the template that the options select."""
     policy = _request(loaded, Options(options.tools, template=options.template)).policy
     assert isinstance(policy, LlamaServer)
     return policy
@@ -334,7 +335,7 @@ def _normalized(file: File, options: Options) -> Request | TemplateError:
 
 
 def _policy(file: File, options: Options) -> Policy:
-    """The policy of a request: that of the cached request without other options."""
+    """Returns the policy of a request: that of the cached request without other options."""
     is_transformers = options.like == "transformers"
     has_tools = options.tools is not None if is_transformers else bool(options.tools)
     selects = has_tools and options.template is None and "tool_use" in dict(file.templates)

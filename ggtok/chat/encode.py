@@ -23,7 +23,7 @@ _SHOWN = 40  # characters shown before and after a difference
 
 
 def flags_of(trusted: bool, user_defined: str) -> int:
-    """The flags of ggtok_encode for `user_defined`, after a check of both arguments."""
+    """Returns the flags of ggtok_encode for `user_defined`, after a check of both arguments."""
     if trusted is not False:
         truth(trusted, "trusted")
     if user_defined not in _CHOICES:
@@ -40,7 +40,7 @@ def ids(loaded: Loaded, prompt: Prompt, trusted: bool, flags: int) -> list[int]:
 def ids_and_parts(
     loaded: Loaded, prompt: Prompt, trusted: bool, flags: int
 ) -> tuple[list[int], list[Part]]:
-    """The ids and parts of a prompt, without its media.
+    """Returns the ids and parts of a prompt, without its media.
 
     As in llama.cpp's mtmd_tokenize, each text between markers is encoded by itself, without BOS and
     EOS, which are then added around all.
@@ -84,13 +84,13 @@ def check_generation(source: str) -> None:
 def ids_and_mask(
     loaded: Loaded, prompt: Prompt, trusted: bool, flags: int
 ) -> tuple[list[int], list[bool]]:
-    """The ids, and for each whether any of its bytes is in a {% generation %} block."""
+    """Returns the ids, and for each whether any of its bytes is in a {% generation %} block."""
     ids, parts = ids_and_parts(loaded, prompt, trusted, flags)
     return ids, _mask(loaded, prompt.text.encode(), ids, parts, prompt.generated)
 
 
 def parsed_ranges(prompt: Prompt, trusted: bool) -> Ranges:
-    """The ranges in which control tokens are parsed."""
+    """Returns the ranges in which control tokens are parsed."""
     if trusted:
         return ((0, len(prompt.text.encode())),) if prompt.text else ()
     return prompt.ranges
@@ -154,7 +154,7 @@ def check_known(loaded: Loaded, known: object, n_messages: int) -> tuple[int, li
 def after_known(
     loaded: Loaded, ids: list[int], beginning: Prompt, prompt: Prompt, trusted: bool, flags: int
 ) -> list[int]:
-    """The ids after the known ones, which stand for the text of `beginning`."""
+    """Returns the ids after the known ones, which stand for the text of `beginning`."""
     if not prompt.text.startswith(beginning.text):
         raise TemplateError(_difference(beginning.text, prompt.text))
     flags = flags & ~ADD_SPECIAL | CONTINUATION

@@ -68,7 +68,7 @@ class Handler:
 
 
 def pieces(handler: Handler, answer: Answer) -> list[tuple[str, bool]]:
-    """The text of the answer, in pieces; each with whether it is the template's own."""
+    """Returns the text of the answer, in pieces; each with whether it is the template's own."""
     opening = handler.opening
     before, between = opening(answer) if callable(opening) else opening
     found = [*answer.prompt.turn(*handler.turn), (before, True)]

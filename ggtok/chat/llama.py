@@ -74,7 +74,8 @@ def patched(source: str) -> str:
 
 
 def _as_lexed(source: str) -> str:
-    """The source with the lexer's line breaks, by which families of templates are recognized."""
+    """Returns the source with the lexer's line breaks, by which families of templates are
+    recognized."""
     ends = source.endswith("\n")
     source = source.replace("\r\n", "\n").replace("\r", "\n")
     return source[:-1] if ends else source
@@ -142,7 +143,7 @@ class LlamaServer:
         prefill: bool = True,
         media_marker: str = MARKER,
     ) -> Request:
-        """The request of a body, whose messages and tools are ignored.
+        """Returns the request of a body, whose messages and tools are ignored.
 
         `prefill`: continue a last message of the assistant, as the server does unless it was
         started with --no-prefill-assistant.
@@ -200,7 +201,7 @@ class LlamaServer:
         )
 
     def _bits(self) -> int:
-        """The bits that every request with this template has."""
+        """Returns the bits that every request with this template has."""
         handler = self.handler
         changes = handler is not None and handler.messages is not None
         changes_all = handler is not None and not handler.keeps_plain
@@ -215,7 +216,8 @@ class LlamaServer:
         return sum(bit for bit, on in bits.items() if on)
 
     def _variables(self, given: Json, thinking: bool, schema: Any = None) -> Json:
-        """The template's variables except messages, tools, dates and add_generation_prompt."""
+        """Returns the template's variables except messages, tools, dates and
+        add_generation_prompt."""
         # The order decides which value a name gets that occurs twice.
         variables: Json = {**self.texts, "enable_thinking": thinking, **given}
         handler = self.handler
@@ -272,7 +274,7 @@ class LlamaServer:
         return written
 
     def _prepared(self, request: Request, every: list[Message], continues: str) -> list[Json]:
-        """The messages for the template, without one that is continued."""
+        """Returns the messages for the template, without one that is continued."""
         if continues and every and every[-1].role == "assistant" and every[-1].calls:
             raise InvalidValueError("messages: the last one calls tools, so it can't be continued")
         if self.trims:
@@ -307,7 +309,7 @@ class LlamaServer:
         prompt: Prompt,
         with_generation: Prompt | None = None,
     ) -> Prompt:
-        """The prompt with the beginning of an answer.
+        """Returns the prompt with the beginning of an answer.
 
         `with_generation`: the prompt with the template's own generation prompt, if it is needed.
         """
@@ -363,7 +365,7 @@ class LlamaServer:
     def _probe(
         self, messages: list[Json], tools: list[Json] | None, generation: bool, thinking: bool
     ) -> str | None:
-        """The text of a test rendering, or None if it fails."""
+        """Returns the text of a test rendering, or None if it fails."""
         variables = {
             "messages": [self._typed(message) for message in messages],
             **self.texts,
@@ -376,7 +378,8 @@ class LlamaServer:
         return self.template.probe(variables, [])[0]
 
     def _typed(self, message: Json) -> Json:
-        """A message of a test rendering, with its content in the form that the template needs."""
+        """Returns a message of a test rendering, with its content in the form that the template
+        needs."""
         content = message["content"]
         if self.caps.only_typed and isinstance(content, str):
             return {**message, "content": [{"type": "text", "text": content}]}
@@ -387,7 +390,7 @@ class LlamaServer:
 
 
 def _typed(body: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:
-    """The field's value if it has the right type, else the default."""
+    """Returns the field's value if it has the right type, else the default."""
     value = body.get(name)
     return value if isinstance(value, kind) else default
 
@@ -401,7 +404,7 @@ def _one_of(value: object, allowed: tuple[str, ...], name: str) -> None:
 
 
 def schema_of(body: Mapping[str, Any]) -> Any:
-    """The JSON schema of the answer, or None."""
+    """Returns the JSON schema of the answer, or None."""
     schema = values.from_python(body.get("json_schema"), "json_schema")
     wanted = _typed(body, "response_format", Mapping, {})
     kind = _typed(wanted, "type", str, "")
@@ -459,7 +462,7 @@ def _thinking(variables: Json) -> bool | None:
 
 
 def _spread(variables: Json) -> Json:
-    """The variables that templates use for a setting that a request has under one name."""
+    """Returns the variables that templates use for a setting that a request has under one name."""
     spread: Json = {}
     preserve = variables.get("preserve_reasoning")
     if isinstance(preserve, bool):
@@ -471,7 +474,7 @@ def _spread(variables: Json) -> Json:
 
 
 def _until(pieces: list[tuple[str, bool]], text: str) -> list[tuple[str, bool]]:
-    """The pieces before the first occurrence of a text; all pieces if it doesn't occur."""
+    """Returns the pieces before the first occurrence of a text; all pieces if it doesn't occur."""
     at = "".join(piece for piece, _ in pieces).find(text)
     if at < 0:
         return pieces

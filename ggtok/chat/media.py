@@ -35,7 +35,7 @@ class Marker(str):
 
 
 def parts_of(messages: Iterable[Any], like: str = "llama.cpp") -> list[Part]:
-    """The parts of the messages that aren't text, in order."""
+    """Returns the parts of the messages that aren't text, in order."""
     types = _TRANSFORMERS if like == "transformers" else KINDS
     found: list[Part] = []
     for message in messages:
@@ -61,7 +61,7 @@ def check_marker(marker: object) -> str:
 
 
 def ranges(text: str, marker: str, n_parts: int) -> tuple[tuple[int, int], ...]:
-    """The markers' ranges in a prompt, in bytes. There must be as many as parts."""
+    """Returns the markers' ranges in a prompt, in bytes. There must be as many as parts."""
     pieces = text.split(marker)
     if len(pieces) - 1 != n_parts:
         raise InvalidValueError(
@@ -89,7 +89,7 @@ def check_tokens(image_tokens: object) -> None:
 
 
 def tokens(parts: Sequence[Part], image_tokens: ImageTokens) -> int:
-    """The number of tokens of these parts."""
+    """Returns the number of tokens of these parts."""
     if not callable(image_tokens):
         return _checked(image_tokens, _ARGUMENT) * len(parts)
     return sum(_checked(image_tokens(part), "the result of image_tokens") for part in parts)

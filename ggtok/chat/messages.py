@@ -42,7 +42,8 @@ class Message:
         return sum(type(part) is Marker for part in self.parts)
 
     def pieces(self) -> list[tuple[str, bool]]:
-        """The content as one text, in pieces, with a blank line between parts; only their text."""
+        """Returns the content as one text, in pieces, with a blank line between parts; only
+        their text."""
         if not self.parts:
             return [(self.content, False)]
         return separated([part for part in self.parts if type(part) is not Marker], "\n\n")
@@ -57,7 +58,7 @@ class Message:
 
 
 def separated(parts: list[str], separator: str) -> list[tuple[str, bool]]:
-    """The parts as pieces. From the first non-empty part on, separators follow each part.
+    """Returns the parts as pieces. From the first non-empty part on, separators follow each part.
 
     Separators are the template's own text. There are none before and after markers.
     """
@@ -76,7 +77,7 @@ def separated(parts: list[str], separator: str) -> list[tuple[str, bool]]:
 
 
 def read(message: Any, index: int, marker: str = MARKER) -> Message:
-    """A message of a request, with `marker` for parts that aren't text.
+    """Returns a message of a request, with `marker` for parts that aren't text.
 
     Raises errors where the server refuses it.
     """
@@ -174,7 +175,7 @@ def _string(holder: Mapping[str, Any], key: str, where: str) -> str:
 
 
 def write(message: Message, caps: Caps, index: int) -> Json:
-    """The message for the template, before a handler changes it."""
+    """Returns the message for the template, before a handler changes it."""
     new: Json = {"role": message.role, "content": _written_content(message, caps)}
     if message.reasoning:
         new["reasoning_content"] = message.reasoning
@@ -214,7 +215,7 @@ def _written_call(call: Json, caps: Caps, where: str) -> Json:
 
 
 def merge_system(messages: list[Json], caps: Caps) -> list[Json]:
-    """The messages without a system message, if the template doesn't support one."""
+    """Returns the messages without a system message, if the template doesn't support one."""
     if caps.system_role or not messages or messages[0]["role"] != "system":
         return messages
     first, rest = messages[0], messages[1:]

@@ -29,12 +29,12 @@ class Text(str):
 
 
 def own(text: str) -> Text:
-    """A string that is the template's own as a whole."""
+    """Returns a string that is the template's own as a whole."""
     return _made(text, ((0, _size(text)),) if text else ())
 
 
 def joined(pieces: Iterable[tuple[str, bool]]) -> Text:
-    """One string of several pieces, each with whether it is the template's own."""
+    """Returns one string of several pieces, each with whether it is the template's own."""
     texts: list[str] = []
     ranges: list[tuple[int, int]] = []
     at = 0
@@ -79,21 +79,22 @@ class Prompt:
     # ---- parts; positions are in characters ----
 
     def cut(self, at: int) -> Prompt:
-        """The first `at` characters."""
+        """Returns the first `at` characters."""
         text = self.text[:at]
         return self._between(text, 0, _size(text))
 
     def rest(self, at: int) -> Prompt:
-        """The prompt without the first `at` characters."""
+        """Returns the prompt without the first `at` characters."""
         return self._between(self.text[at:], _size(self.text[:at]), _size(self.text))
 
     def _between(self, text: str, begin: int, end: int) -> Prompt:
-        """The part with this text; positions are in bytes."""
+        """Returns the part with this text; positions are in bytes."""
         ranges = (_within(r, begin, end) for r in (self.ranges, self.generated, self.media))
         return Prompt(text, *ranges)
 
     def around_media(self) -> list[tuple[int, Prompt]]:
-        """The texts around the markers that aren't empty, each with its position in bytes."""
+        """Returns the texts around the markers that aren't empty, each with its position in
+        bytes."""
         data = self.text.encode()
         begins = 0, *(end for _, end in self.media)
         ends = *(begin for begin, _ in self.media), len(data)
@@ -104,7 +105,7 @@ class Prompt:
         return [(begin, prompt) for (begin, _), prompt in zip(spans, prompts, strict=True)]
 
     def followed_by(self, pieces: Iterable[tuple[str, bool]]) -> Prompt:
-        """The prompt with more text, in pieces."""
+        """Returns the prompt with more text, in pieces."""
         more = joined(pieces)
         return self._with(Prompt(str.__str__(more), more.ranges))
 
@@ -129,7 +130,7 @@ class Prompt:
         return prompt
 
     def end_of_conversation(self) -> int:
-        """The number of characters up to the last one that isn't the template's own."""
+        """Returns the number of characters up to the last one that isn't the template's own."""
         data = self.text.encode()
         end = len(data)
         if self.ranges and self.ranges[-1][1] == end:
@@ -139,7 +140,7 @@ class Prompt:
         return len(data[:end].decode())
 
     def turn(self, end: str, begin: str) -> list[tuple[str, bool]]:
-        """The text `begin`, in pieces, if the prompt ends with `end`; else nothing."""
+        """Returns the text `begin`, in pieces, if the prompt ends with `end`; else nothing."""
         if not begin or not self.text.endswith(end):
             return []
         size = _size(self.text)
@@ -152,7 +153,7 @@ class Prompt:
         return _covers(self.ranges, begin, end)
 
     def after(self, other: Prompt) -> list[tuple[str, bool]]:
-        """The text after the common prefix with another prompt, in pieces."""
+        """Returns the text after the common prefix with another prompt, in pieces."""
         rest = self.rest(n_shared(self.text, other.text))
         data, at = rest.text.encode(), 0
         pieces: list[tuple[str, bool]] = []
@@ -162,7 +163,7 @@ class Prompt:
         return [piece for piece in (*pieces, (data[at:].decode(), False)) if piece[0]]
 
     def with_last(self, old: str, new: str) -> Prompt:
-        """The prompt with the last occurrence of `old` replaced by `new`."""
+        """Returns the prompt with the last occurrence of `old` replaced by `new`."""
         at = self.text.rfind(old)
         if at < 0:
             return self
@@ -175,13 +176,13 @@ class Prompt:
 
 
 def n_shared(a: str, b: str) -> int:
-    """The length of the common prefix."""
+    """Returns the length of the common prefix."""
     pairs = enumerate(zip(a, b, strict=False))
     return next((i for i, (x, y) in pairs if x != y), min(len(a), len(b)))
 
 
 def _within(ranges: Ranges, begin: int, end: int) -> Ranges:
-    """The parts of the ranges in [begin, end), relative to begin."""
+    """Returns the parts of the ranges in [begin, end), relative to begin."""
     return tuple(
         (max(b, begin) - begin, min(e, end) - begin) for b, e in ranges if b < end and e > begin
     )
@@ -205,7 +206,7 @@ def _covers(ranges: Ranges, begin: int, end: int) -> bool:
 
 
 def _joined_ranges(first: Ranges, second: Ranges, at: int) -> Ranges:
-    """The ranges of two texts, the second of which begins at `at`."""
+    """Returns the ranges of two texts, the second of which begins at `at`."""
     shifted = [(begin + at, end + at) for begin, end in second]
     if first and shifted and first[-1][1] == shifted[0][0]:
         shifted[0] = first[-1][0], shifted[0][1]

@@ -190,7 +190,7 @@ def _by_scope(render: Render, tags: Tags) -> None:
 
 
 def _fault_of_calls(render: Render, tags: Tags) -> str:
-    """The error of the server when it parses the JSON of a call, or ""."""
+    """Returns the error of the server when it parses the JSON of a call, or ""."""
     said = render([_USER, _SAID], _TOOLS, False, True)
     called = render([_USER, _CALLED], _TOOLS, False, True)
     if said is None or called is None:
@@ -209,7 +209,8 @@ def _fault_of_calls(render: Render, tags: Tags) -> str:
 
 
 def _wrapped(text: str, with_space: bool) -> tuple[str, str] | None:
-    """The markers directly before and after the reasoning, with only white space in between.
+    """Returns the markers directly before and after the reasoning, with only white space in
+    between.
 
     `with_space`: the second result includes the white space before the marker. A regular
     expression would take quadratic time for texts with many brackets.
@@ -230,14 +231,14 @@ def _wrapped(text: str, with_space: bool) -> tuple[str, str] | None:
 
 
 def _skipped(text: str, at: int, step: int) -> int:
-    """The position, moved over white space forward (step 1) or backward (step -1)."""
+    """Returns the position, moved over white space forward (step 1) or backward (step -1)."""
     while 0 < at + (step > 0) <= len(text) and text[at if step > 0 else at - 1] in C_SPACES:
         at += step
     return at
 
 
 def _opened(text: str, end: int) -> int:
-    """The start of the marker that ends at `end`, or -1 if there is none."""
+    """Returns the start of the marker that ends at `end`, or -1 if there is none."""
     for opening, closing in _CLOSING.items():
         if text.endswith(closing, 0, end):
             return text.find(opening, text.rfind(closing, 0, end - 1) + 1, end)
@@ -275,7 +276,7 @@ def _not_blank(pieces: Iterable[Segment]) -> list[Segment]:
 
 
 def difference(left: str, right: str) -> tuple[str, str]:
-    """The left and the right text without their common prefix and suffix.
+    """Returns the left and the right text without their common prefix and suffix.
 
     First whole segments are removed from both ends, then characters of text segments. The order
     of the steps is the server's, and odd in places. It decides what happens to segments that are

@@ -87,7 +87,7 @@ class Options:
         return now
 
     def given(self) -> Json:
-        """The variables passed as keywords, without those that are None."""
+        """Returns the variables passed as keywords, without those that are None."""
         given = {**(self.variables or {}), "enable_thinking": self.enable_thinking}
         return {name: value for name, value in given.items() if value is not None}
 
@@ -103,7 +103,7 @@ class Options:
             self.tools = values.sequence(self.tools, "tools", what)
 
     def key(self) -> Key | None:
-        """All that the normalized request depends on; None if that can't be a key.
+        """Returns all that the normalized request depends on, or None if that can't be a key.
 
         True and 1 are equal as keys, so only values of exact types are cached.
         """
@@ -177,7 +177,7 @@ class Options:
 
 
 def _items(variables: Mapping[str, Any] | None) -> Any:
-    """The variables as a part of a key, with their types; None if they can't be one."""
+    """Returns the variables as a part of a key, with their types, or None if they can't be one."""
     if not variables:
         return ()
     if type(variables) is not dict or not _SCALARS.issuperset(map(type, variables.values())):
@@ -224,7 +224,7 @@ class File(NamedTuple):
     lacks_template: bool  # requests without `template` use ChatML
 
     def template(self, wanted: str) -> str:
-        """The template with the name `wanted`, or `wanted` itself if it is a template."""
+        """Returns the template with the name `wanted`, or `wanted` itself if it is a template."""
         templates = dict(self.templates)
         if wanted in templates:
             return templates[wanted]
@@ -247,7 +247,7 @@ class Policy(Protocol):
     def request(self, options: Options) -> Request: ...
 
     def read_tools(self, tools: list[Any]) -> list[Json] | None:
-        """The tools as the template gets them."""
+        """Returns the tools as the template gets them."""
         ...
 
     def prepare(
@@ -260,7 +260,7 @@ class Policy(Protocol):
         ...
 
     def failure(self, error: GGTokError, conversation: list[Any]) -> GGTokError:
-        """The error to raise if rendering failed with `error`."""
+        """Returns the error to raise if rendering failed with `error`."""
         ...
 
 
@@ -362,7 +362,7 @@ class _Call:
         )
 
     def _completed(self, result: Any, conversation: list[Any]) -> Any:
-        """The result for a conversation, or an error that isn't raised."""
+        """Returns the result for a conversation, or an error that isn't raised."""
         request, finish, n_media = self.request, self.request.finish, 0
         try:
             # If messages changed while others were prepared, the second step prepares all.

@@ -103,7 +103,7 @@ class Transformers:
 
 
 def policy(file: File, options: Options) -> Transformers:
-    """The policy with the template that the options select."""
+    """Returns the policy with the template that the options select."""
     if options.template is not None:
         return Transformers(file.template(options.template), file)
     templates = dict(file.templates)
@@ -174,7 +174,7 @@ def _tagged(chat: list[Json], source: str, field: str) -> str:
 
 
 def _continued(prompt: Prompt, ending: str, ends: Ends) -> Prompt:
-    """The prompt up to the last tag, without BOS and EOS."""
+    """Returns the prompt up to the last tag, without BOS and EOS."""
     text = prompt.text
     at = text.rfind(_TAG.strip())
     if at < 0 or ending.strip() not in text:

@@ -34,7 +34,7 @@ class _WrongError(Exception):
 
 
 def from_python(value: Any, where: str, wrap: bool = True) -> Any:
-    """A copy of the value as plain data, as the server's JSON parser would read it.
+    """Returns a copy of the value as plain data, as the server's JSON parser would read it.
 
     `wrap`: integers from 2**63 on become what templates see; otherwise they stay as in JSON.
     """
@@ -42,7 +42,7 @@ def from_python(value: Any, where: str, wrap: bool = True) -> Any:
 
 
 def as_python(value: Any, where: str) -> Any:
-    """A copy of the value as plain data, with unchanged numbers and tuples."""
+    """Returns a copy of the value as plain data, with unchanged numbers and tuples."""
     return _rebuilt(value, where, _PYTHON)
 
 
@@ -102,7 +102,8 @@ def _plain(value: Any, how: int, level: int) -> Any:
 
 
 def mapping(value: Any) -> Mapping[str, Any] | None:
-    """A mapping, or the result of model_dump() for pydantic models and similar objects; else None.
+    """Returns a mapping, or the result of model_dump() for pydantic models and similar objects;
+    else None.
 
     model_dump() returns all fields. Fields that are None are dropped, except the content.
     """
@@ -135,7 +136,7 @@ def sequence(values: Any, what: str, of: str) -> list[Any]:
 
 
 def text(value: str, where: str) -> str:
-    """The text as exactly a str. Raises InvalidValueError for lone surrogates."""
+    """Returns the text as exactly a str. Raises InvalidValueError for lone surrogates."""
     try:
         return _text(value)
     except _WrongError as e:
@@ -170,7 +171,8 @@ def _integer(value: int, wrap: bool) -> int | float:
 
 
 def parse(source: str, where: str) -> Any:
-    """The value of a JSON text, as a template sees it. Raises InvalidValueError if invalid."""
+    """Returns the value of a JSON text, as a template sees it. Raises InvalidValueError if
+    invalid."""
     try:
         value = json.loads(
             source.removeprefix("\ufeff"),
@@ -222,7 +224,7 @@ _LEAST_POINT, _MOST_POINT = -4, 15
 
 
 def _double(value: float) -> str:
-    """A double in the form of the server's JSON library, which writes 1e+15 and 1e-05."""
+    """Returns a double in the form of the server's JSON library, which writes 1e+15 and 1e-05."""
     if value == 0:
         return "-0.0" if str(value).startswith("-") else "0.0"
     sign = "-" if value < 0 else ""
@@ -256,7 +258,7 @@ Scaled = tuple[int, int]  # f times 2**e
 
 
 def shortest_digits(value: float) -> tuple[str, int]:
-    """The decimal digits of a positive double, and the power of ten to multiply them by."""
+    """Returns the decimal digits of a positive double, and the power of ten to multiply them by."""
     f, e, lower_is_closer = _parts(value)
     plus = _normalized(2 * f + 1, e - 1)
     minus = (4 * f - 1, e - 2) if lower_is_closer else (2 * f - 1, e - 1)
@@ -282,13 +284,13 @@ def _normalized(f: int, e: int) -> Scaled:
 
 
 def _times(x: int, y: int) -> int:
-    """The upper 64 bits of a product, rounded."""
+    """Returns the upper 64 bits of a product, rounded."""
     return (x * y + (1 << (_BITS - 1))) >> _BITS
 
 
 @cache
 def _power_of_ten(k: int) -> Scaled:
-    """The 64 leading bits of ten to the power of k, rounded, and their exponent."""
+    """Returns the 64 leading bits of ten to the power of k, rounded, and their exponent."""
     if k >= 0:
         numerator, denominator = 10**k, 1
     else:
@@ -306,7 +308,7 @@ def _power_of_ten(k: int) -> Scaled:
 
 
 def _power(e: int) -> tuple[int, int, int]:
-    """The power of ten in the table that scales a number with this exponent into range.
+    """Returns the power of ten in the table that scales a number with this exponent into range.
 
     Returns f, e, -k.
     """
@@ -318,7 +320,7 @@ def _power(e: int) -> tuple[int, int, int]:
 
 
 def _generated(low: int, w: int, high: int, e: int, k: int) -> tuple[str, int]:
-    """The shortest digits between low and high, adjusted towards w."""
+    """Returns the shortest digits between low and high, adjusted towards w."""
     delta, distance, rest = high - low, high - w, high
     power = len(str(high >> -e)) - 1  # of ten, of the next digit
     unit = 10**power << -e

@@ -132,7 +132,7 @@ def check_output(path: str) -> None:
 
 
 def text_source(args: argparse.Namespace) -> tuple[str | None, bytes]:
-    """The file that contains the text, or None and the text itself."""
+    """Returns the file that contains the text, or None and the text itself."""
     stdin = getattr(args, "stdin", False)  # takes precedence over -f, and -f over -p
     file = "-" if stdin else args.file
     if len(args.words) > 1:
@@ -156,7 +156,7 @@ def text_source(args: argparse.Namespace) -> tuple[str | None, bytes]:
 
 
 def texts_to_cut(args: argparse.Namespace) -> list[str]:
-    """The files to cut: those named, or standard input."""
+    """Returns the files to cut: those named, or standard input."""
     if args.tokens is None:
         raise UsageError("no number of tokens: give -n N")
     if args.tokens < 0:
@@ -254,7 +254,7 @@ def reporting_waits(args: argparse.Namespace) -> AbstractContextManager[None]:
 
 
 def overrides(args: argparse.Namespace) -> dict[str, int | float | bool | str] | None:
-    """The values of --override-kv."""
+    """Returns the values of --override-kv."""
     if not args.override_kv:
         return None
     from ggtok.loading import loaded

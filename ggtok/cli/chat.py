@@ -101,8 +101,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def count_of(tok: ggtok.Tokenizer, file: str, args: argparse.Namespace) -> tuple[int, int]:
-    """The tokens of the prompt for the messages or the request in a file, with --tools and
-    --template; and the number of images, audio and video that aren't included."""
+    """Returns the tokens of the prompt for the messages or the request in a file, with --tools
+    and --template; and the number of images, audio and video that aren't included."""
     body = _with_tools(reading.json_file(file), args.tools)
     template, name = _template(tok, args)
     with _naming(name):
@@ -132,7 +132,7 @@ def _messages(file: str) -> Any:
 
 
 def _prompt_messages(args: argparse.Namespace) -> list[dict[str, str]]:
-    """The messages of --system and --prompt."""
+    """Returns the messages of --system and --prompt."""
     given = {"system": args.system, "user": args.prompt}
     return [
         {"role": role, "content": writing.utf8(text)}
@@ -142,7 +142,8 @@ def _prompt_messages(args: argparse.Namespace) -> list[dict[str, str]]:
 
 
 def _body(given: Any, args: argparse.Namespace) -> dict[str, Any]:
-    """The request's body, with the options, which take precedence. A list is its messages."""
+    """Returns the request's body, with the options, which take precedence. A list is its
+    messages."""
     body = _with_tools(given, args.tools)
     if args.generation_prompt is not None:
         body["add_generation_prompt"] = args.generation_prompt
@@ -162,7 +163,8 @@ def _with_tools(given: Any, tools: str | None) -> dict[str, Any]:
 
 
 def _options(body: dict[str, Any], template: str | None, now: datetime) -> Options:
-    """The fields of a body as options of apply_chat_template; others are for the template."""
+    """Returns the fields of a body as options of apply_chat_template; others are for the
+    template."""
     known = Options.__slots__
     fields = {name: body[name] for name in known if name in body and name not in _NOT_FIELDS}
     documents = {"documents": body["documents"]} if "documents" in body else {}
@@ -177,7 +179,7 @@ def _options(body: dict[str, Any], template: str | None, now: datetime) -> Optio
 
 
 def _template(tok: ggtok.Tokenizer, args: argparse.Namespace) -> tuple[str | None, str]:
-    """The library's argument for --template (a name, the text of a file, or None for the
+    """Returns the library's argument for --template (a name, the text of a file, or None for the
     default), and the template's name for messages."""
     name, templates = args.template, tok.chat_templates
     if name is None:

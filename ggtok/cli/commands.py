@@ -71,12 +71,12 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _module(name: str) -> Any:
-    """A command's module, imported on first use."""
+    """Returns a command's module, imported on first use."""
     return import_module(f"ggtok.cli.{name}")
 
 
 def parser(name: str) -> Parser:
-    """The parser of a command's arguments."""
+    """Returns the parser of a command's arguments."""
     summary, module = SUMMARIES[name], _module(name)
     help: Help = module.HELP
     made = Parser(
@@ -97,7 +97,7 @@ def parser(name: str) -> Parser:
 
 
 def top() -> Parser:
-    """The parser of the options before a command."""
+    """Returns the parser of the options before a command."""
     made = Parser(
         prog="ggtok",
         usage="COMMAND ...",
@@ -114,7 +114,7 @@ def top() -> Parser:
 
 
 def _after_options(argv: Sequence[str]) -> list[str]:
-    """The command and its arguments, for a command line that begins with options."""
+    """Returns the command and its arguments, for a command line that begins with options."""
     parsing = top()
     n = next((i for i, word in enumerate(argv) if not word.startswith("-")), len(argv))
     args: argparse.Namespace = parsing.parse(argv[:n])

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _all_commands(shtab: Any, shell: str) -> argparse.ArgumentParser:
-    """A parser of all commands, with shtab's completion of each argument."""
+    """Returns a parser of all commands, with shtab's completion of each argument."""
     top = argparse.ArgumentParser("ggtok", allow_abbrev=False)
     top.add_argument("-V", "--version", action="version", help="show the version")
     top.add_argument("-q", "--quiet", action="store_true", help="print no warnings or hints")

@@ -98,7 +98,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _listed(file: str | None) -> list[str]:
-    """The paths of --files0-from."""
+    """Returns the paths of --files0-from."""
     if file is None:
         return []
     names = reading.file(file).split(b"\0")
@@ -152,7 +152,7 @@ def _warn_of_skipped(what: str, paths: list[str], advice: str) -> None:
 
 
 def _with_progress(counter: Counter, files: list[str], quiet: bool) -> Iterator[Counted]:
-    """The counts of the files, with a progress line."""
+    """Yields the counts of the files, with a progress line."""
     total: int | None = None
 
     def describe(seconds: float) -> str:
@@ -170,7 +170,7 @@ def _with_progress(counter: Counter, files: list[str], quiet: bool) -> Iterator[
 
 
 def _size_of(files: list[str]) -> int:
-    """The total size as far as it is known; 0 if a file is compressed."""
+    """Returns the total size as far as it is known, or 0 if a file is compressed."""
     total = 0
     for path in files:
         if compression_of(path):
@@ -226,7 +226,7 @@ def _write(report: Report, args: argparse.Namespace) -> None:
 
 
 def _selected(rows: list[Row], args: argparse.Namespace, tokens: int) -> list[Row]:
-    """The rows that --min, --sort and --top select; `tokens` is the column of tokens."""
+    """Returns the rows that --min, --sort and --top select; `tokens` is the column of tokens."""
     rows = [row for row in rows if row[tokens] >= args.min]
     if args.sort or args.top is not None:
         rows.sort(key=lambda row: -row[tokens])

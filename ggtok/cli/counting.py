@@ -50,8 +50,8 @@ class Choice:
         self._choice, self._ignore = sources.Choice(include, exclude), ignore
 
     def files(self, paths: Sequence[str]) -> Iterator[str]:
-        """The files that the paths name, each once: files, matches of globs, and the regular files
-        of folders, sorted. Links in folders aren't followed.
+        """Yields the files that the paths name, each once: files, matches of globs, and the regular
+        files of folders, sorted. Links in folders aren't followed.
 
         Raises:
             OSError: a folder can't be read.
@@ -79,7 +79,7 @@ class Choice:
 
 
 def _matches(path: str) -> list[str]:
-    """The matches of a glob; any other path itself."""
+    """Returns the matches of a glob; any other path itself."""
     if os.path.lexists(path) or not glob.has_magic(path):
         return [path]
     return sorted(glob.glob(path, recursive=True)) or [path]
@@ -223,7 +223,8 @@ class Counter:
         self.tokens = 0
 
     def count(self, paths: Iterable[str]) -> Iterator[Counted | None]:
-        """The count of each file, in order, with a None from time to time as progress is made.
+        """Yields the count of each file, in order, with a None from time to time as progress is
+        made.
 
         ``-`` is standard input, which is never treated as binary.
         """
@@ -279,7 +280,7 @@ class Counter:
     # ---- tasks ----
 
     def _file(self, path: str) -> tuple[int, int]:
-        """The number of tokens and bytes of a file."""
+        """Returns the number of tokens and bytes of a file."""
         tokens = size = 0
         for text, flags in self._texts(path, True):
             more, n = self._part(text, flags)
@@ -308,7 +309,7 @@ class Counter:
         return blocks
 
     def _checked(self, path: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        """The blocks of a file. Raises _Skipped if it isn't text."""
+        """Yields the blocks of a file. Raises _Skipped if it isn't text."""
         left = SNIFFED if self._sniffs and path != "-" else 0
         for block in blocks:
             if left == SNIFFED and block.startswith(_TABLES):
@@ -319,7 +320,7 @@ class Counter:
             yield block
 
     def _texts(self, path: str, regular: bool) -> Iterator[tuple[Text, int]]:
-        """The parts of a file that may be encoded separately, and the flags for it."""
+        """Yields the parts of a file that may be encoded separately, and the flags for it."""
         with reading.blocks(path, regular=regular, decompress=True) as blocks:
             checked = self._checked(path, blocks)
             if self._fields is None:
@@ -360,7 +361,7 @@ def _recording_faults(counted: Counted) -> Iterator[None]:
 
 
 def _size(path: str) -> int | None:
-    """The size of a regular file; None for any other."""
+    """Returns the size of a regular file, or None for any other."""
     if path == "-":
         return None
     found = os.stat(path)

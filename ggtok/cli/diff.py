@@ -143,7 +143,7 @@ class Original:
 
 
 def _unmapped(text: str) -> str:
-    """A text without GPT-2's byte map."""
+    """Returns a text without GPT-2's byte map."""
     data = from_characters(text.encode())
     return text if data is None else data.decode("utf-8", "surrogateescape")
 
@@ -152,7 +152,8 @@ def _unmapped(text: str) -> str:
 
 
 def _compare(a: Model, b: Model | Original) -> dict[str, Any]:
-    """The differences, as for --json. Of a tokenizer.json, only tokens and merges are compared.
+    """Returns the differences, as for --json. Of a tokenizer.json, only tokens and merges are
+    compared.
 
     An SPM vocabulary has scores instead of the merges that a tokenizer.json lists.
     """
@@ -207,7 +208,7 @@ def _tokens(a: Model, b: Model | Original) -> dict[str, Any]:
 
 
 def _wpm_text(text: bytes) -> bytes:
-    """A WordPiece token as GGUF files spell it: they mark beginnings of words, not
+    """Returns a WordPiece token as GGUF files spell it: they mark beginnings of words, not
     continuations."""
     if not text or (text.startswith(b"[") and text.endswith(b"]")):
         return text
@@ -230,7 +231,7 @@ def _merges(a: list[bytes], b: list[bytes]) -> dict[str, list[tuple[int, str]]]:
 
 
 def _compare_lines(a: Model, b: Model | Original, data: bytes) -> dict[str, Any]:
-    """The lines whose ids differ. Each line, with its newline, is a separate text."""
+    """Returns the lines whose ids differ. Each line, with its newline, is a separate text."""
     parse = isinstance(b, Original)
     if parse:  # the package needs valid UTF-8
         data = data.decode("utf-8", "replace").encode()
@@ -247,7 +248,7 @@ def _compare_lines(a: Model, b: Model | Original, data: bytes) -> dict[str, Any]
 
 
 def _pieces(side: Model | Original, ids: list[int]) -> str:
-    """The first few ids with their pieces."""
+    """Returns the first few ids with their pieces."""
     first = " ".join(f"{id} '{shown(side.piece(id))}'" for id in ids[:4])
     return f"{first} ..." if len(ids) > 4 else first
 

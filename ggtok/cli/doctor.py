@@ -98,7 +98,7 @@ _STORES: dict[str, Callable[[], Iterator[str]]] = {"ollama:": _ollama, "lmstudio
 
 
 def _expanded(words: list[str]) -> list[str]:
-    """The models that the words stand for, each once."""
+    """Returns the models that the words stand for, each once."""
     models: dict[str, None] = {}
     for word in words:
         if word in _STORES:

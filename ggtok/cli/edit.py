@@ -94,7 +94,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _loaded(path: str) -> ggtok.Tokenizer:
-    """The file's tokenizer, also if its pre-tokenizer is unknown, which an edit may correct."""
+    """Returns the file's tokenizer, also if its pre-tokenizer is unknown, which an edit may
+    correct."""
     try:
         return ggtok.load(path)
     except ggtok.UnknownPreTokenizerError:
@@ -161,8 +162,8 @@ def _halves(word: str, option: str, form: str) -> tuple[str, str]:
 
 
 def _value(key: str, text: str, tok: ggtok.Tokenizer) -> object:
-    """A value of the type that the file has for the key, or that the text begins with, or looks
-    like."""
+    """Returns a value of the type that the file has for the key, or that the text begins with,
+    or looks like."""
     old = tok.metadata.get(key)
     kind, separator, rest = text.partition(":")
     if old is not None:
@@ -184,7 +185,7 @@ def _value(key: str, text: str, tok: ggtok.Tokenizer) -> object:
 
 
 def _id(tok: ggtok.Tokenizer, token: str, option: str) -> int:
-    """The id that an option's value is, or the id of the token with this text."""
+    """Returns the id that an option's value is, or the id of the token with this text."""
     if token.isascii() and token.isdigit():
         id = int(token)
         if id >= tok.n_tokens:

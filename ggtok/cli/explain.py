@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def quoted(text: str) -> str:
-    """A text in quotes, shortened if it is long."""
+    """Returns a text in quotes, shortened if it is long."""
     if len(text) > _MAX_TEXT:
         return f"'{shown(text[:_MAX_TEXT])}...' ({len(text)} characters)"
     return f"'{shown(text)}'"

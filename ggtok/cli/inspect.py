@@ -134,7 +134,7 @@ def _facts(tok: ggtok.Tokenizer, error: ggtok.VocabError | None) -> dict[str, An
 
 
 def _type(tok: ggtok.Tokenizer) -> str | None:
-    """The vocabulary type by the beginning of the file, if that is on this machine."""
+    """Returns the vocabulary type by the beginning of the file, if that is on this machine."""
     from ggtok.sources.listing import summed_up
 
     path = tok.source and tok.source.path
@@ -219,8 +219,8 @@ def _write_template(tok: ggtok.Tokenizer, args: argparse.Namespace) -> None:
 
 
 def find_tokens(tok: ggtok.Tokenizer, given: str, *, as_text: bool = False) -> list[int]:
-    """The ids that `given` may mean: an id if it is all digits and not `as_text`; otherwise the
-    tokens whose text is stored, or printed, like this."""
+    """Returns the ids that `given` may mean: an id if it is all digits and not `as_text`;
+    otherwise the tokens whose text is stored, or printed, like this."""
     if not as_text and given.isascii() and given.isdecimal():
         id = int(given.lstrip("0")[:20] or "0")
         check_id(tok, id)
@@ -239,7 +239,8 @@ def find_tokens(tok: ggtok.Tokenizer, given: str, *, as_text: bool = False) -> l
 
 
 def _only_token(tok: ggtok.Tokenizer, text: bytes, given: str) -> list[int]:
-    """The single token that a text encodes to, for instance where a space is added to it."""
+    """Returns the single token that a text encodes to, for instance where a space is added to
+    it."""
     ids = tok.encode(text, add_special=False, parse_special=True)
     if len(ids) == 1 and ids[0] != tok.unk_id:
         return ids

@@ -66,12 +66,13 @@ def _same(pair: Merge, last: list[Merge]) -> bool:
 
 
 def _bytes(text: str) -> bytes:
-    """A symbol's bytes. Parts of a character only make it up as bytes, not as str."""
+    """Returns a symbol's bytes. Parts of a character only make it up as bytes, not as str."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def _tree(tree: MergeTree) -> Iterator[str]:
-    """The merges as a tree, the last at the top. Not recursive, because tokens may be long."""
+    """Yields the merges as a tree, the last at the top. Not recursive, because tokens may be
+    long."""
     merges_at: dict[int, list[Merge]] = {}  # by the index of the left part's first symbol
     for merge in tree.merges:
         merges_at.setdefault(merge.at, []).append(merge)

@@ -131,7 +131,7 @@ _OPTIONS = {
 
 
 def option(argument: Argument) -> str:
-    """The command's option for a Python argument: ``--force`` for ``force=True``."""
+    """Returns the command's option for a Python argument: ``--force`` for ``force=True``."""
     name, value = argument.name, argument.value
     found = _OPTIONS.get((name, value), "--" + name.replace("_", "-"))
     if value in (None, "True", "False"):
@@ -140,7 +140,7 @@ def option(argument: Argument) -> str:
 
 
 def _worded(message: str) -> str:
-    """A message in the command's terms."""
+    """Returns a message in the command's terms."""
     if not isinstance(message, Wording):
         return message
     parts = (part for part in message.parts if not isinstance(part, ForPython))
@@ -148,7 +148,7 @@ def _worded(message: str) -> str:
 
 
 def _missing_folder(path: str) -> str | None:
-    """The topmost folder of `path` that doesn't exist."""
+    """Returns the topmost folder of `path` that doesn't exist."""
     missing = None
     while (above := os.path.dirname(path)) not in ("", path) and not os.path.exists(above):
         missing = path = above
@@ -156,7 +156,7 @@ def _missing_folder(path: str) -> str | None:
 
 
 def reason(error: BaseException) -> str:
-    """The message of an error, in the command's terms."""
+    """Returns the message of an error, in the command's terms."""
     if isinstance(error, OSError) and error.strerror:
         if error.filename is None:
             return error.strerror

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(say: Callable[[str], None], total: int | None) -> Callable[[int], None]:
-    """The callback of :func:`compare.compare`, which gets the number of compared texts."""
+    """Returns the callback of :func:`compare.compare`, which gets the number of compared texts."""
     of = "" if total is None else f" of {total}"
     return lambda n: say(f"{n}{of} texts compared")
 

@@ -163,7 +163,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _name(action: argparse.Action) -> str:
-    """An option's names, or an argument's metavar."""
+    """Returns an option's names, or an argument's metavar."""
     return "/".join(action.option_strings) or str(action.metavar)
 
 
@@ -189,7 +189,7 @@ def token_count(word: str) -> int:
 
 
 def expanded(path: str) -> str:
-    """A path with ``~`` expanded, as shells leave it in quotes and after ``=``."""
+    """Returns a path with ``~`` expanded, as shells leave it in quotes and after ``=``."""
     if path.startswith("~") and not os.path.lexists(path):
         return os.path.expanduser(path)
     return path

@@ -69,7 +69,7 @@ def line(quiet: bool, describe: Callable[[Any], str]) -> Iterator[Line | None]:
 
 
 def bar(share: float, left: float, rest: str) -> str:
-    """A bar for the share that is done, the remaining seconds, and more text."""
+    """Returns a bar for the share that is done, the remaining seconds, and more text."""
     filled = f"[{'#' * int(share * _BAR):<{_BAR}}]"
     return f"{filled} {share:4.0%}  {int(left) // 60}:{int(left) % 60:02} left  {rest}"
 
@@ -83,14 +83,14 @@ def of_bytes(done: int, total: int, seconds: float, more: str = "") -> str:
 
 
 def timed(items: Iterable[T]) -> Iterator[tuple[float, T]]:
-    """The items, each with the seconds since the first was requested."""
+    """Yields the items, each with the seconds since the first was requested."""
     began = time.perf_counter()
     for item in items:
         yield time.perf_counter() - began, item
 
 
 def of_blocks(blocks: Iterator[bytes], path: str, quiet: bool) -> Iterator[bytes]:
-    """The blocks of a file, with a progress line unless output goes to a terminal, too."""
+    """Yields the blocks of a file, with a progress line unless output goes to a terminal, too."""
     done = total = 0
     with line(
         quiet or writing.to_terminal(), lambda seconds: of_bytes(done, total, seconds)

@@ -18,7 +18,7 @@ STDIN = "standard input"
 
 
 def name_of(path: str) -> str:
-    """An input's name for messages."""
+    """Returns an input's name for messages."""
     return STDIN if path == "-" else path
 
 
@@ -75,7 +75,7 @@ def _blocks(f: Any, name: str) -> Iterator[bytes]:
 
 
 def file(path: str) -> bytes:
-    """A whole file; ``-`` is standard input."""
+    """Returns a whole file; ``-`` is standard input."""
     with blocks(path) as parts:
         return b"".join(parts)
 
@@ -89,7 +89,7 @@ def text_of(data: bytes, name: str) -> str:
 
 
 def json_file(path: str) -> Any:
-    """The value in a JSON file."""
+    """Returns the value in a JSON file."""
     import json
 
     data = file(path)

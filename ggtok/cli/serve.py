@@ -164,7 +164,7 @@ def _limit(text: str) -> int:
 
 
 def bind(host: str, port: int) -> tuple[socket.socket, str]:
-    """A socket that listens, and its URL."""
+    """Returns a socket that listens, and its URL."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     made = socket.socket(family)
     try:
@@ -181,7 +181,7 @@ def bind(host: str, port: int) -> tuple[socket.socket, str]:
 
 
 def models_by_alias(words: list[str], folder: str | None = None) -> dict[str, str]:
-    """The models by alias: ``ALIAS=MODEL``, models, and those of a folder."""
+    """Returns the models by alias: ``ALIAS=MODEL``, models, and those of a folder."""
     models: dict[str, str] = {}
     for word in words:
         alias, equals, source = word.partition("=")
@@ -215,7 +215,7 @@ def _check_exists(source: str) -> None:
 
 
 def _listed(folder: str) -> list[str]:
-    """The files of a folder."""
+    """Returns the files of a folder."""
     try:
         return [name for name in os.listdir(folder) if os.path.isfile(os.path.join(folder, name))]
     except NotADirectoryError:

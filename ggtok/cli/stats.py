@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _models(args: argparse.Namespace) -> list[str]:
-    """The models: the leading words that can only be models, or else -m or GGTOK_MODEL."""
+    """Returns the models: the leading words that can only be models, or else -m or GGTOK_MODEL."""
     names = []
     while args.words and can_only_be_model(args.words[0]):
         names.append(expanded(args.words.pop(0)))
@@ -97,7 +97,7 @@ class _Parts:
 
 
 def _by_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in parts of about _PART bytes, which end after a line if they can."""
+    """Yields the same bytes in parts of about _PART bytes, which end after a line if they can."""
     rest = bytearray()
     for block in blocks:
         rest += block
@@ -186,7 +186,7 @@ def _scripts(found: Mapping[str, Stats]) -> list[str]:
 
 
 def _shortened(texts: Mapping[str, Row]) -> dict[str, Row]:
-    """The rows of files; the last stands for those that don't fit."""
+    """Returns the rows of files; the last stands for those that don't fit."""
     if len(texts) <= _SHOWN:
         return dict(texts)
     rows = list(texts.items())

@@ -124,7 +124,7 @@ def run(args: argparse.Namespace) -> None:
 def _encode(
     tok: ggtok.Tokenizer, blocks: Iterator[bytes], *, add_special: bool, parse_special: bool
 ) -> Iterator[list[int]]:
-    """The ids of a text, in batches, so that memory is bounded."""
+    """Yields the ids of a text, in batches, so that memory is bounded."""
     begin = bytearray()
     for block in blocks:
         begin += block

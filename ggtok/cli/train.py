@@ -99,7 +99,7 @@ def _check_outputs(args: argparse.Namespace) -> None:
 
 
 def _template(path: str) -> str:
-    """The chat template in a file, which must compile."""
+    """Returns the chat template in a file, which must compile."""
     data = reading.file(path)
     try:
         text = data.decode()
@@ -145,7 +145,7 @@ def _as_json(report: TrainingReport) -> dict[str, object]:
 
 
 def _sources(args: argparse.Namespace, words: Sequence[str]) -> list[object]:
-    """The files that the words name, except the command's outputs."""
+    """Returns the files that the words name, except the command's outputs."""
     own = [os.path.abspath(path) for path in (args.output, args.save_counts) if path is not None]
     search = Search(own, Choice(args.include, args.exclude), args.kind)
     sources: list[object] = []

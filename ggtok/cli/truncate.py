@@ -68,8 +68,8 @@ def _truncate(tok: ggtok.Tokenizer, path: str, args: argparse.Namespace) -> None
 
 
 def _beginning(tok: ggtok.Tokenizer, path: str, n: int, add_special: bool) -> tuple[bytes, bool]:
-    """The beginning, and whether there is more. Reads no further than necessary, because the text
-    may be endless."""
+    """Returns the beginning, and whether there is more. Reads no further than necessary, because
+    the text may be endless."""
     data = bytearray()
     enough = 0
     with reading.blocks(path) as blocks:

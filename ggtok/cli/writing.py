@@ -94,12 +94,12 @@ def lines_of_files(*paths: str | None) -> list[str]:
 
 
 def utf8(argument: str) -> str:
-    """An argument or path decoded as UTF-8, whatever the locale's encoding."""
+    """Returns an argument or path decoded as UTF-8, whatever the locale's encoding."""
     return os.fsencode(argument).decode("utf-8", "surrogateescape")
 
 
 def json_text(value: object, indent: int | None = None) -> bytes:
-    """A value as JSON, in UTF-8."""
+    """Returns a value as JSON, in UTF-8."""
     import json
 
     try:
@@ -115,7 +115,7 @@ def write_json(value: object, indent: int | None = None) -> None:
 
 
 def table(rows: Sequence[tuple[str, ...]], right: Sequence[int]) -> list[str]:
-    """The lines of a table; columns numbered in `right` are right-aligned."""
+    """Returns the lines of a table; columns numbered in `right` are right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
@@ -128,7 +128,7 @@ def table(rows: Sequence[tuple[str, ...]], right: Sequence[int]) -> list[str]:
 
 
 def size(n: int) -> str:
-    """A human-readable number of bytes."""
+    """Returns a human-readable number of bytes."""
     size, unit = float(n), "B"
     for larger in ("kB", "MB", "GB", "TB"):
         if size < 1000:

@@ -38,7 +38,7 @@ class Batch:
 def batches(
     sources: Sequence[Source], place: Place, read: Read, limit: int = BYTES
 ) -> Iterator[Batch]:
-    """The documents of all sources from `place` on, in batches of about `limit` bytes."""
+    """Yields the documents of all sources from `place` on, in batches of about `limit` bytes."""
     finished = sum(source.size for source in sources[: place.source])
     batch, size, n = Batch(place), 0, 0
     for piece in _pieces(sources, place, read):
@@ -61,8 +61,8 @@ def batches(
 
 
 def _pieces(sources: Sequence[Source], place: Place, read: Read) -> Pieces:
-    """The pieces of all sources. The last one of each source has `last` set, and its `next` is the
-    beginning of the next source."""
+    """Yields the pieces of all sources. The last one of each source has `last` set, and its
+    `next` is the beginning of the next source."""
     for number in range(place.source, len(sources)):
         source = sources[number]
         last: Piece | None = None

@@ -50,8 +50,8 @@ class Place(NamedTuple):
 
 
 def without_bom(blocks: Iterator[bytes]) -> tuple[int, Iterator[bytes]]:
-    """The length of the BOM at the beginning of a file (0 if there is none), and the blocks after
-    it."""
+    """Returns the length of the BOM at the beginning of a file (0 if there is none), and the
+    blocks after it."""
     start = b""
     for block in blocks:
         start += block
@@ -117,7 +117,8 @@ class Faults:
     path: str
 
     def found(self, kind: str, where: str, what: str) -> Counts:
-        """The counts for a faulty document, or a DocumentError. `kind` is a field of Counts."""
+        """Returns the counts for a faulty document, or a DocumentError. `kind` is a field of
+        Counts."""
         if self.rule == "raise":
             raise DocumentError(
                 Wording(
@@ -139,7 +140,7 @@ class Faults:
         )
 
     def document(self, text: bytes, size: int, next: Place, at: int, where: str) -> Piece:
-        """The piece for a whole document, after applying the rule."""
+        """Returns the piece for a whole document, after applying the rule."""
         faults = None
         if not text.isascii():
             try:
@@ -158,7 +159,7 @@ class Faults:
 
 
 def n_bytes(many: Sequence[bytes] | Joined) -> int:
-    """The bytes of a group's documents."""
+    """Returns the bytes of a group's documents."""
     if isinstance(many, Joined):
         return len(many.data) - many.n
     return sum(map(len, many))
@@ -209,8 +210,8 @@ def faultless(texts: Sequence[bytes | None] | Joined) -> bool:
 
 
 def one_by_one(pieces: Iterable[Piece], start: Place, end: Place) -> Pieces:
-    """The pieces of a group with faults, from `start` to `end`. If there are none, an empty piece
-    moves to `end`."""
+    """Yields the pieces of a group with faults, from `start` to `end`. If there are none, an
+    empty piece moves to `end`."""
     last: Piece | None = None
     for piece in pieces:
         if last is not None:
@@ -279,7 +280,7 @@ class Fields:
         return JOINER.join([value(record, name) for name in self.names])
 
     def fault(self, record: Any) -> str | None:
-        """A description of the fault in a record's fields, or None."""
+        """Returns a description of the fault in a record's fields, or None."""
         for name in self.names:
             try:
                 found = value(record, name)
@@ -291,7 +292,7 @@ class Fields:
 
 
 def value(record: Any, name: str) -> Any:
-    """The value of a field. Raises LookupError or TypeError if there is none."""
+    """Returns the value of a field. Raises LookupError or TypeError if there is none."""
     if name in record:
         return record[name]
     for part in name.split("."):

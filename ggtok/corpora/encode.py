@@ -62,7 +62,7 @@ class Encoder:
         return ADD_SPECIAL if self._add_special else 0
 
     def encode(self, pieces: Sequence[Piece]) -> Encoded:
-        """The ids of a batch."""
+        """Returns the ids of a batch."""
         kept, before, drops, opens = _kept(pieces)
         arrays: list[NDArray[np.int32]] = []
         ends: list[NDArray[np.int64]] = []
@@ -138,14 +138,14 @@ class Encoder:
 
 
 def _texts(piece: Piece) -> Iterable[Any]:
-    """A piece's documents, as encode_batch takes them."""
+    """Returns a piece's documents, as encode_batch takes them."""
     if isinstance(piece.many, Joined):
         return (piece.many.fields(),)
     return piece.many or (piece.text,)
 
 
 def _kept(pieces: Sequence[Piece]) -> tuple[list[Piece], list[int], bool, bool]:
-    """The pieces to encode, and `before`, `drops` and `opens` of :class:`Encoded`."""
+    """Returns the pieces to encode, and `before`, `drops` and `opens` of :class:`Encoded`."""
     kept: list[Piece] = []
     before, n, start = [], 0, 0
     drops, opens, new = False, False, False
@@ -184,7 +184,7 @@ def _joined(arrays: list[Any], dtype: type) -> Any:
 
 
 def with_eos(ids: NDArray[Any], offsets: NDArray[np.int64], eos: int) -> NDArray[Any]:
-    """The ids of a batch, with `eos` after each document."""
+    """Returns the ids of a batch, with `eos` after each document."""
     n = len(offsets) - 1
     out = np.empty(len(ids) + n, ids.dtype)
     ends = offsets[1:] + np.arange(n)

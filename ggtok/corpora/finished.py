@@ -43,7 +43,7 @@ class Manifest(NamedTuple):
 
 
 def existing(out: str, paths: Iterable[str], inputs: Sequence[str]) -> list[str]:
-    """The files of an output that already exist.
+    """Returns the files of an output that already exist.
 
     Raises:
         FileError: a file isn't regular or writable, or its folder doesn't exist.
@@ -149,8 +149,8 @@ def verify(out: str) -> tuple[Manifest, list[str]]:
 
 
 def faults(out: str, manifest: Manifest) -> list[str]:
-    """A description of each damaged file of an output. The files' names follow from the format; the
-    manifest isn't trusted with them."""
+    """Returns a description of each damaged file of an output. The files' names follow from the
+    format; the manifest isn't trusted with them."""
     found = []
     for path in FORMATS[manifest.plan["options"]["format"]].paths(out):
         written = manifest.files.get(os.path.basename(path))

@@ -43,17 +43,17 @@ class Raw:
 
     @staticmethod
     def names(out: str) -> tuple[str, str]:
-        """The names of the files that grow: the ids and the index."""
+        """Returns the names of the files that grow: the ids and the index."""
         return out, out + ".offsets"
 
     @classmethod
     def paths(cls, out: str) -> tuple[str, ...]:
-        """The paths of the finished files, the ids' first."""
+        """Returns the paths of the finished files, the ids' first."""
         return cls.names(out)
 
     @staticmethod
     def auto(n_tokens: int) -> str:
-        """The smallest type for all ids."""
+        """Returns the smallest type for all ids."""
         return "uint16" if n_tokens <= 1 << 16 else "uint32"
 
     def begin(self) -> None:
@@ -97,7 +97,7 @@ class Npy(Raw):
         return super().finish(n_ids, n_documents)
 
     def _header(self, dtype: np.dtype[Any], n: int) -> bytes:
-        """A header of version 1.0 (numpy/lib/format.py)."""
+        """Returns a header of version 1.0 (numpy/lib/format.py)."""
         text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': ({n},), }}"
         start = b"\x93NUMPY\x01\x00" + struct.pack("<H", self.header - 10)
         return start + text.ljust(self.header - 11).encode() + b"\n"
@@ -149,7 +149,8 @@ class Megatron(Raw):
         return [idx, self.data]
 
     def _offsets(self, n: int) -> Iterator[NDArray[np.int64]]:
-        """The offsets in parts. Each part begins with the last offset of the previous one."""
+        """Yields the offsets in parts. Each part begins with the last offset of the previous
+        one."""
         with self.index.written() as file:
             for start in range(0, max(n - 1, 1), _AT_ONCE):
                 file.seek(8 * start)
@@ -220,7 +221,8 @@ class Arrow(Raw):
         return [self.data]
 
     def _footer(self, blocks: bytes) -> bytes:
-        """The footer: pyarrow's, for a file with as many empty batches, with our blocks in it."""
+        """Returns the footer: pyarrow's, for a file with as many empty batches, with our blocks
+        in it."""
         pa = self._pa
         sink = pa.BufferOutputStream()
         empty = pa.record_batch([pa.array([], field.type) for field in self._schema], self._schema)
@@ -237,12 +239,12 @@ class Arrow(Raw):
 
 
 def schema(pa: Any, dtype: str) -> Any:
-    """The schema of an Arrow file of ids."""
+    """Returns the schema of an Arrow file of ids."""
     return pa.schema([pa.field("ids", pa.large_list(getattr(pa, dtype)()), nullable=False)])
 
 
 def _vector(flatbuffer: bytearray, field: int) -> int:
-    """The offset of the elements of a vector that is a field of the root table."""
+    """Returns the offset of the elements of a vector that is a field of the root table."""
     (table,) = struct.unpack_from("<I", flatbuffer, 0)
     (back,) = struct.unpack_from("<i", flatbuffer, table)
     (slot,) = struct.unpack_from("<H", flatbuffer, table - back + 4 + 2 * field)
@@ -268,7 +270,7 @@ _OTHERS = (
 
 
 def named(name: str | None, out: str) -> str:
-    """The name of the output's format: `name`, which must fit the file extension, or the
+    """Returns the name of the output's format: `name`, which must fit the file extension, or the
     extension's default."""
     extension = os.path.splitext(out)[1].lower()
     if extension in _OTHERS:
@@ -291,7 +293,7 @@ def named(name: str | None, out: str) -> str:
 
 
 def find(name: str, dtype: str, n_tokens: int) -> tuple[type[Raw], str]:
-    """The class of a format, and the type of its ids ("auto" resolved)."""
+    """Returns the class of a format, and the type of its ids ("auto" resolved)."""
     if name not in FORMATS:
         known = ", ".join(map(repr, FORMATS))
         raise InvalidValueError(f"format must be one of {known}, not {name!r}")
@@ -319,7 +321,7 @@ def find(name: str, dtype: str, n_tokens: int) -> tuple[type[Raw], str]:
 
 
 def _grown(out: str) -> set[str]:
-    """The files that a run for `out` may write, in any format."""
+    """Returns the files that a run for `out` may write, in any format."""
     names = {out, out + ".manifest.json", out + ".sources"}
     for format in FORMATS.values():
         names.update(format.names(out))
@@ -328,12 +330,13 @@ def _grown(out: str) -> set[str]:
 
 
 def unfinished(out: str) -> list[str]:
-    """The names of the files that an interrupted run for `out` may leave, except its journal."""
+    """Returns the names of the files that an interrupted run for `out` may leave, except its
+    journal."""
     return sorted(map(partial_of, _grown(out)))
 
 
 def companions(out: str) -> frozenset[str]:
-    """The absolute paths of all files that a run for `out` may write."""
+    """Returns the absolute paths of all files that a run for `out` may write."""
     names = [*_grown(out), *unfinished(out), out + ".journal", os.path.realpath(out)]
     return frozenset(map(os.path.abspath, names))
 

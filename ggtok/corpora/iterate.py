@@ -113,7 +113,7 @@ def _texts(source: Any) -> Iterator[Any]:
 
 
 def _lines(path: str | bytes) -> Iterator[bytes]:
-    """A file's lines, each with its newline."""
+    """Yields a file's lines, each with its newline."""
     try:
         with open(path, "rb") as file:
             yield from file
@@ -122,7 +122,7 @@ def _lines(path: str | bytes) -> Iterator[bytes]:
 
 
 def _arrow(source: Any) -> Iterator[bytes]:
-    """The strings of an Arrow stream that has one column, possibly in a struct."""
+    """Yields the strings of an Arrow stream that has one column, possibly in a struct."""
     pa = pyarrow("an Arrow stream of texts")
     try:
         reader = pa.RecordBatchReader.from_stream(source)

@@ -135,13 +135,13 @@ class Journal:
 
 
 def _text(line: bytes) -> bytes | None:
-    """An entry's JSON; None if the line is incomplete."""
+    """Returns an entry's JSON, or None if the line is incomplete."""
     crc, _, text = line.rstrip(b"\n").partition(b" ")
     return text if line.endswith(b"\n") and crc == b"%08x" % zlib.crc32(text) else None
 
 
 def _checked(entry: Any) -> tuple[str, Any]:
-    """The kind of an entry, and its value, which has been checked."""
+    """Returns the kind of an entry, and its value, which has been checked."""
     if not isinstance(entry, dict):
         raise ValueError("not an object")
     ((kind, value),) = entry.items()
@@ -236,7 +236,7 @@ _GROWING = ("data", "index", "sources")
 
 
 def number(value: object) -> int:
-    """An integer from 0 to 2**63 - 1."""
+    """Returns an integer from 0 to 2**63 - 1."""
     if type(value) is not int or not 0 <= value < 1 << 63:
         raise ValueError("not a number of bytes or of anything else")
     return value

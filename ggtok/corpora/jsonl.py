@@ -31,7 +31,7 @@ from ggtok.errors import Argument, DocumentError, InvalidValueError, Wording
 
 
 def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
-    """The documents of a JSONL file from `place` on. Blank lines are ignored."""
+    """Yields the documents of a JSONL file from `place` on. Blank lines are ignored."""
     reader = _Reader(place, fields, Faults(errors, source.path))
     with Stream(source) as stream:
         stream.seek(place.offset)
@@ -54,7 +54,7 @@ class Lenient(Faults):
 
 
 def documents(blocks: Iterable[bytes], faults: Faults, fields: Fields) -> Iterator[Sequence[bytes]]:
-    """The documents in blocks of JSON lines from any source, some at a time."""
+    """Yields the documents in blocks of JSON lines from any source, some at a time."""
     reader = _Reader(Place(0), fields, faults)
     for lines in _lines(blocks, faults):
         for piece in reader.group(lines, 0):
@@ -70,7 +70,7 @@ class _Reader:
         self._offset = place.offset  # of the next line
 
     def group(self, lines: list[bytes], at: int) -> Pieces:
-        """The pieces of some lines: a single one if no document has a fault."""
+        """Yields the pieces of some lines: a single one if no document has a fault."""
         parse, text = _parser(), self._fields.text
         try:
             texts = [text(parse(line)).encode() for line in lines]
@@ -228,7 +228,8 @@ def _kind(source: Source, fields: Fields) -> str:
 
 
 def _start(source: Source) -> tuple[bytes, bool]:
-    """The beginning of a file, without leading white space, and whether it is the whole file."""
+    """Returns the beginning of a file, without leading white space, and whether it is the whole
+    file."""
     start = b""
     with Stream(source) as stream:
         for block in stream.blocks():

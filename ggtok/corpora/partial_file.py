@@ -21,7 +21,7 @@ class Extent(NamedTuple):
 
 
 def partial_of(path: str) -> str:
-    """The name of a file while it is unfinished."""
+    """Returns the name of a file while it is unfinished."""
     return files.followed(path) + ".partial"
 
 
@@ -85,7 +85,7 @@ class PartialFile:
             raise self._named(e) from None
 
     def state(self) -> tuple[int, int, int, int]:
-        """The file's state for a checkpoint; call it after :meth:`sync`."""
+        """Returns the file's state for a checkpoint; call it after :meth:`sync`."""
         state = *self.extent, *self._since
         self._since = self.extent
         return state

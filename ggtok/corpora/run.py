@@ -249,7 +249,7 @@ class Run:
         )
 
     def _files(self) -> tuple[str, ...]:
-        """The paths of the output's files, the manifest's last."""
+        """Returns the paths of the output's files, the manifest's last."""
         return (*self._format.paths(self._out), self._out + ".manifest.json")
 
     def _manifest(self, output: _Output) -> dict[str, Any]:
@@ -268,7 +268,7 @@ class Run:
         }
 
     def _source_rows(self, output: _Output) -> Iterator[dict[str, Any]]:
-        """The manifest's entry for each source."""
+        """Yields the manifest's entry for each source."""
         documents = output.source_documents()
         for (path, size, mtime, sample), n in zip(self._states(), documents, strict=True):
             yield {
@@ -280,8 +280,8 @@ class Run:
             }
 
     def _finished(self, already: bool = False) -> Summary:
-        """The summary of a complete output, after checking that its plan is this run's and that its
-        files are intact."""
+        """Returns the summary of a complete output, after checking that its plan is this run's
+        and that its files are intact."""
         files = self._files()
         manifest = finished.read(files[-1])
         if manifest is None:
@@ -414,7 +414,7 @@ class _Output:
         )
 
     def source_documents(self) -> Any:
-        """The number of documents of each source."""
+        """Returns the number of documents of each source."""
         with self._sources.written() as file:
             ends = np.frombuffer(read_up_to(file, self._sources.extent.size), "<i8")
         return np.diff(ends, prepend=np.int64(0))

@@ -58,14 +58,14 @@ def encode_files(
 
 
 def names(out: str, n: int) -> list[str]:
-    """The names of shards, such as ``ids-00000-of-00002.bin`` for ``ids.bin``."""
+    """Returns the names of shards, such as ``ids-00000-of-00002.bin`` for ``ids.bin``."""
     stem, extension = os.path.splitext(out)
     return [f"{stem}-{i:05}-of-{n:05}{extension}" for i in range(n)]
 
 
 def existing(out: str) -> list[str]:
-    """The existing outputs for `out`: `out` itself if any of its files exists, else its shards if
-    any has a manifest."""
+    """Returns the existing outputs for `out`: `out` itself if any of its files exists, else its
+    shards if any has a manifest."""
     stem, extension = os.path.splitext(out)
     end = f"{extension}.manifest.json"
     found = glob.glob(f"{glob.escape(stem)}-*-of-*{glob.escape(end)}")

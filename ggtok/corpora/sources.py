@@ -91,8 +91,8 @@ class Search:
         self._dangling: dict[str, None] = {}
 
     def find(self, sources: object) -> list[Source]:
-        """The files of one or several paths, in order, without those that this search has already
-        found. The files of a folder or a glob are sorted."""
+        """Returns the files of one or several paths, in order, without those that this search
+        has already found. The files of a folder or a glob are sorted."""
         if isinstance(sources, (str, bytes, os.PathLike)):
             sources = [sources]
         what = "sources must be a path or an iterable of paths"
@@ -172,8 +172,8 @@ class Search:
             waiting += reversed(below)
 
     def _status(self, path: str) -> os.stat_result | None:
-        """The status of a path that was found in a folder or by a glob; None for a dangling
-        link."""
+        """Returns the status of a path that was found in a folder or by a glob, or None for a
+        dangling link."""
         try:
             return os.stat(path)
         except OSError as e:
@@ -200,8 +200,8 @@ def _about(links: list[str]) -> str:
 
 
 def _plain(path: str) -> str:
-    """The path in its shortest spelling: ``./in`` becomes ``in``. Paths with ``..`` are kept, since
-    after a link, ``..`` isn't the folder before it."""
+    """Returns the path in its shortest spelling: ``./in`` becomes ``in``. Paths with ``..`` are
+    kept, since after a link, ``..`` isn't the folder before it."""
     return path if os.pardir in path.split(os.sep) else os.path.normpath(path)
 
 
@@ -225,7 +225,7 @@ def _source(path: str, status: os.stat_result, kind: str | None) -> Source:
 
 
 def compression_of(path: str) -> str:
-    """The compression according to the file's name: "" or one of COMPRESSIONS."""
+    """Returns the compression according to the file's name: "" or one of COMPRESSIONS."""
     extension = os.path.splitext(path)[1].lower()
     return extension if extension in COMPRESSIONS else ""
 
@@ -283,10 +283,10 @@ _DEEP = re.compile(rf"(?:^|(?<={_SEPARATOR}))(?:\*\*(?:{_SEPARATOR}+|$))+")
 
 
 def expanded(pattern: str) -> set[str]:
-    """The paths that a glob matches, as in ``glob.glob(pattern, recursive=True)``, with three
-    differences: ``**`` enters each folder only once, even if links form a cycle; it raises a
-    FileError for a folder that can't be read; and ``**`` at the end only matches the folders before
-    it, which stand for all their contents."""
+    """Returns the paths that a glob matches, as in ``glob.glob(pattern, recursive=True)``, with
+    three differences: ``**`` enters each folder only once, even if links form a cycle; it raises
+    a FileError for a folder that can't be read; and ``**`` at the end only matches the folders
+    before it, which stand for all their contents."""
     found = _DEEP.search(pattern)
     if found is None:
         return set(glob.glob(pattern))
@@ -304,7 +304,7 @@ def expanded(pattern: str) -> set[str]:
 
 
 def folders_below(folder: str) -> Iterator[str]:
-    """A folder and its subfolders, each once, without hidden ones; links are followed."""
+    """Yields a folder and its subfolders, each once, without hidden ones; links are followed."""
     waiting = [folder]
     seen = set()
     while waiting:
@@ -319,7 +319,7 @@ def folders_below(folder: str) -> Iterator[str]:
 
 
 def entries_of(folder: str) -> list[os.DirEntry[str]]:
-    """The entries of a folder, sorted by name, without hidden ones."""
+    """Returns the entries of a folder, sorted by name, without hidden ones."""
     try:
         with os.scandir(folder or ".") as entries:
             found = [entry for entry in entries if not entry.name.startswith(".")]

@@ -53,7 +53,7 @@ class Stream:
                 offset -= len(got) - len(self._ahead)
 
     def blocks(self) -> Iterator[bytes]:
-        """The remaining bytes, at most BLOCK at a time."""
+        """Yields the remaining bytes, at most BLOCK at a time."""
         with naming(self.source.path):
             if self._ahead:
                 yield self._ahead
@@ -62,14 +62,14 @@ class Stream:
             check(self.source, self._file.fileno())
 
     def at(self) -> int:
-        """The number of bytes of the file read so far, before decompression."""
+        """Returns the number of bytes of the file read so far, before decompression."""
         place: int = self._file.tell()
         return place
 
 
 def sampled(source: Source) -> int:
-    """A CRC-32 of a sample of the file's bytes on disk: a small file whole, else evenly spaced
-    blocks, including the first and the last."""
+    """Returns a CRC-32 of a sample of the file's bytes on disk: a small file whole, else evenly
+    spaced blocks, including the first and the last."""
     with naming(source.path), open_regular(source.path) as file:
         check(source, file.fileno())
         if source.size <= _SAMPLES * _SAMPLE:
@@ -129,7 +129,7 @@ class _Format(NamedTuple):
 
 
 def decompressor(path: str, compression: str, file: Any) -> Any:
-    """An object that reads an open file and decompresses it, if it is compressed."""
+    """Returns an object that reads an open file and decompresses it, if it is compressed."""
     if not compression:
         return file
     if compression == ".gz":
@@ -159,7 +159,8 @@ class _Frames:
         return b"".join(parts)
 
     def _compressed(self) -> bytes | None:
-        """The next input for the decompressor (b"" if it needs none), or None at the end."""
+        """Returns the next input for the decompressor (b"" if it needs none), or None at the
+        end."""
         if self._frame is not None and not getattr(self._frame, "needs_input", True):
             return b""
         while data := self._rest or self._file.read(_IN):

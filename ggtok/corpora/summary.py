@@ -91,5 +91,5 @@ class Summary(Counts):
     already_complete: bool = field(default=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """All attributes, for JSON."""
+        """Returns all attributes, for JSON."""
         return {**asdict(self), "files": list(self.files)}

@@ -40,7 +40,7 @@ _MOST = 64 << 20
 
 
 def pyarrow(what: str) -> Any:
-    """The module pyarrow; if it is missing, the error says that `what` needs it."""
+    """Returns the module pyarrow; if it is missing, the error says that `what` needs it."""
     try:
         import pyarrow
     except ImportError:
@@ -51,7 +51,7 @@ def pyarrow(what: str) -> Any:
 
 
 def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
-    """The documents of a Parquet or Arrow file from a row on."""
+    """Yields the documents of a Parquet or Arrow file from a row on."""
     if not source.size:  # such as Hadoop's marker files
         return
     pa = pyarrow(f"{source.path}: a {source.kind} file")
@@ -91,7 +91,7 @@ class _Bounded:
 
 
 def _joined(pa: Any, columns: list[Any], path: str, fields: Fields) -> Iterator[list[bytes | None]]:
-    """The documents of some rows; `columns` has a column for each field."""
+    """Yields the documents of some rows; `columns` has a column for each field."""
     each = [
         texts(pa, column, path, name, FileError)
         for column, name in zip(columns, fields.names, strict=True)
@@ -108,8 +108,8 @@ def _joined(pa: Any, columns: list[Any], path: str, fields: Fields) -> Iterator[
 def _group(
     group: list[bytes | None], row: int, number: int, at: int, faults: Faults, fields: Fields
 ) -> Pieces:
-    """The pieces of some rows: a single one if no document has a fault, or if all are null and
-    skipped."""
+    """Yields the pieces of some rows: a single one if no document has a fault, or if all are
+    null and skipped."""
     if faults.rule == "skip" and not any(text is not None for text in group):
         n, next = len(group), Place(number, row + len(group))
         yield faults.piece(b"", 0, next, at, Counts(missing=n, skipped=n))
@@ -138,7 +138,7 @@ def _pieces(
 def texts(
     pa: Any, column: Any, path: str, field: str, error: type[GGTokError] = InvalidValueError
 ) -> Iterator[list[bytes | None]]:
-    """A column's strings in UTF-8, some rows at a time.
+    """Yields a column's strings in UTF-8, some rows at a time.
 
     The column may come from an untrusted file. pyarrow doesn't check offsets, views and indices by
     itself, and would return memory outside the buffers, so they are validated here. `error` is the
@@ -181,7 +181,7 @@ _ROWS = 1024
 
 
 def _checked(pa: Any, column: Any) -> Any:
-    """A column of strings as bytes, after checking that all are inside its buffers."""
+    """Returns a column of strings as bytes, after checking that all are inside its buffers."""
     column = column.view(getattr(pa, _BINARY[str(column.type)])())
     column.validate(full=True)
     return column
@@ -196,8 +196,8 @@ def _value(values: list[bytes | None], i: int | None) -> bytes | None:
 def _parquet(
     pa: Any, file: Any, source: Source, fields: Fields, row: int
 ) -> Iterator[tuple[list[Any], float]]:
-    """The fields' columns, for some rows at a time from `row` on, and the share of the file's rows
-    up to their end."""
+    """Yields the fields' columns, for some rows at a time from `row` on, and the share of the
+    file's rows up to their end."""
     import pyarrow.parquet
 
     def opened(**options: Any) -> Any:
@@ -239,8 +239,8 @@ def _parquet(
 
 
 def _longest(pa: Any, dictionaries: Any, group: int, fields: Fields, places: list[_Place]) -> int:
-    """The length of the longest values in a row group's dictionaries, in bytes. Every row may have
-    that value, which takes only a few bits per row in the file."""
+    """Returns the length of the longest values in a row group's dictionaries, in bytes. Every
+    row may have that value, which takes only a few bits per row in the file."""
     import pyarrow.compute
 
     longest = 0
@@ -310,7 +310,7 @@ def _place(pa: Any, name: str, schema: Any, path: str) -> _Place:
 
 
 def _leaf(batch: Any, place: _Place) -> Any:
-    """The column of a field in a batch, which may be inside structs."""
+    """Returns the column of a field in a batch, which may be inside structs."""
     name, *inner = place
     column = batch.column(name)
     for part in inner:

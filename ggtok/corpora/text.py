@@ -65,7 +65,7 @@ Segment = tuple[bytes, bool, int] | list[bytes] | Joined
 
 
 def read(source: Source, place: Place, options: TextOptions) -> Pieces:
-    """The documents of a text file from `place` on."""
+    """Yields the documents of a text file from `place` on."""
     faults = Faults(options.errors, source.path)
     if options.separator is None and source.size <= LONG and not source.compression:
         data = _all(source)
@@ -85,7 +85,8 @@ def read(source: Source, place: Place, options: TextOptions) -> Pieces:
 
 
 def _all(source: Source) -> bytes:
-    """A small file's bytes. Uses few system calls, since a folder may contain many such files."""
+    """Returns a small file's bytes. Uses few system calls, since a folder may contain many such
+    files."""
     with naming(source.path), open_regular(source.path) as file:
         text = read_up_to(file, source.size + 1)
         check(source, file.fileno())
@@ -147,7 +148,7 @@ class _Group:
         return text[n:]
 
     def full(self) -> Iterator[Segment]:
-        """The groups that are complete."""
+        """Yields the groups that are complete."""
         while n := filled(self._texts):
             yield self._texts[:n]
             del self._texts[:n]
@@ -170,7 +171,7 @@ class _Group:
 
 
 def _border(held: list[bytes], block: bytes, n: int) -> bytes:
-    """The n bytes on each side of the boundary between the held blocks and a new one."""
+    """Returns the n bytes on each side of the boundary between the held blocks and a new one."""
     before, at = b"", len(held)
     while at and len(before) < n:
         at -= 1
@@ -179,7 +180,8 @@ def _border(held: list[bytes], block: bytes, n: int) -> bytes:
 
 
 def _overlap(text: bytes, separator: bytes | None) -> int:
-    """The length of the longest suffix of the text that may be the beginning of a separator."""
+    """Returns the length of the longest suffix of the text that may be the beginning of a
+    separator."""
     longest = min(len(separator or b"") - 1, len(text))
     return next((n for n in range(longest, 0, -1) if text.endswith((separator or b"")[:n])), 0)
 
@@ -232,7 +234,7 @@ class _Reader:
         yield from self._part(segment, start, ends)
 
     def group(self, texts: list[bytes] | Joined) -> Pieces:
-        """The pieces of whole documents, each followed by a separator."""
+        """Yields the pieces of whole documents, each followed by a separator."""
         separator = len(self._options.separator or b"")
         size = n_bytes(texts) + len(texts) * separator
         if faultless(texts):
@@ -248,11 +250,11 @@ class _Reader:
         return f"the document at byte {self._begins}"
 
     def _next(self) -> tuple[Place, int]:
-        """The place after all bytes that were read, and the size of the piece before it."""
+        """Returns the place after all bytes that were read, and the size of the piece before it."""
         return self._told_up_to(Place(self._source, self._offset, 0, self._state, self._faulty))
 
     def _inside(self) -> tuple[Place, int]:
-        """The same, for a piece that ends before the text that isn't cut yet."""
+        """Returns the same, for a piece that ends before the text that isn't cut yet."""
         while len(self._origins) > 1 and self._origins[1][0] <= 0:
             del self._origins[0]
         at, offset = self._origins[0]
@@ -320,8 +322,8 @@ class _Reader:
 
 
 def _decoded(raw: bytes, final: bool) -> tuple[bytes, int, bool]:
-    """The text as valid UTF-8, how many bytes of `raw` were decoded (all except an incomplete
-    character at the end, unless `final`), and whether they were valid."""
+    """Returns the text as valid UTF-8, how many bytes of `raw` were decoded (all except an
+    incomplete character at the end, unless `final`), and whether they were valid."""
     if raw.isascii():
         return raw, len(raw), True
     try:

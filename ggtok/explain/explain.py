@@ -95,7 +95,7 @@ def _merge(found: Json) -> Merge:
 
 
 def _scores(found: Mapping[str, Any]) -> dict[str, float | None]:
-    """The scores; "NaN", "Infinity" and "-Infinity" are strings."""
+    """Returns the scores; "NaN", "Infinity" and "-Infinity" are strings."""
     return {
         name: None if found[name] is None else float(found[name]) for name in ("score", "total")
     }

@@ -74,7 +74,7 @@ def corrections(
     fix: str | Iterable[str],
     against: str | os.PathLike[str] | None = None,
 ) -> dict[str, object]:
-    """The changes that correct these findings of a file."""
+    """Returns the changes that correct these findings of a file."""
     codes = _codes(fix)
     if not codes:
         return {}

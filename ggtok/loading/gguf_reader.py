@@ -26,7 +26,7 @@ _SCALARS = {
 
 
 def first_bytes(source: str | bytes, size: int) -> bytes:
-    """The metadata of a source of :func:`ggtok.load`: a path, a model's name, or bytes."""
+    """Returns the metadata of a source of :func:`ggtok.load`: a path, a model's name, or bytes."""
     from ggtok import sources
     from ggtok.sources.files import first_shard
 
@@ -70,7 +70,7 @@ class Reader:
         return values
 
     def little(self, kind: int, n: int) -> bytes:
-        """The bytes of `n` scalars in little-endian order."""
+        """Returns the bytes of `n` scalars in little-endian order."""
         size = struct.calcsize("<" + _SCALARS[kind])
         raw = self._data[self.at : self.at + n * size]
         self.at += len(raw)

@@ -72,7 +72,7 @@ class Loaded:
         self._metadata: Mapping[str, str | int | float | bool] | None = None
 
     def arguments(self) -> tuple[object, ...]:
-        """The arguments that load the same vocabulary again, for pickles."""
+        """Returns the arguments that load the same vocabulary again, for pickles."""
         if self.pickled is None:
             raise InvalidTypeError(
                 "this tokenizer was loaded from memory other than bytes, so it can't be pickled: "
@@ -86,7 +86,7 @@ class Loaded:
     # ---- special tokens ----
 
     def special(self, name: str) -> int | None:
-        """The id of the special token with this name in llama.cpp, such as ``"bos"``."""
+        """Returns the id of the special token with this name in llama.cpp, such as ``"bos"``."""
         # Computed lazily: finding which of two EOT texts llama.cpp takes needs milliseconds
         # (ggtok_special_id).
         if name not in self._specials:
@@ -152,7 +152,7 @@ class Loaded:
         return self.found
 
     def identity(self) -> tuple[object, ...]:
-        """All that a tokenizer depends on besides tokens and merges.
+        """Returns all that a tokenizer depends on besides tokens and merges.
 
         Numbers are text, because NaN doesn't equal itself.
         """
@@ -215,7 +215,7 @@ def patterns_tuple(patterns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _overrides_dict(overrides: Overrides | None) -> dict[str, int | float | bool | str] | None:
-    """A copy, so that the mapping can't change while it is read."""
+    """Returns a copy, so that the mapping can't change while it is read."""
     if overrides is None:
         return None
     if not isinstance(overrides, Mapping):
@@ -268,7 +268,7 @@ def check_not_edited(path: str | bytes) -> None:
 
 
 def metadata(source: object) -> bytes:
-    """A copy of the metadata of an open file, or of memory that others may change."""
+    """Returns a copy of the metadata of an open file, or of memory that others may change."""
     from ggtok.sources import prefix
 
     if hasattr(source, "read") and not _has_buffer(source):
@@ -295,7 +295,7 @@ def _has_buffer(source: object) -> bool:
 
 
 def by_patterns(patterns: Sequence[str]) -> Callable[[bytes], list[int]]:
-    """A function that returns the end offsets, in bytes, of the words of a UTF-8 text.
+    """Returns a function that returns the end offsets, in bytes, of the words of a UTF-8 text.
 
     The first pattern splits the text, the second splits each resulting piece, and so on. Each
     match is a piece, and so is the text between two matches. Empty matches are ignored. A
@@ -365,7 +365,7 @@ _MOST = 200  # characters of an argument that a message quotes
 
 
 def parse_overrides(arguments: Iterable[str]) -> dict[str, int | float | bool | str]:
-    """The values by key. If a key occurs twice, the first value counts, as in llama.cpp.
+    """Returns the values by key. If a key occurs twice, the first value counts, as in llama.cpp.
 
     Equals llama.cpp's ``parse_csv_row`` and ``string_parse_kv_override``: a part that begins
     with ``"`` ends at the next ``"`` and may contain commas. Unlike llama.cpp, where ``int:x``

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def text_bytes(text: object, name: str = "text") -> bytes:
-    """A text argument as UTF-8. Bytes-like text may be malformed."""
+    """Returns a text argument as UTF-8. Bytes-like text may be malformed."""
     if isinstance(text, str):
         try:
             return str.encode(text)
@@ -31,7 +31,7 @@ def text_bytes(text: object, name: str = "text") -> bytes:
 
 
 def byte_view(data: object, what: str) -> memoryview:
-    """The memory of a bytes-like object, as a one-dimensional view.
+    """Returns the memory of a bytes-like object, as a one-dimensional view.
 
     Callers copy it. C reads only ``bytes`` itself in place: even if a view is read-only, other
     threads and processes may write to its memory while the GIL is released.
@@ -55,7 +55,7 @@ def byte_view(data: object, what: str) -> memoryview:
 
 
 def int32_array(ids: object, name: str = "ids") -> Any:
-    """A copy of token ids: an array of C ints, or their bytes."""
+    """Returns a copy of token ids: an array of C ints, or their bytes."""
     if isinstance(ids, (list, tuple)):
         pass
     elif isinstance(ids, (str, bytes, bytearray)):
@@ -103,7 +103,7 @@ def token_ids(ids: object, n_tokens: int, name: str = "ids") -> list[int]:
 
 
 def _int32s(ids: Any, name: str) -> Iterator[int]:
-    """The ids one by one. Raises an error that names the invalid one."""
+    """Yields the ids one by one. Raises an error that names the invalid one."""
     for i, id in enumerate(ids):
         try:
             number = operator.index(id)
@@ -134,7 +134,7 @@ def index(value: SupportsIndex, what: str) -> int:
 
 
 def truth(value: object, name: str) -> bool:
-    """A bool argument, of Python or NumPy."""
+    """Returns a bool argument, of Python or NumPy."""
     if isinstance(value, bool):
         return value
     if getattr(getattr(value, "dtype", None), "kind", "") == "b" and not getattr(value, "ndim", 1):
@@ -147,7 +147,7 @@ def truth_or_none(value: object, name: str) -> bool | None:
 
 
 def thread_count(threads: SupportsIndex) -> int:
-    """The argument `threads`, checked. 0: one for each processor."""
+    """Returns the argument `threads`, checked. 0: one for each processor."""
     n = index(threads, "threads")
     if n < 0:
         raise errors.InvalidValueError(f"threads must not be negative, but is {n}")
@@ -163,7 +163,8 @@ def on_main_thread() -> bool:
 
 
 def overrides_array(values: dict[str, object], keep: list[object]) -> Any:
-    """An array of ggtok_override. `keep` keeps its strings alive. No other code has `values`."""
+    """Returns an array of ggtok_override. `keep` keeps its strings alive. No other code has
+    `values`."""
 
     def string(text: str, what: str) -> Any:
         try:
@@ -209,7 +210,8 @@ _SPECIAL = 1 | 8 | 16  # TokenAttr.UNKNOWN, CONTROL, USER_DEFINED
 
 
 def chosen(native: Any, made: dict[Hashable, object], parse_special: object) -> object:
-    """The argument for encode's C function: a bool, or a choice object, cached in `made`."""
+    """Returns the argument for encode's C function: a bool, or a choice object, cached in
+    `made`."""
     if isinstance(parse_special, (str, bytes, bytearray, memoryview)):
         raise errors.InvalidTypeError(
             "parse_special must be True, False, or a collection of special tokens' texts or ids; "

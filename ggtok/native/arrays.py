@@ -46,7 +46,7 @@ class _Memory:
 
 
 def id_arrays(result: Result) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The ids and the offsets of a result of encode_batch."""
+    """Returns the ids and the offsets of a result of encode_batch."""
     owner, ids, n_ids, offsets, n_offsets = result
     asarray = _numpy().asarray
     return (
@@ -56,7 +56,8 @@ def id_arrays(result: Result) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
 
 
 def span_arrays(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The spans (one row per token) and the offsets of a result of encode_batch with spans."""
+    """Returns the spans (one row per token) and the offsets of a result of encode_batch with
+    spans."""
     owner, spans, n_ids, offsets, n_offsets = result
     asarray = _numpy().asarray
     return (
@@ -92,16 +93,16 @@ def read(first: object, second: object | None) -> tuple[object, int, int | None]
 
 
 def schema() -> object:
-    """A new capsule with the schema, which is the same for all ids."""
+    """Returns a new capsule with the schema, which is the same for all ids."""
     return _schema()
 
 
 def export(ids: object) -> object:
-    """A new capsule with an array over the memory of `ids`, a result of encode_batch."""
+    """Returns a new capsule with an array over the memory of `ids`, a result of encode_batch."""
     return _export(ids)
 
 
 def sizes(ids: object) -> tuple[int, int]:
-    """The number of texts, and the number of null texts."""
+    """Returns the number of texts, and the number of null texts."""
     rows, nulls = _sizes(ids)
     return rows, nulls

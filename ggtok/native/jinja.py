@@ -81,7 +81,8 @@ class Template:
         self.variables: frozenset[str] = frozenset(_variables(self.compiled))
 
     def render(self, variables: Mapping[str, Any], now: datetime | None = None) -> Rendered:
-        """The text for these variables. `now` is the time for strftime_now (default: local time).
+        """Returns the text for these variables. `now` is the time for strftime_now (default: local
+        time).
 
         Raises:
             TemplateError: the template fails, or exceeds its limits.
@@ -93,7 +94,7 @@ class Template:
     def probe(
         self, variables: Mapping[str, Any], paths: Iterable[Path], now: datetime | None = None
     ) -> tuple[str | None, list[Use]]:
-        """The text, or None if the template fails, and how it used the values at `paths`.
+        """Returns the text, or None if the template fails, and how it used the values at `paths`.
 
         A path is a variable's name, followed by keys and indices into its value. For a path that
         is only a name, the use is that of the variable's final value.
@@ -106,7 +107,7 @@ class Template:
 
 
 def compile(source: str, dialect: Dialect) -> Template:
-    """The compiled template. Raises TemplateError, also for features the dialect lacks."""
+    """Returns the compiled template. Raises TemplateError, also for features the dialect lacks."""
     return Template(source, dialect)
 
 
@@ -129,7 +130,7 @@ def _error(status: int, message: str, line: int | None, source: str) -> GGTokErr
 
 
 def fields_of(now: datetime | None) -> tuple[Any, ...]:
-    """A time as the tuple that C takes; None: the current time."""
+    """Returns a time as the tuple that C takes, or None if the current time."""
     if now is None:
         now = datetime.now().astimezone()
     offset = now.utcoffset()

@@ -68,17 +68,17 @@ def string(data: bytes) -> str:
 
 
 def bytes_of(view: Any) -> bytes:
-    """The bytes of a ggtok_bytes."""
+    """Returns the bytes of a ggtok_bytes."""
     return ffi.buffer(view.data, view.n)[:] if view.n else b""
 
 
 def ints_of(view: Any) -> tuple[int, ...]:
-    """The elements of a ggtok_ids."""
+    """Returns the elements of a ggtok_ids."""
     return tuple(ffi.unpack(view.data, view.n)) if view.n else ()
 
 
 def pre_names() -> list[str]:
-    """All known pre-tokenizer names."""
+    """Returns all known pre-tokenizer names."""
     names: list[str] = []
     while (name := lib.ggtok_pre_name(len(names))) != ffi.NULL:
         names.append(string(ffi.string(name)))
@@ -186,7 +186,7 @@ def error(
     data: Any = None,
     file_size: int | None = None,
 ) -> errors.GGTokError:
-    """The exception for a ggtok_error.
+    """Returns the exception for a ggtok_error.
 
     Args:
         filename: the file that the error is about, if any.
@@ -206,7 +206,7 @@ _WHITE_SPACE = 1 << 8
 
 
 def category(c: int) -> str:
-    """The first letter of the general category; ``""`` if unassigned."""
+    """Returns the first letter of the general category; ``""`` if unassigned."""
     return _category(lib.ggtok_unicode_flags(c))
 
 
@@ -220,13 +220,13 @@ def is_white_space(c: int) -> bool:
 
 
 def lower(c: int) -> int:
-    """The simple lower case: one code point."""
+    """Returns the simple lower case: one code point."""
     lowered: int = lib.ggtok_unicode_to_lower(c)
     return lowered
 
 
 def first_of_nfd(c: int) -> int:
-    """The first code point of the canonical decomposition."""
+    """Returns the first code point of the canonical decomposition."""
     first: int = lib.ggtok_unicode_nfd_first(c)
     return first
 

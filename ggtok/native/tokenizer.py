@@ -86,7 +86,7 @@ class Splitter:
         return self.failed.pop(threading.get_ident(), None)
 
     def afresh(self, function: Callable[..., T]) -> Callable[..., T]:
-        """A wrapper of an encoding function that first clears the state of an earlier call.
+        """Returns a wrapper of an encoding function that first clears the state of an earlier call.
 
         A call that a signal handler's exception ended has left its failure behind.
         """
@@ -187,7 +187,7 @@ class Native:
         overrides: dict[str, object] | None,
         keep: list[object],
     ) -> Any:
-        """A ggtok_load_options, whose memory `keep` keeps alive."""
+        """Returns a ggtok_load_options, whose memory `keep` keeps alive."""
         options = ffi.new("ggtok_load_options *")
         if pre is not None:
             keep.append(ffi.new("char[]", pre.encode("utf-8", "surrogatepass")))
@@ -214,14 +214,15 @@ class Native:
             setattr(self, name, self._splitter.afresh(function) if self._splitter else function)
 
     def parsed(self, parse_special: object) -> object:
-        """The argument for encode's C function, for a parse_special that isn't True or False."""
+        """Returns the argument for encode's C function, for a parse_special that isn't True or
+        False."""
         try:
             return chosen(self, self._choices, parse_special)
         except (_Failed, MemoryError) as e:
             self.reraise(e)
 
     def streamed(self, unparse_special: bool, clean_spaces: bool) -> Streamed:
-        """The caches that all streams with these options share."""
+        """Returns the caches that all streams with these options share."""
         return self._streamed.setdefault((unparse_special, clean_spaces), ({}, {}, {}))
 
     @property
@@ -323,14 +324,14 @@ class Native:
     def encode_ranges(
         self, text: str | bytes, flags: int, trusted: Sequence[tuple[int, int]]
     ) -> list[int]:
-        """The ids from ggtok_encode_trusted."""
+        """Returns the ids from ggtok_encode_trusted."""
         ids: list[int] = self._encode_ranges(text, flags, trusted, False)
         return ids
 
     def encode_parts(
         self, text: str, flags: int, trusted: Sequence[tuple[int, int]]
     ) -> tuple[list[int], list[Part]]:
-        """The ids from ggtok_encode_trusted, and the fields of each ggtok_part."""
+        """Returns the ids from ggtok_encode_trusted, and the fields of each ggtok_part."""
         ids_and_parts: tuple[list[int], list[Part]]
         ids_and_parts = self._encode_ranges(text, flags, trusted, True)
         return ids_and_parts
@@ -415,7 +416,7 @@ class Native:
         return tuple(out)
 
     def pieces(self) -> list[bytes]:
-        """The pieces of all tokens."""
+        """Returns the pieces of all tokens."""
         offsets = ffi.new("uint32_t **")
         data = bytes_of(lib.ggtok_pieces(self._tok, offsets))
         ends = ffi.unpack(offsets[0], self.n_tokens() + 1)
@@ -452,7 +453,7 @@ class Native:
         }
 
     def arrays(self) -> dict[str, tuple[str, int]]:
-        """The arrays' element types and lengths, by key."""
+        """Returns the arrays' element types and lengths, by key."""
         return {
             string(bytes_of(kv.key)): (TYPE_NAMES.get(kv.elem_type, str(kv.elem_type)), kv.n)
             for kv in self._kvs()

@@ -92,7 +92,7 @@ class Counts:
         return Info(*(getattr(info, name) for name in Info.__dataclass_fields__))
 
     def arrays(self) -> tuple[NDArray[np.uint8], NDArray[np.uint64], NDArray[np.uint64]]:
-        """All words concatenated, their ends, and their counts; most frequent first."""
+        """Returns all words concatenated, their ends, and their counts; most frequent first."""
         info = self.info()
         words = np.empty(info.word_bytes, np.uint8)
         ends, times = np.empty(info.n_words, np.uint64), np.empty(info.n_words, np.uint64)
@@ -271,7 +271,8 @@ def merge(
 
 
 def spell(texts: list[bytes], rows: NDArray[Any]) -> list[tuple[bytes, bytes]]:
-    """The pairs of texts that the rows of merge() merge. Appends new symbols to ``texts``."""
+    """Returns the pairs of texts that the rows of merge() merge. Appends new symbols to
+    ``texts``."""
     rows = np.ascontiguousarray(rows, _ROW)
     merges: list[tuple[bytes, bytes]] = _spell(texts, rows.ctypes.data, len(rows))
     return merges

@@ -19,7 +19,7 @@ _EMPTY = '{"models": []}'
 
 
 def html(models: Iterable[Mapping[str, str]] = (), *, server: str | None = None) -> bytes:
-    """The page as one HTML document.
+    """Returns the page as one HTML document.
 
     Args:
         models: the models that the page offers, first the one that it opens: what :func:`linked`
@@ -35,12 +35,12 @@ def html(models: Iterable[Mapping[str, str]] = (), *, server: str | None = None)
 
 
 def linked(name: str, url: str) -> dict[str, str]:
-    """A model whose vocabulary the page fetches from `url`."""
+    """Returns a model whose vocabulary the page fetches from `url`."""
     return {"name": name, "url": url}
 
 
 def embedded(name: str, vocabulary: bytes) -> dict[str, str]:
-    """A model whose vocabulary, the bytes of a GGUF file, is in the page itself."""
+    """Returns a model whose vocabulary, the bytes of a GGUF file, is in the page itself."""
     return {"name": name, "data": b64encode(gzip.compress(vocabulary, mtime=0)).decode()}
 
 

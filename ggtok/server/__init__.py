@@ -46,7 +46,7 @@ def app(
     image_tokens: int | None = None,
     metrics_folder: str | None = None,
 ) -> Starlette:
-    """An ASGI application that answers for models.
+    """Returns an ASGI application that answers for models.
 
     Args:
         models: names or paths of models (as :func:`ggtok.load` takes them), or a mapping of

@@ -50,8 +50,8 @@ def _system(system: Any) -> str:
 
 
 def _unstamped(system: str) -> str:
-    """A system prompt with a constant in place of the stamp that Claude Code puts into its first
-    line, and that differs from request to request."""
+    """Returns a system prompt with a constant in place of the stamp that Claude Code puts into
+    its first line, and that differs from request to request."""
     at = system.find(_STAMP, len(_BILLING)) if system.startswith(_BILLING) else -1
     begin = at + len(_STAMP)
     end = begin + _STAMP_LENGTH
@@ -61,7 +61,7 @@ def _unstamped(system: str) -> str:
 
 
 def _messages(message: Any) -> Iterator[Any]:
-    """A message, and the tool results in it as separate messages."""
+    """Yields a message, and the tool results in it as separate messages."""
     if not has(message, "content"):
         if text(message, "role") != "assistant":
             yield message
@@ -128,7 +128,7 @@ def _result(block: Any) -> Json:
 
 
 def _result_content(blocks: list[Any]) -> str | list[Json]:
-    """One text; with images, parts."""
+    """Returns one text; with images, parts."""
     parts: list[Json] = []
     has_images = False
     for block in blocks:

@@ -149,7 +149,7 @@ def _routes(
 
 
 def _row_of_path() -> dict[str, int]:
-    """The row of the metrics for each path. An endpoint's paths share one."""
+    """Returns the row of the metrics for each path. An endpoint's paths share one."""
     rows = {path: at for at, e in enumerate(ENDPOINTS) for path in e.paths}
     return {**rows, METRICS: len(ENDPOINTS)}
 
@@ -185,7 +185,7 @@ def _passing_on(upstream: Upstream) -> Callable[[Request, Exception], Awaitable[
 def _asgi(
     endpoint: Endpoint, answering: Callable[..., Response], workers: Workers, held: Bodies
 ) -> Callable[[Request], Awaitable[Response]]:
-    """The function that Starlette calls for the endpoint's path."""
+    """Returns the function that Starlette calls for the endpoint's path."""
 
     async def answer(request: Request) -> Response:
         with held.held_body() as body:

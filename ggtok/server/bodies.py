@@ -14,7 +14,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def parse(data: bytes) -> Any:
-    """The value of a body. Raises Refusal."""
+    """Returns the value of a body. Raises Refusal."""
     try:
         # As for llama-server, a BOM may precede the JSON, and a NUL ends it.
         return orjson.loads(data.removeprefix(_BOM).partition(b"\0")[0])
@@ -31,14 +31,14 @@ def dump(value: Any) -> bytes:
 
 
 def rows(array: Any) -> orjson.Fragment:
-    """A NumPy array of rows for :func:`dump`. orjson takes 100 bytes of memory for each row of an
-    array."""
+    """Returns a NumPy array of rows for :func:`dump`. orjson takes 100 bytes of memory for each
+    row of an array."""
     parts = [dump(array[at : at + _ROWS])[1:-1] for at in range(0, len(array), _ROWS)]
     return orjson.Fragment(b"[" + b",".join(parts) + b"]")
 
 
 def _valid(value: Any) -> Any:
-    """A copy in which U+FFFD replaces bytes that aren't UTF-8."""
+    """Returns a copy in which U+FFFD replaces bytes that aren't UTF-8."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     if isinstance(value, dict):

@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 
 def prompt_of(tok: Tokenizer, body: Any) -> str:
-    """The answer of /apply-template. Raises Refusal."""
+    """Returns the answer of /apply-template. Raises Refusal."""
 
     def prompt(body: dict[str, Any]) -> str:
         text: str = api.run_body(
@@ -39,8 +39,8 @@ def prompt_of(tok: Tokenizer, body: Any) -> str:
 
 
 def count_of(tok: Tokenizer, body: Any, image_tokens: int | None = None) -> tuple[int, int]:
-    """The number of the prompt's tokens, and of parts whose tokens aren't included: images, audio
-    and video, unless `image_tokens` is the number for each. Raises Refusal."""
+    """Returns the number of the prompt's tokens, and of parts whose tokens aren't included:
+    images, audio and video, unless `image_tokens` is the number for each. Raises Refusal."""
 
     def count(body: dict[str, Any]) -> tuple[int, int]:
         return api.count_body(
@@ -52,7 +52,8 @@ def count_of(tok: Tokenizer, body: Any, image_tokens: int | None = None) -> tupl
 
 @cache
 def media_marker() -> str:
-    """The text that stands for an image in prompts: random, so that no message contains it."""
+    """Returns the text that stands for an image in prompts: random, so that no message contains
+    it."""
     return os.environ.get("LLAMA_MEDIA_MARKER") or f"<__media_{secrets.token_hex(16)}__>"
 
 
@@ -72,7 +73,7 @@ def _result(tok: Tokenizer, body: Any, of: Callable[[dict[str, Any]], Result]) -
 
 
 def _understood(body: Any) -> dict[str, Any]:
-    """The body without values that llama-server ignores and ggtok.chat refuses."""
+    """Returns the body without values that llama-server ignores and ggtok.chat refuses."""
     fields = dict(body) if isinstance(body, dict) else {}
     if not isinstance(fields.get("chat_template_kwargs"), dict):
         fields.pop("chat_template_kwargs", None)
@@ -82,8 +83,8 @@ def _understood(body: Any) -> dict[str, Any]:
 
 
 def _message(message: Any) -> Any:
-    """A message whose tool calls are an array: llama-server takes the values of an object, and any
-    other value for a single call."""
+    """Returns a message whose tool calls are an array: llama-server takes the values of an
+    object, and any other value for a single call."""
     calls = anything(message, "tool_calls")
     if calls is None or isinstance(calls, list):
         return message

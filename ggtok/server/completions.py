@@ -58,7 +58,7 @@ def _chat(to_chat: Callable[[Any], Any]) -> Measure:
 
 
 def _with_parts(body: Any, types: Collection[str]) -> Any:
-    """The body with only these types of parts."""
+    """Returns the body with only these types of parts."""
     messages = anything(body, "messages")
     if not isinstance(messages, list):
         return body
@@ -73,8 +73,8 @@ def _with_parts(body: Any, types: Collection[str]) -> Any:
 
 
 def _texts(tok: Tokenizer, body: Any, image_tokens: int | None) -> Prompts:
-    """The prompts of /completions, as llama-server reads them: a text, or an array of prompts, or
-    of ids and texts that are one prompt."""
+    """Returns the prompts of /completions, as llama-server reads them: a text, or an array of
+    prompts, or of ids and texts that are one prompt."""
     prompt = anything(body, "prompt")
     several = isinstance(prompt, list) and not any(
         isinstance(part, int) and not isinstance(part, bool) for part in prompt
@@ -92,7 +92,7 @@ def _count_one(tok: Tokenizer, prompt: Any) -> int:
 
 
 def _ollama_prompt(tok: Tokenizer, body: Any, image_tokens: int | None) -> Prompts:
-    """The prompt of /api/generate."""
+    """Returns the prompt of /api/generate."""
     prompt = anything(body, "prompt", "")
     if not isinstance(prompt, str):
         raise Refusal(f"prompt must be a string, not {kind(prompt)}")
@@ -170,7 +170,7 @@ COMPLETIONS = {
 
 
 def errors_of(path: str) -> ErrorBody:
-    """The writer of errors that clients of this path understand."""
+    """Returns the writer of errors that clients of this path understand."""
     if path.startswith("/api/"):
         return ollama.error_body
     return anthropic_error if path.startswith("/v1/messages") else llama_server

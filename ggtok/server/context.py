@@ -104,7 +104,7 @@ def _is_length(value: Any) -> bool:
 
 
 def parsed(data: bytes) -> Any:
-    """The JSON of an answer, None if it isn't JSON."""
+    """Returns the JSON of an answer, None if it isn't JSON."""
     try:
         return bodies.parse(data)
     except Refusal:

@@ -28,7 +28,7 @@ class Call:
     image_tokens: int | None = None
 
     def model(self) -> Served:
-        """The model that the request names."""
+        """Returns the model that the request names."""
         named = self.body.get("model") if isinstance(self.body, dict) else None
         if named is None:
             named = self.query.get("model") or None

@@ -52,7 +52,7 @@ ErrorBody = Callable[[Refusal], dict[str, Any]]
 
 
 def llama_server(refusal: Refusal) -> dict[str, Any]:
-    """The error body of llama-server, which is OpenAI's with a number as the code."""
+    """Returns the error body of llama-server, which is OpenAI's with a number as the code."""
     return {
         "error": {"code": refusal.status, "message": refusal.message, "type": refusal.type},
     }

@@ -20,7 +20,8 @@ _VOCAB_TYPES = {
 
 
 def number(tok: Tokenizer, name: str) -> int:
-    """A key of the model's architecture, such as ``context_length``; 0: the file lacks it."""
+    """Returns a key of the model's architecture, such as ``context_length``, or 0 if the file
+    lacks it."""
     architecture = tok.metadata.get("general.architecture")
     value = tok.metadata.get(f"{architecture}.{name}")
     return value if isinstance(value, int) else 0
@@ -31,7 +32,7 @@ def context_length(tok: Tokenizer) -> int:
 
 
 def listed(model: Model, served: Served | None) -> dict[str, Any]:
-    """A row of /v1/models; without its `meta` if the model isn't loaded."""
+    """Returns a row of /v1/models; without its `meta` if the model isn't loaded."""
     return {
         "id": model.name,
         "aliases": [model.name],
@@ -55,7 +56,7 @@ def _meta(tok: Tokenizer) -> dict[str, Any]:
 
 
 def details(model: Model) -> dict[str, Any]:
-    """A row of the list that Ollama's clients read."""
+    """Returns a row of the list that Ollama's clients read."""
     return {
         "name": model.name,
         "model": model.name,

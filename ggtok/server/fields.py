@@ -33,7 +33,7 @@ def anything(value: Any, name: str, default: Any = None) -> Any:
 
 
 def token_id(value: Any) -> int:
-    """A number, cut to 32 bits as in C++ on x86-64. Raises Refusal for anything else."""
+    """Returns a number, cut to 32 bits as in C++ on x86-64. Raises Refusal for anything else."""
     if isinstance(value, float):
         return int(value) if -_HALF - 1 < value < _HALF else -_HALF
     if not isinstance(value, int):
@@ -42,7 +42,7 @@ def token_id(value: Any) -> int:
 
 
 def token_ids(value: Any, name: str) -> list[int]:
-    """An array of numbers. Raises Refusal for anything else."""
+    """Returns an array of numbers. Raises Refusal for anything else."""
     if not isinstance(value, list):
         raise Refusal(f"{name} must be an array, not {kind(value)}")
     return [token_id(item) for item in value]

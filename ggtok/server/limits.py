@@ -59,7 +59,7 @@ class Held:
         self._bodies.held -= self._size
 
     async def read(self, receive: Receive, headers: Headers) -> bytes:
-        """The body.
+        """Returns the body.
 
         Raises:
             Refusal: it is too long (413), or too much is in memory (503).

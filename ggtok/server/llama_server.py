@@ -53,7 +53,7 @@ def detokenize(call: Call) -> object:
 
 
 def mixed_ids(tok: Tokenizer, content: Any, *, add_special: bool, parse_special: bool) -> list[int]:
-    """The ids of a text, or of an array of texts and ids.
+    """Returns the ids of a text, or of an array of texts and ids.
 
     BOS and EOS are only added to a text at the start.
     """
@@ -86,7 +86,7 @@ def check_ids(tok: Tokenizer, ids: list[int]) -> None:
 
 
 def _piece(tok: Tokenizer, id: int) -> object:
-    """A piece as text, or its bytes if they aren't UTF-8."""
+    """Returns a piece as text, or its bytes if they aren't UTF-8."""
     check_ids(tok, [id])
     piece = tok.token_to_piece(id)
     try:
@@ -100,7 +100,7 @@ def apply_template(call: Call) -> object:
 
 
 def counter(to_chat: Callable[[Any], Any] | None, openai: bool) -> Callable[[Call], object]:
-    """An endpoint that counts a prompt's tokens. `to_chat` converts its body."""
+    """Returns an endpoint that counts a prompt's tokens. `to_chat` converts its body."""
 
     def count(call: Call) -> object:
         tok = call.model().tok
@@ -117,7 +117,7 @@ def counter(to_chat: Callable[[Any], Any] | None, openai: bool) -> Callable[[Cal
 
 
 def models(call: Call) -> object:
-    """The models. A single one is loaded for this; of several, none is."""
+    """Returns the models. A single one is loaded for this; of several, none is."""
     registry = call.registry
     rows = []
     for model in registry.models:

@@ -76,7 +76,7 @@ class Metrics:
         numbers[at + _SUMS + 2] += sent
 
     def text(self) -> str:
-        """All numbers, as Prometheus reads them."""
+        """Returns all numbers, as Prometheus reads them."""
         for at, (_, _, value) in enumerate(self._gauges, self._at_gauges + 1):
             self._numbers[at] = value()
         return "\n".join(self._lines(self._summed())) + "\n"

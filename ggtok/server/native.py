@@ -159,7 +159,7 @@ def explain(call: Call) -> object:
 
 
 def _spelled(value: Any) -> Any:
-    """An explanation whose texts that aren't UTF-8 are lists of bytes, as in /tokenize."""
+    """Returns an explanation whose texts that aren't UTF-8 are lists of bytes, as in /tokenize."""
     if isinstance(value, dict):
         return {name: _spelled(item) for name, item in value.items()}
     if isinstance(value, list):

@@ -17,7 +17,8 @@ def error_body(refusal: Refusal) -> dict[str, Any]:
 
 
 def tokenize(call: Call) -> object:
-    """The ids of a text, without BOS; control tokens are parsed, as Ollama's runner does."""
+    """Returns the ids of a text, without BOS; control tokens are parsed, as Ollama's runner
+    does."""
     begin = time.perf_counter_ns()
     model = _model(call)
     loaded = time.perf_counter_ns()

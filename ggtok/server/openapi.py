@@ -21,18 +21,19 @@ def array(items: Json) -> Json:
 
 
 def fields(required: str = "", **properties: Json) -> Json:
-    """An object; `required` has names, separated by spaces."""
+    """Returns an object; `required` has names, separated by spaces."""
     made: Json = {"type": "object", "properties": properties}
     return {**made, "required": required.split()} if required else made
 
 
 def answer(**properties: Json) -> Json:
-    """An object with all of these fields."""
+    """Returns an object with all of these fields."""
     return fields(" ".join(properties), **properties)
 
 
 def counted(**properties: Json) -> Json:
-    """An answer with a number of tokens. `uncounted_parts` is only there if there are any."""
+    """Returns an answer with a number of tokens. `uncounted_parts` is only there if there are
+    any."""
     made = answer(**properties)
     made["properties"]["uncounted_parts"] = {
         "type": "integer",

@@ -59,7 +59,7 @@ def _vocabulary(served: Served) -> bytes:
 
 
 def _stream(data: bytes, media_type: str, headers: dict[str, str]) -> Response:
-    """A response that is sent as fast as the client reads, without a copy of the whole."""
+    """Yields a response that is sent as fast as the client reads, without a copy of the whole."""
 
     async def steps() -> AsyncIterator[memoryview]:
         view = memoryview(data)

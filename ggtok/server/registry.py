@@ -91,7 +91,7 @@ class Registry:
         return sum(model.tok is not None for model in self.models)
 
     def find(self, name: object = None) -> Model:
-        """The model with this alias, path or name; None: the only one.
+        """Returns the model with this alias, path or name, or None if the only one.
 
         Raises:
             UnknownModel: there is no such model, or there are several and none is named.
@@ -113,7 +113,7 @@ class Registry:
         return found
 
     def get(self, name: object = None, *, wait: bool = True) -> Served:
-        """The model with this name, loaded.
+        """Returns the model with this name, loaded.
 
         Raises:
             UnknownModel: there is no such model.
@@ -239,12 +239,13 @@ def _model(alias: str | None, source: object) -> Model:
 
 
 def _short(source: str) -> str:
-    """The name of a model without an alias: the file's, as in llama-server, or the whole name."""
+    """Returns the name of a model without an alias: the file's, as in llama-server, or the whole
+    name."""
     return os.path.basename(source) if os.path.exists(source) else source
 
 
 def _names(models: list[Model]) -> dict[str, Model]:
-    """Every name that a request may use: aliases, and the other names of one model only."""
+    """Returns every name that a request may use: aliases, and the other names of one model only."""
     others: dict[str, list[Model]] = {}
     for model in models:
         for name in _other_names(model.source):
@@ -254,7 +255,8 @@ def _names(models: list[Model]) -> dict[str, Model]:
 
 
 def _other_names(source: str) -> set[str]:
-    """The name as given; of a file also its path, its name, and its name without ``.gguf``."""
+    """Returns the name as given; of a file also its path, its name, and its name without
+    ``.gguf``."""
     names = {source} - {""}
     if source.lower().endswith(".gguf") and "://" not in source:
         base = os.path.basename(source)

@@ -25,8 +25,8 @@ class Reply(Response):
 
 
 def reply(answer: Callable[[], object], errors: ErrorBody) -> Response:
-    """The response to a request: the answer, which is JSON or a response itself, or why there is
-    none."""
+    """Returns the response to a request: the answer, which is JSON or a response itself, or why
+    there is none."""
     try:
         made = answer()
         if isinstance(made, Response):

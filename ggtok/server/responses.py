@@ -126,7 +126,7 @@ def _output(part: Any) -> Json:
 
 
 def _result(output: str | list[Any]) -> Any:
-    """The content of a tool's message."""
+    """Returns the content of a tool's message."""
     if isinstance(output, str):
         return output
     parts: list[Json] = []

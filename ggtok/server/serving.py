@@ -69,7 +69,7 @@ def run(
 
 
 def _make_in_worker(make: Callable[..., Any], metrics_folder: str) -> Any:
-    """The application of one of several processes, which ends with its parent."""
+    """Returns the application of one of several processes, which ends with its parent."""
     threading.Thread(target=_follow_parent, daemon=True).start()
     return make(metrics_folder=metrics_folder)
 

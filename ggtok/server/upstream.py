@@ -135,8 +135,8 @@ class Upstream:
             await self._pass_on(scope, _Body(receive, data), send, more)
 
     async def _prompts(self, completion: Completion, scope: Scope, data: bytes) -> Prompts | None:
-        """The tokens of the prompts; None if nobody can count them. Raises Refusal if one is too
-        long, or if the limit needs a model that isn't known."""
+        """Returns the tokens of the prompts, or None if nobody can count them. Raises Refusal if
+        one is too long, or if the limit needs a model that isn't known."""
 
         def count() -> tuple[Prompts | None, dict[str, Any]]:
             try:
@@ -281,8 +281,8 @@ class Upstream:
         return Refusal(message, "server_error", status=502)
 
     def _broken(self, error: Exception, path: str, headers: httpx2.Headers, end: bytes) -> bytes:
-        """The end of an answer that the upstream server didn't finish, in formats that can tell
-        an error then. `end` is the last byte of what was passed on."""
+        """Returns the end of an answer that the upstream server didn't finish, in formats that
+        can tell an error then. `end` is the last byte of what was passed on."""
         refusal = self._unreachable(error)
         refusal.message = f"the upstream server {self._named()} broke off the answer"
         line = bodies.dump(errors_of(path)(refusal))
@@ -331,7 +331,7 @@ _BEARER = b"bearer "
 
 
 def _base(url: str) -> httpx2.URL:
-    """The upstream server's URL, without the path that some clients need."""
+    """Returns the upstream server's URL, without the path that some clients need."""
     with suppress(httpx2.InvalidURL):
         base = httpx2.URL(url)
         path = base.path.rstrip("/").removesuffix("/v1")
@@ -350,7 +350,7 @@ def _has_body(headers: Headers) -> bool:
 
 
 def _kept(headers: Headers, own: set[bytes]) -> Headers:
-    """The headers to pass on, without those of a single connection and those in `own`."""
+    """Returns the headers to pass on, without those of a single connection and those in `own`."""
     listed = {
         part.strip().lower()
         for name, value in headers

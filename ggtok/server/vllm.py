@@ -63,7 +63,7 @@ def _tokenize(call: Call) -> object:
 
 
 def _prompt(call: Call, tok: Tokenizer) -> str:
-    """The prompt as transformers renders it, which is what vLLM uses."""
+    """Returns the prompt as transformers renders it, which is what vLLM uses."""
     if not call.wait:
         raise NotReady  # a template may take its time
     body = call.body
@@ -85,7 +85,8 @@ def _prompt(call: Call, tok: Tokenizer) -> str:
 
 
 def _message(message: Any) -> Any:
-    """A message as vLLM passes it to templates: images, audio and video are only their kinds."""
+    """Returns a message as vLLM passes it to templates: images, audio and video are only their
+    kinds."""
     content = anything(message, "content")
     if not isinstance(content, list):
         return message
@@ -97,7 +98,7 @@ def _message(message: Any) -> Any:
 
 
 def _texts(tok: Tokenizer, ids: list[int]) -> list[str]:
-    """The tokens' texts as the vocabulary spells them."""
+    """Returns the tokens' texts as the vocabulary spells them."""
     known = {id: tok.token_text(id).decode("utf-8", "replace") for id in set(ids)}
     return [known[id] for id in ids]
 

@@ -30,7 +30,7 @@ class Workers:
         return self._most - self._free
 
     async def run(self, work: Callable[[], T]) -> T:
-        """The result of `work`, from a thread. Raises Refusal if the queue is full."""
+        """Returns the result of `work`, from a thread. Raises Refusal if the queue is full."""
         if self._free <= 0:
             raise Refusal("too many requests are waiting; try again", "unavailable_error")
         self._free -= 1  # by the event loop only

@@ -30,7 +30,7 @@ __all__ = ["Found", "Source", "find", "telling"]
 
 
 def find(name: str) -> Found | None:
-    """The model with this name; None: `name` is a path, not a model's name.
+    """Returns the model with this name; None: `name` is a path, not a model's name.
 
     Raises:
         FileError: the model can't be found or read. The message suggests similar models on

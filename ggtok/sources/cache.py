@@ -69,7 +69,7 @@ def _path(url: str) -> str:
 
 
 def load(url: str) -> Entry | None:
-    """The entry of a URL, or None. Removes a damaged entry."""
+    """Returns the entry of a URL, or None. Removes a damaged entry."""
     path = _path(url)
     try:
         line, _, payload = read_regular(path, _most()).partition(b"\n")
@@ -89,7 +89,7 @@ def load(url: str) -> Entry | None:
 
 
 def _most() -> int:
-    """The largest size of an entry in bytes."""
+    """Returns the largest size of an entry in bytes."""
     return _HEADER_MOST + number(LIMIT_VARIABLE, LIMIT) + TENSORS
 
 
@@ -155,7 +155,7 @@ def _shrink(limit: int) -> None:
 
 
 def entries(prefix: str = "") -> list[Stored]:
-    """The entries whose URL begins with `prefix`, sorted by URL."""
+    """Returns the entries whose URL begins with `prefix`, sorted by URL."""
     found = []
     for file in _files():
         if not file.name.endswith(_SUFFIX):

@@ -57,7 +57,7 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 def place(host: str) -> Place:
-    """The place of an IP address; of an embedded IPv4 address, that address's place.
+    """Returns the place of an IP address; of an embedded IPv4 address, that address's place.
 
     Raises:
         ValueError: `host` isn't an IP address.
@@ -74,7 +74,7 @@ def place(host: str) -> Place:
 
 
 def place_of_name(host: str) -> Place:
-    """The place of a host, judged only by its name."""
+    """Returns the place of a host, judged only by its name."""
     name = host.rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
         return Place.LOCAL
@@ -89,7 +89,7 @@ def place_of_name(host: str) -> Place:
 
 
 def classify(theirs: Address, ours: Address | None = None) -> Place:
-    """The place of the remote address of a connection.
+    """Returns the place of the remote address of a connection.
 
     If the local address `ours` is the same, it is this machine, even if the address is public.
     """
@@ -97,7 +97,7 @@ def classify(theirs: Address, ours: Address | None = None) -> Place:
 
 
 def resolve(host: str, port: int) -> list[Address]:
-    """The addresses of a host. Has no time limit."""
+    """Returns the addresses of a host. Has no time limit."""
     return [found[4] for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
@@ -139,7 +139,7 @@ class Clock:
             self._sum -= self._came.popleft()[1]
 
     def left(self) -> float:
-        """The remaining time in seconds, more than 0.
+        """Returns the remaining time in seconds, more than 0.
 
         Raises:
             Late: the time is over.
@@ -285,12 +285,12 @@ class Answer:
         self._headers = {k.lower(): v for k, v in reversed(response.headers)}
 
     def header(self, name: str) -> str | None:
-        """The first header with that name, decoded as Latin-1."""
+        """Returns the first header with that name, decoded as Latin-1."""
         value = self._headers.get(name.lower().encode())
         return None if value is None else value.decode("latin-1")
 
     def blocks(self) -> Iterator[bytes]:
-        """The body, in blocks as they arrive."""
+        """Yields the body, in blocks as they arrive."""
         yield from self._response.iter_stream()
 
 
@@ -352,7 +352,7 @@ class Network:
             raise ConnectionError(one_line(e)) from e
 
     def _pool(self, proxy: str | None, farthest: Place, nearest: Place) -> httpcore2.ConnectionPool:
-        """The pool for these places. Pools aren't shared between places."""
+        """Returns the pool for these places. Pools aren't shared between places."""
         key = proxy, farthest, nearest
         if key not in self._pools:
             self._pools[key] = self._new_pool(proxy, farthest, nearest)
@@ -384,12 +384,12 @@ class Network:
 
 
 def tls_context() -> Any:
-    """A TLS context with the platform's trusted certificates, or those of SSL_CERT_FILE."""
+    """Returns a TLS context with the platform's trusted certificates, or those of SSL_CERT_FILE."""
     return httpx2.create_ssl_context()
 
 
 def _proxy(url: httpx2.URL) -> str | None:
-    """The proxy for a URL from the environment or the platform's settings, or None.
+    """Returns the proxy for a URL from the environment or the platform's settings, or None.
 
     This machine is never accessed through a proxy.
     """

@@ -65,7 +65,7 @@ _SHARD = re.compile(r"(?s)(.+)-([0-9]{5})-of-([0-9]{5})\.gguf", re.IGNORECASE)
 
 
 def shard(path: str) -> tuple[str, int, int] | None:
-    """The part before the numbers, the file's number, and the number of files.
+    """Returns the part before the numbers, the file's number, and the number of files.
 
     None: the model isn't split.
     """
@@ -74,7 +74,7 @@ def shard(path: str) -> tuple[str, int, int] | None:
 
 
 def first(path: str) -> str:
-    """The path of the first file of a split model; any other path unchanged."""
+    """Returns the path of the first file of a split model; any other path unchanged."""
     found = shard(path)
     if found is None or found[1] == 1:
         return path
@@ -111,7 +111,7 @@ def is_model(path: str) -> bool:
 
 
 def choose(paths: Iterable[str], quant: str | None) -> str | None:
-    """The path of the model in a repository, or None."""
+    """Returns the path of the model in a repository, or None."""
     models = [path for path in paths if is_model(path)]
     for wanted in (quant,) if quant else _DEFAULTS:
         pattern = re.compile(re.escape(wanted) + "[.-]", re.IGNORECASE)
@@ -122,7 +122,7 @@ def choose(paths: Iterable[str], quant: str | None) -> str | None:
 
 
 def no_model(name: str, paths: Iterable[str], quant: str | None) -> str:
-    """The error message if there is no such model."""
+    """Returns the error message if there is no such model."""
     models = sorted(path for path in paths if is_model(path))
     what = f"no GGUF model of quantization '{shown(quant)}'" if quant else "no GGUF model"
     if not models:
@@ -156,7 +156,7 @@ def note(notes: Notes, path: str, error: OSError) -> None:
 
 
 def scan(folder: str, notes: Notes = None) -> list[os.DirEntry[str]]:
-    """The entries of a folder, sorted by name; empty if it can't be read."""
+    """Returns the entries of a folder, sorted by name; empty if it can't be read."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)
@@ -166,7 +166,8 @@ def scan(folder: str, notes: Notes = None) -> list[os.DirEntry[str]]:
 
 
 def in_any_case(folder: str, *names: str) -> str:
-    """The path of `names` below a folder. Where a name doesn't exist, its case is ignored."""
+    """Returns the path of `names` below a folder. Where a name doesn't exist, its case is
+    ignored."""
     for name in names:
         path = os.path.join(folder, name)
         if not os.path.exists(path):
@@ -177,7 +178,8 @@ def in_any_case(folder: str, *names: str) -> str:
 
 
 def files(folder: str, notes: Notes = None) -> Iterator[str]:
-    """The files in a folder and its subfolders, as relative paths with ``/`` on all platforms.
+    """Returns the files in a folder and its subfolders, as relative paths with ``/`` on all
+    platforms.
 
     Symbolic links are followed, each folder is visited once, and broken links are skipped.
     """

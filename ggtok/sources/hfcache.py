@@ -44,7 +44,7 @@ class Repo:
     quant: str | None = None
 
     def pick(self, paths: list[str]) -> str | None:
-        """The requested file among the paths of a repository, or None."""
+        """Returns the requested file among the paths of a repository, or None."""
         if self.file is None:
             return choose(paths, self.quant)
         return self.file if self.file in paths else None
@@ -74,7 +74,7 @@ def _home(*below: str) -> str:
 
 
 def hub_folders() -> list[str]:
-    """The caches in huggingface_hub's layout.
+    """Returns the caches in huggingface_hub's layout.
 
     llama.cpp's, if LLAMA_CACHE is set, and the Hub's, at the first of the variables that is set.
     """
@@ -104,7 +104,7 @@ def llamacpp_folder() -> str:
 
 
 def find(repo: Repo) -> Cached | None:
-    """The requested file, if a cache has it."""
+    """Returns the requested file, if a cache has it."""
     for folder in hub_folders():
         if cached := _in_hub_cache(folder, repo):
             return cached
@@ -114,7 +114,7 @@ def find(repo: Repo) -> Cached | None:
 
 
 def _commit(repo_folder: str, revision: str | None, notes: Notes = None) -> str | None:
-    """The commit of a revision, from its ref; a commit's hash stands for itself.
+    """Returns the commit of a revision, from its ref; a commit's hash stands for itself.
 
     Without a revision: the commit of main or else of any ref, as in llama.cpp's get_cached_ref.
     """
@@ -175,7 +175,7 @@ def _is_of(entry: os.DirEntry[str], repo: Repo) -> bool:
 
 
 def models(notes: Notes = None) -> Iterator[tuple[str, str, str]]:
-    """Every possible model in the caches: kind, name to load it by, path."""
+    """Yields every possible model in the caches: kind, name to load it by, path."""
     for folder in hub_folders():
         for entry in scan(folder, notes):
             if not entry.name.startswith("models--"):

@@ -61,7 +61,7 @@ _QUOTED_MOST = 200  # characters of a server's text that a message quotes
 
 
 def find(url: str) -> Found:
-    """The metadata of the GGUF file at a URL.
+    """Returns the metadata of the GGUF file at a URL.
 
     The cached copy is used if the server confirms that the file is unchanged, if the server
     can't be reached, or if ggtok is offline.
@@ -90,7 +90,7 @@ def find(url: str) -> Found:
 
 
 def _sendable(validator: str) -> str:
-    """The validator if it can be sent in a request, else ""."""
+    """Returns the validator if it can be sent in a request, else ""."""
     printable = validator.isascii() and validator.isprintable()
     return validator if printable and len(validator) <= _VALIDATOR_MOST else ""
 
@@ -143,7 +143,7 @@ class Reader:
         self._net.__exit__()
 
     def read(self) -> bytes:
-        """The metadata and the bytes read after it; b"" if unchanged.
+        """Returns the metadata and the bytes read after it; b"" if unchanged.
 
         Whatever the server does, reading n bytes takes at most twice the time limit plus
         n / connect.SLOWEST seconds.
@@ -154,7 +154,7 @@ class Reader:
         return b"" if self.unchanged else self._prefix.whole(TENSORS)
 
     def _ends(self) -> float:
-        """The deadline, given the number of bytes read so far."""
+        """Returns the deadline, given the number of bytes read so far."""
         return self._began + 2 * self._timeout + len(self._prefix.data) / SLOWEST
 
     def _read(self) -> None:
@@ -196,7 +196,7 @@ class Reader:
     # ---- requests ----
 
     def _checked(self, url: str) -> httpx2.URL:
-        """The parsed URL, if it is https, or http to this machine."""
+        """Returns the parsed URL, if it is https, or http to this machine."""
         try:
             parsed = httpx2.URL(url)
         except (httpx2.InvalidURL, ValueError) as e:
@@ -206,7 +206,7 @@ class Reader:
         return parsed.copy_with(fragment=None)
 
     def _redirected(self, where: str) -> httpx2.URL:
-        """The URL of a Location header."""
+        """Returns the URL of a Location header."""
         try:
             parsed = self._at.join(where)
             why = _unreadable(parsed)
@@ -367,7 +367,7 @@ _ALWAYS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": f"ggtok
 
 
 def _unreadable(url: httpx2.URL) -> str | None:
-    """The reason why a URL isn't allowed, or None."""
+    """Returns the reason why a URL isn't allowed, or None."""
     local = url.scheme == "http" and place_of_name(url.host) == Place.LOCAL
     if url.scheme != "https" and not local:
         return f"{_address(url)} is not read: only https, and http from this machine itself"
@@ -381,7 +381,7 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
 
 
 def _address(url: httpx2.URL) -> str:
-    """A URL for messages, without parts that may be secret: signatures and passwords."""
+    """Returns a URL for messages, without parts that may be secret: signatures and passwords."""
     bare = url.copy_with(query=None, fragment=None, username=None, password=None)
     return shown(str(bare), _QUOTED_MOST)
 

@@ -42,7 +42,7 @@ _SYNTAX = "hf://user/repo[@revision]/file.gguf or hf://user/repo[@revision][:qua
 
 
 def parse(name: str) -> Repo | None:
-    """The repository that a name stands for, or None."""
+    """Returns the repository that a name stands for, or None."""
     if not name.startswith("hf://"):
         match = _NAME.fullmatch(name)
         if not match or ".gguf/" in name or match[1].endswith(".gguf"):
@@ -74,7 +74,7 @@ def parse(name: str) -> Repo | None:
 
 
 def find(repo: Repo, did_you_mean: Hint) -> Found:
-    """The model on this machine, or else its metadata from the Hub."""
+    """Returns the model on this machine, or else its metadata from the Hub."""
     if cached := hfcache.find(repo):
         return Found(Source(repo.name, cached.kind, path=cached.path))
     hub = _Hub(repo, did_you_mean)
@@ -104,7 +104,7 @@ _MOST = 128 << 20  # bytes of one of them
 
 
 def tokenizer_folder(name: str) -> str:
-    """A folder with the tokenizer files of a repository, in huggingface_hub's cache.
+    """Returns a folder with the tokenizer files of a repository, in huggingface_hub's cache.
 
     Args:
         name: ``user/repo``, ``hf://user/repo[@revision]``, or the address of its page.
@@ -200,7 +200,7 @@ class _Hub:
         return url
 
     def kept(self) -> Found | None:
-        """The copy in ggtok's cache, or None."""
+        """Returns the copy in ggtok's cache, or None."""
         prefix = self._url("x")[:-1]
         kept = {unquote(entry.url[len(prefix) :]): entry for entry in cache.entries(prefix)}
         file = self.repo.pick(sorted(kept))

@@ -76,7 +76,7 @@ class Survey:
 
 
 def _stores() -> Iterator[tuple[str, str]]:
-    """The folders in which each source stores models."""
+    """Yields the folders in which each source stores models."""
     yield from (("hf", folder) for folder in hfcache.hub_folders())
     yield "llama.cpp", hfcache.llamacpp_folder()
     yield from (("ollama", folder) for folder in ollama.stores())
@@ -84,7 +84,7 @@ def _stores() -> Iterator[tuple[str, str]]:
 
 
 def models(folders: Iterable[str] = (), survey: Survey | None = None) -> Iterator[Model]:
-    """The models in `folders`; if `folders` is empty, those of every source.
+    """Yields the models in `folders`; if `folders` is empty, those of every source.
 
     `survey` is complete when the iteration ends.
     """
@@ -113,7 +113,7 @@ def models(folders: Iterable[str] = (), survey: Survey | None = None) -> Iterato
 
 
 def summed_up(source: str, name: str, path: str) -> Model:
-    """The summary of a file."""
+    """Returns the summary of a file."""
     size = None
     try:
         with open_regular(path) as f:
@@ -218,7 +218,7 @@ def _near_models(name: str) -> list[str]:
 
 
 def _nearest(name: str, plain: dict[str, str], alike: float = _ALIKE) -> list[str]:
-    """The keys whose values are most similar to `name`, most similar first."""
+    """Returns the keys whose values are most similar to `name`, most similar first."""
     import difflib
 
     by_text: dict[str, str] = {}
@@ -237,7 +237,7 @@ def _known() -> Iterator[str]:
 
 
 def _bare(name: str) -> str:
-    """A name in lower case without its scheme and default parts, for comparison."""
+    """Returns a name in lower case without its scheme and default parts, for comparison."""
     name = name.lower()
     for scheme in (*_SCHEMES, "hf://"):
         name = name.removeprefix(scheme)

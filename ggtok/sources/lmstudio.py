@@ -32,12 +32,12 @@ _SETTINGS_MOST = 1 << 20
 
 
 def folders() -> list[str]:
-    """The existing folders of models, most likely first."""
+    """Returns the existing folders of models, most likely first."""
     return [place for place in places() if os.path.isdir(place)]
 
 
 def places() -> list[str]:
-    """The possible folders of models."""
+    """Returns the possible folders of models."""
     user = os.path.expanduser("~")
     homes = [os.path.join(user, ".lmstudio"), os.path.join(user, ".cache", "lm-studio")]
     try:
@@ -63,7 +63,7 @@ def _chosen(home: str) -> str | None:
 
 
 def find(name: str, rest: str, did_you_mean: Hint) -> Found:
-    """The model ``publisher/model`` or ``publisher/model/file.gguf``.
+    """Returns the model ``publisher/model`` or ``publisher/model/file.gguf``.
 
     If a model has several files, the quantization after ``:`` (LM Studio: ``@``) selects one;
     without it, llama.cpp's rule does.
@@ -99,7 +99,7 @@ def find(name: str, rest: str, did_you_mean: Hint) -> Found:
 
 
 def models(notes: Notes = None) -> Iterator[tuple[str, str, str]]:
-    """Every possible model: kind, name to load it by, path."""
+    """Yields every possible model: kind, name to load it by, path."""
     for folder in places():
         for file in files(folder, notes):
             if file.endswith(".gguf") and file == first(file) and file.count("/") >= 2:

@@ -39,7 +39,7 @@ _TEMPLATE_MOST = 1 << 20
 
 
 def stores() -> list[str]:
-    """The folder OLLAMA_MODELS, else the stores of the user and of the system service."""
+    """Returns the folder OLLAMA_MODELS, else the stores of the user and of the system service."""
     if chosen := os.environ.get("OLLAMA_MODELS"):
         return [os.path.expanduser(chosen)]
     own = os.path.join(os.path.expanduser("~"), ".ollama", "models")
@@ -63,7 +63,7 @@ def _parts(name: str, rest: str) -> tuple[str, str, str, str]:
 
 
 def find(name: str, rest: str, did_you_mean: Hint) -> Found:
-    """The model that has the name `rest` in Ollama."""
+    """Returns the model that has the name `rest` in Ollama."""
     parts = _parts(name, rest)
     for store in stores():
         for manifest in _manifests(store, parts):
@@ -91,7 +91,7 @@ def _forbidden(store: str) -> bool:
 
 
 def _manifests(store: str, parts: tuple[str, str, str, str]) -> Iterator[str]:
-    """The possible paths of the manifest, in Ollama's order.
+    """Yields the possible paths of the manifest, in Ollama's order.
 
     Like Ollama, ignores the case of names.
     """
@@ -126,7 +126,7 @@ def _source(name: str, store: str, path: str) -> Source:
 
 
 def _runnable(name: str, store: str, manifest: dict[str, Any]) -> dict[str, Any]:
-    """The manifest itself; of a list, the manifest for an engine that runs GGUF files."""
+    """Returns the manifest itself; of a list, the manifest for an engine that runs GGUF files."""
     if manifest.get("mediaType") != _LIST:
         return manifest
     children = manifest.get("manifests")
@@ -176,7 +176,7 @@ def _blob(name: str, store: str, digest: str) -> str:
 
 
 def models(notes: Notes = None) -> Iterator[tuple[str, str, str | Exception]]:
-    """Every model in the stores: kind, name to load it by, and its path or an error."""
+    """Yields every model in the stores: kind, name to load it by, and its path or an error."""
     for store in stores():
         seen = set()
         for root in ("manifests-v2", "manifests"):
@@ -203,7 +203,7 @@ def _tree(
 
 
 def _shortest(host: str, namespace: str, model: str, tag: str) -> str:
-    """The name that `ollama list` shows."""
+    """Returns the name that `ollama list` shows."""
     if host.lower() not in (_HOST, _V2_HOST):
         return f"ollama:{host}/{namespace}/{model}:{tag}"
     return f"ollama:{'' if namespace == 'library' else namespace + '/'}{model}:{tag}"

@@ -30,7 +30,7 @@ LIMIT = 256 << 20
 
 
 def number(variable: str, default: int) -> int:
-    """A number of bytes or seconds from the environment."""
+    """Returns a number of bytes or seconds from the environment."""
     text = os.environ.get(variable, "")
     if not text:
         return default
@@ -56,7 +56,7 @@ class Prefix:
         self._limit = number(LIMIT_VARIABLE, LIMIT)
 
     def size(self) -> int:
-        """The size of the metadata if `data` has all of it, else the least size to read.
+        """Returns the size of the metadata if `data` has all of it, else the least size to read.
 
         Raises:
             GGUFError: it isn't a GGUF file, or the file ends too early.
@@ -71,7 +71,8 @@ class Prefix:
         return size
 
     def wanted(self) -> int:
-        """The size that `data` should have after the next read; 0: the metadata is complete."""
+        """Returns the size that `data` should have after the next read, or 0 if the metadata is
+        complete."""
         size = self.size()
         have = len(self.data)
         if size <= have:
@@ -80,12 +81,12 @@ class Prefix:
         return wanted if self.file_size is None else min(wanted, self.file_size)
 
     def whole(self, more: int = 0) -> bytes:
-        """The metadata, and up to `more` bytes after it that have been read."""
+        """Returns the metadata, and up to `more` bytes after it that have been read."""
         return bytes(memoryview(self.data)[: self.size() + more])
 
 
 def read_file(file: Any, path: str | None = None) -> bytes:
-    """The metadata from an object with ``read(n)``, from its current position.
+    """Returns the metadata from an object with ``read(n)``, from its current position.
 
     Up to a few MB after the metadata may also be consumed.
 
@@ -157,7 +158,7 @@ def check_whole(file: BinaryIO, data: bytearray, size: int, name: str) -> None:
 
 
 def tensors(data: bytes | bytearray, at: int) -> Iterator[tuple[bytes, tuple[int, ...], int, int]]:
-    """The name, dimensions and offset of each tensor, and the end of its description.
+    """Yields the name, dimensions and offset of each tensor, and the end of its description.
 
     Args:
         at: the end of the metadata.

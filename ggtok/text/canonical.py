@@ -65,7 +65,8 @@ class _Check:
         self._raw: dict[int, list[bytes]] = {}
 
     def without_added(self, ids: list[int]) -> Iterator[list[int]]:
-        """The ids; and, if they are between the tokens that add_special adds, those inside."""
+        """Yields the ids; and, if they are between the tokens that add_special adds, those
+        inside."""
         yield ids
         whole = self._parts.ids(b"", 0, 0, ADD_SPECIAL).tolist()
         before = self._added_before(whole)
@@ -76,7 +77,7 @@ class _Check:
                 yield ids[before:end]
 
     def _added_before(self, whole: list[int]) -> int:
-        """The number of added tokens before the text."""
+        """Returns the number of added tokens before the text."""
         if len(whole) != 1:
             return len(whole) - len(whole) // 2
         return int(self._parts.ids(b"a", 0, 1, ADD_SPECIAL)[0] == whole[0])
@@ -140,7 +141,7 @@ class _Check:
         )
 
     def _texts(self, ids: list[int], before: bytes, after: bytes) -> Iterator[bytes]:
-        """The texts that may encode to these ids."""
+        """Yields the texts that may encode to these ids."""
         tried = set()
         for mark in (False, True):
             for way in (0, 1):
@@ -167,7 +168,8 @@ class _Check:
                     yield before + mended + after
 
     def _unnormalized(self, text: bytes) -> bytes | None:
-        """The text, with each part that normalizing would change replaced by a source of that part.
+        """Returns the text, with each part that normalizing would change replaced by a source of
+        that part.
 
         None: there is no such part.
         """
@@ -191,7 +193,7 @@ class _Check:
         return "".join(parts).encode()
 
     def _normalized(self, character: str) -> str | None:
-        """The normalized form of a character, from its tokens; None: unknown."""
+        """Returns the normalized form of a character, from its tokens; None: unknown."""
         return self._value(self._ids(character.encode()))
 
     def _value(self, ids: list[int]) -> str | None:
@@ -230,7 +232,8 @@ class _Check:
             self._native.reraise(e)
 
     def _without_prefixes(self, ids: list[int], pieces: list[bytes]) -> Iterator[bytes]:
-        """The pieces without the space prefix that is inserted after a user-defined token."""
+        """Yields the pieces without the space prefix that is inserted after a user-defined
+        token."""
         after = False
         for id, piece in zip(ids, pieces, strict=True):
             user_defined = bool(self._native.attr(id) & USER_DEFINED)
@@ -248,7 +251,7 @@ class _Check:
         return self._native.silent
 
     def _spelling(self, id: int, mark: bool) -> tuple[bytes, ...]:
-        """A token's text in raw text: decoded (its piece), and as stored in the vocabulary.
+        """Returns a token's text in raw text: decoded (its piece), and as stored in the vocabulary.
 
         `mark`: write spaces as U+2581.
         """
@@ -268,7 +271,7 @@ class _Check:
 
 
 def _apart(pieces: list[bytes], silent: bytes) -> bytes:
-    """The pieces with `silent` between them, but not inside a character."""
+    """Returns the pieces with `silent` between them, but not inside a character."""
     text = bytearray()
     for piece in pieces:
         if text and not 0x80 <= piece[:1].ljust(1)[0] < 0xC0:
@@ -283,7 +286,7 @@ def _without_space(text: bytes) -> bytes:
 
 
 def _mended(text: bytes, lead: bytes) -> bytes | None:
-    """The text with `lead` before each character that lacks the first of its four bytes.
+    """Returns the text with `lead` before each character that lacks the first of its four bytes.
 
     None: there is no such character.
     """

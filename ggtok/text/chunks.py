@@ -131,7 +131,7 @@ class TokenEnds:
             self._ends = self._ends[before:].copy()
 
     def after(self, place: int, count: int = 1) -> int:
-        """The end of the count-th token after `place`; the text's end if there are fewer.
+        """Returns the end of the count-th token after `place`; the text's end if there are fewer.
 
         If that is inside a character, the end of the character.
         """
@@ -143,7 +143,8 @@ class TokenEnds:
                 return len(self._data)
 
     def before(self, place: int, count: int) -> int:
-        """The end of the count-th token before `place`, a token's end; 0 if there are fewer."""
+        """Returns the end of the count-th token before `place`, a token's end, or 0 if there are
+        fewer."""
         at = int(self._ends.searchsorted(place)) - count
         while at >= 0:
             end = whole_end(self._data, int(self._ends[at]))
@@ -218,12 +219,13 @@ class _ChunkText:
         return self._measure.count(end + self._shift)
 
     def fits(self, end: int, n: int) -> int:
-        """The number of tokens up to `end`, or 0 if it is more than n."""
+        """Returns the number of tokens up to `end`, or 0 if it is more than n."""
         count = self.count(end)
         return count if count <= n else 0
 
     def token_end_after(self, end: int) -> int:
-        """The end of the next token after `end` when the text is encoded from the chunk's start.
+        """Returns the end of the next token after `end` when the text is encoded from the chunk's
+        start.
 
         0: the tokens there are the same as those of the whole text, or the end isn't near.
         """
@@ -242,7 +244,8 @@ class _ChunkText:
         return 0
 
     def start_of_last(self, end: int, count: int) -> int:
-        """The start of the chunk's last `count` tokens, moved back to a code point boundary."""
+        """Returns the start of the chunk's last `count` tokens, moved back to a code point
+        boundary."""
         self._reach(end)
         text, to = self._text, end + self._shift
         begin = self._begin
@@ -260,7 +263,7 @@ class _ChunkText:
 
 
 def _longest(chunk: _ChunkText, ends: TokenEnds, options: Options, room: int) -> tuple[int, int]:
-    """The end of the longest chunk, and its number of tokens."""
+    """Returns the end of the longest chunk, and its number of tokens."""
     n = options.n
     end = ends.after(chunk.start, room)
     count = chunk.count(end)
@@ -283,7 +286,7 @@ def _longest(chunk: _ChunkText, ends: TokenEnds, options: Options, room: int) ->
 
 
 def _few_characters(chunk: _ChunkText, end: int, n: int) -> tuple[int, int]:
-    """The longest part before `end` that fits, if not even one token of the text fits."""
+    """Returns the longest part before `end` that fits, if not even one token of the text fits."""
     best = 0, 0
     at = chunk.start
     count = chunk.fits(end, n)
@@ -302,12 +305,13 @@ def _few_characters(chunk: _ChunkText, end: int, n: int) -> tuple[int, int]:
 
 
 def _next(data: bytes, at: int) -> int:
-    """The next code point boundary."""
+    """Returns the next code point boundary."""
     return whole_end(data, at + 1)
 
 
 def _at_separator(chunk: _ChunkText, end: int, n_tokens: int, options: Options) -> tuple[int, int]:
-    """The chunk's end, moved to the end of a separator in its last quarter if there is one."""
+    """Returns the chunk's end, moved to the end of a separator in its last quarter if there is
+    one."""
     data, start = chunk._whole, chunk.start
     length = _code_points(data, start, end)
     for separator in options.separators:
@@ -335,7 +339,7 @@ def _in_code_points(data: bytes, found: list[Chunk]) -> Iterator[Chunk]:
 
 
 def _enough(parts: Parts, data: bytes, options: Options, stuck: _StuckError) -> int:
-    """An n that is large enough for the whole text, not necessarily the smallest."""
+    """Returns an n that is large enough for the whole text, not necessarily the smallest."""
     flags = ADD_SPECIAL * options.add_special
     n = stuck.needed
     for char in set(data.decode("utf-8", "surrogateescape")):

@@ -91,7 +91,7 @@ def heal(loaded: Loaded, ids: types.Ids) -> tuple[list[int], bytes]:
 
 
 def _sorted(loaded: Loaded) -> tuple[list[bytes], list[int]]:
-    """The non-empty pieces in sorted order, and the id of each."""
+    """Returns the non-empty pieces in sorted order, and the id of each."""
     found: tuple[list[bytes], list[int]] | None = loaded.memo.get("pieces")
     if found is None:
         pieces = vocab_bytes(loaded, "blank")

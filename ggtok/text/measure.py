@@ -103,7 +103,7 @@ def _is_utf8(piece: bytes) -> bool:
 
 
 def _parts(text: bytes) -> Iterator[bytes]:
-    """The text in parts, which end after a line if lines are short enough."""
+    """Yields the text in parts, which end after a line if lines are short enough."""
     at = 0
     while at < len(text):
         end = at + _PART
@@ -150,7 +150,7 @@ def _measure(text: bytes, spans: Spans) -> tuple[NDArray[np.int64], NDArray[np.i
 
 
 def _classes_of(classes: Classes, spans: Spans) -> NDArray[np.intp]:
-    """The greatest class in each span; no span is empty."""
+    """Returns the greatest class in each span; no span is empty."""
     if not len(spans):
         return np.zeros(0, np.intp)
     padded = np.append(classes, np.uint8(0))  # reduceat's indices must be in the array
@@ -159,7 +159,7 @@ def _classes_of(classes: Classes, spans: Spans) -> NDArray[np.intp]:
 
 
 def _classes(text: bytes) -> Classes:
-    """The class of each byte's character, as an index of NAMES."""
+    """Returns the class of each byte's character, as an index of NAMES."""
     chars = text.decode("utf-8", "surrogateescape")
     codes = np.frombuffer(chars.encode("utf-32-le", "surrogatepass"), "<u4")
     table = _table()
@@ -174,7 +174,7 @@ def _classes(text: bytes) -> Classes:
 
 @cache
 def _table() -> Classes:
-    """The class of each code point, filled as code points are met."""
+    """Returns the class of each code point, filled as code points are met."""
     return np.full(0x110000, _UNKNOWN, np.uint8)
 
 

@@ -48,7 +48,7 @@ Rows = dict[str, list[float]]
 
 
 def _panels(found: Mapping[str, Stats]) -> list[tuple[str, Rows, str]]:
-    """The title, the values of each model by row, and the axis of each panel."""
+    """Returns the title, the values of each model by row, and the axis of each panel."""
     first, *_ = found.values()
     panels = []
     scripts = {name: None for stats in found.values() for name in stats.scripts}

@@ -142,7 +142,7 @@ class Shown:
 
 
 def visible_lines(piece: bytes) -> list[str]:
-    """A piece with marks for white space, in the lines that it takes on a screen."""
+    """Returns a piece with marks for white space, in the lines that it takes on a screen."""
     lines = [
         "→".join(shown(part).replace(" ", "·") for part in line.split(b"\t"))
         for line in piece.split(b"\n")
@@ -151,7 +151,7 @@ def visible_lines(piece: bytes) -> list[str]:
 
 
 def colored(lines: Sequence[str], index: int, special: bool) -> str:
-    """The lines of the token with this index, on a coloured background."""
+    """Returns the lines of the token with this index, on a coloured background."""
     color = SPECIAL if special else TOKENS[index % 2]
     # An empty line would be coloured up to the edge of the terminal.
     return "\n".join(f"{color}{line}{PLAIN}" if line else "" for line in lines)
@@ -162,7 +162,7 @@ def _cut(piece: bytes) -> bytes:
 
 
 def _title(token: ShownToken) -> str:
-    """The text shown for the token under the pointer."""
+    """Returns the text shown for the token under the pointer."""
     data = token.piece[:_LONGEST]
     fields = [f"id {token.id}", repr(shown(data)), f"{number(len(token.piece), 'byte')}:"]
     fields.append(data[:32].hex(" ") + (" ..." if len(token.piece) > 32 else ""))
@@ -176,7 +176,7 @@ def _title(token: ShownToken) -> str:
 
 
 def _html(piece: bytes) -> str:
-    """A piece as HTML, with marks for white space, escapes and bytes."""
+    """Returns a piece as HTML, with marks for white space, escapes and bytes."""
     out: list[str] = []
     for c in piece.decode("utf-8", "surrogateescape"):
         if c == " ":

@@ -76,7 +76,7 @@ class Stats:
     vocabulary_scripts: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The statistics as JSON values."""
+        """Returns the statistics as JSON values."""
         return {
             "total": self.total.to_dict(),
             "texts": {name: row.to_dict() for name, row in self.texts.items()},

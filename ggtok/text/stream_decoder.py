@@ -124,7 +124,7 @@ class StreamDecoder:
         self.stopped = None
 
     def copy(self) -> StreamDecoder:
-        """An independent copy that continues from here, for example for beam search."""
+        """Returns an independent copy that continues from here, for example for beam search."""
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__)
         new._state = self._state.copy()  # nothing else changes in place
@@ -158,7 +158,7 @@ class StreamDecoder:
             raise TextDecodeError(*e.args) from None
 
     def _beyond(self, text: str) -> str:
-        """The text without the prefix that decode(prompt_ids) has, too."""
+        """Returns the text without the prefix that decode(prompt_ids) has, too."""
         if not self._skip:
             return text
         n = min(len(text), len(self._skip))
@@ -167,7 +167,7 @@ class StreamDecoder:
         return text[same:]
 
     def _stop_at(self, text: str, last: bool = False) -> str:
-        """The text up to a stop string, or up to a possible beginning of one."""
+        """Returns the text up to a stop string, or up to a possible beginning of one."""
         if not self._stops.any:
             return text
         text = self._held + text
@@ -209,7 +209,7 @@ class _Ids:
         return _Ids, self._arguments
 
     def silent(self, texts: Iterable[str]) -> Iterable[tuple[int, str]]:
-        """The tokens with these texts whose pieces are empty, with their texts."""
+        """Yields the tokens with these texts whose pieces are empty, with their texts."""
         for text in () if self._unparse else texts:
             id = self._native.find(text.encode("utf-8", "surrogatepass"))
             if id is not None and not self._native.piece(id, 0, False):

@@ -49,7 +49,7 @@ def truncate(
 
 
 def beginning(native: Native, head: bytes, n: int, add_special: bool) -> bytes | None:
-    """The result of :func:`truncate` for a text that begins with `head` and is longer.
+    """Returns the result of :func:`truncate` for a text that begins with `head` and is longer.
 
     None: it depends on the rest of the text.
     """
@@ -77,7 +77,7 @@ def _has_tokens(parts: Parts, head: bytes, type: str) -> bool:
 
 
 def _added(parts: Parts, n: int, flags: int) -> int:
-    """The number of tokens that are added to any text."""
+    """Returns the number of tokens that are added to any text."""
     added = parts.count(b"", 0, 0, flags)
     if n < added:
         raise InvalidValueError(
@@ -90,7 +90,8 @@ def _added(parts: Parts, n: int, flags: int) -> int:
 def _from_left(
     parts: Parts, text: Any, size: int, whole: bool, n: int, added: int, flags: int
 ) -> Any:
-    """The truncated text, from its first `size` characters; None: these are too few."""
+    """Returns the truncated text, from its first `size` characters, or None if these are too
+    few."""
     head = _utf8(text[:size])
     known = len(head) if whole else parts.safe_cut(head, 0, len(head))
     spans = parts.spans(head, 0, known, False)

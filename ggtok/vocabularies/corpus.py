@@ -53,14 +53,14 @@ class Reading:
 
 
 def files_of(path: str, search: Search) -> list[str]:
-    """The files of a path, a folder or a glob, without those that `search` found before."""
+    """Returns the files of a path, a folder or a glob, without those that `search` found before."""
     if _is_pipe(path):
         return [path]
     return [source.path for source in search.find(path)]
 
 
 def texts_of(path: str, reading: Reading) -> Iterator[Text]:
-    """The texts of the files of a path, a folder or a glob.
+    """Yields the texts of the files of a path, a folder or a glob.
 
     If lines are documents, a text is a part of a file with whole lines.
 
@@ -104,7 +104,7 @@ def _documents(source: Source, reading: Reading) -> Iterator[Text]:
 
 
 def stream_of(blocks: Iterable[bytes], name: str, reading: Reading) -> Iterator[Text]:
-    """The texts in a stream of blocks, which are either one text or JSON lines."""
+    """Yields the texts in a stream of blocks, which are either one text or JSON lines."""
     if reading.kind in TABLES:
         raise InvalidValueError(f"{name}: a {reading.kind} file can only be read by its path")
     if reading.kind == "jsonl":
@@ -118,7 +118,7 @@ def stream_of(blocks: Iterable[bytes], name: str, reading: Reading) -> Iterator[
 
 
 def text_of(blocks: Iterable[bytes], name: str, reading: Reading) -> Iterator[Text]:
-    """A text that arrives in blocks: as a whole, or in parts of whole lines."""
+    """Yields a text that arrives in blocks: as a whole, or in parts of whole lines."""
     faults = Faults(reading.errors, name)
     parts = _by_lines if reading.lines else _whole
     at, checked = without_bom(_of_text(blocks, name))
@@ -128,7 +128,7 @@ def text_of(blocks: Iterable[bytes], name: str, reading: Reading) -> Iterator[Te
 
 
 def _of_text(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """The blocks unchanged. Raises FileError for a binary file."""
+    """Yields the blocks unchanged. Raises FileError for a binary file."""
     left = SNIFFED
     for block in blocks:
         if left > 0 and b"\0" in block[:left]:
@@ -138,7 +138,8 @@ def _of_text(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 
 def _valid(part: Text, at: int, faults: Faults, lines: bool) -> Iterator[Text]:
-    """A part of the text, after applying the rule for invalid UTF-8. `at`: its byte offset."""
+    """Yields a part of the text, after applying the rule for invalid UTF-8. `at`: its byte
+    offset."""
     try:
         str(part, "utf-8")
         yield part
@@ -213,7 +214,8 @@ class Named:
 
 
 def pieces(sources: object, reading: Reading) -> Iterator[Piece]:
-    """The texts of the sources, in pieces of about BLOCK bytes at most if lines are documents.
+    """Yields the texts of the sources, in pieces of about BLOCK bytes at most if lines are
+    documents.
 
     A path is a file, a folder or a glob. A ``str`` or bytes-like object is a text. An Arrow
     stream or array of strings is a sequence of texts. Any other iterable contains such sources; a
@@ -239,13 +241,13 @@ def pieces(sources: object, reading: Reading) -> Iterator[Piece]:
 
 
 def paths(sources: object) -> tuple[str, ...]:
-    """The files among the sources, unless `sources` is an iterator."""
+    """Returns the files among the sources, unless `sources` is an iterator."""
     each = sources if isinstance(sources, (list, tuple)) else [sources]
     return tuple(os.path.abspath(os.fsdecode(s)) for s in each if isinstance(s, os.PathLike))
 
 
 def _one(source: object, reading: Reading) -> Iterator[Piece] | None:
-    """The texts of one source; None: it isn't a single source."""
+    """Returns the texts of one source, or None if it isn't a single source."""
     lines = reading.lines
     if isinstance(source, os.PathLike):
         return _texts(texts_of(os.fsdecode(source), reading), lines)

@@ -106,7 +106,7 @@ class WordCounts:
         return self._cut.patterns
 
     def __len__(self) -> int:
-        """The number of distinct words."""
+        """Returns the number of distinct words."""
         return self._native.info().n_words
 
     @property
@@ -125,7 +125,7 @@ class WordCounts:
         return f"<ggtok.WordCounts of {cut}: {len(self)} words>"
 
     def items(self) -> Iterator[tuple[bytes, int]]:
-        """The words as UTF-8 and their counts, most frequent first."""
+        """Yields the words as UTF-8 and their counts, most frequent first."""
         words, ends, times = self._native.arrays()
         data, start = words.tobytes(), 0
         for end, count in zip(ends.tolist(), times.tolist(), strict=True):

@@ -61,7 +61,8 @@ def _check(v: Contents) -> None:
 
 
 def gguf_bytes(v: Contents, *, patterns: bool = False) -> bytes:
-    """The file's bytes. `patterns`: the caller passes ``pre_patterns`` to the reader itself."""
+    """Returns the file's bytes. `patterns`: the caller passes ``pre_patterns`` to the reader
+    itself."""
     if v.pre_patterns is not None and not patterns:
         raise VocabError(
             "a GGUF file can't contain pre_patterns: name a pre-tokenizer that splits text in the "
@@ -91,7 +92,7 @@ def _add_keys(writer: object, v: Contents) -> None:
 
 
 def _rows(v: Contents) -> list[tuple[str, object]]:
-    """The file's keys and values."""
+    """Returns the file's keys and values."""
     ggml = "tokenizer.ggml."
     rows: list[tuple[str, object]] = [(ggml + "model", v.model)]
     pre = v.pre
@@ -149,7 +150,7 @@ def _add(writer: object, key: str, value: object) -> None:
 
 
 def tokenizer_of(v: Contents) -> Tokenizer:
-    """A tokenizer with this vocabulary, loaded from its GGUF file in memory."""
+    """Returns a tokenizer with this vocabulary, loaded from its GGUF file in memory."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VocabWarning)
         return load(gguf_bytes(v, patterns=True), pre_patterns=v.pre_patterns)

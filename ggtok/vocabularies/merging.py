@@ -12,7 +12,8 @@ S = TypeVar("S", str, bytes)
 def merges_of(
     ranks: Mapping[tuple[S, S], int], symbols: list[S]
 ) -> tuple[list[tuple[int, int, S, S]], list[S]]:
-    """The merges as (rank, number of the left symbol, left, right), and the remaining symbols.
+    """Returns the merges as (rank, number of the left symbol, left, right), and the remaining
+    symbols.
 
     The lowest rank is merged first, and of equal ranks the leftmost. A merged symbol keeps the
     number of its first part.

@@ -45,7 +45,8 @@ class Beginning:
 
 
 def covered(chars: Iterable[tuple[int, int]], coverage: float) -> list[tuple[int, int]]:
-    """The most frequent characters that cover this share of all, as in SentencePiece (float)."""
+    """Returns the most frequent characters that cover this share of all, as in SentencePiece
+    (float)."""
     seen = [c for c in chars if c[0] not in _UNSEEN and not 0xD800 <= c[0] < 0xE000]
     total, so_far = sum(count for _, count in seen), 0
     kept = []
@@ -73,7 +74,7 @@ def symbols_of(chars: Sequence[tuple[int, int]], split_digits: bool) -> list[nat
 
 
 def byte_order(rule: str, seen: set[int] | None) -> list[int]:
-    """The alphabet's bytes in the order of their ids."""
+    """Returns the alphabet's bytes in the order of their ids."""
     alphabet = range(256) if seen is None else sorted(seen)
     if rule == "bytes":
         return list(alphabet)
@@ -82,7 +83,7 @@ def byte_order(rule: str, seen: set[int] | None) -> list[int]:
 
 
 def bytes_of(chars: Iterable[tuple[int, int]]) -> set[int]:
-    """The bytes that occur in the UTF-8 of these characters."""
+    """Returns the bytes that occur in the UTF-8 of these characters."""
     text = "".join(chr(code) for code, _ in chars)
     return set(text.encode("utf-8", "surrogatepass"))
 
@@ -128,7 +129,7 @@ _ANY, _COMMON = 0, 1
 
 
 def script_of(codes: Sequence[int]) -> list[int]:
-    """The number of each code point's script; 0 for Inherited, which matches any script."""
+    """Returns the number of each code point's script; 0 for Inherited, which matches any script."""
     import regex
 
     text = "".join(chr(code) for code in codes)
@@ -184,7 +185,7 @@ def _raw(counts: WordCounts, o: Options, b: Beginning) -> tuple[list[native.Symb
 def _reserved(
     specials: Sequence[bytes], symbols: Sequence[native.Symbol], of_bytes: bool
 ) -> list[tuple[list[int], int]]:
-    """The special tokens whose texts merges could produce."""
+    """Returns the special tokens whose texts merges could produce."""
     number = {symbol.code: symbol.number for symbol in symbols}
     rows = []
     for id, text in enumerate(specials):
@@ -210,7 +211,8 @@ def _check_size(size: int, least: int) -> None:
 def train_bpe(
     counts: WordCounts, o: Options, progress: native.Progress
 ) -> tuple[Vocabulary, Any, int]:
-    """The vocabulary, the rows of the merges, and the number of initial symbols in all words."""
+    """Returns the vocabulary, the rows of the merges, and the number of initial symbols in all
+    words."""
     b = Beginning()
     for text in o.specials:
         b.add(text.encode(), spelling.CONTROL)
@@ -253,7 +255,8 @@ def train_bpe(
 
 
 def _n_symbols(counts: native.Counts, known: set[int]) -> int:
-    """The number of tokens of all words without merges. Unknown characters count as bytes."""
+    """Returns the number of tokens of all words without merges. Unknown characters count as
+    bytes."""
     return sum(
         count if code in known else count * len(chr(code).encode("utf-8", "surrogatepass"))
         for code, count in counts.chars()

@@ -31,7 +31,7 @@ class Options:
 
 
 def check_specials(special_tokens: Iterable[str], named: dict[str, str | None]) -> list[str]:
-    """The texts of special tokens, checked. `named`: those of bos and the like."""
+    """Returns the texts of special tokens, checked. `named`: those of bos and the like."""
     if isinstance(special_tokens, (str, bytes)):
         raise InvalidTypeError("special_tokens must be an iterable of str, not one")
     texts = list(special_tokens)
@@ -77,7 +77,7 @@ def _rule(model: str, rule: object) -> str:
 def _specials(
     model: str, special_tokens: Iterable[str], named: dict[str, str | None]
 ) -> tuple[tuple[str, ...], dict[str, str | None]]:
-    """All special tokens in the order of their ids, and the texts of bos and so on."""
+    """Returns all special tokens in the order of their ids, and the texts of bos and so on."""
     texts = check_specials(special_tokens, named)
     if model == "spm":
         for name, default in (("unk", "<unk>"), ("bos", "<s>"), ("eos", "</s>")):

@@ -66,7 +66,7 @@ _CATEGORY = re.compile(r"\\[pP]\{[LMNPS]\}")
 
 
 def limited(expression: str) -> str:
-    """The expression with categories limited to Unicode 15.1. Needs nested classes."""
+    """Returns the expression with categories limited to Unicode 15.1. Needs nested classes."""
     return _CATEGORY.sub(lambda found: _WRITTEN[found[0]], expression)
 
 
@@ -76,7 +76,7 @@ def is_limited(expression: str) -> bool:
 
 
 def unlimited(expression: str) -> str:
-    """The inverse of :func:`limited`; other expressions are unchanged."""
+    """Returns the inverse of :func:`limited`; other expressions are unchanged."""
     for category, written in _WRITTEN.items():
         expression = expression.replace(written, category)
     return expression
@@ -103,12 +103,12 @@ def _split(step: str) -> dict[str, Any]:
 
 
 def pre_tokenizer_of(chain: Chain) -> dict[str, Any]:
-    """A pre_tokenizer that splits text exactly as llama.cpp does."""
+    """Returns a pre_tokenizer that splits text exactly as llama.cpp does."""
     return _sequence([_split(limited(step)) for step in chain.steps])
 
 
 def published_pre_tokenizer_of(chain: Chain) -> dict[str, Any]:
-    """A pre_tokenizer with the published expressions.
+    """Returns a pre_tokenizer with the published expressions.
 
     It differs from llama.cpp's for characters newer than Unicode 15.1.
     """
@@ -126,7 +126,7 @@ def _sequence(steps: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def unmerged_run(texts: Collection[str], merges: Iterable[tuple[str, str]]) -> str | None:
-    """The shortest token of newlines that merges don't produce, or None."""
+    """Returns the shortest token of newlines that merges don't produce, or None."""
     runs = sorted(text for text in texts if len(text) > 1 and not text.strip("\n"))
     ranks: dict[tuple[str, str], int] = {}
     for rank, pair in enumerate(merges):

@@ -91,7 +91,7 @@ def vocabulary(source: str | os.PathLike[str] | types.Buffer | types.BinaryIO) -
 
 
 def pair(merge: bytes) -> Pair | None:
-    """The parts of a merge, split as in llama.cpp; None: it has no two parts."""
+    """Returns the parts of a merge, split as in llama.cpp, or None if it has no two parts."""
     merge = merge.split(b"\0")[0]
     at = merge.find(b" ", 1)
     return (merge[:at], merge[at + 1 :]) if at > 0 else None
@@ -104,14 +104,15 @@ def _is_kept(key: str) -> bool:
 
 
 def _value(value: Any) -> object:
-    """The value for Vocabulary.keys, in which bytes stand for an array of bytes."""
+    """Returns the value for Vocabulary.keys, in which bytes stand for an array of bytes."""
     if isinstance(value, bytearray):
         return bytes(value)
     return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
 
 
 def _checked(source: Any) -> tuple[bytes, tuple[str, ...]]:
-    """The bytes of the metadata, after a check that ggtok can load it, and the file's paths."""
+    """Returns the bytes of the metadata, after a check that ggtok can load it, and the file's
+    paths."""
     from ggtok.loading.loaded import metadata
     from ggtok.sources.files import first_shard
     from ggtok.tokenizer import load
@@ -186,7 +187,7 @@ def extract(source: str, out: str, *, force: bool = False) -> int:
 
 
 def metadata_of(source: str) -> tuple[str | None, bytes]:
-    """A model's file if it is local, and its metadata."""
+    """Returns a model's file if it is local, and its metadata."""
     path = first_shard(source)
     if not os.path.exists(path):
         found = sources.find(source)
@@ -206,7 +207,7 @@ def _check_shards(path: str, out: str) -> None:
 
 
 def vocabulary_only(metadata: bytes) -> bytes:
-    """The new file's bytes, from well-formed metadata of either byte order."""
+    """Returns the new file's bytes, from well-formed metadata of either byte order."""
     pairs = [
         struct.pack("<Q", len(key)) + key + value
         for key, value in _Raw(metadata).pairs()

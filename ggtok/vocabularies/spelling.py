@@ -42,12 +42,12 @@ def from_characters(text: bytes) -> bytes | None:
 
 
 def characters_length(text: bytes) -> int:
-    """The number of bytes that a text in GPT-2's byte map stands for."""
+    """Returns the number of bytes that a text in GPT-2's byte map stands for."""
     return len(text.decode())
 
 
 def marked_length(text: bytes) -> int:
-    """The number of bytes that a text with U+2581 for spaces stands for."""
+    """Returns the number of bytes that a text with U+2581 for spaces stands for."""
     return len(text) - (len(MARK) - 1) * text.count(MARK)
 
 
@@ -68,7 +68,7 @@ def scheme(model: str, pre: str | None) -> str | None:
 
 
 def decoded(text: bytes, type: int, scheme: str) -> bytes:
-    """The bytes that a stored text stands for. `scheme`: as :func:`scheme` returns it."""
+    """Returns the bytes that a stored text stands for. `scheme`: as :func:`scheme` returns it."""
     if type == BYTE and len(text) == 6 and text.startswith(b"<0x"):
         try:
             return bytes([int(text[3:5], 16)])

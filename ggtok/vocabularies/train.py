@@ -35,7 +35,7 @@ from ggtok.vocabularies.vocabulary import Vocabulary
 
 
 def _peak_memory() -> int:
-    """The peak memory of this process in bytes; 0 if unknown."""
+    """Returns the peak memory of this process in bytes, or 0 if unknown."""
     with contextlib.suppress(OSError):  # on Linux, ru_maxrss includes the parent's peak
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -52,7 +52,7 @@ def _peak_memory() -> int:
 
 
 def _text_bytes(counts: WordCounts) -> int:
-    """The number of bytes of the counted text.
+    """Returns the number of bytes of the counted text.
 
     In words of SentencePiece, a U+2581 stands for a space or, at the start of a line, a newline.
     """
@@ -65,7 +65,7 @@ def _text_bytes(counts: WordCounts) -> int:
 
 
 def _made_but_unused(v: Vocabulary, rows: Any) -> tuple[int, ...]:
-    """The ids of tokens all of whose occurrences became parts of other tokens."""
+    """Returns the ids of tokens all of whose occurrences became parts of other tokens."""
     if not len(rows):
         return ()
     n = int(max(rows["made"].max(), rows["left"].max(), rows["right"].max())) + 1
@@ -95,7 +95,7 @@ def _longest(v: Vocabulary) -> tuple[int, ...]:
 
 
 def _measure(v: Vocabulary, held_out: object, reading: Reading) -> tuple[int, int]:
-    """The number of bytes and tokens of the held-out text."""
+    """Returns the number of bytes and tokens of the held-out text."""
     tok = v.tokenizer()
     n_bytes = n_tokens = 0
     for text, _ in pieces(held_out, reading):
@@ -113,7 +113,7 @@ def _counted(
     threads: int,
     progress: ProgressFn | None,
 ) -> tuple[WordCounts, float]:
-    """The word counts of the sources, and the seconds for counting."""
+    """Returns the word counts of the sources, and the seconds for counting."""
     began = time.perf_counter()
     if not isinstance(sources, WordCounts):
         counts = WordCounts(cut, max_words)

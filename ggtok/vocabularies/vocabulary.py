@@ -65,7 +65,7 @@ class Vocabulary(Contents):
     # ---- use and save ----
 
     def gguf(self) -> bytes:
-        """The bytes of a GGUF file with this vocabulary and no tensors.
+        """Returns the bytes of a GGUF file with this vocabulary and no tensors.
 
         Raises:
             VocabError: a GGUF file can't contain it, or llama.cpp couldn't load the file.
@@ -73,7 +73,7 @@ class Vocabulary(Contents):
         return gguf_bytes(self)
 
     def tokenizer(self) -> Tokenizer:
-        """A tokenizer with this vocabulary, as if loaded from its GGUF file."""
+        """Returns a tokenizer with this vocabulary, as if loaded from its GGUF file."""
         return tokenizer_of(self)
 
     def save(
@@ -136,7 +136,7 @@ class Vocabulary(Contents):
     # ---- smaller vocabularies ----
 
     def smaller(self, n: int) -> Vocabulary:
-        """The vocabulary of n tokens that the same training would have made.
+        """Returns the vocabulary of n tokens that the same training would have made.
 
         Merges are in the order of training, so those of a smaller vocabulary are a prefix. Special
         tokens, the alphabet and byte tokens are kept.

@@ -51,7 +51,8 @@ def _stands_alone(c: int) -> bool:
 
 @cache
 def wordpiece_steps(strip_accents: bool, lowercase: bool) -> Json:
-    """The normalizer, the pre-tokenizer and the decoder of a vocabulary with these flags."""
+    """Returns the normalizer, the pre-tokenizer and the decoder of a vocabulary with these
+    flags."""
     dropped, spaces, alone = [], [], []
     becomes = {}
     for c in itertools.chain(*_CODE_POINTS):
@@ -93,7 +94,7 @@ def wordpiece_steps(strip_accents: bool, lowercase: bool) -> Json:
 
 
 def replace(pattern: Json, content: str) -> Json:
-    """A step of a normalizer or a decoder."""
+    """Returns a step of a normalizer or a decoder."""
     return {"type": "Replace", "pattern": pattern, "content": content}
 
 
@@ -112,7 +113,7 @@ _DECODERS = [
 
 
 def _ranges(code_points: Iterable[int]) -> str:
-    """The ranges of code points for a set, without the brackets."""
+    """Returns the ranges of code points for a set, without the brackets."""
     runs = itertools.groupby(enumerate(code_points), lambda pair: pair[1] - pair[0])
     ends = ([pair[1] for pair in run] for _, run in runs)
     return "".join(rf"\x{{{run[0]:X}}}-\x{{{run[-1]:X}}}" for run in ends)
@@ -134,7 +135,7 @@ _ROOT, _OTHERS, _ROW = 256, 512, 64
 
 
 def charsmap(becomes: Mapping[str, str]) -> bytes:
-    """The bytes of a charsmap. Each key is a character other than U+0000."""
+    """Returns the bytes of a charsmap. Each key is a character other than U+0000."""
     texts = bytearray()
     place: dict[str, int] = {}
     for text in becomes.values():
@@ -147,7 +148,7 @@ def charsmap(becomes: Mapping[str, str]) -> bytes:
 
 
 def _double_array(values: Mapping[bytes, int]) -> list[int]:
-    """The units of the double array. No key is a prefix of another."""
+    """Returns the units of the double array. No key is a prefix of another."""
     inner = sorted({key[:i] for key in values for i in range(1, len(key))})
     base = {node: _OTHERS + _ROW * i for i, node in enumerate(inner)} | {b"": _ROOT}
     at = {node: base[node[:-1]] ^ node[-1] for node in (*inner, *values)}

@@ -66,7 +66,8 @@ WRITERS = {
 
 
 def checked(path: str | os.PathLike[str], inputs: Iterable[str], *, force: bool) -> Writer:
-    """The writer for `path`. Raises in advance the errors of :func:`write` about the path."""
+    """Returns the writer for `path`. Raises in advance the errors of :func:`write` about the
+    path."""
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidTypeError(f"path must be str or a path, not {type(path).__name__}")
     name = os.fsdecode(os.fspath(path))

@@ -45,7 +45,7 @@ _SMALLER = 200  # conversations that are tried to make one smaller
 
 
 def check(file: File, against: str) -> Iterator[Finding]:
-    """The differences from the source.
+    """Yields the differences from the source.
 
     Args:
         against: a repository of the Hugging Face Hub, a folder or file that
@@ -81,7 +81,7 @@ class Source:
         return File(self.vocabulary.gguf())
 
     def ends(self) -> list[int]:
-        """The ids that end generation, by generation_config.json."""
+        """Returns the ids that end generation, by generation_config.json."""
         path = os.path.join(self._folder or "", "generation_config.json")
         if self._folder is None or not os.path.isfile(path):
             return []
@@ -91,7 +91,7 @@ class Source:
 
 
 def _located(file: File, against: str) -> tuple[str, str]:
-    """The source's name, and its folder or file on this machine."""
+    """Returns the source's name, and its folder or file on this machine."""
     if against == AUTO:
         against = _named(file)
     elif os.path.exists(against):
@@ -311,7 +311,7 @@ class _Differences:
 
 
 def _type(tok: Tokenizer, id: int) -> TokenAttr | None:
-    """The type of special token that it is in llama.cpp; None: it is none."""
+    """Returns the type of special token that it is in llama.cpp, or None if it is none."""
     attr = tok.token_attr(id)
     return next((each for each in _EXTRACTED if each in attr), None)
 
@@ -347,7 +347,7 @@ def _some(ids: Sequence[int]) -> str:
 
 
 def _parting(one: Comparison, other: Comparison, like: Like) -> Chat | None:
-    """The smallest conversation found of which two templates make different prompts."""
+    """Returns the smallest conversation found of which two templates make different prompts."""
 
     def differs(chat: Chat) -> bool:
         return one.render(chat, like).text != other.render(chat, like).text

@@ -29,7 +29,7 @@ class Chat:
         return len(self.messages), len(self.tools), len(self.as_json())
 
     def as_json(self) -> str:
-        """The conversation for a finding's text."""
+        """Returns the conversation for a finding's text."""
         parts = [json.dumps(list(self.messages), ensure_ascii=False)]
         if self.tools == (SMALL_TOOL,):
             parts.append("with a tool")
@@ -40,7 +40,7 @@ class Chat:
         return " ".join(parts)
 
     def smaller(self) -> Iterator[Chat]:
-        """The conversation without one of its parts, for each part; large parts first."""
+        """Yields the conversation without one of its parts, for each part; large parts first."""
         messages = self.messages
         for i in range(len(messages) if len(messages) > 1 else 0):
             if not (self.prefill and i == len(messages) - 1):

@@ -394,7 +394,8 @@ class Finding:
         return f"ggtok edit MODEL --fix {self.code}{against} --in-place"
 
     def as_dict(self) -> dict[str, Any]:
-        """The finding as a dict for JSON. Of arrays in `changes`, only the length is given."""
+        """Returns the finding as a dict for JSON. Of arrays in `changes`, only the length is
+        given."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         changes = {
             key: number(len(value), "element") if isinstance(value, (list, bytes)) else value
@@ -413,7 +414,7 @@ def finding(
     changes: Mapping[str, object] | None = None,
     source: str = "",
 ) -> Finding:
-    """The finding with this code."""
+    """Returns the finding with this code."""
     kind = KINDS[code]
     return Finding(
         code,

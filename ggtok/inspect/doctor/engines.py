@@ -117,7 +117,7 @@ class Comparison:
         self.rendered: dict[str, tuple[Rendered, Rendered]] = {}
 
     def differences(self) -> list[Difference]:
-        """One difference of each kind, with a conversation made as small as possible."""
+        """Returns one difference of each kind, with a conversation made as small as possible."""
         found: dict[tuple[object, ...], Difference] = {}
         for name, each in (battery.PLAIN | battery.OTHERS).items():
             if self._is_late():
@@ -178,7 +178,7 @@ class Comparison:
     # ---- renderings ----
 
     def render(self, conversation: Chat, like: Like, more: Json | None = None) -> Rendered:
-        """The prompt of a conversation, with the variables `more`."""
+        """Returns the prompt of a conversation, with the variables `more`."""
         try:
             return self._run(self._request(conversation, like, more), conversation)
         except TemplateError as e:
@@ -187,7 +187,7 @@ class Comparison:
             return Rendered(None, str(e))
 
     def _request(self, conversation: Chat, like: Like, more: Json | None = None) -> Request:
-        """The request, without removal of BOS and EOS, which :mod:`.template` checks."""
+        """Returns the request, without removal of BOS and EOS, which :mod:`.template` checks."""
         tools = list(conversation.tools) or None
         continues = like == "transformers" and conversation.prefill
         options = Options(
@@ -256,7 +256,7 @@ class Comparison:
         return _preparation(conversation, made)
 
     def _prepared(self, request: Request, conversation: Chat) -> list[Json]:
-        """The messages that llama-server gives the template."""
+        """Returns the messages that llama-server gives the template."""
         sent = [_as_sent(message) for message in conversation.messages]
         prepared = request.policy.prepare(request, sent, range(len(sent)), request.text_ends)
         return [m[0] if isinstance(m, tuple) else m for m in prepared.messages]
@@ -273,7 +273,7 @@ class Comparison:
     def _line(
         self, conversation: Chat, one: str, other: str, given: Json
     ) -> tuple[int | None, str]:
-        """The line of the template at which the programs part, and its tag."""
+        """Returns the line of the template at which the programs part, and its tag."""
         requests = {
             like: self._request(conversation, like, given if like == "transformers" else None)
             for like in PROGRAMS
@@ -303,7 +303,8 @@ def _compiled(source: str, dialect: jinja.Dialect) -> jinja.Template:
 def _by_dialects(
     request: Request, messages: list[Json], conversation: Chat, variables: Json
 ) -> tuple[str | bytes | None, ...]:
-    """The texts that both dialects of Jinja make of the same variables; None: an error."""
+    """Returns the texts that both dialects of Jinja make of the same variables, or None if an
+    error."""
     given = {"add_generation_prompt": True, **variables, "messages": messages}
     if conversation.tools:
         given["tools"] = request.policy.read_tools(list(conversation.tools))
@@ -331,7 +332,8 @@ def _preparation(conversation: Chat, made: list[Json]) -> str:
 
 
 def _as_sent(message: Json) -> Json:
-    """A message as clients send it to llama-server: the arguments of calls are JSON text."""
+    """Returns a message as clients send it to llama-server: the arguments of calls are JSON
+    text."""
     calls = message.get("tool_calls")
     if not calls:
         return message

@@ -91,7 +91,7 @@ class File:
         return ranks
 
     def types_to(self, type: int, ids: Iterable[int]) -> dict[str, object]:
-        """The changes that give tokens a type, if the file has types."""
+        """Returns the changes that give tokens a type, if the file has types."""
         key = GGML + "token_type"
         if key not in self.values:
             return {}
@@ -102,14 +102,14 @@ class File:
         return self.types[id] == CONTROL or self.tok.is_control(id)
 
     def examples(self, ids: Iterable[int]) -> str:
-        """The first few tokens, for a message."""
+        """Returns the first few tokens, for a message."""
         ids = list(ids)
         first = ", ".join(f"{id} '{shown(self.pieces[id], 60)}'" for id in ids[:_SHOWN])
         return first + (", ..." if len(ids) > _SHOWN else "")
 
 
 def characters(text: bytes) -> str:
-    """A stored text as str, in which bytes that aren't UTF-8 are single characters."""
+    """Returns a stored text as str, in which bytes that aren't UTF-8 are single characters."""
     return text.decode("utf-8", "surrogateescape")
 
 

@@ -49,7 +49,7 @@ class Seen:
         self._seen = np.zeros(tok.n_tokens, bool)
 
     def left(self, ids: Sequence[int]) -> list[int]:
-        """The ids that no text has produced."""
+        """Returns the ids that no text has produced."""
         return [id for id in ids if not self._seen[id]]
 
     def encode(self, texts: Iterator[bytes], *, continuation: bool = False) -> None:
@@ -210,7 +210,8 @@ def unreached(file: File, ids: Sequence[int]) -> tuple[list[int], list[int]]:
 
 
 def _proof(file: File) -> Callable[[int], bool]:
-    """A function that tests whether a token that isn't produced alone is proved unreachable."""
+    """Returns a function that tests whether a token that isn't produced alone is proved
+    unreachable."""
     tok = file.tok
     if tok.vocab_type == "SPM":
         return _always  # SPM has no words, so the context doesn't matter
@@ -308,7 +309,7 @@ def _listed(merges: list[str]) -> str:
 
 
 def idle_merges(ranks: Ranks) -> dict[tuple[str, str], None]:
-    """The merges that never apply.
+    """Returns the merges that never apply.
 
     Lists made from tiktoken's ranks or SentencePiece's scores have every split of each token, and
     most of these never apply. For such lists, the result has only merges with a part that no merge
@@ -344,7 +345,7 @@ def _without_parts(ranks: Ranks) -> dict[tuple[str, str], None]:
 
 
 def _made(ranks: Ranks) -> tuple[dict[str, tuple[str, str]], bool]:
-    """The last merge of each text that merges make, and whether the result is valid.
+    """Returns the last merge of each text that merges make, and whether the result is valid.
 
     It is valid if each merge that applies comes after the merges that make its parts, as in
     trained lists. Then the merges of a word occur in the order of their ranks. So the symbol left

@@ -16,7 +16,8 @@ _TEMPLATE = "tokenizer.chat_template"
 
 
 def log(found: Mapping[str, Sequence[Finding] | Exception]) -> dict[str, Any]:
-    """The log of the findings of each model, or of the errors of models that can't be read."""
+    """Returns the log of the findings of each model, or of the errors of models that can't be
+    read."""
     codes = list(KINDS)
     results = [
         _result(model, each, codes.index(each.code))
@@ -84,7 +85,7 @@ def _location(model: str) -> dict[str, Any]:
 
 
 def _uri(model: str) -> str:
-    """A relative URI for a relative path; the name of a model that isn't a file."""
+    """Returns a relative URI for a relative path; the name of a model that isn't a file."""
     if not os.path.exists(model):
         return quote(model, safe=":/@", errors="surrogateescape")
     path = Path(model)

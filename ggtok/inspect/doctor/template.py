@@ -61,7 +61,7 @@ def check(file: File) -> Iterator[Finding]:
 
 
 def end_of_turn(file: File) -> int | None:
-    """The special token that the template writes after an answer, or None."""
+    """Returns the special token that the template writes after an answer, or None."""
     text = None if file.tok.chat_template is None else _rendered(file.tok, _CHATS[1])
     end = None if text is None else _end_of_turn(text)
     if end is None:
@@ -83,7 +83,8 @@ def normal_controls(file: File) -> tuple[int, ...]:
 
 
 def _rendered(tok: Tokenizer, chat: list[dict[str, str]]) -> str | None:
-    """The template's own output, without llama-server's changes; None: it refuses the chat."""
+    """Returns the template's own output, without llama-server's changes, or None if it refuses
+    the chat."""
     try:
         return tok.apply_chat_template(chat, like="transformers")
     except GGTokError:
@@ -113,7 +114,8 @@ def _bos(file: File, texts: list[str]) -> Iterator[Finding]:
 
 
 def _end_of_turn(text: str) -> str | None:
-    """The text after the answer, up to the next question or the end; None: there is none."""
+    """Returns the text after the answer, up to the next question or the end, or None if there is
+    none."""
     after = text.partition(_ANSWER)[2]
     return after.partition(_NEXT)[0] or None
 

@@ -101,7 +101,8 @@ def _special(file: File) -> Iterator[Finding]:
 
 
 def end_of(file: File) -> int | None:
-    """The token that ends answers: the template's, or the only control token of the EOG set."""
+    """Returns the token that ends answers: the template's, or the only control token of the EOG
+    set."""
     end = template.end_of_turn(file)
     if end is not None:
         return end
@@ -160,7 +161,8 @@ def _bytes(file: File) -> Iterator[Finding]:
 
 
 def _type(attr: int) -> int:
-    """The file's type for llama.cpp's attributes; an override keeps the bit of the file's type."""
+    """Returns the file's type for llama.cpp's attributes; an override keeps the bit of the
+    file's type."""
     order = (CONTROL, UNKNOWN, USER_DEFINED, NORMAL)
     return next(type for type in order if attr & _ATTRS[type])
 
@@ -184,7 +186,7 @@ def _sizes(file: File) -> Iterator[Finding]:
 
 
 def _pads(file: File, n: int) -> dict[str, object]:
-    """The changes that add unused tokens, as llama.cpp's converter does."""
+    """Returns the changes that add unused tokens, as llama.cpp's converter does."""
     stored = file.values.get(GGML + "tokens") or []
     if not 0 < n <= _MOST_PADS:
         return {}
@@ -199,7 +201,8 @@ def _pads(file: File, n: int) -> dict[str, object]:
 
 
 def embedding_rows(file: File) -> int | None:
-    """The number of rows of the embedding; None: unknown, as if too little was downloaded."""
+    """Returns the number of rows of the embedding; None: unknown, as if too little was
+    downloaded."""
     data = file.data
     if file.path is not None:
         data = read_regular(file.path, file.end + _MORE)
@@ -294,7 +297,7 @@ def _n_split(file: File, tok: Tokenizer, ids: Sequence[int]) -> int:
 
 
 def _others(file: File) -> str:
-    """A text about the names that would give other ids."""
+    """Returns a text about the names that would give other ids."""
     ours = file.tok.encode(PROBE, add_special=False)
     same: list[str] = []
     different: list[str] = []

@@ -51,8 +51,8 @@ class Marked(NamedTuple):
 
 @lru_cache(16)
 def marked(source: str, inner: bool) -> Marked | None:
-    """The template with markers; None if that can't be. `inner`: also inside of macros and blocks
-    whose text is a value."""
+    """Returns the template with markers, or None if that can't be. `inner`: also inside of
+    macros and blocks whose text is a value."""
     if _OPEN in source:
         return None
     out: list[str] = []
@@ -93,7 +93,7 @@ def marked(source: str, inner: bool) -> Marked | None:
 
 
 def _name(source: str, at: int) -> tuple[str, bool]:
-    """The name of a statement, and whether it is a set block."""
+    """Returns the name of a statement, and whether it is a set block."""
     found = _NAME.match(source, at)
     if found is None:
         return "", False
@@ -101,19 +101,20 @@ def _name(source: str, at: int) -> tuple[str, bool]:
 
 
 def plain(text: str) -> str:
-    """The text without markers."""
+    """Returns the text without markers."""
     return _MARKER.sub("", text)
 
 
 def parting(first: str, second: str) -> int | None:
-    """The tag at which two marked renderings part; None: before the first tag, or nowhere."""
+    """Returns the tag at which two marked renderings part; None: before the first tag, or
+    nowhere."""
     at = n_shared(plain(first), plain(second))
     common = set(_events(second, at))
     return next((event[0] for event in reversed(_events(first, at)) if event in common), None)
 
 
 def _events(text: str, end: int) -> list[Event]:
-    """The tags written up to a position of the plain text, each with its own position."""
+    """Returns the tags written up to a position of the plain text, each with its own position."""
     events: list[Event] = []
     pieces = _MARKER.split(text)
     at = len(pieces[0])

@@ -23,7 +23,7 @@ _BATCH = 50
 
 
 def connect() -> tuple[LlamaCpp, str]:
-    """The installed llama.cpp, and the name and version of its package.
+    """Returns the installed llama.cpp, and the name and version of its package.
 
     The package is xllamacpp or else llama-cpp-python.
 

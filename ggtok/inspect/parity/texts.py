@@ -200,7 +200,7 @@ class _Maker:
         ]
 
     def some(self, most: int) -> int:
-        """A random count, mostly small, at most `most`."""
+        """Returns a random count, mostly small, at most `most`."""
         return self.random.randint(1, self.random.choice((1, 3, 3, 8, 8, most)))
 
     def prose(self) -> bytes:

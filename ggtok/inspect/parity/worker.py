@@ -149,7 +149,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 
 
 def shared_object() -> Path:
-    """The path of the library in the installed package, found without an import."""
+    """Returns the path of the library in the installed package, found without an import."""
     spec = importlib.util.find_spec("xllamacpp")
     if spec is None or not spec.submodule_search_locations:
         raise LlamaCppLoadError("the package xllamacpp is not installed")

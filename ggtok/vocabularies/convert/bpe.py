@@ -35,7 +35,7 @@ def refuse_marks(model: dict[str, Any]) -> None:
 
 
 def merges_of(model: dict[str, Any]) -> list[tuple[str, str]]:
-    """The merges. In older files, each is a string."""
+    """Returns the merges. In older files, each is a string."""
     merges: list[tuple[str, str]] = []
     for i, entry in enumerate(field(model, "merges", list, "model")):
         parts = entry.split(" ") if isinstance(entry, str) else entry
@@ -46,7 +46,8 @@ def merges_of(model: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def last_of_each(model: dict[str, Any]) -> list[tuple[str, str]]:
-    """The merges without duplicates, of which tokenizers uses the last, llama.cpp the first."""
+    """Returns the merges without duplicates, of which tokenizers uses the last, llama.cpp the
+    first."""
     merges = merges_of(model)
     if len(set(merges)) == len(merges):
         return merges
@@ -58,7 +59,7 @@ def _is_text(part: object) -> bool:
 
 
 def checked_merges(merges: Sequence[tuple[str, str]], ids: dict[str, int]) -> list[Pair]:
-    """The merges as bytes. Raises VocabError unless their parts and results are tokens."""
+    """Returns the merges as bytes. Raises VocabError unless their parts and results are tokens."""
     for i, (left, right) in enumerate(merges):
         for text in (left, right, left + right):
             if text not in ids:
@@ -349,7 +350,8 @@ def _note_order(draft: Draft, merges: list[tuple[str, str]], ids: dict[str, int]
 
 
 def all_merges(merges: Sequence[tuple[str, str]], ids: dict[str, int]) -> list[tuple[str, str]]:
-    """All splits of each token into two tokens, with tokens in the order of their first merges.
+    """Returns all splits of each token into two tokens, with tokens in the order of their first
+    merges.
 
     Tokens without merges come last.
     """

@@ -88,7 +88,7 @@ def _members() -> dict[str, list[str]]:
 
 @cache
 def _prose() -> str:
-    """A long text from Python's standard library."""
+    """Returns a long text from Python's standard library."""
     import pydoc_data.topics
 
     return "\n".join(pydoc_data.topics.topics.values())
@@ -228,12 +228,12 @@ class Original:
 
 
 def hugging_face(document: dict[str, Any], *, made: bool = False) -> Original:
-    """A tokenizer.json, read by Hugging Face's tokenizers."""
+    """Returns a tokenizer.json, read by Hugging Face's tokenizers."""
     return Original(document, Package("tokenizers"), json.dumps, _copied, made=made)
 
 
 def _copied(document: dict[str, Any]) -> dict[str, Any]:
-    """A copy that shares the long tables, which are replaced but never modified."""
+    """Returns a copy that shares the long tables, which are replaced but never modified."""
     shallow = {key: value for key, value in document.items() if key != "model"}
     return {**copy.deepcopy(shallow), "model": dict(document["model"])}
 
@@ -241,7 +241,8 @@ def _copied(document: dict[str, Any]) -> dict[str, Any]:
 def confirmed(
     vocabulary: Vocabulary, original: Original | None, n: int, folder: str | None = None
 ) -> Vocabulary:
-    """The vocabulary with a report of a comparison on `n` lines, as far as packages allow it."""
+    """Returns the vocabulary with a report of a comparison on `n` lines, as far as packages
+    allow it."""
     if not n:
         return vocabulary
     lines, theirs = lines_for(vocabulary, n), None
@@ -315,7 +316,7 @@ _LOADER = Difference(
 def _explained(
     vocabulary: Vocabulary, original: Original, lines: Sequence[str]
 ) -> tuple[Vocabulary, Ids | None]:
-    """The vocabulary with a report of the comparison, and the package's ids."""
+    """Returns the vocabulary with a report of the comparison, and the package's ids."""
     encode, report = original.encode(), vocabulary.report
     if encode is None:
         return vocabulary, None
@@ -447,7 +448,8 @@ class _Pair:
         return [line for line, theirs, ours in read if theirs != ours]
 
     def equal_paths(self, lines: Sequence[str]) -> set[str]:
-        """The lines for which both segmentations have the same score, except for rounding."""
+        """Returns the lines for which both segmentations have the same score, except for
+        rounding."""
         read = zip(lines, self.source(lines), self.ours(lines), strict=True)
         return {line for line, theirs, ours in read if self._score_alike(theirs, ours)}
 
@@ -458,7 +460,8 @@ class _Pair:
         return abs(math.fsum(a) - math.fsum(b)) <= bound
 
     def caused(self, lines: Sequence[str], differences: Sequence[Difference]) -> set[str]:
-        """The lines that have equal ids once the causes of these differences are removed."""
+        """Returns the lines that have equal ids once the causes of these differences are
+        removed."""
         changed = {}
         for line in lines:
             text = line

@@ -56,7 +56,7 @@ class Draft:
         self.chat_templates = templates
 
     def vocabulary(self, format: str) -> Vocabulary:
-        """The vocabulary, with unused tokens for ids that have no token."""
+        """Returns the vocabulary, with unused tokens for ids that have no token."""
         if not self.texts:
             raise VocabError(f"{format}: there are no tokens")
         n = max(self.size, max(self.texts) + 1)
@@ -163,7 +163,8 @@ def leading_space(special: Sequence[str]) -> Difference:
 
 
 def _leading_spaces(special: Sequence[str]) -> Callable[[str], str]:
-    """A function that removes spaces at the start of a line and after each of these texts."""
+    """Returns a function that removes spaces at the start of a line and after each of these
+    texts."""
     begins = "|".join(["^", *map(re.escape, sorted(special, key=len, reverse=True))])
     pattern = re.compile(f"({begins})[ {_MARK}]+")
     return lambda line: pattern.sub(r"\1", line)
@@ -186,7 +187,7 @@ class Template:
 
 
 def template_of(post_processor: Any) -> Template:
-    """The tokens that the post_processor of a tokenizer.json adds to a single text."""
+    """Returns the tokens that the post_processor of a tokenizer.json adds to a single text."""
     template = Template()
     for entry, at in entries(post_processor, "processors", "post_processor"):
         kind = value_of(entry, "type", str, at)
@@ -296,7 +297,7 @@ def _configured(folder: Folder, ids: Mapping[str, int]) -> Iterator[tuple[str, i
 
 
 def content_of(entry: Any) -> str | None:
-    """The text of a special token, stored as a string or an object."""
+    """Returns the text of a special token, stored as a string or an object."""
     if isinstance(entry, dict):
         entry = entry.get("content")
     return entry if isinstance(entry, str) else None

@@ -55,7 +55,7 @@ READERS: dict[str, ModelReader] = {
 
 
 def draft_of(source: Source) -> tuple[Draft, str]:
-    """The vocabulary of a tokenizer.json, and the name of its format."""
+    """Returns the vocabulary of a tokenizer.json, and the name of its format."""
     kind = source.model.get("type")
     if kind is None:
         kind = _guessed(source.model)
@@ -74,7 +74,7 @@ def draft_of(source: Source) -> tuple[Draft, str]:
 
 
 def _guessed(model: dict[str, Any]) -> str:
-    """The type of the model, guessed for older files, which don't have it."""
+    """Returns the type of the model, guessed for older files, which don't have it."""
     if "merges" in model:
         return "BPE"
     return "Unigram" if "unk_id" in model else "WordPiece"
@@ -177,7 +177,7 @@ def converted(
     arch: str | None,
     lines: int = confirm.LINES,
 ) -> Vocabulary:
-    """The vocabulary of a folder or file."""
+    """Returns the vocabulary of a folder or file."""
     with noting() as read:
         vocabulary = _converted(source, Options(pre, arch, lines))
     return replace(vocabulary, inputs=tuple(read))

@@ -66,7 +66,7 @@ class Package:
         self._source: object = None  # the source that the child has read last
 
     def read(self, source: object) -> Encode | None:
-        """A function that encodes with a source; None: the package isn't installed.
+        """Returns a function that encodes with a source, or None if the package isn't installed.
 
         Raises:
             VocabError: the package can't read the source.

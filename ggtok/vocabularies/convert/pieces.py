@@ -37,7 +37,7 @@ _ADDED = {
 
 
 def draft_of(model: Model, folder: Folder, arch: str | None) -> tuple[Draft, str]:
-    """The vocabulary of a model, and the name of its format."""
+    """Returns the vocabulary of a model, and the name of its format."""
     kind = MODEL_TYPES.get(model.model_type, str(model.model_type))
     if model.model_type not in (BPE, UNIGRAM):
         raise VocabError(f"trainer_spec.model_type: llama.cpp doesn't support {kind}")
@@ -170,14 +170,14 @@ def _note(draft: Draft, model: Model) -> None:
 
 
 def _without_unknown(texts: AbstractSet[bytes]) -> Callable[[str], str]:
-    """A function that removes characters that aren't tokens."""
+    """Returns a function that removes characters that aren't tokens."""
     return lambda line: "".join(
         c for c in line if c == " " or c.encode("utf-8", "replace") in texts
     )
 
 
 def _without_texts(own: Sequence[str]) -> Callable[[str], str]:
-    """A function that removes these texts repeatedly. Runs of spaces become one space."""
+    """Returns a function that removes these texts repeatedly. Runs of spaces become one space."""
     longest = sorted(own, key=len, reverse=True)
     pattern = re.compile("|".join(map(re.escape, longest)))
 

@@ -16,7 +16,8 @@ from ggtok.vocabularies.contents import Pair
 
 
 def recovered(ranks: Mapping[bytes, int]) -> tuple[list[Pair], list[bytes]]:
-    """The merges in the order of ranks, and the tokens of several bytes that no merge makes."""
+    """Returns the merges in the order of ranks, and the tokens of several bytes that no merge
+    makes."""
     merges: list[Pair] = []
     unreachable: list[bytes] = []
     for token in sorted(ranks, key=ranks.__getitem__):
@@ -31,7 +32,8 @@ def recovered(ranks: Mapping[bytes, int]) -> tuple[list[Pair], list[bytes]]:
 
 
 def last_merge(token: bytes, ranks: Mapping[bytes, int]) -> Pair | None:
-    """The last two parts when a token's bytes are joined, or None. Takes O(n log n) for n bytes."""
+    """Returns the last two parts when a token's bytes are joined, or None. Takes O(n log n) for
+    n bytes."""
     n = len(token)
     if n == 2:
         return (token[:1], token[1:]) if _known(token, ranks) else None

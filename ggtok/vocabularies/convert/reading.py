@@ -34,7 +34,7 @@ _NAMES = {
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The contents of a file.
+    """Returns the contents of a file.
 
     Raises:
         FileError: the file can't be read, or isn't a regular file.
@@ -66,7 +66,7 @@ def noting() -> Iterator[list[str]]:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The text of a UTF-8 file."""
+    """Returns the text of a UTF-8 file."""
     data = read_bytes(path)
     try:
         return data.decode("utf-8-sig")
@@ -81,12 +81,12 @@ def lines_of(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The JSON object in a file."""
+    """Returns the JSON object in a file."""
     return parse_object(read_bytes(path), os.fsdecode(path))
 
 
 def parse_object(data: bytes, where: str) -> dict[str, Any]:
-    """A JSON object."""
+    """Returns a JSON object."""
     value = parse(data, where)
     if not isinstance(value, dict):
         raise VocabError(f"{where}: must be a JSON object, but is {_kind(value)}")
@@ -94,7 +94,7 @@ def parse_object(data: bytes, where: str) -> dict[str, Any]:
 
 
 def parse(data: bytes, where: str) -> Any:
-    """The value of a JSON text, within limits."""
+    """Returns the value of a JSON text, within limits."""
     if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
         raise VocabError(f"{where}: more than {MAX_VALUES} values: too large for a vocabulary")
     try:
@@ -124,7 +124,8 @@ def _kind(value: object) -> str:
 def field(
     mapping: Mapping[str, Any], key: str, kind: type[T], where: str, default: Any = _REQUIRED
 ) -> T:
-    """The value of a key, with a check of its type. With a default, null counts as absent."""
+    """Returns the value of a key, with a check of its type. With a default, null counts as
+    absent."""
     value = mapping.get(key)
     if value is None and default is not _REQUIRED:
         return default  # type: ignore[no-any-return]
@@ -132,7 +133,7 @@ def field(
 
 
 def checked(value: Any, kind: type[T], where: str) -> T:
-    """The value. Raises VocabError if it has another type."""
+    """Returns the value. Raises VocabError if it has another type."""
     if kind is float and type(value) is int:
         value = _as_float(value, where)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
@@ -148,7 +149,8 @@ def _as_float(value: int, where: str) -> float:
 
 
 def utf8(text: str, where: str) -> bytes:
-    """The bytes of a text. Raises VocabError for lone surrogates, which JSON can contain."""
+    """Returns the bytes of a text. Raises VocabError for lone surrogates, which JSON can
+    contain."""
     try:
         data = text.encode()
     except UnicodeEncodeError:
@@ -159,7 +161,7 @@ def utf8(text: str, where: str) -> bytes:
 
 
 def token_id(value: Any, where: str) -> int:
-    """A token id: an integer from 0 to a limit."""
+    """Returns a token id: an integer from 0 to a limit."""
     id = checked(value, int, where)
     if not 0 <= id < MAX_TOKENS:
         raise VocabError(f"{where}: {id} is not a token id (0 to {MAX_TOKENS - 1})")
@@ -195,7 +197,7 @@ class Folder:
         self.path = path
 
     def file(self, *names: str) -> str | None:
-        """The path of the first of these files that exists, or None."""
+        """Returns the path of the first of these files that exists, or None."""
         if self.path is None:
             return None
         paths = [os.path.join(self.path, name) for name in names]
@@ -242,7 +244,7 @@ class Folder:
         return 0 if size is None else token_id(size, "config.json: vocab_size")
 
     def added(self) -> Iterator[tuple[int, Any]]:
-        """The entries of added_tokens.json, which are texts, and then the objects of
+        """Yields the entries of added_tokens.json, which are texts, and then the objects of
         tokenizer_config.json, which have more details."""
         for text, value in self.added_tokens.items():
             yield token_id(value, f"added_tokens.json: {text!r}"), text
@@ -284,7 +286,7 @@ def _first(part: dict[str, Any], whole: dict[str, Any], key: str) -> Any:
 
 
 def templates_of(config: dict[str, Any]) -> dict[str, str]:
-    """The chat templates of a tokenizer_config.json: one, or a list of named ones."""
+    """Returns the chat templates of a tokenizer_config.json: one, or a list of named ones."""
     value = config.get("chat_template")
     if isinstance(value, str):
         return {"default": value}

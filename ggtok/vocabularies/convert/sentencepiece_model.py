@@ -78,7 +78,7 @@ _MESSAGES = {1: _PIECE, 2: _TRAINER, 3: _NORMALIZER}
 
 
 def read_model(data: bytes, where: str = "model") -> Model:
-    """A model from a file's bytes.
+    """Returns a model from a file's bytes.
 
     Raises:
         VocabError: the bytes aren't a protocol buffer, or aren't a model.
@@ -109,7 +109,7 @@ _Value = int | float | tuple[int, int]
 
 
 def _fields(data: bytes, at: int, end: int, where: str) -> Iterator[tuple[int, _Value, int]]:
-    """The fields between two positions: number, value and start."""
+    """Yields the fields between two positions: number, value and start."""
     while at < end:
         start = at
         key, at = _varint(data, at, end, where)
@@ -153,7 +153,7 @@ def _malformed(where: str, at: int, reason: str) -> VocabError:
 
 
 def _checked(value: _Value, kind: type, data: bytes, at: int, where: str) -> object:
-    """The value of a field of this type."""
+    """Returns the value of a field of this type."""
     if kind is bytes:
         if not isinstance(value, tuple):
             raise _malformed(where, at, "a field is a number, not a text")
@@ -174,7 +174,7 @@ def _checked(value: _Value, kind: type, data: bytes, at: int, where: str) -> obj
 
 
 def write_model(model: Model) -> bytes:
-    """The bytes of a model file."""
+    """Returns the bytes of a model file."""
     parts = [_message(1, piece, _PIECE) for piece in model.pieces]
     trainer = dict(sorted({**_TRAINER, 4: ("vocab_size", int)}.items()))
     parts += [_message(2, model, trainer), _message(3, model, _NORMALIZER)]

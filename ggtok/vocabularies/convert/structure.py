@@ -52,7 +52,7 @@ _ITEM = re.compile(
 
 
 def normal_form(pattern: str) -> str:
-    """The normal form of an expression.
+    """Returns the normal form of an expression.
 
     A possessive loop (``?+``, ``++``, ``*+``) becomes greedy: in the published expressions, the
     greedy loop would never backtrack.
@@ -82,7 +82,7 @@ def _escaped(c: str) -> str:
 
 
 def structure_of(pre_tokenizer: Any) -> Structure:
-    """The structure of the pre_tokenizer of a tokenizer.json."""
+    """Returns the structure of the pre_tokenizer of a tokenizer.json."""
     steps: list[str] = []
     others: list[str] = []
     byte_level = prefix_space = newer_characters = False
@@ -111,7 +111,7 @@ def structure_of(pre_tokenizer: Any) -> Structure:
 
 
 def entries(entry: Any, inner: str, where: str) -> Iterator[tuple[dict[str, Any], str]]:
-    """An entry, or the entries of a Sequence, nested ones included, with their positions."""
+    """Yields an entry, or the entries of a Sequence, nested ones included, with their positions."""
     pending = [(entry, where)]
     seen = 0
     while pending:
@@ -130,7 +130,7 @@ def entries(entry: Any, inner: str, where: str) -> Iterator[tuple[dict[str, Any]
 
 
 def normalizers_of(normalizer: Any) -> list[dict[str, Any]]:
-    """The normalizers of a tokenizer.json, in order."""
+    """Returns the normalizers of a tokenizer.json, in order."""
     return [entry for entry, _ in entries(normalizer, "normalizers", "normalizer")]
 
 
@@ -150,7 +150,7 @@ def _split(entry: dict[str, Any], at: str) -> str | None:
 
 
 def chain_of(structure: Structure) -> Chain:
-    """The chain with this structure.
+    """Returns the chain with this structure.
 
     Raises:
         UnknownPreTokenizerError: there is none. The message shows the most similar chain and the
@@ -174,7 +174,7 @@ def _chains() -> dict[tuple[str, ...], Chain]:
 def pre_for(
     chain: Chain, *, ignore_merges: bool, keep_spaces: bool | None, strips_mask: bool = False
 ) -> Pre:
-    """The pre-tokenizer of the chain that has these flags, or most of them."""
+    """Returns the pre-tokenizer of the chain that has these flags, or most of them."""
     return max(
         chain.pres,
         key=lambda pre: (
@@ -208,7 +208,7 @@ def _likeness(a: str, b: str) -> float:
 
 
 def _difference(known: tuple[str, ...], steps: tuple[str, ...]) -> str:
-    """A description of the first step that differs."""
+    """Returns a description of the first step that differs."""
     if not steps:
         return "it has no expressions"
     for i, step in enumerate(steps):

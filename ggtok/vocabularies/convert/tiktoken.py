@@ -104,7 +104,7 @@ class Ranks:
 
 
 def read_ranks(data: bytes, where: str) -> dict[bytes, int]:
-    """The file's tokens."""
+    """Returns the file's tokens."""
     ranks: dict[bytes, int] = {}
     taken: dict[int, int] = {}
     for number, line in lines_of(data):
@@ -135,7 +135,7 @@ def read_ranks(data: bytes, where: str) -> dict[bytes, int]:
 def draft_of(
     data: bytes, where: str, folder: Folder, pre: str | None
 ) -> tuple[Draft, str, Ranks, Chain | None]:
-    """The vocabulary, the name of its format, the ranks, and the pre-tokenizer's chain."""
+    """Returns the vocabulary, the name of its format, the ranks, and the pre-tokenizer's chain."""
     known = KNOWN.get(hashlib.sha256(data).hexdigest())
     if pre is None and known is None:
         raise UnknownPreTokenizerError(
@@ -199,7 +199,8 @@ def finish(draft: Draft, ranks: Mapping[bytes, int], pre: str, chain: Chain | No
 
 
 def original_of(ranks: Ranks, chain: Chain | None) -> tuple[Original | None, list[Difference]]:
-    """The source for tiktoken with the published expression, and llama.cpp's differences."""
+    """Returns the source for tiktoken with the published expression, and llama.cpp's
+    differences."""
     if chain is None or len(chain.steps) != 1:
         return None, []
     published = chain.published[0] if chain.published else chain.steps
@@ -231,7 +232,7 @@ _NAMED = {"unk": "<unk>", "bos": "<s>", "eos": "</s>", "pad": "<pad>"}
 def tekken_draft_of(
     document: dict[str, Any], folder: Folder, pre: str | None
 ) -> tuple[Draft, str, Original | None]:
-    """The vocabulary, the name of its format, and the source for its own package."""
+    """Returns the vocabulary, the name of its format, and the source for its own package."""
     special, ranks = tokens_of(document)
     n_special = len(special)
     config = field(document, "config", dict, "")
@@ -256,7 +257,8 @@ def tekken_draft_of(
 
 
 def tokens_of(document: Mapping[str, Any]) -> tuple[list[str], dict[bytes, int]]:
-    """The texts of special tokens, which have the first ids, and the ranks of the others."""
+    """Returns the texts of special tokens, which have the first ids, and the ranks of the
+    others."""
     config = field(document, "config", dict, "")
     n_special = token_id(
         config.get("default_num_special_tokens"), "config.default_num_special_tokens"
@@ -282,7 +284,7 @@ def _special(document: Mapping[str, Any], n: int) -> list[str]:
 
 
 def _ranks(document: Mapping[str, Any], n: int) -> dict[bytes, int]:
-    """The first `n` tokens. A file may have more than the model uses."""
+    """Returns the first `n` tokens. A file may have more than the model uses."""
     rows = field(document, "vocab", list, "")
     if not 0 < n <= len(rows):
         raise VocabError(f"config.default_vocab_size: {n} tokens, but vocab has {len(rows)}")
@@ -304,5 +306,6 @@ def _ranks(document: Mapping[str, Any], n: int) -> dict[bytes, int]:
 
 
 def _after(original: Original, first: int) -> Original:
-    """The source with ids from `first` on. Its package doesn't parse special tokens in a text."""
+    """Returns the source with ids from `first` on. Its package doesn't parse special tokens in a
+    text."""
     return replace(original, parses_special=False, number=first.__add__)

@@ -29,7 +29,8 @@ _LITERAL = re.compile(r"""b?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTAL
 
 
 def rwkv_draft_of(text: str, where: str, folder: Folder) -> tuple[Draft, str]:
-    """The vocabulary. In llama.cpp, texts are escaped, and id 0, which has no line, is the end."""
+    """Returns the vocabulary. In llama.cpp, texts are escaped, and id 0, which has no line, is
+    the end."""
     draft = Draft(model="rwkv")
     draft.set(0, _END.encode(), spelling.CONTROL)
     for number, line in enumerate(io.StringIO(text), 1):
@@ -77,7 +78,7 @@ def _token(line: str, where: str) -> tuple[int, bytes]:
 
 
 def escaped(token: bytes) -> bytes:
-    """A token in llama.cpp's escaped form: Python's repr without quotes."""
+    """Returns a token in llama.cpp's escaped form: Python's repr without quotes."""
     return repr(token)[2:-1].encode()
 
 
@@ -88,7 +89,7 @@ _EOT = b"<|plamo:op|>"
 
 
 def plamo_draft_of(data: bytes, where: str, folder: Folder) -> tuple[Draft, str]:
-    """The vocabulary, with ids in the order of the lines."""
+    """Returns the vocabulary, with ids in the order of the lines."""
     draft = Draft(model="plamo2", pre="default", scores={}, filler_score=-1000.0)
     for number, line in lines_of(data):
         if not line.strip():

@@ -59,7 +59,7 @@ def _phi3(draft: Draft) -> set[str]:
 
 
 def strips_of(draft: Draft) -> dict[str, str]:
-    """The texts of tokens that llama.cpp will strip, with "lstrip" or "rstrip"."""
+    """Returns the texts of tokens that llama.cpp will strip, with "lstrip" or "rstrip"."""
     chain = CHAIN_OF_PRE.get(draft.pre or "")
     pres = () if chain is None else chain.pres
     strips = {}
@@ -88,8 +88,8 @@ _RUN = re.compile(r"(.)\1*", re.DOTALL)
 
 
 def overlaps(texts: Sequence[str]) -> Difference | None:
-    """The difference to report if these tokens overlap, so that llama.cpp (longest first) and the
-    source (leftmost first) may find different ones."""
+    """Returns the difference to report if these tokens overlap, so that llama.cpp (longest
+    first) and the source (leftmost first) may find different ones."""
     found = sorted(_overlapping(texts)) if len(texts) <= _MOST else []
     if not found:
         return None
@@ -104,7 +104,7 @@ def overlaps(texts: Sequence[str]) -> Difference | None:
 
 
 def _overlapping(texts: Sequence[str]) -> set[str]:
-    """The texts of overlapping pairs whose first text is not the longer one.
+    """Returns the texts of overlapping pairs whose first text is not the longer one.
 
     Runs of one character, such as newlines, are ignored, since both rules find the longest.
     """
@@ -175,7 +175,7 @@ class Source:
 
 
 def _ids_of_model(vocab: Any) -> dict[str, int] | None:
-    """The model's ids by text, or None if the ids have holes."""
+    """Returns the model's ids by text, or None if the ids have holes."""
     if isinstance(vocab, list):
         texts = [row[0] if isinstance(row, list) and row else None for row in vocab]
         return {text: id for id, text in enumerate(texts) if isinstance(text, str)}
@@ -185,13 +185,13 @@ def _ids_of_model(vocab: Any) -> dict[str, int] | None:
 
 
 def vocab_of(source: Source) -> dict[int, str]:
-    """The model's tokens by id."""
+    """Returns the model's tokens by id."""
     vocab = field(source.model, "vocab", dict, "model")
     return by_id(vocab.items(), "model.vocab")
 
 
 def ids_of(source: Source) -> dict[str, int]:
-    """The ids of all tokens; added tokens override the model's."""
+    """Returns the ids of all tokens; added tokens override the model's."""
     vocab = source.model.get("vocab")
     ids: dict[str, int] = {}
     if isinstance(vocab, dict):

@@ -80,7 +80,7 @@ _CONDITIONS = ("single_word", "lstrip", "rstrip", "normalized")
 
 
 def bpe_source_of(path: str, folder: Folder, pre: str | None) -> Source:
-    """The tokenizer.json that is equivalent to the files."""
+    """Returns the tokenizer.json that is equivalent to the files."""
     base, name = os.path.split(path)
     merges = os.path.join(base, MERGES[name])
     if not os.path.isfile(merges):
@@ -126,7 +126,7 @@ def _refuse_suffix(path: str, merges: Sequence[str]) -> None:
 
 
 def class_row(path: str, folder: Folder, rows: dict[str, T]) -> T:
-    """The row for the folder's tokenizer class, without "Fast"; "" if it has no class.
+    """Returns the row for the folder's tokenizer class, without "Fast"; "" if it has no class.
 
     Raises:
         VocabError: the class isn't supported.
@@ -172,7 +172,7 @@ def _special(folder: Folder, defaults: Mapping[str, Any]) -> dict[str, Any]:
 def special_texts(
     folder: Folder, vocab: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> dict[str, str]:
-    """The texts of special tokens that are in the vocabulary, by llama.cpp's names."""
+    """Returns the texts of special tokens that are in the vocabulary, by llama.cpp's names."""
     texts = {name: content_of(entry) for name, entry in _special(folder, defaults).items()}
     known = {name: text for name, text in texts.items() if text is not None and text in vocab}
     first = known.pop("cls", None)
@@ -182,7 +182,7 @@ def special_texts(
 def added_rows(
     folder: Folder, vocab: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """The added tokens for the equivalent tokenizer.json.
+    """Returns the added tokens for the equivalent tokenizer.json.
 
     They come from added_tokens.json and then from tokenizer_config.json, which has more details.
     """
@@ -198,7 +198,7 @@ def added_rows(
 
 
 def _added_row(id: int, entry: Any) -> dict[str, Any]:
-    """A row of added_tokens, from a text or from an object with conditions."""
+    """Returns a row of added_tokens, from a text or from an object with conditions."""
     if isinstance(entry, dict):
         conditions = {name: entry.get(name, False) for name in _CONDITIONS}
         row = {"content": entry.get("content"), "special": entry.get("special", False)}
@@ -227,7 +227,7 @@ _TOKENS = {name: f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "m
 
 
 def wordpiece_source_of(path: str, folder: Folder) -> Source:
-    """The tokenizer.json that is equivalent to the file and the configuration."""
+    """Returns the tokenizer.json that is equivalent to the file and the configuration."""
     class_row(path, folder, _BERT_CLASSES)
     vocab = _vocab(path)
     config, where = folder.tokenizer_config, "tokenizer_config.json"

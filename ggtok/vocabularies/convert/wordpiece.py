@@ -64,7 +64,7 @@ def read_wordpiece(source: Source, draft: Draft) -> None:
 
 
 def _exported(source: Source) -> dict[str, object]:
-    """The flags of a vocabulary exported by ggtok, whose texts mark words with U+2581."""
+    """Returns the flags of a vocabulary exported by ggtok, whose texts mark words with U+2581."""
     document = source.document
     steps = structure.normalizers_of(document.get("normalizer"))
     if steps and steps[0].get("type") == "Prepend":

@@ -44,7 +44,7 @@ class Change(NamedTuple):
 
 
 def apply(header: Header, changes: Mapping[str, object]) -> tuple[dict[str, Entry], list[Change]]:
-    """The entries after the changes, and the changes that make a difference.
+    """Returns the entries after the changes, and the changes that make a difference.
 
     Raises:
         InvalidTypeError, InvalidValueError: a key doesn't exist or can't be changed, or a value
@@ -121,7 +121,7 @@ def _check(key: str) -> None:
 
 
 def _new(header: Header, key: str, value: object) -> Entry:
-    """An entry for a key that the file doesn't have, with a type for the value."""
+    """Returns an entry for a key that the file doesn't have, with a type for the value."""
     name = shown(key)
     if isinstance(value, (list, tuple)):
         if not value:
@@ -149,7 +149,7 @@ def _kind(value: object, name: str, of_int: int) -> int:
 
 
 def _plain(value: object) -> object:
-    """A value as Python shows it: strings as `str`, arrays as lists."""
+    """Returns a value as Python shows it: strings as `str`, arrays as lists."""
     if isinstance(value, (bytes, bytearray)):
         return bytes(value).decode("utf-8", "surrogateescape")
     if isinstance(value, (list, tuple)):

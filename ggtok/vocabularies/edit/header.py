@@ -96,7 +96,7 @@ class Header:
     # ---- values ----
 
     def value(self, entry: Entry) -> object:
-        """The value of an entry: strings as bytes, arrays as lists."""
+        """Returns the value of an entry: strings as bytes, arrays as lists."""
         kind, raw = entry
         if kind == STRING:
             return raw[8:]
@@ -108,13 +108,13 @@ class Header:
         return list(self._unpack(f"{n}{FORMATS[of]}", raw, 12))
 
     def element(self, entry: Entry, index: int) -> object:
-        """One element of an array of scalars."""
+        """Returns one element of an array of scalars."""
         of, _ = self._unpack("IQ", entry.raw, 0)
         size = struct.calcsize("<" + FORMATS[of])
         return self._unpack(FORMATS[of], entry.raw, 12 + size * index)[0]
 
     def length(self, entry: Entry) -> tuple[int, int]:
-        """The type and the number of an array's elements."""
+        """Returns the type and the number of an array's elements."""
         return self._unpack("IQ", entry.raw, 0)  # type: ignore[return-value]
 
     def with_element(self, entry: Entry, index: int, value: object, key: str) -> Entry:
@@ -126,7 +126,7 @@ class Header:
         return Entry(ARRAY, entry.raw[:at] + packed + entry.raw[at + len(packed) :])
 
     def encoded(self, kind: int, value: object, key: str, of: int | None = None) -> Entry:
-        """A value as an entry of this type; `of` is the type of an array's elements.
+        """Returns a value as an entry of this type; `of` is the type of an array's elements.
 
         Raises InvalidTypeError or InvalidValueError, with the key, if the type can't hold it.
         """
@@ -140,7 +140,7 @@ class Header:
     # ---- the whole header ----
 
     def to_bytes(self, entries: Mapping[str, Entry], *, tensors: bool = True) -> bytes:
-        """The header with these entries, without padding; `tensors`: with their table."""
+        """Returns the header with these entries, without padding; `tensors`: with their table."""
         n_tensors = self.n_tensors if tensors else 0
         parts = [self._begin, struct.pack(self.order + "QQ", n_tensors, len(entries))]
         for key, entry in entries.items():
@@ -150,17 +150,17 @@ class Header:
         return b"".join([*parts, self._tensors if tensors else b""])
 
     def padded(self, entries: Mapping[str, Entry]) -> bytes:
-        """The header with these entries, filled up with zeros to where the data begins."""
+        """Returns the header with these entries, filled up with zeros to where the data begins."""
         made = self.to_bytes({key: entry for key, entry in entries.items() if key != PADDING})
         return made + bytes(self.aligned(len(made)) - len(made) if self.n_tensors else 0)
 
     def metadata(self, entries: Mapping[str, Entry]) -> bytes:
-        """The values alone, as a GGUF file without tensors."""
+        """Returns the values alone, as a GGUF file without tensors."""
         return self.to_bytes(entries, tensors=False)
 
     def fitted(self, entries: Mapping[str, Entry]) -> bytes | None:
-        """The header with these entries, filled up so that the data begins where it does now, or
-        None if that can't be: the entries are too large, or miss it by a few bytes."""
+        """Returns the header with these entries, filled up so that the data begins where it does
+        now, or None if that can't be: the entries are too large, or miss it by a few bytes."""
         entries = {key: entry for key, entry in entries.items() if key != PADDING}
         size = len(self.to_bytes(entries))
         if self.aligned(size) != self.data_offset:
@@ -200,7 +200,7 @@ class Header:
             at = end
 
     def _read_tensors(self, file: BinaryIO) -> bytes:
-        """The table of tensors, which follows the values."""
+        """Returns the table of tensors, which follows the values."""
         data, at = bytearray(), 0
 
         def unpack(form: str) -> tuple[int, ...]:

@@ -124,7 +124,7 @@ def save(path: str, extension: str, old: bytes, new: bytes, file_size: int) -> N
 
 
 def load_saved(path: str) -> Saved | None:
-    """The header saved in a journal; None if the journal isn't whole."""
+    """Returns the header saved in a journal, or None if the journal isn't whole."""
     data = read_regular(path, _MOST_HEADER)
     body, digest = data[:-_HASH], data[-_HASH:]
     if not body.startswith(_MAGIC) or hashlib.sha256(body).digest() != digest:

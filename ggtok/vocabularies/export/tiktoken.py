@@ -23,7 +23,7 @@ _NOT_UTF8 = {0xC0, 0xC1, *range(0xF5, 0x100)}  # bytes that no str has
 
 
 def tiktoken(vocabulary: Contents) -> bytes:
-    """The file's bytes: normal tokens in base64, with their ids.
+    """Returns the file's bytes: normal tokens in base64, with their ids.
 
     Raises:
         VocabError: tiktoken couldn't produce llama.cpp's ids, because its ids are also ranks.
@@ -34,7 +34,7 @@ def tiktoken(vocabulary: Contents) -> bytes:
 
 
 def encoding_arguments(vocabulary: Contents) -> dict[str, object]:
-    """The arguments of ``tiktoken.Encoding``.
+    """Returns the arguments of ``tiktoken.Encoding``.
 
     Raises:
         VocabError: tiktoken couldn't produce llama.cpp's ids.
@@ -49,7 +49,8 @@ def encoding_arguments(vocabulary: Contents) -> dict[str, object]:
 
 
 def _expression(vocabulary: Contents) -> str:
-    """One expression for the words. tiktoken drops text between matches, so it matches all."""
+    """Returns one expression for the words. tiktoken drops text between matches, so it matches
+    all."""
     if vocabulary.pre_patterns is not None:
         raise VocabError(f"{_FORMAT}: pre_patterns are Python's expressions, not tiktoken's")
     chain = CHAIN_OF_PRE[vocabulary.pre or "default"]
