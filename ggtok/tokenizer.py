@@ -16,7 +16,7 @@ from ggtok.native.arguments import index, int32_array, truth
 from ggtok.text import Chunk, batches, decoding
 from ggtok.text.stream_decoder import StreamDecoder
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any, Generic, Literal, NamedTuple, NoReturn, TypeVar, overload
 

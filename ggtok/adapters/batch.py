@@ -11,7 +11,7 @@ from ggtok.adapters.encoding import Encoding, Padding, Truncation, encodings
 from ggtok.adapters.huggingface import Core
 from ggtok.adapters.tokenizers import sources
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any
 

@@ -8,7 +8,7 @@ from ggtok.errors import InvalidTypeError, MissingExtraError, TokenIdError, Voca
 from ggtok.native.arguments import index, iterated
 from ggtok.tokenizer import Tokenizer
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import SupportsIndex

@@ -14,7 +14,7 @@ from ggtok.adapters.huggingface import Core
 from ggtok.base.concurrency import cached_property
 from ggtok.errors import InvalidValueError
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from ggtok._types import Int64Array
 

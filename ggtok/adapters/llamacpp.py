@@ -10,7 +10,7 @@ from ggtok.errors import InvalidTypeError
 from ggtok.native.arguments import index, iterated, truth
 from ggtok.tokenizer import Tokenizer
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import SupportsIndex
 

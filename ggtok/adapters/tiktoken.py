@@ -5,7 +5,7 @@ from __future__ import annotations
 from ggtok.adapters.common import checked, imported
 from ggtok.tokenizer import Tokenizer
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any
 

@@ -8,7 +8,7 @@ from ggtok.adapters.transformers_fast import fast_tokenizer
 from ggtok.native.arguments import truth
 from ggtok.tokenizer import Tokenizer
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any
 

@@ -1,4 +1,4 @@
-"""Borrowed contexts, which encode parts of texts."""
+"""Borrowed C contexts, which encode parts of texts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ggtok.native.library import NOT_FIRST_BLOCK, SPANS, TAIL, ffi
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _Context:
-    """A borrowed context."""
+    """A C context that is borrowed while this object exists."""
 
     def __init__(self, native: Native) -> None:
         self._native = native
@@ -43,7 +43,7 @@ class Blocks(_Context):
             return n
 
     def encode(self, text: bytearray, n: int, flags: int) -> bytes:
-        """Returns the ids of the first n bytes, as int32s."""
+        """Returns the ids of the first n bytes, as the bytes of an int32 array."""
         with ffi.from_buffer(text) as view:
             ids: bytes = self._call(self._native.encode_part, _address(view), n, flags)
             return ids
@@ -52,7 +52,7 @@ class Blocks(_Context):
 class Parts(_Context):
     """Encodes parts of texts. Offsets are in bytes."""
 
-    _last: tuple[bytes, Any, int] = b"", None, 0  # a text, its memory, and the address of that
+    _last: tuple[bytes, Any, int] = b"", None, 0  # the last text, its buffer, and its address
 
     def _at(self, text: bytes, begin: int) -> int:
         if self._last[0] is not text or self._last[1] is None:
@@ -61,8 +61,8 @@ class Parts(_Context):
         return self._last[2] + begin
 
     def safe_cut(self, text: bytes, begin: int, end: int, tail: bool = False) -> int:
-        """Returns the last position in text[begin:end] that no token crosses, or 0:
-        ggtok_safe_cut."""
+        """Returns the last position in text[begin:end] that no token crosses, or 0
+        (ggtok_safe_cut)."""
         flags = TAIL if tail else 0
         n: int = self._call(self._native.safe_cut, self._at(text, begin), end - begin, flags)
         return begin + n if n else 0
@@ -78,14 +78,14 @@ class Parts(_Context):
         return len(self._encode(text, begin, end, flags)) // 4
 
     def ids(self, text: bytes, begin: int, end: int, flags: int) -> NDArray[np.int32]:
-        """Returns the tokens of text[begin:end]."""
+        """Returns the ids of text[begin:end]."""
         import numpy as np
 
         return np.frombuffer(self._encode(text, begin, end, flags), np.int32)
 
     def spans(self, text: bytes, begin: int, end: int, continues: bool) -> NDArray[np.int64]:
-        """Returns the start and end of each token of text[begin:end], without added tokens: (n,
-        2)."""
+        """Returns the start and end of each token of text[begin:end], without added tokens, in an
+        array of shape (n, 2)."""
         import numpy as np
 
         flags = SPANS | (NOT_FIRST_BLOCK if continues else 0)

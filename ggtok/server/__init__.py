@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 from ggtok.errors import InvalidValueError, MissingExtraError
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 

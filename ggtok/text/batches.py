@@ -20,7 +20,7 @@ from ggtok.native import (
 from ggtok.native.arguments import iterated, on_main_thread, thread_count, truth
 from ggtok.native.contexts import Blocks
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any
 

@@ -25,7 +25,7 @@ from ggtok.native.arguments import int_list
 from ggtok.native.contexts import Parts
 from ggtok.native.library import ADD_SPECIAL
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from ggtok.native import Native
 

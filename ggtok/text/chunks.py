@@ -19,7 +19,7 @@ from ggtok.native.library import ADD_SPECIAL
 from ggtok.text import Chunk
 from ggtok.text.truncate import Measure, is_boundary, whole_end
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import NamedTuple
 

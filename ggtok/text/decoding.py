@@ -10,7 +10,7 @@ from ggtok.errors import ArgumentError, InvalidTypeError, InvalidValueError, Tex
 from ggtok.loading.loaded import Loaded
 from ggtok.native.arguments import byte_view, iterated, token_ids, truth, truth_or_none
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     Flags = tuple[bool, bool, bool | None]  # remove_special, unparse_special, clean_spaces
 

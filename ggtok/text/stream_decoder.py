@@ -11,7 +11,7 @@ from ggtok.errors import InvalidTypeError, InvalidValueError, TextDecodeError
 from ggtok.native.arguments import int_list, iterated, token_ids
 from ggtok.text.decoding import checked
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from ggtok.loading.loaded import Loaded
 

@@ -16,7 +16,7 @@ from ggtok.native.arguments import byte_view, index, text_bytes, truth
 from ggtok.native.contexts import Parts
 from ggtok.native.library import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any
 
