@@ -31,7 +31,7 @@ def special_ids(tok: Tokenizer, also: Iterable[SupportsIndex]) -> frozenset[int]
 
 
 def blanked(tok: Tokenizer, also: Iterable[SupportsIndex]) -> list[bytes]:
-    """Returns the pieces of all tokens; those of special tokens are empty."""
+    """Returns the pieces of all tokens, with empty ones for special tokens."""
     more = special_ids(tok, also)
     pieces = tok.vocab_bytes()
     for id in more:

@@ -1,4 +1,4 @@
-"""A function that counts tokens, for libraries that take one."""
+"""A function that counts tokens, for libraries that accept one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Counter:
         return self._tok.encode(text, add_special=self._add_special)
 
     def decode(self, ids: types.Ids) -> str:
-        """Returns the text of some ids. BOS and EOS are dropped if the counter adds them."""
+        """Decodes ids to text, without BOS and EOS if the counter adds them."""
         return self._tok.decode(ids, remove_special=self._add_special)
 
     def __repr__(self) -> str:
@@ -42,8 +42,8 @@ def counter(tok: Tokenizer, *, add_special: bool = False) -> Counter:
     """Returns a function of one parameter that counts the tokens of a text.
 
     LangChain's ``length_function``, semchunk's ``token_counter``, chonkie's ``tokenizer``,
-    semantic-text-splitter's callback, duckdb's ``create_function`` and llama-index's
-    ``tokenizer=counter.encode`` take it as it is.
+    semantic-text-splitter's callback and duckdb's ``create_function`` accept it directly;
+    llama-index accepts ``tokenizer=counter.encode``.
 
     Args:
         tok: the tokenizer. The result keeps a reference to it.

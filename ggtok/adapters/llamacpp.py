@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class LlamaCppTokenizer:
     """A tokenizer for llama-cpp-python: ``llama_cpp.Llama(..., tokenizer=LlamaCppTokenizer(tok))``.
 
-    Implements the interface ``BaseLlamaTokenizer`` like llama-cpp-python's ``LlamaTokenizer``.
-    Needs no package. If llama_cpp is already imported, the class is registered as a subclass of
-    that interface. Any number of threads may use an instance.
+    It implements the interface ``BaseLlamaTokenizer`` like llama-cpp-python's ``LlamaTokenizer``,
+    and needs no package. If llama_cpp is already imported, the class is registered as a subclass
+    of that interface. Any number of threads may use an instance.
     """
 
     def __init__(self, tok: Tokenizer) -> None:
@@ -35,7 +35,7 @@ class LlamaCppTokenizer:
 
         Args:
             text: UTF-8, possibly malformed.
-            add_bos: add the tokens that the vocabulary's flags ask for, EOS as well as BOS.
+            add_bos: add the tokens that the vocabulary's flags ask for (EOS, too, not only BOS).
             special: parse the texts of control tokens as those tokens.
         """
         flags = {
@@ -52,7 +52,7 @@ class LlamaCppTokenizer:
     ) -> bytes:
         """Returns the joined pieces of some tokens, without one leading space if the first is BOS.
 
-        Differs from :meth:`ggtok.Tokenizer.decode_bytes`, which is llama_detokenize.
+        The result can differ from :meth:`ggtok.Tokenizer.decode_bytes`, which is llama_detokenize.
 
         Args:
             tokens: ids.
@@ -70,13 +70,13 @@ class LlamaCppTokenizer:
         return text
 
     def encode(self, text: str, add_bos: bool = True, special: bool = True) -> list[int]:
-        """:meth:`tokenize` a ``str``. Lone surrogates are dropped."""
+        """Calls :meth:`tokenize` for a ``str``, without its lone surrogates."""
         if not isinstance(text, str):
             raise InvalidTypeError(f"text must be str, not {type(text).__name__}")
         return self.tokenize(text.encode("utf-8", "ignore"), add_bos, special)
 
     def decode(self, tokens: Iterable[SupportsIndex]) -> str:
-        """:meth:`detokenize` to a ``str``. Bytes that aren't UTF-8 are dropped."""
+        """Calls :meth:`detokenize`, and returns a ``str`` without bytes that aren't UTF-8."""
         return self.detokenize(tokens).decode("utf-8", "ignore")
 
     def _piece(self, id: int, special: bool) -> bytes:

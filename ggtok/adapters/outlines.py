@@ -20,7 +20,7 @@ def outlines_vocabulary(
     *,
     also_special: Iterable[SupportsIndex] = (),
 ) -> Any:
-    """Returns an ``outlines_core.Vocabulary`` of this vocabulary; needs ``ggtok[outlines]``.
+    """Returns an ``outlines_core.Vocabulary`` for this vocabulary; needs ``ggtok[outlines]``.
 
     Args:
         tok: the tokenizer.

@@ -1,4 +1,4 @@
-"""A tokenizer of transformers."""
+"""A tokenizer for transformers."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ if TYPE_CHECKING:
 def transformers_tokenizer(tok: Tokenizer, *, fast: bool = False) -> Any:
     """Returns a ``transformers.PreTrainedTokenizerBase`` with ggtok's ids; needs transformers 5.
 
-    It works for every type of vocabulary, and takes the arguments of ``PreTrainedTokenizerFast``:
+    It works for every type of vocabulary, and accepts the arguments of ``PreTrainedTokenizerFast``:
     padding, truncation with ``stride`` and overflow, pairs, tensors, offsets and masks. Like
     transformers, it parses the texts of control tokens (``split_special_tokens=True`` turns
     that off). Chats are rendered by transformers itself. ``is_fast`` is true, because offsets
-    and words of tokens are known. ``backend_tokenizer`` is :func:`tokenizers_tokenizer`'s object.
+    and words of tokens are known. ``backend_tokenizer`` is a result of
+    :func:`tokenizers_tokenizer`.
 
     It can be pickled if `tok` can. ``save_pretrained`` writes a folder for ``AutoTokenizer``
     where the vocabulary can be exported exactly. Tokens that the vocabulary lacks can't be added.
 
     Args:
         tok: the tokenizer.
-        fast: make a ``PreTrainedTokenizerFast`` from the exported tokenizer.json instead. It
-            doesn't use ggtok, and takes longer to make.
+        fast: create a ``PreTrainedTokenizerFast`` from the exported tokenizer.json instead. It
+            doesn't use ggtok, and takes longer to create.
 
     Raises:
         MissingExtraError: transformers isn't installed.

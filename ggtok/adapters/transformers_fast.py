@@ -1,4 +1,4 @@
-"""A PreTrainedTokenizerFast of an exported vocabulary."""
+"""A PreTrainedTokenizerFast for an exported vocabulary."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def fast_tokenizer(tok: Tokenizer) -> Any:
-    """Returns a ``PreTrainedTokenizerFast`` of the exported vocabulary."""
+    """Exports the vocabulary to a ``PreTrainedTokenizerFast``."""
     transformers = imported("transformers", "transformers")
     from ggtok.vocabularies.of_tokenizer import vocabulary_of
 

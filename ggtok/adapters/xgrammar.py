@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def xgrammar_tokenizer_info(tok: Tokenizer, *, also_special: Iterable[SupportsIndex] = ()) -> Any:
-    """Returns an ``xgrammar.TokenizerInfo`` of this vocabulary; needs ``ggtok[xgrammar]``.
+    """Returns an ``xgrammar.TokenizerInfo`` for this vocabulary; needs ``ggtok[xgrammar]``.
 
     Special tokens get empty pieces, so xgrammar never allows them as text. Tokens that end
     generation become its stop tokens. xgrammar imports torch and transformers.

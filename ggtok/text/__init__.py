@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         end: int
         n_tokens: int
 
-else:  # as CacheInfo in tokenizer.py
+else:  # see CacheInfo in tokenizer.py
     Chunk = namedtuple("Chunk", ("start", "end", "n_tokens"))  # noqa: PYI024
     Chunk.__annotations__ = dict.fromkeys(Chunk._fields, int)
 
