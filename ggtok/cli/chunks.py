@@ -1,4 +1,4 @@
-"""``ggtok chunks``: texts cut into chunks of at most N tokens."""
+"""``ggtok chunks``: cuts texts into chunks of at most N tokens."""
 
 from __future__ import annotations
 

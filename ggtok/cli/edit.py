@@ -22,7 +22,7 @@ _TYPES = {"normal": 1, "unknown": 2, "control": 3, "user_defined": 4, "unused": 
 _CASTS = {"int": int, "float": float, "str": str}
 _BOOLS = {"true": True, "false": False}
 _SAMPLE = "Hello, world! It's 2026.\n\n  def f(x):\n\treturn x**2  # caf\u00e9 \u4f60\u597d\n"
-_MOST = 40  # characters of a value that are shown
+_MOST = 40  # the most characters of a value to show
 
 
 def add_arguments(parser: Parser) -> None:
@@ -94,8 +94,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _loaded(path: str) -> ggtok.Tokenizer:
-    """Returns the file's tokenizer, also if its pre-tokenizer is unknown, which an edit may
-    correct."""
+    """Loads the file's tokenizer, even if its pre-tokenizer is unknown, since an edit may correct
+    that."""
     try:
         return ggtok.load(path)
     except ggtok.UnknownPreTokenizerError:
@@ -162,8 +162,8 @@ def _halves(word: str, option: str, form: str) -> tuple[str, str]:
 
 
 def _value(key: str, text: str, tok: ggtok.Tokenizer) -> object:
-    """Returns a value of the type that the file has for the key, or that the text begins with,
-    or looks like."""
+    """Converts the text to a value. Its type is the one that the key has in the file, or else the
+    one that precedes a colon in the text, or else the one that the text looks like."""
     old = tok.metadata.get(key)
     kind, separator, rest = text.partition(":")
     if old is not None:
@@ -185,7 +185,7 @@ def _value(key: str, text: str, tok: ggtok.Tokenizer) -> object:
 
 
 def _id(tok: ggtok.Tokenizer, token: str, option: str) -> int:
-    """Returns the id that an option's value is, or the id of the token with this text."""
+    """Returns an option's value as an id, or the id of the token whose text it is."""
     if token.isascii() and token.isdigit():
         id = int(token)
         if id >= tok.n_tokens:
