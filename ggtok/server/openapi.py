@@ -21,19 +21,19 @@ def array(items: Json) -> Json:
 
 
 def fields(required: str = "", **properties: Json) -> Json:
-    """Returns an object; `required` has names, separated by spaces."""
+    """Returns the schema of an object. `required` has the required fields, separated by spaces."""
     made: Json = {"type": "object", "properties": properties}
     return {**made, "required": required.split()} if required else made
 
 
 def answer(**properties: Json) -> Json:
-    """Returns an object with all of these fields."""
+    """Returns the schema of an object in which all of these fields are required."""
     return fields(" ".join(properties), **properties)
 
 
 def counted(**properties: Json) -> Json:
-    """Returns an answer with a number of tokens. `uncounted_parts` is only there if there are
-    any."""
+    """Returns the schema of an answer with a number of tokens, in which `uncounted_parts` is
+    optional."""
     made = answer(**properties)
     made["properties"]["uncounted_parts"] = {
         "type": "integer",
@@ -63,9 +63,9 @@ class Row(NamedTuple):
 
     Attributes:
         api: whose endpoint it is.
-        request: the schema of the body; None for GET.
-        example: a body.
-        media_type: of the answer.
+        request: the body's schema, or None for GET.
+        example: an example of a body.
+        media_type: the answer's media type.
     """
 
     api: str

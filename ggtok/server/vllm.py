@@ -65,7 +65,7 @@ def _tokenize(call: Call) -> object:
 def _prompt(call: Call, tok: Tokenizer) -> str:
     """Returns the prompt as transformers renders it, which is what vLLM uses."""
     if not call.wait:
-        raise NotReady  # a template may take its time
+        raise NotReady  # rendering a template may take long
     body = call.body
     generation = _flag(body, "add_generation_prompt", True)
     continues = _flag(body, "continue_final_message", False)
@@ -85,8 +85,8 @@ def _prompt(call: Call, tok: Tokenizer) -> str:
 
 
 def _message(message: Any) -> Any:
-    """Returns a message as vLLM passes it to templates: images, audio and video are only their
-    kinds."""
+    """Converts a message to what vLLM passes to templates: images, audio and video are reduced to
+    their kinds."""
     content = anything(message, "content")
     if not isinstance(content, list):
         return message
@@ -123,7 +123,7 @@ def _typed(body: dict[str, Any], name: str, wanted: type) -> Any:
 
 
 def tokenizer_info(call: Call) -> object:
-    """As much of tokenizer_config.json as a GGUF file has."""
+    """Returns the fields of tokenizer_config.json that a GGUF file has."""
     tok = call.model().tok
     tokens = {
         f"{name}_token": facts.piece(tok, getattr(tok, f"{name}_id"))
