@@ -1,8 +1,8 @@
-"""Compares the prompts of llama-server with those of transformers: the file's chat template under
-both policies, with the conversations of :mod:`~ggtok.inspect.doctor.battery`.
+"""Compares the prompts of llama-server and transformers: renders the file's chat template under
+both policies, with the conversations in :mod:`~ggtok.inspect.doctor.battery`.
 
-A difference has a reason. It is found by exchanging one thing at a time: llama-server's request
-rendered by jinja2's dialect instead of llama.cpp's; transformers' request with llama-server's
+To find the reason for a difference, one thing is exchanged at a time: llama-server's request is
+rendered in jinja2's dialect instead of llama.cpp's, and transformers' request with llama-server's
 variables.
 """
 
@@ -29,11 +29,11 @@ from ggtok.inspect.doctor.file import File
 from ggtok.native import chat, jinja
 
 _NOW = datetime(2026, 7, 26, 12, 34, 56)
-_SECONDS = 5.0  # in all; then no more conversations are rendered. Templates take a hundredth of it.
-_SMALLER = 200  # conversations that are tried to make one smaller
-_MOST = 6  # differences in a finding's text
-# Characters in a finding's text: of prompts before a difference (and twice that after it), of a
-# tag, an error, and a conversation.
+_SECONDS = 5.0  # after which no more conversations are rendered; usual templates need a hundredth
+_SMALLER = 200  # the most attempts to make a conversation smaller
+_MOST = 6  # the most differences that a finding's text lists
+# The most characters that a finding's text quotes of a prompt before a difference (and twice as
+# many after it), of a tag, of an error, and of a conversation.
 _CONTEXT, _TAG, _ERROR, _CHAT = 24, 80, 160, 400
 
 Json = dict[str, Any]
@@ -51,7 +51,7 @@ def check(file: File) -> Iterator[Finding]:
     comparison = Comparison(file)
     found = comparison.differences()
     if not comparison.renders("llama.cpp"):
-        return  # GGT207
+        return  # this is GGT207
     if not comparison.renders("transformers"):
         yield _finding("GGT208", found[:1], comparison)
         return
@@ -64,7 +64,7 @@ def check(file: File) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class Rendered:
-    """What a program makes of a conversation: a text, or an error."""
+    """What a program renders a conversation to: a text, or an error."""
 
     text: str | None
     error: str = ""
@@ -73,14 +73,14 @@ class Rendered:
 
 @dataclass(frozen=True)
 class Difference:
-    """A conversation of which the programs make different prompts, or that one refuses.
+    """A conversation that the programs render to different prompts, or that one refuses.
 
     Attributes:
-        chat: the shortest conversation that was found.
-        name: the conversation of the battery that it comes from.
-        one, other: what llama-server and transformers make of it.
-        reason: why, in words; "" for refusals.
-        line: the template's line, or None if unknown.
+        chat: the shortest such conversation that was found.
+        name: the conversation in the battery from which it comes.
+        one, other: the results of llama-server and transformers.
+        reason: the reason in words; "" for refusals.
+        line: the template's line at which the results diverge, or None if unknown.
         tag: the template's tag there.
     """
 
@@ -94,7 +94,7 @@ class Difference:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """Differences of one kind have the same cause."""
+        """A key that is equal for differences with the same cause."""
         refuses = self.one.text is None, self.other.text is None
         return refuses, self.reason, self.line, self.one.error if self.line is None else ""
 
@@ -107,17 +107,17 @@ class Difference:
 
 
 class Comparison:
-    """Compares the two programs with a file's templates, until it has taken too long."""
+    """Compares the two programs on a file's templates, until the time limit."""
 
     def __init__(self, file: File) -> None:
         self._loaded = file.tok._loaded
         self._until = time.monotonic() + _SECONDS
         self.complete = True
-        #: What each conversation of the battery became.
+        #: The results of both programs for each conversation in the battery.
         self.rendered: dict[str, tuple[Rendered, Rendered]] = {}
 
     def differences(self) -> list[Difference]:
-        """Returns one difference of each kind, with a conversation made as small as possible."""
+        """Returns one difference of each kind, with its conversation made as small as possible."""
         found: dict[tuple[object, ...], Difference] = {}
         for name, each in (battery.PLAIN | battery.OTHERS).items():
             if self._is_late():
@@ -149,7 +149,7 @@ class Comparison:
             reason = self._reason_of_refusal(conversation) if other.text is None else ""
             return Difference(conversation, name, one, other, reason, line)
         reason, given = self._reason(conversation, one.text, other.text)
-        if given:  # the rest of the difference, without that of the variables
+        if given:  # show what still differs with the same variables
             other = self.render(conversation, "transformers", given)
         line, tag = None, ""
         if reason != _PREFILL:
@@ -178,7 +178,7 @@ class Comparison:
     # ---- renderings ----
 
     def render(self, conversation: Chat, like: Like, more: Json | None = None) -> Rendered:
-        """Returns the prompt of a conversation, with the variables `more`."""
+        """Renders a conversation, with the additional variables `more`."""
         try:
             return self._run(self._request(conversation, like, more), conversation)
         except TemplateError as e:
@@ -187,7 +187,8 @@ class Comparison:
             return Rendered(None, str(e))
 
     def _request(self, conversation: Chat, like: Like, more: Json | None = None) -> Request:
-        """Returns the request, without removal of BOS and EOS, which :mod:`.template` checks."""
+        """Returns a request that keeps BOS and EOS in the prompt, since :mod:`.template` checks
+        them."""
         tools = list(conversation.tools) or None
         continues = like == "transformers" and conversation.prefill
         options = Options(
@@ -219,8 +220,8 @@ class Comparison:
     # ---- reasons and lines ----
 
     def _reason(self, conversation: Chat, one: str, other: str) -> tuple[str, Json]:
-        """Why the prompts differ, and the variables that transformers needs for the rest of the
-        difference to show."""
+        """Returns why the prompts differ, and the variables that transformers needs to show what
+        else differs."""
         request = self._request(conversation, "llama.cpp")
         given = {k: v for k, v in request.variables.items() if k not in _OWN}
         given |= {k: v for k, v in dates_of(_NOW).items() if k in request.dates}
@@ -245,7 +246,7 @@ class Comparison:
         return _preparation(conversation, made), changing
 
     def _reason_of_refusal(self, conversation: Chat) -> str:
-        """Why transformers refuses a conversation that llama-server renders."""
+        """Returns why transformers refuses a conversation that llama-server renders."""
         request = self._request(conversation, "llama.cpp")
         made = self._prepared(request, conversation)
         if _by_dialects(request, made, conversation, request.variables)[1] is None:
@@ -256,7 +257,7 @@ class Comparison:
         return _preparation(conversation, made)
 
     def _prepared(self, request: Request, conversation: Chat) -> list[Json]:
-        """Returns the messages that llama-server gives the template."""
+        """Returns the messages that llama-server passes to the template."""
         sent = [_as_sent(message) for message in conversation.messages]
         prepared = request.policy.prepare(request, sent, range(len(sent)), request.text_ends)
         return [m[0] if isinstance(m, tuple) else m for m in prepared.messages]
@@ -273,7 +274,7 @@ class Comparison:
     def _line(
         self, conversation: Chat, one: str, other: str, given: Json
     ) -> tuple[int | None, str]:
-        """Returns the line of the template at which the programs part, and its tag."""
+        """Returns the template's line at which the programs diverge, and the tag there."""
         requests = {
             like: self._request(conversation, like, given if like == "transformers" else None)
             for like in PROGRAMS
@@ -303,8 +304,7 @@ def _compiled(source: str, dialect: jinja.Dialect) -> jinja.Template:
 def _by_dialects(
     request: Request, messages: list[Json], conversation: Chat, variables: Json
 ) -> tuple[str | bytes | None, ...]:
-    """Returns the texts that both dialects of Jinja make of the same variables, or None if an
-    error."""
+    """Renders the same variables in both dialects of Jinja; a result is None if that fails."""
     given = {"add_generation_prompt": True, **variables, "messages": messages}
     if conversation.tools:
         given["tools"] = request.policy.read_tools(list(conversation.tools))
@@ -319,7 +319,7 @@ def _by_dialects(
 
 
 def _preparation(conversation: Chat, made: list[Json]) -> str:
-    """What llama-server changes in the messages before it renders them, in words."""
+    """Describes what llama-server changes in the messages before it renders them."""
     before = conversation.messages
     if len(made) != len(before):
         return "llama-server joins messages"
@@ -332,8 +332,8 @@ def _preparation(conversation: Chat, made: list[Json]) -> str:
 
 
 def _as_sent(message: Json) -> Json:
-    """Returns a message as clients send it to llama-server: the arguments of calls are JSON
-    text."""
+    """Converts a message to the form that clients send to llama-server: the arguments of calls are
+    JSON text."""
     calls = message.get("tool_calls")
     if not calls:
         return message
@@ -346,7 +346,7 @@ def _as_sent(message: Json) -> Json:
 
 
 def _change(key: str, before: Any, after: Any) -> str:
-    """What a field of a message became, in words."""
+    """Describes how a field of a message has changed."""
     if key == "content":
         if isinstance(before, list):
             return "joins the parts of a message" if isinstance(after, str) else "changes parts"
@@ -409,7 +409,7 @@ def _described(difference: Difference) -> str:
 
 
 def around_difference(one: str, other: str) -> tuple[str, str]:
-    """Both texts around their first difference."""
+    """Returns excerpts of both texts around their first difference."""
     at = n_shared(one, other)
     begin = max(0, at - _CONTEXT)
     first, second = (
