@@ -1,5 +1,5 @@
 """Documents: the pieces that readers yield, the fields of records that contain documents, and the
-rule for faulty ones (``errors=``)."""
+rule for faulty documents (``errors=``)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ggtok.errors import (
     Wording,
 )
 
-# The maximum size of a record, and of a document that must be in memory whole, in bytes.
+# The maximum size, in bytes, of a record, and of a document that must fit in memory whole.
 LIMIT = 1 << 30
 RULES = ("raise", "replace", "skip")
 BOM = b"\xef\xbb\xbf"  # ignored at a file's beginning
 
-# The state in which a reader continues: between two documents, inside one, or inside one that is
+# The states in which a reader can continue: between documents, inside one, or inside one that is
 # dropped.
 BETWEEN, INSIDE, DROPPING = range(3)
 
@@ -35,9 +35,9 @@ class Place(NamedTuple):
 
     Attributes:
         source: the index of the source.
-        offset: in bytes of a text, or in rows of a table.
-        skip: the number of bytes after `offset`, with malformed UTF-8 replaced, that were already
-            encoded.
+        offset: the position in the source, in bytes (text) or rows (tables).
+        skip: the number of bytes after `offset`, with malformed UTF-8 replaced, that have already
+            been encoded.
         state: BETWEEN, INSIDE or DROPPING.
         faulty: whether malformed UTF-8 was found in the current document.
     """
@@ -50,7 +50,7 @@ class Place(NamedTuple):
 
 
 def without_bom(blocks: Iterator[bytes]) -> tuple[int, Iterator[bytes]]:
-    """Returns the length of the BOM at the beginning of a file (0 if there is none), and the
+    """Removes a BOM at the beginning of a file. Returns its length (0 if there is none), and the
     blocks after it."""
     start = b""
     for block in blocks:
@@ -63,8 +63,8 @@ def without_bom(blocks: Iterator[bytes]) -> tuple[int, Iterator[bytes]]:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Documents in one bytes object, which C splits: `n` of them, each with `separator`, one byte,
-    after it."""
+    """`n` documents in one bytes object, which C splits. Each is followed by `separator`, which is
+    one byte."""
 
     data: bytes
     separator: bytes
@@ -85,16 +85,16 @@ class Piece:
     """A document, a part of one that is too long for memory, or a group of small ones.
 
     Attributes:
-        text: in UTF-8; None if the document, including its earlier pieces, is dropped.
-        size: the number of the source's bytes that it consumed.
+        text: the text in UTF-8; None if the document, including its earlier pieces, is dropped.
+        size: how many of the source's bytes the piece comes from.
         next: where the next piece begins.
-        at: the number of bytes of the file that were read by then, before decompression.
-        begins, ends: whether it is the document's first or last piece.
-        faults: the counts of the document's faults; only in its last piece.
-        last: whether it is the source's last piece.
+        at: how many of the file's bytes were read up to then, before decompression.
+        begins, ends: whether this is the document's first or last piece.
+        faults: the counts of the document's faults, only in its last piece.
+        last: whether this is the source's last piece.
         many: the documents of a group without faults; `text` is then empty.
-        inside: whether more pieces of its group follow. No batch ends here, so that groups are the
-            same after a checkpoint.
+        inside: whether more pieces of the same group follow. If so, no batch ends here, to keep
+            groups the same after a checkpoint.
     """
 
     text: bytes | None
@@ -111,13 +111,13 @@ class Piece:
 
 @dataclass(frozen=True)
 class Faults:
-    """The rule for faulty documents of one source: ``errors=``."""
+    """The rule for one source's faulty documents: ``errors=``."""
 
     rule: str
     path: str
 
     def found(self, kind: str, where: str, what: str) -> Counts:
-        """Returns the counts for a faulty document, or a DocumentError. `kind` is a field of
+        """Returns the counts for a faulty document, or raises DocumentError. `kind` is a field of
         Counts."""
         if self.rule == "raise":
             raise DocumentError(
@@ -140,7 +140,7 @@ class Faults:
         )
 
     def document(self, text: bytes, size: int, next: Place, at: int, where: str) -> Piece:
-        """Returns the piece for a whole document, after applying the rule."""
+        """Applies the rule to a whole document, and returns its piece."""
         faults = None
         if not text.isascii():
             try:
@@ -159,21 +159,21 @@ class Faults:
 
 
 def n_bytes(many: Sequence[bytes] | Joined) -> int:
-    """Returns the bytes of a group's documents."""
+    """Returns the number of bytes in a group's documents."""
     if isinstance(many, Joined):
         return len(many.data) - many.n
     return sum(map(len, many))
 
 
-# Small documents come in groups, since handling them one by one takes as long as encoding them. A
-# group ends with the document that makes it so large.
+# Small documents are grouped, since handling them one by one would take as long as encoding them. A
+# group ends with the document with which it reaches one of these sizes.
 GROUP = 1 << 18  # bytes
 GROUP_DOCUMENTS = 4096
-GROUP_JOINED = 1 << 16  # bytes with separators, so that documents without text are bounded, too
+GROUP_JOINED = 1 << 16  # bytes, including separators, which bounds documents without text, too
 
 
 def filled(texts: Iterable[bytes | None]) -> int:
-    """How many of these documents make a group; 0: all, and more may follow."""
+    """Returns how many of these documents form a full group, or 0 if the group may continue."""
     few = list(islice(texts, GROUP_DOCUMENTS))
     try:
         sizes = list(accumulate(map(len, few)))  # type: ignore[arg-type]
@@ -186,7 +186,8 @@ def filled(texts: Iterable[bytes | None]) -> int:
 
 
 def joined_end(text: bytes, start: int, separator: bytes) -> int:
-    """Where the group that begins at text[start] ends, after a separator; 0: more may follow."""
+    """Returns where the group that begins at text[start] ends, which is after a separator, or 0 if
+    the group may continue."""
     return text.find(separator, start + GROUP_JOINED - 1) + 1
 
 
@@ -210,8 +211,8 @@ def faultless(texts: Sequence[bytes | None] | Joined) -> bool:
 
 
 def one_by_one(pieces: Iterable[Piece], start: Place, end: Place) -> Pieces:
-    """Yields the pieces of a group with faults, from `start` to `end`. If there are none, an
-    empty piece moves to `end`."""
+    """Yields the pieces of a group with faults, from `start` to `end`. If there are none, yields an
+    empty piece that ends at `end`."""
     last: Piece | None = None
     for piece in pieces:
         if last is not None:
@@ -220,7 +221,7 @@ def one_by_one(pieces: Iterable[Piece], start: Place, end: Place) -> Pieces:
         last = piece
     if last is None:
         last = Piece(None, 0, start)
-    last.size += max(end.offset - last.next.offset, 0)  # blank lines
+    last.size += max(end.offset - last.next.offset, 0)  # adds blank lines
     last.next = end
     yield last
 
@@ -240,10 +241,10 @@ JOINER = "\n\n"  # between the texts of two fields
 
 class Fields:
     """The fields of a record that contain its document; several are joined by a blank line. If no
-    field is named ``meta.text``, this is the field ``text`` of the object ``meta``.
+    field is named ``meta.text``, that name means the field ``text`` in the object ``meta``.
 
     Attributes:
-        names: at least one name.
+        names: the fields' names, at least one.
         text: a function that returns a record's document. If the record is faulty, it may raise any
             exception, or return another type.
     """
@@ -280,7 +281,7 @@ class Fields:
         return JOINER.join([value(record, name) for name in self.names])
 
     def fault(self, record: Any) -> str | None:
-        """Returns a description of the fault in a record's fields, or None."""
+        """Describes the fault in a record's fields; returns None if there is none."""
         for name in self.names:
             try:
                 found = value(record, name)
@@ -292,7 +293,7 @@ class Fields:
 
 
 def value(record: Any, name: str) -> Any:
-    """Returns the value of a field. Raises LookupError or TypeError if there is none."""
+    """Returns a field's value. Raises LookupError or TypeError if there is none."""
     if name in record:
         return record[name]
     for part in name.split("."):
