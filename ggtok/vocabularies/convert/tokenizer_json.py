@@ -106,7 +106,7 @@ def overlaps(texts: Sequence[str]) -> Difference | None:
 
 
 def _overlapping(texts: Sequence[str]) -> set[str]:
-    """Returns the joint texts of overlapping pairs whose first text isn't the longer one.
+    """Returns the texts in overlapping pairs whose first text isn't the longer one.
 
     Runs of one character, such as newlines, are ignored, since both rules find the longest run.
     """

@@ -1,9 +1,9 @@
-"""The header of a GGUF file, with each value as the bytes of the file.
+"""The header of a GGUF file, in which each value is kept as the file's bytes.
 
-The header is the key/value pairs and the table of tensors. The tensors' data begins at the next
-multiple of the alignment, and the table has positions relative to it, so a header can be replaced
-by another one without touching the table. Values that an edit doesn't change keep their bytes,
-their type, and the file's byte order.
+The header consists of the key/value pairs and the table of tensors. The tensors' data begins at the
+next multiple of the alignment, and positions in the table are relative to it, so a header can be
+replaced without changing the table. Values that an edit doesn't change keep their bytes, type and
+byte order.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ NAMES = {
 }
 ALIGNMENT = "general.alignment"
 PADDING = "ggtok.padding"
-_FIRST = 24  # bytes of the magic, the version and the two numbers
+_FIRST = 24  # the number of bytes of the magic, the version and the two counts
 _STEP = 1 << 20
 _MOST_DIMENSIONS = 4
 
 
 class Entry(NamedTuple):
-    """A value: its type, and its bytes in the file without the key and the type."""
+    """A value: its type, and its bytes in the file (without the key and the type)."""
 
     kind: int
     raw: bytes
@@ -53,14 +53,14 @@ class Header:
 
     Attributes:
         entries: the values by key, in the order of the file.
-        order: ``"<"`` or ``">"``, the byte order.
-        size: the bytes of the header, without padding.
+        order: the byte order, ``"<"`` or ``">"``.
+        size: the size of the header in bytes, without padding.
         data_offset: where the tensors' data begins.
         n_tensors: the number of tensors.
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
-        """Reads the header of an open file, which the C library has checked first."""
+        """Reads the header of an open file, which the C library has already checked."""
         self._name = name
         data = prefix.read_file(file, name)
         file.seek(len(data))
@@ -90,7 +90,7 @@ class Header:
         return value
 
     def aligned(self, size: int) -> int:
-        """Where the data begins after a header of `size` bytes."""
+        """Returns where the data begins after a header of `size` bytes."""
         return -(-size // self.alignment) * self.alignment
 
     # ---- values ----
@@ -114,7 +114,7 @@ class Header:
         return self._unpack(FORMATS[of], entry.raw, 12 + size * index)[0]
 
     def length(self, entry: Entry) -> tuple[int, int]:
-        """Returns the type and the number of an array's elements."""
+        """Returns the type of an array's elements, and their number."""
         return self._unpack("IQ", entry.raw, 0)  # type: ignore[return-value]
 
     def with_element(self, entry: Entry, index: int, value: object, key: str) -> Entry:
@@ -126,9 +126,10 @@ class Header:
         return Entry(ARRAY, entry.raw[:at] + packed + entry.raw[at + len(packed) :])
 
     def encoded(self, kind: int, value: object, key: str, of: int | None = None) -> Entry:
-        """Returns a value as an entry of this type; `of` is the type of an array's elements.
+        """Encodes a value as an entry of this type; `of` is the type of an array's elements.
 
-        Raises InvalidTypeError or InvalidValueError, with the key, if the type can't hold it.
+        Raises InvalidTypeError or InvalidValueError, with the key, if the type can't hold the
+        value.
         """
         if kind != ARRAY:
             return Entry(kind, self._packed(kind, value, key))
@@ -140,7 +141,8 @@ class Header:
     # ---- the whole header ----
 
     def to_bytes(self, entries: Mapping[str, Entry], *, tensors: bool = True) -> bytes:
-        """Returns the header with these entries, without padding; `tensors`: with their table."""
+        """Returns the header with these entries, without padding, and without the table of tensors
+        unless `tensors`."""
         n_tensors = self.n_tensors if tensors else 0
         parts = [self._begin, struct.pack(self.order + "QQ", n_tensors, len(entries))]
         for key, entry in entries.items():
@@ -150,17 +152,18 @@ class Header:
         return b"".join([*parts, self._tensors if tensors else b""])
 
     def padded(self, entries: Mapping[str, Entry]) -> bytes:
-        """Returns the header with these entries, filled up with zeros to where the data begins."""
+        """Returns the header with these entries, padded with zeros up to the start of the data."""
         made = self.to_bytes({key: entry for key, entry in entries.items() if key != PADDING})
         return made + bytes(self.aligned(len(made)) - len(made) if self.n_tensors else 0)
 
     def metadata(self, entries: Mapping[str, Entry]) -> bytes:
-        """Returns the values alone, as a GGUF file without tensors."""
+        """Returns only the values, as a GGUF file without tensors."""
         return self.to_bytes(entries, tensors=False)
 
     def fitted(self, entries: Mapping[str, Entry]) -> bytes | None:
-        """Returns the header with these entries, filled up so that the data begins where it does
-        now, or None if that can't be: the entries are too large, or miss it by a few bytes."""
+        """Returns the header with these entries, padded so that the data begins where it does now.
+        Returns None if that isn't possible: the entries are too large, or too few bytes remain for
+        the padding."""
         entries = {key: entry for key, entry in entries.items() if key != PADDING}
         size = len(self.to_bytes(entries))
         if self.aligned(size) != self.data_offset:
@@ -178,7 +181,7 @@ class Header:
         return struct.unpack_from(self.order + form, data, at)
 
     def _end(self, data: bytes, at: int, kind: int) -> int:
-        """Where the value at `at` ends."""
+        """Returns where the value at `at` ends."""
         if kind == STRING:
             return at + 8 + self._unpack("Q", data, at)[0]
         if kind != ARRAY:
