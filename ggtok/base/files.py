@@ -32,7 +32,7 @@ from ggtok.errors import (
 
 # ---- reading ----
 
-SNIFFED = 8000  # bytes; a NUL among the first so many marks a file as binary, as in git
+SNIFFED = 8000  # bytes to check at a file's start; as in git, NUL means that it is binary
 
 # Windows has only the first of these flags. Without O_NONBLOCK, opening a FIFO blocks.
 _OPEN_FLAGS = 0

@@ -246,7 +246,7 @@ def _opened(text: str, end: int) -> int:
 
 # ---- differences ----
 
-Segment = tuple[bool, str]  # is a marker, text
+Segment = tuple[bool, str]  # whether it is a marker, and its text
 _CLOSING = {"<": ">", "[": "]"}
 _OPENING = re.compile(r"[<\[]")
 

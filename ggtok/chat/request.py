@@ -241,7 +241,7 @@ class File(NamedTuple):
 
 
 class Policy(Protocol):
-    """How requests are normalized and messages prepared: as in llama-server or transformers."""
+    """Normalizes requests and prepares messages, like llama-server or transformers."""
 
     source: str
 

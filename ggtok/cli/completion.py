@@ -1,4 +1,4 @@
-"""``ggtok completion``: shell completion scripts."""
+"""``ggtok completion``: prints shell completion scripts."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def n_bytes(many: Sequence[bytes] | Joined) -> int:
 
 # Small documents are grouped, since handling them one by one would take as long as encoding them. A
 # group ends with the document with which it reaches one of these sizes.
-GROUP = 1 << 18  # bytes
+GROUP = 1 << 18  # bytes of text
 GROUP_DOCUMENTS = 4096
 GROUP_JOINED = 1 << 16  # bytes, including separators, which bounds documents without text, too
 

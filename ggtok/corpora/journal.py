@@ -180,7 +180,7 @@ def sync_folder(path: str) -> None:
     """Syncs a file's folder, so that renaming survives a crash; a no-op on Windows."""
     try:
         folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
-    except OSError:  # Windows
+    except OSError:  # Windows can't open folders
         return
     try:
         os.fsync(folder)

@@ -48,7 +48,7 @@ class TextOptions:
         separator: the bytes between two documents, or None if each file is a document.
         errors: the rule for faulty documents.
         whole: whether documents must not be divided into parts.
-        blocks: finds cuts.
+        blocks: the object that finds cuts.
         flags: the flags for encoding the first part.
     """
 

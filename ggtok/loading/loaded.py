@@ -103,7 +103,7 @@ class Loaded:
 
     @property
     def special_ids(self) -> frozenset[int]:
-        """:attr:`ggtok.Tokenizer.special_ids`."""
+        """See :attr:`ggtok.Tokenizer.special_ids`."""
         if self._special_ids is None:
             self._special_ids = frozenset(self.native.special_ids())
         return self._special_ids
@@ -121,7 +121,7 @@ class Loaded:
 
     @property
     def metadata(self) -> Mapping[str, str | int | float | bool]:
-        """:attr:`ggtok.Tokenizer.metadata`."""
+        """See :attr:`ggtok.Tokenizer.metadata`."""
         if self._metadata is None:
             self._metadata = MappingProxyType(self.native.scalars())
         return self._metadata
@@ -133,7 +133,7 @@ class Loaded:
 
     @property
     def chat_templates(self) -> dict[str, str]:
-        """:attr:`ggtok.Tokenizer.chat_templates`."""
+        """See :attr:`ggtok.Tokenizer.chat_templates`."""
         named = {
             key[len(_TEMPLATE_KEY) + 1 :]: value
             for key, value in self.metadata.items()
@@ -144,7 +144,7 @@ class Loaded:
 
     @property
     def source(self) -> types.Source | None:
-        """:attr:`ggtok.Tokenizer.source`."""
+        """See :attr:`ggtok.Tokenizer.source`."""
         if self.found is None and self.path is not None:
             from ggtok.sources import Source
 

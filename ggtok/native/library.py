@@ -33,7 +33,7 @@ NOT_LAST_BLOCK: int = lib.GGTOK_NOT_LAST_BLOCK
 CONTINUATION: int = lib.GGTOK_CONTINUATION
 SPANS: int = lib.GGTOK_SPANS
 TAIL: int = lib.GGTOK_TAIL
-UNKNOWN_SIZE: int = 2**64 - 1  # stands for an unknown file size
+UNKNOWN_SIZE: int = 2**64 - 1  # the value for an unknown file size
 
 VOCAB_TYPES: dict[int, str] = {
     getattr(lib, f"GGTOK_VOCAB_{name}"): name

@@ -51,7 +51,7 @@ def app(
     Args:
         models: names or paths of models (as :func:`ggtok.load` accepts them), or a mapping of
             aliases to names, paths or tokenizers. Requests can't name other models, and needn't
-            name the only one. The alias ``*`` stands for every name.
+            name the only one. The alias ``*`` matches every name.
         api_keys: keys, one of which each request needs. If empty, no request needs a key.
         upstream: the URL of a server to which all other requests go.
         upstream_key: a key for that server, sent instead of the client's.

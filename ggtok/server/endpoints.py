@@ -1,4 +1,4 @@
-"""What an endpoint is. Each API that the server implements is a table of endpoints."""
+"""Defines endpoints. Each API that the server implements is a table of endpoints."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _AT_STATUS = {status: at for at, status in enumerate(STATUSES)}
 _TIMES = len(STATUSES)
 _SUMS = _TIMES + len(SECONDS) + 1
-_ROW = _SUMS + 3  # the sums are seconds, bytes received, bytes sent
+_ROW = _SUMS + 3  # a row ends with three sums: seconds, bytes received, bytes sent
 _DOUBLE = 8
 _COUNT = "_total"
 

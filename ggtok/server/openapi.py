@@ -1,4 +1,4 @@
-"""The OpenAPI document, ``/openapi.json``: a row for each path."""
+"""Generates the OpenAPI document, ``/openapi.json``, from a row for each path."""
 
 from __future__ import annotations
 

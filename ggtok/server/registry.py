@@ -19,7 +19,7 @@ import ggtok
 from ggtok.errors import FileError, GGTokError, InvalidTypeError, InvalidValueError
 from ggtok.server.errors import NotReady, Refusal, UnknownModel
 
-ANY = "*"  # the alias that makes a model stand for every name
+ANY = "*"  # the alias of a model that is used for every name
 CHECK_SECONDS = 1.0  # between two checks of a model's file
 MAX_LOADED = 16
 _LOADS = 3  # the most attempts to load a file that changes while it is read
@@ -69,7 +69,7 @@ class Registry:
 
     Args:
         models: names or paths of models, or a mapping of aliases to names, paths or tokenizers.
-            The alias ``*`` stands for every name.
+            The alias ``*`` matches every name.
         max_loaded: how many models are kept in memory; beyond that, the least recently used one is
             unloaded.
     """

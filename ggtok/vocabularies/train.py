@@ -120,7 +120,7 @@ def _counted(
         counts = WordCounts(cut, max_words)
         fill(counts._native, sources, reading=reading, threads=threads, progress=progress)
         return counts, time.perf_counter() - began
-    default = Cut("bpe", DEFAULT_PRE, None)  # stands for the counts' own cut
+    default = Cut("bpe", DEFAULT_PRE, None)  # means the counts' own cut
     if cut not in (sources._cut, default) or cut.model != sources.model:
         raise InvalidValueError(f"the words of {sources!r} were split in another way")
     return sources, 0.0

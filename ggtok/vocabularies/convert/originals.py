@@ -266,5 +266,5 @@ READERS: dict[str, Callable[[Any], Encode]] = {
     "tokenizers": _tokenizers,
     "sentencepiece": _sentencepiece,
     "tiktoken": _tiktoken,
-    "transformers": _transformers,  # reads a folder
+    "transformers": _transformers,  # the only one that reads a folder
 }

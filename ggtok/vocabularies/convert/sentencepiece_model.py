@@ -24,7 +24,7 @@ _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 class Piece:
     text: bytes
     score: float
-    type: int  # the numbers equal GGUF's token types
+    type: int  # the same number as GGUF's token type
 
 
 @dataclass

@@ -85,7 +85,7 @@ def obey(document: Json, strips: dict[str, str]) -> None:
 
 # Limits for the search: it is skipped if there are more tokens, and ignores longer overlaps.
 _MOST = 1 << 13
-_LONGEST = 32  # characters
+_LONGEST = 32  # characters in an overlap
 _RUN = re.compile(r"(.)\1*", re.DOTALL)
 
 
