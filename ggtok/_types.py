@@ -120,7 +120,7 @@ else:
             return typing.Annotated[hint, _InstanceOf(cls)]
 
         try:
-            from collections.abc import Buffer  # Python 3.12
+            from collections.abc import Buffer  # from Python 3.12 on
         except ImportError:
             Buffer = typing.Union[bytes, bytearray, memoryview]  # noqa: N806, UP007
         buffer = checked(Buffer, AnyBuffer("Buffer", (), {}))

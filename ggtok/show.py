@@ -155,7 +155,7 @@ def _spans(
     done = 0
     at = 0
     for pos, n, first, n_ids, special in parts:
-        yield from ((at, at) for _ in range(first - done))  # added tokens
+        yield from ((at, at) for _ in range(first - done))  # added tokens have empty spans
         at = pos + n
         done = first + n_ids
         pieces = [loaded.native.piece(id, 0, True) for id in ids[first:done]]

@@ -11,7 +11,7 @@ from ggtok.tokenizer import TokenAttr, Tokenizer
 
 
 class Special(NamedTuple):
-    """A token that is found in a text before the rest is tokenized."""
+    """A token that is parsed in a text before the rest is tokenized."""
 
     text: str
     control: bool  # what those libraries call "special": skip_special_tokens skips it

@@ -286,7 +286,7 @@ def _numbered(index: int) -> Iterator[None]:
     try:
         yield
     except GGTokError as e:
-        if hasattr(e, "add_note"):  # Python 3.11
+        if hasattr(e, "add_note"):  # from Python 3.11 on
             e.add_note(f"in conversations[{index}]")
         raise
 

@@ -315,7 +315,7 @@ def _power(e: int) -> tuple[int, int, int]:
     Returns the power's f, its e, and its exponent of ten.
     """
     f = _ALPHA - e - 1
-    k = int(f * _LOG10_2) + (f > 0)  # rounded towards zero, but up from 0
+    k = int(f * _LOG10_2) + (f > 0)  # rounded up
     index = (-_FIRST + k + _STEP - 1) // _STEP
     kept = _FIRST + index * _STEP
     return *_power_of_ten(kept), kept

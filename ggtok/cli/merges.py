@@ -73,14 +73,14 @@ def _bytes(text: str) -> bytes:
 def _tree(tree: MergeTree) -> Iterator[str]:
     """Yields the lines of the tree of merges, whose root is the last one. It isn't recursive,
     because tokens may be long."""
-    merges_at: dict[int, list[Merge]] = {}  # by the index of the left part's first symbol
+    merges_at: dict[int, list[Merge]] = {}  # the merges by the left part's first symbol
     for merge in tree.merges:
         merges_at.setdefault(merge.at, []).append(merge)
     starts = [0]  # the offset of each symbol
     for symbol in tree.symbols:
         starts.append(starts[-1] + len(_bytes(symbol)))
     index_at = {start: index for index, start in enumerate(starts)}
-    waiting = [(0, 0, tree.text)]  # depth, index of the first symbol, text
+    waiting = [(0, 0, tree.text)]  # a stack of (depth, index of the first symbol, text)
     while waiting:
         depth, first, text = waiting.pop()
         level = f"[{depth}] " if depth >= _MAX_INDENT else ""

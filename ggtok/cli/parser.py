@@ -125,8 +125,8 @@ class Parser(argparse.ArgumentParser):
         flags = [known.get(f"-{letter}") for letter in word[1:]]
         if (
             name in known
-            or (first is not None and first.nargs is None and not is_long)  # -n5
-            or all(flag is not None and flag.nargs == 0 for flag in flags)  # -qe
+            or (first is not None and first.nargs is None and not is_long)  # such as -n5
+            or all(flag is not None and flag.nargs == 0 for flag in flags)  # such as -qe
         ):
             return True
         is_number = re.match(r"-\.?\d", word) and not self._has_negative_number_optionals

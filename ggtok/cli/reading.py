@@ -40,7 +40,7 @@ def blocks(
         with open_regular(path) if regular else open(path, "rb", buffering=0) as f:
             yield _decompressed(f, path) if decompress else _blocks(f, path)
     except IsADirectoryError as e:
-        if e.filename != path:  # raised by the caller
+        if e.filename != path:  # raised in the caller's block
             raise
         advice = f"this is a folder; name the files in it, such as {os.path.join(path, '*')}"
         raise IsADirectoryError(e.errno, advice, path) from None

@@ -130,7 +130,7 @@ def _encode(
         begin += block
         if len(begin) >= reading.BLOCK:
             break
-    else:  # a short text
+    else:  # the text is short
         yield tok.encode(begin, add_special=add_special, parse_special=parse_special)
         return
     from ggtok.text.batches import encode_blocks

@@ -177,7 +177,7 @@ def filled(texts: Iterable[bytes | None]) -> int:
     few = list(islice(texts, GROUP_DOCUMENTS))
     try:
         sizes = list(accumulate(map(len, few)))  # type: ignore[arg-type]
-    except TypeError:  # one is missing
+    except TypeError:  # a document is missing
         sizes = list(accumulate(len(text or b"") for text in few))
     n = bisect_left(sizes, GROUP)
     if n < len(few):

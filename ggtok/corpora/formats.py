@@ -18,7 +18,7 @@ from ggtok.errors import Argument, FileError, InvalidValueError, Wording, file_e
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_MEGATRON_MAGIC = b"MMIDIDX\0\0"  # megatron/core/datasets/indexed_dataset.py
+_MEGATRON_MAGIC = b"MMIDIDX\0\0"  # from megatron/core/datasets/indexed_dataset.py
 _MEGATRON_CODES = {"int32": 4, "uint16": 8}
 _MOST = (1 << 31) - 1  # the most ids in a document
 _AT_ONCE = 1 << 20  # how many numbers of the index to convert at a time
@@ -125,7 +125,7 @@ class Megatron(Raw):
 
     @staticmethod
     def auto(n_tokens: int) -> str:
-        return "uint16" if n_tokens < 65500 else "int32"  # DType.optimal_dtype
+        return "uint16" if n_tokens < 65500 else "int32"  # as in Megatron's DType.optimal_dtype
 
     def finish(self, n_ids: int, n_documents: int) -> list[PartialFile]:
         idx = self._idx

@@ -1,4 +1,4 @@
-"""``Tokenizer.encode_batches``: encodes texts from memory or a generator, batch by batch."""
+"""Implements ``Tokenizer.encode_batches``: encodes texts from memory or a generator, in batches."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ class Run:
                 summary = self._carried_out(output)
             except BaseException:
                 output.close()
-                if journal.last is None:  # there is no checkpoint to resume from
+                if journal.last is None:  # there is no checkpoint from which to resume
                     formats.clean(self._out)
                     journal.remove()
                 raise

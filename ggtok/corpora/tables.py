@@ -52,7 +52,7 @@ def pyarrow(what: str) -> Any:
 
 def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
     """Yields the documents in a Parquet or Arrow file from `place` on."""
-    if not source.size:  # such as Hadoop's marker files
+    if not source.size:  # an empty file, such as Hadoop's markers
         return
     pa = pyarrow(f"{source.path}: a {source.kind} file")
     faults = Faults(errors, source.path)

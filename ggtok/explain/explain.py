@@ -102,7 +102,7 @@ def _scores(found: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def merge_tree(loaded: Loaded, id: int) -> MergeTree:
-    text = loaded.native.text(id)  # raises for an invalid id
+    text = loaded.native.text(id)  # raises an error for an invalid id
     check_merges(loaded)
     if len(text) > LONGEST:
         raise InvalidValueError(

@@ -52,7 +52,7 @@ class Reader:
 
     def begin(self) -> int:
         """Reads the header. Returns the number of key/value pairs."""
-        self.scalars("I", 1)  # version
+        self.scalars("I", 1)  # skips the version
         n: int = self.scalars("Q", 2)[1]
         return n
 

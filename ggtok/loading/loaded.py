@@ -318,7 +318,7 @@ def by_patterns(patterns: Sequence[str]) -> Callable[[bytes], list[int]]:
         pieces = [data.decode("utf-8", "surrogatepass")]
         for pattern in compiled:
             pieces = [word for piece in pieces for word in _cut(pattern, piece)]
-        if len(data) == sum(map(len, pieces)):  # ASCII only
+        if len(data) == sum(map(len, pieces)):  # the text is ASCII
             return list(accumulate(map(len, pieces)))
         return list(accumulate(len(p.encode("utf-8", "surrogatepass")) for p in pieces))
 

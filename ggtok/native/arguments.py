@@ -206,7 +206,7 @@ def overrides_array(values: dict[str, object], keep: list[object]) -> Any:
 
 
 KEPT = 64  # choice objects to cache; each has an automaton for its tokens
-_SPECIAL = 1 | 8 | 16  # TokenAttr.UNKNOWN, CONTROL, USER_DEFINED
+_SPECIAL = 1 | 8 | 16  # bits of TokenAttr: UNKNOWN, CONTROL, USER_DEFINED
 
 
 def chosen(native: Any, made: dict[Hashable, object], parse_special: object) -> object:

@@ -32,7 +32,7 @@ _OPERATIONS: dict[int, str] = {
 
 
 class FailedError(Exception):
-    """Raised by the C functions: (status, message, line number or None, text of that line)."""
+    """Raised by the C functions, with (status, message, line number or None, text of that line)."""
 
 
 _functions: list[Any] = []

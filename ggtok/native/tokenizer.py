@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
     # The fields of C's ggtok_part.
     Part = tuple[int, int, int, int, bool]
-    # The caches of text/stream_decoder.py, shared by all streams.
+    # The caches that all streams (text/stream_decoder.py) share.
     Streamed = tuple[dict[int, bytes], dict[int, bytes], dict[int, str]]
 
 
@@ -236,7 +236,7 @@ class Native:
             data, i = e.args
             where = None if i is None else f"texts[{i}]"
             cause = self._splitter.take_failure() if self._splitter else None
-            if cause and where and hasattr(cause, "add_note"):  # Python 3.11
+            if cause and where and hasattr(cause, "add_note"):  # from Python 3.11 on
                 cause.add_note(f"in {where}")
             raise cause or error(ffi.from_buffer("ggtok_error *", data), where=where) from None
         if isinstance(e, MemoryError):
@@ -443,7 +443,7 @@ class Native:
     def _kvs(self) -> Iterator[Any]:
         kv = ffi.new("ggtok_kv *")
         for i in range(lib.ggtok_n_kv(self._tok)):
-            lib.ggtok_get_kv(self._tok, i, kv, ffi.NULL)  # can only fail if i is out of range
+            lib.ggtok_get_kv(self._tok, i, kv, ffi.NULL)  # fails only if i is out of range
             yield kv
 
     def scalars(self) -> dict[str, str | int | float | bool]:

@@ -48,7 +48,7 @@ _REASONS = {
 
 
 class Connection(HttpToolsProtocol):
-    """A connection, and what its client has sent of a request."""
+    """A connection, and how far its client has sent a request."""
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ _SUFFIX = ".vocabulary"
 _TEMPORARY = ".writing"
 _SIZE = 1 << 30
 _HEADER_MOST = 1 << 16
-_ABANDONED = 3600  # age in seconds at which a temporary file is considered abandoned
+_ABANDONED = 3600  # seconds after which a temporary file counts as abandoned
 
 
 @dataclass(frozen=True)

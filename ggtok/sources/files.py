@@ -198,7 +198,7 @@ def _files(folder: str, below: str, seen: set[tuple[int, int]], notes: Notes) ->
     for entry in scan(folder, notes):
         try:
             is_folder, is_file = entry.is_dir(), entry.is_file()
-        except OSError:  # a cycle of links
+        except OSError:  # the entry is part of a cycle of links
             continue
         if is_folder:
             yield from _files(entry.path, f"{below}{entry.name}/", seen, notes)

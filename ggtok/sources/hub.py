@@ -311,7 +311,7 @@ class _Hub:
         return data
 
     def _ask(self, request: Callable[[], Any]) -> Any:
-        """Calls request(), a function of huggingface_hub, with the time limit."""
+        """Calls request(), which uses huggingface_hub, with the time limit."""
         from ggtok.sources.http import timeout
 
         self._reach()

@@ -87,7 +87,7 @@ def _separators(at: Iterable[types.Text] | None) -> list[bytes]:
 
 
 class _StuckError(Exception):
-    """No further chunk is possible."""
+    """Raised if no further chunk is possible."""
 
     def __init__(self, reason: str, needed: int) -> None:
         self.reason = reason
@@ -119,7 +119,7 @@ class TokenEnds:
                 break
             size *= 2
         ends = self._parts.spans(data, begin, known, begin > 0)[:, 1]
-        ends = ends[self._np.diff(ends, prepend=begin) > 0]  # without duplicates
+        ends = ends[self._np.diff(ends, prepend=begin) > 0]  # drops duplicates
         self._ends = self._np.concatenate((self._ends, ends))
         self._known = known
         return True

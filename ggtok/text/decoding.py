@@ -32,7 +32,7 @@ def decode_batch(
         try:
             texts.append(decoded(data, errors))
         except TextDecodeError as e:
-            if hasattr(e, "add_note"):  # Python 3.11
+            if hasattr(e, "add_note"):  # from Python 3.11 on
                 e.add_note(f"in lists[{i}]")
             raise
     return texts

@@ -130,7 +130,7 @@ def _measure(text: bytes, spans: Spans) -> tuple[NDArray[np.int64], NDArray[np.i
     before = np.maximum.accumulate(np.append(0, spans[:-1, 1])) if len(spans) else spans[:, 1]
     own = np.maximum(spans[:, 1] - np.maximum(spans[:, 0], before), 0)
     size = np.bincount(kinds, own, minlength=n).astype(np.int64)
-    # Words: runs of letters and marks.
+    # Words are runs of letters and combining marks.
     edges = np.flatnonzero(np.diff(classes >= _MARKS, prepend=False, append=False))
     words = edges.reshape(-1, 2)
     word_kinds = _classes_of(classes, words)
@@ -168,7 +168,7 @@ def _classes(text: bytes) -> Classes:
         match = _pattern().match(chr(code))
         table[code] = match.lastindex - 1 if match else _PUNCTUATION
     widths = 1 + (codes >= 0x80) + (codes >= 0x800).astype(np.int8) + (codes >= 0x10000)
-    widths[(codes >= 0xDC80) & (codes <= 0xDCFF)] = 1  # bytes that aren't UTF-8
+    widths[(codes >= 0xDC80) & (codes <= 0xDCFF)] = 1  # surrogates for bytes that aren't UTF-8
     return np.repeat(table[codes], widths)
 
 

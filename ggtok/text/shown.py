@@ -189,7 +189,7 @@ def _html(piece: bytes) -> str:
             out.append(f"<kbd>{ord(c) - 0xDC00:02x}</kbd>")
         elif not c.isprintable():
             out.append(f"<kbd>{shown(c)}</kbd>")
-        elif not out and category(c)[0] == "M":  # it would be drawn over the token before
+        elif not out and category(c)[0] == "M":  # it would be drawn over the previous token
             out.append(f"<kbd>{c.encode('unicode-escape').decode()}</kbd>")
         else:
             out.append(escape(c))

@@ -15,8 +15,9 @@ class Row:
     Attributes:
         tokens: the number of tokens, without those added at the ends of a text.
         bytes: the number of bytes (UTF-8) of text from which these tokens come.
-        words: maximal runs of letters and marks with at least one letter.
-        single: words that are one token, possibly with the space before them.
+        words: the number of words: maximal runs of letters and combining marks with at least one
+            letter.
+        single: the number of words that are one token, possibly with the space before them.
     """
 
     tokens: int = 0

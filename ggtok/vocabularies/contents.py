@@ -81,7 +81,7 @@ class TrainingReport(Report):
         memory = ", ".join(f"{phase} {n / 1e6:.0f} MB" for phase, n in self.memory.items())
         lines = [f"{number(self.made, 'token')} of {self.asked} asked for"]
         size = number(self.text_bytes, "byte")
-        ours = self.distinct_words > 0  # another trainer counts and measures nothing here
+        ours = self.distinct_words > 0  # another trainer doesn't count words
         if ours:
             lines += [
                 f"{number(self.words, 'word')}, {self.distinct_words} different, {size}",
@@ -197,7 +197,7 @@ Pair = tuple[bytes, bytes]
 
 @dataclass(frozen=True)
 class Differs:
-    """Collects the kinds of texts for which another library gives other ids."""
+    """Collects the kinds of texts for which another library's ids differ."""
 
     allowed: bool  # whether a file may be written despite such differences
     reasons: list[str] = field(default_factory=list)

@@ -45,7 +45,7 @@ class Reading:
 
     @classmethod
     def checked(cls, lines: bool, field: object, errors: object, kind: object) -> Reading:
-        """Checks the caller's arguments."""
+        """Checks and converts the caller's arguments."""
         fields = Fields.checked(field)
         if errors not in RULES:
             raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")

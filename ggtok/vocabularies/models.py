@@ -39,7 +39,7 @@ class Beginning:
         return len(self.texts) - 1
 
     def add_bytes(self) -> None:
-        """Add a byte token for each byte."""
+        """Adds a byte token for each byte."""
         for byte in range(256):
             self.add(spelling.byte_token(byte), spelling.BYTE)
 

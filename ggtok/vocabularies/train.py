@@ -42,7 +42,7 @@ def _peak_memory() -> int:
                 return int(line.split()[1]) * 1024
     try:
         import resource
-    except ImportError:  # Windows
+    except ImportError:  # on Windows
         return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

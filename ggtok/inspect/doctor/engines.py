@@ -171,7 +171,7 @@ class Comparison:
                 return difference
 
     def renders(self, like: Like) -> bool:
-        """Whether the program renders any of the conversations."""
+        """Whether the program could render any of the conversations."""
         at = list(PROGRAMS).index(like)
         return any(pair[at].text is not None for pair in self.rendered.values())
 

@@ -20,7 +20,7 @@ from ggtok.vocabularies.read import pair as parts_of
 from ggtok.vocabularies.spelling import CONTROL, NORMAL
 
 GGML = "tokenizer.ggml."
-TAG = re.compile(rb"\s*(<[^\n]+>|\[[^\n]+\])\s*")  # the usual form of special tokens
+TAG = re.compile(rb"\s*(<[^\n]+>|\[[^\n]+\])\s*")  # matches the usual form of special tokens
 _SHOWN = 5  # the most examples in a finding's text
 
 

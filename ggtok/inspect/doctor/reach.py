@@ -85,7 +85,7 @@ class Seen:
 
 def _completions(piece: bytes) -> Iterator[bytes]:
     """Yields UTF-8 texts that contain the piece, which itself isn't UTF-8."""
-    inside = len(piece) - len(piece.lstrip(_CONTINUATION))  # the end of a split character
+    inside = len(piece) - len(piece.lstrip(_CONTINUATION))  # bytes that end a split character
     before = _heads(inside) if inside else [b""]
     before.sort(key=lambda head: head[:1] not in piece)  # first, heads as in the piece
     after = _tails(piece)
@@ -136,7 +136,7 @@ def _tails(piece: bytes) -> list[bytes]:
         return [b""]
     if missing <= 0:
         return [b""]
-    second = b"\x80\x85\x8f\x90\x9f\xa0\xa5\xbf"  # after F0 and ED, not all are valid
+    second = b"\x80\x85\x8f\x90\x9f\xa0\xa5\xbf"  # second bytes; after F0 and ED, some are invalid
     first = [bytes([x]) for x in _CONTINUATION]
     return [a + bytes(rest) for rest in product(second, repeat=missing - 1) for a in first]
 
@@ -172,7 +172,7 @@ def _tokens(file: File) -> Iterator[Finding]:
         and not is_broken(file, id)
     ]
     impossible, unseen = unreached(file, normal)
-    known = {*template.normal_controls(file), *tokens.other_bytes(file)}  # GGT304, GGT306
+    known = {*template.normal_controls(file), *tokens.other_bytes(file)}  # see GGT304, GGT306
     tags = tuple(id for id in impossible if TAG.fullmatch(file.pieces[id]) and id not in known)
     words = tuple(sorted({*impossible} - {*tags} - known))
     if words:

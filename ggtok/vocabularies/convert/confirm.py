@@ -417,12 +417,12 @@ _EQUAL_PATHS = Difference(
     "of segmentations whose scores are equal except for rounding, llama.cpp may choose another, "
     "because it sums scores in double precision",
 )
-_ROUNDING = 2.0**-23  # relative rounding error of each addition of floats
+_ROUNDING = 2.0**-23  # the relative rounding error of one addition of floats
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """The source, changed to follow llama.cpp's rules as far as possible, and our tokenizer."""
+    """The source, changed to follow llama.cpp's rules as far as possible, and ggtok's tokenizer."""
 
     source: Encode
     ours: Encode

@@ -154,7 +154,7 @@ class Format(NamedTuple):
     read: Reader
 
 
-# In the order in which a folder is searched.
+# The formats, in the order in which a folder is searched for them.
 FORMATS: tuple[Format, ...] = (
     Format(("tokenizer.json",), _tokenizer_json),
     Format(

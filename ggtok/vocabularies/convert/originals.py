@@ -63,7 +63,7 @@ class Package:
     def __init__(self, name: str) -> None:
         self.name = name
         self._child: subprocess.Popen[bytes] | None = None
-        self._source: object = None  # the source that the child has read last
+        self._source: object = None  # the source that the child read last
 
     def read(self, source: object) -> Encode | None:
         """Returns a function that encodes with a source, or None if the package isn't installed.

@@ -50,7 +50,7 @@ def last_merge(token: bytes, ranks: Mapping[bytes, int]) -> Pair | None:
         _, at, end = heapq.heappop(heap)
         middle = ends[at]
         if middle == 0 or middle >= n or ends[middle] != end:
-            continue  # one of the two parts has changed since
+            continue  # one of the two parts has changed in the meantime
         if parts == 2:
             return token[:middle], token[middle:]
         parts -= 1

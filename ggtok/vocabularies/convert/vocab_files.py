@@ -66,7 +66,7 @@ _ROBERTA = _Class(
     around=("<s>", "</s>"),
 )
 _CLASSES = {
-    "": _GPT2,  # without a class
+    "": _GPT2,  # for folders that name no class
     "GPT2Tokenizer": _GPT2,
     "CodeGenTokenizer": _GPT2,
     "Qwen2Tokenizer": _Class(dict.fromkeys(("eos", "unk", "pad"), _END), "qwen2", {"type": "NFC"}),
@@ -213,7 +213,7 @@ def _added_row(id: int, entry: Any) -> dict[str, Any]:
 # Classes in transformers that tokenize like BERT's.
 _BERT_CLASSES = dict.fromkeys(
     (
-        "",  # without a class
+        "",  # for folders that name no class
         "BertTokenizer",
         "ConvBertTokenizer",
         "DistilBertTokenizer",

@@ -58,7 +58,7 @@ def edit(
     dry_run: bool = False,
     force: bool = False,
 ) -> Edited:
-    """Make these changes, as :func:`ggtok.edit` documents."""
+    """Makes these changes, as :func:`ggtok.edit` documents."""
     dry_run, force = truth(dry_run, "dry_run"), truth(force, "force")
     source = first_shard(_path(path, "path"))
     target = None if out is None else _path(out, "out")

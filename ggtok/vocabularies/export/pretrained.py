@@ -1,4 +1,4 @@
-"""The files of a folder for transformers' ``AutoTokenizer``."""
+"""Creates the files in a folder for transformers' ``AutoTokenizer``."""
 
 from __future__ import annotations
 
