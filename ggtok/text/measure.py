@@ -153,7 +153,7 @@ def _classes_of(classes: Classes, spans: Spans) -> NDArray[np.intp]:
     """Returns the greatest class in each span. No span may be empty."""
     if not len(spans):
         return np.zeros(0, np.intp)
-    padded = np.append(classes, np.uint8(0))  # reduceat accepts no index at the end
+    padded = np.append(classes, np.uint8(0))  # so that every end is a valid index
     found = np.maximum.reduceat(padded, spans.ravel())[::2]
     return found.astype(np.intp)
 
