@@ -273,7 +273,7 @@ class Prepared:
     ends: Ends
     finish: Finish | None = None
     continued: bool = False  # whether the prompt ends inside the last message
-    both: bool = False  # whether `finish` also needs it with the opposite add_generation_prompt
+    both: bool = False  # also pass `finish` the prompt with the opposite add_generation_prompt
     n_media: int = 0  # the number of parts that aren't text
 
 
