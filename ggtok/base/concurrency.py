@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class cached_property(Generic[T]):  # noqa: N801  # as in functools
-    """Like functools.cached_property, but without the lock that it takes before Python 3.12.
+    """Like cached_property in functools, but without the lock that it takes before Python 3.12.
 
     All instances share that lock. If a process forks while another thread computes a property,
     the child waits for the lock forever. Without the lock, several threads may compute the value
