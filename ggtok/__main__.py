@@ -1,4 +1,4 @@
-"""``python -m ggtok``."""
+"""Runs the command: ``python -m ggtok``."""
 
 from ggtok.cli import entry_point
 

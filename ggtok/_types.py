@@ -2,8 +2,8 @@
 
 Annotations in this package are strings (``types.Text``), which type checkers read and
 ``typing.get_type_hints`` evaluates. Importing ``typing`` takes longer than the rest of
-``import ggtok``, and importing NumPy many times longer, so no module imports either of them for
-annotations alone.
+``import ggtok``, and importing NumPy many times longer, so no module imports either only for
+annotations.
 """
 
 TYPE_CHECKING = False
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 else:
 
     class _InstanceOf:
-        """Makes pydantic check with ``isinstance(value, cls)``."""
+        """An annotation that makes pydantic check with ``isinstance(value, cls)``."""
 
         def __init__(self, cls: type) -> None:
             self.cls = cls
@@ -120,7 +120,7 @@ else:
             return typing.Annotated[hint, _InstanceOf(cls)]
 
         try:
-            from collections.abc import Buffer  # Python 3.12
+            from collections.abc import Buffer  # from Python 3.12 on
         except ImportError:
             Buffer = typing.Union[bytes, bytearray, memoryview]  # noqa: N806, UP007
         buffer = checked(Buffer, AnyBuffer("Buffer", (), {}))

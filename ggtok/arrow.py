@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ggtok.errors import GGTokError, InvalidTypeError, InvalidValueError
 from ggtok.native import arrays
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any
 
@@ -26,7 +26,7 @@ class ArrowIds:
     __slots__ = ("_ids", "_n", "_null_count")
 
     def __init__(self, ids: object) -> None:
-        # Private: `ids` is the result of encode_batch in entry.c.
+        # Not for users: `ids` is a result of entry.c's encode_batch.
         self._ids = ids
         self._n, self._null_count = arrays.sizes(ids)
 
@@ -44,11 +44,11 @@ class ArrowIds:
         )
 
     def __arrow_c_schema__(self) -> object:
-        """The type, in a capsule named "arrow_schema"."""
+        """Returns the type, in a capsule named "arrow_schema"."""
         return arrays.schema()
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """The type and the array, in capsules named "arrow_schema" and "arrow_array".
+        """Returns the type and the array, in capsules named "arrow_schema" and "arrow_array".
 
         Args:
             requested_schema: ignored, as the interface allows, because there is only one type.
@@ -57,10 +57,10 @@ class ArrowIds:
 
 
 class Texts:
-    """The texts of an Arrow column, for one call of encode_batch in entry.c.
+    """The texts of an Arrow column, for one call to entry.c's encode_batch.
 
     Attributes:
-        texts: the argument for encode_batch.
+        texts: the texts in the form that encode_batch accepts.
         first_null: the index of the first null row, or None.
     """
 
@@ -70,7 +70,7 @@ class Texts:
         self.texts, _, self.first_null = arrays.read(first, second)
 
     def without_nulls(self) -> object:
-        """`texts`. Raises InvalidValueError if a row is null."""
+        """Returns `texts`; raises InvalidValueError if a row is null."""
         if self.first_null is None:
             return self.texts
         raise InvalidValueError(
@@ -80,10 +80,10 @@ class Texts:
 
 
 def exported(texts: Any) -> Texts | None:
-    """The texts of an object that exports Arrow data.
+    """Returns the texts of an object that exports Arrow data.
 
-    None: the object can't export because a package is missing (pandas without pyarrow), but it
-    is iterable, so the caller can iterate over it.
+    Returns None if the object can't export because a package is missing (pandas without pyarrow),
+    but is iterable, so that the caller can iterate over it.
     """
     stream = hasattr(texts, "__arrow_c_stream__")
     name = "__arrow_c_stream__" if stream else "__arrow_c_array__"

@@ -1,15 +1,16 @@
 """Encodes corpora on many machines, with Ray Data, Dask or Spark.
 
 Each recipe sends its workers a tokenizer (the bytes of its metadata, or the model's name) and
-batches of an Arrow column. A task writes one shard of ids, and returns a record of it. After all
+batches of an Arrow column. A task writes one shard of ids, and returns a record about it. After all
 tasks, one manifest is written. docs/scale.md has examples.
 
     >>> from ggtok import distributed
     >>> distributed.encode_ray(ray.data.read_parquet("s3://..."), tok, "/shared/ids")
 
 **Nothing is lost or duplicated** if a worker dies or a task runs twice. A shard's name is the hash
-of its ids, and a shard is renamed only when it is complete. The manifest has only the shards whose
-records reached the caller, in the order of the data, and frameworks use each task's result once.
+of its ids, and a shard is renamed only when it is complete. The manifest lists only the shards
+whose records reached the caller, in the order of the data, and frameworks use each task's result
+once.
 Ignore files that aren't in the manifest.
 """
 
@@ -60,7 +61,7 @@ class _Payload:
     key: str
 
     def load(self) -> ggtok.Tokenizer:
-        """The tokenizer, loaded once per process."""
+        """Returns the tokenizer, loaded once per process."""
         if self.key not in _LOADED:
             _LOADED.clear()  # a worker runs one job at a time
             _LOADED[self.key] = ggtok.load(
@@ -73,10 +74,10 @@ _LOADED: dict[str, ggtok.Tokenizer] = {}
 
 
 def payload(tok: ggtok.Tokenizer, ship: str) -> _Payload:
-    """The payload of a tokenizer.
+    """Returns the payload for a tokenizer.
 
-    `ship`: ``"bytes"`` sends the metadata of its file; ``"name"`` sends the path or name that it
-    was loaded by, and workers load that.
+    If `ship` is ``"bytes"``, it contains the file's metadata; if ``"name"``, the path or name by
+    which the tokenizer was loaded, and workers load that.
     """
     if ship not in ("bytes", "name"):
         raise InvalidValueError(f"ship must be 'bytes' or 'name', not {ship!r}")
@@ -97,7 +98,7 @@ def payload(tok: ggtok.Tokenizer, ship: str) -> _Payload:
 
 @dataclass(frozen=True)
 class Job:
-    """The job of the workers, created by :class:`Shards`."""
+    """The job for the workers, created by :class:`Shards`."""
 
     tokenizer: _Payload
     folder: str
@@ -137,7 +138,7 @@ class _Shard:
             file.create()
         self._format.begin()
         self._counts = Counts()
-        # Hashes of the ids and of the ends of documents. They don't depend on the batches.
+        # Hashes of the ids and of the documents' ends, which don't depend on the batches.
         self._hashes = hashlib.sha256(f"{job.format} {self._dtype}".encode()), hashlib.sha256()
         self._pieces: list[Piece] = []
         self._size = self._row = 0
@@ -216,8 +217,8 @@ SCHEMA = {"shard": "string", "size": "int64", "crc32": "string", **dict.fromkeys
 class Shards:
     """The caller's side of a job: creates the job and writes the manifest.
 
-    For frameworks without a recipe: send :attr:`job` to the workers, call it there with the Arrow
-    batches of each task, and pass the records that it returns to :meth:`finish`, in order.
+    With a framework that has no recipe, send :attr:`job` to the workers, call it there with the
+    Arrow batches of each task, and pass the records that it returns to :meth:`finish`, in order.
 
     Attributes:
         job: the job for the workers. It can be pickled, and contains the tokenizer.
@@ -309,16 +310,16 @@ def encode_ray(
         dataset: a ``ray.data.Dataset`` with a column of strings.
         tok: the tokenizer. It is put into Ray's object store once.
         folder: the folder for shards and manifest, with the same path on all nodes.
-        **options: ``field`` (``"text"``): the column; ``format``, ``dtype``, ``add_special``,
-            ``eos``, ``errors``: as for :meth:`ggtok.Tokenizer.encode_files`; ``threads``: the
-            number of threads of each task, 1 by default; ``ship``: ``"bytes"`` sends the file's
-            metadata to workers, ``"name"`` sends the path or name, which workers load.
+        **options: ``field``: the column, ``"text"`` by default; ``format``, ``dtype``,
+            ``add_special``, ``eos``, ``errors``: as for :meth:`ggtok.Tokenizer.encode_files`;
+            ``threads``: the number of threads for each task, 1 by default; ``ship``: ``"bytes"``
+            sends the file's metadata to workers, ``"name"`` the path or name, which workers load.
 
     Raises:
         InvalidValueError, InvalidTypeError: an option is wrong, or the folder contains a
             finished job.
         FileError: a shard is missing in the caller's folder.
-        Exceptions of Ray, whose cause is the error of the worker.
+        Exceptions from Ray, whose cause is the worker's error.
     """
     shards = Shards(tok, folder, **options)
     dataset.context.execution_options.preserve_order = True
@@ -378,7 +379,7 @@ def _spark_task(job: Job, batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _table(record: Record) -> Any:
-    """A record as an Arrow table of one row."""
+    """Converts a record to an Arrow table with one row."""
     pa = pyarrow("ggtok.distributed")
     schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in SCHEMA.items()])
     return pa.Table.from_pylist([record], schema)

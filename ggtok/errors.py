@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ggtok.base.escape import shown
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any
 
@@ -35,12 +35,12 @@ __all__ = [
 
 
 class Argument:
-    """A function's argument as part of a message: ``force=True``. The command words it as its
+    """A function's argument as part of a message: ``force=True``. The command replaces it by its
     option: ``--force``.
 
     Attributes:
         name: the argument's name.
-        value: the text of the value, ``""`` for any value, or None to name the argument alone.
+        value: the value as text; ``""`` for any value; None to name only the argument.
     """
 
     __slots__ = ("name", "value")
@@ -81,7 +81,7 @@ class Wording(str):
 
 
 def _printable(message: str) -> str:
-    """The message with escapes for what isn't printable."""
+    """Returns the message with escapes for unprintable characters."""
     if isinstance(message, Wording):
         return Wording(*(shown(part) if type(part) is str else part for part in message.parts))
     return shown(message)
@@ -118,7 +118,7 @@ def _rebuild(
 
 
 class GGUFError(_FileContentsError):
-    """A file isn't GGUF, is malformed or is cut off; ``key`` and ``offset`` say where."""
+    """A file isn't GGUF, is malformed, or is cut off; ``key`` and ``offset`` say where."""
 
 
 class VocabError(_FileContentsError):
@@ -200,14 +200,14 @@ class TextEncodeError(ArgumentError, UnicodeEncodeError):
 
 
 class TextDecodeError(GGTokError, UnicodeDecodeError):
-    """The bytes of ids aren't UTF-8, and ``errors="strict"``."""
+    """Ids decode to bytes that aren't UTF-8, and the caller passed ``errors="strict"``."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), self.args, self.__dict__  # see TextEncodeError
+        return type(self), self.args, self.__dict__  # for tblib: see TextEncodeError
 
 
 class DocumentError(GGTokError, ValueError):
-    """A document of a source is faulty, and the call has ``errors="raise"``.
+    """A document in a source is faulty, and the caller passed ``errors="raise"``.
 
     Attributes:
         path: the path of the source.
@@ -232,7 +232,7 @@ class UnreachableError(FileError):
 
 
 class _AlsoBuiltin(FileError):
-    """A FileError that is also a subclass of OSError. Its name is shown as FileError."""
+    """A FileError that is also a specific subclass of OSError. Its name is shown as FileError."""
 
     def __init_subclass__(cls) -> None:
         cls.__name__ = cls.__qualname__ = "FileError"
@@ -278,7 +278,7 @@ class TemplateError(GGTokError, ValueError):
     """
 
     def __init__(self, message: str, line: int | None = None) -> None:
-        # The message may contain text that the template wrote.
+        # The message may contain output of the template.
         super().__init__(_printable(message), line)
         self.line = line
 
@@ -288,21 +288,21 @@ class TemplateError(GGTokError, ValueError):
 
 
 class VocabWarning(UserWarning):
-    """Something in a vocabulary is unusual, but llama.cpp only warns about it, too; or a folder of
-    sources has broken links."""
+    """Something in a vocabulary is unusual, but llama.cpp, too, only warns about it; or a folder of
+    input files contains broken links."""
 
 
 def not_found(message: str) -> FileError:
-    """A FileError that is also a FileNotFoundError, not about one particular path."""
+    """Returns a FileError that is also a FileNotFoundError, with no filename set."""
     return _FileNotFoundError(message)
 
 
 def not_permitted(message: str) -> FileError:
-    """A FileError that is also a PermissionError."""
+    """Returns a FileError that is also a PermissionError, with no filename set."""
     return _FilePermissionError(message)
 
 
 def file_error(errno: int, reason: str, filename: str | bytes) -> FileError:
-    """A FileError that is also the subclass of OSError for `errno`."""
+    """Returns a FileError that is also the subclass of OSError that Python uses for `errno`."""
     cls = _ALSO.get(type(OSError(errno, reason)), FileError)
     return cls(errno, reason, filename)

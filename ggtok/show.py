@@ -27,8 +27,8 @@ def of(
     limit: int,
     chat: Mapping[str, Any],
 ) -> Shown:
-    """:meth:`ggtok.Tokenizer.show`. `encode` returns a text's ids and their spans in bytes;
-    `chat` has the keywords of a conversation."""
+    """Implements :meth:`ggtok.Tokenizer.show`. `encode` returns a text's ids and their spans in
+    bytes; `chat` has the keywords for a conversation."""
     if limit < 0:
         raise InvalidValueError(f"limit must not be negative, not {limit}")
     is_text = isinstance(value, str) or _is_buffer(value)
@@ -46,7 +46,7 @@ def of(
 
 
 def _is_buffer(value: Any) -> bool:
-    """Whether `value` is text as bytes, not an array of ids."""
+    """Whether `value` is bytes of text rather than an array of ids."""
     try:
         return memoryview(value).format in ("B", "c", "b")
     except TypeError:
@@ -57,7 +57,7 @@ def _is_buffer(value: Any) -> bool:
 
 
 def _of_text(loaded: Loaded, text: bytes, ids: Sequence[int], spans: Any, limit: int) -> Shown:
-    """The tokens of a text; `spans` are in bytes, as ``encode_with_offsets`` returns them."""
+    """Returns a text's tokens. `spans` are in bytes, as ``encode_with_offsets`` returns them."""
     special = loaded.special_ids
     tokens = []
     done = 0
@@ -81,10 +81,11 @@ def _of_ids(loaded: Loaded, ids: list[int], limit: int) -> Shown:
 def _of_messages(
     loaded: Loaded, messages: Sequence[Any], limit: int, keywords: Mapping[str, Any]
 ) -> Shown:
-    """The tokens of a conversation, each with the role that its text comes from.
+    """Returns a conversation's tokens, each with the role of the message from which it comes.
 
-    A range of the prompt that isn't the template's own has the role of the first message, from
-    that of the range before it on, with a string that equals, or else contains, its text.
+    A range of the prompt that isn't the template's own gets the role of a message with a string
+    that equals or, failing that, contains its text: the first such message, starting with the one
+    for the previous range.
     """
     prompt, ids, parts = api.prompt_parts(loaded, messages, keywords)
     data = prompt.text.encode()
@@ -102,11 +103,11 @@ def _of_messages(
 
 
 def _roles(data: bytes, own: Ranges, messages: Sequence[Any]) -> list[tuple[int, str]]:
-    """The prompt in ranges: the end of each, and its role."""
+    """Divides the prompt into ranges, and returns the end and role of each."""
     messages = [m if isinstance(m, Mapping) else m.model_dump() for m in messages]
     roles = [message["role"] if message.get("role") in ROLES else OTHER for message in messages]
     strings = [[string.strip() for string in _strings(message)] for message in messages]
-    first = 0  # messages before it have been found
+    first = 0  # the index of the message for the previous range
 
     def role_of(text: str) -> str:
         nonlocal first
@@ -134,7 +135,7 @@ def _roles(data: bytes, own: Ranges, messages: Sequence[Any]) -> list[tuple[int,
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """All strings in a JSON value."""
+    """Yields all strings in a JSON value."""
     stack = [value]
     while stack:
         value = stack.pop()
@@ -149,12 +150,12 @@ def _strings(value: Any) -> Iterator[str]:
 def _spans(
     loaded: Loaded, data: bytes, ids: Sequence[int], parts: Sequence[Part]
 ) -> Iterator[tuple[int, int]]:
-    """The bytes of the prompt that each token comes from. If the pieces of a part don't spell its
-    text, each of its tokens has the whole part."""
+    """Yields the span of the prompt, in bytes, from which each token comes. If the pieces of a part
+    don't spell its text, each of its tokens gets the whole part."""
     done = 0
     at = 0
     for pos, n, first, n_ids, special in parts:
-        yield from ((at, at) for _ in range(first - done))  # added tokens
+        yield from ((at, at) for _ in range(first - done))  # added tokens have empty spans
         at = pos + n
         done = first + n_ids
         pieces = [loaded.native.piece(id, 0, True) for id in ids[first:done]]
@@ -170,7 +171,7 @@ def _spans(
 
 
 def summary(loaded: Loaded) -> str:
-    """A table of the vocabulary's main properties, as HTML."""
+    """Returns an HTML table of the vocabulary's main properties."""
     specials = {name: loaded.special(name) for name in ("bos", "eos", "eot", "unk", "pad")}
     rows = {
         "source": loaded.path or "memory",

@@ -16,14 +16,14 @@ from ggtok.native.arguments import index, int32_array, truth
 from ggtok.text import Chunk, batches, decoding
 from ggtok.text.stream_decoder import StreamDecoder
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any, Generic, Literal, NamedTuple, NoReturn, TypeVar, overload
 
     T_co = TypeVar("T_co", covariant=True)
 
     class _ReadOnly(Generic[T_co]):
-        """A property, as type checkers see it."""
+        """What type checkers see in place of a property."""
 
         def __get__(self, instance: object, owner: object) -> T_co: ...
         def __set__(self, instance: object, value: NoReturn) -> None: ...
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # The instance attributes of Tokenizer. Any others belong to a subclass.
 _OWN = frozenset(("_encode", "_loaded", "_native"))
 _MISSING: tuple[str, ...] = ("",)
-_CACHE_MAX = 29 << 20  # bytes; ggtok.h documents the same number
+_CACHE_MAX = 29 << 20  # bytes of the largest cache, as documented in ggtok.h
 
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ Attributes:
 
 
 class _DefaultTrue(int):
-    """A default of True that code can distinguish from a True that the caller passed."""
+    """A default of True, distinguishable from a True that the caller passes."""
 
     def __repr__(self) -> str:
         return "True"
@@ -76,8 +76,8 @@ def load(
 ) -> Tokenizer:
     """Load the vocabulary of a GGUF file.
 
-    Reads only the file's metadata, never its tensors, so a file with weights loads as fast
-    as one without. Equals ``llama_model_load_from_file`` with ``vocab_only``.
+    This reads only the file's metadata, never its tensors, so a file with weights loads as fast
+    as one without. It equals ``llama_model_load_from_file`` with ``vocab_only``.
 
     Args:
         source: one of
@@ -103,7 +103,7 @@ def load(
         overrides: values that replace, or add, scalar keys of the file, such as
             ``{"tokenizer.ggml.add_bos_token": False}``: llama.cpp's ``kv_overrides``
             (``--override-kv``). Keys and string values have at most 127 bytes. A value of
-            another type than the key's is ignored with a warning.
+            a type other than the key's is ignored with a warning.
             :attr:`Tokenizer.metadata` still has the file's values.
 
     Raises:
@@ -158,7 +158,7 @@ def _chat_call(
     add_generation_prompt: bool | None,
     *others: types.Any,
 ) -> tuple[types.Any, types.Any]:
-    """The chat module, imported lazily, and the arguments common to all chat calls."""
+    """Returns the chat module, imported lazily, and the arguments common to all chat calls."""
     api, request = _chat_modules()
     generation = None if add_generation_prompt is DEFAULT_TRUE else add_generation_prompt
     return api, request.Options(tools, like, generation, *others)
@@ -186,7 +186,7 @@ class Tokenizer:
         patterns: tuple[str, ...] | None = _MISSING,
         overrides: Mapping[str, int | float | bool | str] | None = None,
     ) -> None:
-        # Private: call load(), which has the same arguments.
+        # Not for users, who call load() with the same arguments.
         if patterns is _MISSING:
             raise InvalidTypeError("tokenizers are made by ggtok.load: ggtok.load(source)")
         self._loaded = Loaded(source, pre, patterns, overrides)
@@ -215,12 +215,13 @@ class Tokenizer:
                 user-defined tokens are parsed. If a collection of texts or ids, parse only
                 these control (or unknown) tokens, and user-defined tokens.
             continuation: the text continues a text that is already tokenized. No tokens are
-                added (``add_special`` is ignored), and no space is put before the text. After
-                a special token inside the text, a space is put as usual. Equals llama.cpp with
-                ``tokenizer.ggml.add_space_prefix`` false, if the text has no special token.
+                added (``add_special`` is ignored), and no space is added before the text. After
+                a special token inside the text, a space is added as usual. If the text has no
+                special token, this equals llama.cpp with ``tokenizer.ggml.add_space_prefix``
+                false.
 
         Returns:
-            The token ids, a list of ``int``.
+            The token ids.
 
         Raises:
             TextEncodeError: the ``str`` contains a lone surrogate.
@@ -247,10 +248,10 @@ class Tokenizer:
         parse_special: types.ParseSpecial = False,
         continuation: bool = False,
     ) -> types.Int32Array:
-        """:meth:`encode` to a NumPy array, int32, of shape ``(n_tokens,)``.
+        """Encode a text to a NumPy array, int32, of shape ``(n_tokens,)``.
 
-        Much faster than a list for large texts. Arguments and errors are those of
-        :meth:`encode`.
+        For large texts, this is much faster than :meth:`encode`, whose arguments and errors it
+        has.
         """
         encode = self._native.encode_array
         parse: object = parse_special
@@ -270,7 +271,7 @@ class Tokenizer:
         continuation: bool = False,
         threads: int = 0,
     ) -> list[list[int]]:
-        """:meth:`encode` each of many texts, on several threads.
+        """Encode many texts on several threads, each as by :meth:`encode`.
 
         Args:
             texts: an iterable of texts, or a column of Arrow data without nulls (any object
@@ -278,7 +279,7 @@ class Tokenizer:
                 :meth:`encode_batch_arrow`). A single ``str`` is refused, because each of its
                 characters would be a text.
             add_special, parse_special, continuation: as for :meth:`encode`.
-            threads: the number of threads. 0: one for each processor core that this process
+            threads: the number of threads; 0 means one for each processor core that this process
                 may use.
 
         Returns:
@@ -301,7 +302,8 @@ class Tokenizer:
         continuation: bool = False,
         threads: int = 0,
     ) -> tuple[types.Int32Array, types.Int64Array]:
-        """:meth:`encode_batch` into two arrays, in the layout of an Arrow list.
+        """Encode many texts, like :meth:`encode_batch`, to two arrays in the layout of an Arrow
+        list.
 
         Returns:
             ``(ids, offsets)``: NumPy arrays, int32 of shape ``(n_ids,)`` and int64 of shape
@@ -320,14 +322,14 @@ class Tokenizer:
         continuation: bool = False,
         threads: int = 0,
     ) -> types.ArrowIds:
-        """:meth:`encode_batch` from and to Arrow data, without a Python object for each text.
+        """Encode Arrow data to Arrow data, without a Python object for each text.
 
         Args:
             texts: an object with ``__arrow_c_stream__`` or ``__arrow_c_array__``: an array, a
-                chunked array, a Series, or a table or record batch of one column. The column
-                holds strings or binaries (also large ones and views), or is a dictionary of
-                them. It may have nulls. A stream is read to its end first. An iterable of
-                texts works, too.
+                chunked array, a Series, or a table or record batch with one column. The column
+                holds strings or binaries (also large ones and views), or a dictionary of them.
+                It may have nulls. A stream is first read to its end. An iterable of texts
+                works, too.
             add_special, parse_special, continuation, threads: as for :meth:`encode_batch`.
 
         Returns:
@@ -357,7 +359,7 @@ class Tokenizer:
         parse_special: types.ParseSpecial = False,
         continuation: bool = False,
     ) -> int:
-        """The number of ids: ``len(encode(...))`` without the list.
+        """Returns the number of ids: ``len(encode(...))`` without the list.
 
         Arguments and errors are those of :meth:`encode`.
         """
@@ -379,7 +381,7 @@ class Tokenizer:
         continuation: bool = False,
         threads: int = 0,
     ) -> list[int]:
-        """:meth:`count` for each of many texts, on several threads.
+        """Count the tokens of many texts on several threads, each as by :meth:`count`.
 
         Arguments and errors are those of :meth:`encode_batch`.
         """
@@ -395,7 +397,7 @@ class Tokenizer:
         continuation: bool = False,
         unit: types.Unit = "byte",
     ) -> tuple[list[int], types.Int64Array]:
-        """:meth:`encode`, with the span of the text that each token comes from.
+        """Encode a text, and find the span of the text from which each token comes.
 
         A token's span starts where the source of its first (normalized) byte starts, and ends
         where the source of its last byte ends:
@@ -447,7 +449,7 @@ class Tokenizer:
         unit: types.Unit = "byte",
         threads: int = 0,
     ) -> list[tuple[list[int], types.Int64Array]]:
-        """:meth:`encode_with_offsets` for each of many texts, on several threads.
+        """Encode many texts on several threads, each as by :meth:`encode_with_offsets`.
 
         Arguments and errors are those of :meth:`encode_with_offsets` and :meth:`encode_batch`.
         The arrays are slices of a single array.
@@ -465,7 +467,7 @@ class Tokenizer:
         parse_special: types.ParseSpecial = False,
         progress: Callable[[types.EncodeProgress], object] | None = None,
     ) -> Iterator[tuple[types.Int32Array, types.Int64Array]]:
-        """Encode a stream of texts, batch by batch: :meth:`encode_batch_arrays` of each batch.
+        """Encode a stream of texts, batch by batch, each as by :meth:`encode_batch_arrays`.
 
         A background thread collects the next batch while the current one is encoded. At most
         three batches exist at a time, so memory is bounded unless single texts are larger. The
@@ -479,7 +481,7 @@ class Tokenizer:
                 (this needs pyarrow).
             batch_bytes: the size of a batch, in bytes of UTF-8. A batch ends with the text
                 that reaches it.
-            threads: the number of threads that encode. 0: one for each processor core.
+            threads: the number of threads that encode; 0 means one for each processor core.
             add_special, parse_special: as for :meth:`encode`.
             progress: called with an :class:`EncodeProgress` after each batch, on the caller's
                 thread.
@@ -494,8 +496,8 @@ class Tokenizer:
             MissingExtraError: ``texts`` is an Arrow stream, and pyarrow isn't installed.
             FileError: a file can't be read.
 
-        The iterator passes on exceptions that the iterable raises. Several threads may each use
-        an iterator of the same tokenizer.
+        The iterator passes on exceptions that the iterable raises. Several threads may use
+        iterators of the same tokenizer, one each.
         """
         from ggtok.corpora import iterate
 
@@ -546,8 +548,8 @@ class Tokenizer:
             sources: one or more paths: files, folders (recursively, sorted, without hidden
                 files) or globs (also ``**``). Each file is read once, by its real path.
             out: the file to write.
-            format: the output format; all are little-endian. None: selected by the extension of
-                `out` (``.npy``, ``.arrow``), else ``"raw"``. ``"raw"``: the ids, and
+            format: the output format; all are little-endian. By default, the extension of `out`
+                selects it (``.npy``, ``.arrow``; others mean ``"raw"``). ``"raw"``: the ids, and
                 ``OUT.offsets`` (int64) with the start of each document and the end of the last.
                 ``"npy"``: the same as NumPy files, ``NAME.npy`` and ``NAME.offsets.npy``.
                 ``"megatron"``: Megatron's ``NAME.bin`` and ``NAME.idx``. ``"arrow"``: an Arrow
@@ -559,11 +561,11 @@ class Tokenizer:
                 to files that no path names itself. A glob without ``/`` is matched against names,
                 others against paths relative to the source folder.
             kind: the format of all sources: ``"text"``, ``"jsonl"``, ``"parquet"`` or
-                ``"arrow"``. None: selected by the file extension, before ``.gz``, ``.bz2``,
-                ``.xz`` or ``.zst``: JSON lines (``.jsonl``, ``.ndjson``, and ``.json`` if it
+                ``"arrow"``. By default, the file extension, before ``.gz``, ``.bz2``, ``.xz`` or
+                ``.zst``, selects it: JSON lines (``.jsonl``, ``.ndjson``, and ``.json`` if it
                 begins like JSON lines), a table (``.parquet``, ``.arrow``, ``.feather``,
                 ``.ipc``) or, for any other, text.
-            separator: the text between two documents of a text file. None: each file is one
+            separator: the text between two documents in a text file. By default, each file is one
                 document. A separator at the end of the file doesn't start another document.
             field: the name of the JSON member or table column that holds the document;
                 ``"text"`` by default. ``"meta.text"`` names a member of a nested object. The
@@ -575,9 +577,9 @@ class Tokenizer:
                 DocumentError. ``"replace"``: replace invalid bytes with U+FFFD, as
                 ``bytes.decode`` does, and keep empty or missing documents as empty ones.
                 ``"skip"``: drop the documents. The Summary has the counts.
-            threads: the number of threads that encode. 0: one for each processor core.
+            threads: the number of threads that encode; 0 means one for each processor core.
             shards: the number of outputs to write instead of one: ``NAME-00000-of-00004.bin`` and
-                so on, each with its own manifest, of consecutive sources of about equal size.
+                so on, each with its own manifest, from consecutive sources of about equal size.
             resume: continue an interrupted run. If false, start again, and replace what an
                 earlier run for the same `out` wrote.
             force: also replace files that no earlier run wrote, but never a source.
@@ -585,8 +587,8 @@ class Tokenizer:
 
         Raises:
             DocumentError: a document is faulty, and ``errors="raise"``.
-            FileError: a file can't be read or written, or changed during the run; or another run
-                is writing the same output.
+            FileError: a file can't be read or written, or has changed during the run, or another
+                run is writing the same output.
             InvalidValueError: an argument has a wrong value; the vocabulary has no EOS; or the
                 output exists, or was started with other sources, options or another model.
             MissingExtraError: a file format needs a package that isn't installed.
@@ -656,12 +658,12 @@ class Tokenizer:
         tokens. (At a cut, the tokens may differ from those inside the longer text.) A text that
         fits is returned whole. The texts of control tokens are plain text.
 
-        The time depends on the length of the result, not of the text, if the text has places
-        now and then that no token can cross. Nearly all texts do.
+        The time depends on the length of the result rather than of the text, provided that there
+        are positions now and then that no token can cross. Nearly all texts have these.
 
         Args:
             text: the text.
-            n: the largest number of tokens.
+            n: the maximum number of tokens.
             side: the side to cut off. ``"right"`` keeps the beginning, ``"left"`` the end.
             add_special: count the tokens that :meth:`encode` adds.
 
@@ -698,7 +700,7 @@ class Tokenizer:
 
         Args:
             text: the text. For ``""``, the result is ``[]``.
-            n: the largest number of tokens of a chunk, including added tokens.
+            n: the maximum number of tokens in a chunk, including added tokens.
             overlap: the number of tokens that consecutive chunks share: the last `overlap`
                 tokens of a chunk (except added ones) are also in the next one.
             prefix: the text put before each chunk when it is encoded, such as ``"passage: "``.
@@ -723,12 +725,12 @@ class Tokenizer:
         return chunks(self._native, text, n, overlap, prefix, add_special, at)
 
     def is_canonical(self, ids: types.Ids) -> bool:
-        """Whether some text encodes to exactly these ids.
+        """Whether any text encodes to exactly these ids.
 
         A model may generate other ids for a text than :meth:`encode` produces; such ids change
-        when their text is encoded again. Special tokens (CONTROL and UNKNOWN) stand for
-        themselves. The text between them is encoded with ``parse_special`` off, as it would be
-        encoded at that place. Tokens that ``add_special`` adds may be present or absent.
+        when their text is encoded again. Special tokens (CONTROL and UNKNOWN) come from their own
+        texts. The text between them is encoded with ``parse_special`` off, as it would be encoded
+        at that position. Tokens that ``add_special`` adds may be present or absent.
 
         The result is False if an id is outside the vocabulary.
 
@@ -758,12 +760,12 @@ class Tokenizer:
                 them.
             unparse_special: write control and unknown tokens as their text. If false, they
                 produce no text.
-            clean_spaces: None: as ``llama_detokenize``: remove spaces before punctuation
+            clean_spaces: None, like ``llama_detokenize``, removes spaces before punctuation
                 (``"ok !"`` becomes ``"ok!"``) if the vocabulary asks for it (WPM and many BPE
-                vocabularies do), and remove one space at the start if the vocabulary puts one
-                there. False: keep all spaces; the text is the tokens' pieces, joined, as in
-                llama-server's ``/detokenize``. True: as None, but always remove spaces before
-                punctuation.
+                vocabularies do), and removes one space at the start if the vocabulary adds one
+                there. False keeps all spaces: the text is the tokens' pieces, joined, as in
+                llama-server's ``/detokenize``. True is like None, but always removes spaces
+                before punctuation.
             errors: how to handle bytes that aren't UTF-8 (a token may end inside a character),
                 as in ``bytes.decode``.
 
@@ -806,10 +808,10 @@ class Tokenizer:
         clean_spaces: bool | None = None,
         errors: str = "replace",
     ) -> list[str]:
-        """:meth:`decode` each of many lists of ids.
+        """Decode many lists of ids, each as by :meth:`decode`.
 
         Args:
-            lists: an iterable; each item is what :meth:`decode` takes.
+            lists: an iterable of lists (or arrays) that :meth:`decode` accepts.
             remove_special, unparse_special, clean_spaces, errors: as for :meth:`decode`.
 
         Raises:
@@ -831,10 +833,10 @@ class Tokenizer:
         stop_ids: types.Ids = (),
         stop_at_eog: bool = False,
     ) -> StreamDecoder:
-        """A decoder for ids that arrive one by one, such as those that a model generates.
+        """Returns a decoder for ids that arrive one by one, such as those that a model generates.
 
-        ``feed(id or ids)`` and finally ``finish()`` return text. Joined, these texts are what
-        ``decode(prompt_ids + ids)``, with the same options, has after its longest common prefix
+        ``feed(id or ids)`` and finally ``finish()`` return text. Joined, these texts are the text
+        of ``decode(prompt_ids + ids)``, with the same options, after its longest common prefix
         with ``decode(prompt_ids)``. By default, that is the text that llama-server streams: the
         tokens' pieces, joined. (Unless configured otherwise, the server omits control tokens,
         as ``unparse_special=False`` does, and stops at a token that ends generation, as
@@ -848,12 +850,11 @@ class Tokenizer:
             prompt_ids: the ids before the first one that is fed. Their text isn't returned.
             remove_special, unparse_special, clean_spaces, errors: as for :meth:`decode`, but
                 spaces are kept by default.
-            stop: strings at which the text ends. The string that is complete first counts; of
-                several that end at the same place, the longest. It isn't returned, ``stopped``
-                is set to it, and later calls of ``feed`` return ``""``. A stop string can't
-                start in the prompt's text. With ``unparse_special=False``, control tokens
-                produce no text, and a stop string that is the text of a control token stands
-                for that token.
+            stop: strings at which the text ends. The string that ends first counts; if several
+                end at the same position, the longest. It isn't returned, ``stopped`` is set to
+                it, and later calls to ``feed`` return ``""``. A stop string can't start in the
+                prompt's text. With ``unparse_special=False``, control tokens produce no text,
+                and a stop string that is the text of a control token stands for that token.
             stop_ids: ids at which the text ends. Their text isn't returned, and ``stopped`` is
                 set to the id.
             stop_at_eog: also stop at each id of :attr:`eog_ids`.
@@ -893,12 +894,12 @@ class Tokenizer:
     ) -> str:
         """Render chat messages to the prompt text of a model.
 
-        By default, the text is what llama.cpp's ``llama-server`` (build b11549) makes of a
+        By default, the text is what llama.cpp's ``llama-server`` (build b11549) renders for a
         request with these fields (its ``/apply-template``). With ``like="transformers"``, it is
-        the text of the method of this name in ``transformers``. To get ids, call
+        what the method of the same name in ``transformers`` returns. To get ids, call
         :meth:`encode_chat`, which doesn't parse control tokens inside messages.
 
-        None means that the request doesn't have the field.
+        An argument that is None means that the request doesn't have the field.
 
         Args:
             messages: mappings with ``"role"``, ``"content"`` (str, None or a list of parts
@@ -906,37 +907,38 @@ class Tokenizer:
                 ``input_audio``, ``input_video`` and ``video_url``, which aren't read),
                 ``"tool_calls"``, ``"reasoning_content"`` and so on. All values are plain data:
                 str, numbers, bool, None, lists and mappings. An object with ``model_dump()``,
-                such as a pydantic model, stands for the result of that method without the
+                such as a pydantic model, is replaced by the result of that method without the
                 fields that are None (except the content).
             tools: JSON schemas of the functions that the model may call. Python functions are
-                refused; ``transformers.utils.get_json_schema`` makes a schema of a function.
+                refused; ``transformers.utils.get_json_schema`` creates a schema for a function.
             like: the program whose text to render: ``"llama.cpp"`` or ``"transformers"``.
             add_generation_prompt: end with the beginning of the assistant's next message. The
                 default is that of the program: True for llama-server, False for
                 ``like="transformers"``.
             continue_final_message: end inside the last message, so that the model continues
-                it. True: continue its content. A str: continue that field (``"content"`` or
-                ``"reasoning_content"``). Requires ``add_generation_prompt=False``. By default,
-                llama-server continues a last message of the assistant; False closes that
-                message, as the server does with ``--no-prefill-assistant``.
+                it. True continues its content, a str that field (``"content"`` or
+                ``"reasoning_content"``). This requires ``add_generation_prompt=False``. By
+                default, llama-server continues a last message of the assistant; False closes
+                that message, as the server does with ``--no-prefill-assistant``.
             template: the name of one of :attr:`chat_templates`, or the source of a template.
                 The default is ``"tool_use"`` if there are tools and the file has such a
                 template, else ``"default"``. For a file without templates, it is ChatML, with
                 a warning.
-            enable_thinking: a variable of many templates. The default, as in llama-server,
-                is whether the template is found to support reasoning.
+            enable_thinking: a variable that many templates read. As in llama-server, it defaults
+                to whether the template appears to support reasoning.
             tool_choice: ``"auto"``, ``"none"`` or ``"required"``. It is checked, and doesn't
                 change the prompt.
             parallel_tool_calls: whether several calls at once are allowed. It is checked, and
                 doesn't change the prompt.
             response_format: as in OpenAI's API. A few templates show the schema.
-            reasoning_format: It is checked, and doesn't change the prompt.
-            reasoning_effort: a variable of some templates. ``"none"`` turns thinking off.
+            reasoning_format: a setting of llama-server. It is checked, and doesn't change the
+                prompt.
+            reasoning_effort: a variable that some templates read. ``"none"`` turns thinking off.
             chat_template_kwargs: more variables for the template. Any name is allowed.
             media_marker: the text that stands for an image, audio or video; ``<__media__>`` by
                 default. llama-server chooses a random one (``media_marker`` in its ``/props``).
                 With ``like="transformers"``, the template writes its own.
-            clock: a function that returns the local time, for templates that ask for it;
+            clock: a function that returns the local time, for templates that use it;
                 ``datetime.now`` by default.
             **variables: more variables for the template (``documents``, ...). Only names that
                 the template reads are allowed. ``bos_token`` and the like come from the
@@ -951,7 +953,7 @@ class Tokenizer:
 
         Warns:
             VocabWarning: the file has no chat template, so ChatML is used, on which the model
-                was not trained. Once per tokenizer.
+                was not trained. This is issued once per tokenizer.
 
         Any number of threads may call this at the same time.
         """
@@ -1082,17 +1084,17 @@ class Tokenizer:
         ids are the server's. BOS and EOS are added if the vocabulary's flags ask for them; a BOS
         or EOS that the template writes there is then dropped.
 
-        Images, audio and video have no ids, which a warning says: the texts before, between and
-        after them are encoded separately, as llama-server does it.
+        Images, audio and video have no ids, and cause a warning. The texts before, between and
+        after them are encoded separately, as in llama-server.
 
         Args:
-            trusted: parse control tokens everywhere, in messages, too. The ids are always the
-                server's.
-            user_defined: ``"parse"``, as llama.cpp: parse user-defined tokens
-                (``<tool_call>``) everywhere. ``"plain"``: parse them only in the template's own
+            trusted: parse control tokens everywhere, even in messages. The ids are then always
+                the server's.
+            user_defined: ``"parse"``, like llama.cpp, parses user-defined tokens
+                (``<tool_call>``) everywhere. ``"plain"`` parses them only in the template's own
                 text.
-            return_assistant_mask: return ``(ids, mask)``. The mask has one bool for each id:
-                whether any of its bytes is inside a ``{% generation %}`` block of the template.
+            return_assistant_mask: return ``(ids, mask)``. The mask has a bool for each id:
+                whether any of its bytes is inside a ``{% generation %}`` block in the template.
                 If such a block begins inside raw text, the tokens' pieces must spell that text;
                 WPM and UGM tokens may not, which raises InvalidValueError. A last message of
                 the assistant is closed unless ``continue_final_message`` says otherwise.
@@ -1171,14 +1173,14 @@ class Tokenizer:
         image_tokens: types.ImageTokens | None = None,
         **variables: types.Any,
     ) -> int:
-        """The number of tokens of a conversation: the ids that :meth:`encode_chat` returns, and
-        those of images.
+        """Count the tokens of a conversation: the ids that :meth:`encode_chat` returns, and the
+        tokens of images.
 
-        Equals llama-server's ``/v1/chat/completions/input_tokens``.
+        The result equals llama-server's ``/v1/chat/completions/input_tokens``.
 
         Args:
             image_tokens: how many tokens an image, audio or video has: a number, or a function
-                that takes the part (a mapping) and returns one. Count all tokens that the model
+                that returns one, given the part (a mapping). Count all tokens that the model
                 gets in place of the marker, or, with ``like="transformers"``, in addition to
                 the template's placeholder. Those of ``known`` messages aren't counted: their
                 ids are known. By default, none are included in the result, and a warning says
@@ -1233,11 +1235,11 @@ class Tokenizer:
         threads: int = 0,
         **variables: types.Any,
     ) -> list[list[int]]:
-        """:meth:`encode_chat` each of many conversations, on several threads.
+        """Encode many conversations on several threads, each as by :meth:`encode_chat`.
 
         Args:
             conversations: an iterable; each item is the ``messages`` of one conversation.
-            threads: the number of threads. 0: one for each processor core.
+            threads: the number of threads; 0 means one for each processor core.
 
         The other arguments and the errors are those of :meth:`encode_chat`. If several
         conversations fail, the error of the first is raised, and a note names it.
@@ -1263,7 +1265,7 @@ class Tokenizer:
             self._loaded, conversations, options, trusted, user_defined, threads
         )
 
-    # ---- to look at ----
+    # ---- showing and measuring tokens ----
 
     def show(
         self,
@@ -1283,15 +1285,15 @@ class Tokenizer:
             value: a text (``str`` or UTF-8), ids, or the messages of a conversation (a list of
                 mappings), which is shown as :meth:`encode_chat` encodes it.
             add_special, parse_special: for a text, as for :meth:`encode`.
-            limit: the most tokens to show; the others are only counted.
-            chat: for a conversation, the keywords of :meth:`encode_chat` (``tools``, ``like``,
+            limit: the maximum number of tokens to show; the others are only counted.
+            chat: for a conversation, the keywords for :meth:`encode_chat` (``tools``, ``like``,
                 ``trusted``...).
 
         Raises:
             InvalidTypeError: ``value`` is none of these, or ``chat`` is given without a
                 conversation.
             InvalidValueError: ``limit`` is negative.
-            GGTokError: as :meth:`encode`, :meth:`token_to_piece` or :meth:`encode_chat`.
+            GGTokError: as for :meth:`encode`, :meth:`token_to_piece` or :meth:`encode_chat`.
         """
         from ggtok import show
 
@@ -1309,15 +1311,15 @@ class Tokenizer:
         parse_special: types.ParseSpecial = False,
         threads: int = 0,
     ) -> types.Stats:
-        """Statistics of texts and of the vocabulary: bytes per token by text and by script, the
-        share of words that are one token, lengths, unused tokens.
+        """Compute statistics about texts and the vocabulary: bytes per token by text and by script,
+        the share of words that are one token, token lengths, unused tokens.
 
         Args:
-            texts: texts, or a mapping of their names, which the result has separately. They are
-                encoded without BOS and EOS. Texts over 4 MB are encoded in parts that end
-                after a line.
+            texts: texts, or a mapping of names to texts, for each of which the result then has
+                separate counts. They are encoded without BOS and EOS. Texts over 4 MB are encoded
+                in parts that end after a line.
             parse_special: as for :meth:`encode`.
-            threads: the number of threads. 0: one for each processor core.
+            threads: the number of threads; 0 means one for each processor core.
 
         Raises:
             TextEncodeError, InvalidTypeError, VocabError: as for :meth:`encode`.
@@ -1363,7 +1365,7 @@ class Tokenizer:
         return explanation
 
     def merge_tree(self, id: types.SupportsIndex) -> types.MergeTree:
-        """The merges that build a token from its bytes (BPE) or characters (SPM), if any do.
+        """Returns the merges that build a token from its bytes (BPE) or characters (SPM).
 
         Returns:
             An :class:`ggtok.explain.steps.MergeTree`. ``dataclasses.asdict`` converts it for
@@ -1383,11 +1385,11 @@ class Tokenizer:
     def token_to_piece(
         self, id: types.SupportsIndex, *, lstrip: int = 0, special: bool = True
     ) -> bytes:
-        """The piece of a token, the bytes that it decodes to: ``llama_token_to_piece``.
+        """Returns a token's piece, the bytes to which it decodes: ``llama_token_to_piece``.
 
         Args:
             id: a token id.
-            lstrip: the largest number of leading spaces to drop.
+            lstrip: the maximum number of leading spaces to drop.
             special: return the text of control and unknown tokens. If false, their piece is
                 ``b""``.
 
@@ -1402,26 +1404,26 @@ class Tokenizer:
         )
 
     def text_to_token(self, text: types.Text) -> int | None:
-        """The id of the token whose text in the vocabulary is exactly this, or None."""
+        """Returns the id of the token whose text in the vocabulary is exactly this, or None."""
         return self._native.find(text)
 
     def token_text(self, id: types.SupportsIndex) -> bytes:
-        """A token's text as stored in the vocabulary: ``llama_vocab_get_text``.
+        """Returns a token's text as stored in the vocabulary: ``llama_vocab_get_text``.
 
         It may differ from the token's piece (:meth:`token_to_piece`).
         """
         return self._native.text(index(id, "id"))
 
     def token_score(self, id: types.SupportsIndex) -> float:
-        """A token's score, a float32: ``llama_vocab_get_score``."""
+        """Returns a token's score, a float32: ``llama_vocab_get_score``."""
         return self._native.score(index(id, "id"))
 
     def token_attr(self, id: types.SupportsIndex) -> TokenAttr:
-        """A token's attributes after llama.cpp's corrections: ``llama_vocab_get_attr``."""
+        """Returns a token's attributes after llama.cpp's corrections: ``llama_vocab_get_attr``."""
         return TokenAttr(self._native.attr(index(id, "id")))
 
     def is_eog(self, id: types.SupportsIndex) -> bool:
-        """Whether a token ends generation: ``llama_vocab_is_eog``. False outside the vocabulary."""
+        """Whether a token ends generation: ``llama_vocab_is_eog``. False for other ids."""
         return index(id, "id") in self._loaded.eog_ids
 
     def is_control(self, id: types.SupportsIndex) -> bool:
@@ -1435,12 +1437,12 @@ class Tokenizer:
 
     @property
     def special_ids(self) -> frozenset[int]:
-        """The ids of tokens that structure text rather than stand for text.
+        """The ids of tokens that structure text rather than represent text.
 
         These are the tokens that are CONTROL, UNKNOWN or UNUSED, that end generation, or that
         are CONTROL in the file but not in llama.cpp. (It turns gpt-oss's ``<|start|>``,
         ``<|end|>``, ``<|message|>`` and others into user-defined tokens, which are parsed
-        everywhere.) :meth:`encode_chat` never produces them from a message. The exception is
+        everywhere.) :meth:`encode_chat` never produces them from a message. They don't include
         plain text, such as ``,``, that is EOS only by llama.cpp's default for files that don't
         name an EOS.
         """
@@ -1452,12 +1454,12 @@ class Tokenizer:
         return self._native.suppress_tokens()
 
     def vocab_bytes(self, special: types.Special = "blank") -> list[bytes]:
-        """The pieces of all tokens (:meth:`token_to_piece`), by id.
+        """Returns the pieces of all tokens (:meth:`token_to_piece`), by id.
 
         Args:
-            special: ``"blank"``: the piece of each of :attr:`special_ids` is ``b""``. Libraries
-                for constrained decoding expect this, so that no text allows these tokens.
-                ``"keep"``: they have their text.
+            special: ``"blank"`` returns ``b""`` as the piece for each of :attr:`special_ids`.
+                Libraries for constrained decoding expect this, so that no text allows these
+                tokens. ``"keep"`` returns their texts.
 
         Raises:
             InvalidValueError: ``special`` is neither of these.
@@ -1465,11 +1467,11 @@ class Tokenizer:
         return decoding.vocab_bytes(self._loaded, special)
 
     def tokens_with_prefix(self, prefix: types.Buffer) -> list[int]:
-        """The ids of the tokens whose pieces begin with `prefix`, ascending.
+        """Returns the ids of the tokens whose pieces begin with `prefix`, ascending.
 
-        The pieces are those of :meth:`vocab_bytes`, and empty pieces don't count, so the result
-        has none of :attr:`special_ids`. ``b""`` selects every token with a piece. The first call
-        sorts the vocabulary, and the tokenizer caches the result.
+        The pieces are those that :meth:`vocab_bytes` returns, and empty pieces don't count, so the
+        result has none of :attr:`special_ids`. ``b""`` selects every token with a piece. The first
+        call sorts the vocabulary, and the tokenizer caches the result.
 
         Raises:
             InvalidTypeError: ``prefix`` isn't bytes-like.
@@ -1485,8 +1487,9 @@ class Tokenizer:
         (:meth:`tokens_with_prefix`), or whose bytes are a prefix of them.
 
         Returns:
-            The ids without the last one, and its piece, if it isn't one of
-            :attr:`special_ids` and a longer token's piece begins with it. Else ``(ids, b"")``.
+            The ids without the last one, and that one's piece, if it isn't one of
+            :attr:`special_ids` and a longer token's piece begins with its piece. Otherwise
+            ``(ids, b"")``.
 
         Raises:
             TokenIdError: an id is outside the vocabulary.
@@ -1546,7 +1549,7 @@ class Tokenizer:
 
     @property
     def pre(self) -> str | None:
-        """The name of the pre-tokenizer in effect; None outside BPE."""
+        """The name of the pre-tokenizer in effect, or None unless the vocabulary is BPE."""
         return self._native.pre()
 
     @property
@@ -1569,18 +1572,17 @@ class Tokenizer:
 
     @property
     def source(self) -> types.Source | None:
-        """The source of the vocabulary (:class:`ggtok.sources.Source`); None if from memory."""
+        """The vocabulary's source (:class:`ggtok.sources.Source`), or None if it was in memory."""
         return self._loaded.source
 
     # ---- the cache ----
 
     def cache_info(self) -> CacheInfo:
-        """Statistics of the word caches, which make similar texts faster to encode.
+        """Return statistics about the word caches, which make similar texts faster to encode.
 
-        Threads that encode at the same time have one cache each. The sizes don't include
-        caches that are in use during the call. Nor do they include the memory that each
-        thread keeps for results (at most 4 MB) and, for many vocabularies, for a copy of its
-        largest text.
+        Threads that encode at the same time have one cache each. The sizes include neither
+        caches that are in use during the call, nor the memory that each thread keeps for results
+        (at most 4 MB) and, for many vocabularies, for a copy of its largest text.
         """
         hits, misses, size = self._native.cache_info()
         return CacheInfo(hits, misses, _CACHE_MAX, size)
@@ -1605,7 +1607,7 @@ class Tokenizer:
 
     def __eq__(self, other: object) -> bool:
         """Whether two tokenizers have the same vocabulary, chat templates and options (`pre`,
-        `pre_patterns`, `overrides`). It doesn't matter where they were loaded from."""
+        `pre_patterns`, `overrides`), wherever they were loaded from."""
         if type(other) is not type(self) or not isinstance(other, Tokenizer):
             return NotImplemented
         return self is other or self._loaded.is_same(other._loaded)
@@ -1628,7 +1630,7 @@ class Tokenizer:
 
 
 def _restore(cls: type[Tokenizer], *args: types.Any) -> Tokenizer:
-    """Unpickle an instance of a subclass without calling the subclass's __init__."""
+    """Unpickles an instance of a subclass without calling the subclass's __init__."""
     tok = cls.__new__(cls)
     Tokenizer.__init__(tok, *args)
     return tok

@@ -1,4 +1,4 @@
-"""Trim a chat to a token limit by dropping its oldest turns."""
+"""Trims a chat to a token limit by dropping its oldest turns."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def trim_chat(
     their results. Whole turns are dropped, oldest first, and as few as possible. The messages
     before the first turn, such as a system message, and the last turn are always kept.
 
-    The size of the prompt is :meth:`Tokenizer.count_chat`: it includes the text that the
-    template writes around messages and the beginning of the answer. Leave room for the answer
-    itself.
+    The size of the prompt is what :meth:`Tokenizer.count_chat` returns, which includes the text
+    that the template writes around messages and the beginning of the answer. Leave room for the
+    answer itself.
 
     Args:
         tok: the tokenizer.
         messages: as for :meth:`Tokenizer.count_chat`.
-        budget: the largest number of tokens of the prompt.
+        budget: the maximum number of tokens in the prompt.
         **options: as for :meth:`Tokenizer.count_chat`, except ``known``, because the known
             messages might be dropped.
 
     Returns:
-        A new list of the messages that are kept.
+        A new list with the messages that are kept.
 
     Raises:
         InvalidValueError: the messages that are always kept have more tokens than `budget`; the

@@ -1,7 +1,7 @@
-"""Objects of other libraries that tokenize as ggtok.
+"""Tokenizer objects for other libraries, which produce ggtok's ids.
 
 For transformers, tokenizers and tiktoken: :func:`transformers_tokenizer`,
-:func:`tokenizers_tokenizer` and :func:`tiktoken_encoding`. For libraries that take a function or
+:func:`tokenizers_tokenizer` and :func:`tiktoken_encoding`. For libraries that accept a function or
 a small object that counts tokens: :func:`counter`. For llama-cpp-python:
 :class:`LlamaCppTokenizer`.
 
@@ -11,7 +11,7 @@ each token's piece (its bytes), and the ids that never stand for text, which inc
 end generation (:attr:`ggtok.Tokenizer.special_ids`). A grammar never allows these as text, for
 example inside a JSON string.
 
-Each function imports its library when it is called.
+Each function imports the library that it needs when it is called.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One call of a tokenizer of transformers: texts and options to the values of its result."""
+"""One call to a transformers tokenizer: computes its result from the texts and options."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ggtok.adapters.encoding import Encoding, Padding, Truncation, encodings
 from ggtok.adapters.huggingface import Core
 from ggtok.adapters.tokenizers import sources
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any
 
-# The names of values, and the attributes of encodings that have them.
+# The names of values in a result, and the attributes of Encoding that hold them.
 _ATTRIBUTES = {
     "token_type_ids": "type_ids",
     "attention_mask": "attention_mask",
@@ -25,7 +25,7 @@ _ATTRIBUTES = {
 
 
 class Batch:
-    """One call: texts and options. Its results are lists with a value for each encoding."""
+    """The texts and options of one call. Its results are lists with a value for each encoding."""
 
     def __init__(
         self,
@@ -46,7 +46,8 @@ class Batch:
         self._overflowing, self._tensors, self._wanted = overflowing, tensors, wanted
 
     def encoded(self) -> tuple[dict[str, Any], Sequence[Encoding]]:
-        """The values, and the encodings, which are computed later if the ids suffice."""
+        """Returns the values and the encodings. If ids suffice for the values, the encodings are
+        computed lazily."""
         if not self._are_simple():
             made = self._encodings()
             return self._of_encodings(made), [e for group in made for e in group]
@@ -57,7 +58,7 @@ class Batch:
         return self.of_ids(ids), _Lazy(n, lambda: [e for group in self._encodings() for e in group])
 
     def _are_simple(self) -> bool:
-        """Whether ids are all that must be known, and truncation only shortens them."""
+        """Whether ids suffice for the values, and truncation only shortens lists of ids."""
         cut = self._truncation
         if cut is not None:
             added = self._core.n_added(False) if self._add else 0
@@ -71,7 +72,7 @@ class Batch:
         )
 
     def _encodings(self) -> list[list[Encoding]]:
-        """The encodings of each item, with the overflowing ones if they are wanted."""
+        """Returns a list of encodings for each item, with the overflowing ones if requested."""
         made = encodings(
             self._core,
             sources(
@@ -100,7 +101,7 @@ class Batch:
         return data
 
     def of_ids(self, lists: list[list[int]]) -> dict[str, Any]:
-        """The values of single texts with these ids, which may be longer than wanted."""
+        """Returns the values for single texts with these ids, which may still need truncation."""
         if self._truncation is not None:
             lists = [self._cut(ids, self._truncation) for ids in lists]
         if self._tensors and self._padding is not None:
@@ -126,7 +127,7 @@ class Batch:
 
 
 class _Lazy(Sequence[Encoding]):
-    """The encodings of a batch, computed when one of them is read."""
+    """The encodings of a batch, computed when one of them is first read."""
 
     def __init__(self, n: int, make: Callable[[], list[Encoding]]) -> None:
         self._n = n
@@ -152,7 +153,7 @@ class _Lazy(Sequence[Encoding]):
 
 
 def _padded_lists(lists: list[list[int]], padding: Padding | None) -> tuple[Any, Any, Any]:
-    """Ids, types of tokens (all 0) and attention masks, one list for each text."""
+    """Returns padded ids, token types (all 0) and attention masks, as a list for each text."""
     if padding is None:
         return lists, [[0] * len(ids) for ids in lists], [[1] * len(ids) for ids in lists]
     length = padding.target(lists)
@@ -172,11 +173,11 @@ def _padded_lists(lists: list[list[int]], padding: Padding | None) -> tuple[Any,
 
 
 def _padded_arrays(lists: list[list[int]], padding: Padding) -> tuple[Any, Any, Any]:
-    """The same as arrays, from which tensors are made sooner than from lists."""
+    """Returns the same as _padded_lists, but as arrays, which convert to tensors faster."""
     lengths = np.array([len(ids) for ids in lists], np.int64)
     length = padding.target(lists)
     if lengths.max(initial=0) > length:
-        return _padded_lists(lists, padding)  # no rectangle
+        return _padded_lists(lists, padding)  # rows differ in length
     column = np.arange(length)
     here = column < lengths[:, None]
     if padding.direction == "left":

@@ -8,7 +8,7 @@ from ggtok.errors import InvalidTypeError, MissingExtraError, TokenIdError, Voca
 from ggtok.native.arguments import index, iterated
 from ggtok.tokenizer import Tokenizer
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import SupportsIndex
@@ -31,7 +31,7 @@ def special_ids(tok: Tokenizer, also: Iterable[SupportsIndex]) -> frozenset[int]
 
 
 def blanked(tok: Tokenizer, also: Iterable[SupportsIndex]) -> list[bytes]:
-    """The pieces of all tokens; those of special tokens are empty."""
+    """Returns the pieces of all tokens, with empty ones for special tokens."""
     more = special_ids(tok, also)
     pieces = tok.vocab_bytes()
     for id in more:
@@ -40,7 +40,7 @@ def blanked(tok: Tokenizer, also: Iterable[SupportsIndex]) -> list[bytes]:
 
 
 def ends_of(tok: Tokenizer) -> list[int]:
-    """The ids that end generation, EOS first."""
+    """Returns the ids that end generation, EOS first."""
     if not tok.eog_ids:
         raise VocabError(
             f"this vocabulary ({tok.vocab_type}, {tok.n_tokens} tokens) has no token that ends "

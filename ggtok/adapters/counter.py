@@ -1,4 +1,4 @@
-"""A function that counts tokens, for libraries that take one."""
+"""A function that counts tokens, for libraries that accept one."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class Counter:
         self.__name__ = "count_tokens"  # libraries print a function's name
 
     def __call__(self, text: str) -> int:
-        """The number of tokens of `text`."""
+        """Returns the number of tokens of `text`."""
         return self._tok.count(text, add_special=self._add_special)
 
     def encode(self, text: str) -> list[int]:
-        """The ids that :meth:`__call__` counts. No text becomes a control token."""
+        """Returns the ids that :meth:`__call__` counts. No text becomes a control token."""
         return self._tok.encode(text, add_special=self._add_special)
 
     def decode(self, ids: types.Ids) -> str:
-        """The text of some ids. BOS and EOS are dropped if the counter adds them."""
+        """Decodes ids to text, without BOS and EOS if the counter adds them."""
         return self._tok.decode(ids, remove_special=self._add_special)
 
     def __repr__(self) -> str:
@@ -39,11 +39,11 @@ class Counter:
 
 
 def counter(tok: Tokenizer, *, add_special: bool = False) -> Counter:
-    """A function of one parameter that counts the tokens of a text.
+    """Returns a function of one parameter that counts the tokens of a text.
 
     LangChain's ``length_function``, semchunk's ``token_counter``, chonkie's ``tokenizer``,
-    semantic-text-splitter's callback, duckdb's ``create_function`` and llama-index's
-    ``tokenizer=counter.encode`` take it as it is.
+    semantic-text-splitter's callback and duckdb's ``create_function`` accept it directly;
+    llama-index accepts ``tokenizer=counter.encode``.
 
     Args:
         tok: the tokenizer. The result keeps a reference to it.

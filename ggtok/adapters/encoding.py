@@ -1,8 +1,8 @@
-"""The result of encoding in the form of Hugging Face's tokenizers, and its truncation and padding.
+"""Encodings as in Hugging Face's tokenizers, with truncation and padding.
 
-An encoding is a list of runs. A run is a part of a source's tokens, a list of added tokens, or
-padding. Ids come with the runs; offsets, texts and words of tokens are computed when they are
-read, since few callers read them.
+An encoding is a list of runs. A run is a range of a source's tokens, a list of added tokens, or
+padding. Runs contain ids; the offsets, texts and words of tokens are computed lazily, since few
+callers read them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ggtok.adapters.huggingface import Core
 from ggtok.base.concurrency import cached_property
 from ggtok.errors import InvalidValueError
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from ggtok._types import Int64Array
 
@@ -29,7 +29,7 @@ class Truncation(NamedTuple):
 
 
 class Padding(NamedTuple):
-    length: int | None  # None: that of the longest
+    length: int | None  # None: the length of the longest encoding
     direction: str
     pad_id: int
     pad_type_id: int
@@ -37,7 +37,7 @@ class Padding(NamedTuple):
     multiple_of: int | None
 
     def target(self, rows: Sequence[Sized]) -> int:
-        """The length that encodings, or rows of ids, are padded to."""
+        """Returns the length to which encodings, or rows of ids, are padded."""
         length = self.length
         if length is None:
             length = max(map(len, rows), default=0)
@@ -47,9 +47,9 @@ class Padding(NamedTuple):
 
 
 class Source:
-    """A text, or a list of words, with its ids. Offsets are code points.
+    """A text, or a list of words, with its ids. Offsets are in code points.
 
-    In a list of words, offsets are those within each word.
+    In a list of words, offsets are relative to the start of each word.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Source:
         parts = [spans for _, spans in self._encoded]
         if self._given[1] is not None:
             parts = [self._given[1]]
-        # Faster than one row at a time.
+        # Faster than converting one row at a time.
         return [
             span
             for spans in parts
@@ -86,7 +86,7 @@ class Source:
 
     @cached_property
     def words(self) -> list[int]:
-        """The number of the word that each token belongs to."""
+        """The index of the word that each token belongs to."""
         if self._split:
             return [i for i, (ids, _) in enumerate(self._encoded) for _ in ids]
         return self._core.words(self._parts[0], self._parse)
@@ -104,7 +104,7 @@ class Source:
 
 
 class Run(NamedTuple):
-    """Tokens `begin` to `end` of a source, or added tokens (`added`), or padding."""
+    """Tokens `begin` to `end` of a source, or added tokens (in `added`), or padding."""
 
     source: Source | None
     begin: int
@@ -112,7 +112,7 @@ class Run(NamedTuple):
     sequence: int | None
     type_id: int
     added: tuple[int, ...] = ()
-    padding: str | None = None  # the text of each token
+    padding: str | None = None  # the text of each token, for padding
 
     def ids(self) -> Sequence[int]:
         return self.added if self.source is None else self.source.ids[self.begin : self.end]
@@ -126,10 +126,10 @@ def _added(ids: Sequence[int], type_id: int) -> list[Run]:
 
 
 class Encoding:
-    """The tokens of a text or a pair of texts; shaped as ``tokenizers.Encoding``.
+    """The tokens of a text or a pair of texts, with the interface of ``tokenizers.Encoding``.
 
     Attributes:
-        overflowing: the encodings of what truncation cut off.
+        overflowing: the encodings of the parts that truncation cut off.
     """
 
     def __init__(self, core: Core, runs: list[Run]) -> None:
@@ -159,7 +159,7 @@ class Encoding:
 
     @property
     def special_tokens_mask(self) -> list[int]:
-        """1 for added tokens and padding."""
+        """For each token, 1 if it is an added token or padding, else 0."""
         return [int(run.source is None) for run in self._runs for _ in range(len(run))]
 
     @property
@@ -186,10 +186,10 @@ class Encoding:
 
     @cached_property
     def word_ids(self) -> list[int | None]:
-        """The number of the word of each token: of the pre-tokenizer's words, or of those given.
+        """For each token, the index of its word among the pre-tokenizer's or the caller's words.
 
         Raises:
-            InvalidValueError: the text is longer than :meth:`ggtok.Tokenizer.explain` takes.
+            InvalidValueError: the text is longer than :meth:`ggtok.Tokenizer.explain` allows.
         """
         words: list[int | None] = []
         for run in self._runs:
@@ -212,7 +212,7 @@ class Encoding:
         return self.word_ids[token] if self.token_to_sequence(token) is not None else None
 
     def char_to_token(self, char: int, sequence_index: int = 0) -> int | None:
-        """The first token whose span has the character."""
+        """Returns the index of the first token whose span contains the character."""
         for token, sequence in enumerate(self.sequence_ids):
             if (
                 sequence == sequence_index
@@ -222,7 +222,7 @@ class Encoding:
         return None
 
     def word_to_tokens(self, word: int, sequence_index: int = 0) -> Span | None:
-        """The half-open range of the tokens of a word."""
+        """Returns the half-open range of a word's tokens."""
         of = enumerate(zip(self.sequence_ids, self.word_ids, strict=True))
         found = [token for token, place in of if place == (sequence_index, word)]
         return (found[0], found[-1] + 1) if found else None
@@ -238,7 +238,7 @@ class Encoding:
     # ---- padding ----
 
     def padded(self, length: int, padding: Padding) -> Encoding:
-        """With padding up to `length` tokens, as all overflowing ones."""
+        """Returns the encoding, and its overflowing ones, padded to `length` tokens."""
         made = self
         if len(self) < length:
             missing = length - len(self)
@@ -254,7 +254,7 @@ class Encoding:
 
 
 def _parts(n: int, length: int, stride: int, direction: str) -> list[Span]:
-    """The parts of n tokens, each of at most `length`; neighbours share `stride` tokens."""
+    """Divides n tokens into parts of at most `length`; neighbours share `stride` tokens."""
     if length >= n:
         return [(0, n)]
     if not length:
@@ -273,7 +273,8 @@ def _parts(n: int, length: int, stride: int, direction: str) -> list[Span]:
 
 
 def _lengths(n: tuple[int, int | None], room: int, strategy: str) -> tuple[int, int]:
-    """The lengths to truncate a text (or pair) of `n` tokens to, so that it fits in `room`."""
+    """Returns the lengths to which a text (or pair) of `n` tokens is truncated to fit in `room`
+    tokens."""
     first, second = n[0], n[1] or 0
     excess = first + second - room
     if excess <= 0:
@@ -306,7 +307,7 @@ def encodings(
     truncation: Truncation | None,
     padding: Padding | None,
 ) -> list[Encoding]:
-    """The encodings of texts and pairs of texts."""
+    """Returns the encodings of texts and pairs of texts."""
     made = [_encoding(core, *pair, add_special, truncation) for pair in pairs]
     if padding is None:
         return made
@@ -337,7 +338,7 @@ def _encoding(
             runs += _runs(core, second, b, 1, add_special)
         return Encoding(core, runs)
 
-    # The order in which tokenizers combines the parts of both texts.
+    # The tokenizers library combines the parts of both texts in this order.
     whole = made(firsts[0], seconds[0])
     whole.overflowing = [made(a, b) for a in firsts[1:] for b in seconds]
     whole.overflowing += [made(firsts[0], b) for b in seconds[1:]]

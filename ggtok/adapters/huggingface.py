@@ -11,16 +11,16 @@ from ggtok.tokenizer import TokenAttr, Tokenizer
 
 
 class Special(NamedTuple):
-    """A token that is found in a text before the rest is tokenized."""
+    """A token that is parsed in a text before the rest is tokenized."""
 
     text: str
-    control: bool  # "special" there: skipped by skip_special_tokens
+    control: bool  # what those libraries call "special": skip_special_tokens skips it
     lstrip: bool
     rstrip: bool
 
 
 class Core:
-    """A tokenizer, with what is computed once for the adapters."""
+    """A tokenizer, with cached values that the adapters share."""
 
     def __init__(self, tok: Tokenizer) -> None:
         self.tok = checked(tok)
@@ -37,12 +37,12 @@ class Core:
 
     @cached_property
     def after(self) -> list[int]:
-        """The ids that it adds after a text."""
+        """The ids that :meth:`ggtok.Tokenizer.encode` adds after a text."""
         return self._added[1]
 
     @cached_property
     def before_second(self) -> list[int]:
-        """The ids before the second text of a pair, as in the exported tokenizer.json."""
+        """The ids added before the second text of a pair, as in the exported tokenizer.json."""
         return [] if self.tok.vocab_type == "WPM" else self.before
 
     def n_added(self, pair: bool) -> int:
@@ -61,7 +61,7 @@ class Core:
 
     @cached_property
     def vocab(self) -> dict[str, int]:
-        """The ids of all token texts, as stored in the file."""
+        """The id of each token by its text, as stored in the file."""
         return {text: id for id, text in enumerate(self._texts)}
 
     @cached_property
@@ -77,7 +77,7 @@ class Core:
 
     @cached_property
     def specials(self) -> dict[int, Special]:
-        """By id."""
+        """The special tokens by id."""
         kinds = TokenAttr.CONTROL | TokenAttr.USER_DEFINED | TokenAttr.UNKNOWN
         found = {}
         for id in range(self.tok.n_tokens):
@@ -95,10 +95,10 @@ class Core:
     # ---- texts ----
 
     def decode(self, ids: Iterable[int], skip_special: bool) -> str:
-        """The text of some ids, without the space that the vocabulary puts before a text.
+        """Decodes ids to text, without the space that the vocabulary adds before a text.
 
-        WPM's pieces don't tell where spaces are, so its text is llama_detokenize's. Ids outside
-        the vocabulary have no text.
+        WPM's pieces don't show where spaces are, so its text comes from llama_detokenize. Ids
+        outside the vocabulary produce no text.
         """
         n = self.tok.n_tokens
         kept = [id for id in ids if 0 <= id < n]
@@ -110,7 +110,7 @@ class Core:
         return text.removeprefix(" ") if self.tok.add_space_prefix else text
 
     def words(self, text: str, parse_special: bool) -> list[int]:
-        """The number of the word of each token. A special token is a word."""
+        """Returns the index of each token's word. A special token is a word."""
         found = self.tok.explain(text, add_special=False, parse_special=parse_special)
         numbers: list[int] = []
         word = 0

@@ -10,7 +10,7 @@ from ggtok.errors import InvalidTypeError
 from ggtok.native.arguments import index, iterated, truth
 from ggtok.tokenizer import Tokenizer
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import SupportsIndex
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class LlamaCppTokenizer:
     """A tokenizer for llama-cpp-python: ``llama_cpp.Llama(..., tokenizer=LlamaCppTokenizer(tok))``.
 
-    Implements the interface ``BaseLlamaTokenizer`` like llama-cpp-python's ``LlamaTokenizer``.
-    Needs no package. If llama_cpp is already imported, the class is registered as a subclass of
-    that interface. Any number of threads may use an instance.
+    It implements the interface ``BaseLlamaTokenizer`` like llama-cpp-python's ``LlamaTokenizer``,
+    and needs no package. If llama_cpp is already imported, the class is registered as a subclass
+    of that interface. Any number of threads may use an instance.
     """
 
     def __init__(self, tok: Tokenizer) -> None:
@@ -31,11 +31,11 @@ class LlamaCppTokenizer:
             module.BaseLlamaTokenizer.register(type(self))
 
     def tokenize(self, text: bytes, add_bos: bool = True, special: bool = True) -> list[int]:
-        """The ids of a text.
+        """Returns the ids of a text.
 
         Args:
             text: UTF-8, possibly malformed.
-            add_bos: add the tokens that the vocabulary's flags ask for, EOS as well as BOS.
+            add_bos: add the tokens that the vocabulary's flags ask for (EOS, too, not only BOS).
             special: parse the texts of control tokens as those tokens.
         """
         flags = {
@@ -50,9 +50,9 @@ class LlamaCppTokenizer:
         prev_tokens: Iterable[SupportsIndex] | None = None,
         special: bool = False,
     ) -> bytes:
-        """The joined pieces of some tokens, without one leading space if the first is BOS.
+        """Returns the joined pieces of some tokens, without one leading space if the first is BOS.
 
-        Differs from :meth:`ggtok.Tokenizer.decode_bytes`, which is llama_detokenize.
+        The result can differ from :meth:`ggtok.Tokenizer.decode_bytes`, which is llama_detokenize.
 
         Args:
             tokens: ids.
@@ -70,13 +70,13 @@ class LlamaCppTokenizer:
         return text
 
     def encode(self, text: str, add_bos: bool = True, special: bool = True) -> list[int]:
-        """:meth:`tokenize` a ``str``. Lone surrogates are dropped."""
+        """Calls :meth:`tokenize` for a ``str``, without its lone surrogates."""
         if not isinstance(text, str):
             raise InvalidTypeError(f"text must be str, not {type(text).__name__}")
         return self.tokenize(text.encode("utf-8", "ignore"), add_bos, special)
 
     def decode(self, tokens: Iterable[SupportsIndex]) -> str:
-        """:meth:`detokenize` to a ``str``. Bytes that aren't UTF-8 are dropped."""
+        """Calls :meth:`detokenize`, and returns a ``str`` without bytes that aren't UTF-8."""
         return self.detokenize(tokens).decode("utf-8", "ignore")
 
     def _piece(self, id: int, special: bool) -> bytes:

@@ -9,19 +9,19 @@ from ggtok.errors import InvalidValueError, VocabError
 from ggtok.native import NOT_FIRST_BLOCK, NOT_LAST_BLOCK, PLAIN_USER_DEFINED
 from ggtok.tokenizer import Tokenizer
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any, SupportsIndex
 
-# A vocabulary that doesn't encode these exactly can't encode text that a grammar forces.
+# A vocabulary that doesn't encode these texts exactly can't encode text that a grammar forces.
 _PROBES = b"a", b" a", b"a  b", b'{"key": [1, -2.5e3, true, null]}', b"\n\t\n"
 
 
 def llguidance_tokenizer(tok: Tokenizer, *, also_special: Iterable[SupportsIndex] = ()) -> Any:
-    """An ``llguidance.LLTokenizer`` of this vocabulary; needs ``ggtok[llguidance]``.
+    """Returns an ``llguidance.LLTokenizer`` for this vocabulary; needs ``ggtok[llguidance]``.
 
-    llguidance encodes text that a grammar forces. Such text is encoded as in the middle of a
-    longer text: without BOS, without a space prefix, and without special tokens.
+    llguidance encodes text that a grammar forces, as in the middle of a longer text: without BOS,
+    without a space prefix, and without special tokens.
 
     Args:
         tok: the tokenizer. The result keeps a reference to it.
@@ -55,16 +55,16 @@ class _ForLLGuidance:
     def __init__(self, tok: Tokenizer, end: int, special: frozenset[int]) -> None:
         self.eos_token_id = end
         self.bos_token_id = tok.bos_id
-        # With the texts of special tokens: grammars refer to them by text.
+        # "keep" includes the texts of special tokens, by which grammars refer to them.
         self.tokens = tok.vocab_bytes("keep")
         self.special_token_ids = sorted(special)
         self._tok = tok
 
     def __call__(self, text: bytes) -> list[int]:
-        """The ids of a text inside a longer text, without special tokens.
+        """Encodes a text as if inside a longer text, without special tokens.
 
-        User-defined tokens are parsed, unless SPM would insert a space after one, which the
-        grammar didn't force.
+        User-defined tokens are parsed, unless SPM would insert a space after one, because the
+        grammar didn't force that space.
         """
         decoded = b""
         for flags in (

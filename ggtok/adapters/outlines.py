@@ -9,7 +9,7 @@ from ggtok.errors import InvalidValueError
 from ggtok.native.arguments import index
 from ggtok.tokenizer import Tokenizer
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any, SupportsIndex
 
@@ -20,7 +20,7 @@ def outlines_vocabulary(
     *,
     also_special: Iterable[SupportsIndex] = (),
 ) -> Any:
-    """An ``outlines_core.Vocabulary`` of this vocabulary; needs ``ggtok[outlines]``.
+    """Returns an ``outlines_core.Vocabulary`` for this vocabulary; needs ``ggtok[outlines]``.
 
     Args:
         tok: the tokenizer.

@@ -1,20 +1,20 @@
-"""A vocabulary as an encoding of tiktoken."""
+"""A vocabulary as a tiktoken encoding."""
 
 from __future__ import annotations
 
 from ggtok.adapters.common import checked, imported
 from ggtok.tokenizer import Tokenizer
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any
 
 
 def tiktoken_encoding(tok: Tokenizer) -> Any:
-    """A ``tiktoken.Encoding`` of this vocabulary; needs tiktoken.
+    """Returns a ``tiktoken.Encoding`` for this vocabulary; needs tiktoken.
 
-    It has the same ids as ``tok.encode(text, add_special=False)``: ``encode_ordinary``, or
-    ``encode`` with ``allowed_special="all"`` as with ``parse_special=True``. tiktoken never adds
+    Its ``encode_ordinary`` returns the ids of ``tok.encode(text, add_special=False)``, and its
+    ``encode`` with ``allowed_special="all"`` those with ``parse_special=True``. tiktoken never adds
     BOS or EOS. Its special tokens are the vocabulary's control and user-defined tokens.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A tokenizer in the form of Hugging Face's tokenizers library, which it doesn't need."""
+"""A tokenizer with the interface of Hugging Face's tokenizers library, which it doesn't need."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.native.arguments import index
 from ggtok.tokenizer import Tokenizer
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any, SupportsIndex
 
@@ -22,7 +22,7 @@ class TokenizersTokenizer:
     """A tokenizer with the methods of ``tokenizers.Tokenizer``. See :func:`tokenizers_tokenizer`.
 
     Attributes:
-        encode_special_tokens: whether the texts of control tokens are plain text.
+        encode_special_tokens: whether the texts of control tokens are encoded as plain text.
     """
 
     def __init__(self, core: Core) -> None:
@@ -73,7 +73,7 @@ class TokenizersTokenizer:
     # ---- ids to text ----
 
     def decode(self, ids: Iterable[SupportsIndex], skip_special_tokens: bool = True) -> str:
-        """The text of some ids, by default without control tokens."""
+        """Decodes ids to text, by default without control tokens."""
         return self._core.decode([index(id, "an id") for id in ids], skip_special_tokens)
 
     def decode_batch(
@@ -84,7 +84,7 @@ class TokenizersTokenizer:
     # ---- the vocabulary ----
 
     def get_vocab(self, with_added_tokens: bool = True) -> dict[str, int]:
-        """The ids of all tokens by text, as stored in the file. All tokens belong to it."""
+        """Returns the ids of all tokens, added ones included, by text as stored in the file."""
         return dict(self._core.vocab)
 
     def get_vocab_size(self, with_added_tokens: bool = True) -> int:
@@ -100,7 +100,7 @@ class TokenizersTokenizer:
         return self._core.n_added(is_pair)
 
     def to_str(self, pretty: bool = False) -> str:
-        """The tokenizer.json of this vocabulary.
+        """Returns the tokenizer.json of this vocabulary.
 
         Raises:
             VocabError: the tokenizers library couldn't produce the same ids.
@@ -143,7 +143,7 @@ class TokenizersTokenizer:
             stride: the number of tokens that an encoding shares with the next one in its
                 ``overflowing``.
             strategy: ``"longest_first"``, ``"only_first"`` or ``"only_second"``.
-            direction: the side to cut off.
+            direction: the side on which to cut off tokens.
         """
         _check("strategy", strategy, _STRATEGIES)
         _check("direction", direction, _DIRECTIONS)
@@ -165,7 +165,7 @@ class TokenizersTokenizer:
     ) -> None:
         """Pad encodings to `length` tokens, or to the longest of the batch.
 
-        The defaults of `pad_id` and `pad_token` are those of tokenizers, not of the vocabulary.
+        The defaults of `pad_id` and `pad_token` come from tokenizers, not from the vocabulary.
         """
         _check("direction", direction, _DIRECTIONS)
         self._padding = Padding(
@@ -177,16 +177,16 @@ class TokenizersTokenizer:
 
 
 def tokenizers_tokenizer(tok: Tokenizer) -> TokenizersTokenizer:
-    """A tokenizer with the methods of ``tokenizers.Tokenizer`` and ggtok's ids.
+    """Returns a tokenizer with the methods of ``tokenizers.Tokenizer`` and ggtok's ids.
 
-    For libraries that call ``encode(text).ids``, such as litellm. It works for all
+    Use it with libraries that call ``encode(text).ids``, such as litellm. It works for all
     vocabularies, and doesn't need the tokenizers package. Like tokenizers, it parses the texts
     of control tokens (``encode_special_tokens = True`` turns that off), adds BOS and the like
-    by default, and removes control tokens when decoding. Offsets are code points.
+    by default, and removes control tokens when decoding. Offsets are in code points.
 
     It isn't an instance of ``tokenizers.Tokenizer``, which has no constructor for other
-    implementations: ``Tokenizer.from_str(tokenizers_tokenizer(tok).to_str())`` is one, where the
-    vocabulary can be exported exactly.
+    implementations. If the vocabulary can be exported exactly,
+    ``Tokenizer.from_str(tokenizers_tokenizer(tok).to_str())`` is one.
     """
     return TokenizersTokenizer(Core(tok))
 
@@ -198,9 +198,9 @@ def sources(
     parse_special: bool,
     offsets: bool = False,
 ) -> list[tuple[Source, Source | None]]:
-    """The sources of texts, or pairs of texts as tuples. Texts are encoded in one batch.
+    """Returns a Source for each text, or two for each pair of texts, encoded in one batch.
 
-    Offsets are computed when they are read, or at once if `offsets`, which is faster.
+    Offsets are computed when they are read, or with the ids if `offsets`, which is faster.
     """
     pairs = [_pair(item, pretokenized) for item in items]
     if pretokenized:
@@ -228,7 +228,7 @@ def _each(pair: tuple[Any, Any], made: Callable[[Any], Source]) -> tuple[Source,
 
 
 def _pair(item: Any, pretokenized: bool) -> tuple[Any, Any]:
-    """An item of a batch as a pair, whose second text may be None."""
+    """Converts an item of a batch to a pair, whose second text may be None."""
     if isinstance(item, str) and not pretokenized:
         return item, None
     if isinstance(item, (list, tuple)):

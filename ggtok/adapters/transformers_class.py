@@ -1,7 +1,7 @@
 """The class of :func:`ggtok.adapters.transformers_tokenizer`. Importing it imports transformers.
 
-It keeps transformers' own methods for special tokens, chats and padding of encoded inputs, and
-replaces those that tokenize. Arguments mean what they mean for PreTrainedTokenizerFast.
+The class inherits transformers' methods for special tokens, chats and padding of encoded inputs,
+and overrides those that tokenize. Arguments have the same meaning as in PreTrainedTokenizerFast.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ggtok.vocabularies.export.pretrained import context_length, input_names, sp
 
 
 class GGUFTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
-    """A tokenizer of transformers with the ids of a :class:`ggtok.Tokenizer`."""
+    """A transformers tokenizer with the ids of a :class:`ggtok.Tokenizer`."""
 
     vocab_files_names: dict[str, str] = {}  # noqa: RUF012  # as in transformers
 
@@ -46,7 +46,7 @@ class GGUFTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     @classmethod
     def of(cls, core: Core) -> GGUFTokenizer:
-        """The tokenizer with the special tokens, templates and context length of the file."""
+        """Creates the tokenizer with the file's special tokens, templates and context length."""
         tok = core.tok
         texts = {name: core.known_text(id) for name, id in special_names(tok).items()}
         templates = tok.chat_templates
@@ -62,7 +62,7 @@ class GGUFTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     @property
     def is_fast(self) -> bool:
-        """True: encodings have offsets and words. There is no Rust object behind them."""
+        """True, because encodings have offsets and words, although no Rust object computes them."""
         return True
 
     @property
@@ -88,7 +88,7 @@ class GGUFTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return self.get_vocab()
 
     def _add_tokens(self, new_tokens: Iterable[Any], special_tokens: bool = False) -> int:
-        """Tokens of the vocabulary become added tokens; others are refused."""
+        """Makes tokens of the vocabulary added tokens; refuses texts that aren't tokens."""
         for token in map(str, new_tokens):
             if token not in self._core.vocab:
                 raise VocabError(
@@ -167,7 +167,7 @@ class GGUFTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return tokens
 
     def _encode_without_added_tokens(self, text: str) -> list[int]:
-        """The ids of plain text, without user-defined tokens, too."""
+        """Encodes plain text, in which even user-defined tokens aren't parsed."""
         native, data = self._core.tok._native, text.encode()
         if self._core.tok.vocab_type in ("WPM", "UGM"):
             return native.encode(data, False, False, False)
@@ -314,7 +314,7 @@ _SAVED = (
 
 
 def _items(text: Any, pair: Any, pretokenized: bool) -> tuple[bool, list[Any]]:
-    """Whether the arguments are a batch, and its items: texts, or pairs as tuples."""
+    """Returns whether the arguments are a batch, and its items: texts, or pairs as tuples."""
     if not isinstance(text, (str, list, tuple)):
         raise InvalidTypeError(f"text must be a str or a list of str, not {type(text).__name__}")
     several = isinstance(text, (list, tuple))

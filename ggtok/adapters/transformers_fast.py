@@ -1,4 +1,4 @@
-"""A PreTrainedTokenizerFast of an exported vocabulary."""
+"""A PreTrainedTokenizerFast for an exported vocabulary."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import tempfile
 from ggtok.adapters.common import imported
 from ggtok.tokenizer import Tokenizer
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any
 
 
 def fast_tokenizer(tok: Tokenizer) -> Any:
-    """A ``PreTrainedTokenizerFast`` of the exported vocabulary."""
+    """Exports the vocabulary to a ``PreTrainedTokenizerFast``."""
     transformers = imported("transformers", "transformers")
     from ggtok.vocabularies.of_tokenizer import vocabulary_of
 

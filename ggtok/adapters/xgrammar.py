@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from ggtok.adapters.common import blanked, ends_of, imported
 from ggtok.tokenizer import Tokenizer
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any, SupportsIndex
 
 
 def xgrammar_tokenizer_info(tok: Tokenizer, *, also_special: Iterable[SupportsIndex] = ()) -> Any:
-    """An ``xgrammar.TokenizerInfo`` of this vocabulary; needs ``ggtok[xgrammar]``.
+    """Returns an ``xgrammar.TokenizerInfo`` for this vocabulary; needs ``ggtok[xgrammar]``.
 
     Special tokens get empty pieces, so xgrammar never allows them as text. Tokens that end
     generation become its stop tokens. xgrammar imports torch and transformers.

@@ -1,5 +1,5 @@
 """Concurrency: cached properties, queues between threads, helper threads that read ahead or write
-behind, and messages through pipes."""
+in the background, and messages through pipes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ T = TypeVar("T")
 
 
 class cached_property(Generic[T]):  # noqa: N801  # as in functools
-    """The cached_property of functools without the lock that it has before Python 3.12.
+    """Like cached_property in functools, but without the lock that it takes before Python 3.12.
 
     All instances share that lock. If a process forks while another thread computes a property,
-    the child waits for the lock forever. Without it, several threads may compute the value at
-    the same time, but all get the same object.
+    the child waits for the lock forever. Without the lock, several threads may compute the value
+    at the same time, but all get the same object.
     """
 
     def __init__(self, function: Callable[[Any], T]) -> None:
@@ -37,7 +37,7 @@ class cached_property(Generic[T]):  # noqa: N801  # as in functools
         return found
 
 
-_POLL = 0.05  # seconds; Windows handles Ctrl-C only between calls
+_POLL = 0.05  # seconds per wait; Windows handles Ctrl-C only between waits
 
 
 class Channel(Generic[T]):
@@ -55,7 +55,7 @@ class Channel(Generic[T]):
         self.closed = False
 
     def put(self, item: T) -> bool:
-        """Waits for room and adds an item. False: the channel is closed."""
+        """Waits for room and adds an item; returns False if the channel is closed."""
         while not self.closed:
             try:
                 self._room.get(timeout=_POLL)
@@ -75,7 +75,7 @@ class Channel(Generic[T]):
         self._items.put(None)
 
     def get(self) -> T | None:
-        """The next item; None: there are no more, or the channel is closed."""
+        """Returns the next item, or None if there are no more or the channel is closed."""
         while not self.closed:
             try:
                 item = self._items.get(timeout=_POLL)
@@ -95,7 +95,7 @@ class _Raised:
 
 
 def ahead(items: Iterator[T], room: int = 1) -> Iterator[T]:
-    """The items, prefetched by a separate thread; at most `room` of them wait.
+    """Yields the items, at most `room` of which a separate thread prefetches.
 
     If the caller stops early, the thread may be inside the iterator and can't be interrupted. It is
     a daemon thread, and ends when the iterator returns.
@@ -107,7 +107,7 @@ def ahead(items: Iterator[T], room: int = 1) -> Iterator[T]:
             for item in items:
                 if not waiting.put(item):
                     return
-                del item  # frees it before the next one is made
+                del item  # frees it before the next one is produced
         except BaseException as e:
             waiting.put(_Raised(e))
         waiting.end()
@@ -179,7 +179,7 @@ def write_frame(pipe: IO[bytes], message: object) -> None:
 
 
 def read_frame(pipe: IO[bytes]) -> Any:
-    """The next message.
+    """Returns the next message from the pipe.
 
     Raises:
         EOFError: the pipe ended before a complete message.

@@ -1,6 +1,7 @@
 """Explains why a file isn't a valid GGUF file, and what to do about it.
 
-Called only after parsing has failed: a file that parses is a GGUF file, whatever it looks like.
+This is called only after parsing has failed: a file that parses is a GGUF file, even if it looks
+like another format.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from collections.abc import Callable
 
 from ggtok.base.files import open_regular, read_up_to
 
-# Bytes at the start of a file that identify its format.
+# The number of bytes at the start of a file in which its format is recognized.
 _HEAD = 1024
-# Bytes of a file that are read again to check whether it is cut off. Metadata is smaller.
+# The number of bytes read again to check whether a file is cut off. Metadata is smaller.
 _MOST = 64 << 20
 
 _CONVERT = "convert it to GGUF first, with llama.cpp's convert_hf_to_gguf.py"
@@ -22,7 +23,7 @@ _LFS = re.compile(rb"version https://git-lfs\.github\.com/spec/")
 _HTML = re.compile(rb"\s*<(!doctype html|html|head|\?xml)", re.IGNORECASE)
 _JSON = re.compile(rb'\s*[{\[]\s*["{\[\]}]')
 
-# Tests of a file's first bytes, the format, and advice. The first test that matches counts.
+# Tests of a file's first bytes, each with the format's name and advice. The first match counts.
 _KINDS: tuple[tuple[Callable[[bytes], object], str, str], ...] = (
     (
         _LFS.match,
@@ -80,11 +81,11 @@ def explain_parse_error(
     file_size: int | None,
     parses_further: Callable[[bytes], bool],
 ) -> str:
-    """A message about a file for which the parser failed with `message`.
+    """Returns an error message for a file that the parser rejected with `message`.
 
     Args:
-        data: the file's first bytes. None: read them from `path`.
-        file_size: in bytes. None: the size of `data` or of the file.
+        data: the file's first bytes; if None, they are read from `path`.
+        file_size: the file's size in bytes, if it isn't that of `data` or of the file at `path`.
         parses_further: whether a longer file with these first bytes could be valid.
     """
     if data is None:
@@ -108,9 +109,9 @@ def explain_parse_error(
 
 
 def _read(path: str | bytes | None) -> tuple[bytes, int | None]:
-    """A file's first bytes and its size; empty if the file can no longer be read."""
+    """Returns a file's first bytes and size, or (b"", None) if it can no longer be read."""
     try:
-        with open_regular(path or "") as f:  # it may have become a pipe since
+        with open_regular(path or "") as f:  # the path may be a pipe by now
             size = os.fstat(f.fileno()).st_size
             return read_up_to(f, _MOST if size <= _MOST else _HEAD), size
     except OSError:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 
 def shown(text: str | bytes, most: int | None = None) -> str:
-    r"""`text` with Python's escapes for unprintable characters: ``\x1b``, ``\n``, ``\u202e``.
+    r"""Replaces unprintable characters by Python's escapes: ``\x1b``, ``\n``, ``\u202e``.
 
-    Bytes that aren't UTF-8, in `bytes` or as surrogates in file names, become ``\xff``. A text
-    longer than `most` (in bytes for `bytes`, code points for `str`) is cut, and ``...`` is
-    added. Printable text, backslashes included, is unchanged, so the result can't be parsed
-    back.
+    Bytes that aren't UTF-8 (in `bytes`, or in file names as surrogates) become ``\xff``. A text
+    longer than `most` (bytes or code points, by its type) is cut off and ends with ``...``.
+    Printable text, including backslashes, is unchanged, so the result can't be parsed back.
     """
     if most is not None and len(text) > most:
         return shown(text[:most]) + "..."
@@ -27,12 +26,13 @@ def shown(text: str | bytes, most: int | None = None) -> str:
 
 
 def number(n: int, noun: str) -> str:
-    """ "1 token", "2 tokens"."""
+    """Returns a number with its noun: "1 token", "2 tokens"."""
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
 def one_line(error: Exception) -> str:
-    """An error's message in one line of at most 500 characters, or the name of its class."""
+    """Returns an error's message as one line of at most 500 characters; if it has none, the name
+    of its class."""
     return shown(" ".join(str(error).split()), 500) or type(error).__name__
 
 

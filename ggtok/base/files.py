@@ -1,14 +1,14 @@
 """Opens and writes files.
 
-Reading: files that no caller named (entries of stores, caches and folders, and sibling files) may
-have become a FIFO without a writer, an endless device, or a link to either by the time they are
-opened. The functions here open only regular files, and never block. A path from the caller may be
-any kind of file, and is opened with ``open``.
+Reading: a path that ggtok itself found (in a store, cache or folder, or next to another file) may
+turn out to be a FIFO without a writer, an endless device, or a link to either. The functions here
+open only regular files, and never block. A path from the caller may be any kind of file, and is
+opened with ``open``.
 
 Writing: every file that ggtok produces for its caller is written or renamed here. An existing file
-belongs to the user. So symbolic links are followed; devices and FIFOs are written to if the format
-allows it, but never replaced; a source of the output is never overwritten, nor is a file of
-another format unless the caller passes `force`. A file that is replaced keeps its mode.
+belongs to the user, so symbolic links are followed; devices and FIFOs are written to if the format
+allows it, but never replaced; an input is never overwritten, nor is a file in another format
+unless the caller passes `force`. A new file takes over the mode of the one that it replaces.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from ggtok.errors import (
 
 # ---- reading ----
 
-SNIFFED = 8000  # a NUL among these first bytes marks a binary file, as in git
+SNIFFED = 8000  # bytes to check at a file's start; as in git, NUL means that it is binary
 
-# Windows has only O_BINARY. Without O_NONBLOCK, opening a FIFO blocks.
+# Windows has only the first of these flags. Without O_NONBLOCK, opening a FIFO blocks.
 _OPEN_FLAGS = 0
 for _name in ("O_BINARY", "O_CLOEXEC", "O_NOCTTY", "O_NONBLOCK"):
     _OPEN_FLAGS |= getattr(os, _name, 0)
@@ -61,13 +61,13 @@ def open_regular(path: str | bytes | os.PathLike[str], *, follow: bool = True) -
 
 
 def open_own(path: str, flags: int) -> int:
-    """Opens a private file of ggtok next to an output, and returns its file descriptor.
+    """Opens one of ggtok's private files next to an output, and returns its file descriptor.
 
-    It must be a regular file, not a symbolic link.
+    The file must be a regular file, not a symbolic link.
 
     Raises:
         OSError: ``os.open`` failed.
-        FileError: it is another kind of file.
+        FileError: the path is a link or another kind of file.
     """
     return _opened(path, flags, follow=False)
 
@@ -93,7 +93,7 @@ def check_regular(status: os.stat_result, name: str | bytes) -> None:
 
 
 def read_regular(path: str | bytes | os.PathLike[str], most: int) -> bytes:
-    """At most the first `most` bytes of a regular file."""
+    """Returns at most the first `most` bytes of a regular file."""
     with open_regular(path) as file:
         try:
             return read_up_to(file, most)
@@ -102,7 +102,7 @@ def read_regular(path: str | bytes | os.PathLike[str], most: int) -> bytes:
 
 
 def read_up_to(file: BinaryIO, most: int) -> bytes:
-    """At most the next `most` bytes of an open file."""
+    """Returns at most the next `most` bytes of an open file."""
     parts: list[bytes] = []
     while most and (part := file.read(min(most, _BLOCK))):
         parts.append(part)
@@ -110,20 +110,20 @@ def read_up_to(file: BinaryIO, most: int) -> bytes:
     return b"".join(parts)
 
 
-_BLOCK = 1 << 20  # bytes per call of read(), which allocates that many
+_BLOCK = 1 << 20  # bytes to request per call to read(), which allocates that many
 
 
 # ---- writing ----
 
-_HEAD = 4096  # bytes of a file that identify its format
+_HEAD = 4096  # bytes at the start of a file in which its format is recognized
 
 
 class Kind(NamedTuple):
-    """A file format, for files that are written in one step.
+    """A format of files that are written in one step.
 
     Attributes:
-        name: its name for messages, with an article.
-        begins: whether a file with these first bytes has this format.
+        name: the format's name for messages, with an article.
+        begins: a function that tests whether a file with these first bytes has this format.
     """
 
     name: str
@@ -136,7 +136,8 @@ def write(
     """Writes a file completely or not at all.
 
     Raises:
-        InvalidValueError: `path` is one of `inputs`, or has another format and `force` is false.
+        InvalidValueError: `path` is one of `inputs`, or a file in another format and `force` is
+            false.
         FileError: the file can't be written.
     """
     status = check(path, kind, inputs=inputs, force=force)
@@ -152,7 +153,7 @@ def write(
 def check(
     path: str, kind: Kind, *, inputs: Iterable[str] = (), force: bool = False
 ) -> os.stat_result | None:
-    """Raises the errors of :func:`write` in advance. Returns the status of an existing file."""
+    """Raises the errors of :func:`write` in advance. Returns the status of a file that exists."""
     status = existing(path)
     if status is None:
         return None
@@ -176,7 +177,7 @@ def check(
 
 
 def existing(path: str) -> os.stat_result | None:
-    """The status of the file at a path; None: there is none, but it can be created."""
+    """Returns the status of the file at a path, or None if it doesn't exist but its folder does."""
     try:
         return os.stat(path)
     except FileNotFoundError:
@@ -186,7 +187,7 @@ def existing(path: str) -> os.stat_result | None:
         return None
     except OSError as e:
         raise file_error(e.errno or 0, e.strerror or str(e), path) from None
-    except ValueError as e:  # a NUL
+    except ValueError as e:  # the path contains NUL
         raise InvalidValueError(f"{path!r}: {e}") from None
 
 
@@ -202,12 +203,12 @@ def check_input(path: str, inputs: Iterable[str]) -> None:
 
 
 def followed(path: str) -> str:
-    """The target of a symbolic link; any other path itself."""
+    """Returns the target of a symbolic link, and any other path unchanged."""
     return os.path.realpath(path) if os.path.islink(path) else path
 
 
 def give_name(written: str, path: str) -> None:
-    """Renames a finished file, and gives it the mode and owner of the file it replaces."""
+    """Renames a finished file, and gives it the mode and owner of the file that it replaces."""
     with contextlib.suppress(FileNotFoundError):
         _keep(written, os.stat(path))
     os.replace(written, path)
@@ -217,7 +218,7 @@ def _replace(path: str, data: bytes, status: os.stat_result | None) -> None:
     target = followed(path)
     written = os.path.join(os.path.dirname(target), f".ggtok-{secrets.token_hex(8)}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    # Private until it gets the mode of the file that it replaces.
+    # If it replaces a file, it is private until it gets that file's mode.
     handle = os.open(written, flags, 0o666 if status is None else 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -237,7 +238,7 @@ def _keep(path: str, status: os.stat_result) -> None:
 
 
 def _stream(path: str, data: bytes) -> None:
-    # Without O_CREAT and O_TRUNC, in case it has become a regular file since.
+    # No O_CREAT or O_TRUNC, in case the path is a regular file by now.
     with open(os.open(path, os.O_WRONLY | getattr(os, "O_BINARY", 0)), "wb", buffering=0) as file:
         if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise file_error(errno.EAGAIN, "changed while it was opened; not written to", path)

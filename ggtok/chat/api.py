@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from ggtok.loading.loaded import Loaded
     from ggtok.native import Part
 
-_REQUESTS = 64  # normalized requests in the cache
-_RUN = 64  # conversations per task of a thread
-_TOKENS = ("bos", "eos", "unk", "sep", "pad", "mask")  # their texts are variables of templates
+_REQUESTS = 64  # the most normalized requests to cache
+_RUN = 64  # conversations that a thread encodes per task
+_TOKENS = ("bos", "eos", "unk", "sep", "pad", "mask")  # tokens whose texts templates can read
 
 
 def run(
@@ -46,9 +46,9 @@ def run(
     user_defined: str = "parse",
     uncounted: list[media.Part] | None = None,
 ) -> Any:
-    """The text, the ids, their number or the prompt of a conversation, as `want` says.
+    """Returns a conversation's text, ids, number of ids or prompt, depending on `want`.
 
-    Images, audio and video have no ids; those parts are appended to `uncounted`.
+    Images, audio and video produce no ids; these parts are appended to `uncounted`.
     """
     conversation = messages if type(messages) is list else _listed(messages)
     flags = encode.flags_of(trusted, user_defined)
@@ -70,7 +70,7 @@ def ids(
     user_defined: str,
     known: object,
 ) -> list[int]:
-    """The ids of a conversation; `known` are those of its first messages, or None."""
+    """Returns the ids of a conversation. `known` contains those of its first messages, or is None."""
     found: list[int]
     found, parts = _encoded(loaded, messages, options, chat.IDS, trusted, user_defined, known)
     warn_of_media(len(parts))
@@ -86,7 +86,7 @@ def count(
     known: object,
     image_tokens: media.ImageTokens | None,
 ) -> int:
-    """The number of ids. The parts that aren't text count as `image_tokens` says."""
+    """Counts the ids of a conversation. `image_tokens` says how to count parts that aren't text."""
     media.check_tokens(image_tokens)
     n: int
     n, parts = _encoded(loaded, messages, options, chat.COUNT, trusted, user_defined, known)
@@ -105,7 +105,7 @@ def _encoded(
     user_defined: str,
     known: object,
 ) -> tuple[Any, list[media.Part]]:
-    """The ids or their number, and the images, audio and video that have no ids."""
+    """Returns the ids or their number, and the images, audio and video that produce no ids."""
     if known is None:
         parts: list[media.Part] = []
         return run(loaded, messages, options, want, trusted, user_defined, parts), parts
@@ -124,7 +124,7 @@ def run_body(
     clock: Clock | None = None,
     media_marker: str = media.MARKER,
 ) -> Any:
-    """Like `run`, for the body of a request to llama-server."""
+    """Like `run`, but for the body of a request to llama-server."""
     if not isinstance(body, Mapping):
         raise InvalidTypeError(f"a request must be a mapping, not {type(body).__name__}")
     if "messages" not in body:
@@ -149,9 +149,9 @@ def count_body(
     media_marker: str = media.MARKER,
     image_tokens: media.ImageTokens | None = None,
 ) -> tuple[int, int]:
-    """The number of ids of a body, and of parts that aren't included in it.
+    """Returns the number of ids of a request's body, and the number of parts left out of it.
 
-    These are its images, audio and video, unless `image_tokens` says how many tokens they have.
+    Parts left out are images, audio and video if `image_tokens` doesn't say how to count them.
     """
     media.check_tokens(image_tokens)
     n: int = run_body(
@@ -164,12 +164,12 @@ def count_body(
 
 
 def request_of(loaded: Loaded, options: Options) -> Request:
-    """The normalized request, for a caller that changes it and calls its `run`."""
+    """Returns the normalized request, for a caller that changes it and calls its `run`."""
     return _request(loaded, options)
 
 
 def _one(results: list[Any]) -> Any:
-    """The only result. Raises it if it is an error."""
+    """Returns the only result, or raises it if it is an error."""
     [found] = results
     if isinstance(found, Exception):
         raise found
@@ -179,7 +179,8 @@ def _one(results: list[Any]) -> Any:
 def prompt_parts(
     loaded: Loaded, messages: Messages, given: Mapping[str, Any]
 ) -> tuple[Prompt, list[int], list[Part]]:
-    """The prompt that is encoded, its ids and parts; `given` are keywords of encode_chat."""
+    """Returns the prompt, its ids and its parts, as encode_chat would encode it with the keywords
+    `given`."""
     variables = dict(given)
     names = Options.__slots__
     named = {name: variables.pop(name) for name in names if name in given and name != "variables"}
@@ -193,7 +194,8 @@ def prompt_parts(
 def ids_and_mask(
     loaded: Loaded, messages: Messages, options: Options, *, trusted: bool, user_defined: str
 ) -> tuple[list[int], list[bool]]:
-    """The ids, and for each whether it is in a {% generation %} block."""
+    """Returns the ids of a conversation, and for each id whether it is in a {% generation %}
+    block."""
     flags = encode.flags_of(trusted, user_defined)
     request = _request(loaded, options)
     encode.check_generation(request.policy.source)
@@ -211,16 +213,17 @@ def _ids_after(
     user_defined: str,
     known: object,
 ) -> tuple[list[int], list[media.Part]]:
-    """The ids, given those of the first messages; and the images, audio and video after these."""
+    """Returns the ids, and the images, audio and video (without ids) in messages after the known
+    ones."""
     flags = encode.flags_of(trusted, user_defined)
     n, ids = encode.check_known(loaded, known, len(conversation))
     options.list_tools()
-    now = options.now()  # the same time for both renderings, which may contain it
+    now = options.now()  # both renderings must contain the same time
 
     def prompt(options: Options, conversation: list[Any]) -> Prompt:
         request = _request(loaded, options)
         tools = _tools(request, options)
-        bits = 0 if conversation else chat.PREPARED  # here, there may be no messages
+        bits = 0 if conversation else chat.PREPARED  # PREPARED allows no messages
         ends = request.known_ends
         found: Prompt = _one(
             request.run(loaded, [conversation], chat.PROMPT, tools, lambda: now, flags, bits, ends)
@@ -243,12 +246,12 @@ def encode_batch(
     user_defined: str,
     threads: int,
 ) -> list[list[int]]:
-    """The ids of each conversation."""
+    """Returns the ids of each conversation."""
     threads = thread_count(threads)
     flags = encode.flags_of(trusted, user_defined)
     request = _request(loaded, options)
     tools = _tools(request, options)
-    # Or the collector would traverse all lists again and again while more are made.
+    # Without UNTRACKED, the garbage collector would traverse all lists again and again.
     bits = chat.UNTRACKED | (chat.TRUSTED if trusted else 0)
     given = values.sequence(conversations, "conversations", "conversations")
     uncounted: list[media.Part] = []
@@ -287,11 +290,11 @@ def _listed(messages: Any) -> list[Any]:
 
 @contextmanager
 def _numbered(index: int) -> Iterator[None]:
-    """Adds the index of the conversation to errors."""
+    """A context that adds the conversation's index to errors."""
     try:
         yield
     except GGTokError as e:
-        if hasattr(e, "add_note"):  # Python 3.11
+        if hasattr(e, "add_note"):  # from Python 3.11 on
             e.add_note(f"in conversations[{index}]")
         raise
 
@@ -317,7 +320,7 @@ def _tools(request: Request, options: Options) -> list[Any] | None:
 
 
 def server(loaded: Loaded, options: Options) -> LlamaServer:
-    """The policy of llama-server, with the template that the options select."""
+    """Returns llama-server's policy, with the template that the options select."""
     policy = _request(loaded, Options(options.tools, template=options.template)).policy
     assert isinstance(policy, LlamaServer)
     return policy
@@ -325,10 +328,10 @@ def server(loaded: Loaded, options: Options) -> LlamaServer:
 
 @lru_cache(_REQUESTS)
 def _cached(file: File, key: Key) -> Request | TemplateError:
-    """The cache of requests, by all that they depend on.
+    """Caches normalized requests by everything that they depend on.
 
-    The request without other options than the template's also keeps the policy, which takes
-    milliseconds to make. Errors are cached, too.
+    The cached request that has no options but the template's also serves as a cache for the
+    policy, which takes milliseconds to create. Errors are cached, too.
     """
     return _normalized(file, Options.of_key(key))
 
@@ -342,7 +345,7 @@ def _normalized(file: File, options: Options) -> Request | TemplateError:
 
 
 def _policy(file: File, options: Options) -> Policy:
-    """The policy of a request: that of the cached request without other options."""
+    """Returns the policy for a request, from the cached request that only selects the template."""
     is_transformers = options.like == "transformers"
     has_tools = options.tools is not None if is_transformers else bool(options.tools)
     selects = has_tools and options.template is None and "tool_use" in dict(file.templates)
@@ -398,7 +401,7 @@ def _file(loaded: Loaded) -> File:
 
 
 def _warn_of_no_template(loaded: Loaded) -> None:
-    """Warns once per tokenizer, at the caller's line outside of ggtok."""
+    """Warns once per tokenizer that its file has no template."""
     if loaded.memo.get("warned of no template"):
         return
     name = "the file" if loaded.path is None else shown(loaded.path)
@@ -407,11 +410,11 @@ def _warn_of_no_template(loaded: Loaded) -> None:
         "not what the model was trained on; pass the model's template with template= (on the "
         "command line, --template)"
     )
-    loaded.memo["warned of no template"] = True  # not reached if the warning is an error
+    loaded.memo["warned of no template"] = True  # not reached if warnings are errors
 
 
 def warn_of_media(n: int) -> None:
-    """Warns that `n` parts aren't included; 0: doesn't."""
+    """Warns that `n` parts aren't included, unless `n` is 0."""
     if n:
         _warn(
             f"the tokens of {number(n, 'image, audio or video part')} aren't included, because a "
@@ -421,7 +424,7 @@ def warn_of_media(n: int) -> None:
 
 
 def _warn(message: str) -> None:
-    """Warns at the caller's line outside of ggtok."""
+    """Issues a warning that points to the caller's line outside of ggtok."""
     level, frame = 1, sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith("ggtok."):
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]

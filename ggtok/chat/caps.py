@@ -17,7 +17,8 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class Caps:
-    """Names as in `chat_template_caps` in llama-server's /props, without ``supports_``."""
+    """What a template supports, named as in `chat_template_caps` in llama-server's /props, without
+    ``supports_``."""
 
     string_content: bool = True
     typed_content: bool = False
@@ -31,12 +32,12 @@ class Caps:
 
     @property
     def only_string(self) -> bool:
-        """Contents in parts must be joined."""
+        """Whether a content in parts must be joined to one string."""
         return self.string_content and not self.typed_content
 
     @property
     def only_typed(self) -> bool:
-        """Contents that are text must become a list of one part."""
+        """Whether a content that is a string must become a list of one part."""
         return self.typed_content and not self.string_content
 
 
@@ -136,7 +137,7 @@ def _calling(arguments: object, ids: Sequence[str]) -> list[Json]:
 
 
 def _find_tools(template: Template, caps: Caps) -> None:
-    """Tests tools and calls, with arguments first as an object, then as text."""
+    """Tests tools and calls, first with arguments as an object, then as text."""
     argument: Path = (*_CALLS, 0, "function", "arguments", "arg")
     messages = _calling(_OBJECT, ["call00001"])
     text, uses = _probe(template, messages, [_TOOL_NAME, _CALLS, argument], _TOOLS)
@@ -149,7 +150,7 @@ def _find_tools(template: Template, caps: Caps) -> None:
         return
     messages = _calling(_TEXT, ["call00001"])
     text, (name, calls) = _probe(template, messages, [_TOOL_NAME, _CALLS], _TOOLS)
-    # A capability that failed with an object stays false.
+    # A capability that is false with an object stays false.
     caps.tools = caps.tools and text is not None and name.used
     caps.tool_calls = caps.tool_calls and text is not None and calls.used
 

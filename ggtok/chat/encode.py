@@ -1,4 +1,4 @@
-"""Encodes prompts, parsing control tokens only in the template's own text; makes masks."""
+"""Encodes prompts, parsing control tokens only in the template's own text; computes masks."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PARSE = ADD_SPECIAL | PARSE_SPECIAL
 _FLAGS = {"parse": PARSE, "plain": PARSE | PLAIN_USER_DEFINED}
 _CHOICES = tuple(_FLAGS)  # a tuple, so that `in` works for unhashable values
 _GENERATION = re.compile(r"\{%[-+]?\s*generation\s*[-+]?%\}")
-_SHOWN = 40  # characters shown before and after a difference
+_SHOWN = 40  # characters that a message shows before and after a difference
 
 
 def flags_of(trusted: bool, user_defined: str) -> int:
-    """The flags of ggtok_encode for `user_defined`, after a check of both arguments."""
+    """Checks both arguments, and returns ggtok_encode's flags for `user_defined`."""
     if trusted is not False:
         truth(trusted, "trusted")
     if user_defined not in _CHOICES:
@@ -40,7 +40,7 @@ def ids(loaded: Loaded, prompt: Prompt, trusted: bool, flags: int) -> list[int]:
 def ids_and_parts(
     loaded: Loaded, prompt: Prompt, trusted: bool, flags: int
 ) -> tuple[list[int], list[Part]]:
-    """The ids and parts of a prompt, without its media.
+    """Returns the ids and parts of a prompt, without its media.
 
     As in llama.cpp's mtmd_tokenize, each text between markers is encoded separately, without BOS
     and EOS, which are then added around all.
@@ -63,7 +63,7 @@ def ids_and_parts(
 
 
 def _added(loaded: Loaded, name: str) -> list[int]:
-    """BOS or EOS, if the vocabulary adds it."""
+    """Returns the id of BOS or EOS in a list, which is empty if the vocabulary doesn't add it."""
     if not loaded.flags[f"add_{name}"]:
         return []
     if (id := loaded.special(name)) is None:
@@ -85,13 +85,13 @@ def check_generation(source: str) -> None:
 def ids_and_mask(
     loaded: Loaded, prompt: Prompt, trusted: bool, flags: int
 ) -> tuple[list[int], list[bool]]:
-    """The ids, and for each whether any of its bytes is in a {% generation %} block."""
+    """Returns the ids, and for each id whether any of its bytes is in a {% generation %} block."""
     ids, parts = ids_and_parts(loaded, prompt, trusted, flags)
     return ids, _mask(loaded, prompt.text.encode(), ids, parts, prompt.generated)
 
 
 def parsed_ranges(prompt: Prompt, trusted: bool) -> Ranges:
-    """The ranges in which control tokens are parsed."""
+    """Returns the ranges in which control tokens are parsed."""
     if trusted:
         return ((0, len(prompt.text.encode())),) if prompt.text else ()
     return prompt.ranges
@@ -100,10 +100,10 @@ def parsed_ranges(prompt: Prompt, trusted: bool) -> Ranges:
 def _mask(
     loaded: Loaded, data: bytes, ids: list[int], parts: list[Part], ranges: Ranges
 ) -> list[bool]:
-    """For each id, whether any of its bytes is in a range.
+    """Returns for each id whether any of its bytes is in a range.
 
-    If a part is inside one range, or outside all, the same holds for all of its ids. Otherwise
-    the tokens' pieces must be the bytes of the part, possibly after SPM's space prefix.
+    If a part is inside one range, or outside all ranges, so are all of its ids. Otherwise the
+    tokens' pieces must be the part's bytes, possibly after SPM's space prefix.
     """
     mask = [False] * len(ids)
     k = 0
@@ -135,9 +135,9 @@ def _mask(
 
 # ---- known ids ----
 
-# An agent appends a model's answers to the conversation. If the whole text were encoded again, it
-# might get other ids than the model generated, and the model's cached state would be lost. So the
-# known ids are kept, and only the text that the template writes after them is encoded.
+# An agent appends a model's answers to the conversation. If the whole text were encoded again, the
+# ids might differ from those that the model generated, and the model's cached state would be lost.
+# So the known ids are kept, and only the text that the template writes after them is encoded.
 
 
 def check_known(loaded: Loaded, known: object, n_messages: int) -> tuple[int, list[int]]:
@@ -155,7 +155,7 @@ def check_known(loaded: Loaded, known: object, n_messages: int) -> tuple[int, li
 def after_known(
     loaded: Loaded, ids: list[int], beginning: Prompt, prompt: Prompt, trusted: bool, flags: int
 ) -> list[int]:
-    """The ids after the known ones, which stand for the text of `beginning`."""
+    """Returns the ids that follow the known `ids`, whose text is `beginning`."""
     if not prompt.text.startswith(beginning.text):
         raise TemplateError(_difference(beginning.text, prompt.text))
     flags = flags & ~ADD_SPECIAL | CONTINUATION
@@ -173,13 +173,13 @@ def after_known(
 def _closing(
     loaded: Loaded, ids: list[int], tail: Prompt, flags: int
 ) -> tuple[list[int], int | None, int]:
-    """How the last known message is closed.
+    """Finds the token that closes the last known message.
 
-    Returns the ids to add, the id of the closing token (None: there is none), and the position
-    after it, in characters of `tail`.
+    Returns the ids to add, the closing token's id (or None), and the position after it, in
+    characters of `tail`.
 
     A template may write several control tokens after a message. If `ids` end with one of them,
-    the message is already closed by it. Otherwise the first of them that ends generation closes
+    that token already closes the message. Otherwise the first of them that ends generation closes
     the message, or else the last one.
     """
     found, parts = loaded.native.encode_parts(tail.text, flags, list(tail.ranges))

@@ -1,9 +1,9 @@
 """llama-server's special rules for families of templates.
 
 A template's family is recognized by texts in its source. A row of `HANDLERS` says how the
-family's messages are changed before rendering, how the prompt is changed after it, and how the
-beginning of an answer is appended. The first row that matches is used. Templates without a row are
-handled by `reasoning`. `llama` has the few rules that don't fit a row: patched checks,
+family's messages are changed before rendering, how the prompt is changed afterwards, and how the
+beginning of an answer is appended. The first row that matches is used. `reasoning` handles
+templates that match no row. `llama` has the few rules that don't fit into a row: patched checks,
 trimmed contents, the role `developer`.
 """
 
@@ -25,7 +25,7 @@ Messages = list[Json]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The beginning of an answer that is to be continued, and its context."""
+    """The beginning of an answer to be continued, and its context."""
 
     message: Message
     in_content: bool  # whether the content is continued, not the reasoning
@@ -35,7 +35,7 @@ class Answer:
     prompt: Prompt  # the prompt before the answer
 
 
-# The texts before the reasoning, and between the reasoning and the content.
+# The text before the reasoning, and the text between the reasoning and the content.
 Opening = tuple[str, str]
 
 
@@ -44,21 +44,21 @@ class Handler:
     present: tuple[str, ...]
     opening: Opening | Callable[[Answer], Opening]
     absent: tuple[str, ...] = ()
-    # The model reasons: enable_thinking defaults to true, and a continued answer's reasoning is
-    # written.
+    # Whether the model reasons: if so, enable_thinking defaults to true, and a continued answer is
+    # written with its reasoning.
     reasons: bool = True
-    always_content: bool = False  # write the content even if the reasoning is continued
-    # Write the opening after the template's own generation prompt.
+    always_content: bool = False  # whether to write the content even if the reasoning is continued
+    # Whether to write the opening after the template's own generation prompt.
     after_prompt: bool = False
-    # Changes the messages. keeps_plain: messages without calls and reasoning don't change.
+    # Changes the messages. If keeps_plain, those without calls and reasoning don't change.
     messages: Callable[[Messages, Json], Messages] | None = None
     keeps_plain: bool = True
-    finish: Callable[[Prompt], Prompt] | None = None  # changes a prompt without generation prompt
-    # If a prompt with a generation prompt, or before a continued answer, ends with the first
-    # text, the second text is appended.
+    finish: Callable[[Prompt], Prompt] | None = None  # changes prompts without generation prompt
+    # A pair of texts: if a prompt with a generation prompt, or before a continued answer, ends with
+    # the first text, the second is appended.
     turn: tuple[str, str] = ("", "")
-    schema_variable: str = ""  # the variable for the schema of response_format
-    reads: frozenset[str] = frozenset()  # variables that the handler reads; they must be str
+    schema_variable: str = ""  # the variable that gets the schema from response_format
+    reads: frozenset[str] = frozenset()  # variables that the handler reads, which must be str
 
     def check(self, variables: Json) -> None:
         for name in self.reads & variables.keys():
@@ -68,7 +68,7 @@ class Handler:
 
 
 def pieces(handler: Handler, answer: Answer) -> list[tuple[str, bool]]:
-    """The text of the answer, in pieces; each with whether it is the template's own."""
+    """Returns the answer's text in pieces, each with whether it is the template's own."""
     opening = handler.opening
     before, between = opening(answer) if callable(opening) else opening
     found = [*answer.prompt.turn(*handler.turn), (before, True)]
@@ -83,7 +83,7 @@ def pieces(handler: Handler, answer: Answer) -> list[tuple[str, bool]]:
 
 
 def _thinking(messages: Messages, variables: Json) -> Messages:
-    """Adds the reasoning under the name ``thinking``, which the template reads."""
+    """Adds each message's reasoning under the name ``thinking``, which the template reads."""
     return [
         {**m, "thinking": m["reasoning_content"]} if "reasoning_content" in m else m
         for m in messages
@@ -100,7 +100,8 @@ def _harmony(messages: Messages, variables: Json) -> Messages:
 
 
 def _blocks(messages: Messages, variables: Json) -> Messages:
-    """Ministral: makes reasoning and content of system and assistant parts of one list."""
+    """For Ministral: converts reasoning and content of system and assistant messages to a list of
+    parts."""
     changed = []
     for message in messages:
         if message["role"] in ("system", "assistant"):
@@ -129,7 +130,7 @@ def _always_reasoning(messages: Messages, variables: Json) -> Messages:
 
 
 def _translated(messages: Messages, variables: Json) -> Messages:
-    """TranslateGemma: makes a user's content one part that names the languages."""
+    """For TranslateGemma: converts a user's content to one part that names the languages."""
     codes = ("source_lang_code", "target_lang_code")
     languages = {code: variables.get(code, "en-GB") for code in codes}
     changed = []
@@ -145,7 +146,7 @@ def _translated(messages: Messages, variables: Json) -> Messages:
 
 
 def _in_order_of_calls(messages: Messages, variables: Json) -> Messages:
-    """DeepSeek V4: sorts the results between two answers in the order of the calls."""
+    """For DeepSeek V4: sorts the results between two answers in the order of the calls."""
     order: dict[str, int] = {}
     changed = list(messages)
     i = 0
@@ -169,7 +170,7 @@ def _in_order_of_calls(messages: Messages, variables: Json) -> Messages:
 
 
 def _with_responses(messages: Messages, variables: Json) -> Messages:
-    """Older Gemma 4 templates: merges calls, results and the following answer."""
+    """For older Gemma 4 templates: merges calls, results and the following answer."""
     changed: Messages = []
     i = 0
     while i < len(messages):
@@ -248,7 +249,7 @@ HANDLERS = (
         messages=_blocks,
         keeps_plain=False,
     ),
-    # LLM-jp with harmony's form
+    # LLM-jp in harmony format
     Handler(
         ("chat_format=llm-jp-harmony-v1",), _GPT_OSS, messages=_harmony, finish=_end_for_return
     ),
@@ -326,7 +327,7 @@ HANDLERS = (
         ("<mm:think>", "</mm:think>"),
         after_prompt=True,
     ),
-    # DeepSeek V3.2; its block of calls has another name than in V4
+    # DeepSeek V3.2, whose block of calls has a different name than in V4
     Handler(("dsml_token", "DSML", "function_calls"), (_DEEPSEEK + "<think>", "</think>")),
     # DeepSeek V4
     Handler(

@@ -1,6 +1,7 @@
 """The policy of llama-server: how it normalizes requests and prepares messages.
 
-null counts as missing, values of an unexpected type are mostly ignored, and the others are checked.
+null counts as missing, and values of an unexpected type are ignored, except for a few that are
+refused.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ _A_DAY = datetime(2000, 1, 1)
 _DATES = frozenset(dates_of(_A_DAY))
 
 # The server renders each request with and without a generation prompt, and fails if either
-# rendering fails. Templates that only test add_generation_prompt, or set its default, can't fail
-# because of it.
+# rendering fails. These expressions match uses of add_generation_prompt that can't make a
+# rendering fail: tests, and setting its default.
 _HARMLESS = re.compile(
     r"if not add_generation_prompt is defined|set add_generation_prompt = [^%]*"
     r"|(?:if|and) add_generation_prompt(?=\s*-?%|\s+and)"
 )
-# Texts that the server removes from templates: checks that refuse messages which the templates
-# could render. If the first text is in the source, the second is replaced.
+# Checks that the server removes from templates, because they refuse messages that the templates
+# could render. If the first text is in the source, the second one is replaced.
 _PATCHES = (
     (
         "<|channel|>",
@@ -51,7 +52,7 @@ _PATCHES = (
     ),
 )
 _NEVER = "{%- if false %}"
-# The template for files without one.
+# The template for files that have none.
 CHATML = """\
 {%- for message in messages -%}
   {{- '<|im_start|>' + message.role + '
@@ -62,7 +63,8 @@ CHATML = """\
   {{- '<|im_start|>assistant
 ' -}}
 {%- endif -%}"""
-# Contents are trimmed for this family, whose models repeat themselves after stray white space.
+# Identifies a family whose contents are trimmed, as its models repeat themselves after stray white
+# space.
 _TRIMMED = "You have access to the following functions in JSONSchema format"
 
 
@@ -74,7 +76,7 @@ def patched(source: str) -> str:
 
 
 def _as_lexed(source: str) -> str:
-    """The source with the lexer's line breaks, by which families of templates are recognized."""
+    """Normalizes line breaks as the lexer does, because families are recognized in the result."""
     ends = source.endswith("\n")
     source = source.replace("\r\n", "\n").replace("\r", "\n")
     return source[:-1] if ends else source
@@ -83,7 +85,7 @@ def _as_lexed(source: str) -> str:
 class LlamaServer:
     """A template with its capabilities, as llama-server uses it; immutable.
 
-    `thinks` is the value of enable_thinking for requests without it, if it isn't the template's.
+    `thinks`, if not None, overrides the template's default for enable_thinking.
     """
 
     like = "llama.cpp"
@@ -102,7 +104,7 @@ class LlamaServer:
             self.thinks = self.tags.found
         else:
             self.thinks = self.handler.reasons
-        # Only gpt-oss's template supports the role `developer`; otherwise it becomes `system`.
+        # Only gpt-oss's template supports the role `developer`; others get `system` instead.
         self.renames_developers = "<|channel|>" not in self.source
         self.trims = _TRIMMED in self.source
         self.bits = self._bits()
@@ -144,10 +146,10 @@ class LlamaServer:
         prefill: bool = True,
         media_marker: str = MARKER,
     ) -> Request:
-        """The request of a body, whose messages and tools are ignored.
+        """Normalizes the options in a request's body; ignores its messages and tools.
 
-        `prefill`: continue a last message of the assistant, as the server does unless it was
-        started with --no-prefill-assistant.
+        If `prefill`, a last message of the assistant is continued, as the server does unless it
+        was started with --no-prefill-assistant.
         """
         schema = schema_of(body)
         choice = _typed(body, "tool_choice", str, "auto")
@@ -173,7 +175,7 @@ class LlamaServer:
         if thinking is None:
             thinking = self.thinks
         # C reads the variables for each conversation, so pass only those that the template reads.
-        # Variables of the caller are always passed: they may hide a function of the dialect.
+        # The caller's variables are always passed, since they may hide a function of the dialect.
         passed = self.template.variables | given.keys()
         variables = self._variables(given, thinking, schema)
         handler = self.handler
@@ -202,7 +204,7 @@ class LlamaServer:
         )
 
     def _bits(self) -> int:
-        """The bits that every request with this template has."""
+        """Returns the bits (native/chat.py) that every request with this template has."""
         handler = self.handler
         changes = handler is not None and handler.messages is not None
         changes_all = handler is not None and not handler.keeps_plain
@@ -217,8 +219,9 @@ class LlamaServer:
         return sum(bit for bit, on in bits.items() if on)
 
     def _variables(self, given: Json, thinking: bool, schema: Any = None) -> Json:
-        """The template's variables except messages, tools, dates and add_generation_prompt."""
-        # The order decides which value a name gets that occurs twice.
+        """Returns the template's variables except messages, tools, dates and
+        add_generation_prompt."""
+        # If a name occurs twice, the last value counts.
         variables: Json = {**self.texts, "enable_thinking": thinking, **given}
         handler = self.handler
         if handler is not None:
@@ -274,7 +277,7 @@ class LlamaServer:
         return written
 
     def _prepared(self, request: Request, every: list[Message], continues: str) -> list[Json]:
-        """The messages for the template, without one that is continued."""
+        """Returns the messages for the template, without the last one if it is continued."""
         if continues and every and every[-1].role == "assistant" and every[-1].calls:
             raise InvalidValueError("messages: the last one calls tools, so it can't be continued")
         if self.trims:
@@ -291,7 +294,7 @@ class LlamaServer:
     def _continue(
         self, request: Request, every: list[Message], continues: str, to: Prepared
     ) -> None:
-        """Appends the last message to the prompt."""
+        """Sets up `to` so that the last message is appended to the prompt and continued."""
         handler = self.handler
         to.continued = True
         to.ends = (*to.ends[:2], "", "")
@@ -309,9 +312,9 @@ class LlamaServer:
         prompt: Prompt,
         with_generation: Prompt | None = None,
     ) -> Prompt:
-        """The prompt with the beginning of an answer.
+        """Returns the prompt followed by the beginning of an answer.
 
-        `with_generation`: the prompt with the template's own generation prompt, if it is needed.
+        `with_generation` is the prompt with the template's own generation prompt, if needed.
         """
         handler = self.handler
         if handler is not None and handler.finish is not None:
@@ -339,7 +342,7 @@ class LlamaServer:
     def _check_start(self) -> None:
         """Raises TemplateError if llama-server wouldn't start with this template.
 
-        At its start, the server parses a call, and renders one question with and without a
+        When it starts, the server parses a call, and renders one question with and without a
         generation prompt.
         """
         if self.tags.unreadable:
@@ -365,7 +368,7 @@ class LlamaServer:
     def _probe(
         self, messages: list[Json], tools: list[Json] | None, generation: bool, thinking: bool
     ) -> str | None:
-        """The text of a test rendering, or None if it fails."""
+        """Returns the text of a test rendering, or None if it fails."""
         variables = {
             "messages": [self._typed(message) for message in messages],
             **self.texts,
@@ -378,7 +381,8 @@ class LlamaServer:
         return self.template.probe(variables, [])[0]
 
     def _typed(self, message: Json) -> Json:
-        """A message of a test rendering, with its content in the form that the template needs."""
+        """Returns a message for a test rendering, with its content in the form that the template
+        supports."""
         content = message["content"]
         if self.caps.only_typed and isinstance(content, str):
             return {**message, "content": [{"type": "text", "text": content}]}
@@ -389,7 +393,7 @@ class LlamaServer:
 
 
 def _typed(body: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:
-    """The field's value if it has the right type, else the default."""
+    """Returns a field's value if it has the given type, else the default."""
     value = body.get(name)
     return value if isinstance(value, kind) else default
 
@@ -403,7 +407,7 @@ def _one_of(value: object, allowed: tuple[str, ...], name: str) -> None:
 
 
 def schema_of(body: Mapping[str, Any]) -> Any:
-    """The JSON schema of the answer, or None."""
+    """Returns the JSON schema that a request's body sets for the answer, or None."""
     schema = values.from_python(body.get("json_schema"), "json_schema")
     wanted = _typed(body, "response_format", Mapping, {})
     kind = _typed(wanted, "type", str, "")
@@ -461,7 +465,7 @@ def _thinking(variables: Json) -> bool | None:
 
 
 def _spread(variables: Json) -> Json:
-    """The variables that templates use for a setting that a request has under one name."""
+    """Returns all variables by which templates know a setting that requests have under one name."""
     spread: Json = {}
     preserve = variables.get("preserve_reasoning")
     if isinstance(preserve, bool):
@@ -473,7 +477,7 @@ def _spread(variables: Json) -> Json:
 
 
 def _until(pieces: list[tuple[str, bool]], text: str) -> list[tuple[str, bool]]:
-    """The pieces before the first occurrence of a text; all pieces if it doesn't occur."""
+    """Returns the pieces before the first occurrence of a text, or all pieces if there is none."""
     at = "".join(piece for piece, _ in pieces).find(text)
     if at < 0:
         return pieces

@@ -1,6 +1,6 @@
 """Images, audio and video in messages, as llama-server and its library mtmd treat them.
 
-In the prompt, a marker stands for each part. If a request has such parts, the texts between the
+In the prompt, a marker represents each of these parts. If a request has such parts, the texts between the
 markers are tokenized separately, and the model gets the tokens of each part in place of its marker.
 A vocabulary doesn't say how many tokens a part has. They are counted only if the caller says so.
 """
@@ -18,7 +18,7 @@ from ggtok.native.arguments import index
 Part = Mapping[str, Any]
 ImageTokens = SupportsIndex | Callable[[Part], SupportsIndex]
 
-MARKER = "<__media__>"  # mtmd's default
+MARKER = "<__media__>"  # mtmd's default marker
 _ARGUMENT = "image_tokens"
 KINDS = {
     "image_url": "image",
@@ -26,16 +26,16 @@ KINDS = {
     "input_video": "video",
     "video_url": "video",
 }
-# Types that templates for transformers know.
+# Types of parts that templates for transformers support.
 _TRANSFORMERS = frozenset((*KINDS, "image", "audio", "audio_url", "video"))
 
 
 class Marker(str):
-    """The marker of a part in a message's content."""
+    """The marker for a part in a message's content."""
 
 
 def parts_of(messages: Iterable[Any], like: str = "llama.cpp") -> list[Part]:
-    """The parts of the messages that aren't text, in order."""
+    """Returns the parts of the messages that aren't text, in order."""
     types = _TRANSFORMERS if like == "transformers" else KINDS
     found: list[Part] = []
     for message in messages:
@@ -61,7 +61,7 @@ def check_marker(marker: object) -> str:
 
 
 def ranges(text: str, marker: str, n_parts: int) -> tuple[tuple[int, int], ...]:
-    """The markers' ranges in a prompt, in bytes. There must be as many as parts."""
+    """Returns the markers' byte ranges in a prompt. There must be as many markers as parts."""
     pieces = text.split(marker)
     if len(pieces) - 1 != n_parts:
         raise InvalidValueError(
@@ -89,7 +89,7 @@ def check_tokens(image_tokens: object) -> None:
 
 
 def tokens(parts: Sequence[Part], image_tokens: ImageTokens) -> int:
-    """The number of tokens of these parts."""
+    """Returns the number of tokens of these parts."""
     if not callable(image_tokens):
         return _checked(image_tokens, _ARGUMENT) * len(parts)
     return sum(_checked(image_tokens(part), "the result of image_tokens") for part in parts)

@@ -1,6 +1,6 @@
-"""Converts messages of a request to messages for a template, as llama-server does.
+"""Converts the messages in a request to messages for a template, as llama-server does.
 
-The server reads a message into a structure and writes it again. So unknown keys are dropped, null
+The server reads a message into a structure and writes it again, so unknown keys are dropped, null
 contents become "", arguments become JSON text, and values of unexpected types are refused.
 `read_llama` in cext/python/chat.c does the same for simple messages, without this module.
 """
@@ -24,14 +24,14 @@ Json = dict[str, Any]
 class Message:
     role: str
     content: str = ""
-    parts: list[str] = field(default_factory=list)  # a Marker: not text
-    calls: list[Json] = field(default_factory=list)  # for the template, except the arguments
+    parts: list[str] = field(default_factory=list)  # texts, and a Marker for each other part
+    calls: list[Json] = field(default_factory=list)  # in the template's form, except arguments
     reasoning: str = ""
     name: str = ""
     call_id: str = ""
 
     def __bool__(self) -> bool:
-        """Whether there is anything besides the role."""
+        """Whether the message has anything besides the role."""
         return bool(
             self.content or self.parts or self.calls or self.reasoning or self.name or self.call_id
         )
@@ -42,7 +42,8 @@ class Message:
         return sum(type(part) is Marker for part in self.parts)
 
     def pieces(self) -> list[tuple[str, bool]]:
-        """The content as one text, in pieces, with a blank line between parts; only their text."""
+        """Returns the content in pieces, with blank lines between its parts, of which only texts
+        are included."""
         if not self.parts:
             return [(self.content, False)]
         return separated([part for part in self.parts if type(part) is not Marker], "\n\n")
@@ -57,9 +58,10 @@ class Message:
 
 
 def separated(parts: list[str], separator: str) -> list[tuple[str, bool]]:
-    """The parts as pieces. From the first non-empty part on, separators follow each part.
+    """Returns the parts and the separators between them as pieces.
 
-    Separators are the template's own text. There are none before and after markers.
+    Separators start after the first non-empty part, count as the template's own text, and are
+    omitted before and after markers.
     """
     pieces: list[tuple[str, bool]] = []
     begun = after_marker = False
@@ -76,9 +78,9 @@ def separated(parts: list[str], separator: str) -> list[tuple[str, bool]]:
 
 
 def read(message: Any, index: int, marker: str = MARKER) -> Message:
-    """A message of a request, with `marker` for parts that aren't text.
+    """Reads a message from a request, with `marker` for parts that aren't text.
 
-    Raises errors where the server refuses it.
+    Raises an error if the server would refuse the message.
     """
     where = f"messages[{index}]"
     message = _mapping(message, where)
@@ -174,7 +176,7 @@ def _string(holder: Mapping[str, Any], key: str, where: str) -> str:
 
 
 def write(message: Message, caps: Caps, index: int) -> Json:
-    """The message for the template, before a handler changes it."""
+    """Converts a message to the template's form, before a handler changes it."""
     new: Json = {"role": message.role, "content": _written_content(message, caps)}
     if message.reasoning:
         new["reasoning_content"] = message.reasoning
@@ -193,7 +195,7 @@ def write(message: Message, caps: Caps, index: int) -> Json:
 def _written_content(message: Message, caps: Caps) -> Any:
     if message.parts and not message.n_media and not caps.only_string:
         return [{"type": own("text"), "text": part} for part in message.parts]
-    # The server joins all parts if one isn't text.
+    # The server joins all parts if any isn't text.
     text = joined(separated(message.parts, "\n")) if message.parts else message.content
     if caps.only_typed:
         return [{"type": own("text"), "text": text}]
@@ -214,7 +216,7 @@ def _written_call(call: Json, caps: Caps, where: str) -> Json:
 
 
 def merge_system(messages: list[Json], caps: Caps) -> list[Json]:
-    """The messages without a system message, if the template doesn't support one."""
+    """Merges a system message into the next one if the template doesn't support system messages."""
     if caps.system_role or not messages or messages[0]["role"] != "system":
         return messages
     first, rest = messages[0], messages[1:]
@@ -234,7 +236,7 @@ def merge_system(messages: list[Json], caps: Caps) -> list[Json]:
 
 
 def read_tools(tools: Any) -> list[Json]:
-    """Tools with only the fields that the server uses: name, description and parameters."""
+    """Returns tools with only the fields that the server uses: name, description, parameters."""
     if tools is None:
         return []
     if not isinstance(tools, (list, tuple)):

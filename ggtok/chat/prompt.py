@@ -1,10 +1,11 @@
 """Text that records which ranges are the template's own, and which come from the conversation.
 
-Strings passed to a template are the conversation's. The exception is `Text`, which has ranges that
-are the template's own: roles, special tokens, and text that the preparation adds. A `Prompt` is the
-result: the text and its own ranges. Text that is inserted because of other text in the prompt is
-the template's own only if that other text is, so a message can't imitate it to write a control
-token. Ranges are half-open, in bytes of UTF-8, ascending, and don't touch.
+Strings passed to a template come from the conversation. The exception is `Text`, which has ranges
+that are the template's own: roles, special tokens, and text that the preparation adds. A `Prompt`
+is the result: the text, and the ranges that are the template's own. Text that is inserted because
+of other text in the prompt is the template's own only if that other text is, so that a message
+can't imitate it to write a control token. Ranges are half-open, in bytes of UTF-8, and ascending,
+with gaps between them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 Ranges = tuple[tuple[int, int], ...]
-C_SPACES = " \t\n\v\f\r"  # as in C's isspace
+C_SPACES = " \t\n\v\f\r"  # the white space of C's isspace
 
 # Roles that count as the template's own, because some templates write '<|' + role + '|>'.
 ROLES = frozenset(
@@ -29,12 +30,12 @@ class Text(str):
 
 
 def own(text: str) -> Text:
-    """A string that is the template's own as a whole."""
+    """Returns the string as Text that is entirely the template's own."""
     return _made(text, ((0, _size(text)),) if text else ())
 
 
 def joined(pieces: Iterable[tuple[str, bool]]) -> Text:
-    """One string of several pieces, each with whether it is the template's own."""
+    """Joins pieces, each with whether it is the template's own."""
     texts: list[str] = []
     ranges: list[tuple[int, int]] = []
     at = 0
@@ -69,7 +70,7 @@ def role(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A rendered text."""
+    """A rendered text, with the ranges of its parts."""
 
     text: str
     ranges: Ranges  # the template's own text
@@ -79,16 +80,16 @@ class Prompt:
     # ---- parts; positions are in characters ----
 
     def cut(self, at: int) -> Prompt:
-        """The first `at` characters."""
+        """Returns the prompt's first `at` characters."""
         text = self.text[:at]
         return self._between(text, 0, _size(text))
 
     def rest(self, at: int) -> Prompt:
-        """The prompt without the first `at` characters."""
+        """Returns the prompt without the first `at` characters."""
         return self._between(self.text[at:], _size(self.text[:at]), _size(self.text))
 
     def _between(self, text: str, begin: int, end: int) -> Prompt:
-        """The part with this text; positions are in bytes."""
+        """Returns the part from byte `begin` to `end`, which is `text`."""
         ranges = (_within(r, begin, end) for r in (self.ranges, self.generated, self.media))
         return Prompt(text, *ranges)
 
@@ -97,7 +98,7 @@ class Prompt:
         return bool(self.media) and self.media[-1][1] == _size(self.text)
 
     def around_media(self) -> list[tuple[int, Prompt]]:
-        """The texts around the markers that aren't empty, each with its position in bytes."""
+        """Returns the non-empty texts around the markers, each with its position in bytes."""
         data = self.text.encode()
         begins = 0, *(end for _, end in self.media)
         ends = *(begin for begin, _ in self.media), len(data)
@@ -108,7 +109,7 @@ class Prompt:
         return [(begin, prompt) for (begin, _), prompt in zip(spans, prompts, strict=True)]
 
     def followed_by(self, pieces: Iterable[tuple[str, bool]]) -> Prompt:
-        """The prompt with more text, in pieces."""
+        """Returns the prompt followed by the pieces."""
         more = joined(pieces)
         return self._with(Prompt(str.__str__(more), more.ranges))
 
@@ -123,7 +124,8 @@ class Prompt:
     # ---- ends ----
 
     def without_ends(self, bos: str, eos: str) -> Prompt:
-        """Without `bos` at the start and `eos` at the end, where the template wrote them."""
+        """Returns the prompt without `bos` at the start and `eos` at the end, if the template wrote
+        them."""
         prompt = self
         if bos and prompt.text.startswith(bos) and self.covers(0, _size(bos)):
             prompt = prompt.rest(len(bos))
@@ -133,7 +135,7 @@ class Prompt:
         return prompt
 
     def end_of_conversation(self) -> int:
-        """The number of characters up to the last one that isn't the template's own."""
+        """Returns the number of characters up to the last one that isn't the template's own."""
         data = self.text.encode()
         end = len(data)
         if self.ranges and self.ranges[-1][1] == end:
@@ -143,7 +145,7 @@ class Prompt:
         return len(data[:end].decode())
 
     def turn(self, end: str, begin: str) -> list[tuple[str, bool]]:
-        """The text `begin`, in pieces, if the prompt ends with `end`; else nothing."""
+        """Returns the text `begin` as pieces if the prompt ends with `end`, else no pieces."""
         if not begin or not self.text.endswith(end):
             return []
         size = _size(self.text)
@@ -156,7 +158,7 @@ class Prompt:
         return _covers(self.ranges, begin, end)
 
     def after(self, other: Prompt) -> list[tuple[str, bool]]:
-        """The text after the common prefix with another prompt, in pieces."""
+        """Returns the text after the longest common prefix with another prompt, in pieces."""
         rest = self.rest(n_shared(self.text, other.text))
         data, at = rest.text.encode(), 0
         pieces: list[tuple[str, bool]] = []
@@ -166,7 +168,7 @@ class Prompt:
         return [piece for piece in (*pieces, (data[at:].decode(), False)) if piece[0]]
 
     def with_last(self, old: str, new: str) -> Prompt:
-        """The prompt with the last occurrence of `old` replaced by `new`."""
+        """Returns the prompt with the last occurrence of `old` replaced by `new`."""
         at = self.text.rfind(old)
         if at < 0:
             return self
@@ -179,20 +181,20 @@ class Prompt:
 
 
 def n_shared(a: str, b: str) -> int:
-    """The length of the common prefix."""
+    """Returns the length of the two strings' longest common prefix, in characters."""
     pairs = enumerate(zip(a, b, strict=False))
     return next((i for i, (x, y) in pairs if x != y), min(len(a), len(b)))
 
 
 def _within(ranges: Ranges, begin: int, end: int) -> Ranges:
-    """The parts of the ranges in [begin, end), relative to begin."""
+    """Cuts the ranges to [begin, end), and makes them relative to begin."""
     return tuple(
         (max(b, begin) - begin, min(e, end) - begin) for b, e in ranges if b < end and e > begin
     )
 
 
 def _split(ranges: Ranges, spans: Iterable[tuple[int, int]]) -> Iterator[Ranges]:
-    """For each span, :func:`_within`. In one pass, since there may be many of both."""
+    """Yields :func:`_within` for each span, in one pass, since there may be many of both."""
     first = 0
     for begin, end in spans:
         while first < len(ranges) and ranges[first][1] <= begin:
@@ -209,7 +211,7 @@ def _covers(ranges: Ranges, begin: int, end: int) -> bool:
 
 
 def _joined_ranges(first: Ranges, second: Ranges, at: int) -> Ranges:
-    """The ranges of two texts, the second of which begins at `at`."""
+    """Joins the ranges of two texts, the second of which begins at `at`."""
     shifted = [(begin + at, end + at) for begin, end in second]
     if first and shifted and first[-1][1] == shifted[0][0]:
         shifted[0] = first[-1][0], shifted[0][1]

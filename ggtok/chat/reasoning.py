@@ -1,9 +1,9 @@
 """Finds the tags around reasoning in a template's output by comparing renderings.
 
-llama-server does this for templates without a handler, and uses the tags to continue an answer. Two
-renderings that differ in one thing are split into markers (``<...>``, ``[...]``) and text, and the
+llama-server does this for templates without a handler, and uses the tags to continue an answer. It
+splits two renderings that differ in one thing into markers (``<...>``, ``[...]``) and text; the
 segments that they don't share contain the tags. In the same way, the server finds how a template
-writes tool calls. If they look like JSON but aren't valid, the server doesn't start.
+writes tool calls. If these look like JSON but aren't valid, the server doesn't start.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ggtok.chat.prompt import C_SPACES, n_shared
 from ggtok.errors import InvalidValueError
 
 Json = dict[str, Any]
-# (messages, tools, add_generation_prompt, enable_thinking) -> text, None if the template fails
+# (messages, tools, add_generation_prompt, enable_thinking) -> text, or None if the template fails
 Render = Callable[[list[Json], list[Json] | None, bool, bool], str | None]
 
 _MARKER = r"(?:<[^>]*>|\[[^\]]*\])"
@@ -64,10 +64,10 @@ _REASONED_CALL = {
     "reasoning_content": _THOUGHT,
     "tool_calls": _call("VVVV", "XXXX"),
 }
-# The name of a function in JSON.
+# Matches the test function's name in JSON.
 _NAMED = re.compile(rf'[{{:][{C_SPACES}]*"FFF_FIRST_FUN_F"')
 _ENDED = re.compile(f"{_THOUGHT}{_SPACE}(?P<post>(?:{_MARKER}{_SPACE})?)")
-_ANCHOR = 64  # bytes at the end of a rendering that are searched for in the other
+_ANCHOR = 64  # bytes from the end of one rendering to search for in the other
 
 
 @dataclass(slots=True)
@@ -95,8 +95,8 @@ def find(render: Render, source: str, tool_calls: bool) -> Tags:
     return tags
 
 
-# Templates whose tags can't be detected: texts in the source and texts that must be absent, whether
-# the row only applies if nothing was found, and the tags.
+# Templates whose tags can't be detected. A row has texts in the source, texts that must be absent,
+# whether it applies only if nothing was found, and the tags.
 _KNOWN = (
     (
         ("content.split('</think>')",),
@@ -160,8 +160,8 @@ def _by_thinking(render: Render, tags: Tags) -> None:
 
 
 def _by_tail(off: str, on: str, tags: Tags) -> None:
-    """Handles two renderings that both have text that the other lacks: searches one for the end of
-    the other, and takes two markers after it."""
+    """Handles two renderings that each have text that the other lacks: searches one for the end of
+    the other, and uses the two markers after it."""
     for base, longer in ((on, off), (off, on)):
         anchor = base.encode()[-_ANCHOR:]
         at = longer.encode().rfind(anchor)
@@ -177,7 +177,7 @@ def _by_tail(off: str, on: str, tags: Tags) -> None:
 
 
 def _by_scope(render: Render, tags: Tags) -> None:
-    """Finds reasoning that is only written together with calls."""
+    """Finds the tags in templates that write reasoning only together with calls."""
     said = render([_USER, _REASONED], _TOOLS, False, True)
     called = render([_USER, _REASONED_CALL], _TOOLS, False, True)
     if said is None or called is None or _THOUGHT in said or _THOUGHT not in called:
@@ -190,7 +190,7 @@ def _by_scope(render: Render, tags: Tags) -> None:
 
 
 def _fault_of_calls(render: Render, tags: Tags) -> str:
-    """The error of the server when it parses the JSON of a call, or ""."""
+    """Returns the server's error when it parses a call's JSON, or ""."""
     said = render([_USER, _SAID], _TOOLS, False, True)
     called = render([_USER, _CALLED], _TOOLS, False, True)
     if said is None or called is None:
@@ -209,10 +209,10 @@ def _fault_of_calls(render: Render, tags: Tags) -> str:
 
 
 def _wrapped(text: str, with_space: bool) -> tuple[str, str] | None:
-    """The markers directly before and after the reasoning, with only white space in between.
+    """Returns the markers before and after the reasoning, separated from it only by white space.
 
-    `with_space`: the second result includes the white space before the marker. A regular
-    expression would take quadratic time for texts with many brackets.
+    If `with_space`, the second marker includes the white space before it. A regular expression
+    would take quadratic time for texts with many brackets.
     """
     last = {opening: text.rfind(closing) for opening, closing in _CLOSING.items()}
     first, found = len(text), None
@@ -230,14 +230,14 @@ def _wrapped(text: str, with_space: bool) -> tuple[str, str] | None:
 
 
 def _skipped(text: str, at: int, step: int) -> int:
-    """The position, moved over white space forward (step 1) or backward (step -1)."""
+    """Moves a position over white space, forward (step 1) or backward (step -1)."""
     while 0 < at + (step > 0) <= len(text) and text[at if step > 0 else at - 1] in C_SPACES:
         at += step
     return at
 
 
 def _opened(text: str, end: int) -> int:
-    """The start of the marker that ends at `end`, or -1 if there is none."""
+    """Returns the start of the marker that ends at `end`, or -1 if there is none."""
     for opening, closing in _CLOSING.items():
         if text.endswith(closing, 0, end):
             return text.find(opening, text.rfind(closing, 0, end - 1) + 1, end)
@@ -246,13 +246,14 @@ def _opened(text: str, end: int) -> int:
 
 # ---- differences ----
 
-Segment = tuple[bool, str]  # is a marker, text
+Segment = tuple[bool, str]  # whether it is a marker, and its text
 _CLOSING = {"<": ">", "[": "]"}
 _OPENING = re.compile(r"[<\[]")
 
 
 def segments(text: str) -> list[Segment]:
-    """Markers and the text between them. Everything after an unclosed bracket is text."""
+    """Splits a text into markers and the text between them. After an unclosed bracket, all is
+    text."""
     found: list[Segment] = []
     at = 0
     while match := _OPENING.search(text, at):
@@ -275,16 +276,16 @@ def _not_blank(pieces: Iterable[Segment]) -> list[Segment]:
 
 
 def difference(left: str, right: str) -> tuple[str, str]:
-    """The left and the right text without their common prefix and suffix.
+    """Returns both texts without their common prefix and suffix.
 
     First whole segments are removed from both ends, then characters of text segments. The order
-    of the steps is the server's, and odd in places. It decides what happens to segments that are
-    equal at both ends.
+    of the steps is the server's, although odd in places, because it decides what happens to
+    segments that are equal at both ends.
     """
     a, b = segments(left), segments(right)
     if not a or not b:
         return left, right
-    i, j, m, n = 0, 0, len(a) - 1, len(b) - 1  # the first and last remaining segment of each
+    i, j, m, n = 0, 0, len(a) - 1, len(b) - 1  # the first and last remaining segments
     a_used = b_used = False  # whether the last segment has been removed, too
     while i != m and j != n:
         same_head = a[i] == b[j]

@@ -1,4 +1,4 @@
-"""A chat request: as the caller passes it (`Options`), and normalized (`Request`)."""
+"""A chat request, as passed by the caller (`Options`) and normalized (`Request`)."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 Clock = Callable[[], datetime]
 Messages = Sequence[Mapping[str, Any]]
-# BOS and EOS, which are removed from the prompt because encoding adds them; "": stay. Then two
-# texts: if the prompt ends with the first, the second is appended.
+# Four texts: BOS and EOS, which are removed from the ends of the prompt because encoding adds them
+# ("" to remove nothing), and two more: if the prompt ends with the first, the second is appended.
 Ends = tuple[str, str, str, str]
 NO_ENDS: Ends = ("", "", "", "")
-Key = tuple[Any, ...]  # of a request in the cache: Options.key
-# Changes a rendered prompt.
+Key = tuple[Any, ...]  # the key of a cached request: Options.key
+# A function that changes a rendered prompt.
 Finish = Callable[..., Prompt]
 
 _LIKES = ("llama.cpp", "transformers")
 _KEY_TYPES = frozenset((str, bool, type(None)))
 _SCALARS = _KEY_TYPES | {int}
-_LONG = 1000  # characters; requests with longer variables aren't cached
+_LONG = 1000  # characters; requests with longer strings in variables aren't cached
 _FIELDS = (
     "tool_choice",
     "parallel_tool_calls",
@@ -39,7 +39,7 @@ _FIELDS = (
     "reasoning_format",
     "reasoning_effort",
 )
-# Names from transformers, and what to use instead.
+# Arguments of transformers' methods, and what to use instead.
 _TRANSFORMERS = {
     "conversation": "the messages are the first argument",
     "chat_template": "pass the template, or its name in the file, as template",
@@ -57,7 +57,7 @@ _TRANSFORMERS = {
     "load_audio_from_video": "images, audio and video aren't read",
     "processor_kwargs": "images, audio and video aren't read",
 }
-_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()  # of C's locale
+_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()  # as in the C locale
 
 
 @dataclass(slots=True)
@@ -87,12 +87,12 @@ class Options:
         return now
 
     def given(self) -> Json:
-        """The variables passed as keywords, without those that are None."""
+        """Returns the template variables that the caller passed as keywords, except None values."""
         given = {**(self.variables or {}), "enable_thinking": self.enable_thinking}
         return {name: value for name, value in given.items() if value is not None}
 
     def fields(self) -> Json:
-        """Fields of a request's body that both policies read, without those that are None."""
+        """Returns the fields of a request's body that both policies read, except None values."""
         given = {name: getattr(self, name) for name in _FIELDS}
         return {name: value for name, value in given.items() if value is not None}
 
@@ -103,9 +103,10 @@ class Options:
             self.tools = values.sequence(self.tools, "tools", what)
 
     def key(self) -> Key | None:
-        """All that the normalized request depends on; None if that can't be a key.
+        """Returns everything that the normalized request depends on, or None if that can't be a
+        key.
 
-        True and 1 are equal as keys, so only values of exact types are cached.
+        True and 1 are equal as keys, so only values of exact types are allowed.
         """
         like, template = self.like, self.template
         generation, final = self.add_generation_prompt, self.continue_final_message
@@ -138,7 +139,7 @@ class Options:
 
     @classmethod
     def of_key(cls, key: Key) -> Options:
-        """Options with this key. The tools are only as many as tell None, [] and others apart."""
+        """Returns options with this key. Tools are None, [] or [{}], which stands for any tools."""
         like, template, generation, final, thinking, effort, has_tools, marker, *more = key
         unchecked, checked = more
         return cls(
@@ -177,7 +178,7 @@ class Options:
 
 
 def _items(variables: Mapping[str, Any] | None) -> Any:
-    """The variables as a part of a key, with their types; None if they can't be one."""
+    """Returns the variables, with their types, as part of a key, or None if that is impossible."""
     if not variables:
         return ()
     if type(variables) is not dict or not _SCALARS.issuperset(map(type, variables.values())):
@@ -205,7 +206,7 @@ def check_names(given: Mapping[str, object], read: frozenset[str]) -> None:
 
 
 def dates_of(now: datetime) -> Json:
-    """llama-server's variables for the local date."""
+    """Returns llama-server's variables for the local date."""
     return _dates_of(now.year, now.month, now.day)
 
 
@@ -218,13 +219,13 @@ def _dates_of(year: int, month: int, day: int) -> Json:
 class File(NamedTuple):
     """The chat templates and special tokens of a tokenizer's file."""
 
-    templates: tuple[tuple[str, str], ...]  # name, source
-    texts: tuple[tuple[str, str], ...]  # "bos_token" and the like, text
-    ends: Ends  # of BOS and EOS only those that encoding adds
-    lacks_template: bool  # requests without `template` use ChatML
+    templates: tuple[tuple[str, str], ...]  # (name, source) of each template
+    texts: tuple[tuple[str, str], ...]  # (variable such as "bos_token", text) of special tokens
+    ends: Ends  # with BOS and EOS only if encoding adds them
+    lacks_template: bool  # if true, requests without `template` use ChatML
 
     def template(self, wanted: str) -> str:
-        """The template with the name `wanted`, or `wanted` itself if it is a template."""
+        """Returns the template named `wanted`, or `wanted` itself if it is a template."""
         templates = dict(self.templates)
         if wanted in templates:
             return templates[wanted]
@@ -240,15 +241,15 @@ class File(NamedTuple):
 
 
 class Policy(Protocol):
-    """How requests are normalized, and messages prepared: as llama-server or transformers does."""
+    """Normalizes requests and prepares messages, like llama-server or transformers."""
 
     source: str
-    like: str  # the option
+    like: str  # the value of the option `like` that selects this policy
 
     def request(self, options: Options) -> Request: ...
 
     def read_tools(self, tools: list[Any]) -> list[Json] | None:
-        """The tools as the template gets them."""
+        """Converts tools to the form that the template gets."""
         ...
 
     def prepare(
@@ -256,25 +257,25 @@ class Policy(Protocol):
     ) -> Prepared:
         """Prepares a conversation that C doesn't read.
 
-        `indices` are the messages that need preparation; none: all do.
+        `indices` are the messages that need preparation; if empty, all do.
         """
         ...
 
     def failure(self, error: GGTokError, conversation: list[Any]) -> GGTokError:
-        """The error to raise if rendering failed with `error`."""
+        """Returns the error to raise if rendering failed with `error`."""
         ...
 
 
 @dataclass(slots=True)
 class Prepared:
-    """A conversation for C. Each message that Python has prepared is in a tuple."""
+    """A conversation for C. A message that Python has prepared is wrapped in a tuple."""
 
     messages: list[Any]
     ends: Ends
     finish: Finish | None = None
-    continued: bool = False  # the prompt ends inside the last message: no generation prompt
-    both: bool = False  # `finish` also takes the prompt with the opposite add_generation_prompt
-    n_media: int = 0  # parts that aren't text
+    continued: bool = False  # whether the prompt ends inside the last message
+    both: bool = False  # also pass `finish` the prompt with the opposite add_generation_prompt
+    n_media: int = 0  # the number of parts that aren't text
 
 
 @dataclass(slots=True)
@@ -286,12 +287,12 @@ class Request:
     variables: Json
     bits: int
     ends: Ends
-    text_ends: Ends  # the same if the result is text
-    known_ends: Ends  # the same if known ids precede the result
+    text_ends: Ends  # instead of `ends` if the result is text
+    known_ends: Ends  # instead of `ends` if known ids precede the result
     given: Json  # the caller's variables
     dates: frozenset[str]  # date variables that the template reads
-    timed: bool  # whether the template may ask for the time itself
-    # Where the last message is continued: "" for nowhere, "auto", or a field's name.
+    timed: bool  # whether the template may call for the current time
+    # Where to continue the last message: "auto", a field's name, or "" not to continue it.
     continues: str = ""
     thinking: bool = False
     finish: Finish | None = None
@@ -309,7 +310,7 @@ class Request:
         ends: Ends | None = None,
         uncounted: list[media.Part] | None = None,
     ) -> list[Any]:
-        """For each conversation the result that `want` asks for, or an error that isn't raised.
+        """Returns for each conversation the result that `want` selects, or an exception object.
 
         Images, audio and video of the conversations are appended to `uncounted`.
         """
@@ -331,12 +332,12 @@ class Request:
             loaded.native.raise_for(e)
 
 
-_READY = frozenset((list, int, str))  # types of results that need nothing more
+_READY = frozenset((list, int, str))  # types of results that are final
 
 
 @dataclass(slots=True)
 class _Call:
-    """A call of C with its arguments, and the steps in Python after it."""
+    """A call to C with its arguments, and the steps in Python that follow it."""
 
     request: Request
     loaded: Loaded
@@ -374,10 +375,10 @@ class _Call:
         )
 
     def _completed(self, result: Any, conversation: list[Any]) -> Any:
-        """The result for a conversation, or an error that isn't raised."""
+        """Returns the final result for a conversation, or an exception object."""
         request, finish, n_media = self.request, self.request.finish, 0
         try:
-            # If messages changed while others were prepared, the second step prepares all.
+            # If messages change while others are prepared, the second iteration prepares all.
             for indices in (result, ()):
                 if type(result) is not tuple:
                     break
@@ -408,7 +409,8 @@ class _Call:
         return result
 
     def _needs_markers(self, n_media: int) -> bool:
-        """Whether the prompt's markers must be found, which its text alone doesn't need."""
+        """Whether the prompt's markers must be found; a result that is only text doesn't need
+        them."""
         return n_media > 0 and self.want != chat.TEXT
 
     def _wanted(self, prompt: Prompt, n_media: int) -> Any:

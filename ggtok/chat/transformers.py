@@ -21,12 +21,12 @@ from ggtok.native import chat, jinja
 
 Json = dict[str, Any]
 
-# The keys for a message's reasoning. Templates read the first two.
+# The keys that a message's reasoning may have. Templates read the first two.
 _REASONING = ("reasoning_content", "thinking", "reasoning")
 
 
 class Transformers:
-    """A template, as transformers uses it; immutable."""
+    """A template as transformers uses it; immutable."""
 
     like = "transformers"
 
@@ -69,7 +69,7 @@ class Transformers:
 
     def _variable(self, name: str, value: Any) -> Any:
         plain = values.as_python(value, name)
-        # If the caller passes the token's own text, for example as bos_token, it means the token.
+        # A caller who passes the token's own text, for example as bos_token, means the token.
         owned = isinstance(plain, str) and plain == self.texts.get(name)
         return self.texts[name] if owned else plain
 
@@ -105,7 +105,7 @@ class Transformers:
 
 
 def policy(file: File, options: Options) -> Transformers:
-    """The policy with the template that the options select."""
+    """Returns the policy with the template that the options select."""
     if options.template is not None:
         return Transformers(file.template(options.template), file)
     templates = dict(file.templates)
@@ -140,13 +140,13 @@ def _message(message: Any, index: int) -> Json:
 # ---- continuing the last message ----
 
 
-# transformers' mark after the continued message. The prompt is cut at its last occurrence, if a
-# template writes the message twice.
+# The tag that transformers appends to the continued message. The prompt is cut at its last
+# occurrence, since a template may write the message twice.
 _TAG = "CONTINUE_FINAL_MESSAGE_TAG "
 
 
 def _tagged(chat: list[Json], source: str, field: str) -> str:
-    """Appends the tag to the field's text in the last message. Returns that text."""
+    """Appends the tag to the field's text in the last message, and returns the text without it."""
     last = chat[-1]
     fields = [field]
     if field in _REASONING:
@@ -176,7 +176,7 @@ def _tagged(chat: list[Json], source: str, field: str) -> str:
 
 
 def _continued(prompt: Prompt, ending: str, ends: Ends) -> Prompt:
-    """The prompt up to the last tag, without BOS and EOS."""
+    """Returns the prompt up to the last tag, without BOS and EOS."""
     text = prompt.text
     at = text.rfind(_TAG.strip())
     if at < 0 or ending.strip() not in text:

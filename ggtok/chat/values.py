@@ -1,7 +1,7 @@
-"""Converts Python values of a chat request to what their JSON means to llama-server.
+"""Converts the Python values in a chat request to what llama-server would read from their JSON.
 
 In the server's JSON, numbers are int64, uint64 or double. An integer of more than 64 bits becomes a
-double, and templates see a uint64 that isn't an int64 as its two's complement
+double, and templates see a uint64 outside the range of int64 as its two's complement
 (18446744073709551615 is -1). NaN, infinities and lone surrogates can't be written as JSON.
 """
 
@@ -16,17 +16,18 @@ from typing import Any, NoReturn
 from ggtok.errors import GGTokError, InvalidTypeError, InvalidValueError
 
 MAX_LEVEL = 90  # the deepest nesting of lists and mappings
-# Conversion of numbers and tuples: integers as templates see them; as JSON writes them; or
-# everything as in Python.
+# How to convert numbers and tuples: integers as templates see them, integers as JSON writes them,
+# or everything as in Python.
 _WRAPPED, _WRITTEN, _PYTHON = range(3)
-_SHOWN = 60  # characters of a key, in messages
+_SHOWN = 60  # the most characters of a key that a message quotes
 _INT_END, _UINT_END = 1 << 63, 1 << 64
-_MAX_BITS = 14_000  # of an integer that a template may write; Python's limit is 4,300 digits
-_MAX_DIGITS = 310  # of an integer; longer ones exceed every double
+_MAX_BITS = 14_000  # the most bits of a template's integer; Python prints at most 4,300 digits
+_MAX_DIGITS = 310  # an integer with more digits than this exceeds every double
 
 
 class _WrongError(Exception):
-    """A value can't be converted. Each level of nesting adds its key or index to `path`."""
+    """Raised for a value that can't be converted. Each nesting level adds its key or index to
+    `path`."""
 
     def __init__(self, error: type[GGTokError], says: str) -> None:
         self.error, self.says = error, says
@@ -34,15 +35,15 @@ class _WrongError(Exception):
 
 
 def from_python(value: Any, where: str, wrap: bool = True) -> Any:
-    """A copy of the value as plain data, as the server's JSON parser would read it.
+    """Copies a value to plain data, as the server's JSON parser would read it.
 
-    `wrap`: integers from 2**63 on become what templates see; otherwise they stay as in JSON.
+    If `wrap`, integers from 2**63 on become what templates see; otherwise they stay as in JSON.
     """
     return _rebuilt(value, where, _WRAPPED if wrap else _WRITTEN)
 
 
 def as_python(value: Any, where: str) -> Any:
-    """A copy of the value as plain data, with unchanged numbers and tuples."""
+    """Copies a value to plain data, with unchanged numbers and tuples."""
     return _rebuilt(value, where, _PYTHON)
 
 
@@ -102,9 +103,10 @@ def _plain(value: Any, how: int, level: int) -> Any:
 
 
 def mapping(value: Any) -> Mapping[str, Any] | None:
-    """A mapping, or the result of model_dump() for pydantic models and similar objects; else None.
+    """Returns a mapping itself, a pydantic model or similar object as a mapping, or else None.
 
-    model_dump() returns all fields. Fields that are None are dropped, except the content.
+    From the result of model_dump(), which has all fields, those that are None are dropped, except
+    the content.
     """
     if isinstance(value, (dict, Mapping)):
         return value
@@ -135,7 +137,8 @@ def sequence(values: Any, what: str, of: str) -> list[Any]:
 
 
 def text(value: str, where: str) -> str:
-    """The text as exactly a str. Raises InvalidValueError for lone surrogates."""
+    """Returns a str, or an instance of a subclass, as exactly a str. Raises InvalidValueError for
+    lone surrogates."""
     try:
         return _text(value)
     except _WrongError as e:
@@ -170,7 +173,7 @@ def _integer(value: int, wrap: bool) -> int | float:
 
 
 def parse(source: str, where: str) -> Any:
-    """The value of a JSON text, as a template sees it. Raises InvalidValueError if invalid."""
+    """Parses JSON to a value as a template sees it. Raises InvalidValueError if it is invalid."""
     try:
         value = json.loads(
             source.removeprefix("\ufeff"),
@@ -202,7 +205,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def dump(value: Any) -> str:
-    """Compact JSON as the server writes it: UTF-8 unescaped, doubles in the server's form."""
+    """Writes compact JSON as the server does: UTF-8 unescaped, doubles in the server's form."""
     if isinstance(value, float):
         return _double(value)
     if isinstance(value, dict):
@@ -217,12 +220,12 @@ def _quoted(value: str) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-# Positions of the decimal point for which no exponent is written.
+# The range of positions of the decimal point for which no exponent is written.
 _LEAST_POINT, _MOST_POINT = -4, 15
 
 
 def _double(value: float) -> str:
-    """A double in the form of the server's JSON library, which writes 1e+15 and 1e-05."""
+    """Formats a double like the server's JSON library, which writes 1e+15 and 1e-05."""
     if value == 0:
         return "-0.0" if str(value).startswith("-") else "0.0"
     sign = "-" if value < 0 else ""
@@ -243,33 +246,34 @@ def _double(value: float) -> str:
 # ---- digits of doubles ----
 
 # Grisu2 (Loitsch, 2010), as in the server's JSON library. The digits always parse to the same
-# double, but in one of a thousand cases they aren't the shortest: 5.972269109151214e+16 becomes
-# 5.9722691091512144e+16. This shows in templates that take the arguments of tool calls as text.
-_ALPHA, _GAMMA = -60, -32  # bounds of the exponent of a scaled number
+# double, but in about one of a thousand cases they aren't the shortest: 5.972269109151214e+16
+# becomes 5.9722691091512144e+16. This matters to templates that get the arguments of tool calls as
+# text.
+_ALPHA, _GAMMA = -60, -32  # bounds for the exponent of a scaled number
 _BITS = 64
 _PRECISION = 53
 _LEAST_EXPONENT = -1074
 _LOG10_2 = 78913 / (1 << 18)
-_STEP, _FIRST = 8, -300  # the powers of ten in the library's table
+_STEP, _FIRST = 8, -300  # the library's table has every 8th power of ten from 10**-300 on
 
-Scaled = tuple[int, int]  # f times 2**e
+Scaled = tuple[int, int]  # (f, e): the number f * 2**e
 
 
 def shortest_digits(value: float) -> tuple[str, int]:
-    """The decimal digits of a positive double, and the power of ten to multiply them by."""
+    """Returns the decimal digits of a positive double, and the power of ten by which to scale."""
     f, e, lower_is_closer = _parts(value)
     plus = _normalized(2 * f + 1, e - 1)
     minus = (4 * f - 1, e - 2) if lower_is_closer else (2 * f - 1, e - 1)
     low = minus[0] << (minus[1] - plus[1])
     power, power_e, k = _power(plus[1])
     w = _times(_normalized(f, e)[0], power)
-    # Shrink the interval by one unit at both ends, the error of the product.
+    # Shrink the interval at both ends by one unit, the product's rounding error.
     high = _times(plus[0], power) - 1
     return _generated(_times(low, power) + 1, w, high, plus[1] + power_e + _BITS, k)
 
 
 def _parts(value: float) -> tuple[int, int, bool]:
-    """f, e, and whether the next smaller double is nearer than the next larger one."""
+    """Returns f, e, and whether the next smaller double is closer than the next larger one."""
     fraction, exponent = frexp(value)
     e = max(exponent - _PRECISION, _LEAST_EXPONENT)
     f = int(ldexp(fraction, exponent - e))
@@ -282,13 +286,13 @@ def _normalized(f: int, e: int) -> Scaled:
 
 
 def _times(x: int, y: int) -> int:
-    """The upper 64 bits of a product, rounded."""
+    """Returns the upper 64 bits of the product of two 64-bit numbers, rounded."""
     return (x * y + (1 << (_BITS - 1))) >> _BITS
 
 
 @cache
 def _power_of_ten(k: int) -> Scaled:
-    """The 64 leading bits of ten to the power of k, rounded, and their exponent."""
+    """Returns the 64 leading bits of 10**k, rounded, and their exponent."""
     if k >= 0:
         numerator, denominator = 10**k, 1
     else:
@@ -306,21 +310,21 @@ def _power_of_ten(k: int) -> Scaled:
 
 
 def _power(e: int) -> tuple[int, int, int]:
-    """The power of ten in the table that scales a number with this exponent into range.
+    """Finds the power of ten in the table that scales a number with exponent `e` into range.
 
-    Returns f, e, -k.
+    Returns the power's f, its e, and its exponent of ten.
     """
     f = _ALPHA - e - 1
-    k = int(f * _LOG10_2) + (f > 0)  # rounded towards zero, but up from 0
+    k = int(f * _LOG10_2) + (f > 0)  # rounded up
     index = (-_FIRST + k + _STEP - 1) // _STEP
     kept = _FIRST + index * _STEP
     return *_power_of_ten(kept), kept
 
 
 def _generated(low: int, w: int, high: int, e: int, k: int) -> tuple[str, int]:
-    """The shortest digits between low and high, adjusted towards w."""
+    """Generates the shortest digits between low and high, adjusted towards w."""
     delta, distance, rest = high - low, high - w, high
-    power = len(str(high >> -e)) - 1  # of ten, of the next digit
+    power = len(str(high >> -e)) - 1  # the power of ten of the next digit
     unit = 10**power << -e
     text = ""
     while True:
@@ -336,7 +340,7 @@ def _generated(low: int, w: int, high: int, e: int, k: int) -> tuple[str, int]:
 
 
 def _nearer(text: str, distance: int, delta: int, rest: int, ten: int) -> str:
-    """Decrements the last digit as long as that brings the number nearer to w."""
+    """Decrements the last digit as long as that brings the number closer to w."""
     last = int(text[-1])
     while (
         rest < distance

@@ -1,13 +1,13 @@
 """The command ``ggtok``.
 
-Each command has a module, and a row in the table of :mod:`ggtok.cli.commands`. They share
+Each command has a module, and a row in the table in :mod:`ggtok.cli.commands`. They share
 :mod:`~ggtok.cli.parser`, :mod:`~ggtok.cli.arguments` (options, loading the model),
 :mod:`~ggtok.cli.reading`, :mod:`~ggtok.cli.writing`, :mod:`~ggtok.cli.progress` and
 :mod:`~ggtok.cli.messages` (warnings, errors, exit statuses). Only the module of the command
 that runs is imported.
 
-All output is bytes on standard output, UTF-8 on every platform. An error is one line on
-standard error, with exit status 2.
+All output goes to standard output as UTF-8, on every platform. An error is one line on standard
+error, with exit status 2.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def entry_point() -> NoReturn:
-    """The console script."""
+    """Runs the command as the console script ``ggtok``."""
     try:
         _open_descriptors()
         code = main()
-    except KeyboardInterrupt:  # outside the guard in main
+    except KeyboardInterrupt:  # raised before or after main's own handler
         code = messages.INTERRUPTED
     sys.exit(code)
 
 
 def _open_descriptors() -> None:
-    """Opens /dev/null as each standard stream that is closed, so that no other file gets its
-    number. Python still treats the stream as closed."""
+    """Opens /dev/null for each closed standard stream, so that no other file gets its descriptor.
+    Python still treats the stream as closed."""
     for number in 0, 1, 2:
         try:
             os.fstat(number)

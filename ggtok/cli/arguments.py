@@ -22,7 +22,7 @@ def add_words(parser: Parser, *, texts: bool = False) -> None:
 
 
 def add_text(parser: Parser) -> None:
-    """Adds the options of :func:`text_source`."""
+    """Adds the options that :func:`text_source` reads."""
     add = parser.add_argument
     add("-p", "--prompt", metavar="TEXT", help="the text")
     add("-f", "--file", metavar="FILE", help="read the text from a file (-: standard input)")
@@ -46,7 +46,7 @@ def add_patterns(parser: Parser) -> None:
 
 
 def add_corpus(parser: Parser) -> None:
-    """Adds the options of commands that read documents."""
+    """Adds the options for commands that read documents."""
     add = parser.add_argument
     add_patterns(parser)
     add(
@@ -83,7 +83,7 @@ def add_output_options(parser: Parser, *, inexact: bool = False) -> None:
 
 
 def add_cutting(parser: Parser) -> None:
-    """Adds the options of commands that cut texts: see :func:`texts_to_cut`."""
+    """Adds the options for commands that cut texts: see :func:`texts_to_cut`."""
     add = parser.add_argument
     add("-n", "--tokens", type=token_count, metavar="N", help="at most N tokens (8k: 8000)")
     add("--no-special", action="store_true", help="don't count BOS and other added tokens")
@@ -91,13 +91,13 @@ def add_cutting(parser: Parser) -> None:
 
 
 def add_model_name(parser: Parser, *, texts: bool = False) -> None:
-    """Adds the words and ``-m``."""
+    """Adds ``args.words`` and ``-m``."""
     add_words(parser, texts=texts)
     parser.add_argument("-m", "--model", metavar="MODEL", help="the model, instead of the argument")
 
 
 def add_model(parser: Parser, *, texts: bool = False) -> None:
-    """Adds the words, and the options of :func:`load`."""
+    """Adds ``args.words``, and the options that :func:`load` reads."""
     add_model_name(parser, texts=texts)
     parser.add_argument(
         "--pre", metavar="NAME", help="use this pre-tokenizer instead of the file's"
@@ -115,7 +115,7 @@ def add_model(parser: Parser, *, texts: bool = False) -> None:
 
 
 def no_words(args: argparse.Namespace) -> None:
-    """Refuses the words that are left."""
+    """Raises an error if ``args.words`` still has an argument."""
     if args.words:
         raise UsageError(f"unexpected argument: {args.words[0]!r}")
 
@@ -126,14 +126,14 @@ def check_id(tok: ggtok.Tokenizer, id: int) -> None:
 
 
 def check_output(path: str) -> None:
-    """Refuses the output ``-``, which means standard input elsewhere."""
+    """Refuses ``-`` as the output, because it means standard input elsewhere."""
     if path == "-":
         raise UsageError("-: can't write to standard output; give a file name")
 
 
 def text_source(args: argparse.Namespace) -> tuple[str | None, bytes]:
-    """The file that contains the text, or None and the text itself."""
-    stdin = getattr(args, "stdin", False)  # takes precedence over -f, and -f over -p
+    """Returns the file that contains the text, or None and the text itself."""
+    stdin = getattr(args, "stdin", False)  # --stdin takes precedence over -f, and -f over -p
     file = "-" if stdin else args.file
     if len(args.words) > 1:
         raise UsageError(f"one text is expected, not {len(args.words)}: put it in quotes")
@@ -156,7 +156,7 @@ def text_source(args: argparse.Namespace) -> tuple[str | None, bytes]:
 
 
 def texts_to_cut(args: argparse.Namespace) -> list[str]:
-    """The files to cut: those named, or standard input."""
+    """Returns the files to cut: the named ones, or standard input."""
     if args.tokens is None:
         raise UsageError("no number of tokens: give -n N")
     if args.tokens < 0:
@@ -171,18 +171,18 @@ def texts_to_cut(args: argparse.Namespace) -> list[str]:
 # ---- the model ----
 
 MODEL = "a GGUF file, or a model's name (see 'ggtok --help'); or use -m MODEL"
-# For commands that read other words, too.
+# The same for commands that also accept other arguments than a model.
 MODEL_FIRST = "a .gguf file, or a name with a scheme; or use -m MODEL, or set GGTOK_MODEL"
 _NO_MODEL = "no model: give a GGUF file or a model's name"
 _SCHEME = re.compile(r"[a-z][a-z0-9.+-]*://|(ollama|lmstudio):")
 
 
 def take_model(args: argparse.Namespace, needed: int = 0) -> None:
-    """Sets the model of a command with other words: the first word if it can only be a model,
-    else -m, else GGTOK_MODEL.
+    """Sets the model for a command that also accepts other words: the first word if it can only be
+    a model, else -m, else GGTOK_MODEL.
 
-    Texts and paths must not trigger a lookup on a server. So with -m or GGTOK_MODEL, a name is
-    only a model if there are more than the `needed` words.
+    Texts and paths must not trigger a lookup on a server. So with -m or GGTOK_MODEL, a name counts
+    as a model only if there are more than the `needed` words.
     """
     first: str | None = args.words[0] if args.words else None
     model = _of_environment() if args.model is None else args.model
@@ -204,7 +204,7 @@ def take_model(args: argparse.Namespace, needed: int = 0) -> None:
 
 
 def take_named_model(args: argparse.Namespace, needed: int) -> None:
-    """Sets the model of a command with `needed` other words and no default: -m or the first
+    """Sets the model for a command with `needed` other words and no default model: -m or the first
     word."""
     if args.model is None:
         if not args.words:
@@ -215,7 +215,8 @@ def take_named_model(args: argparse.Namespace, needed: int) -> None:
 
 
 def take_only_model(args: argparse.Namespace) -> None:
-    """Sets the model of a command without other words: its word, else -m, else GGTOK_MODEL."""
+    """Sets the model for a command that accepts no other words: its word, else -m, else
+    GGTOK_MODEL."""
     if args.words:
         _no_second_model(args.model, args.words[0])
         args.model = args.words.pop(0)
@@ -227,7 +228,7 @@ def take_only_model(args: argparse.Namespace) -> None:
 
 
 def add_media(parser: Parser, only: str = "") -> None:
-    """The options for images, audio and video in chats. `only` begins their help."""
+    """Adds the options for images, audio and video in chats. Their help begins with `only`."""
     parser.add_argument(
         "--image-tokens",
         type=token_count,
@@ -248,7 +249,7 @@ def load(args: argparse.Namespace) -> ggtok.Tokenizer:
 
 
 def reporting_waits(args: argparse.Namespace) -> AbstractContextManager[None]:
-    """Reports long waits for servers, unless --quiet is given."""
+    """Returns a context that reports long waits for servers, unless --quiet is given."""
     if args.quiet or os.path.exists(args.model):
         return nullcontext()
     from ggtok.sources import telling
@@ -257,7 +258,7 @@ def reporting_waits(args: argparse.Namespace) -> AbstractContextManager[None]:
 
 
 def overrides(args: argparse.Namespace) -> dict[str, int | float | bool | str] | None:
-    """The values of --override-kv."""
+    """Returns the values from --override-kv."""
     if not args.override_kv:
         return None
     from ggtok.loading import loaded
@@ -279,7 +280,7 @@ def _no_second_model(model: str | None, second: str) -> None:
 
 
 def _is_gguf(path: str) -> bool:
-    """Whether it is a GGUF file, by its name or (Ollama's have no extension) its first bytes."""
+    """Whether a file is GGUF, by its name or its first bytes (Ollama's files have no extension)."""
     if not os.path.isfile(path):
         return False
     if path.lower().endswith(".gguf"):
@@ -291,7 +292,8 @@ def _is_gguf(path: str) -> bool:
 
 
 def _is_name(word: str) -> bool:
-    """Whether it is a model's name with a scheme, or the address of a model page without one."""
+    """Whether a word is a model's name with a scheme, or the address of a model's page without
+    one."""
     if _SCHEME.match(word):
         return True
     if "/" not in word or os.path.exists(word):
@@ -302,7 +304,7 @@ def _is_name(word: str) -> bool:
 
 
 def _why_not(word: str) -> str:
-    """Why the first word isn't a model."""
+    """Returns the reason why the first word isn't a model."""
     if os.path.exists(word):
         return f"{word}: not a GGUF file"
     from ggtok.sources import hub, listing

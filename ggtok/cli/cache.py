@@ -1,4 +1,4 @@
-"""``ggtok cache``: cached vocabularies."""
+"""``ggtok cache``: lists and removes cached vocabularies."""
 
 from __future__ import annotations
 

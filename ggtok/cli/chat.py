@@ -1,4 +1,4 @@
-"""``ggtok chat``: chat messages to text or token ids."""
+"""``ggtok chat``: renders chat messages to text or token ids."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ggtok.cli.messages import UsageError, reason, warn
 from ggtok.cli.parser import Help, Parser, expanded
 from ggtok.native import chat
 
-# Options that a request's body has no field for.
+# Options for which a request's body has no field.
 _NOT_FIELDS = ("like", "template", "clock", "variables")
 
 
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
     tok = load(args)
     template, name = _template(tok, args)
     body = _body(_messages(file) if args.prompt is None else _prompt_messages(args), args)
-    now = datetime.now()  # the same for all renderings, which may contain it
+    now = datetime.now()  # all renderings must contain the same time
 
     def render(body: dict[str, Any], want: int = chat.TEXT) -> Any:
         if args.like == "transformers":
@@ -101,8 +101,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def count_of(tok: ggtok.Tokenizer, file: str, args: argparse.Namespace) -> tuple[int, int]:
-    """The tokens of the prompt for the messages or the request in a file, with --tools and
-    --template; and the number of images, audio and video that aren't included."""
+    """Counts the tokens of the prompt for a file with messages or a request, using --tools and
+    --template. Also returns the number of images, audio and video that aren't included."""
     body = _with_tools(reading.json_file(file), args.tools)
     template, name = _template(tok, args)
     with _naming(name):
@@ -132,7 +132,7 @@ def _messages(file: str) -> Any:
 
 
 def _prompt_messages(args: argparse.Namespace) -> list[dict[str, str]]:
-    """The messages of --system and --prompt."""
+    """Returns the messages from --system and --prompt."""
     given = {"system": args.system, "user": args.prompt}
     return [
         {"role": role, "content": writing.utf8(text)}
@@ -142,7 +142,8 @@ def _prompt_messages(args: argparse.Namespace) -> list[dict[str, str]]:
 
 
 def _body(given: Any, args: argparse.Namespace) -> dict[str, Any]:
-    """The request's body, with the options, which take precedence. A list is its messages."""
+    """Returns a request's body from `given` (a list is its messages) and the options, which take
+    precedence."""
     body = _with_tools(given, args.tools)
     if args.generation_prompt is not None:
         body["add_generation_prompt"] = args.generation_prompt
@@ -162,7 +163,8 @@ def _with_tools(given: Any, tools: str | None) -> dict[str, Any]:
 
 
 def _options(body: dict[str, Any], template: str | None, now: datetime) -> Options:
-    """The fields of a body as options of apply_chat_template; others are for the template."""
+    """Converts a body's fields to options of apply_chat_template. Fields that aren't options are
+    variables for the template."""
     known = Options.__slots__
     fields = {name: body[name] for name in known if name in body and name not in _NOT_FIELDS}
     documents = {"documents": body["documents"]} if "documents" in body else {}
@@ -177,8 +179,8 @@ def _options(body: dict[str, Any], template: str | None, now: datetime) -> Optio
 
 
 def _template(tok: ggtok.Tokenizer, args: argparse.Namespace) -> tuple[str | None, str]:
-    """The library's argument for --template (a name, the text of a file, or None for the
-    default), and the template's name for messages."""
+    """Returns the library's argument for --template (a name, a file's text, or None for the
+    default), and what messages call the template."""
     name, templates = args.template, tok.chat_templates
     if name is None:
         return None, f"{args.model}: chat template"
@@ -197,7 +199,7 @@ def _template(tok: ggtok.Tokenizer, args: argparse.Namespace) -> tuple[str | Non
 
 @contextmanager
 def _naming(template: str) -> Iterator[None]:
-    """Adds the template's name to its errors."""
+    """A context that adds the template's name to errors about it."""
     try:
         yield
     except ggtok.TemplateError as e:

@@ -1,4 +1,4 @@
-"""``ggtok chunks``: texts cut into chunks of at most N tokens."""
+"""``ggtok chunks``: cuts texts into chunks of at most N tokens."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _json(path: str, text: str | bytes, chunks: list[ggtok.Chunk]) -> Iterator[b
 
 
 def _lines(path: str, chunks: list[ggtok.Chunk]) -> Iterator[bytes]:
-    """A line for each chunk: start, end, number of tokens, file."""
+    """Yields a line for each chunk: start, end, number of tokens, file."""
     width = len(str(chunks[-1].end)) if chunks else 0
     tokens = len(str(max((chunk.n_tokens for chunk in chunks), default=0)))
     name = shown(os.fsencode(path))

@@ -1,4 +1,4 @@
-"""The table of commands, and their parsers."""
+"""The table of commands, and the commands' parsers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SUMMARIES = {
     "help": "show the help of a command, or list the commands",
 }
 _WITHOUT_JSON = ("completion", "help", "serve")
-# Names of other programs' commands.
+# Other names for commands, which users may know from other programs.
 _ALIASES = {"decode": "detokenize", "version": "--version"}
 
 _EPILOG = """\
@@ -71,12 +71,12 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _module(name: str) -> Any:
-    """A command's module, imported on first use."""
+    """Imports a command's module on first use, and returns it."""
     return import_module(f"ggtok.cli.{name}")
 
 
 def parser(name: str) -> Parser:
-    """The parser of a command's arguments."""
+    """Returns the parser for a command's arguments."""
     summary, module = SUMMARIES[name], _module(name)
     help: Help = module.HELP
     made = Parser(
@@ -97,7 +97,7 @@ def parser(name: str) -> Parser:
 
 
 def top() -> Parser:
-    """The parser of the options before a command."""
+    """Returns the parser for the options before the command."""
     made = Parser(
         prog="ggtok",
         usage="COMMAND ...",
@@ -114,7 +114,7 @@ def top() -> Parser:
 
 
 def _after_options(argv: Sequence[str]) -> list[str]:
-    """The command and its arguments, for a command line that begins with options."""
+    """Handles a command line that begins with options; returns the command and its arguments."""
     parsing = top()
     n = next((i for i, word in enumerate(argv) if not word.startswith("-")), len(argv))
     args: argparse.Namespace = parsing.parse(argv[:n])

@@ -1,4 +1,4 @@
-"""``ggtok completion``: shell completion scripts."""
+"""``ggtok completion``: prints shell completion scripts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _all_commands(shtab: Any, shell: str) -> argparse.ArgumentParser:
-    """A parser of all commands, with shtab's completion of each argument."""
+    """Returns a parser for all commands, with shtab's completion for each argument."""
     top = argparse.ArgumentParser("ggtok", allow_abbrev=False)
     top.add_argument("-V", "--version", action="version", help="show the version")
     top.add_argument("-q", "--quiet", action="store_true", help="print no warnings or hints")
@@ -41,7 +41,7 @@ def _all_commands(shtab: Any, shell: str) -> argparse.ArgumentParser:
         parser = commands.parser(name)
         for action in parser._actions:
             _set_completion(action, shtab)
-            if shell == "fish" and action.help:  # for which shtab doesn't escape backslashes
+            if shell == "fish" and action.help:  # shtab doesn't escape backslashes for fish
                 action.help = action.help.replace("\\", "\\\\")
         each.add_parser(name, help=summary, description=summary, parents=[parser], add_help=False)
     return top

@@ -1,4 +1,4 @@
-"""``ggtok convert``: another library's vocabulary, for llama.cpp."""
+"""``ggtok convert``: converts another library's vocabulary for llama.cpp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ggtok count``: the number of tokens of files, folders and chats."""
+"""``ggtok count``: counts the tokens in files, folders and chats."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _listed(file: str | None) -> list[str]:
-    """The paths of --files0-from."""
+    """Returns the paths listed in the file of --files0-from."""
     if file is None:
         return []
     names = reading.file(file).split(b"\0")
@@ -152,7 +152,7 @@ def _warn_of_skipped(what: str, paths: list[str], advice: str) -> None:
 
 
 def _with_progress(counter: Counter, files: list[str], quiet: bool) -> Iterator[Counted]:
-    """The counts of the files, with a progress line."""
+    """Yields the count for each file, and shows a progress line."""
     total: int | None = None
 
     def describe(seconds: float) -> str:
@@ -170,7 +170,7 @@ def _with_progress(counter: Counter, files: list[str], quiet: bool) -> Iterator[
 
 
 def _size_of(files: list[str]) -> int:
-    """The total size as far as it is known; 0 if a file is compressed."""
+    """Returns the files' total size as far as it is known, or 0 if a file is compressed."""
     total = 0
     for path in files:
         if compression_of(path):
@@ -186,14 +186,14 @@ def _size_of(files: list[str]) -> int:
 
 
 class Report:
-    """The result.
+    """The command's result.
 
     Attributes:
-        files: path, tokens and bytes of each.
+        files: the path, tokens and bytes of each file.
         binary: the paths of skipped files.
         errors: the number of files that couldn't be read.
-        uncounted_parts: images, audio and video of the chat that aren't in its number of tokens.
-        total: the number of tokens of all files.
+        uncounted_parts: how many images, audio and video of the chat weren't counted.
+        total: the number of tokens in all files.
     """
 
     def __init__(self) -> None:
@@ -226,7 +226,8 @@ def _write(report: Report, args: argparse.Namespace) -> None:
 
 
 def _selected(rows: list[Row], args: argparse.Namespace, tokens: int) -> list[Row]:
-    """The rows that --min, --sort and --top select; `tokens` is the column of tokens."""
+    """Returns the rows that --min, --sort and --top select. `tokens` is the index of the column
+    with the number of tokens."""
     rows = [row for row in rows if row[tokens] >= args.min]
     if args.sort or args.top is not None:
         rows.sort(key=lambda row: -row[tokens])
@@ -242,7 +243,7 @@ def _write_lines(rows: list[tuple[int, str]], report: Report) -> None:
 
 
 def _sums(report: Report, by: str) -> list[tuple[str, int]]:
-    """Tokens by extension or folder, most first."""
+    """Sums the tokens by extension or folder, and sorts the sums, largest first."""
     sums: Sums[str] = Sums()
     for path, n, _ in report.files:
         if by == "ext":
@@ -284,7 +285,7 @@ class _Folder:
 
 
 def _tree(report: Report, least: int) -> list[tuple[int, str]]:
-    """Lines of folders and files, indented by depth."""
+    """Returns the number of tokens and the name, indented by depth, of each folder and file."""
     top = _Folder()
     for path, n, _ in report.files:
         *folders, name = path.split("/")

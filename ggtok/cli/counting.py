@@ -1,8 +1,8 @@
 """The files that ``ggtok count`` counts, and their tokens.
 
-Files are counted on one thread for each core. Small files are one task each. Larger ones, and
-those of unknown size, are cut where ``ggtok_safe_cut`` proves that the ids don't depend on the
-cut (docs/design/blocks.md), and each part is a task. Only few tasks wait at a time, so memory
+Files are counted on one thread for each core. A small file is one task. Larger ones, and those of
+unknown size, are cut where ``ggtok_safe_cut`` proves that the ids don't depend on the cut
+(docs/design/blocks.md), and each part is a task. Only a few tasks wait at a time, so memory
 grows only with the longest stretch without a cut.
 """
 
@@ -34,24 +34,24 @@ from ggtok.text.batches import n_threads
 
 # ---- the files ----
 
-_GIT = ".git"  # git's own folder
+_GIT = ".git"  # git's own folder, which is skipped
 _RULES = (".gitignore", ".ignore", os.path.join(".git", "info", "exclude"))
 
 
 class Choice:
-    """Selects the files of folders.
+    """Selects the files in folders.
 
     Args:
         include, exclude: as for :class:`ggtok.corpora.sources.Choice`.
-        ignore: whether .gitignore and .ignore apply.
+        ignore: whether to skip files that .gitignore and .ignore list.
     """
 
     def __init__(self, include: Sequence[str], exclude: Sequence[str], ignore: bool) -> None:
         self._choice, self._ignore = sources.Choice(include, exclude), ignore
 
     def files(self, paths: Sequence[str]) -> Iterator[str]:
-        """The files that the paths name, each once: files, matches of globs, and the regular files
-        of folders, sorted. Links in folders aren't followed.
+        """Yields each file that the paths name once: files, matches of globs, and the regular files
+        in folders, sorted. Links in folders aren't followed.
 
         Raises:
             OSError: a folder can't be read.
@@ -79,7 +79,7 @@ class Choice:
 
 
 def _matches(path: str) -> list[str]:
-    """The matches of a glob; any other path itself."""
+    """Returns the matches of a glob, or a list of only the path if it isn't a glob."""
     if os.path.lexists(path) or not glob.has_magic(path):
         return [path]
     return sorted(glob.glob(path, recursive=True)) or [path]
@@ -108,7 +108,7 @@ def _check_rules(folder: str) -> None:
             path = os.path.join(place, name)
             try:
                 status = os.stat(path)
-            except OSError:  # it doesn't exist
+            except OSError:  # there is no such file
                 continue
             if not stat.S_ISDIR(status.st_mode):
                 check_regular(status, path)
@@ -139,7 +139,7 @@ def _not_ignored(folder: str) -> Iterator[str]:
         if not os.path.isdir(name) or os.path.islink(name):
             yield name
     if has_others:
-        # They can't be matched with rules.
+        # Paths that aren't UTF-8 can't be matched with the rules.
         found = [path for path in _all(folder) if not _is_utf8(path) and _is_regular(path)]
         if found:
             messages.warn(
@@ -161,22 +161,22 @@ def _is_utf8(path: str) -> bool:
     return True
 
 
-# ---- their tokens ----
+# ---- the files' tokens ----
 
-# A part of a text, or documents.
+# A part of a text, or a sequence of documents.
 Text = bytearray | Sequence[bytes]
 
-PART = 1 << 20  # approximate bytes of a part
-_SMALL = 4 << 20  # bytes of a file that is one task
-# Larger parts are counted on the main thread, where Ctrl-C stops the work at once.
+PART = 1 << 20  # the approximate size of a part in bytes
+_SMALL = 4 << 20  # bytes; a file of at most this size is one task
+# Parts of more bytes than this are counted on the main thread, where Ctrl-C stops the work at once.
 _LONG = 16 << 20
-_WAITING = 4  # tasks for each thread
+_WAITING = 4  # tasks that may wait per thread
 _TABLES = b"PAR1", b"ARROW1"  # the first bytes of Parquet and Arrow files
 
 
 @dataclass
 class Counted:
-    """A file's tokens, or why it isn't counted: ``skipped`` is "binary" or "table"."""
+    """A file's number of tokens, or why it isn't counted: ``skipped`` is "binary" or "table"."""
 
     path: str
     tokens: int = 0
@@ -186,22 +186,22 @@ class Counted:
 
 
 class _Skipped(Exception):
-    """A file isn't text; the argument is ``Counted.skipped``."""
+    """Raised if a file isn't text. The argument is the value for ``Counted.skipped``."""
 
 
 class Counter:
-    """Counts files like ``tok.count`` of the whole text.
+    """Counts the tokens in files, like ``tok.count`` for the whole text.
 
     Args:
         tok: the tokenizer.
         add_special, parse_special: as for ``tok.count``.
-        binary: whether to count files with a NUL near the beginning, too.
-        fields: if given, lines are JSON objects, and these fields are the texts. None: each file
-            is a text.
+        binary: whether to also count files with a NUL near the beginning.
+        fields: if given, lines are JSON objects, and these fields are the texts; if None, each
+            file is a text.
 
     Attributes:
         bytes: the number of bytes counted so far.
-        tokens: the number of their tokens.
+        tokens: the number of tokens in these bytes.
     """
 
     def __init__(
@@ -223,7 +223,7 @@ class Counter:
         self.tokens = 0
 
     def count(self, paths: Iterable[str]) -> Iterator[Counted | None]:
-        """The count of each file, in order, with a None from time to time as progress is made.
+        """Yields the count for each file, in order, and sometimes None to report progress.
 
         ``-`` is standard input, which is never treated as binary.
         """
@@ -249,7 +249,7 @@ class Counter:
         yield from order
 
     def _submit(self, pool: ThreadPoolExecutor, counted: Counted) -> Iterator[None]:
-        """Submits a file's tasks, one at a time."""
+        """Submits a file's tasks, yielding after each."""
         with _recording_faults(counted):
             size = _size(counted.path)
             if size is not None and size <= _SMALL:
@@ -264,7 +264,7 @@ class Counter:
                 yield
 
     def _finish(self) -> None:
-        """Waits for the first task."""
+        """Waits for the oldest task, and adds its result."""
         counted, task = self._tasks.popleft()
         with _recording_faults(counted):
             self._add(counted, task.result())
@@ -279,7 +279,7 @@ class Counter:
     # ---- tasks ----
 
     def _file(self, path: str) -> tuple[int, int]:
-        """The number of tokens and bytes of a file."""
+        """Returns the number of tokens and bytes in a file."""
         tokens = size = 0
         for text, flags in self._texts(path, True):
             more, n = self._part(text, flags)
@@ -308,7 +308,7 @@ class Counter:
         return blocks
 
     def _checked(self, path: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        """The blocks of a file. Raises _Skipped if it isn't text."""
+        """Yields the blocks of a file. Raises _Skipped if it isn't text."""
         left = SNIFFED if self._sniffs and path != "-" else 0
         for block in blocks:
             if left == SNIFFED and block.startswith(_TABLES):
@@ -319,7 +319,7 @@ class Counter:
             yield block
 
     def _texts(self, path: str, regular: bool) -> Iterator[tuple[Text, int]]:
-        """The parts of a file that may be encoded separately, and the flags for it."""
+        """Yields parts of a file that can be encoded separately, each with the flags for that."""
         with reading.blocks(path, regular=regular, decompress=True) as blocks:
             checked = self._checked(path, blocks)
             if self._fields is None:
@@ -350,7 +350,7 @@ class Counter:
 
 @contextmanager
 def _recording_faults(counted: Counted) -> Iterator[None]:
-    """Records why a file can't be counted."""
+    """A context that records in `counted` why a file can't be counted."""
     try:
         yield
     except _Skipped as e:
@@ -360,7 +360,7 @@ def _recording_faults(counted: Counted) -> Iterator[None]:
 
 
 def _size(path: str) -> int | None:
-    """The size of a regular file; None for any other."""
+    """Returns the size of a regular file, or None for any other input."""
     if path == "-":
         return None
     found = os.stat(path)

@@ -1,4 +1,4 @@
-"""``ggtok detokenize``: token ids to text."""
+"""``ggtok detokenize``: decodes token ids to text."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _ids(listed: str) -> list[int]:
-    """Parses a JSON or Python list of ids, ids separated by white space or commas, or the output
-    of ``tokenize --json``."""
+    """Parses ids: a JSON or Python list, ids separated by white space or commas, or the output of
+    ``tokenize --json``."""
     if listed.lstrip().startswith("{"):
         return _in_object(listed)
     if re.match(r"\s*\[\s*\[", listed):

@@ -1,4 +1,4 @@
-"""``ggtok diff``: the differences of two vocabularies, and whether one may draft for the other."""
+"""``ggtok diff``: compares two vocabularies, and tells whether one may draft for the other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ggtok.vocabularies.convert.reading import Folder, read_object
 from ggtok.vocabularies.convert.tokenizer_json import Source, ids_of
 from ggtok.vocabularies.spelling import from_characters, scheme
 
-_MAX_EXAMPLES = 5  # shown of each kind
+_MAX_EXAMPLES = 5  # the most examples to show for each kind of difference
 
 
 def add_arguments(parser: Parser) -> None:
@@ -73,7 +73,7 @@ def _load(name: str, args: argparse.Namespace) -> Model | Original:
 
 
 class Model:
-    """A GGUF vocabulary."""
+    """A vocabulary from a GGUF file."""
 
     def __init__(self, source: str) -> None:
         self.tok = tok = ggtok.load(source)
@@ -83,7 +83,8 @@ class Model:
         self._byte_mapped = scheme(tok.model, tok.pre) == "characters"
 
     def readable(self, text: str) -> str:
-        """What a stored text stands for, with surrogates for bytes that aren't UTF-8."""
+        """Returns the text that a stored text represents, with surrogates for bytes that aren't
+        UTF-8."""
         return _unmapped(text) if self._byte_mapped else text
 
     def values(self) -> dict[str, object]:
@@ -107,7 +108,7 @@ class Model:
 
 
 class Original:
-    """A tokenizer.json, whose package runs in a limited child process."""
+    """A tokenizer.json. The package tokenizers encodes with it in a limited child process."""
 
     def __init__(self, path: str) -> None:
         try:
@@ -132,7 +133,7 @@ class Original:
         self.continuing_prefix = source.model.get("continuing_subword_prefix", "##")
 
     def ids(self, lines: Sequence[bytes], *, parse_special: bool) -> list[list[int]]:
-        """The package always parses special tokens."""
+        """Returns the ids of each line. The package always parses special tokens."""
         return self._encode([line.decode("utf-8", "replace") for line in lines])
 
     def readable(self, text: str) -> str:
@@ -143,7 +144,7 @@ class Original:
 
 
 def _unmapped(text: str) -> str:
-    """A text without GPT-2's byte map."""
+    """Undoes GPT-2's byte map in a text."""
     data = from_characters(text.encode())
     return text if data is None else data.decode("utf-8", "surrogateescape")
 
@@ -152,7 +153,8 @@ def _unmapped(text: str) -> str:
 
 
 def _compare(a: Model, b: Model | Original) -> dict[str, Any]:
-    """The differences, as for --json. Of a tokenizer.json, only tokens and merges are compared.
+    """Returns the differences, in the form of --json's output. With a tokenizer.json, only tokens
+    and merges are compared.
 
     An SPM vocabulary has scores instead of the merges that a tokenizer.json lists.
     """
@@ -178,7 +180,7 @@ def _tokens(a: Model, b: Model | Original) -> dict[str, Any]:
     if isinstance(b, Original) and a.tok.vocab_type == "WPM" and b.continuing_prefix:
         texts = [_wpm_text(text) for text in texts]
     theirs = {text: id for id, text in enumerate(texts) if text}
-    # A tokenizer.json may lack the unused tokens that fill a model's embedding.
+    # A tokenizer.json may lack the unused tokens that pad a model's vocabulary to its embedding.
     unused = ggtok.TokenAttr.UNUSED
     filler = set()
     if isinstance(b, Original):
@@ -207,8 +209,8 @@ def _tokens(a: Model, b: Model | Original) -> dict[str, Any]:
 
 
 def _wpm_text(text: bytes) -> bytes:
-    """A WordPiece token as GGUF files spell it: they mark beginnings of words, not
-    continuations."""
+    """Converts a WordPiece token to the spelling in GGUF files, which mark the beginnings of words
+    instead of continuations."""
     if not text or (text.startswith(b"[") and text.endswith(b"]")):
         return text
     return text[2:] if text.startswith(b"##") else "\u2581".encode() + text
@@ -230,7 +232,7 @@ def _merges(a: list[bytes], b: list[bytes]) -> dict[str, list[tuple[int, str]]]:
 
 
 def _compare_lines(a: Model, b: Model | Original, data: bytes) -> dict[str, Any]:
-    """The lines whose ids differ. Each line, with its newline, is a separate text."""
+    """Compares the ids of each line. A line, with its newline, is encoded as a separate text."""
     parse = isinstance(b, Original)
     if parse:  # the package needs valid UTF-8
         data = data.decode("utf-8", "replace").encode()
@@ -247,16 +249,16 @@ def _compare_lines(a: Model, b: Model | Original, data: bytes) -> dict[str, Any]
 
 
 def _pieces(side: Model | Original, ids: list[int]) -> str:
-    """The first few ids with their pieces."""
+    """Returns the first few ids with their pieces."""
     first = " ".join(f"{id} '{shown(side.piece(id))}'" for id in ids[:4])
     return f"{first} ..." if len(ids) > 4 else first
 
 
 # ---- speculative decoding ----
 
-# Limits of llama.cpp b11549, common/speculative.cpp.
-_MAX_SIZE_DIFFERENCE = 128  # tokens
-_FIRST_COMPARED = 5  # ids from this one on must have equal texts
+# Limits from llama.cpp b11549, common/speculative.cpp.
+_MAX_SIZE_DIFFERENCE = 128  # the largest allowed difference between the numbers of tokens
+_FIRST_COMPARED = 5  # the first id for which both texts must be equal
 
 
 def _draft(a: Model, b: Model, args: argparse.Namespace) -> int:
@@ -269,8 +271,8 @@ def _draft(a: Model, b: Model, args: argparse.Namespace) -> int:
 
 
 def _why_no_draft(one: Model, other: Model) -> str | None:
-    """Why `other` can't draft for `one`, by llama.cpp's ``common_speculative_are_compatible``;
-    None: it may."""
+    """Returns why `other` can't draft for `one`, or None if it may, according to llama.cpp's
+    ``common_speculative_are_compatible``."""
     a, b = one.tok, other.tok
     if a.vocab_type != b.vocab_type:
         return f"the types are {a.vocab_type} and {b.vocab_type}"

@@ -1,4 +1,4 @@
-"""``ggtok doctor``: what is wrong or surprising in a file's tokenizer."""
+"""``ggtok doctor``: finds what is wrong or surprising in a file's tokenizer."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ _STORES: dict[str, Callable[[], Iterator[str]]] = {"ollama:": _ollama, "lmstudio
 
 
 def _expanded(words: list[str]) -> list[str]:
-    """The models that the words stand for, each once."""
+    """Returns the models that the words name, each once."""
     models: dict[str, None] = {}
     for word in words:
         if word in _STORES:

@@ -24,8 +24,8 @@ _TYPES = {"normal": 1, "unknown": 2, "control": 3, "user_defined": 4, "unused": 
 _CASTS = {"int": int, "float": float, "str": str}
 _BOOLS = {"true": True, "false": False}
 _SAMPLE = "Hello, world! It's 2026.\n\n  def f(x):\n\treturn x**2  # caf\u00e9 \u4f60\u597d\n"
-_MOST = 40  # characters of a value that are shown
-_MOST_CHANGES = 40  # that are listed
+_MOST = 40  # maximum characters of a value to show
+_MOST_CHANGES = 40  # maximum number of changes to list
 
 
 def add_arguments(parser: Parser) -> None:
@@ -201,7 +201,7 @@ def _value(key: str, text: str, file: _File) -> object:
 
 
 def _id(tok: ggtok.Tokenizer, token: str, option: str) -> int:
-    """The id that an option's value is, or the id of the token with this text."""
+    """Returns an option's value as an id, or the id of the token whose text it is."""
     if token.isascii() and token.isdigit():
         id = int(token)
         if id >= tok.n_tokens:

@@ -1,4 +1,4 @@
-"""``ggtok encode``: text files to files of ids."""
+"""``ggtok encode``: encodes text files to files of ids."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int | None:
     return None
 
 
-# Options of encode_files with the same names.
+# Options that are passed to encode_files under the same names.
 _PASSED = (
     *("format", "dtype", "include", "exclude", "kind", "field", "errors", "threads", "shards"),
     "force",
@@ -101,12 +101,12 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _advice(args: argparse.Namespace) -> str:
-    """Advice after an interruption. A run without a checkpoint leaves no journal."""
+    """Returns advice for after an interruption. A run without a checkpoint leaves no journal."""
     from ggtok.corpora.shards import names
 
     outs = [args.output] if args.shards is None else names(args.output, args.shards)
     kept = [f"{out}.journal" for out in outs]
-    kept += [f"{out}.manifest.json" for out in outs[:-1]]  # of complete shards
+    kept += [f"{out}.manifest.json" for out in outs[:-1]]  # the manifests of complete shards
     if any(map(os.path.lexists, kept)):
         return "run the same command to continue"
     return "nothing was kept, because there was no checkpoint yet; the same command starts over"

@@ -1,4 +1,4 @@
-"""``ggtok explain``: how a text becomes ids, step by step."""
+"""``ggtok explain``: shows step by step how a text becomes ids."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ggtok.cli.parser import Help, Parser
 if TYPE_CHECKING:
     from ggtok.explain.steps import Explanation, Fragment, Merge, Token, Word
 
-_MAX_TEXT = 40  # characters of a text in a line
+_MAX_TEXT = 40  # the most characters of a text to show in a line
 _MAX_SYMBOLS = 16
-_WIDTH = 60  # of a regular expression, or of a line of ids
+_WIDTH = 60  # the most characters of a regular expression, or in a line of ids
 
 
 def add_arguments(parser: Parser) -> None:
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def quoted(text: str) -> str:
-    """A text in quotes, shortened if it is long."""
+    """Returns a text in quotes, shortened if it is long."""
     if len(text) > _MAX_TEXT:
         return f"'{shown(text[:_MAX_TEXT])}...' ({len(text)} characters)"
     return f"'{shown(text)}'"
@@ -57,7 +57,7 @@ def token_line(token: Token) -> str:
 
 
 def _score(score: float) -> str:
-    return f"{score + 0.0:g}"  # 0 instead of -0
+    return f"{score + 0.0:g}"  # adding 0.0 turns -0 into 0
 
 
 def priority(merge: Merge) -> str:

@@ -1,4 +1,4 @@
-"""``ggtok export``: a model's vocabulary in another library's format."""
+"""``ggtok export``: writes a model's vocabulary in another library's format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ggtok extract``: a model's vocabulary without its weights."""
+"""``ggtok extract``: copies a model's vocabulary without its weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ggtok help``: the help of the program, or of a command."""
+"""``ggtok help``: shows the program's help, or a command's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ggtok inspect``: a file's vocabulary, metadata, templates and tokens."""
+"""``ggtok inspect``: shows a file's vocabulary, metadata, templates and tokens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ggtok.cli.messages import FINDING, OK, UsageError, reason, warn
 from ggtok.cli.parser import Help, Parser
 from ggtok.native import pre_names
 
-_DEFAULT = "default"  # the name of a model's unnamed template
+_DEFAULT = "default"  # the name that stands for a model's unnamed template
 SPECIALS = (
     *("bos", "eos", "eot", "eom", "unk", "sep", "nl", "pad", "mask"),
     *("fim_pre", "fim_suf", "fim_mid", "fim_pad", "fim_rep", "fim_sep"),
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _move_model(args: argparse.Namespace) -> None:
-    """Makes MODEL in ``--template MODEL`` the model, if no other argument names one."""
+    """Treats MODEL in ``--template MODEL`` as the model if no other argument names one."""
     name = args.template
     if name in (None, _DEFAULT) or args.model is not None or args.words:
         return
@@ -87,7 +87,8 @@ def _move_model(args: argparse.Namespace) -> None:
 def _load_faulty(
     args: argparse.Namespace,
 ) -> tuple[ggtok.Tokenizer, ggtok.VocabError | None]:
-    """Loads the model; if its vocabulary is faulty, as much as possible, and returns the error."""
+    """Loads the model, or as much of it as possible if its vocabulary is faulty. Also returns the
+    error, if any."""
     try:
         return load(args), None
     except ggtok.VocabError as e:
@@ -99,9 +100,9 @@ def _load_faulty(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if isinstance(error, ggtok.UnknownPreTokenizerError):
-            with suppress(ggtok.VocabError):  # there may be other faults
+            with suppress(ggtok.VocabError):  # the file may have other faults, too
                 return ggtok.load(args.model, pre="default", overrides=given), error
-        # Everything except the vocabulary.
+        # Load everything except the vocabulary.
         no_vocabulary = {**given, "tokenizer.ggml.model": "no_vocab"}
         return ggtok.load(args.model, overrides=no_vocabulary), error
 
@@ -122,7 +123,7 @@ def _facts(tok: ggtok.Tokenizer, error: ggtok.VocabError | None) -> dict[str, An
         "arrays": {key: {"type": type, "length": n} for key, (type, n) in arrays.items()},
     }
     if error is not None:
-        # The file's own values, not those of the substitute. Its flags are unknown.
+        # Show the file's own values, not those of the substitute. Its flags are unknown.
         facts["fault"] = reason(error)
         facts["model"] = tok.metadata.get("tokenizer.ggml.model")
         facts["pre"] = tok.metadata.get("tokenizer.ggml.pre")
@@ -134,7 +135,7 @@ def _facts(tok: ggtok.Tokenizer, error: ggtok.VocabError | None) -> dict[str, An
 
 
 def _type(tok: ggtok.Tokenizer) -> str | None:
-    """The vocabulary type by the beginning of the file, if that is on this machine."""
+    """Returns the vocabulary type according to the start of the file, or None if it isn't local."""
     from ggtok.sources.listing import summed_up
 
     path = tok.source and tok.source.path
@@ -155,7 +156,7 @@ def _special_tokens(tok: ggtok.Tokenizer) -> dict[str, Any]:
 
 def _flags(tok: ggtok.Tokenizer) -> dict[str, bool]:
     flags = tok._native.flags()
-    if tok.vocab_type != "WPM":  # the flags have no effect on other types
+    if tok.vocab_type != "WPM":  # the flag has no effect on other types
         del flags["strip_accents"]
         if tok.model != "whitespace":
             del flags["lowercase"]
@@ -201,7 +202,7 @@ def _short(value: object) -> str:
 
 # ---- one template, one token ----
 
-_MAX_IDS = 8  # in a message
+_MAX_IDS = 8  # the most ids to list in a message
 
 
 def _write_template(tok: ggtok.Tokenizer, args: argparse.Namespace) -> None:
@@ -219,8 +220,8 @@ def _write_template(tok: ggtok.Tokenizer, args: argparse.Namespace) -> None:
 
 
 def find_tokens(tok: ggtok.Tokenizer, given: str, *, as_text: bool = False) -> list[int]:
-    """The ids that `given` may mean: an id if it is all digits and not `as_text`; otherwise the
-    tokens whose text is stored, or printed, like this."""
+    """Returns the ids that `given` may mean: the number itself if it is all digits and not
+    `as_text`, otherwise the tokens whose text is stored or printed like this."""
     if not as_text and given.isascii() and given.isdecimal():
         id = int(given.lstrip("0")[:20] or "0")
         check_id(tok, id)
@@ -239,7 +240,8 @@ def find_tokens(tok: ggtok.Tokenizer, given: str, *, as_text: bool = False) -> l
 
 
 def _only_token(tok: ggtok.Tokenizer, text: bytes, given: str) -> list[int]:
-    """The single token that a text encodes to, for instance where a space is added to it."""
+    """Returns the id of the single token that a text encodes to, even if the token's text differs,
+    for example by an added space. Raises UsageError if there isn't exactly one token."""
     ids = tok.encode(text, add_special=False, parse_special=True)
     if len(ids) == 1 and ids[0] != tok.unk_id:
         return ids

@@ -1,4 +1,4 @@
-"""``ggtok list``: the models on this machine."""
+"""``ggtok list``: lists the models on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ggtok merges``: the merges that produce a token."""
+"""``ggtok merges``: shows the merges that produce a token."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ggtok.cli.parser import Help, Parser
 if TYPE_CHECKING:
     from ggtok.explain.steps import Merge, MergeTree
 
-_MAX_INDENT = 12  # levels
+_MAX_INDENT = 12  # the deepest level that is indented further
 
 
 def add_arguments(parser: Parser) -> None:
@@ -66,20 +66,21 @@ def _same(pair: Merge, last: list[Merge]) -> bool:
 
 
 def _bytes(text: str) -> bytes:
-    """A symbol's bytes. Parts of a character only make it up as bytes, not as str."""
+    """Returns a symbol's bytes. Parts of a character join to it only as bytes, not as str."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def _tree(tree: MergeTree) -> Iterator[str]:
-    """The merges as a tree, the last at the top. Not recursive, because tokens may be long."""
-    merges_at: dict[int, list[Merge]] = {}  # by the index of the left part's first symbol
+    """Yields the lines of the tree of merges, whose root is the last one. It isn't recursive,
+    because tokens may be long."""
+    merges_at: dict[int, list[Merge]] = {}  # the merges by the left part's first symbol
     for merge in tree.merges:
         merges_at.setdefault(merge.at, []).append(merge)
-    starts = [0]  # of the symbols
+    starts = [0]  # the offset of each symbol
     for symbol in tree.symbols:
         starts.append(starts[-1] + len(_bytes(symbol)))
     index_at = {start: index for index, start in enumerate(starts)}
-    waiting = [(0, 0, tree.text)]  # depth, index of the first symbol, text
+    waiting = [(0, 0, tree.text)]  # a stack of (depth, index of the first symbol, text)
     while waiting:
         depth, first, text = waiting.pop()
         level = f"[{depth}] " if depth >= _MAX_INDENT else ""

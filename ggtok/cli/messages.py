@@ -1,6 +1,6 @@
-"""Standard error: errors, warnings and hints, one line each; and exit statuses.
+"""Standard error (errors, warnings and hints, one line each) and exit statuses.
 
-Warnings and hints are Python warnings, so ``--quiet`` and ``PYTHONWARNINGS`` apply to all.
+Warnings and hints are Python warnings, so ``--quiet`` and ``PYTHONWARNINGS`` apply to all of them.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from ggtok.errors import (
 OK = 0
 FINDING = 1  # the command succeeded and found a fault
 ERROR = 2
-INTERRUPTED = 128 + 2  # SIGINT, as in shells
-BROKEN_PIPE = 128 + 13  # SIGPIPE
+INTERRUPTED = 128 + 2  # the exit status that shells report for SIGINT
+BROKEN_PIPE = 128 + 13  # the same for SIGPIPE
 
 
 class CommandWarning(UserWarning):
-    """The command succeeded, but the user should know something about the result."""
+    """A warning about something that the user should know about a successful command's result."""
 
 
 class Hint(CommandWarning):
-    """The user may have meant something else."""
+    """A warning that the user may have meant something else."""
 
 
 class UsageError(Exception):
-    """The command can't do what the command line asks.
+    """Raised if the command can't do what the command line asks for.
 
     Args:
         message: what is wrong.
@@ -50,7 +50,7 @@ class UsageError(Exception):
         super().__init__(message if prog is None else f"{message} (try '{prog} --help')")
 
 
-# Removes the progress line from the terminal, if there is one.
+# If there is a progress line, the function that removes it from the terminal.
 clear_progress: Callable[[], None] | None = None
 
 
@@ -59,7 +59,7 @@ def say(kind: str, message: object) -> None:
     line = shown(" ".join(str(message).split()))
     if sys.stderr is None:
         return
-    with suppress(OSError):  # nowhere to report it
+    with suppress(OSError):  # there is nowhere to report it
         if clear_progress is not None:
             clear_progress()
         sys.stderr.flush()
@@ -77,8 +77,8 @@ def hint(message: str) -> None:
 
 @contextmanager
 def warnings_as_lines(quiet: bool) -> Iterator[None]:
-    """Shows warnings as lines of standard error: all of ggtok's, unless the user has filters
-    (``PYTHONWARNINGS``, ``python -W``); none if `quiet`."""
+    """A context that shows warnings as lines on standard error: none if `quiet`, otherwise all of
+    ggtok's, unless the user sets filters (``PYTHONWARNINGS``, ``python -W``)."""
     with warnings.catch_warnings():
         warnings.showwarning = _show
         if quiet:
@@ -97,7 +97,7 @@ def _show(message: Warning | str, category: type[Warning], *_: object, **_named:
 
 
 def guarded(run: Callable[[], int]) -> int:
-    """Calls `run` and returns its exit status; reports an error in one line."""
+    """Calls `run`, reports an error as one line, and returns the exit status."""
     try:
         try:
             status = run()
@@ -121,7 +121,7 @@ def guarded(run: Callable[[], int]) -> int:
     return status
 
 
-# Options whose names differ from the argument's, by argument and value.
+# Options whose names differ from the argument's, by the argument's name and value.
 _OPTIONS = {
     ("resume", "False"): "--restart",
     ("eos", "False"): "--no-eos",
@@ -131,7 +131,7 @@ _OPTIONS = {
 
 
 def option(argument: Argument) -> str:
-    """The command's option for a Python argument: ``--force`` for ``force=True``."""
+    """Returns the command's option for a Python argument: ``--force`` for ``force=True``."""
     name, value = argument.name, argument.value
     found = _OPTIONS.get((name, value), "--" + name.replace("_", "-"))
     if value in (None, "True", "False"):
@@ -140,7 +140,7 @@ def option(argument: Argument) -> str:
 
 
 def _worded(message: str) -> str:
-    """A message in the command's terms."""
+    """Rewords a message in the command's terms."""
     if not isinstance(message, Wording):
         return message
     parts = (part for part in message.parts if not isinstance(part, ForPython))
@@ -148,7 +148,7 @@ def _worded(message: str) -> str:
 
 
 def _missing_folder(path: str) -> str | None:
-    """The topmost folder of `path` that doesn't exist."""
+    """Returns the topmost folder of `path` that doesn't exist."""
     missing = None
     while (above := os.path.dirname(path)) not in ("", path) and not os.path.exists(above):
         missing = path = above
@@ -156,7 +156,7 @@ def _missing_folder(path: str) -> str | None:
 
 
 def reason(error: BaseException) -> str:
-    """The message of an error, in the command's terms."""
+    """Returns an error's message in the command's terms."""
     if isinstance(error, OSError) and error.strerror:
         if error.filename is None:
             return error.strerror

@@ -1,4 +1,4 @@
-"""``ggtok parity``: a model's ids compared with the installed llama.cpp's."""
+"""``ggtok parity``: compares a model's ids with those from the installed llama.cpp."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from ggtok.errors import VocabWarning
 if TYPE_CHECKING:
     from ggtok.inspect.parity.compare import Comparison, Difference
 
-_MAX_DIFFERENCES = 5  # shown
-_MAX_IDS = 8  # shown of each, from the first that differs
+_MAX_DIFFERENCES = 5  # the most differences to show
+_MAX_IDS = 8  # the most ids to show for each, from the first that differs
 
 
 def add_arguments(parser: Parser) -> None:
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(say: Callable[[str], None], total: int | None) -> Callable[[int], None]:
-    """The callback of :func:`compare.compare`, which gets the number of compared texts."""
+    """Returns the callback for :func:`compare.compare`, which gets the number of compared texts."""
     of = "" if total is None else f" of {total}"
     return lambda n: say(f"{n}{of} texts compared")
 
@@ -126,7 +126,7 @@ def _difference_lines(tok: ggtok.Tokenizer, difference: Difference) -> list[str]
 
 
 def _ids(tok: ggtok.Tokenizer, ids: list[int]) -> str:
-    """Ids with their pieces; llama.cpp may produce -1."""
+    """Lists ids with their pieces. llama.cpp may produce -1, which has no piece."""
     listed = [
         f"{id} {shown(tok.token_to_piece(id))!r}" if 0 <= id < tok.n_tokens else str(id)
         for id in ids[:_MAX_IDS]

@@ -1,4 +1,4 @@
-"""The parser of a command line: getopt's reading of options, errors of one line."""
+"""The command-line parser, which reads options like getopt and reports errors in one line."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Help(NamedTuple):
     """What ``--help`` says about a command.
 
     Attributes:
-        usage: the words of its command line.
-        details: sentences after its summary.
-        words: what each word of `usage` means.
+        usage: the arguments of its command line.
+        details: sentences that follow its summary.
+        words: what each argument in `usage` means.
         examples: command lines.
         finding: when the exit status is 1.
     """
@@ -35,7 +35,7 @@ class Help(NamedTuple):
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Wraps paragraphs, but not texts of several lines."""
+    """A help formatter that wraps paragraphs, but not texts that already have several lines."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         if "\n" in text:
@@ -44,7 +44,7 @@ class _Formatter(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises UsageError, and prints help where all output goes."""
+    """A parser that raises UsageError for errors, and prints help like all other output."""
 
     def __init__(
         self, prog: str, usage: str, description: str, words: dict[str, str], epilog: str
@@ -62,7 +62,7 @@ class Parser(argparse.ArgumentParser):
             width = max(map(len, words))
             lines = [f"{word:<{width}}  {meaning}\n" for word, meaning in words.items()]
             self.add_argument_group("arguments", "".join(lines))
-            self._action_groups.insert(0, self._action_groups.pop())  # before the options
+            self._action_groups.insert(0, self._action_groups.pop())  # moves it to the front
         self.add_argument("-h", "--help", action="help", help="show this help and exit")
         self.add_argument("-q", "--quiet", action="store_true", help="print no warnings or hints")
 
@@ -70,7 +70,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message, self.prog)
 
     def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
-        """Like argparse's, but paths may begin with ``~``."""
+        """Like argparse's add_argument, but paths may begin with ``~``."""
         if options.get("metavar") in PATHS:
             options["type"] = expanded
         return super().add_argument(*names, **options)
@@ -78,9 +78,9 @@ class Parser(argparse.ArgumentParser):
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
         """Parses arguments; options and words may come in any order.
 
-        As in getopt, an option takes the next argument as its value, whatever that begins with.
-        An option whose value may be omitted takes only one of its choices, or if it has none, an
-        argument without a leading dash.
+        As in getopt, the argument after an option is its value, whatever it begins with. If the
+        value may be omitted, the next argument must be one of the option's choices or, if it has
+        none, have no leading dash.
         """
         options: list[str] = []
         words: list[str] = []
@@ -114,7 +114,7 @@ class Parser(argparse.ArgumentParser):
         """Whether an argument is an option, with or without its value.
 
         Raises:
-            UsageError: it looks like an option, but is none.
+            UsageError: the argument looks like an option, but isn't one.
         """
         if not word.startswith("-") or word == "-":
             return False
@@ -125,8 +125,8 @@ class Parser(argparse.ArgumentParser):
         flags = [known.get(f"-{letter}") for letter in word[1:]]
         if (
             name in known
-            or (first is not None and first.nargs is None and not is_long)  # -n5
-            or all(flag is not None and flag.nargs == 0 for flag in flags)  # -qe
+            or (first is not None and first.nargs is None and not is_long)  # such as -n5
+            or all(flag is not None and flag.nargs == 0 for flag in flags)  # such as -qe
         ):
             return True
         is_number = re.match(r"-\.?\d", word) and not self._has_negative_number_optionals
@@ -138,7 +138,7 @@ class Parser(argparse.ArgumentParser):
         return False
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        """Like argparse's, which before Python 3.13 drops the value ``--``."""
+        """Like argparse's _get_values, which drops the value ``--`` before Python 3.13."""
         if action.option_strings and arg_strings == ["--"]:
             self._check_value(action, "--")
             return self._get_value(action, "--")
@@ -163,12 +163,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def _name(action: argparse.Action) -> str:
-    """An option's names, or an argument's metavar."""
+    """Returns an option's names, or an argument's metavar."""
     return "/".join(action.option_strings) or str(action.metavar)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``"; did you mean X?"`` with the known word most similar to `word`, or ``""``."""
+    """Returns ``"; did you mean X?"`` for the known word most similar to `word`, or ``""``."""
     import difflib  # slow to import
 
     names = {each.lstrip("-"): each for each in known}
@@ -189,7 +189,7 @@ def token_count(word: str) -> int:
 
 
 def expanded(path: str) -> str:
-    """A path with ``~`` expanded, as shells leave it in quotes and after ``=``."""
+    """Expands ``~`` in a path, which shells don't do in quotes and after ``=``."""
     if path.startswith("~") and not os.path.lexists(path):
         return os.path.expanduser(path)
     return path

@@ -1,4 +1,4 @@
-"""Progress on a terminal: a line of standard error that is overwritten."""
+"""Progress on a terminal: a line on standard error that is overwritten again and again."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any, TextIO, TypeVar
 
 from ggtok.cli import messages, writing
 
-_BAR = 20  # characters
-SILENT = 1.0  # seconds before anything is shown
+_BAR = 20  # the length of the bar in characters
+SILENT = 1.0  # seconds until the line first appears
 T = TypeVar("T")
 
 
@@ -25,7 +25,8 @@ class Line:
     """The progress line, also usable as a ``progress`` callback.
 
     Args:
-        describe: converts the callback's argument to text. A narrow terminal shows its beginning.
+        describe: converts the callback's argument to text. A narrow terminal shows only the text's
+            beginning.
     """
 
     def __init__(self, stream: TextIO, describe: Callable[[Any], str]) -> None:
@@ -57,7 +58,7 @@ class Line:
 
 @contextmanager
 def line(quiet: bool, describe: Callable[[Any], str]) -> Iterator[Line | None]:
-    """A progress line, which is cleared at the end; None if nobody would see it."""
+    """A context with a progress line that is cleared at the end, or None if nobody would see it."""
     if not is_shown(quiet):
         yield None
         return
@@ -69,13 +70,13 @@ def line(quiet: bool, describe: Callable[[Any], str]) -> Iterator[Line | None]:
 
 
 def bar(share: float, left: float, rest: str) -> str:
-    """A bar for the share that is done, the remaining seconds, and more text."""
+    """Returns a bar for the completed share, followed by the remaining time and more text."""
     filled = f"[{'#' * int(share * _BAR):<{_BAR}}]"
     return f"{filled} {share:4.0%}  {int(left) // 60}:{int(left) % 60:02} left  {rest}"
 
 
 def of_bytes(done: int, total: int, seconds: float, more: str = "") -> str:
-    """Describes progress in bytes, with a bar unless `total` is unknown (or too small)."""
+    """Describes progress in bytes, with a bar unless `total` is unknown or too small."""
     rest = f"{writing.size(done)}, {done / max(seconds, 1e-9) / 1e6:.0f} MB/s{more}"
     if not 0 < done < total:
         return rest
@@ -83,14 +84,15 @@ def of_bytes(done: int, total: int, seconds: float, more: str = "") -> str:
 
 
 def timed(items: Iterable[T]) -> Iterator[tuple[float, T]]:
-    """The items, each with the seconds since the first was requested."""
+    """Yields the items, each with the seconds since the first was requested."""
     began = time.perf_counter()
     for item in items:
         yield time.perf_counter() - began, item
 
 
 def of_blocks(blocks: Iterator[bytes], path: str, quiet: bool) -> Iterator[bytes]:
-    """The blocks of a file, with a progress line unless output goes to a terminal, too."""
+    """Yields a file's blocks, and shows a progress line unless the output goes to a terminal,
+    too."""
     done = total = 0
     with line(
         quiet or writing.to_terminal(), lambda seconds: of_bytes(done, total, seconds)
@@ -106,10 +108,10 @@ def of_blocks(blocks: Iterator[bytes], path: str, quiet: bool) -> Iterator[bytes
 
 @contextmanager
 def waiting(quiet: bool, text: str) -> Iterator[Callable[[str], None]]:
-    """Shows each second what the command is doing and for how long.
+    """A context that shows, every second, what the command is doing and for how long.
 
     Args:
-        text: what it is doing; calling the result changes it.
+        text: what the command is doing. Calling the context's value changes it.
     """
     what = [text]
 

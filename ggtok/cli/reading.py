@@ -1,4 +1,4 @@
-"""Input: files, standard input under the name ``-``, and escapes in texts."""
+"""Input: files, standard input (named ``-``), and escapes in texts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ggtok.base.files import open_regular
 from ggtok.cli import messages
 from ggtok.cli.messages import UsageError, hint, warn
 
-BLOCK = 1 << 20  # bytes
+BLOCK = 1 << 20  # bytes to read at a time
 STDIN = "standard input"
 
 
 def name_of(path: str) -> str:
-    """An input's name for messages."""
+    """Returns what messages call an input."""
     return STDIN if path == "-" else path
 
 
@@ -26,10 +26,11 @@ def name_of(path: str) -> str:
 def blocks(
     path: str, *, regular: bool = False, decompress: bool = False
 ) -> Iterator[Iterator[bytes]]:
-    """A file's contents in blocks of about :data:`BLOCK` bytes; ``-`` is standard input.
+    """Opens a file as an iterator over blocks of about :data:`BLOCK` bytes; ``-`` is standard
+    input.
 
     Args:
-        regular: accept only a regular file, because it was one before.
+        regular: accept only a regular file, because the path was one before.
         decompress: decompress .gz, .bz2, .xz and .zst files.
     """
     if path == "-":
@@ -39,7 +40,7 @@ def blocks(
         with open_regular(path) if regular else open(path, "rb", buffering=0) as f:
             yield _decompressed(f, path) if decompress else _blocks(f, path)
     except IsADirectoryError as e:
-        if e.filename != path:  # raised by the caller
+        if e.filename != path:  # raised in the caller's block
             raise
         advice = f"this is a folder; name the files in it, such as {os.path.join(path, '*')}"
         raise IsADirectoryError(e.errno, advice, path) from None
@@ -63,25 +64,25 @@ def _standard_input() -> BinaryIO:
 
 
 def _blocks(f: Any, name: str) -> Iterator[bytes]:
-    # One system call for each block: otherwise, end of file must be typed twice on a terminal.
+    # One system call per block: otherwise, users would have to type end-of-file twice.
     read = getattr(f, "read1", f.read)
     try:
         while block := read(BLOCK):
             yield block
-    except OSError as e:  # which lacks the file's name
+    except OSError as e:  # lacks the file's name, which is added here
         if e.errno is None:  # raised by a decompressor
             raise
         raise OSError(e.errno, e.strerror, name) from None
 
 
 def file(path: str) -> bytes:
-    """A whole file; ``-`` is standard input."""
+    """Reads a whole file; ``-`` is standard input."""
     with blocks(path) as parts:
         return b"".join(parts)
 
 
 def text_of(data: bytes, name: str) -> str:
-    """Decodes a text whose positions are counted in characters."""
+    """Decodes a text; it must be UTF-8, because positions in it are counted in characters."""
     try:
         return data.decode()
     except UnicodeDecodeError as e:
@@ -89,7 +90,7 @@ def text_of(data: bytes, name: str) -> str:
 
 
 def json_file(path: str) -> Any:
-    """The value in a JSON file."""
+    """Parses a JSON file."""
     import json
 
     data = file(path)
@@ -113,7 +114,7 @@ def each(paths: Iterable[str], process: Callable[[str], None]) -> int:
 
 
 def warn_of_nul(path: str, text: bytes) -> None:
-    """With --null, NUL in a text makes the output ambiguous."""
+    """Warns if a text contains NUL, which makes the output of --null ambiguous."""
     if b"\0" in text:
         warn(f"{name_of(path)} contains NUL: use --json")
 
@@ -121,16 +122,16 @@ def warn_of_nul(path: str, text: bytes) -> None:
 # ---- escapes ----
 
 _LETTERS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"'": b"'", b'"': b'"', b"\\": b"\\"}
-# A backslash and what follows it. llama.cpp parses \x with strtol, which accepts white space or a
-# sign as the first character.
+# A backslash with the rest of its escape. llama.cpp parses the digits after \x with strtol, which
+# also accepts white space or a sign as the first character.
 _FIRST, _DIGIT = rb"[0-9A-Fa-f \t-\r+-]", rb"[0-9A-Fa-f]"
 _ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{2}|[ \t-\r+-]%b)|(.))" % _DIGIT, re.DOTALL)
-# The same, or the incomplete escape at the end of the text.
+# The same, or an incomplete escape at the end of the text.
 _ESCAPE_OR_END = re.compile(rb"(\\(?:x%b?)?\Z)|%b" % (_FIRST, _ESCAPE.pattern), re.DOTALL)
 
 
 def unescape(text: bytes) -> bytes:
-    r"""Replaces ``\n \r \t \' \" \\ \xHH`` as llama.cpp's tools do; others stay."""
+    r"""Replaces ``\n \r \t \' \" \\ \xHH`` as llama.cpp's tools do; keeps other escapes."""
     return _ESCAPE.sub(lambda match: _replacement(match[0], *match.groups()), text)
 
 
@@ -139,7 +140,7 @@ def unescape_argument(text: str) -> bytes:
 
 
 def unescape_blocks(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """:func:`unescape` for a text in blocks."""
+    """Does the same as :func:`unescape` for a text in blocks."""
     incomplete = b""
 
     def replacement(match: re.Match[bytes]) -> bytes:

@@ -1,4 +1,4 @@
-"""``ggtok serve``: the endpoints of other servers that tokenize and count, over HTTP."""
+"""``ggtok serve``: offers other servers' endpoints for tokenizing and counting, over HTTP."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ggtok.errors import MissingExtraError
 
 PORT = 8484
 MAX_BODY = 16 << 20
-BACKLOG = 2048  # connections that may wait, as uvicorn's
+BACKLOG = 2048  # connections that may wait to be accepted; uvicorn's default
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -155,7 +155,7 @@ def _tokens(text: str) -> int:
 
 
 def check_packages(command: str) -> None:
-    """Raises MissingExtraError if a package of the server isn't installed."""
+    """Raises MissingExtraError if a package that the server needs isn't installed."""
     try:
         import uvicorn  # noqa: F401
 
@@ -173,7 +173,7 @@ def _limit(text: str) -> int:
 
 
 def bind(host: str, port: int) -> tuple[socket.socket, str]:
-    """A socket that listens, and its URL."""
+    """Returns a listening socket and its URL."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     made = socket.socket(family)
     try:
@@ -190,7 +190,7 @@ def bind(host: str, port: int) -> tuple[socket.socket, str]:
 
 
 def models_by_alias(words: list[str], folder: str | None = None) -> dict[str, str]:
-    """The models by alias: ``ALIAS=MODEL``, models, and those of a folder."""
+    """Returns models by alias, from words (``ALIAS=MODEL`` or a model) and from a folder."""
     models: dict[str, str] = {}
     for word in words:
         alias, equals, source = word.partition("=")
@@ -212,7 +212,7 @@ def models_by_alias(words: list[str], folder: str | None = None) -> dict[str, st
 
 
 def _check_exists(source: str) -> None:
-    """Raises an error for a path of nothing, rather than each request for it later."""
+    """Raises an error if a path doesn't exist, since otherwise each request for it would fail."""
     is_path = "://" not in source and (
         source.lower().endswith(".gguf") or not ("/" in source or ":" in source)
     )
@@ -224,7 +224,7 @@ def _check_exists(source: str) -> None:
 
 
 def _listed(folder: str) -> list[str]:
-    """The files of a folder."""
+    """Returns the names of the files in a folder."""
     try:
         return [name for name in os.listdir(folder) if os.path.isfile(os.path.join(folder, name))]
     except NotADirectoryError:

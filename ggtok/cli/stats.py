@@ -1,4 +1,4 @@
-"""``ggtok stats``: bytes per token by file and script, for one or several models."""
+"""``ggtok stats``: measures bytes per token by file and script, for one or several models."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ggtok.cli.messages import UsageError
 from ggtok.cli.parser import Help, Parser, expanded
 from ggtok.text.stats import Row, Stats
 
-_PART = 4 << 20  # bytes of a file that are measured at a time
-_SHOWN = 200  # rows of files
+_PART = 4 << 20  # bytes of a file to measure at a time
+_SHOWN = 200  # the most files that get a row each
 
 
 def add_arguments(parser: Parser) -> None:
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _models(args: argparse.Namespace) -> list[str]:
-    """The models: the leading words that can only be models, or else -m or GGTOK_MODEL."""
+    """Returns the models: -m and the leading words that can only be models, else GGTOK_MODEL."""
     names = []
     while args.words and can_only_be_model(args.words[0]):
         names.append(expanded(args.words.pop(0)))
@@ -77,7 +77,7 @@ def _models(args: argparse.Namespace) -> list[str]:
 
 
 class _Parts:
-    """The named texts of the files, in parts that end after a line."""
+    """The files' texts with their names, in parts that end after a line."""
 
     def __init__(self, paths: list[str], args: argparse.Namespace) -> None:
         from ggtok.cli.counting import Choice
@@ -97,7 +97,7 @@ class _Parts:
 
 
 def _by_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in parts of about _PART bytes, which end after a line if they can."""
+    """Regroups the blocks into parts of about _PART bytes, which end after a line if possible."""
     rest = bytearray()
     for block in blocks:
         rest += block
@@ -150,7 +150,7 @@ def _one(stats: Stats) -> list[str]:
 
 
 def _several(found: Mapping[str, Stats]) -> list[str]:
-    """Bytes per token, a column for each model."""
+    """Returns a table of bytes per token, with a column for each model."""
     letters = [chr(ord("A") + i) if i < 26 else str(i) for i in range(len(found))]
     legend = [f"{letter}: {shown(name)}" for letter, name in zip(letters, found, strict=True)]
     first, *_ = found.values()
@@ -186,7 +186,7 @@ def _scripts(found: Mapping[str, Stats]) -> list[str]:
 
 
 def _shortened(texts: Mapping[str, Row]) -> dict[str, Row]:
-    """The rows of files; the last stands for those that don't fit."""
+    """Returns the files' rows; the last one sums up those that don't fit."""
     if len(texts) <= _SHOWN:
         return dict(texts)
     rows = list(texts.items())

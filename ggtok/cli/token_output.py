@@ -16,11 +16,11 @@ TYPE_CHECKING = False  # importing typing takes time
 if TYPE_CHECKING:
     from typing import Any
 
-AT_ONCE = 1 << 16  # ids in a list; as an int, an id takes eight times its memory
+AT_ONCE = 1 << 16  # the most ids in a list, where an id takes eight times as much memory
 
 
 def write(args: argparse.Namespace, tok: ggtok.Tokenizer, batches: Iterator[list[int]]) -> None:
-    """Writes the ids of a text, which come in batches."""
+    """Writes a text's ids, which arrive in batches."""
     if args.json:
         _write_json(tok, batches)
         return
@@ -56,7 +56,7 @@ def _write_joined(batches: Iterable[list[int]], text: Callable[[list[int]], byte
 
 
 def _printed(tok: ggtok.Tokenizer, id: int) -> bytes:
-    """What llama-tokenize's printf("%s") prints of a piece, which ends at the first NUL."""
+    """Returns what llama-tokenize's printf("%s") prints of a piece: the part before a NUL."""
     piece = tok.token_to_piece(id).split(b"\0", 1)[0]
     return writing.visible(piece) if writing.to_terminal() else piece
 
@@ -77,14 +77,15 @@ def _json_token(tok: ggtok.Tokenizer, id: int) -> dict[str, Any]:
     piece = tok.token_to_piece(id)
     try:
         return {"id": id, "piece": piece.decode()}
-    except UnicodeDecodeError:  # part of a character: add its bytes
+    except UnicodeDecodeError:  # the piece is part of a character, so add its bytes
         return {"id": id, "piece": piece.decode("utf-8", "replace"), "bytes": list(piece)}
 
 
 def _write_json(tok: ggtok.Tokenizer, batches: Iterable[list[int]]) -> None:
     """Writes the count, then the ids, then the pieces.
 
-    The count is known last. Only the ids are kept until then, on disk if they are many.
+    The count is known only at the end. Until then, only the ids are kept, on disk if there are
+    many.
     """
     from tempfile import SpooledTemporaryFile
 
@@ -144,8 +145,8 @@ def write_offsets(
 
 
 def _wants_color(when: str) -> bool:
-    """Whether to colour the output: `when` is always, never, or auto (on a terminal that supports
-    it, unless NO_COLOR is set; see no-color.org)."""
+    """Whether to colour the output. `when` is always, never, or auto: on a terminal that supports
+    it, unless NO_COLOR is set (no-color.org)."""
     if when != "auto":
         return when == "always"
     return (

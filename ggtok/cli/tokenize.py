@@ -1,4 +1,4 @@
-"""``ggtok tokenize``: text to token ids."""
+"""``ggtok tokenize``: encodes text to token ids."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def add_arguments(parser: Parser) -> None:
         "with --color alone): on a terminal, unless NO_COLOR is set. No effect with --ids, "
         "--offsets and --json",
     )
-    # llama.cpp's options for models elsewhere.
+    # llama.cpp's options for remote models.
     add(
         *("-hf", "-hfr", "--hf-repo"),
         metavar="USER/REPO[:QUANT]",
@@ -84,7 +84,7 @@ def _take_llama_model(args: argparse.Namespace) -> None:
             raise UsageError(f"--model-url needs an http(s) address, not {args.model_url!r}")
         args.model = args.model_url
     if args.hf_repo is not None:
-        # The scheme excludes a file of this name.
+        # The scheme keeps a local file with this name from being used.
         args.model = f"hf://{args.hf_repo}"
         if args.hf_file is not None:
             args.model = f"hf://{args.hf_repo.partition(':')[0]}/{args.hf_file}"
@@ -117,20 +117,20 @@ def run(args: argparse.Namespace) -> None:
             token_output.write_offsets(args, tok, b"".join(blocks), **special)
             return
         batches = _encode(tok, blocks, **special)
-        # Make the first batch before any output, because it shows most errors.
+        # Encode the first batch before any output, because it raises most errors.
         token_output.write(args, tok, chain([next(batches, [])], batches))
 
 
 def _encode(
     tok: ggtok.Tokenizer, blocks: Iterator[bytes], *, add_special: bool, parse_special: bool
 ) -> Iterator[list[int]]:
-    """The ids of a text, in batches, so that memory is bounded."""
+    """Yields a text's ids in batches, so that memory is bounded."""
     begin = bytearray()
     for block in blocks:
         begin += block
         if len(begin) >= reading.BLOCK:
             break
-    else:  # a short text
+    else:  # the text is short
         yield tok.encode(begin, add_special=add_special, parse_special=parse_special)
         return
     from ggtok.text.batches import encode_blocks

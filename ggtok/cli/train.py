@@ -1,4 +1,4 @@
-"""``ggtok train``: a vocabulary trained on text files."""
+"""``ggtok train``: trains a vocabulary on text files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ggtok.vocabularies.counts import KIND, Progress, WordCounts, count_words
 from ggtok.vocabularies.train import train
 from ggtok.vocabularies.writers import GGUF
 
-# Options of count_words and train with the same names, and further ones of train.
+# Options that are passed under the same names to count_words and train, and those only for train.
 _COUNTING = (
     *("model", "pre", "documents", "kind", "field", "errors", "max_words", "threads"),
     "progress",
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _check_outputs(args: argparse.Namespace) -> None:
-    """Refuses files that can't be written, before the work."""
+    """Refuses output files that can't be written, before the work begins."""
     inputs = [*args.words, *(args.held_out or ())]
     inputs += [] if args.chat_template is None else [args.chat_template]
     for path, kind in (args.output, GGUF), (args.save_counts, KIND):
@@ -99,7 +99,7 @@ def _check_outputs(args: argparse.Namespace) -> None:
 
 
 def _template(path: str) -> str:
-    """The chat template in a file, which must compile."""
+    """Reads the chat template in a file, and checks that it compiles."""
     data = reading.file(path)
     try:
         text = data.decode()
@@ -145,7 +145,7 @@ def _as_json(report: TrainingReport) -> dict[str, object]:
 
 
 def _sources(args: argparse.Namespace, words: Sequence[str]) -> list[object]:
-    """The files that the words name, except the command's outputs."""
+    """Returns the files that the words name, except the command's outputs."""
     own = [os.path.abspath(path) for path in (args.output, args.save_counts) if path is not None]
     search = Search(own, Choice(args.include, args.exclude), args.kind)
     sources: list[object] = []

@@ -1,4 +1,4 @@
-"""``ggtok truncate``: the beginning or end of texts, cut to a number of tokens."""
+"""``ggtok truncate``: cuts texts to their first or last N tokens."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def _truncate(tok: ggtok.Tokenizer, path: str, args: argparse.Namespace) -> None
 
 
 def _beginning(tok: ggtok.Tokenizer, path: str, n: int, add_special: bool) -> tuple[bytes, bool]:
-    """The beginning, and whether there is more. Reads no further than necessary, because the text
-    may be endless."""
+    """Returns the beginning of a text, and whether the text continues. It reads no further than
+    necessary, because the text may be endless."""
     data = bytearray()
     enough = 0
     with reading.blocks(path) as blocks:

@@ -1,4 +1,4 @@
-"""``ggtok view``: vocabularies in a browser."""
+"""``ggtok view``: shows vocabularies in a browser."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _write(args: argparse.Namespace, models: dict[str, str]) -> None:
 
     embedded, inputs = [], []
     for name, source in models.items():
-        ggtok.load(source)  # reports what the page couldn't load
+        ggtok.load(source)  # raises an error for what the page couldn't load
         path, metadata = metadata_of(source)
         embedded.append(page.embedded(name, vocabulary_only(metadata)))
         inputs += [] if path is None else [path]

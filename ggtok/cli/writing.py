@@ -10,32 +10,32 @@ from collections.abc import Iterable, Sequence
 
 from ggtok.base.escape import shown
 
-# Control characters that a terminal obeys, except tab and newline.
+# Control characters that terminals obey, except tab and newline.
 _CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
-# Those that json.dumps doesn't escape.
+# The control characters that json.dumps doesn't escape.
 _CONTROLS_IN_JSON = re.compile("[\x7f-\x9f]")
 
 
 class OutputError(Exception):
-    """Standard output can't be written to."""
+    """Raised when standard output can't be written to."""
 
     def __init__(self, error: OSError | None = None) -> None:
         super().__init__(
             f"standard output: {error.strerror or error}" if error else "standard output is closed"
         )
         self.reader_is_gone = isinstance(error, BrokenPipeError) or (
-            # Windows' error for a broken pipe.
+            # Windows reports a broken pipe as EINVAL.
             sys.platform == "win32" and error is not None and error.errno == 22
         )
 
 
 def write(data: bytes) -> None:
-    """Writes bytes unchanged."""
+    """Writes bytes unchanged to standard output."""
     left = memoryview(data)
     if left and sys.stdout is None:
         raise OutputError
     try:
-        while left:  # with PYTHONUNBUFFERED, a call may write only a part
+        while left:  # with PYTHONUNBUFFERED, a call may write only part of the data
             left = left[sys.stdout.buffer.write(left) or 0 :]
     except OSError as e:
         raise OutputError(e) from None
@@ -60,13 +60,13 @@ def to_terminal() -> bool:
 
 
 def write_text(text: bytes) -> None:
-    """Writes text unchanged; on a terminal, as :func:`visible` returns it, and a newline."""
+    """Writes text unchanged or, on a terminal, as :func:`visible` returns it, with a newline."""
     write(visible(text) + b"\n" if to_terminal() else text)
 
 
 def visible(text: bytes) -> bytes:
-    r"""`text` for a terminal, with escapes such as ``\x1b`` for control characters and bytes that
-    aren't UTF-8."""
+    r"""Prepares text for a terminal: escapes control characters, and bytes that aren't UTF-8, as in
+    ``\x1b``."""
     decoded = text.decode("utf-8", "backslashreplace")
     return _CONTROLS.sub(lambda control: shown(control[0]), decoded).encode()
 
@@ -85,28 +85,28 @@ def write_result(args: argparse.Namespace, value: object, lines: Iterable[str]) 
 
 
 def lines_of_files(*paths: str | None) -> list[str]:
-    """For each file that the command wrote, a line with its name and size.
+    """Returns a line with name and size for each file that the command wrote.
 
-    Devices are left out, because the line may be mixed with their contents.
+    Devices are omitted, because the lines would be mixed with their output.
     """
     files = [path for path in paths if path is not None and os.path.isfile(path)]
     return [f"{path}: {size(os.path.getsize(path))}" for path in files]
 
 
 def utf8(argument: str) -> str:
-    """An argument or path decoded as UTF-8, whatever the locale's encoding."""
+    """Decodes an argument or path as UTF-8, whatever the locale's encoding."""
     return os.fsencode(argument).decode("utf-8", "surrogateescape")
 
 
 def json_text(value: object, indent: int | None = None) -> bytes:
-    """A value as JSON, in UTF-8."""
+    """Converts a value to JSON, in UTF-8."""
     import json
 
     try:
         text = json.dumps(value, ensure_ascii=False, indent=indent)
         return _CONTROLS_IN_JSON.sub(lambda c: f"\\u{ord(c[0]):04x}", text).encode()
     except UnicodeEncodeError:
-        # Lone surrogates, which stand for bytes that aren't UTF-8: let JSON escape them.
+        # The text has lone surrogates, for bytes that aren't UTF-8: let JSON escape them.
         return json.dumps(value, indent=indent).encode()
 
 
@@ -115,7 +115,7 @@ def write_json(value: object, indent: int | None = None) -> None:
 
 
 def table(rows: Sequence[tuple[str, ...]], right: Sequence[int]) -> list[str]:
-    """The lines of a table; columns numbered in `right` are right-aligned."""
+    """Returns a table's lines. `right` has the indices of right-aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
@@ -128,7 +128,7 @@ def table(rows: Sequence[tuple[str, ...]], right: Sequence[int]) -> list[str]:
 
 
 def size(n: int) -> str:
-    """A human-readable number of bytes."""
+    """Formats a number of bytes for people, such as ``1.5 MB``."""
     size, unit = float(n), "B"
     for larger in ("kB", "MB", "GB", "TB"):
         if size < 1000:

@@ -1,9 +1,9 @@
-"""Converts corpora to token ids: from files to files.
+"""Converts files of text to files of token ids.
 
-The modules, in the order the data flows:
+The modules, in the order of the data flow:
 
 ======================  =========================================================
-:mod:`.sources`         finds the files of paths, folders and globs
+:mod:`.sources`         finds the files that paths, folders and globs name
 :mod:`.streams`         reads and decompresses a file from an offset on
 :mod:`.text`, :mod:`.jsonl`, :mod:`.tables`
                         read documents from text, JSON lines, Parquet and Arrow
@@ -11,7 +11,7 @@ The modules, in the order the data flows:
 :mod:`.batches`         groups documents into batches of a bounded size
 :mod:`.encode`          encodes a batch, and adds EOS
 :mod:`.partial_file`    files that grow and can be cut back
-:mod:`.formats`         the file formats of ids
+:mod:`.formats`         the file formats for ids
 :mod:`.vocabulary`      identifies a vocabulary
 :mod:`.journal`         checkpoints, and the checks before a run is resumed
 :mod:`.finished`        manifests, and the verification of finished outputs
@@ -20,6 +20,6 @@ The modules, in the order the data flows:
 :mod:`.shards`          ``Tokenizer.encode_files``: writes one output or several
 ======================  =========================================================
 
-:mod:`.iterate` is ``Tokenizer.encode_batches``, for texts in memory or from a generator.
+:mod:`.iterate` implements ``Tokenizer.encode_batches``, for texts in memory or from a generator.
 All modules are imported when first used.
 """

@@ -9,8 +9,8 @@ from ggtok.corpora.documents import Piece, Pieces, Place, n_bytes
 from ggtok.corpora.sources import Source
 from ggtok.corpora.summary import Counts
 
-BYTES = 4 << 20  # of text
-DOCUMENTS = 1 << 16  # at most, however small they are
+BYTES = 4 << 20  # bytes of text in a batch
+DOCUMENTS = 1 << 16  # the most documents in a batch, however small they are
 
 Read = Callable[[Source, Place], Pieces]
 
@@ -18,12 +18,12 @@ Read = Callable[[Source, Place], Pieces]
 @dataclass
 class Batch:
     """Pieces that are encoded together. The end of a batch depends only on the pieces, so a run
-    that is resumed there makes the same batches as an uninterrupted one.
+    that is resumed there has the same batches as an uninterrupted one.
 
     Attributes:
         next: where the next batch begins.
-        read: how many bytes of the sources, on disk, were read up to the batch's end.
-        pieces: the pieces of documents, except dropped ones.
+        read: how many of the sources' bytes on disk were read up to the batch's end.
+        pieces: the pieces of documents that aren't dropped.
         counts: the batch's bytes and faults.
         closed: for each source that ends in the batch, the number of `pieces` before its end.
     """
@@ -38,7 +38,7 @@ class Batch:
 def batches(
     sources: Sequence[Source], place: Place, read: Read, limit: int = BYTES
 ) -> Iterator[Batch]:
-    """The documents of all sources from `place` on, in batches of about `limit` bytes."""
+    """Yields all sources' documents from `place` on, in batches of about `limit` bytes."""
     finished = sum(source.size for source in sources[: place.source])
     batch, size, n = Batch(place), 0, 0
     for piece in _pieces(sources, place, read):
@@ -61,7 +61,7 @@ def batches(
 
 
 def _pieces(sources: Sequence[Source], place: Place, read: Read) -> Pieces:
-    """The pieces of all sources. The last one of each source has `last` set, and its `next` is the
+    """Yields all sources' pieces. Each source's last piece has `last` set, and its `next` is the
     beginning of the next source."""
     for number in range(place.source, len(sources)):
         source = sources[number]

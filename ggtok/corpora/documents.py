@@ -1,5 +1,5 @@
 """Documents: the pieces that readers yield, the fields of records that contain documents, and the
-rule for faulty ones (``errors=``)."""
+rule for faulty documents (``errors=``)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ggtok.errors import (
     Wording,
 )
 
-# The maximum size of a record, and of a document that must be in memory whole, in bytes.
+# The maximum size, in bytes, of a record, and of a document that must fit in memory whole.
 LIMIT = 1 << 30
 RULES = ("raise", "replace", "skip")
 BOM = b"\xef\xbb\xbf"  # ignored at a file's beginning
 
-# The state in which a reader continues: between two documents, inside one, or inside one that is
+# The states in which a reader can continue: between documents, inside one, or inside one that is
 # dropped.
 BETWEEN, INSIDE, DROPPING = range(3)
 
@@ -35,9 +35,9 @@ class Place(NamedTuple):
 
     Attributes:
         source: the index of the source.
-        offset: in bytes of a text, or in rows of a table.
-        skip: the number of bytes after `offset`, with malformed UTF-8 replaced, that were already
-            encoded.
+        offset: the position in the source, in bytes (text) or rows (tables).
+        skip: the number of bytes after `offset`, with malformed UTF-8 replaced, that have already
+            been encoded.
         state: BETWEEN, INSIDE or DROPPING.
         faulty: whether malformed UTF-8 was found in the current document.
     """
@@ -50,8 +50,8 @@ class Place(NamedTuple):
 
 
 def without_bom(blocks: Iterator[bytes]) -> tuple[int, Iterator[bytes]]:
-    """The length of the BOM at the beginning of a file (0 if there is none), and the blocks after
-    it."""
+    """Removes a BOM at the beginning of a file. Returns its length (0 if there is none), and the
+    blocks after it."""
     start = b""
     for block in blocks:
         start += block
@@ -63,8 +63,8 @@ def without_bom(blocks: Iterator[bytes]) -> tuple[int, Iterator[bytes]]:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Documents in one bytes object, which C splits: `n` of them, each with `separator`, one byte,
-    after it."""
+    """`n` documents in one bytes object, which C splits. Each is followed by `separator`, which is
+    one byte."""
 
     data: bytes
     separator: bytes
@@ -85,8 +85,8 @@ class Piece:
     """A document, a part of one that is too long for memory, or a group of small ones.
 
     Attributes:
-        text: in UTF-8; None if the document, including its earlier pieces, is dropped.
-        size: the number of the source's bytes that it consumed.
+        text: the text in UTF-8; None if the document, including its earlier pieces, is dropped.
+        size: how many of the source's bytes the piece comes from.
         next: where the next piece begins.
         at: the number of bytes of the file that were read by then, before decompression.
         begins, ends: whether it is the document's first or last piece.
@@ -112,13 +112,14 @@ class Piece:
 
 @dataclass(frozen=True)
 class Faults:
-    """The rule for faulty documents of one source: ``errors=``."""
+    """The rule for one source's faulty documents: ``errors=``."""
 
     rule: str
     path: str
 
     def found(self, kind: str, where: str, what: str) -> Counts:
-        """The counts for a faulty document, or a DocumentError. `kind` is a field of Counts."""
+        """Returns the counts for a faulty document, or raises DocumentError. `kind` is a field of
+        Counts."""
         if self.rule == "raise":
             raise DocumentError(
                 Wording(
@@ -140,7 +141,7 @@ class Faults:
         )
 
     def document(self, text: bytes, size: int, next: Place, at: int, where: str) -> Piece:
-        """The piece for a whole document, after applying the rule."""
+        """Applies the rule to a whole document, and returns its piece."""
         faults = None
         if not text.isascii():
             try:
@@ -154,8 +155,8 @@ class Faults:
         return self.piece(text, size, next, at, faults)
 
     def applied(self, texts: Iterable[bytes]) -> tuple[list[bytes], Counts]:
-        """Applies the rule, "skip" or "replace", to a group: its documents, and the counts of
-        their faults."""
+        """Applies the rule ("skip" or "replace") to a group. Returns its documents and the counts
+        of their faults."""
         kept, counts = [], Counts()
         for text in texts:
             mended = _mended(text)
@@ -173,7 +174,7 @@ class Faults:
 
 
 def _mended(text: bytes) -> bytes:
-    """The text, with U+FFFD in place of malformed UTF-8."""
+    """Returns the text with malformed UTF-8 replaced by U+FFFD."""
     try:
         if not text.isascii():
             text.decode()
@@ -183,25 +184,25 @@ def _mended(text: bytes) -> bytes:
 
 
 def n_bytes(many: Sequence[bytes] | Joined) -> int:
-    """The bytes of a group's documents."""
+    """Returns the number of bytes in a group's documents."""
     if isinstance(many, Joined):
         return len(many.data) - many.n
     return sum(map(len, many))
 
 
-# Small documents come in groups, since handling them one by one takes as long as encoding them. A
-# group ends with the document that makes it so large.
-GROUP = 1 << 18  # bytes
+# Small documents are grouped, since handling them one by one would take as long as encoding them. A
+# group ends with the document with which it reaches one of these sizes.
+GROUP = 1 << 18  # bytes of text
 GROUP_DOCUMENTS = 4096
-GROUP_JOINED = 1 << 16  # bytes with separators, so that documents without text are bounded, too
+GROUP_JOINED = 1 << 16  # bytes, including separators, which bounds documents without text, too
 
 
 def filled(texts: Iterable[bytes | None]) -> int:
-    """How many of these documents make a group; 0: all, and more may follow."""
+    """Returns how many of these documents form a full group, or 0 if the group may continue."""
     few = list(islice(texts, GROUP_DOCUMENTS))
     try:
         sizes = list(accumulate(map(len, few)))  # type: ignore[arg-type]
-    except TypeError:  # one is missing
+    except TypeError:  # a document is missing
         sizes = list(accumulate(len(text or b"") for text in few))
     n = bisect_left(sizes, GROUP)
     if n < len(few):
@@ -210,7 +211,8 @@ def filled(texts: Iterable[bytes | None]) -> int:
 
 
 def joined_end(text: bytes, start: int, separator: bytes) -> int:
-    """Where the group that begins at text[start] ends, after a separator; 0: more may follow."""
+    """Returns where the group that begins at text[start] ends, which is after a separator, or 0 if
+    the group may continue."""
     return text.find(separator, start + GROUP_JOINED - 1) + 1
 
 
@@ -234,8 +236,8 @@ def faultless(texts: Sequence[bytes | None] | Joined) -> bool:
 
 
 def one_by_one(pieces: Iterable[Piece], start: Place, end: Place) -> Pieces:
-    """The pieces of a group with faults, from `start` to `end`. If there are none, an empty piece
-    moves to `end`."""
+    """Yields the pieces of a group with faults, from `start` to `end`. If there are none, yields an
+    empty piece that ends at `end`."""
     last: Piece | None = None
     for piece in pieces:
         if last is not None:
@@ -244,7 +246,7 @@ def one_by_one(pieces: Iterable[Piece], start: Place, end: Place) -> Pieces:
         last = piece
     if last is None:
         last = Piece(None, 0, start)
-    last.size += max(end.offset - last.next.offset, 0)  # blank lines
+    last.size += max(end.offset - last.next.offset, 0)  # adds blank lines
     last.next = end
     yield last
 
@@ -264,10 +266,10 @@ JOINER = "\n\n"  # between the texts of two fields
 
 class Fields:
     """The fields of a record that contain its document; several are joined by a blank line. If no
-    field is named ``meta.text``, this is the field ``text`` of the object ``meta``.
+    field is named ``meta.text``, that name means the field ``text`` in the object ``meta``.
 
     Attributes:
-        names: at least one name.
+        names: the fields' names, at least one.
         text: a function that returns a record's document. If the record is faulty, it may raise any
             exception, or return another type.
     """
@@ -304,7 +306,7 @@ class Fields:
         return JOINER.join([value(record, name) for name in self.names])
 
     def fault(self, record: Any) -> str | None:
-        """A description of the fault in a record's fields, or None."""
+        """Describes the fault in a record's fields; returns None if there is none."""
         for name in self.names:
             try:
                 found = value(record, name)
@@ -316,7 +318,7 @@ class Fields:
 
 
 def value(record: Any, name: str) -> Any:
-    """The value of a field. Raises LookupError or TypeError if there is none."""
+    """Returns a field's value. Raises LookupError or TypeError if there is none."""
     if name in record:
         return record[name]
     for part in name.split("."):

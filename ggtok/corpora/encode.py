@@ -1,4 +1,4 @@
-"""Encodes batches: the ids of ``encode`` for each document, and EOS on request."""
+"""Encodes batches of documents, each as ``encode`` would, and adds EOS on request."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Encoded:
     """The ids of a batch.
 
     Attributes:
-        ids: int32, of all documents, joined.
-        ends: int64, the position in `ids` where each document ends.
-        before: for each piece, the number of documents that end before it; and the total number.
+        ids: the ids of all documents, joined (int32).
+        ends: the position in `ids` where each document ends (int64).
+        before: for each piece, the number of documents that end before it; then the total number.
         drops: whether the document that continues from the previous batch is dropped.
         opens: whether the last document continues in the next batch.
     """
@@ -62,7 +62,7 @@ class Encoder:
         return ADD_SPECIAL if self._add_special else 0
 
     def encode(self, pieces: Sequence[Piece]) -> Encoded:
-        """The ids of a batch."""
+        """Encodes a batch."""
         kept, before, drops, opens = _kept(pieces)
         arrays: list[NDArray[np.int32]] = []
         ends: list[NDArray[np.int64]] = []
@@ -118,7 +118,7 @@ class Encoder:
         try:
             for thread in threads:
                 thread.join()
-        except BaseException as e:  # such as Ctrl-C; each thread ends after its current part
+        except BaseException as e:  # for example, Ctrl-C; threads stop after their current part
             errors.append(e)
             raise
         if errors:
@@ -138,14 +138,15 @@ class Encoder:
 
 
 def _texts(piece: Piece) -> Iterable[Any]:
-    """A piece's documents, as encode_batch takes them."""
+    """Returns a piece's documents in the form that encode_batch accepts."""
     if isinstance(piece.many, Joined):
         return (piece.many.fields(),)
     return piece.many or (piece.text,)
 
 
 def _kept(pieces: Sequence[Piece]) -> tuple[list[Piece], list[int], bool, bool]:
-    """The pieces to encode, and `before`, `drops` and `opens` of :class:`Encoded`."""
+    """Returns the pieces to encode, and the values of `before`, `drops` and `opens` for
+    :class:`Encoded`."""
     kept: list[Piece] = []
     before, n, start = [], 0, 0
     drops, opens, new = False, False, False
@@ -165,7 +166,7 @@ def _kept(pieces: Sequence[Piece]) -> tuple[list[Piece], list[int], bool, bool]:
 
 
 def _runs(pieces: list[Piece]) -> Iterator[tuple[bool, list[Piece]]]:
-    """Divides pieces into runs of parts of documents (True) and of whole documents (False)."""
+    """Yields runs of pieces that are parts of documents (True) or whole documents (False)."""
     run: list[Piece] = []
     parts = False
     for piece in pieces:
@@ -184,11 +185,11 @@ def _joined(arrays: list[Any], dtype: type) -> Any:
 
 
 def with_eos(ids: NDArray[Any], offsets: NDArray[np.int64], eos: int) -> NDArray[Any]:
-    """The ids of a batch, with `eos` after each document."""
+    """Inserts `eos` after each document in a batch's ids."""
     n = len(offsets) - 1
     out = np.empty(len(ids) + n, ids.dtype)
     ends = offsets[1:] + np.arange(n)
-    if len(ids) > 256 * n:  # for long documents, copying one by one is faster
+    if len(ids) > 256 * n:  # copying long documents one by one is faster
         begin = 0
         for i, end in enumerate(offsets[1:].tolist()):
             out[begin + i : end + i] = ids[begin:end]

@@ -1,4 +1,5 @@
-"""Finished outputs: their manifests, whether they are intact, and which files a run may replace."""
+"""Finished outputs: reads their manifests, verifies them, and decides which files may be
+replaced."""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ from ggtok.corpora.formats import FORMATS
 from ggtok.corpora.summary import Counts
 from ggtok.errors import Argument, FileError, InvalidValueError, Wording, file_error, not_found
 
-_MOST = 1 << 30  # bytes of a manifest, which names each source
+_MOST = 1 << 30  # bytes of the largest manifest; it lists every source
 
 
 class Written(NamedTuple):
-    """A file according to its manifest: its size, the size of its header, and the CRC-32 of the
+    """What a manifest says about a file: its size, the size of its header, and the CRC-32 of the
     header and of the rest."""
 
     size: int
@@ -32,8 +33,8 @@ class Manifest(NamedTuple):
     """The contents of a manifest.
 
     Attributes:
-        plan: the same as in a journal, with the sources.
-        counts: the counts of the whole output.
+        plan: the run's plan as in a journal, with the sources.
+        counts: the counts for the whole output.
         files: the files by name.
     """
 
@@ -43,7 +44,7 @@ class Manifest(NamedTuple):
 
 
 def existing(out: str, paths: Iterable[str], inputs: Sequence[str]) -> list[str]:
-    """The files of an output that already exist.
+    """Returns the files of an output that already exist.
 
     Raises:
         FileError: a file isn't regular or writable, or its folder doesn't exist.
@@ -98,7 +99,7 @@ def not_ours(path: str) -> InvalidValueError:
 
 
 def read(path: str) -> Manifest | None:
-    """Reads a manifest; None if the file doesn't exist or isn't a manifest."""
+    """Reads a manifest; returns None if the file doesn't exist or isn't a manifest."""
     try:
         with files.open_regular(path, follow=False) as file:
             manifest = json.loads(files.read_up_to(file, _MOST))
@@ -130,11 +131,11 @@ def _str(value: object) -> str:
     return value
 
 
-_BLOCK = 4 << 20  # bytes
+_BLOCK = 4 << 20  # bytes to read at a time
 
 
 def verify(out: str) -> tuple[Manifest, list[str]]:
-    """Verifies an output: returns its manifest, and a description of each damaged file.
+    """Verifies an output; returns its manifest, and a description of each damaged file.
 
     Raises:
         FileError: there is no manifest, or ``encode_files`` didn't write it.
@@ -149,8 +150,8 @@ def verify(out: str) -> tuple[Manifest, list[str]]:
 
 
 def faults(out: str, manifest: Manifest) -> list[str]:
-    """A description of each damaged file of an output. The files' names follow from the format; the
-    manifest isn't trusted with them."""
+    """Describes each damaged file of an output. The files' names are derived from the format, since
+    the manifest isn't trusted."""
     found = []
     for path in FORMATS[manifest.plan["options"]["format"]].paths(out):
         written = manifest.files.get(os.path.basename(path))

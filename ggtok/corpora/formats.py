@@ -1,4 +1,4 @@
-"""The file formats of ids: raw, NumPy, Megatron and Arrow."""
+"""The file formats for ids: raw, NumPy, Megatron and Arrow."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from ggtok.errors import Argument, FileError, InvalidValueError, Wording, file_e
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_MEGATRON_MAGIC = b"MMIDIDX\0\0"  # megatron/core/datasets/indexed_dataset.py
+_MEGATRON_MAGIC = b"MMIDIDX\0\0"  # from megatron/core/datasets/indexed_dataset.py
 _MEGATRON_CODES = {"int32": 4, "uint16": 8}
-_MOST = (1 << 31) - 1  # ids per document
-_AT_ONCE = 1 << 20  # numbers of the index that are converted at a time
+_MOST = (1 << 31) - 1  # the most ids in a document
+_AT_ONCE = 1 << 20  # how many numbers of the index to convert at a time
 
 
 class Raw:
     """A file of little-endian ids, and an index of n + 1 int64 offsets: the i-th document is
     ``ids[index[i]:index[i + 1]]``.
 
-    Also the base class of the other formats. A format has two files that grow, `data` and `index`.
+    This is also the base class of the other formats. Each has two files that grow: `data` and
+    `index`.
     """
 
     name = "raw"
     dtypes: tuple[str, ...] = ("uint16", "uint32", "int32")
     whole = False  # whether a document can't be written in parts
-    header = 0  # bytes before the first id
+    header = 0  # the number of bytes before the first id
 
     def __init__(self, out: str, dtype: str) -> None:
         self.dtype = np.dtype(dtype).newbyteorder("<")
@@ -43,17 +44,17 @@ class Raw:
 
     @staticmethod
     def names(out: str) -> tuple[str, str]:
-        """The names of the files that grow: the ids and the index."""
+        """Returns the names of the files that grow: the ids and the index."""
         return out, out + ".offsets"
 
     @classmethod
     def paths(cls, out: str) -> tuple[str, ...]:
-        """The paths of the finished files, the ids' first."""
+        """Returns the paths of the finished files, the ids' first."""
         return cls.names(out)
 
     @staticmethod
     def auto(n_tokens: int) -> str:
-        """The smallest type for all ids."""
+        """Returns the smallest type in which all ids fit."""
         return "uint16" if n_tokens <= 1 << 16 else "uint32"
 
     def begin(self) -> None:
@@ -61,7 +62,7 @@ class Raw:
         self.index.append(struct.pack("<q", 0))
 
     def append(self, ids: NDArray[np.int32], ends: NDArray[np.int64]) -> None:
-        """Writes ids, and the ends of documents as positions among all ids of the output."""
+        """Writes ids, and the ends of documents as positions among all of the output's ids."""
         self.data.append(self._converted(ids))
         self.index.append(ends.astype("<i8", copy=False).view(np.uint8))
 
@@ -70,7 +71,7 @@ class Raw:
         return [self.index, self.data]
 
     def fits(self, n_ids: int, n_documents: int, data: int, index: int) -> bool:
-        """Whether the files have the right sizes, in bytes, for these numbers of ids and
+        """Whether `data` and `index` are the files' sizes in bytes for these numbers of ids and
         documents."""
         ids = self.header + self.dtype.itemsize * n_ids
         return (data, index) == (ids, self.index.header + 8 * (n_documents + 1))
@@ -85,7 +86,7 @@ class Npy(Raw):
     """NumPy's format, which ``np.load(mmap_mode="r")`` can map, for the ids and the index."""
 
     name = "npy"
-    header = 128  # enough for every number of ids
+    header = 128  # enough bytes for any number of ids
 
     @staticmethod
     def names(out: str) -> tuple[str, str]:
@@ -97,7 +98,7 @@ class Npy(Raw):
         return super().finish(n_ids, n_documents)
 
     def _header(self, dtype: np.dtype[Any], n: int) -> bytes:
-        """A header of version 1.0 (numpy/lib/format.py)."""
+        """Returns a header of version 1.0 (numpy/lib/format.py)."""
         text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': ({n},), }}"
         start = b"\x93NUMPY\x01\x00" + struct.pack("<H", self.header - 10)
         return start + text.ljust(self.header - 11).encode() + b"\n"
@@ -124,7 +125,7 @@ class Megatron(Raw):
 
     @staticmethod
     def auto(n_tokens: int) -> str:
-        return "uint16" if n_tokens < 65500 else "int32"  # DType.optimal_dtype
+        return "uint16" if n_tokens < 65500 else "int32"  # as in Megatron's DType.optimal_dtype
 
     def finish(self, n_ids: int, n_documents: int) -> list[PartialFile]:
         idx = self._idx
@@ -149,7 +150,8 @@ class Megatron(Raw):
         return [idx, self.data]
 
     def _offsets(self, n: int) -> Iterator[NDArray[np.int64]]:
-        """The offsets in parts. Each part begins with the last offset of the previous one."""
+        """Yields the offsets in parts, each of which begins with the last offset of the previous
+        part."""
         with self.index.written() as file:
             for start in range(0, max(n - 1, 1), _AT_ONCE):
                 file.seek(8 * start)
@@ -158,9 +160,9 @@ class Megatron(Raw):
 
 _MAGIC = b"ARROW1"
 _END = b"\xff\xff\xff\xff\0\0\0\0"
-# Block of format/File.fbs: offset, length of the metadata, padding, length of the body.
+# A Block in format/File.fbs: offset, length of the metadata, padding, length of the body.
 _BLOCK = struct.Struct("<qi4xq")
-_FIELD_BATCHES = 3  # recordBatches, of Footer's fields
+_FIELD_BATCHES = 3  # the index of recordBatches among Footer's fields
 
 
 class Arrow(Raw):
@@ -197,7 +199,7 @@ class Arrow(Raw):
     def append(self, ids: NDArray[np.int32], ends: NDArray[np.int64]) -> None:
         if not len(ends):
             return
-        first = int(ends[-1]) - len(ids)  # the last document ends with the ids
+        first = int(ends[-1]) - len(ids)  # the last document ends where the ids end
         offsets = np.concatenate([np.zeros(1, np.int64), ends - first])
         pa = self._pa
         values = pa.array(ids.astype(self.dtype.newbyteorder("="), copy=False))
@@ -220,7 +222,8 @@ class Arrow(Raw):
         return [self.data]
 
     def _footer(self, blocks: bytes) -> bytes:
-        """The footer: pyarrow's, for a file with as many empty batches, with our blocks in it."""
+        """Returns the footer, which is what pyarrow writes for a file with as many empty batches,
+        but with these blocks."""
         pa = self._pa
         sink = pa.BufferOutputStream()
         empty = pa.record_batch([pa.array([], field.type) for field in self._schema], self._schema)
@@ -237,25 +240,24 @@ class Arrow(Raw):
 
 
 def schema(pa: Any, dtype: str) -> Any:
-    """The schema of an Arrow file of ids."""
+    """Returns the schema for an Arrow file of ids."""
     return pa.schema([pa.field("ids", pa.large_list(getattr(pa, dtype)()), nullable=False)])
 
 
 def _vector(flatbuffer: bytearray, field: int) -> int:
-    """The offset of the elements of a vector that is a field of the root table."""
+    """Returns the offset of the elements of a vector, which is a field of the root table."""
     (table,) = struct.unpack_from("<I", flatbuffer, 0)
     (back,) = struct.unpack_from("<i", flatbuffer, table)
     (slot,) = struct.unpack_from("<H", flatbuffer, table - back + 4 + 2 * field)
     place = table + slot
     (offset,) = struct.unpack_from("<I", flatbuffer, place)
-    return int(place + offset + 4)  # after its length
+    return int(place + offset + 4)  # skips the vector's length
 
 
 FORMATS: dict[str, type[Raw]] = {"raw": Raw, "npy": Npy, "megatron": Megatron, "arrow": Arrow}
 
-# The formats that an extension allows, the default first. Other extensions allow all formats,
-# except
-# those in _OTHERS, which are refused.
+# The formats that each extension allows, the default first. Other extensions allow all formats,
+# except those in _OTHERS, which are refused.
 _EXTENSIONS = {
     ".bin": ("raw", "megatron"),
     ".npy": ("npy",),
@@ -268,7 +270,7 @@ _OTHERS = (
 
 
 def named(name: str | None, out: str) -> str:
-    """The name of the output's format: `name`, which must fit the file extension, or the
+    """Returns the name of the output's format: `name`, which the file extension must allow, or the
     extension's default."""
     extension = os.path.splitext(out)[1].lower()
     if extension in _OTHERS:
@@ -291,7 +293,7 @@ def named(name: str | None, out: str) -> str:
 
 
 def find(name: str, dtype: str, n_tokens: int) -> tuple[type[Raw], str]:
-    """The class of a format, and the type of its ids ("auto" resolved)."""
+    """Returns a format's class, and the type of its ids, where "auto" is resolved."""
     if name not in FORMATS:
         known = ", ".join(map(repr, FORMATS))
         raise InvalidValueError(f"format must be one of {known}, not {name!r}")
@@ -319,7 +321,7 @@ def find(name: str, dtype: str, n_tokens: int) -> tuple[type[Raw], str]:
 
 
 def _grown(out: str) -> set[str]:
-    """The files that a run for `out` may write, in any format."""
+    """Returns the files that a run for `out` may write, in any format."""
     names = {out, out + ".manifest.json", out + ".sources"}
     for format in FORMATS.values():
         names.update(format.names(out))
@@ -328,12 +330,13 @@ def _grown(out: str) -> set[str]:
 
 
 def unfinished(out: str) -> list[str]:
-    """The names of the files that an interrupted run for `out` may leave, except its journal."""
+    """Returns the names of the files that an interrupted run for `out` may leave, except its
+    journal."""
     return sorted(map(partial_of, _grown(out)))
 
 
 def companions(out: str) -> frozenset[str]:
-    """The absolute paths of all files that a run for `out` may write."""
+    """Returns the absolute paths of all files that a run for `out` may write."""
     names = [*_grown(out), *unfinished(out), out + ".journal", os.path.realpath(out)]
     return frozenset(map(os.path.abspath, names))
 

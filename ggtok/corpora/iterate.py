@@ -1,4 +1,4 @@
-"""``Tokenizer.encode_batches``: encodes texts from memory or a generator, batch by batch."""
+"""Implements ``Tokenizer.encode_batches``: encodes texts from memory or a generator, in batches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 BATCH_BYTES = 8 << 20
-_TEXTS = 1 << 17  # at most, per batch, however short they are
+_TEXTS = 1 << 17  # the most texts in a batch, however short they are
 
 
 def encode_batches(
@@ -72,7 +72,7 @@ def _encoded(
 
 
 def _check(source: object, batch_bytes: int) -> None:
-    """Refuses a wrong type of source before anything is read."""
+    """Refuses sources of a wrong type before anything is read."""
     if batch_bytes < 1:
         raise InvalidValueError(f"batch_bytes must be positive, but is {batch_bytes}")
     if isinstance(source, (str, bytes, bytearray, memoryview)):
@@ -82,8 +82,8 @@ def _check(source: object, batch_bytes: int) -> None:
 
 
 def _batches(source: Any, batch_bytes: int) -> Iterator[tuple[tuple[bytes, ...], int]]:
-    """Batches of texts in UTF-8, and their sizes in bytes. An error is raised after all texts
-    before it have been yielded."""
+    """Yields batches of texts in UTF-8, with their sizes in bytes. An error is raised after all
+    texts before it have been yielded."""
     batch: list[bytes] = []
     size = 0
     try:
@@ -113,7 +113,7 @@ def _texts(source: Any) -> Iterator[Any]:
 
 
 def _lines(path: str | bytes) -> Iterator[bytes]:
-    """A file's lines, each with its newline."""
+    """Yields a file's lines, each with its newline."""
     try:
         with open(path, "rb") as file:
             yield from file
@@ -122,7 +122,7 @@ def _lines(path: str | bytes) -> Iterator[bytes]:
 
 
 def _arrow(source: Any) -> Iterator[bytes]:
-    """The strings of an Arrow stream that has one column, possibly in a struct."""
+    """Yields the strings in an Arrow stream that has one column, possibly in a struct."""
     pa = pyarrow("an Arrow stream of texts")
     try:
         reader = pa.RecordBatchReader.from_stream(source)

@@ -2,11 +2,11 @@
 
 Each line of ``OUT.journal`` is a CRC-32 and an entry in JSON: the sources (in several entries), the
 rest of the plan, a checkpoint whenever the data up to it has been synced to the disk, and finally
-that the files are complete and only need to be renamed. An incomplete line, left by a kill, is
-ignored. A run locks its journal.
+that the files are complete and only need to be renamed. An incomplete line, which remains if the
+process is killed, is ignored. A run locks its journal.
 
 Since a journal may be forged, it must not be a symbolic link, and its entries are checked. It
-contains no names of output files; these follow from the output's name.
+contains no names of output files; they are derived from the output's name.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from ggtok.errors import Argument, FileError, InvalidValueError, Wording, file_e
 
 # A source's path, size, modification time and sample.
 SourceState = tuple[str, int, int, int]
-_AT_ONCE = 1000  # sources per line
-_LINE = 32 << 20  # bytes; a line with _AT_ONCE sources is shorter
+_AT_ONCE = 1000  # the most sources in a line
+_LINE = 32 << 20  # bytes of the longest line; one with _AT_ONCE sources is shorter
 _BEGINS = re.compile(rb'[0-9a-f]{8} \{"(sources|plan)":')
 
 
@@ -35,8 +35,8 @@ class Journal:
     """An open journal, locked.
 
     Attributes:
-        plan: the plan in an existing journal; None if the journal is new.
-        last: its last checkpoint, or None.
+        plan: the plan in an existing journal, or None if the journal is new.
+        last: the journal's last checkpoint, or None.
         complete: whether the files only need to be renamed.
     """
 
@@ -135,13 +135,13 @@ class Journal:
 
 
 def _text(line: bytes) -> bytes | None:
-    """An entry's JSON; None if the line is incomplete."""
+    """Returns an entry's JSON, or None if the line is incomplete."""
     crc, _, text = line.rstrip(b"\n").partition(b" ")
     return text if line.endswith(b"\n") and crc == b"%08x" % zlib.crc32(text) else None
 
 
 def _checked(entry: Any) -> tuple[str, Any]:
-    """The kind of an entry, and its value, which has been checked."""
+    """Checks an entry, and returns its kind and value."""
     if not isinstance(entry, dict):
         raise ValueError("not an object")
     ((kind, value),) = entry.items()
@@ -150,8 +150,8 @@ def _checked(entry: Any) -> tuple[str, Any]:
 
 
 def _locked(path: str) -> tuple[Any, bool]:
-    """Opens the journal and locks it. False if fcntl is missing, as on Windows; there, the file
-    can't be removed while it is open."""
+    """Opens and locks the journal. Returns the file, and whether it is locked: not if fcntl is
+    missing, as on Windows, where an open file can't be removed."""
     while True:
         # Reads start at the beginning; writes always append.
         file = os.fdopen(open_own(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+b")
@@ -165,7 +165,7 @@ def _locked(path: str) -> tuple[Any, bool]:
         except OSError:
             file.close()
             raise FileError(f"{path}: another run is writing this output") from None
-        # The run that held the lock before may have finished and removed the file.
+        # The run that held the lock may have finished and removed the file in the meantime.
         try:
             same = os.path.samestat(os.lstat(path), os.fstat(file.fileno()))
         except FileNotFoundError:
@@ -177,10 +177,10 @@ def _locked(path: str) -> tuple[Any, bool]:
 
 
 def sync_folder(path: str) -> None:
-    """Syncs the folder of a file, so that renamed files survive a crash; a no-op on Windows."""
+    """Syncs a file's folder, so that renaming survives a crash; a no-op on Windows."""
     try:
         folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
-    except OSError:  # Windows
+    except OSError:  # Windows can't open folders
         return
     try:
         os.fsync(folder)
@@ -189,7 +189,7 @@ def sync_folder(path: str) -> None:
 
 
 def compare(out: str, plan: dict[str, Any], before: dict[str, Any]) -> None:
-    """Refuses to resume a run that has another plan; the message names the differences."""
+    """Refuses to resume a run that has a different plan; the message names the differences."""
     changes = list(_changes(plan, before))
     if changes:
         more = f" (and {len(changes) - 3} more)" if len(changes) > 3 else ""
@@ -230,13 +230,13 @@ def _short(value: object) -> str:
     return text if len(text) <= 40 else text[:16] + '..."'
 
 
-# Anyone may have written a journal or manifest, so its entries are checked. These functions raise
+# Anyone may have written a journal or manifest, so entries are checked. These functions raise
 # ValueError, KeyError or TypeError for an entry that ggtok.corpora.run never writes.
 _GROWING = ("data", "index", "sources")
 
 
 def number(value: object) -> int:
-    """An integer from 0 to 2**63 - 1."""
+    """Checks that a value is an integer from 0 to 2**63 - 1, and returns it."""
     if type(value) is not int or not 0 <= value < 1 << 63:
         raise ValueError("not a number of bytes or of anything else")
     return value

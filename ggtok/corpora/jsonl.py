@@ -1,7 +1,7 @@
 """JSON lines: each line is an object, and one or more of its fields are the document.
 
-Lines are parsed by the fastest parser that is installed. If it refuses a line, the standard
-library decides, so that results don't depend on the installed parsers.
+Lines are parsed by the fastest parser that is installed. If it refuses a line, the standard library
+parses the line, so that results don't depend on the installed parsers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ggtok.errors import Argument, DocumentError, InvalidValueError, Wording
 
 
 def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
-    """The documents of a JSONL file from `place` on. Blank lines are ignored."""
+    """Yields the documents of a JSONL file from `place` on. Blank lines are ignored."""
     reader = _Reader(place, fields, Faults(errors, source.path))
     with Stream(source) as stream:
         stream.seek(place.offset)
@@ -54,7 +54,7 @@ class Lenient(Faults):
 
 
 def documents(blocks: Iterable[bytes], faults: Faults, fields: Fields) -> Iterator[Sequence[bytes]]:
-    """The documents in blocks of JSON lines from any source, some at a time."""
+    """Yields the documents in blocks of JSON lines from any source, several at a time."""
     reader = _Reader(Place(0), fields, faults)
     for lines in _lines(blocks, faults):
         for piece in reader.group(lines, 0):
@@ -67,10 +67,10 @@ class _Reader:
 
     def __init__(self, place: Place, fields: Fields, faults: Faults) -> None:
         self._place, self._fields, self.faults = place, fields, faults
-        self._offset = place.offset  # of the next line
+        self._offset = place.offset  # the offset of the next line
 
     def group(self, lines: list[bytes], at: int) -> Pieces:
-        """The pieces of some lines: a single one if no document has a fault."""
+        """Yields the pieces for some lines: a single piece if no document has a fault."""
         parse, text = _parser(), self._fields.text
         try:
             texts = [text(parse(line)).encode() for line in lines]
@@ -101,7 +101,7 @@ class _Reader:
 
 
 def _lines(blocks: Iterable[bytes], faults: Faults) -> Iterator[list[bytes]]:
-    """Lines with their newlines, some at a time."""
+    """Yields lines with their newlines, several at a time."""
     held: list[bytes] = []
     size = 0
     for block in blocks:
@@ -141,14 +141,14 @@ def _piece(
     except UnicodeEncodeError:
         found = faults.found("invalid_utf8", where, f"the field {fields} has a lone surrogate")
         return faults.piece(_repaired(text), size, next, at, found)
-    if faulty is not None:  # invalid UTF-8 that was replaced
+    if faulty is not None:  # it had invalid UTF-8, which was replaced
         return faults.piece(data, size, next, at, faulty)
     return faults.document(data, size, next, at, where)
 
 
 def _judged(line: bytes, faults: Faults, where: str) -> tuple[object, Any]:
-    """Parses a line that the fast parser refused. Returns its value, and the counts of its fault or
-    None."""
+    """Parses a line that the fast parser refused. Returns its value, and the counts for its fault
+    (None if it has none)."""
     faulty = None
     try:
         text = line.decode()
@@ -162,7 +162,7 @@ def _judged(line: bytes, faults: Faults, where: str) -> tuple[object, Any]:
 
 
 def _repaired(text: str) -> bytes:
-    """UTF-8 with U+FFFD for each lone surrogate. (The parser has already joined pairs.)"""
+    """Encodes text to UTF-8 with U+FFFD for each lone surrogate; the parser has joined pairs."""
     return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text).encode()
 
 
@@ -188,14 +188,14 @@ def _standard(line: bytes) -> Any:
     return json.loads(line.decode())
 
 
-LOOK = 256 << 10  # how many bytes at a file's beginning are examined, after decompression
+LOOK = 256 << 10  # how many bytes at a file's beginning to examine, after decompression
 
 
 def decided(sources: Iterable[Source], fields: Fields) -> list[Source]:
     """Decides for .json files whether they are JSON lines or text.
 
     Raises:
-        InvalidValueError: a file may be either, or is an array of records.
+        InvalidValueError: a file could be either, or is an array of records.
     """
     return [
         replace(source, kind=_kind(source, fields)) if source.kind == "json" else source
@@ -204,8 +204,8 @@ def decided(sources: Iterable[Source], fields: Fields) -> list[Source]:
 
 
 def _kind(source: Source, fields: Fields) -> str:
-    """The kind is "jsonl" if the first two lines begin with an object, or if the only line is an
-    object with the fields; otherwise it is "text"."""
+    """Returns "jsonl" if the first two lines begin with an object, or if the only line is an object
+    with the fields; otherwise "text"."""
     start, is_whole = _start(source)
     if start[:1] == b"[" and _is_record(start[1:].lstrip(), fields):
         raise InvalidValueError(
@@ -228,7 +228,8 @@ def _kind(source: Source, fields: Fields) -> str:
 
 
 def _start(source: Source) -> tuple[bytes, bool]:
-    """The beginning of a file, without leading white space, and whether it is the whole file."""
+    """Returns the beginning of a file without leading white space, and whether this is all of the
+    file."""
     start = b""
     with Stream(source) as stream:
         for block in stream.blocks():

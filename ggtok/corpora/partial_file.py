@@ -1,4 +1,4 @@
-"""Unfinished files: data is appended and covered by a CRC-32, and the end can be cut off again."""
+"""Unfinished files, to which data with a CRC-32 is appended, and whose end can be cut off."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, NamedTuple
 from ggtok.base import files
 from ggtok.errors import Argument, FileError, Wording, file_error
 
-_BLOCK = 4 << 20  # bytes
+_BLOCK = 4 << 20  # bytes to read at a time
 
 
 class Extent(NamedTuple):
@@ -21,7 +21,7 @@ class Extent(NamedTuple):
 
 
 def partial_of(path: str) -> str:
-    """The name of a file while it is unfinished."""
+    """Returns the name that a file has while it is unfinished."""
     return files.followed(path) + ".partial"
 
 
@@ -36,7 +36,7 @@ def give_name(path: str) -> None:
 
 
 class PartialFile:
-    """``PATH.partial``, which is renamed to ``PATH`` when it is finished.
+    """The file ``PATH.partial``, which is renamed to ``PATH`` when it is finished.
 
     If ``PATH`` is a symbolic link, its target is replaced. ``PATH.partial`` is never a link.
     The CRC-32 covers the bytes after a header of `header` bytes, which is rewritten at the end.
@@ -55,7 +55,7 @@ class PartialFile:
         return self._start.size
 
     def create(self) -> None:
-        """Creates the file; an old one is removed."""
+        """Creates the file, removing an old one."""
         try:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.partial)
@@ -65,8 +65,8 @@ class PartialFile:
         self.patch(bytes(self._start.size))
 
     def reopen(self, state: tuple[int, int, int, int]) -> None:
-        """Continues from a checkpoint. Data that was written between the previous checkpoint and
-        this one is compared with its CRC-32; older data was synced at the previous one."""
+        """Continues from a checkpoint. Data written between the previous checkpoint and this one is
+        compared with its CRC-32; older data was synced at the previous checkpoint."""
         extent, (size, crc) = Extent(*state[:2]), state[2:]
         self._open(0)
         try:
@@ -85,14 +85,14 @@ class PartialFile:
             raise self._named(e) from None
 
     def state(self) -> tuple[int, int, int, int]:
-        """The file's state for a checkpoint; call it after :meth:`sync`."""
+        """Returns the file's state for a checkpoint; call it after :meth:`sync`."""
         state = *self.extent, *self._since
         self._since = self.extent
         return state
 
     def append(self, data: Any) -> None:
         view = memoryview(data)
-        if not view.nbytes:  # an empty view can't be cast
+        if not view.nbytes:  # cast() fails for an empty view
             return
         view = view.cast("B")
         size, crc = self.extent
@@ -105,8 +105,8 @@ class PartialFile:
         self.extent = Extent(size + len(view), zlib.crc32(view, crc))
 
     def cut(self, extent: Extent) -> None:
-        """Continues after `extent`. Data after it no longer counts, but stays in the file until
-        :meth:`trim`."""
+        """Makes the file continue after `extent`. The data after that no longer counts, but stays
+        in the file until :meth:`trim`."""
         self._file.seek(extent.size)
         self.extent = extent
         self._since = min(self._since, extent)

@@ -1,4 +1,4 @@
-"""Writes one output: from the sources to the finished files.
+"""Writes one output, from the sources to the finished files.
 
     sources ─► documents ─► batches ─┐            (a thread)
                                      ▼
@@ -47,9 +47,9 @@ from ggtok.errors import (
 from ggtok.loading.loaded import Loaded
 from ggtok.native.contexts import Blocks
 
-CHECKPOINT = 64 << 20  # bytes of ids
-_THREAD = 2 << 20  # bytes of text per thread
-# Vocabulary types whose documents can't be encoded in parts.
+CHECKPOINT = 64 << 20  # bytes of ids between checkpoints
+_THREAD = 2 << 20  # bytes of text in a batch for each thread
+# Vocabulary types with which documents can't be encoded in parts.
 _WHOLE = ("UGM",)
 
 
@@ -98,7 +98,7 @@ class Run:
         }
 
     def _plan(self) -> dict[str, Any]:
-        """Everything that the output depends on, except the sources."""
+        """Returns everything that the output depends on, except the sources."""
         return {
             "ggtok": ggtok._version.__version__,
             "model": vocabulary.identity(self._loaded),
@@ -122,7 +122,7 @@ class Run:
             if journal.plan is not None and self._resume:
                 self._go_on(journal, journal.plan)
                 if journal.complete:
-                    # The run was killed between its last checkpoint and the last rename.
+                    # The run was killed after the files were complete, but not all renamed.
                     self._give_names(journal)
                     formats.clean(self._out)
                     journal.remove()
@@ -139,7 +139,7 @@ class Run:
                 summary = self._carried_out(output)
             except BaseException:
                 output.close()
-                if journal.last is None:  # there is no checkpoint to resume from
+                if journal.last is None:  # there is no checkpoint from which to resume
                     formats.clean(self._out)
                     journal.remove()
                 raise
@@ -150,8 +150,8 @@ class Run:
             journal.close()
 
     def _begin(self, journal: Journal, there: list[str]) -> None:
-        """Removes unfinished files and starts a journal. Unless `force`, files that weren't written
-        by a run for this output are an error."""
+        """Removes unfinished files and starts a journal. Raises an error for files that weren't
+        written by a run for this output, unless `force` is set."""
         if journal.plan is None and not self._force:
             left = filter(os.path.lexists, formats.unfinished(self._out))
             try:
@@ -163,7 +163,7 @@ class Run:
         journal.begin(self._plan(), self._states())
 
     def _give_names(self, journal: Journal) -> None:
-        """Renames the complete files that aren't renamed yet, the manifest last."""
+        """Renames the complete files that haven't been renamed yet, the manifest last."""
         *_, manifest = files = self._files()
         for path in (*reversed(files[:-1]), manifest):
             if os.path.lexists(partial_of(path)) or not os.path.lexists(path):
@@ -175,7 +175,7 @@ class Run:
         journal.plan = None  # frees the list of sources, which may be long
         was = before["options"]["errors"]
         if was == "raise" and self._errors != was:
-            # There were no faulty documents yet, so the result would be the same with any rule.
+            # There have been no faulty documents yet, so any rule would give the same result.
             before["options"]["errors"] = self._errors
             self._compare(before)
             journal.amend(self._plan())
@@ -191,8 +191,8 @@ class Run:
         total = sum(source.size for source in self._sources)
         before: int | None = None
         bytes_before = counts.bytes
-        # In Arrow files, each batch becomes a record batch, so its size must not depend on the
-        # number of threads. Other formats don't depend on batches.
+        # In an Arrow file, each batch becomes a record batch, so a batch's size must not depend on
+        # the number of threads. Files in other formats don't depend on batches.
         limit = BYTES if self._format.whole else max(BYTES, self._threads * _THREAD)
         ready = ahead(batches(self._sources, output.place, self._read, limit))
         with contextlib.closing(ready), BackgroundWriter(output.write) as writer:  # type: ignore[type-var]
@@ -249,7 +249,7 @@ class Run:
         )
 
     def _files(self) -> tuple[str, ...]:
-        """The paths of the output's files, the manifest's last."""
+        """Returns the paths of the output's files, the manifest's last."""
         return (*self._format.paths(self._out), self._out + ".manifest.json")
 
     def _manifest(self, output: _Output) -> dict[str, Any]:
@@ -268,7 +268,7 @@ class Run:
         }
 
     def _source_rows(self, output: _Output) -> Iterator[dict[str, Any]]:
-        """The manifest's entry for each source."""
+        """Yields the manifest's entry for each source."""
         documents = output.source_documents()
         for (path, size, mtime, sample), n in zip(self._states(), documents, strict=True):
             yield {
@@ -280,8 +280,8 @@ class Run:
             }
 
     def _finished(self, already: bool = False) -> Summary:
-        """The summary of a complete output, after checking that its plan is this run's and that its
-        files are intact."""
+        """Checks that a complete output has this run's plan and that its files are intact, and
+        returns its summary."""
         files = self._files()
         manifest = finished.read(files[-1])
         if manifest is None:
@@ -314,14 +314,14 @@ class _Output:
 
     def __init__(self, out: str, format: Raw, journal: Journal) -> None:
         self._out, self._format, self.journal = out, format, journal
-        # For each source, the number of documents up to its end.
+        # A file with, for each source, the number of documents up to its end.
         self._sources = PartialFile(out + ".sources")
         self._partials = {"data": format.data, "index": format.index, "sources": self._sources}
         self.place = Place(0)
         self.counts = Counts()
-        # For an unfinished document: the number of ids before it, and the data's extent there.
+        # If a document is unfinished, the number of ids before it, and the data's extent there.
         self._opened: tuple[int, Extent] | None = None
-        self._bytes_then = 0  # the count of bytes of text at the last checkpoint
+        self._bytes_then = 0  # counts.bytes at the last checkpoint
 
     @property
     def ids(self) -> int:
@@ -376,7 +376,7 @@ class _Output:
         self.counts.documents += len(ends)
         self.counts.ids += len(ids)
         self.place = batch.next
-        # If most documents are skipped, few ids are written; then the text read counts.
+        # If most documents are skipped, few ids are written, so the text that was read counts, too.
         read = self.counts.bytes - self._bytes_then
         if (
             self._format.data.extent.size - self._size_then() >= CHECKPOINT
@@ -393,8 +393,9 @@ class _Output:
         self.counts.ids, self._opened = ids, None
         self._format.data.cut(extent)
         if extent.size < self._size_then():
-            # After a kill, the file must not be shorter than the journal says. So before data is
-            # removed, write a checkpoint from which the rest of the document is dropped.
+            # If this process is killed, the file must not be shorter than the journal says. So
+            # before removing data, write a checkpoint after which the rest of the document is
+            # dropped.
             counts = Counts(**self.counts.as_dict())
             counts.add(Counts(invalid_utf8=1, skipped=1))
             self._checkpoint(self.place._replace(skip=0, state=DROPPING), counts)
@@ -414,7 +415,7 @@ class _Output:
         )
 
     def source_documents(self) -> Any:
-        """The number of documents of each source."""
+        """Returns the number of documents in each source."""
         with self._sources.written() as file:
             ends = np.frombuffer(read_up_to(file, self._sources.extent.size), "<i8")
         return np.diff(ends, prepend=np.int64(0))
@@ -435,7 +436,7 @@ class _Output:
         last = PartialFile(self._out + ".manifest.json")
         last.create()
         last.append(json.dumps(manifest, indent=1).encode()[:-2] + b',\n "sources": [')
-        for i, source in enumerate(sources):  # one by one, since there may be many
+        for i, source in enumerate(sources):  # dumped one by one, since there may be many
             last.append(b",\n  "[not i :] + json.dumps(source).encode())
         last.append(b"\n ]\n}\n")
         for file in (*files, last):
@@ -450,7 +451,7 @@ class _Output:
 
 
 def checked_path(out: object) -> str:
-    """Checks and converts a caller's argument: the path of the output."""
+    """Checks and converts a caller's argument for the path of the output."""
     if not isinstance(out, (str, os.PathLike)):
         raise InvalidTypeError(f"out must be str or a path, not {type(out).__name__}")
     path = os.fsdecode(os.fspath(out))

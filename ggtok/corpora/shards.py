@@ -1,7 +1,8 @@
 """Writes one output, or several shards, each of which is a separate run for some of the sources.
 
-A shard has consecutive sources, which aren't divided; shards have about equal amounts of bytes on
-disk. Like a single output, shards can be resumed: complete ones aren't written again.
+A shard has consecutive sources, which aren't divided. The sources of each shard have about the same
+number of bytes on disk. Like a single output, shards can be resumed: complete ones aren't written
+again.
 """
 
 from __future__ import annotations
@@ -58,14 +59,14 @@ def encode_files(
 
 
 def names(out: str, n: int) -> list[str]:
-    """The names of shards, such as ``ids-00000-of-00002.bin`` for ``ids.bin``."""
+    """Returns the shards' names, such as ``ids-00000-of-00002.bin`` for ``ids.bin``."""
     stem, extension = os.path.splitext(out)
     return [f"{stem}-{i:05}-of-{n:05}{extension}" for i in range(n)]
 
 
 def existing(out: str) -> list[str]:
-    """The existing outputs for `out`: `out` itself if any of its files exists, else its shards if
-    any has a manifest."""
+    """Returns the outputs that exist for `out`: itself if any of its files exists, otherwise its
+    shards if any has a manifest."""
     stem, extension = os.path.splitext(out)
     end = f"{extension}.manifest.json"
     found = glob.glob(f"{glob.escape(stem)}-*-of-*{glob.escape(end)}")
@@ -78,7 +79,7 @@ def existing(out: str) -> list[str]:
 
 
 def verify_all(out: str) -> tuple[Counts, list[str], list[str]]:
-    """Verifies an output or its shards: returns the counts, the names of the files, and a
+    """Verifies an output or its shards; returns the counts, the names of the files, and a
     description of each damaged file."""
     counts = Counts()
     files: list[str] = []
@@ -133,7 +134,7 @@ class _Whole:
         self._last: EncodeProgress | None = None
 
     def show(self, p: EncodeProgress) -> None:
-        """Reports a shard's progress, added to that of the shards before it."""
+        """Reports a shard's progress, added to that of earlier shards."""
         self._last = p
         if self._progress is not None:
             self._progress(

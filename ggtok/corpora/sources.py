@@ -21,7 +21,7 @@ from ggtok.errors import (
 )
 from ggtok.native.arguments import iterated
 
-# The kind of file by extension, after removing a compression's extension. Other files are text.
+# The kind of a file by its extension, ignoring an extension for compression. Others are text.
 KINDS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -41,10 +41,10 @@ class Source:
     """A file, with the size and time by which changes are detected.
 
     Attributes:
-        kind: one of NAMES; "json" if its contents must decide (:func:`.jsonl.decided`).
+        kind: one of NAMES, or "json" if the contents must decide (:func:`.jsonl.decided`).
         compression: "" or one of COMPRESSIONS.
-        size: bytes on disk (after compression).
-        mtime: modification time in nanoseconds.
+        size: the number of bytes on disk (compressed).
+        mtime: the modification time in nanoseconds.
     """
 
     path: str
@@ -55,8 +55,8 @@ class Source:
 
 
 class Own:
-    """The files of an output, which aren't sources. They are recognized by their absolute path or
-    inode, since a source may be a link to one."""
+    """An output's files, which can't be sources. They are recognized by absolute path or inode,
+    since a source may be a link to one."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._paths = frozenset(paths)
@@ -72,12 +72,12 @@ class Own:
 
 
 class Search:
-    """Finds the files that paths, folders and globs name; files with the same real path only once.
+    """Finds the files that paths, folders and globs name, but each real path only once.
 
     Args:
         own: the paths of the output's files, which are ignored in folders.
-        choice: selects among the files of folders and globs.
-        kind: the kind of all files, one of NAMES; None: their names decide.
+        choice: selects among the files in folders and from globs.
+        kind: the kind of all files, one of NAMES, or None if each file's name decides.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Search:
             self._add_other(path, os.path.realpath(path), status)
 
     def _add_folder(self, path: str) -> None:
-        """Adds the files in a folder and its subfolders, sorted by path, without hidden ones. Links
+        """Adds the files in a folder and its subfolders, sorted by path, except hidden ones. Links
         are followed, but each folder is entered only once."""
         waiting = [(path, os.path.realpath(path), "")]
         entered = set()
@@ -172,8 +172,8 @@ class Search:
             waiting += reversed(below)
 
     def _status(self, path: str) -> os.stat_result | None:
-        """The status of a path that was found in a folder or by a glob; None for a dangling
-        link."""
+        """Returns the status of a path that was found in a folder or by a glob, or None for a
+        dangling link."""
         try:
             return os.stat(path)
         except OSError as e:
@@ -200,13 +200,13 @@ def _about(links: list[str]) -> str:
 
 
 def _plain(path: str) -> str:
-    """The path in its shortest spelling: ``./in`` becomes ``in``. Paths with ``..`` are kept, since
-    after a link, ``..`` isn't the folder before it."""
+    """Returns the shortest spelling of a path: ``./in`` becomes ``in``. Paths with ``..`` are kept,
+    since ``..`` after a link isn't the folder that contains the link."""
     return path if os.pardir in path.split(os.sep) else os.path.normpath(path)
 
 
 def checked_kind(kind: object) -> str | None:
-    """Checks a caller's argument."""
+    """Checks a caller's argument for the kind of files."""
     if kind is not None and kind not in NAMES:
         raise InvalidValueError(f"kind must be one of {', '.join(NAMES)}, not {kind!r}")
     return None if kind is None else str(kind)
@@ -225,7 +225,7 @@ def _source(path: str, status: os.stat_result, kind: str | None) -> Source:
 
 
 def compression_of(path: str) -> str:
-    """The compression according to the file's name: "" or one of COMPRESSIONS."""
+    """Returns a file's compression according to its name: "" or one of COMPRESSIONS."""
     extension = os.path.splitext(path)[1].lower()
     return extension if extension in COMPRESSIONS else ""
 
@@ -235,10 +235,10 @@ def changed(source: Source, status: os.stat_result) -> bool:
 
 
 class Choice:
-    """Selects files of a folder.
+    """Selects files in a folder.
 
     Args:
-        include, exclude: globs. A glob without ``/`` is matched with names, others with paths
+        include, exclude: globs. A glob without ``/`` is matched against names, others against paths
             relative to the folder. An excluded folder is excluded with all its contents.
     """
 
@@ -247,11 +247,11 @@ class Choice:
 
     @classmethod
     def checked(cls, include: object, exclude: object) -> Choice:
-        """Checks and converts a caller's arguments, each one or several globs."""
+        """Checks and converts a caller's arguments, each of which is one or several globs."""
         return cls(_globs(include, "include"), _globs(exclude, "exclude"))
 
     def excludes(self, path: str) -> bool:
-        """Whether the path itself is excluded, without regard to the folders above it."""
+        """Whether the path itself is excluded, ignoring the folders above it."""
         return bool(self._exclude) and _matches(path, self._exclude)
 
     def has(self, path: str) -> bool:
@@ -278,15 +278,15 @@ def _matches(path: str, globs: Sequence[str]) -> bool:
 
 
 _SEPARATOR = f"[{re.escape(os.sep + (os.altsep or ''))}]"
-# ``**/``, possibly repeated, or ``**`` at the end.
+# Matches ``**/``, possibly repeated, or ``**`` at the end.
 _DEEP = re.compile(rf"(?:^|(?<={_SEPARATOR}))(?:\*\*(?:{_SEPARATOR}+|$))+")
 
 
 def expanded(pattern: str) -> set[str]:
-    """The paths that a glob matches, as in ``glob.glob(pattern, recursive=True)``, with three
-    differences: ``**`` enters each folder only once, even if links form a cycle; it raises a
-    FileError for a folder that can't be read; and ``**`` at the end only matches the folders before
-    it, which stand for all their contents."""
+    """Returns the paths that a glob matches, as in ``glob.glob(pattern, recursive=True)``, with
+    three differences: ``**`` enters each folder only once, even if links form a cycle; an
+    unreadable folder raises FileError; and ``**`` at the end matches only the folders before it,
+    which represent all of their contents."""
     found = _DEEP.search(pattern)
     if found is None:
         return set(glob.glob(pattern))
@@ -304,7 +304,7 @@ def expanded(pattern: str) -> set[str]:
 
 
 def folders_below(folder: str) -> Iterator[str]:
-    """A folder and its subfolders, each once, without hidden ones; links are followed."""
+    """Yields a folder and its subfolders, each once, except hidden ones; links are followed."""
     waiting = [folder]
     seen = set()
     while waiting:
@@ -319,7 +319,7 @@ def folders_below(folder: str) -> Iterator[str]:
 
 
 def entries_of(folder: str) -> list[os.DirEntry[str]]:
-    """The entries of a folder, sorted by name, without hidden ones."""
+    """Returns the entries of a folder, sorted by name, except hidden ones."""
     try:
         with os.scandir(folder or ".") as entries:
             found = [entry for entry in entries if not entry.name.startswith(".")]

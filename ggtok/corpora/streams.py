@@ -14,19 +14,19 @@ from ggtok.corpora.documents import LIMIT
 from ggtok.corpora.sources import Source, changed
 from ggtok.errors import FileError, GGTokError, MissingExtraError, file_error
 
-# Bytes read at a time. Larger blocks would fragment malloc's heap.
+# The number of bytes to read at a time. Larger blocks would fragment malloc's heap.
 BLOCK = 1 << 20
-_SAMPLES, _SAMPLE = 16, 4096  # the number of blocks, and the bytes of each
+_SAMPLES, _SAMPLE = 16, 4096  # the number of blocks in a sample, and the size of each in bytes
 
 
 class Stream:
-    """An open source, a context manager. Errors of its methods name the file."""
+    """An open source, as a context manager. Errors from its methods name the file."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self._file: Any = None
         self._bytes: Any = None
-        self._ahead = b""  # bytes after the offset that seek() has already read
+        self._ahead = b""  # bytes after the offset which seek() has already read
 
     def __enter__(self) -> Stream:
         with naming(self.source.path):
@@ -40,7 +40,8 @@ class Stream:
             self._file.close()
 
     def seek(self, offset: int) -> None:
-        """Moves to an offset in the decompressed bytes. A compressed file is read up to there."""
+        """Moves to an offset in the decompressed bytes, which requires reading a compressed file up
+        to there."""
         with naming(self.source.path):
             if not self.source.compression:
                 self._file.seek(offset)
@@ -53,7 +54,7 @@ class Stream:
                 offset -= len(got) - len(self._ahead)
 
     def blocks(self) -> Iterator[bytes]:
-        """The remaining bytes, at most BLOCK at a time."""
+        """Yields the remaining bytes, at most BLOCK at a time."""
         with naming(self.source.path):
             if self._ahead:
                 yield self._ahead
@@ -62,14 +63,14 @@ class Stream:
             check(self.source, self._file.fileno())
 
     def at(self) -> int:
-        """The number of bytes of the file read so far, before decompression."""
+        """Returns how many of the file's bytes have been read so far, before decompression."""
         place: int = self._file.tell()
         return place
 
 
 def sampled(source: Source) -> int:
-    """A CRC-32 of a sample of the file's bytes on disk: a small file whole, else evenly spaced
-    blocks, including the first and the last."""
+    """Returns the CRC-32 of a sample of the file's bytes on disk: all of a small file, otherwise
+    evenly spaced blocks, including the first and the last."""
     with naming(source.path), open_regular(source.path) as file:
         check(source, file.fileno())
         if source.size <= _SAMPLES * _SAMPLE:
@@ -89,7 +90,7 @@ def check(source: Source, file: int) -> None:
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """A context in which errors of the system and of decompressors become FileErrors with the
+    """A context that converts errors from the system and from decompressors to FileErrors with the
     path."""
     try:
         yield
@@ -107,8 +108,8 @@ def naming(path: str) -> Iterator[None]:
         raise file_error(e.errno or 0, e.strerror or str(e), path) from None
 
 
-_IN = 4096  # bytes that are decompressed at a time; four bytes of zstd can become 128 KB
-_WINDOW_LOG = LIMIT.bit_length() - 1  # limits the window of a zstd decompressor to LIMIT bytes
+_IN = 4096  # bytes to decompress at a time; four bytes of zstd can become 128 KB
+_WINDOW_LOG = LIMIT.bit_length() - 1  # limits a zstd decompressor's window to LIMIT bytes
 
 
 class _Format(NamedTuple):
@@ -116,8 +117,8 @@ class _Format(NamedTuple):
 
     Attributes:
         new: creates an object that decompresses one frame.
-        error: the exception that this object raises.
-        tool: a command that decompresses files that need more memory.
+        error: the exception that such an object raises.
+        tool: a command that decompresses files for which ggtok's memory limit is too low.
         padding: a byte that may occur between frames.
     """
 
@@ -129,7 +130,7 @@ class _Format(NamedTuple):
 
 
 def decompressor(path: str, compression: str, file: Any) -> Any:
-    """An object that reads an open file and decompresses it, if it is compressed."""
+    """Returns an object that reads an open file, and decompresses it if it is compressed."""
     if not compression:
         return file
     if compression == ".gz":
@@ -143,10 +144,10 @@ class _Frames:
     def __init__(self, path: str, file: Any, format: _Format) -> None:
         self._path, self._file, self._format = path, file, format
         self._frame: Any = None  # the decompressor of an unfinished frame
-        self._rest = b""  # input after the last frame's end
+        self._rest = b""  # input after the end of the last frame
 
     def read(self, n: int) -> bytes:
-        """About n decompressed bytes; b"" at the end."""
+        """Returns about n decompressed bytes, or b"" at the end."""
         parts, have = [], 0
         while have < n:
             data = self._compressed()
@@ -159,7 +160,7 @@ class _Frames:
         return b"".join(parts)
 
     def _compressed(self) -> bytes | None:
-        """The next input for the decompressor (b"" if it needs none), or None at the end."""
+        """Returns the next input for the decompressor: b"" if it needs none, or None at the end."""
         if self._frame is not None and not getattr(self._frame, "needs_input", True):
             return b""
         while data := self._rest or self._file.read(_IN):
@@ -208,7 +209,7 @@ def _xz() -> _Format:
 
 
 def _zstd() -> _Format:
-    """Uses the standard library (Python 3.14) or the package zstandard."""
+    """Returns zstd's format, with the standard library (Python 3.14) or the package zstandard."""
     tool = "zstd -d --long=31"
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]

@@ -12,14 +12,14 @@ class Counts:
     """The counts of a run so far.
 
     Attributes:
-        documents: documents that were written.
-        ids: ids that were written, including BOS and EOS.
-        bytes: bytes of text that were read, after decompression, including skipped documents.
+        documents: the number of documents written.
+        ids: the number of ids written, including BOS and EOS.
+        bytes: the number of bytes of text read, after decompression, including skipped documents.
         invalid_utf8: documents that aren't valid UTF-8 (or, in JSON, have a lone surrogate).
         empty: documents without text.
         missing: records in which the field is missing or isn't a string.
         malformed: records that aren't JSON objects.
-        skipped: documents and records of these four kinds that ``errors="skip"`` dropped.
+        skipped: how many documents and records of these four kinds ``errors="skip"`` dropped.
     """
 
     documents: int = 0
@@ -41,16 +41,16 @@ class Counts:
 
 @dataclass(frozen=True)
 class EncodeProgress:
-    """The progress of a call, the argument of ``progress`` after each batch.
+    """The progress of a call, which is passed to ``progress`` after each batch.
 
     Attributes:
-        bytes: bytes of text encoded so far.
-        documents, ids: documents and ids written so far.
-        read, total: bytes of the source files on disk, read so far and in total; 0 for texts that
-            aren't in files.
-        seconds: time since the call began.
-        bytes_before: the part of ``bytes`` that an earlier run encoded, if this one resumes it.
-        read_before: the same part of ``read``.
+        bytes: the number of bytes of text encoded so far.
+        documents, ids: the numbers of documents and ids written so far.
+        read, total: the number of bytes of the source files on disk, read so far and in total; 0
+            for texts that aren't in files.
+        seconds: the time since the call began.
+        bytes_before: how much of ``bytes`` an earlier run encoded, if this one resumes it.
+        read_before: how much of ``read`` an earlier run read, if this one resumes it.
     """
 
     bytes: int
@@ -70,7 +70,7 @@ ProgressFn = Callable[[EncodeProgress], object]
 class Summary(Counts):
     """The result of :meth:`ggtok.Tokenizer.encode_files`; the manifest has the same counts.
 
-    All counts are for the whole output, including parts that earlier runs wrote.
+    All counts are for the whole output, including what earlier runs wrote.
 
     Attributes:
         files: the paths of the output's files: ids, index (if the format has one), manifest.
@@ -91,5 +91,5 @@ class Summary(Counts):
     already_complete: bool = field(default=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """All attributes, for JSON."""
+        """Returns all attributes, for JSON."""
         return {**asdict(self), "files": list(self.files)}

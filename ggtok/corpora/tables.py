@@ -32,15 +32,15 @@ from ggtok.errors import (
     Wording,
 )
 
-_AT_ONCE = 4 << 20  # approximate bytes of rows of a Parquet file that are read at a time
-# Upper limits, in case the file's metadata is wrong: of rows, and of bytes if every row has the
-# longest value.
+_AT_ONCE = 4 << 20  # the approximate size, in bytes, of the rows to read at a time from Parquet
+# Upper limits for the rows read at a time, in case the file's metadata is wrong: their number, and
+# their size in bytes if every row had the longest value.
 _MOST_ROWS = 1 << 16
 _MOST = 64 << 20
 
 
 def pyarrow(what: str) -> Any:
-    """The module pyarrow; if it is missing, the error says that `what` needs it."""
+    """Imports pyarrow; if it is missing, the error says that `what` needs it."""
     try:
         import pyarrow
     except ImportError:
@@ -51,8 +51,8 @@ def pyarrow(what: str) -> Any:
 
 
 def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
-    """The documents of a Parquet or Arrow file from a row on."""
-    if not source.size:  # such as Hadoop's marker files
+    """Yields the documents in a Parquet or Arrow file from `place` on."""
+    if not source.size:  # an empty file, such as Hadoop's markers
         return
     pa = pyarrow(f"{source.path}: a {source.kind} file")
     faults = Faults(errors, source.path)
@@ -76,8 +76,8 @@ def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
 
 
 class _Bounded:
-    """An open file that limits reads to its size. pyarrow allocates memory for a read before it
-    reads, and its sizes come from the file."""
+    """An open file that limits reads to its size, because pyarrow allocates memory before it reads,
+    and takes the sizes from the file."""
 
     def __init__(self, file: Any, size: int) -> None:
         self._file, self._size = file, size
@@ -91,7 +91,7 @@ class _Bounded:
 
 
 def _joined(pa: Any, columns: list[Any], path: str, fields: Fields) -> Iterator[list[bytes | None]]:
-    """The documents of some rows; `columns` has a column for each field."""
+    """Yields the documents in some rows. `columns` has a column for each field."""
     each = [
         texts(pa, column, path, name, FileError)
         for column, name in zip(columns, fields.names, strict=True)
@@ -108,8 +108,8 @@ def _joined(pa: Any, columns: list[Any], path: str, fields: Fields) -> Iterator[
 def _group(
     group: list[bytes | None], row: int, number: int, at: int, faults: Faults, fields: Fields
 ) -> Pieces:
-    """The pieces of some rows: a single one if no document has a fault, or if all are null and
-    skipped."""
+    """Yields the pieces for some rows: a single piece if no document has a fault, or if all are
+    null and skipped."""
     if faults.rule == "skip" and not any(text is not None for text in group):
         n, next = len(group), Place(number, row + len(group))
         yield faults.piece(b"", 0, next, at, Counts(missing=n, skipped=n))
@@ -138,10 +138,10 @@ def _pieces(
 def texts(
     pa: Any, column: Any, path: str, field: str, error: type[GGTokError] = InvalidValueError
 ) -> Iterator[list[bytes | None]]:
-    """A column's strings in UTF-8, some rows at a time.
+    """Yields a column's strings in UTF-8, several rows at a time.
 
-    The column may come from an untrusted file. pyarrow doesn't check offsets, views and indices by
-    itself, and would return memory outside the buffers, so they are validated here. `error` is the
+    The column may come from an untrusted file. By default, pyarrow doesn't check offsets, views and
+    indices, and would return memory outside the buffers, so they are validated here. `error` is the
     exception for a malformed column.
     """
     is_dictionary = pa.types.is_dictionary(column.type)
@@ -164,13 +164,13 @@ def texts(
 
 
 def _check_type(pa: Any, type: Any, path: str, field: str) -> None:
-    """Refuses a column that isn't of strings."""
+    """Refuses a column whose values aren't strings."""
     kind = type.value_type if pa.types.is_dictionary(type) else type
     if str(kind) not in _BINARY and not pa.types.is_null(kind):
         raise InvalidTypeError(f"{path}: the column {field!r} is of {type}, not of strings")
 
 
-# The types of columns of text, and types with the same layout that pyarrow doesn't check for UTF-8.
+# For each type of text column, a type with the same layout that pyarrow doesn't check for UTF-8.
 _BINARY = {
     "string": "binary",
     "large_string": "large_binary",
@@ -181,7 +181,7 @@ _ROWS = 1024
 
 
 def _checked(pa: Any, column: Any) -> Any:
-    """A column of strings as bytes, after checking that all are inside its buffers."""
+    """Checks that a column's strings are inside its buffers, and returns the column as bytes."""
     column = column.view(getattr(pa, _BINARY[str(column.type)])())
     column.validate(full=True)
     return column
@@ -196,8 +196,8 @@ def _value(values: list[bytes | None], i: int | None) -> bytes | None:
 def _parquet(
     pa: Any, file: Any, source: Source, fields: Fields, row: int
 ) -> Iterator[tuple[list[Any], float]]:
-    """The fields' columns, for some rows at a time from `row` on, and the share of the file's rows
-    up to their end."""
+    """Yields the fields' columns for several rows at a time from `row` on, with the share of the
+    file's rows up to their end."""
     import pyarrow.parquet
 
     def opened(**options: Any) -> Any:
@@ -212,9 +212,8 @@ def _parquet(
         if at + rows <= row:
             at += rows
             continue
-        # Uses the bytes of all columns: if a column has no metadata, the call that returns its
-        # bytes
-        # aborts the process.
+        # Use the size of all columns together, because the call for the size of one column aborts
+        # the process if that column has no metadata.
         each = max(1, parquet.metadata.row_group(group).total_byte_size // max(rows, 1))
         if each > LIMIT:
             raise FileError(
@@ -239,8 +238,8 @@ def _parquet(
 
 
 def _longest(pa: Any, dictionaries: Any, group: int, fields: Fields, places: list[_Place]) -> int:
-    """The length of the longest values in a row group's dictionaries, in bytes. Every row may have
-    that value, which takes only a few bits per row in the file."""
+    """Returns the length, in bytes, of the longest values in a row group's dictionaries. Every row
+    may have these values, although they take only a few bits per row in the file."""
     import pyarrow.compute
 
     longest = 0
@@ -280,7 +279,7 @@ def _arrow(
             yield columns, file.tell() / max(source.size, 1)
 
 
-# The path of a field: a column's name, and the names of fields in nested structs.
+# The path of a field: a column's name, followed by the names of fields in nested structs.
 _Place = tuple[str, ...]
 
 
@@ -310,7 +309,7 @@ def _place(pa: Any, name: str, schema: Any, path: str) -> _Place:
 
 
 def _leaf(batch: Any, place: _Place) -> Any:
-    """The column of a field in a batch, which may be inside structs."""
+    """Returns a field's column in a batch; it may be inside structs."""
     name, *inner = place
     column = batch.column(name)
     for part in inner:
@@ -321,7 +320,7 @@ def _leaf(batch: Any, place: _Place) -> Any:
 
 @contextmanager
 def _naming(source: Source, pa: Any) -> Iterator[None]:
-    """A context in which pyarrow's errors become FileErrors with the path."""
+    """A context that converts pyarrow's errors to FileErrors with the path."""
     with naming(source.path):
         try:
             yield

@@ -1,8 +1,8 @@
-"""Reads text files: each is a document, or is divided into documents by a separator.
+"""Reads text files, each of which is a document, or is divided into documents by a separator.
 
-A document of more than LONG bytes is read in parts and never in memory whole. The parts end at cuts
-that ``ggtok_safe_cut`` finds, so that their ids, joined, are the document's. The ends of the parts
-depend on the blocks in which the file was read; the ids don't.
+A document of more than LONG bytes is read in parts, and is never in memory whole. The parts end at
+cuts that ``ggtok_safe_cut`` finds, so that their ids, joined, are the document's. The ends of the
+parts depend on the blocks in which the file was read, but the ids don't.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from ggtok.corpora.streams import Stream, check, naming
 from ggtok.native import NOT_FIRST_BLOCK
 from ggtok.native.contexts import Blocks
 
-LONG = 4 << 20  # bytes
-PART = 1 << 20  # approximate bytes of a part of a long document
+LONG = 4 << 20  # bytes; longer documents are read in parts
+PART = 1 << 20  # the approximate size, in bytes, of a part of a long document
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class TextOptions:
     """The options for reading text.
 
     Attributes:
-        separator: the bytes between two documents; None if each file is one.
+        separator: the bytes between two documents, or None if each file is a document.
         errors: the rule for faulty documents.
         whole: whether documents must not be divided into parts.
-        blocks: finds cuts.
-        flags: the flags with which the first part is encoded.
+        blocks: the object that finds cuts.
+        flags: the flags for encoding the first part.
     """
 
     separator: bytes | None
@@ -59,13 +59,13 @@ class TextOptions:
     flags: int
 
 
-# A part of a document as it lies in the file, whether the document ends with it, and the length of
-# the separator that follows; or a group of whole documents, each with a separator after it.
+# A part of a document as in the file, whether the document ends with it, and the length of the
+# separator that follows; or a group of whole documents, each followed by a separator.
 Segment = tuple[bytes, bool, int] | list[bytes] | Joined
 
 
 def read(source: Source, place: Place, options: TextOptions) -> Pieces:
-    """The documents of a text file from `place` on."""
+    """Yields the documents of a text file from `place` on."""
     faults = Faults(options.errors, source.path)
     if options.separator is None and source.size <= LONG and not source.compression:
         data = _all(source)
@@ -85,7 +85,7 @@ def read(source: Source, place: Place, options: TextOptions) -> Pieces:
 
 
 def _all(source: Source) -> bytes:
-    """A small file's bytes. Uses few system calls, since a folder may contain many such files."""
+    """Reads a small file, with few system calls, since a folder may contain many such files."""
     with naming(source.path), open_regular(source.path) as file:
         text = read_up_to(file, source.size + 1)
         check(source, file.fileno())
@@ -127,17 +127,17 @@ def _segments(
 
 
 class _Group:
-    """Whole documents that wait to be a group."""
+    """Collects whole documents until they form a group."""
 
     def __init__(self, separator: bytes | None) -> None:
         self._separator = separator or b""
-        # Only a byte that is no part of a character: joined documents are valid UTF-8 if each is.
+        # The separator must be ASCII, so that joined documents are valid UTF-8 if each of them is.
         self._joins = len(self._separator) == 1 and self._separator.isascii()
         self._texts: list[bytes] = []
         self._joined = b""
 
     def add(self, text: bytes) -> bytes:
-        """Adds the documents of a text, and returns what follows their last separator."""
+        """Adds the documents in a text, and returns the text after the last separator."""
         if not self._joins:
             *documents, rest = text.split(self._separator)
             self._texts += documents
@@ -147,7 +147,7 @@ class _Group:
         return text[n:]
 
     def full(self) -> Iterator[Segment]:
-        """The groups that are complete."""
+        """Yields the groups that are complete."""
         while n := filled(self._texts):
             yield self._texts[:n]
             del self._texts[:n]
@@ -158,7 +158,7 @@ class _Group:
         self._joined = self._joined[start:]
 
     def rest(self) -> Iterator[Segment]:
-        """What remains."""
+        """Yields the documents that remain as a last group."""
         if self._texts:
             yield self._texts
         if self._joined:
@@ -170,7 +170,7 @@ class _Group:
 
 
 def _border(held: list[bytes], block: bytes, n: int) -> bytes:
-    """The n bytes on each side of the boundary between the held blocks and a new one."""
+    """Returns n bytes from each side of the boundary between the held blocks and a new one."""
     before, at = b"", len(held)
     while at and len(before) < n:
         at -= 1
@@ -179,7 +179,7 @@ def _border(held: list[bytes], block: bytes, n: int) -> bytes:
 
 
 def _overlap(text: bytes, separator: bytes | None) -> int:
-    """The length of the longest suffix of the text that may be the beginning of a separator."""
+    """Returns the length of the text's longest suffix that may be the beginning of a separator."""
     longest = min(len(separator or b"") - 1, len(text))
     return next((n for n in range(longest, 0, -1) if text.endswith((separator or b"")[:n])), 0)
 
@@ -196,9 +196,9 @@ class _Reader:
         self._source = place.source
         self._state = place.state
         self._faulty = place.faulty
-        self._begins = place.offset  # of the current document
+        self._begins = place.offset  # the offset of the current document
         # For a document in parts: the text that isn't cut yet, and for each of its segments the
-        # offset in the text (negative if its beginning was already yielded) and in the file.
+        # offsets in the text (negative if its beginning has already been yielded) and in the file.
         self._text = bytearray()
         self._origins: list[tuple[int, int]] = []
         self._skip = place.skip
@@ -232,7 +232,7 @@ class _Reader:
         yield from self._part(segment, start, ends)
 
     def group(self, texts: list[bytes] | Joined) -> Pieces:
-        """The pieces of whole documents, each followed by a separator."""
+        """Yields the pieces for whole documents, each of which is followed by a separator."""
         separator = len(self._options.separator or b"")
         size = n_bytes(texts) + len(texts) * separator
         faults = None
@@ -256,7 +256,7 @@ class _Reader:
         return self._counted_up_to(Place(self._source, self._offset, 0, self._state, self._faulty))
 
     def _inside(self) -> tuple[Place, int]:
-        """The same, for a piece that ends before the text that isn't cut yet."""
+        """Does the same as _next for a piece that ends before the text that isn't cut yet."""
         while len(self._origins) > 1 and self._origins[1][0] <= 0:
             del self._origins[0]
         at, offset = self._origins[0]
@@ -290,7 +290,7 @@ class _Reader:
         yield from self._cut(ends)
 
     def _cut(self, ends: bool) -> Pieces:
-        """Cuts pieces from the text; if the document ends, yields all of it."""
+        """Cuts pieces from the text and yields them; if the document ends, yields all of it."""
         while len(self._text) >= self._enough or (ends and len(self._text) > PART):
             n = self._place_to_cut()
             if not n:
@@ -324,8 +324,8 @@ class _Reader:
 
 
 def _decoded(raw: bytes, final: bool) -> tuple[bytes, int, bool]:
-    """The text as valid UTF-8, how many bytes of `raw` were decoded (all except an incomplete
-    character at the end, unless `final`), and whether they were valid."""
+    """Converts text to valid UTF-8. Also returns how many bytes of `raw` were converted (all except
+    an incomplete character at the end, unless `final`), and whether they were valid."""
     if raw.isascii():
         return raw, len(raw), True
     try:

@@ -11,8 +11,8 @@ from ggtok.text.batches import encode_arrays
 
 
 def metadata(loaded: Loaded) -> bytes | None:
-    """The bytes of the GGUF file's metadata, which :func:`ggtok.load` accepts in place of the file.
-    None if they aren't available: it was loaded from mutable memory or by a name."""
+    """Returns the bytes of the GGUF file's metadata, which :func:`ggtok.load` accepts instead of
+    the file. Returns None if the vocabulary was loaded from mutable memory or by a name."""
     kept, size = loaded.pickled, loaded.native.metadata_bytes()
     if isinstance(kept, bytes):
         return kept[:size]
@@ -21,7 +21,8 @@ def metadata(loaded: Loaded) -> bytes | None:
 
 
 def path(loaded: Loaded) -> str | None:
-    """The path of the file from which a tokenizer was loaded; None if it was loaded from memory."""
+    """Returns the path of the file from which the vocabulary was loaded, or None if it was loaded
+    from memory."""
     kept: str | bytes | None = loaded.pickled
     found = loaded.found.path if loaded.found is not None else kept
     if found is None or isinstance(found, bytes):
@@ -34,7 +35,8 @@ def path(loaded: Loaded) -> str | None:
 
 
 def identity(loaded: Loaded) -> dict[str, object]:
-    """Everything about the vocabulary that ids depend on, as JSON for journals and manifests."""
+    """Returns everything about the vocabulary that ids depend on, as JSON for journals and
+    manifests."""
     data = metadata(loaded)
     return {
         "sha256": hashlib.sha256(data).hexdigest() if data is not None else _probed(loaded),
@@ -45,7 +47,7 @@ def identity(loaded: Loaded) -> dict[str, object]:
 
 
 def description(loaded: Loaded) -> dict[str, object]:
-    """The identity, with additional information for people."""
+    """Returns the identity, with additional information for people."""
     name = loaded.path and os.path.basename(loaded.path)
     return {
         "name": loaded.metadata.get("general.name", name),
@@ -57,8 +59,8 @@ def description(loaded: Loaded) -> dict[str, object]:
 
 
 def _probed(loaded: Loaded) -> str:
-    """A hash for a vocabulary whose file isn't available: of its tokens, and of the ids into which
-    their texts are encoded."""
+    """Returns a hash for a vocabulary whose file isn't available: a hash of its tokens, and of the
+    ids to which their texts encode."""
     h = hashlib.sha256(repr((loaded.vocab_type, loaded.model, loaded.pre, loaded.flags)).encode())
     texts = []
     for id in range(loaded.n_tokens):

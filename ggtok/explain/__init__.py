@@ -1,1 +1,1 @@
-"""The steps from a text to its ids, as the C library reports them (``ggtok_trace``)."""
+"""Explains the steps from a text to its ids, as the C library reports them (``ggtok_trace``)."""

@@ -1,4 +1,4 @@
-"""Reads the steps that the C library reports: :meth:`Tokenizer.explain`, and merges."""
+"""Explanations of texts (:meth:`Tokenizer.explain`) and merge trees, from the C library's trace."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ggtok.native.arguments import text_bytes, truth
 if TYPE_CHECKING:
     from ggtok._types import ParseSpecial
 
-LONGEST = 16 * 1024  # bytes of text: GGTOK_TRACE_BYTES
+LONGEST = 16 * 1024  # bytes of the longest text that can be explained: GGTOK_TRACE_BYTES
 Json = dict[str, Any]
 
 
@@ -95,14 +95,14 @@ def _merge(found: Json) -> Merge:
 
 
 def _scores(found: Mapping[str, Any]) -> dict[str, float | None]:
-    """The scores; "NaN", "Infinity" and "-Infinity" are strings."""
+    """Returns the scores as floats; in `found`, non-finite ones are strings."""
     return {
         name: None if found[name] is None else float(found[name]) for name in ("score", "total")
     }
 
 
 def merge_tree(loaded: Loaded, id: int) -> MergeTree:
-    text = loaded.native.text(id)  # raises for an invalid id
+    text = loaded.native.text(id)  # raises an error for an invalid id
     check_merges(loaded)
     if len(text) > LONGEST:
         raise InvalidValueError(
@@ -127,6 +127,6 @@ def merge_tree(loaded: Loaded, id: int) -> MergeTree:
 
 
 def check_merges(loaded: Loaded) -> None:
-    """Raises VocabError for a vocabulary without merges."""
+    """Raises VocabError unless the vocabulary's type has merges."""
     if loaded.vocab_type not in ("BPE", "SPM"):
         raise VocabError(f"a {loaded.vocab_type} vocabulary has no merges, only BPE and SPM have")

@@ -1,6 +1,6 @@
-"""The data classes of an explanation. ``dataclasses.asdict`` converts them for JSON.
+"""The data classes of an explanation. ``dataclasses.asdict`` prepares them for JSON.
 
-Texts are ``str``, in which bytes that aren't UTF-8 are lone surrogates (``surrogateescape``).
+Texts are ``str``; bytes that aren't UTF-8 are lone surrogates (``surrogateescape``).
 Positions are byte offsets in the input text.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 
 def text_of(data: bytes) -> str:
-    """Bytes in the form that these classes use."""
+    """Decodes bytes to the form of text that these classes use."""
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -19,13 +19,14 @@ class Token:
     """One id, and how it was produced.
 
     Attributes:
-        id: the id; -1 if llama.cpp returns -1 because there is no unknown token.
+        id: the id; -1 where llama.cpp returns -1 because there is no unknown token.
         text: the token's piece.
         how: ``"added"``, ``"special"``, ``"whole word"``, ``"merged"``, ``"symbol"`` (not
             merged with anything), ``"byte"`` (byte fallback), ``"longest match"``, ``"best
             path"``, ``"unknown"``, ``"k-mer"``, ``"tag"`` or ``"hash"``.
-        score: the token's score, if scores decide (SPM, UGM, PLaMo).
-        total: the sum of scores up to and including it (UGM), or from it to the end (PLaMo).
+        score: the token's score, if the model chooses tokens by score (SPM, UGM, PLaMo).
+        total: the sum of the scores up to and including this token (UGM), or from this token to
+            the end (PLaMo).
         why: a remark for the reader, possibly ``""``.
     """
 
@@ -42,8 +43,8 @@ class Rule:
     """The rule by which a scanner of the pre-tokenizer found a word.
 
     Attributes:
-        scanner: the name of the expression.
-        expression: the alternative that matched; None: the word is between two matches.
+        scanner: the scanner's name.
+        expression: the alternative that matched, or None if the word is between two matches.
     """
 
     scanner: str
@@ -58,7 +59,7 @@ class Merge:
         left, right: the symbols.
         rank: the merge's index in the file's list (BPE); the lowest is merged first.
         score: the score of the resulting token (SPM); the highest is merged first.
-        at: the number of the left symbol among the word's initial symbols.
+        at: the index of the left symbol among the word's initial symbols.
     """
 
     left: str
@@ -96,7 +97,7 @@ class Word:
         tokens: the resulting tokens.
         rules: for each scanner of the pre-tokenizer, the rule that found the word (BPE).
         symbols: the initial symbols (BPE, SPM).
-        merges: the merges in order.
+        merges: the merges, in order.
         lattice: the best path to each position (UGM, PLaMo).
     """
 
@@ -115,8 +116,8 @@ class Fragment:
     """A special token, or raw text between special tokens.
 
     Attributes:
-        text: the input text; for a special token, the token's text.
-        begin, end: its span; for a special token, including the white space that it strips.
+        text: the raw text, or the special token's text.
+        begin, end: the fragment's span, including white space that a special token strips.
         special: the special token; None for raw text.
         normalized: the normalized raw text; None if normalization didn't change it.
         notes: remarks about the normalization.
@@ -137,11 +138,11 @@ class Explanation:
     """The explanation of a text's ids.
 
     Attributes:
-        ids: the ids, equal to those of :meth:`Tokenizer.encode`.
+        ids: the ids that :meth:`Tokenizer.encode` returns.
         text: the text.
-        vocab_type, model, pre: those of the vocabulary.
+        vocab_type, model, pre: the properties of the tokenizer with these names.
         before, after: the tokens added before and after the text.
-        fragments: the special tokens and raw texts of the text, in order.
+        fragments: the text's special tokens and raw texts, in order.
     """
 
     ids: list[int]
@@ -160,14 +161,14 @@ class MergeTree:
 
     Attributes:
         id, text: the token.
-        reached: whether merging the token's own bytes (or characters) results in the token.
-        whole_word: whether a word equal to the token is taken without merging
+        reached: whether merging the token's own bytes (or characters) produces the token.
+        whole_word: whether a word equal to the token becomes the token without merging
             (``ignore_merges``).
         symbols: the initial symbols.
         merges: all merges that apply, in order.
-        tokens: the resulting tokens; only the token itself, if it is reached.
-        pairs: all pairs of symbols whose merge is the token, in the order of precedence.
-        notes: remarks about other ways to the token.
+        tokens: the resulting tokens; only the token itself if it is reached.
+        pairs: all pairs of symbols that merge to the token, by precedence.
+        notes: remarks about other ways to produce the token.
     """
 
     id: int

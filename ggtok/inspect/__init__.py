@@ -1,1 +1,1 @@
-"""Looking at a vocabulary: ``ggtok doctor`` and ``ggtok parity``."""
+"""Inspects vocabularies: ``ggtok doctor`` and ``ggtok parity``."""

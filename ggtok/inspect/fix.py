@@ -1,4 +1,4 @@
-"""Corrects what :func:`ggtok.doctor` finds: :func:`ggtok.edit`."""
+"""Implements :func:`ggtok.edit`, which can correct what :func:`ggtok.doctor` finds."""
 
 from __future__ import annotations
 
@@ -27,37 +27,36 @@ def edit(
 ) -> Edited:
     """Change the metadata of a GGUF file.
 
-    Tensors, the order of keys, the types of existing keys, alignment and byte order stay as they
-    are. Of a split model, the first file is edited, which alone has the vocabulary.
+    Tensors, the order of keys, the types of existing keys, alignment and byte order don't change.
+    For a split model, the first file is edited, since only that one has the vocabulary.
 
     Without `out`, the file itself changes. If the new header fits where the old one is, only the
     header is written (a shorter one is filled up with the key ``ggtok.padding``); otherwise a new
     file is written next to it, and replaces it. In both cases the old header is kept in
     ``NAME.ggtok-undo``, for :func:`undo`. If the process is killed while it writes the header,
-    ``NAME.ggtok-journal`` remains: :func:`recover` restores the old header, and :func:`ggtok.load`
-    refuses the file until then.
+    ``NAME.ggtok-journal`` remains: :func:`ggtok.load` refuses the file until :func:`recover` has
+    restored the old header.
 
     Args:
         path: a GGUF file.
-        changes: the new value of each key; None removes the key; ``"key[3]"`` is one element of
-            an array. Values are ``bool``, ``int``, ``float``, ``str``, ``bytes``, or lists of
-            these. A new key gets the type of its value: ``uint32`` for an ``int`` that fits,
-            ``int64`` or ``uint64`` for others, ``float32`` for a ``float``.
-        fix: codes of findings of :func:`ggtok.doctor`, or ``"all"``: the changes that correct them.
-            `changes` come after these.
+        changes: the new value for each key; None removes the key. The key ``"key[3]"`` means one
+            element of an array. Values are ``bool``, ``int``, ``float``, ``str``, ``bytes``, or
+            lists of these. A new key gets the type of its value: ``uint32`` for an ``int`` that
+            fits, ``int64`` or ``uint64`` for others, ``float32`` for a ``float``.
+        fix: codes of findings from :func:`ggtok.doctor` to correct, or ``"all"``. `changes` are
+            applied after the corrections.
         against: as for :func:`ggtok.doctor`; `fix` also corrects differences from this original.
-        out: the new file to write; it appears when it is complete.
-        dry_run: only check the changes; nothing is written.
+        out: the new file to write, which appears when it is complete.
+        dry_run: only check the changes, without writing anything.
         force: also make changes with which ggtok can't load the vocabulary or compile the chat
             template, and overwrite an `out` that isn't a GGUF file.
 
     Raises:
         FileError: a file can't be read or written, or the disk is full.
         GGUFError: the file isn't GGUF, or is malformed.
-        InvalidTypeError, InvalidValueError: a change is impossible; the message names the key.
-            A finding of `fix` isn't in the file, or has no certain correction. Or the file belongs
-            to a store of Ollama or of the Hugging Face Hub, or has several hard links, and `out`
-            is None.
+        InvalidTypeError, InvalidValueError: a change is impossible (the message names the key); a
+            finding in `fix` isn't in the file, or has no certain correction; or `out` is None, but
+            the file is in a store of Ollama or the Hugging Face Hub, or has several hard links.
         VocabError, TemplateError: the edited vocabulary or template is faulty, and `force` is
             false.
     """
@@ -74,7 +73,7 @@ def corrections(
     fix: str | Iterable[str],
     against: str | os.PathLike[str] | None = None,
 ) -> dict[str, object]:
-    """The changes that correct these findings of a file."""
+    """Returns the changes that correct these findings of a file."""
     codes = _codes(fix)
     if not codes:
         return {}

@@ -9,7 +9,7 @@ from typing import Any
 from ggtok.base.files import read_regular
 
 STRING, ARRAY = 8, 9
-# struct's format characters for GGUF's type numbers.
+# The struct module's format character for each of GGUF's type numbers.
 _SCALARS = {
     0: "B",
     1: "b",
@@ -26,7 +26,8 @@ _SCALARS = {
 
 
 def first_bytes(source: str | bytes, size: int) -> bytes:
-    """The metadata of a source of :func:`ggtok.load`: a path, a model's name, or bytes."""
+    """Returns the metadata of anything that :func:`ggtok.load` accepts: a path, a model's name, or
+    bytes."""
     from ggtok import sources
     from ggtok.sources.files import first_shard
 
@@ -42,7 +43,7 @@ def first_bytes(source: str | bytes, size: int) -> bytes:
 
 
 class Reader:
-    """Reads metadata that the C library has already checked."""
+    """A reader of metadata that the C library has already checked."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -51,7 +52,7 @@ class Reader:
 
     def begin(self) -> int:
         """Reads the header. Returns the number of key/value pairs."""
-        self.scalars("I", 1)  # version
+        self.scalars("I", 1)  # skips the version
         n: int = self.scalars("Q", 2)[1]
         return n
 
@@ -70,7 +71,7 @@ class Reader:
         return values
 
     def little(self, kind: int, n: int) -> bytes:
-        """The bytes of `n` scalars in little-endian order."""
+        """Reads `n` scalars, and returns their bytes in little-endian order."""
         size = struct.calcsize("<" + _SCALARS[kind])
         raw = self._data[self.at : self.at + n * size]
         self.at += len(raw)
@@ -87,7 +88,7 @@ class Reader:
         return self._data[self.at - n : self.at]
 
     def strings(self, n: int) -> list[bytes]:
-        """`n` strings; one loop, for speed."""
+        """Reads `n` strings, in one loop for speed."""
         data, at, strings = self._data, self.at, []
         length = struct.Struct(self._order + "Q").unpack_from
         for _ in range(n):

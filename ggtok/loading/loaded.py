@@ -15,7 +15,7 @@ from ggtok.errors import FileError, ForPython, InvalidTypeError, InvalidValueErr
 from ggtok.native import Native
 from ggtok.native.arguments import byte_view, iterated
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any
 
@@ -37,18 +37,18 @@ class Loaded:
 
     Attributes:
         native: the tokenizer in C.
-        path: the file's path, or the model's name; None: loaded from memory.
-        pickled: the source in a pickle; None: it can't be pickled.
+        path: the file's path, or the model's name; None if loaded from memory.
+        pickled: the source that a pickle contains; None if this can't be pickled.
         pre_option, patterns, overrides: the arguments of :func:`ggtok.load`.
         flags: ``add_bos`` and the like.
-        found: the source that a model's name stands for.
+        found: the source that a model's name resolved to.
         memo: values that other packages compute once per vocabulary, by package name.
     """
 
     native: Native
     path: str | None = None
     pickled: str | bytes | None = None
-    found: Source | None = None  # by a model's name
+    found: Source | None = None  # None unless loaded by a model's name
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Loaded:
         self._metadata: Mapping[str, str | int | float | bool] | None = None
 
     def arguments(self) -> tuple[object, ...]:
-        """The arguments that load the same vocabulary again, for pickles."""
+        """Returns the arguments that load the same vocabulary again, for pickles."""
         if self.pickled is None:
             raise InvalidTypeError(
                 "this tokenizer was loaded from memory other than bytes, so it can't be pickled: "
@@ -86,8 +86,8 @@ class Loaded:
     # ---- special tokens ----
 
     def special(self, name: str) -> int | None:
-        """The id of the special token with this name in llama.cpp, such as ``"bos"``."""
-        # Computed lazily: finding which of two EOT texts llama.cpp takes needs milliseconds
+        """Returns the id of the special token with this name in llama.cpp, such as ``"bos"``."""
+        # Computed lazily: it takes milliseconds to find which of two EOT texts llama.cpp chooses
         # (ggtok_special_id).
         if name not in self._specials:
             self._specials[name] = self.native.special(name)
@@ -103,7 +103,7 @@ class Loaded:
 
     @property
     def special_ids(self) -> frozenset[int]:
-        """:attr:`ggtok.Tokenizer.special_ids`."""
+        """See :attr:`ggtok.Tokenizer.special_ids`."""
         if self._special_ids is None:
             self._special_ids = frozenset(self.native.special_ids())
         return self._special_ids
@@ -121,7 +121,7 @@ class Loaded:
 
     @property
     def metadata(self) -> Mapping[str, str | int | float | bool]:
-        """:attr:`ggtok.Tokenizer.metadata`."""
+        """See :attr:`ggtok.Tokenizer.metadata`."""
         if self._metadata is None:
             self._metadata = MappingProxyType(self.native.scalars())
         return self._metadata
@@ -133,7 +133,7 @@ class Loaded:
 
     @property
     def chat_templates(self) -> dict[str, str]:
-        """:attr:`ggtok.Tokenizer.chat_templates`."""
+        """See :attr:`ggtok.Tokenizer.chat_templates`."""
         named = {
             key[len(_TEMPLATE_KEY) + 1 :]: value
             for key, value in self.metadata.items()
@@ -144,7 +144,7 @@ class Loaded:
 
     @property
     def source(self) -> types.Source | None:
-        """:attr:`ggtok.Tokenizer.source`."""
+        """See :attr:`ggtok.Tokenizer.source`."""
         if self.found is None and self.path is not None:
             from ggtok.sources import Source
 
@@ -152,9 +152,9 @@ class Loaded:
         return self.found
 
     def identity(self) -> tuple[object, ...]:
-        """All that a tokenizer depends on besides tokens and merges.
+        """Returns everything that a tokenizer depends on besides tokens and merges.
 
-        Numbers are text, because NaN doesn't equal itself.
+        Numbers are converted to text, because NaN doesn't equal itself.
         """
         scalars = {k: repr(v) for k, v in self.metadata.items() if k.startswith("tokenizer.")}
         options = {k: repr(v) for k, v in (self.overrides or {}).items()}
@@ -194,7 +194,7 @@ class Loaded:
             if not may_be_name or os.path.exists(path):
                 raise
             missing = e
-        # Imported only here: files take precedence over names, and don't pay for the import.
+        # Imported only here: files take precedence over names, and loading them needs no import.
         from ggtok import sources
 
         found = sources.find(name)
@@ -215,7 +215,7 @@ def patterns_tuple(patterns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _overrides_dict(overrides: Overrides | None) -> dict[str, int | float | bool | str] | None:
-    """A copy, so that the mapping can't change while it is read."""
+    """Returns a copy, so that the mapping can't change while C reads it."""
     if overrides is None:
         return None
     if not isinstance(overrides, Mapping):
@@ -255,7 +255,7 @@ def _checked_path(source: str | os.PathLike[str]) -> str | bytes:
 
 
 def check_not_edited(path: str | bytes) -> None:
-    """Raises FileError for a GGUF file whose edit is running, or was interrupted."""
+    """Raises FileError for a GGUF file that is being edited, or whose edit was interrupted."""
     name = os.fsdecode(path)
     if os.path.lexists((os.path.realpath(name) if os.path.islink(name) else name) + JOURNAL):
         raise FileError(
@@ -268,7 +268,7 @@ def check_not_edited(path: str | bytes) -> None:
 
 
 def metadata(source: object) -> bytes:
-    """A copy of the metadata of an open file, or of memory that others may change."""
+    """Returns a copy of the metadata in an open file, or in memory that others may change."""
     from ggtok.sources import prefix
 
     if hasattr(source, "read") and not _has_buffer(source):
@@ -291,11 +291,11 @@ def _has_buffer(source: object) -> bool:
     return True
 
 
-# ---- words by the user's regular expressions ----
+# ---- words from the user's regular expressions ----
 
 
 def by_patterns(patterns: Sequence[str]) -> Callable[[bytes], list[int]]:
-    """A function that returns the end offsets, in bytes, of the words of a UTF-8 text.
+    """Returns a function that returns the end offsets, in bytes, of the words of a UTF-8 text.
 
     The first pattern splits the text, the second splits each resulting piece, and so on. Each
     match is a piece, and so is the text between two matches. Empty matches are ignored. A
@@ -318,7 +318,7 @@ def by_patterns(patterns: Sequence[str]) -> Callable[[bytes], list[int]]:
         pieces = [data.decode("utf-8", "surrogatepass")]
         for pattern in compiled:
             pieces = [word for piece in pieces for word in _cut(pattern, piece)]
-        if len(data) == sum(map(len, pieces)):  # ASCII only
+        if len(data) == sum(map(len, pieces)):  # the text is ASCII
             return list(accumulate(map(len, pieces)))
         return list(accumulate(len(p.encode("utf-8", "surrogatepass")) for p in pieces))
 
@@ -361,14 +361,14 @@ class TokenAttr(IntFlag):
 _INT = r"[+-]?[0-9]{1,40}"
 _SYNTAX = "KEY=TYPE:VALUE[,KEY=TYPE:VALUE...], where TYPE is int, float, bool or str"
 
-_MOST = 200  # characters of an argument that a message quotes
+_MOST = 200  # characters that a message quotes of an argument
 
 
 def parse_overrides(arguments: Iterable[str]) -> dict[str, int | float | bool | str]:
-    """The values by key. If a key occurs twice, the first value counts, as in llama.cpp.
+    """Returns the values by key. If a key occurs twice, the first value counts, as in llama.cpp.
 
-    Equals llama.cpp's ``parse_csv_row`` and ``string_parse_kv_override``: a part that begins
-    with ``"`` ends at the next ``"`` and may contain commas. Unlike llama.cpp, where ``int:x``
+    Parses like llama.cpp's ``parse_csv_row`` and ``string_parse_kv_override``: a part that begins
+    with ``"`` ends at the next ``"`` and may contain commas. Unlike in llama.cpp, where ``int:x``
     is 0, malformed numbers are errors.
 
     Raises:
@@ -393,8 +393,8 @@ def parse_overrides(arguments: Iterable[str]) -> dict[str, int | float | bool | 
 
 
 def _check_text(part: str) -> None:
-    """Raises InvalidValueError for lone surrogates, except those that stand for bytes of the
-    command line that aren't UTF-8."""
+    """Raises InvalidValueError for lone surrogates other than those by which Python represents
+    command-line bytes that aren't UTF-8."""
     try:
         part.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as e:

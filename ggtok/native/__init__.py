@@ -1,8 +1,8 @@
-"""A thin, typed wrapper of ggtok.h. No other package imports ``ggtok._ffi``.
+"""A thin, typed wrapper around ggtok.h. No other package imports ``ggtok._ffi``.
 
-It converts return codes to exceptions and C strings to ``bytes`` or
-``str`` (``library.py``), and arguments to memory that C can read (``arguments.py``). Encoding and
-decoding call the functions of cext/python/entry.c (``tokenizer.py``) instead of cffi.
+It converts return codes to exceptions and C strings to ``bytes`` or ``str`` (``library.py``), and
+arguments to memory that C can read (``arguments.py``). For encoding and decoding, ``tokenizer.py``
+calls functions of cext/python/entry.c, which don't go through cffi.
 """
 
 from ggtok.native.arguments import text_bytes
@@ -20,7 +20,7 @@ from ggtok.native.library import (
 )
 from ggtok.native.tokenizer import Native
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from ggtok.native.tokenizer import Part as Part
 

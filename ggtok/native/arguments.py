@@ -11,7 +11,7 @@ from ggtok import errors
 from ggtok.base.escape import shown
 from ggtok.native.library import ffi, lib
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any, SupportsIndex, TypeVar
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def text_bytes(text: object, name: str = "text") -> bytes:
-    """A text argument as UTF-8. Bytes-like text may be malformed."""
+    """Returns a text argument as UTF-8, which may be malformed if the text is bytes-like."""
     if isinstance(text, str):
         try:
             return str.encode(text)
@@ -31,10 +31,10 @@ def text_bytes(text: object, name: str = "text") -> bytes:
 
 
 def byte_view(data: object, what: str) -> memoryview:
-    """The memory of a bytes-like object, as a one-dimensional view.
+    """Returns a one-dimensional view of a bytes-like object's memory.
 
-    Callers copy it. C reads only ``bytes`` itself in place: even if a view is read-only, other
-    threads and processes may write to its memory while the GIL is released.
+    Callers copy the memory. C reads only ``bytes`` objects in place: even if a view is read-only,
+    other threads and processes may write to its memory while the GIL is released.
     """
     try:
         view = memoryview(data)  # type: ignore[arg-type]
@@ -55,7 +55,7 @@ def byte_view(data: object, what: str) -> memoryview:
 
 
 def int32_array(ids: object, name: str = "ids") -> Any:
-    """A copy of token ids: an array of C ints, or their bytes."""
+    """Returns a copy of token ids, as a cffi array of ints or as the bytes of one."""
     if isinstance(ids, (list, tuple)):
         pass
     elif isinstance(ids, (str, bytes, bytearray)):
@@ -63,7 +63,7 @@ def int32_array(ids: object, name: str = "ids") -> Any:
     else:
         try:
             view = memoryview(ids)  # type: ignore[arg-type]
-        except ValueError as e:  # a released one
+        except ValueError as e:  # a released memoryview
             raise errors.InvalidValueError(f"{name}: {e}") from None
         except TypeError:
             try:
@@ -76,7 +76,7 @@ def int32_array(ids: object, name: str = "ids") -> Any:
             if view.ndim != 1:
                 raise errors.InvalidValueError(f"{name} must have one dimension, not {view.ndim}")
             if view.format == "i" and view.c_contiguous:
-                return view.tobytes()  # see byte_view
+                return view.tobytes()  # a copy: see byte_view
             # Not view.tolist(): memoryview supports fewer formats than numpy and ctypes.
             ids = ids.tolist() if hasattr(ids, "tolist") else list(ids)  # type: ignore[call-overload]
     try:
@@ -86,13 +86,13 @@ def int32_array(ids: object, name: str = "ids") -> Any:
 
 
 def int_list(ids: object, name: str = "ids") -> list[int]:
-    """Token ids as a list of ints in the range of int32."""
+    """Returns token ids as a list of ints in the range of int32."""
     numbers: list[int] = memoryview(int32_array(ids, name)).cast("B").cast("i").tolist()
     return numbers
 
 
 def token_ids(ids: object, n_tokens: int, name: str = "ids") -> list[int]:
-    """Token ids as a list, checked against the size of the vocabulary."""
+    """Returns token ids as a list; raises an error if one is outside the vocabulary."""
     numbers = int_list(ids, name)
     for i, id in enumerate(numbers):
         if not 0 <= id < n_tokens:
@@ -103,7 +103,7 @@ def token_ids(ids: object, n_tokens: int, name: str = "ids") -> list[int]:
 
 
 def _int32s(ids: Any, name: str) -> Iterator[int]:
-    """The ids one by one. Raises an error that names the invalid one."""
+    """Yields the ids one by one. For an invalid one, raises an error that names it."""
     for i, id in enumerate(ids):
         try:
             number = operator.index(id)
@@ -117,7 +117,7 @@ def _int32s(ids: Any, name: str) -> Iterator[int]:
 
 
 def iterated(values: Iterable[T], what: str) -> Iterator[T]:
-    """iter(values), or an InvalidTypeError that begins with `what`."""
+    """Returns iter(values), or raises an InvalidTypeError whose message begins with `what`."""
     try:
         return iter(values)
     except TypeError:
@@ -134,7 +134,7 @@ def index(value: SupportsIndex, what: str) -> int:
 
 
 def truth(value: object, name: str) -> bool:
-    """A bool argument, of Python or NumPy."""
+    """Returns the value of an argument that must be a bool of Python or NumPy."""
     if isinstance(value, bool):
         return value
     if getattr(getattr(value, "dtype", None), "kind", "") == "b" and not getattr(value, "ndim", 1):
@@ -147,7 +147,7 @@ def truth_or_none(value: object, name: str) -> bool | None:
 
 
 def thread_count(threads: SupportsIndex) -> int:
-    """The argument `threads`, checked. 0: one for each processor."""
+    """Checks and returns the argument `threads`; 0 means one thread for each processor."""
     n = index(threads, "threads")
     if n < 0:
         raise errors.InvalidValueError(f"threads must not be negative, but is {n}")
@@ -159,11 +159,12 @@ def on_main_thread() -> bool:
     return threading.get_ident() == threading.main_thread().ident
 
 
-# ---- overrides of ggtok.load ----
+# ---- the argument `overrides` of ggtok.load ----
 
 
 def overrides_array(values: dict[str, object], keep: list[object]) -> Any:
-    """An array of ggtok_override. `keep` keeps its strings alive. No other code has `values`."""
+    """Returns an array of ggtok_override, whose strings `keep` keeps alive. No other code may hold
+    `values`."""
 
     def string(text: str, what: str) -> Any:
         try:
@@ -204,12 +205,13 @@ def overrides_array(values: dict[str, object], keep: list[object]) -> Any:
 # ---- parse_special ----
 
 
-KEPT = 64  # cached choices; each has an automaton over its tokens
-_SPECIAL = 1 | 8 | 16  # TokenAttr.UNKNOWN, CONTROL, USER_DEFINED
+KEPT = 64  # choice objects to cache; each has an automaton for its tokens
+_SPECIAL = 1 | 8 | 16  # bits of TokenAttr: UNKNOWN, CONTROL, USER_DEFINED
 
 
 def chosen(native: Any, made: dict[Hashable, object], parse_special: object) -> object:
-    """The argument for encode's C function: a bool, or a choice object, cached in `made`."""
+    """Converts `parse_special` to what entry.c's encode accepts: a bool, or a choice object, which
+    is cached in `made`."""
     if isinstance(parse_special, (str, bytes, bytearray, memoryview)):
         raise errors.InvalidTypeError(
             "parse_special must be True, False, or a collection of special tokens' texts or ids; "

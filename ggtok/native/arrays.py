@@ -1,4 +1,4 @@
-"""Results as NumPy arrays; texts and results as Arrow data."""
+"""Converts results to NumPy arrays, and texts and results from and to Arrow data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ggtok.native.arguments import on_main_thread
 from ggtok.native.library import error, ffi, lib
 from ggtok.native.tokenizer import _Failed
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     # The owner of the memory, and the address and length of each of two arrays in it.
     Result = tuple[object, int, int, int, int]
 
-# ---- NumPy arrays over memory of C, without a copy ----
+# ---- NumPy arrays over memory that C allocated, without a copy ----
 
 
 @cache
 def _numpy() -> Any:
-    """NumPy, imported with the first array, because the import takes longer than loading a file."""
+    """Imports NumPy when first needed, because that takes longer than loading a file."""
     import numpy as np
 
     return np
 
 
 class _Memory:
-    """`n` numbers at `address`. An array made from this keeps it, and so the memory, alive."""
+    """`n` numbers at `address`. An array made from this object keeps it and its memory alive."""
 
     __slots__ = ("__array_interface__", "_owner")
 
@@ -46,7 +46,7 @@ class _Memory:
 
 
 def id_arrays(result: Result) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The ids and the offsets of a result of encode_batch."""
+    """Returns the arrays of ids and offsets for a result of encode_batch."""
     owner, ids, n_ids, offsets, n_offsets = result
     asarray = _numpy().asarray
     return (
@@ -56,7 +56,8 @@ def id_arrays(result: Result) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
 
 
 def span_arrays(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The spans (one row per token) and the offsets of a result of encode_batch with spans."""
+    """Returns the arrays of spans (one row per token) and offsets for a result of encode_batch
+    with spans."""
     owner, spans, n_ids, offsets, n_offsets = result
     asarray = _numpy().asarray
     return (
@@ -76,8 +77,8 @@ _read, _schema, _export, _sizes = _functions
 def read(first: object, second: object | None) -> tuple[object, int, int | None]:
     """Reads texts from the capsule of a stream, or from the capsules of a schema and an array.
 
-    Returns the argument for encode_batch, the number of texts, and the index of the first null
-    row or None. The capsules are consumed.
+    Returns the texts as encode_batch accepts them, their number, and the index of the first null
+    row or None. Consumes the capsules.
     """
     try:
         texts: tuple[object, int, int | None] = _read(first, second, on_main_thread())
@@ -92,16 +93,17 @@ def read(first: object, second: object | None) -> tuple[object, int, int | None]
 
 
 def schema() -> object:
-    """A new capsule with the schema, which is the same for all ids."""
+    """Returns a new capsule with the schema, which is the same for all arrays of ids."""
     return _schema()
 
 
 def export(ids: object) -> object:
-    """A new capsule with an array over the memory of `ids`, a result of encode_batch."""
+    """Returns a new capsule with an array that shares the memory of `ids`, a result of
+    encode_batch."""
     return _export(ids)
 
 
 def sizes(ids: object) -> tuple[int, int]:
-    """The number of texts, and the number of null texts."""
+    """Returns the number of texts and the number of null texts in a result of encode_batch."""
     rows, nulls = _sizes(ids)
     return rows, nulls

@@ -1,4 +1,4 @@
-"""The constants of cext/python/chat.h, for ``Native.chat``."""
+"""The constants from cext/python/chat.h, for ``Native.chat``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TEXT: int = lib.GGTOK_CHAT_TEXT
 PROMPT: int = lib.GGTOK_CHAT_PROMPT
 PROMPTS: int = lib.GGTOK_CHAT_PROMPTS
 
-# Bits: how messages are prepared, rendered and encoded.
+# Flags that control how messages are prepared, rendered and encoded.
 TYPED: int = lib.GGTOK_CHAT_TYPED
 NO_DEVELOPER: int = lib.GGTOK_CHAT_NO_DEVELOPER
 NO_SYSTEM: int = lib.GGTOK_CHAT_NO_SYSTEM

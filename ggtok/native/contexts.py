@@ -1,4 +1,4 @@
-"""Borrowed contexts, which encode parts of texts."""
+"""Borrowed C contexts, which encode parts of texts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ggtok.native.library import NOT_FIRST_BLOCK, SPANS, TAIL, ffi
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _Context:
-    """A borrowed context."""
+    """A C context that is borrowed while this object exists."""
 
     def __init__(self, native: Native) -> None:
         self._native = native
@@ -37,13 +37,13 @@ class Blocks(_Context):
     """Encodes one long text that arrives in blocks, for one thread."""
 
     def safe_cut(self, text: bytearray, flags: int) -> int:
-        """The number of leading bytes that can be encoded separately, whatever follows."""
+        """Returns the number of leading bytes that can be encoded separately, whatever follows."""
         with ffi.from_buffer(text) as view:  # prevents a resize during the call
             n: int = self._call(self._native.safe_cut, _address(view), len(text), flags)
             return n
 
     def encode(self, text: bytearray, n: int, flags: int) -> bytes:
-        """The ids of the first n bytes, as int32s."""
+        """Returns the ids of the first n bytes, as the bytes of an int32 array."""
         with ffi.from_buffer(text) as view:
             ids: bytes = self._call(self._native.encode_part, _address(view), n, flags)
             return ids
@@ -52,7 +52,7 @@ class Blocks(_Context):
 class Parts(_Context):
     """Encodes parts of texts. Offsets are in bytes."""
 
-    _last: tuple[bytes, Any, int] = b"", None, 0  # a text, its memory, and the address of that
+    _last: tuple[bytes, Any, int] = b"", None, 0  # the last text, its buffer, and its address
 
     def _at(self, text: bytes, begin: int) -> int:
         if self._last[0] is not text or self._last[1] is None:
@@ -61,7 +61,8 @@ class Parts(_Context):
         return self._last[2] + begin
 
     def safe_cut(self, text: bytes, begin: int, end: int, tail: bool = False) -> int:
-        """The last position in text[begin:end] that no token crosses, or 0: ggtok_safe_cut."""
+        """Returns the last position in text[begin:end] that no token crosses, or 0
+        (ggtok_safe_cut)."""
         flags = TAIL if tail else 0
         n: int = self._call(self._native.safe_cut, self._at(text, begin), end - begin, flags)
         return begin + n if n else 0
@@ -73,17 +74,18 @@ class Parts(_Context):
         return found
 
     def count(self, text: bytes, begin: int, end: int, flags: int) -> int:
-        """The number of tokens of text[begin:end]."""
+        """Returns the number of tokens of text[begin:end]."""
         return len(self._encode(text, begin, end, flags)) // 4
 
     def ids(self, text: bytes, begin: int, end: int, flags: int) -> NDArray[np.int32]:
-        """The tokens of text[begin:end]."""
+        """Returns the ids of text[begin:end]."""
         import numpy as np
 
         return np.frombuffer(self._encode(text, begin, end, flags), np.int32)
 
     def spans(self, text: bytes, begin: int, end: int, continues: bool) -> NDArray[np.int64]:
-        """The start and end of each token of text[begin:end], without added tokens: (n, 2)."""
+        """Returns the start and end of each token of text[begin:end], without added tokens, in an
+        array of shape (n, 2)."""
         import numpy as np
 
         flags = SPANS | (NOT_FIRST_BLOCK if continues else 0)

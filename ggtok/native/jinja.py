@@ -2,8 +2,8 @@
 
 There are two dialects: ``"llama.cpp"``, as in build b11549, and ``"transformers"``, jinja2 as
 transformers configures it. Values are plain data: str, int, float, bool, None, and lists, tuples
-and dicts of these. A subclass of str may have an attribute ``ranges``, a tuple of (begin, end) in
-bytes of its UTF-8: text in these ranges counts as the template's own.
+and dicts of these. A subclass of str may have an attribute ``ranges``, a tuple of (begin, end)
+pairs of UTF-8 byte offsets: text in these ranges counts as the template's own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OPERATIONS: dict[int, str] = {
 
 
 class FailedError(Exception):
-    """Raised by the C functions: (status, message, line number or None, text of that line)."""
+    """Raised by the C functions, with (status, message, line number or None, text of that line)."""
 
 
 _functions: list[Any] = []
@@ -57,11 +57,11 @@ class Rendered(NamedTuple):
 
 @dataclass(frozen=True)
 class Use:
-    """How a rendering used a value.
+    """How a template used a value when it was rendered.
 
     Attributes:
-        used: whether it was read.
-        operations: how it was used, some of llama.cpp's names ``array_access``,
+        used: whether the value was read.
+        operations: llama.cpp's names for what was done with it: any of ``array_access``,
             ``object_access``, ``test_is_string`` and ``selectattr``.
     """
 
@@ -77,11 +77,12 @@ class Template:
     def __init__(self, source: str, dialect: Dialect) -> None:
         self.dialect = dialect
         self.compiled: object = _called(_compile, source, _DIALECTS[dialect])
-        #: The variables that the template reads, without those that the dialect defines.
+        #: The variables that the template reads, except those that the dialect defines.
         self.variables: frozenset[str] = frozenset(_variables(self.compiled))
 
     def render(self, variables: Mapping[str, Any], now: datetime | None = None) -> Rendered:
-        """The text for these variables. `now` is the time for strftime_now (default: local time).
+        """Renders the template with these variables. `now` is the time for strftime_now, by default
+        the local time.
 
         Raises:
             TemplateError: the template fails, or exceeds its limits.
@@ -93,10 +94,10 @@ class Template:
     def probe(
         self, variables: Mapping[str, Any], paths: Iterable[Path], now: datetime | None = None
     ) -> tuple[str | None, list[Use]]:
-        """The text, or None if the template fails, and how it used the values at `paths`.
+        """Returns the text (None if the template fails), and how it used the value at each path.
 
-        A path is a variable's name, followed by keys and indices into its value. For a path that
-        is only a name, the use is that of the variable's final value.
+        A path is a variable's name, followed by keys and indices into its value. If the path is
+        only a name and the template reassigns the variable, the last value counts.
         """
         text, notes = _called(_probe, self.compiled, dict(variables), fields_of(now), list(paths))
         return text, [
@@ -106,7 +107,7 @@ class Template:
 
 
 def compile(source: str, dialect: Dialect) -> Template:
-    """The compiled template. Raises TemplateError, also for features the dialect lacks."""
+    """Compiles a template. Raises TemplateError for errors and for features the dialect lacks."""
     return Template(source, dialect)
 
 
@@ -129,7 +130,7 @@ def _error(status: int, message: str, line: int | None, source: str) -> GGTokErr
 
 
 def fields_of(now: datetime | None) -> tuple[Any, ...]:
-    """A time as the tuple that C takes; None: the current time."""
+    """Converts a time (None: the current time) to the tuple that C expects."""
     if now is None:
         now = datetime.now().astimezone()
     offset = now.utcoffset()

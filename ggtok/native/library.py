@@ -1,4 +1,5 @@
-"""The compiled module: constants, errors as exceptions, and functions that need no tokenizer."""
+"""The compiled module: its constants, its errors as exceptions, and the functions that need no
+tokenizer."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ except ModuleNotFoundError as e:
         "package (run 'pip install -e .' in it, or leave its folder)"
     ) from e
 
-# Type checkers know this name. Importing typing takes longer than importing the rest of ggtok.
+# Type checkers treat this name as true. Importing typing takes longer than the rest of ggtok.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -32,7 +33,7 @@ NOT_LAST_BLOCK: int = lib.GGTOK_NOT_LAST_BLOCK
 CONTINUATION: int = lib.GGTOK_CONTINUATION
 SPANS: int = lib.GGTOK_SPANS
 TAIL: int = lib.GGTOK_TAIL
-UNKNOWN_SIZE: int = 2**64 - 1  # a file size that isn't known
+UNKNOWN_SIZE: int = 2**64 - 1  # the value for an unknown file size
 
 VOCAB_TYPES: dict[int, str] = {
     getattr(lib, f"GGTOK_VOCAB_{name}"): name
@@ -68,17 +69,17 @@ def string(data: bytes) -> str:
 
 
 def bytes_of(view: Any) -> bytes:
-    """The bytes of a ggtok_bytes."""
+    """Returns the bytes of a ggtok_bytes."""
     return ffi.buffer(view.data, view.n)[:] if view.n else b""
 
 
 def ints_of(view: Any) -> tuple[int, ...]:
-    """The elements of a ggtok_ids."""
+    """Returns the elements of a ggtok_ids."""
     return tuple(ffi.unpack(view.data, view.n)) if view.n else ()
 
 
 def pre_names() -> list[str]:
-    """All known pre-tokenizer names."""
+    """Returns all known pre-tokenizer names."""
     names: list[str] = []
     while (name := lib.ggtok_pre_name(len(names))) != ffi.NULL:
         names.append(string(ffi.string(name)))
@@ -116,7 +117,7 @@ class Failure:
 
     @property
     def text(self) -> str:
-        """The message, with the file's name in front."""
+        """The message, preceded by the file's name if there is one."""
         if self.filename is None:
             return self.message
         import os
@@ -160,7 +161,7 @@ def _gguf_error(f: Failure) -> errors.GGTokError:
 
     data = None if f.data is None else memoryview(ffi.buffer(f.data))
     message = diagnose.explain_parse_error(f.message, data, f.filename, f.file_size, parses_further)
-    # If the parser got past the header, it read a GGUF file, even if the file has changed since.
+    # If the parser got past the header, the file was GGUF then, even if it has changed since.
     if not (f.offset and message.startswith("not a GGUF file")):
         f.message = message
     return errors.GGUFError(f.text, key=f.key, offset=f.offset)
@@ -186,7 +187,7 @@ def error(
     data: Any = None,
     file_size: int | None = None,
 ) -> errors.GGTokError:
-    """The exception for a ggtok_error.
+    """Returns the exception for a ggtok_error.
 
     Args:
         filename: the file that the error is about, if any.
@@ -200,13 +201,13 @@ def error(
 
 # ---- code points ----
 
-# Flags of unicode/unicode.h: general categories by first letter ("": unassigned).
+# Flags from unicode/unicode.h, with the first letter of each general category.
 _CATEGORIES = ((1, "N"), (2, "L"), (3, "Z"), (4, "M"), (5, "P"), (6, "S"), (7, "C"))
 _WHITE_SPACE = 1 << 8
 
 
 def category(c: int) -> str:
-    """The first letter of the general category; ``""`` if unassigned."""
+    """Returns the first letter of a code point's general category, or ``""`` if unassigned."""
     return _category(lib.ggtok_unicode_flags(c))
 
 
@@ -220,13 +221,13 @@ def is_white_space(c: int) -> bool:
 
 
 def lower(c: int) -> int:
-    """The simple lower case: one code point."""
+    """Returns the simple lower case of a code point, which is one code point."""
     lowered: int = lib.ggtok_unicode_to_lower(c)
     return lowered
 
 
 def first_of_nfd(c: int) -> int:
-    """The first code point of the canonical decomposition."""
+    """Returns the first code point of a code point's canonical decomposition."""
     first: int = lib.ggtok_unicode_nfd_first(c)
     return first
 
@@ -235,7 +236,7 @@ def first_of_nfd(c: int) -> int:
 
 
 def metadata_size(prefix: bytearray, file_size: int | None, name: str) -> int:
-    """ggtok_metadata_size. No other thread may write to `prefix`."""
+    """Calls ggtok_metadata_size. No other thread may write to `prefix` meanwhile."""
     size, err = ffi.new("uint64_t *"), ffi.new("ggtok_error *")
     n = UNKNOWN_SIZE if file_size is None else file_size
     with ffi.from_buffer("char[]", prefix) as view:
@@ -246,8 +247,8 @@ def metadata_size(prefix: bytearray, file_size: int | None, name: str) -> int:
 
 
 def peek(prefix: bytearray, file_size: int, name: str) -> tuple[str, str, str | None, int] | int:
-    """ggtok_peek: type, model, pre (None outside BPE) and number of tokens; or, if `prefix` is
-    too short for that, the number of bytes that must be read."""
+    """Calls ggtok_peek. Returns the vocabulary type, model, pre (None unless BPE) and number of
+    tokens; or, if `prefix` is too short for that, the number of bytes that must be read."""
     out, err = ffi.new("ggtok_summary *"), ffi.new("ggtok_error *")
     with ffi.from_buffer("char[]", prefix) as view:
         if lib.ggtok_peek(view, len(view), file_size, out, err):

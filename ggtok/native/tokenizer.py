@@ -1,4 +1,4 @@
-"""A loaded tokenizer. Encodes and decodes with entry.c's functions; the rest uses cffi."""
+"""A loaded tokenizer. Encoding and decoding use entry.c's functions; the rest uses cffi."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ggtok.native.library import (
     string,
 )
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any, NoReturn, TypeVar
 
@@ -43,22 +43,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     T = TypeVar("T")
-    # The fields of a ggtok_part.
+    # The fields of C's ggtok_part.
     Part = tuple[int, int, int, int, bool]
-    # The caches of text/stream_decoder.py, shared by all streams.
+    # The caches that all streams (text/stream_decoder.py) share.
     Streamed = tuple[dict[int, bytes], dict[int, bytes], dict[int, str]]
 
 
-# ---- pre_patterns: the C library's callback ----
+# ---- pre_patterns: the callback from C ----
 
-# Splits a text into words; returns their end offsets in bytes.
+# A function that splits a text into words, and returns their end offsets in bytes.
 Split = Callable[[bytes], list[int]]
 
 _SIZE_MAX: int = 2 ** (8 * ffi.sizeof("size_t")) - 1
 
 
 class Splitter:
-    """The target of ggtok_py_split: a `Split`, and the exception it raised on each thread."""
+    """What ggtok_py_split calls: a `Split`, with the exception that it raised on each thread."""
 
     def __init__(self, split: Split) -> None:
         self.split = split
@@ -69,7 +69,7 @@ class Splitter:
         thread = threading.get_ident()
         try:
             data: bytes = ffi.buffer(text, n)[:]
-            # C repeats a call with more room if `ends` was too small; use the stored result.
+            # If `ends` was too small, C calls again with a larger one: use the stored result.
             known, offsets = self.unread.pop(thread, (None, []))
             if known != data:
                 offsets = self.split(data)
@@ -78,7 +78,7 @@ class Splitter:
             else:
                 self.unread[thread] = data, offsets
             return len(offsets)
-        except BaseException as e:  # re-raised by the caller of encode
+        except BaseException as e:  # raised again after encode returns
             self.failed[thread] = e
             return _SIZE_MAX
 
@@ -86,9 +86,9 @@ class Splitter:
         return self.failed.pop(threading.get_ident(), None)
 
     def afresh(self, function: Callable[..., T]) -> Callable[..., T]:
-        """A wrapper of an encoding function that first clears the state of an earlier call.
+        """Wraps an encoding function so that it first clears the state of an earlier call.
 
-        A call that a signal handler's exception ended has left its failure behind.
+        A call that ended with an exception from a signal handler leaves its failure behind.
         """
 
         def call(*args: object) -> T:
@@ -116,18 +116,18 @@ def ggtok_py_split(user: Any, text: Any, n: int, ends: Any, room: int) -> int:
 
 
 class _Failed(Exception):
-    """Raised by entry.c: the bytes of a ggtok_error, and the index of a text in a batch or None."""
+    """Raised by entry.c with the bytes of a ggtok_error and the text's index in a batch or None."""
 
 
-# Raised by entry.c for an argument that it can't read. A signal handler may raise the same types:
-# if all arguments are readable, the exception is the handler's.
+# Exceptions that entry.c raises for an argument that it can't read. A signal handler may raise
+# them, too: if all arguments are readable, the exception comes from the handler.
 _UNREADABLE = TypeError, UnicodeEncodeError
 
 
 class Native:
     """A loaded ggtok_tokenizer. Any number of threads may use one."""
 
-    # Functions of entry.c, which documents their arguments. They own the C tokenizer.
+    # Functions from entry.c, where their arguments are documented. They own the C tokenizer.
     encode: Callable[[object, object, object, object], list[int]]
     encode_spans: Callable[[object, object, object, object, object], tuple[list[int], Any]]
     encode_trusted: Callable[[str | bytes, int, bytes, bool], Any]
@@ -157,7 +157,7 @@ class Native:
         split: Split | None = None,
         overrides: dict[str, object] | None = None,
     ) -> None:
-        # `name` is the name of `data` in error messages.
+        # `name` is what error messages call `data`.
         self._splitter: Splitter | None = None
         self._choices: dict[Hashable, object] = {}
         keep: list[object] = []
@@ -187,7 +187,7 @@ class Native:
         overrides: dict[str, object] | None,
         keep: list[object],
     ) -> Any:
-        """A ggtok_load_options, whose memory `keep` keeps alive."""
+        """Returns a ggtok_load_options, whose memory `keep` keeps alive."""
         options = ffi.new("ggtok_load_options *")
         if pre is not None:
             keep.append(ffi.new("char[]", pre.encode("utf-8", "surrogatepass")))
@@ -214,29 +214,29 @@ class Native:
             setattr(self, name, self._splitter.afresh(function) if self._splitter else function)
 
     def parsed(self, parse_special: object) -> object:
-        """The argument for encode's C function, for a parse_special that isn't True or False."""
+        """Converts a parse_special that isn't True or False to what entry.c's encode accepts."""
         try:
             return chosen(self, self._choices, parse_special)
         except (_Failed, MemoryError) as e:
             self.reraise(e)
 
     def streamed(self, unparse_special: bool, clean_spaces: bool) -> Streamed:
-        """The caches that all streams with these options share."""
+        """Returns the caches that all streams with these options share."""
         return self._streamed.setdefault((unparse_special, clean_spaces), ({}, {}, {}))
 
     @property
     def splits_in_python(self) -> bool:
         return self._splitter is not None
 
-    # ---- after one of entry.c's functions has raised `e` ----
+    # ---- handling an exception `e` from one of entry.c's functions ----
 
     def reraise(self, e: Exception) -> NoReturn:
-        """Raises the public exception for `e`, which isn't about an argument."""
+        """Raises the public exception for `e`, which isn't about an unreadable argument."""
         if isinstance(e, _Failed):
             data, i = e.args
             where = None if i is None else f"texts[{i}]"
             cause = self._splitter.take_failure() if self._splitter else None
-            if cause and where and hasattr(cause, "add_note"):  # Python 3.11
+            if cause and where and hasattr(cause, "add_note"):  # from Python 3.11 on
                 cause.add_note(f"in {where}")
             raise cause or error(ffi.from_buffer("ggtok_error *", data), where=where) from None
         if isinstance(e, MemoryError):
@@ -244,7 +244,7 @@ class Native:
         raise e
 
     def raise_for(self, e: Exception) -> NoReturn:
-        """Raises the public exception for one that `chat` raised, or returned instead of ids."""
+        """Raises the public exception for `e`, which `chat` raised or returned instead of ids."""
         self.reraise(e)
 
     def retry(
@@ -286,7 +286,7 @@ class Native:
             self.reraise(again)
 
     def encode_arrow(self, texts: object, *args: object) -> Any:
-        """encode_batch of a result of native/arrays.py's `read`."""
+        """Calls encode_batch with texts that native/arrays.py's `read` returned."""
         try:
             return self.encode_batch(texts, *args)
         except Exception as e:
@@ -301,7 +301,7 @@ class Native:
     def decode_array(
         self, numbers: Any, remove_special: object, unparse_special: object, clean_spaces: object
     ) -> bytes:
-        """decode() of a result of int32_array."""
+        """Decodes ids that int32_array returned."""
         view = ffi.from_buffer("int32_t[]", numbers)
         flags = (
             truth(remove_special, "remove_special"),
@@ -316,21 +316,21 @@ class Native:
     def _raise_decode(self, e: Exception) -> NoReturn:
         if isinstance(e, _Failed):
             err = ffi.from_buffer("ggtok_error *", e.args[0])
-            if err.status == lib.GGTOK_ERR_ARGUMENT:  # only ids can be wrong
+            if err.status == lib.GGTOK_ERR_ARGUMENT:  # only the ids can be wrong
                 raise errors.TokenIdError(Failure(err).message) from None
         self.reraise(e)
 
     def encode_ranges(
         self, text: str | bytes, flags: int, trusted: Sequence[tuple[int, int]]
     ) -> list[int]:
-        """The ids from ggtok_encode_trusted."""
+        """Returns the ids from ggtok_encode_trusted."""
         ids: list[int] = self._encode_ranges(text, flags, trusted, False)
         return ids
 
     def encode_parts(
         self, text: str, flags: int, trusted: Sequence[tuple[int, int]]
     ) -> tuple[list[int], list[Part]]:
-        """The ids from ggtok_encode_trusted, and the fields of each ggtok_part."""
+        """Returns the ids from ggtok_encode_trusted, and the fields of each ggtok_part."""
         ids_and_parts: tuple[list[int], list[Part]]
         ids_and_parts = self._encode_ranges(text, flags, trusted, True)
         return ids_and_parts
@@ -344,7 +344,7 @@ class Native:
         except Exception as e:
             self.reraise(e)
 
-    # ---- tokens; `id` is any int ----
+    # ---- tokens; `id` may be any int ----
 
     def _call(self, function: Any, id: int, *args: Any) -> None:
         """Calls function(tok, id, *args, err), which can fail only for an invalid id."""
@@ -415,7 +415,7 @@ class Native:
         return tuple(out)
 
     def pieces(self) -> list[bytes]:
-        """The pieces of all tokens."""
+        """Returns the pieces of all tokens, by id."""
         offsets = ffi.new("uint32_t **")
         data = bytes_of(lib.ggtok_pieces(self._tok, offsets))
         ends = ffi.unpack(offsets[0], self.n_tokens() + 1)
@@ -438,12 +438,12 @@ class Native:
         size: int = lib.ggtok_metadata_bytes(self._tok)
         return size
 
-    # ---- key/value pairs of the file ----
+    # ---- the file's key/value pairs ----
 
     def _kvs(self) -> Iterator[Any]:
         kv = ffi.new("ggtok_kv *")
         for i in range(lib.ggtok_n_kv(self._tok)):
-            lib.ggtok_get_kv(self._tok, i, kv, ffi.NULL)  # can only fail if i is out of range
+            lib.ggtok_get_kv(self._tok, i, kv, ffi.NULL)  # fails only if i is out of range
             yield kv
 
     def scalars(self) -> dict[str, str | int | float | bool]:
@@ -452,7 +452,7 @@ class Native:
         }
 
     def arrays(self) -> dict[str, tuple[str, int]]:
-        """The arrays' element types and lengths, by key."""
+        """Returns the element type and length of each array in the file, by key."""
         return {
             string(bytes_of(kv.key)): (TYPE_NAMES.get(kv.elem_type, str(kv.elem_type)), kv.n)
             for kv in self._kvs()

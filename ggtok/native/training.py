@@ -1,4 +1,4 @@
-"""The training functions of ggtok.h."""
+"""The training functions from ggtok.h."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if not lib.ggtok_train_bind(id(_functions)):
 
 
 def pre_is_raw(name: str) -> bool:
-    """ggtok_pre_is_raw."""
+    """Calls ggtok_pre_is_raw."""
     return bool(lib.ggtok_pre_is_raw(ffi.new("char[]", name.encode("utf-8", "replace"))))
 
 
@@ -92,7 +92,7 @@ class Counts:
         return Info(*(getattr(info, name) for name in Info.__dataclass_fields__))
 
     def arrays(self) -> tuple[NDArray[np.uint8], NDArray[np.uint64], NDArray[np.uint64]]:
-        """All words concatenated, their ends, and their counts; most frequent first."""
+        """Returns the concatenated words, most frequent first, their end offsets and counts."""
         info = self.info()
         words = np.empty(info.word_bytes, np.uint8)
         ends, times = np.empty(info.n_words, np.uint64), np.empty(info.n_words, np.uint64)
@@ -108,7 +108,7 @@ class Counts:
         return words, ends, times
 
     def cut_at(self, texts: Sequence[bytes], boundary: bytes) -> Counts:
-        """ggtok_counts_cut_at. Returns self if no word contains one of the texts."""
+        """Calls ggtok_counts_cut_at. Returns self if no word contains any of the texts."""
         ends = ffi.new("size_t[]", list(accumulate(map(len, texts))))
         cut, found, err = Counts(), ffi.new("bool *"), ffi.new("ggtok_error *")
         if lib.ggtok_counts_cut_at(
@@ -119,7 +119,7 @@ class Counts:
         return cut if found[0] else self
 
     def chars(self) -> list[tuple[int, int]]:
-        """Code points and their counts, most frequent first."""
+        """Returns code points with their counts, most frequent first."""
         out, n, err = ffi.new("ggtok_char_count **"), ffi.new("size_t *"), ffi.new("ggtok_error *")
         if lib.ggtok_counts_chars(self._counts, out, n, err):
             raise error(err)
@@ -128,7 +128,7 @@ class Counts:
 
 
 class Counter:
-    """A ggtok_counter, for one thread."""
+    """A ggtok_counter, used by one thread."""
 
     def __init__(self, counts: Counts) -> None:
         out, err = ffi.new("ggtok_counter **"), ffi.new("ggtok_error *")
@@ -171,7 +171,7 @@ class Counter:
 
 # ---- merging ----
 
-# Called with the number of merges so far, and the count of the last one.
+# A callback that gets the number of merges so far and the count of the last one.
 Progress = Callable[[int, int], None]
 
 
@@ -186,7 +186,7 @@ class Symbol:
 
 
 class _ProgressCaller:
-    """The target of ggtok_py_merge: `progress`, and the exception that it raised."""
+    """What ggtok_py_merge calls: `progress`, with the exception that it raised."""
 
     def __init__(self, progress: Progress | None) -> None:
         self.progress = progress
@@ -229,10 +229,10 @@ def merge(
     reserved: Sequence[tuple[Sequence[int], int]] = (),
     progress: Progress | None = None,
 ) -> NDArray[Any]:
-    """ggtok_merge. Returns a structured array: left, right, made, count, replaced.
+    """Calls ggtok_merge. Returns a structured array: left, right, made, count, replaced.
 
     Args:
-        reserved: for each reserved text, the numbers of its initial symbols, and its own number.
+        reserved: for each reserved text, the numbers of its initial symbols and of its own symbol.
     """
     keep: list[Any] = []
     o = ffi.new("ggtok_merge_options *")
@@ -271,7 +271,8 @@ def merge(
 
 
 def spell(texts: list[bytes], rows: NDArray[Any]) -> list[tuple[bytes, bytes]]:
-    """The pairs of texts that the rows of merge() merge. Appends new symbols to ``texts``."""
+    """Returns the two texts that each row of merge()'s result joins, and appends the new symbols to
+    ``texts``."""
     rows = np.ascontiguousarray(rows, _ROW)
     merges: list[tuple[bytes, bytes]] = _spell(texts, rows.ctypes.data, len(rows))
     return merges

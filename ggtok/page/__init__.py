@@ -12,35 +12,35 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
 
-# The part of page.html that is replaced. A block of data needs no hash in the page's security
-# policy, since nothing in it is executed.
+# The element of page.html that is replaced. The page's security policy needs no hash of a data
+# block, since it isn't executed.
 _DATA = '<script type="application/json" id="ggtok-models">%s</script>'
 _EMPTY = '{"models": []}'
 
 
 def html(models: Iterable[Mapping[str, str]] = (), *, server: str | None = None) -> bytes:
-    """The page as one HTML document.
+    """Returns the page as one HTML document.
 
     Args:
-        models: the models that the page offers, first the one that it opens: what :func:`linked`
-            and :func:`embedded` return.
-        server: the URL of ``ggtok serve``'s own endpoints, from which the page gets what only
-            Python can tell; None: the page works without a server.
+        models: the models that the page offers, as :func:`linked` and :func:`embedded` return
+            them. The page opens the first one.
+        server: the URL of ``ggtok serve``'s own endpoints, which give the page the results that
+            only Python can compute. If None, the page works without a server.
     """
     data = {"models": list(models), **({} if server is None else {"server": server})}
-    # JSON within HTML: no text may end the block or begin a comment.
+    # In HTML, no text of the JSON may end the element or begin a comment.
     text = json.dumps(data).replace("<", "\\u003c")
     before, after = _parts()
     return before + (_DATA % text).encode() + after
 
 
 def linked(name: str, url: str) -> dict[str, str]:
-    """A model whose vocabulary the page fetches from `url`."""
+    """Describes a model whose vocabulary the page fetches from `url`."""
     return {"name": name, "url": url}
 
 
 def embedded(name: str, vocabulary: bytes) -> dict[str, str]:
-    """A model whose vocabulary, the bytes of a GGUF file, is in the page itself."""
+    """Describes a model whose vocabulary (a GGUF file's bytes) is in the page itself."""
     return {"name": name, "data": b64encode(gzip.compress(vocabulary, mtime=0)).decode()}
 
 

@@ -1,19 +1,19 @@
-"""``ggtok serve``: the endpoints of llama-server, vLLM, Ollama and others that tokenize and count,
+"""``ggtok serve``: the tokenizing and counting endpoints of llama-server, vLLM, Ollama and others,
 without a model in memory.
 
-:func:`app` returns an ASGI application. The flow of a request::
+:func:`app` returns an ASGI application. A request takes this path::
 
     connections -> application -> logs, origins, auth -> endpoints: llama_server, ... -> registry
                                                       -> upstream       -> workers, if it takes long
 
 - `application` reads the request and chooses the endpoint.
-- `endpoints` defines what an endpoint is; each face has a module with a table of them.
-- `page` has the page that shows them in a browser.
+- `endpoints` defines what an endpoint is; each API has a module with a table of its endpoints.
+- `page` has the page that shows vocabularies in a browser.
 - `registry` has the models: names, loading, reloading.
 - `workers` has the threads.
-- `errors` has the refusals, `replies` the responses, `bodies` the JSON.
+- `errors` has refusals, `replies` responses, and `bodies` reads and writes JSON.
 - `logs` (with `metrics`), `origins` and `auth` are middleware.
-- `limits` bounds the memory of bodies; `connections` bounds what uvicorn doesn't.
+- `limits` bounds the memory for bodies; `connections` bounds what uvicorn doesn't.
 - `upstream` passes requests on; `completions` and `context` count and limit their prompts.
 """
 
@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 from ggtok.errors import InvalidValueError, MissingExtraError
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
@@ -46,7 +46,7 @@ def app(
     image_tokens: int | None = None,
     metrics_folder: str | None = None,
 ) -> Starlette:
-    """An ASGI application that answers for models.
+    """Returns an ASGI application that answers requests about models.
 
     Args:
         models: names or paths of models (as :func:`ggtok.load` takes them), or a mapping of
@@ -56,18 +56,19 @@ def app(
             request needs a key.
         upstream: the URL of a server to which all other requests go.
         upstream_key: a key for that server, sent instead of the client's.
-        count_header: answers to completions get the header ``X-Prompt-Tokens``.
-        limit: refuses prompts that leave no room for an answer in a context of so many tokens; 0:
-            in the context that the upstream server reports.
+        count_header: whether answers to completions get the header ``X-Prompt-Tokens``.
+        limit: refuses prompts that leave no room for an answer in a context of this many tokens,
+            or if 0, in the context that the upstream server reports.
         allowed_hosts: names of this server, besides localhost and IP addresses, that the ``Host``
-            header may have; ``*``: all names.
-        cors_origins: web pages that may use the server, such as ``https://chat.example``; ``*``:
-            all pages.
-        max_body: the longest body, in bytes. All bodies in memory may have four times as many.
+            header may have; ``*`` allows all names.
+        cors_origins: web pages that may use the server, such as ``https://chat.example``; ``*``
+            allows all pages.
+        max_body: the longest body, in bytes. All bodies in memory together may have four times
+            this size.
         max_loaded: how many models are kept in memory.
-        threads: threads for long requests; 0: one for each processor, up to 8.
-        image_tokens: how many tokens an image, audio or video counts. By default, they aren't
-            counted, and answers have their number in ``uncounted_parts``.
+        threads: the number of threads for long requests; 0 means one for each processor, up to 8.
+        image_tokens: how many tokens each image, audio or video counts as. By default, they aren't
+            counted, and answers report their number in ``uncounted_parts``.
         metrics_folder: where the processes of one server share their metrics.
 
     Raises:

@@ -1,5 +1,5 @@
-"""Bodies of Anthropic's Messages API as bodies of OpenAI's chat API, as llama-server converts
-them."""
+"""Converts bodies for Anthropic's Messages API to bodies for OpenAI's chat API, as llama-server
+does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PASSED = ("temperature", "top_p", "top_k", "stream", "chat_template_kwargs")
 
 
 def to_chat(body: Any) -> Json:
-    """Raises Refusal."""
+    """Converts a body of the Messages API to one of OpenAI's chat API. Raises Refusal."""
     messages: list[Any] = []
     system = anything(body, "system")
     if system is not None:
@@ -50,8 +50,8 @@ def _system(system: Any) -> str:
 
 
 def _unstamped(system: str) -> str:
-    """A system prompt with a constant in place of the stamp that Claude Code puts into its first
-    line, and that differs from request to request."""
+    """Replaces the stamp in the first line of Claude Code's system prompt, which differs from
+    request to request, by a constant."""
     at = system.find(_STAMP, len(_BILLING)) if system.startswith(_BILLING) else -1
     begin = at + len(_STAMP)
     end = begin + _STAMP_LENGTH
@@ -61,7 +61,7 @@ def _unstamped(system: str) -> str:
 
 
 def _messages(message: Any) -> Iterator[Any]:
-    """A message, and the tool results in it as separate messages."""
+    """Yields a message, with the tool results in it as separate messages."""
     if not has(message, "content"):
         if text(message, "role") != "assistant":
             yield message
@@ -109,7 +109,7 @@ def _image(block: Any) -> list[Json]:
 
 def _call(block: Any) -> Json:
     given = anything(block, "input", {})
-    # The chat API takes a string for JSON text.
+    # The chat API would parse a string as JSON.
     arguments = values.dump(given) if isinstance(given, str) else given
     return {
         "id": text(block, "id"),
@@ -128,7 +128,7 @@ def _result(block: Any) -> Json:
 
 
 def _result_content(blocks: list[Any]) -> str | list[Json]:
-    """One text; with images, parts."""
+    """Converts the blocks to one text, or to parts if there are images."""
     parts: list[Json] = []
     has_images = False
     for block in blocks:

@@ -1,4 +1,4 @@
-"""The ASGI application: from a request to the endpoint that answers it.
+"""The ASGI application, which passes each request to the endpoint that answers it.
 
 ::
 
@@ -46,7 +46,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 )
 PUBLIC = frozenset(path for endpoint in ENDPOINTS if endpoint.public for path in endpoint.paths)
 METRICS = "/metrics"
-# Labels of the metrics: an endpoint's first path.
+# Labels for the metrics: the first path of each endpoint.
 ROWS = (*(endpoint.paths[0] for endpoint in ENDPOINTS), METRICS)
 OTHER = "other"
 MAX_BODY = 16 << 20
@@ -67,7 +67,7 @@ def build(
     image_tokens: int | None = None,
     metrics_folder: str | None = None,
 ) -> Starlette:
-    """:func:`ggtok.server.app`."""
+    """Implements :func:`ggtok.server.app`."""
     check_tokens(image_tokens)
     if max_body < 1:
         raise InvalidValueError(f"max_body must be at least 1 byte, not {max_body}")
@@ -109,7 +109,7 @@ def build(
         routes=_routes(
             registry, workers, held, metrics, image_tokens, has_upstream=passed_on is not None
         ),
-        # The first is the outermost.
+        # The first one is the outermost.
         middleware=[
             Middleware(Observed, metrics=metrics, rows=_row_of_path(), other=len(ROWS)),
             Middleware(Origins, hosts=allowed_hosts, origins=cors_origins, exposed=[COUNT_HEADER]),
@@ -117,7 +117,7 @@ def build(
             Middleware(Keys, keys=list(api_keys), public=public, options=passed_on is None),
         ],
         lifespan=lifespan,
-        # llama-server, too, has no status for a known path and another method.
+        # llama-server, too, answers 404 for a known path with an unknown method.
         exception_handlers={404: _not_found, 405: _not_found, 500: _failed},
     )
     made.router.redirect_slashes = False
@@ -150,13 +150,13 @@ def _routes(
         Route(path, asgi(endpoint), methods=[endpoint.method])
         for endpoint in ENDPOINTS
         for path in endpoint.paths
-        if not (path == page.HOME and has_upstream)  # which may have a page of its own there
+        if not (path == page.HOME and has_upstream)  # it may have its own page there
     ]
     return [*routes, Route(METRICS, report, methods=["GET"])]
 
 
 def _row_of_path() -> dict[str, int]:
-    """The row of the metrics for each path. An endpoint's paths share one."""
+    """Returns each path's row in the metrics. An endpoint's paths share a row."""
     rows = {path: at for at, e in enumerate(ENDPOINTS) for path in e.paths}
     return {**rows, METRICS: len(ENDPOINTS)}
 
@@ -181,7 +181,8 @@ def _gauges(
 
 
 def _passing_on(upstream: Upstream) -> Callable[[Request, Exception], Awaitable[Response]]:
-    """Passes on a known path with another method. A response is an ASGI application, too."""
+    """Returns a handler that passes on requests for known paths with other methods. It returns
+    `upstream` as the response, which works because a response is an ASGI application, too."""
 
     async def pass_on(request: Request, error: Exception) -> Response:
         return cast(Response, upstream)
@@ -192,7 +193,7 @@ def _passing_on(upstream: Upstream) -> Callable[[Request, Exception], Awaitable[
 def _asgi(
     endpoint: Endpoint, answering: Callable[..., Response], workers: Workers, held: Bodies
 ) -> Callable[[Request], Awaitable[Response]]:
-    """The function that Starlette calls for the endpoint's path."""
+    """Returns the function that Starlette calls for requests to the endpoint."""
 
     async def answer(request: Request) -> Response:
         with held.held_body() as body:
@@ -207,7 +208,7 @@ def _asgi(
                 async with held.turn(len(data)):
                     return await workers.run(partial(work, True))
             except ClientDisconnect:
-                return Response(status_code=400)  # nobody reads it
+                return Response(status_code=400)  # nobody will read it
             except Refusal as e:
                 return Reply.of(e, endpoint.errors)
 

@@ -1,4 +1,4 @@
-"""Keys: who may ask."""
+"""API keys, which decide who may send requests."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Keys:
     """ASGI middleware that refuses requests without one of the keys, as llama-server does.
 
     Args:
-        public: paths that anybody may GET.
-        options: whether OPTIONS needs no key, as in llama-server. Preflights of pages never get
-            here.
+        public: paths for which GET needs no key.
+        options: whether OPTIONS needs no key, as in llama-server. Preflight requests from pages are
+            answered before they get here.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Keys:
             await self.app(scope, receive, send)
 
     def _may(self, scope: Scope) -> bool:
-        # A program that mounts the application puts a prefix before its paths.
+        # A program that mounts the application adds a prefix to its paths.
         path = scope["path"].removeprefix(scope.get("root_path", ""))
         method = scope["method"]
         if not self.keys or (path in self.public and method in ("GET", "HEAD")):

@@ -1,5 +1,5 @@
-"""JSON in and out, by orjson: its rules for what is valid JSON are those of llama-server's parser,
-and it writes a list of a million ids in milliseconds."""
+"""Reads and writes JSON with orjson, which accepts the same JSON as llama-server's parser, and
+writes a list of a million ids in milliseconds."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def parse(data: bytes) -> Any:
-    """The value of a body. Raises Refusal."""
+    """Parses a body. Raises Refusal."""
     try:
-        # As for llama-server, a BOM may precede the JSON, and a NUL ends it.
+        # As in llama-server, a BOM may precede the JSON, and a NUL ends it.
         return orjson.loads(data.removeprefix(_BOM).partition(b"\0")[0])
     except orjson.JSONDecodeError as e:
         raise Refusal(f"the body isn't valid JSON: {e}") from None
 
 
 def dump(value: Any) -> bytes:
-    """JSON in UTF-8. Arrays may be NumPy arrays."""
+    """Writes JSON in UTF-8. Arrays may be NumPy arrays."""
     try:
         return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
-    except TypeError:  # a file's name that isn't UTF-8
+    except TypeError:  # a file's name isn't UTF-8
         return orjson.dumps(_valid(value), option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def rows(array: Any) -> orjson.Fragment:
-    """A NumPy array of rows for :func:`dump`. orjson takes 100 bytes of memory for each row of an
-    array."""
+    """Prepares a NumPy array of rows for :func:`dump` in parts, because orjson uses 100 bytes of
+    memory for each row of an array."""
     parts = [dump(array[at : at + _ROWS])[1:-1] for at in range(0, len(array), _ROWS)]
     return orjson.Fragment(b"[" + b",".join(parts) + b"]")
 
 
 def _valid(value: Any) -> Any:
-    """A copy in which U+FFFD replaces bytes that aren't UTF-8."""
+    """Copies a value, replacing bytes that aren't UTF-8 by U+FFFD."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     if isinstance(value, dict):

@@ -1,9 +1,9 @@
 """The prompt of a chat request, and why llama-server refuses one.
 
-:func:`prompt_of` takes a body of OpenAI's chat API; `responses` and `anthropic` convert the other
-two APIs' bodies to one. :mod:`ggtok.chat` renders it. A refusal has the status that llama-server
-would answer with: 400 where its code throws ``std::invalid_argument``, else 500. So after an error,
-the checks are repeated in the server's order to find the first one that fails.
+:func:`prompt_of` accepts a body of OpenAI's chat API, to which `responses` and `anthropic` convert
+the bodies of two other APIs. :mod:`ggtok.chat` renders it. A refusal has llama-server's status: 400
+where its code throws ``std::invalid_argument``, else 500. So after an error, the checks are
+repeated in the server's order to find the first one that fails.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 
 def prompt_of(tok: Tokenizer, body: Any) -> str:
-    """The answer of /apply-template. Raises Refusal."""
+    """Returns the prompt that /apply-template answers with. Raises Refusal."""
 
     def prompt(body: dict[str, Any]) -> str:
         text: str = api.run_body(
@@ -39,8 +39,8 @@ def prompt_of(tok: Tokenizer, body: Any) -> str:
 
 
 def count_of(tok: Tokenizer, body: Any, image_tokens: int | None = None) -> tuple[int, int]:
-    """The number of the prompt's tokens, and of parts whose tokens aren't included: images, audio
-    and video, unless `image_tokens` is the number for each. Raises Refusal."""
+    """Returns the number of the prompt's tokens, and the number of images, audio and video left
+    out of it, which is 0 if `image_tokens` says how many tokens each has. Raises Refusal."""
 
     def count(body: dict[str, Any]) -> tuple[int, int]:
         return api.count_body(
@@ -52,7 +52,8 @@ def count_of(tok: Tokenizer, body: Any, image_tokens: int | None = None) -> tupl
 
 @cache
 def media_marker() -> str:
-    """The text that stands for an image in prompts: random, so that no message contains it."""
+    """Returns the text that represents an image in prompts. It is random, so that no message
+    contains it."""
     return os.environ.get("LLAMA_MEDIA_MARKER") or f"<__media_{secrets.token_hex(16)}__>"
 
 
@@ -72,7 +73,7 @@ def _result(tok: Tokenizer, body: Any, of: Callable[[dict[str, Any]], Result]) -
 
 
 def _understood(body: Any) -> dict[str, Any]:
-    """The body without values that llama-server ignores and ggtok.chat refuses."""
+    """Removes values that llama-server ignores but ggtok.chat would refuse from a body."""
     fields = dict(body) if isinstance(body, dict) else {}
     if not isinstance(fields.get("chat_template_kwargs"), dict):
         fields.pop("chat_template_kwargs", None)
@@ -82,8 +83,8 @@ def _understood(body: Any) -> dict[str, Any]:
 
 
 def _message(message: Any) -> Any:
-    """A message whose tool calls are an array: llama-server takes the values of an object, and any
-    other value for a single call."""
+    """Converts a message's tool calls to an array: llama-server uses the values of an object, and
+    treats anything else as a single call."""
     calls = anything(message, "tool_calls")
     if calls is None or isinstance(calls, list):
         return message
@@ -94,7 +95,7 @@ def _render_refusal(tok: Tokenizer, body: dict[str, Any], error: GGTokError) -> 
     if isinstance(error, TemplateError):
         try:
             served = api.server(tok._loaded, Options(body.get("tools")))
-        except TemplateError:  # the server wouldn't start
+        except TemplateError:  # llama-server wouldn't start
             return Refusal(str(error), "server_error")
         if served.handler is None:
             return Refusal(str(error))
@@ -105,7 +106,7 @@ def _render_refusal(tok: Tokenizer, body: dict[str, Any], error: GGTokError) -> 
 
 
 def _check(body: dict[str, Any]) -> None:
-    """Raises Refusal for the first check that the body fails."""
+    """Raises Refusal for the first of llama-server's checks that the body fails."""
     grammar = text(body, "grammar")
     if grammar and body.get("json_schema") is not None:
         raise Refusal("Cannot use both json_schema and grammar", "server_error")
@@ -164,7 +165,7 @@ def _check_message(message: Any) -> None:
 
 
 def _check_end(body: dict[str, Any], read: list[messages.Message]) -> None:
-    """The last message, which may be continued."""
+    """Checks the last message, which may be one to continue."""
     final = body.get("continue_final_message")
     known = final is None or isinstance(final, bool) or final in ("content", "reasoning_content")
     if not known:

@@ -1,6 +1,6 @@
-"""Requests for completions, which an upstream server answers: how many tokens their prompts have.
+"""Counts the prompts of completion requests, which an upstream server answers.
 
-A prompt too long for the model's context is refused in the words of the API, which its clients
+A prompt too long for the model's context is refused with the API's own wording, which its clients
 recognize.
 """
 
@@ -19,7 +19,7 @@ from ggtok.server.llama_server import mixed_ids
 
 
 class Prompts(NamedTuple):
-    """The prompts of a request: tokens of the longest, and of all."""
+    """The numbers of tokens in a request's longest prompt, and in all of its prompts."""
 
     longest: int
     total: int
@@ -32,11 +32,11 @@ class Completion(NamedTuple):
     """A path that answers with completions.
 
     Attributes:
-        measure: counts the prompts of a body, with the tokens of an image if they are given. Raises
-            Refusal or GGTokError if it can't.
-        errors: writes the body of a refusal.
-        too_long: writes that of a prompt that is too long: tokens, limit, field.
-        field: the body's field with the prompt.
+        measure: counts the prompts' tokens, given the tokenizer, the body, and the number of
+            tokens in an image or None. Raises Refusal or GGTokError if it can't.
+        errors: creates the body for a refusal.
+        too_long: creates the refusal for a long prompt, given its tokens, the limit and `field`.
+        field: the body's field that contains the prompt.
     """
 
     measure: Measure
@@ -58,7 +58,7 @@ def _chat(to_chat: Callable[[Any], Any]) -> Measure:
 
 
 def _with_parts(body: Any, types: Collection[str]) -> Any:
-    """The body with only these types of parts."""
+    """Returns the body with only these types of parts in its messages."""
     messages = anything(body, "messages")
     if not isinstance(messages, list):
         return body
@@ -73,8 +73,8 @@ def _with_parts(body: Any, types: Collection[str]) -> Any:
 
 
 def _texts(tok: Tokenizer, body: Any, image_tokens: int | None) -> Prompts:
-    """The prompts of /completions, as llama-server reads them: a text, or an array of prompts, or
-    of ids and texts that are one prompt."""
+    """Counts the prompts for /completions, read as by llama-server: a text, an array of prompts,
+    or an array of ids and texts that form one prompt."""
     prompt = anything(body, "prompt")
     several = isinstance(prompt, list) and not any(
         isinstance(part, int) and not isinstance(part, bool) for part in prompt
@@ -84,7 +84,7 @@ def _texts(tok: Tokenizer, body: Any, image_tokens: int | None) -> Prompts:
 
 
 def _count_one(tok: Tokenizer, prompt: Any) -> int:
-    if isinstance(prompt, dict):  # with images
+    if isinstance(prompt, dict):  # a prompt with images
         prompt = prompt.get("prompt_string")
     if isinstance(prompt, str):
         return tok.count(prompt, parse_special=True)
@@ -92,7 +92,7 @@ def _count_one(tok: Tokenizer, prompt: Any) -> int:
 
 
 def _ollama_prompt(tok: Tokenizer, body: Any, image_tokens: int | None) -> Prompts:
-    """The prompt of /api/generate."""
+    """Counts the prompt for Ollama's /api/generate."""
     prompt = anything(body, "prompt", "")
     if not isinstance(prompt, str):
         raise Refusal(f"prompt must be a string, not {kind(prompt)}")
@@ -170,7 +170,7 @@ COMPLETIONS = {
 
 
 def errors_of(path: str) -> ErrorBody:
-    """The writer of errors that clients of this path understand."""
+    """Returns the function that creates error bodies which this path's clients understand."""
     if path.startswith("/api/"):
         return ollama.error_body
     return anthropic_error if path.startswith("/v1/messages") else llama_server

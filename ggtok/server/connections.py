@@ -1,14 +1,14 @@
-"""Connections of the command's HTTP server: uvicorn's, with bounds for slow and many clients.
+"""Connections of the command's HTTP server: uvicorn's, with limits for slow and for many clients.
 
-uvicorn waits for a request's head, its body and the client's reading as long as the client likes,
+uvicorn waits without limit for a client to send a request's head and body and to read the answer,
 and keeps any number of connections. Here a connection is
 
 - closed with status 408 if a head or a body takes too long,
-- closed with status 431 if a head, or whatever else isn't part of a body, is too long,
+- closed with status 431 if a head, or anything else outside a body, is too long,
 - aborted if the client doesn't read the answer,
-- closed if it is the longest idle one of too many; idle connections never keep others out.
+- closed if there are too many and it has been idle longest; idle ones never keep others out.
 
-One timer for each process looks at all connections once a second, so a request costs no timer.
+One timer per process checks all connections once a second, so a request needs no timer.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-HEAD_SECONDS = 15.0  # from the connection or the first byte to the end of a head
-BODY_SECONDS = 30.0  # for a body, and one more for each BODY_RATE bytes of it
+HEAD_SECONDS = 15.0  # allowed from the connection or the first byte to the end of a head
+BODY_SECONDS = 30.0  # allowed for a body, plus one for each BODY_RATE bytes of it
 BODY_RATE = 1 << 18
-STUCK_SECONDS = 30.0  # without a byte that the client takes
+STUCK_SECONDS = 30.0  # allowed during which a client reads none of an answer
 MOST_HEAD = 1 << 15  # bytes of a request line and headers, or of anything between parts of a body
-MOST_QUEUED = 32  # requests of one connection that wait for the answers before them
+MOST_QUEUED = 32  # requests on one connection that may wait for earlier answers
 MOST_CONNECTIONS = 2048
-MOST_UNREAD = 256 << 20  # bytes of answers that clients don't take yet, together
-_SPARE_FILES = 64  # file descriptors for everything else
+MOST_UNREAD = 256 << 20  # bytes of answers that all clients together have yet to read
+_SPARE_FILES = 64  # file descriptors to keep for everything but connections
 _PERIOD = 1.0
 _STATE = "ggtok.connections"
 
-_OVERHEAD = 32  # bytes that a header counts for besides its own
+_OVERHEAD = 32  # bytes that count for a header in addition to its own
 
-# The state of a connection: idle (limited by uvicorn's timer), without data for a short time, or in
+# The phases of a connection: idle (limited by uvicorn's timer), no data yet for a short time, or in
 # the head or the body of a request.
 _IDLE, _NOTHING, _HEAD, _BODY = range(4)
 _REASONS = {
@@ -49,7 +49,7 @@ _REASONS = {
 
 
 class Connection(HttpToolsProtocol):
-    """A connection, and what its client has sent of a request."""
+    """A connection, and how far its client has sent a request."""
 
     def __init__(
         self,
@@ -64,15 +64,15 @@ class Connection(HttpToolsProtocol):
         self.all: Connections = app_state[_STATE]
         self.phase = _NOTHING
         self.since = self.loop.time()  # when the phase began
-        self.turn = self.all.next_turn()  # its place among connections that wait for a request
-        self.size = 0  # bytes of the body
+        self.turn = self.all.next_turn()  # its position among connections that wait for a request
+        self.size = 0  # bytes of the body so far
         self.between = 0  # bytes since the last part of a body, or the end of a head
-        self.unread = 0  # bytes of answers that the client hadn't taken at the last look
+        self.unread = 0  # bytes of answers that the client hadn't read at the last check
         self.stuck_since = 0.0
 
     @property
     def idle(self) -> bool:
-        """Whether no request is being answered or has begun to send its body."""
+        """Whether no request is being answered or has started to send its body."""
         answered = self.cycle is None or self.cycle.response_complete
         return answered and self.phase != _BODY and not self.transport.get_write_buffer_size()
 
@@ -94,7 +94,7 @@ class Connection(HttpToolsProtocol):
         if self.between > MOST_HEAD or len(self.pipeline) > MOST_QUEUED:
             self.refuse(431)
         elif self.phase == _IDLE and self.idle and self.timeout_keep_alive_task is None:
-            # Blank lines before a request end uvicorn's timer.
+            # Blank lines before a request stop uvicorn's timer.
             self.phase, self.since = _NOTHING, self.loop.time()
 
     def _parse(self, data: bytes) -> None:
@@ -132,7 +132,7 @@ class Connection(HttpToolsProtocol):
         sizes = (len(name) + len(value) + _OVERHEAD for name, value in self.headers)
         self.between = sum(sizes, len(self.url))
         if self.between > MOST_HEAD:
-            return  # data_received refuses it
+            return  # data_received refuses the request
         self.between = 0
         self.phase, self.since, self.size = _BODY, self.loop.time(), 0
         super().on_headers_complete()
@@ -150,7 +150,7 @@ class Connection(HttpToolsProtocol):
             super().on_message_complete()
 
     def refuse(self, status: int) -> None:
-        """Answers with an error and closes the connection; only closes it amid an answer."""
+        """Answers with an error, unless an answer has begun, and closes the connection."""
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
             kind = "unavailable_error" if status == 503 else "invalid_request_error"
             error = {"code": status, "message": _REASONS[status], "type": kind}
@@ -171,7 +171,7 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.flow.read_paused:
-            self.since += _PERIOD  # the server is the slow one
+            self.since += _PERIOD  # it is the server that is slow
         elif self.phase in (_NOTHING, _HEAD):
             if now - self.since > HEAD_SECONDS:
                 if self.phase == _HEAD:
@@ -195,19 +195,20 @@ class Connections:
         return len(self._open)
 
     def next_turn(self) -> int:
-        """Numbers connections in the order in which they were made or answered."""
+        """Returns the next number in a sequence that orders connections by when they were opened or
+        last sent a request."""
         self._turns += 1
         return self._turns
 
     def has_room(self, newest: Connection) -> bool:
-        """Whether there is room for the newest connection; closes those for it that have waited
-        longest for a request."""
+        """Whether there is room for the newest connection. To make room, closes the connections
+        that have waited longest for a request."""
         if len(self._open) <= self.most:
             return True
         idle = [c for c in self._open if isinstance(c, Connection) and c.idle and c is not newest]
-        # Not by the time since the phase began: a part of a head would make an old connection new.
+        # Not by `since`, because part of a head would make an old connection look new.
         idle.sort(key=lambda connection: connection.turn)
-        for connection in idle[: self.most // 8 + 1]:  # many at a time, so that sorting pays
+        for connection in idle[: self.most // 8 + 1]:  # many at once, to sort rarely
             self._open.discard(connection)
             connection.transport.close()
         return len(self._open) <= self.most
@@ -228,7 +229,8 @@ class Connections:
 
 
 def _most_files() -> int:
-    """File descriptors that this process may have; raises the limit as far as it may."""
+    """Returns the number of file descriptors that this process may have, after raising the limit as
+    far as allowed."""
     if os.name == "nt":
         return MOST_CONNECTIONS + _SPARE_FILES
     import resource

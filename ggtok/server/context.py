@@ -16,24 +16,25 @@ from ggtok.server.fields import anything
 KNOWN_SECONDS = 10.0
 _REMEMBERED = 256
 
-# Asks the upstream server: method, path, body. Returns the JSON of its answer, or None.
+# A function that sends the upstream server a request (method, path, body), and returns the JSON of
+# its answer, or None.
 Ask = Callable[[str, str, Any], Awaitable[Any]]
 
 
 class Contexts:
-    """Lengths of contexts by model, remembered for some seconds: a server may be restarted with
-    another one."""
+    """Context lengths by model, cached for a few seconds, because a server may be restarted with
+    another length."""
 
     def __init__(self) -> None:
         self._known: dict[str | None, tuple[float, int]] = {}
 
     async def length(self, body: Any, ask: Ask) -> int:
-        """Tokens of the context in which this request will be answered.
+        """Returns the length, in tokens, of the context in which this request will be answered.
 
         Raises:
             Refusal: the length is unknown.
         """
-        wanted = anything(anything(body, "options"), "num_ctx")  # Ollama's
+        wanted = anything(anything(body, "options"), "num_ctx")  # Ollama's option
         if _is_length(wanted):
             return int(wanted)
         name = anything(body, "model")
@@ -52,7 +53,7 @@ async def _ask(model: str | None, ask: Ask) -> int:
     for path, found in _QUESTIONS:
         length = found(await ask("GET", path, None), model)
         if path == _OLLAMA and length == _NOT_LOADED:
-            # A request without a prompt loads the model, which this request does anyway.
+            # A request without a prompt loads the model, as the client's request would anyway.
             await ask("POST", "/api/generate", {"model": model, "stream": False})
             length = found(await ask("GET", path, None), model)
         if _is_length(length):
@@ -104,7 +105,7 @@ def _is_length(value: Any) -> bool:
 
 
 def parsed(data: bytes) -> Any:
-    """The JSON of an answer, None if it isn't JSON."""
+    """Parses an answer's JSON; returns None if it isn't JSON."""
     try:
         return bodies.parse(data)
     except Refusal:

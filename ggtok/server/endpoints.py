@@ -1,4 +1,4 @@
-"""Tables of endpoints, of which each face of the server consists."""
+"""Defines endpoints. Each API that the server implements is a table of endpoints."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ class Call:
     """A request as an endpoint sees it.
 
     Attributes:
-        body: the JSON of the body; None if the method is GET.
-        query: the parameters of the URL.
+        body: the body's JSON, or None for GET.
+        query: the URL's parameters.
         wait: whether loading a model may block; false on the event loop.
-        image_tokens: how many tokens an image, audio or video counts; None: they aren't counted.
+        image_tokens: how many tokens each image, audio or video counts as, or None if they aren't
+            counted.
     """
 
     registry: Registry
@@ -28,7 +29,7 @@ class Call:
     image_tokens: int | None = None
 
     def model(self) -> Served:
-        """The model that the request names."""
+        """Returns the model that the request names."""
         named = self.body.get("model") if isinstance(self.body, dict) else None
         if named is None:
             named = self.query.get("model") or None
@@ -37,14 +38,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A path and what answers it.
+    """Paths, and the function that answers requests for them.
 
     Attributes:
-        answer: returns the JSON of the answer, or a response; raises Refusal.
-        light: the time is linear in the size of the body, so small bodies are answered on the
-            event loop.
-        public: needs no key.
-        errors: writes the body of a refusal.
+        answer: returns the answer's JSON, or a response; raises Refusal.
+        light: whether the time is linear in the body's size, so that small bodies are answered on
+            the event loop.
+        public: whether requests need no key.
+        errors: creates the body for a refusal.
     """
 
     method: str

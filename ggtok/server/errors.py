@@ -1,11 +1,11 @@
-"""Refusals: what a request gets instead of an answer, and how each API words it."""
+"""Refusals, which a request gets instead of an answer; each API words them differently."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-# The status of each type of error, as in llama-server.
+# The HTTP status for each type of error, as in llama-server.
 STATUS = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -18,13 +18,13 @@ STATUS = {
 
 
 class Refusal(Exception):
-    """A request that isn't answered.
+    """Raised to refuse a request.
 
     Attributes:
         message: what is wrong, and what to do.
         type: a key of STATUS.
         status: the HTTP status.
-        body: writes the error's body; None: as the endpoint does.
+        body: creates the error's body; if None, the endpoint's own function does.
     """
 
     def __init__(self, message: str, type: str = "invalid_request_error", status: int = 0) -> None:
@@ -36,7 +36,7 @@ class Refusal(Exception):
 
 
 class UnknownModel(Refusal):
-    """The request names a model that isn't served, or must name one of several and doesn't."""
+    """Raised if a request names a model that isn't served, or none although there are several."""
 
     def __init__(self, message: str, names: Sequence[str], named: bool) -> None:
         super().__init__(message, "not_found_error" if named else "invalid_request_error")
@@ -44,15 +44,15 @@ class UnknownModel(Refusal):
 
 
 class NotReady(Exception):
-    """The answer needs work that can't be done on the event loop: a model must be loaded, or a
-    template rendered."""
+    """Raised if the answer needs work that can't be done on the event loop: loading a model, or
+    rendering a template."""
 
 
 ErrorBody = Callable[[Refusal], dict[str, Any]]
 
 
 def llama_server(refusal: Refusal) -> dict[str, Any]:
-    """The error body of llama-server, which is OpenAI's with a number as the code."""
+    """Returns llama-server's error body, which is OpenAI's with a number as the code."""
     return {
         "error": {"code": refusal.status, "message": refusal.message, "type": refusal.type},
     }

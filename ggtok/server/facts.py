@@ -1,4 +1,4 @@
-"""The facts that the server reports about its models."""
+"""The facts that endpoints report about the server's models."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from ggtok.errors import TemplateError
 from ggtok.server.chat import media_marker
 from ggtok.server.registry import Model, Served
 
-BUILD = f"b11549-ggtok-{__version__}"  # of llama.cpp, whose answers these are
-# llama.h's numbers.
+BUILD = f"b11549-ggtok-{__version__}"  # with the build of llama.cpp that the answers equal
+# The numbers of vocabulary types in llama.h.
 _VOCAB_TYPES = {
     name: number for number, name in enumerate("NONE SPM BPE WPM UGM RWKV PLAMO2 PLAMO3".split())
 }
 
 
 def number(tok: Tokenizer, name: str) -> int:
-    """A key of the model's architecture, such as ``context_length``; 0: the file lacks it."""
+    """Returns the number in a key of the model's architecture, such as ``context_length``, or 0 if
+    the file lacks the key."""
     architecture = tok.metadata.get("general.architecture")
     value = tok.metadata.get(f"{architecture}.{name}")
     return value if isinstance(value, int) else 0
@@ -31,7 +32,7 @@ def context_length(tok: Tokenizer) -> int:
 
 
 def listed(model: Model, served: Served | None) -> dict[str, Any]:
-    """A row of /v1/models; without its `meta` if the model isn't loaded."""
+    """Returns a model's row in /v1/models, with null as `meta` if the model isn't loaded."""
     return {
         "id": model.name,
         "aliases": [model.name],
@@ -55,7 +56,7 @@ def _meta(tok: Tokenizer) -> dict[str, Any]:
 
 
 def details(model: Model) -> dict[str, Any]:
-    """A row of the list that Ollama's clients read."""
+    """Returns a model's row in the list that Ollama's clients read."""
     return {
         "name": model.name,
         "model": model.name,
@@ -102,11 +103,11 @@ def props(served: Served) -> dict[str, Any]:
     }
     try:
         default = api.server(tok._loaded, Options())
-    except TemplateError:  # llama-server wouldn't start; the rest of the endpoints work
+    except TemplateError:  # llama-server wouldn't start, but here other endpoints work
         told["chat_template"] = tok.chat_template or ""
         return told
     told["chat_template"] = default.source
-    # The capabilities are those of the template for tools, if there is one.
+    # If there is a template for tools, its capabilities are reported.
     preferred = api.server(tok._loaded, Options(tools=[{}]))
     told["chat_template_caps"] = {f"supports_{k}": v for k, v in asdict(preferred.caps).items()}
     if "tool_use" in tok.chat_templates:

@@ -1,7 +1,7 @@
-"""Fields of JSON objects, read as llama-server reads them.
+"""Reads fields of JSON objects as llama-server does.
 
-A field that is missing, null or of another type has the default. A value that isn't an object has
-no fields.
+A field that is missing, null or of another type counts as the default. A value that isn't an object
+has no fields.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def anything(value: Any, name: str, default: Any = None) -> Any:
 
 
 def token_id(value: Any) -> int:
-    """A number, cut to 32 bits as in C++ on x86-64. Raises Refusal for anything else."""
+    """Converts a number to 32 bits as C++ does on x86-64. Raises Refusal for anything else."""
     if isinstance(value, float):
         return int(value) if -_HALF - 1 < value < _HALF else -_HALF
     if not isinstance(value, int):
@@ -42,7 +42,7 @@ def token_id(value: Any) -> int:
 
 
 def token_ids(value: Any, name: str) -> list[int]:
-    """An array of numbers. Raises Refusal for anything else."""
+    """Converts an array of numbers to ids. Raises Refusal for anything else."""
     if not isinstance(value, list):
         raise Refusal(f"{name} must be an array, not {kind(value)}")
     return [token_id(item) for item in value]
@@ -52,5 +52,5 @@ _KINDS = {str: "a string", bool: "a boolean", int: "a number", float: "a number"
 
 
 def kind(value: Any) -> str:
-    """JSON's name for the type of a value."""
+    """Returns JSON's name for the type of a value."""
     return "null" if value is None else _KINDS.get(type(value), "an object")

@@ -10,7 +10,7 @@ from ggtok.server.fields import anything, has, kind
 
 
 def error_body(refusal: Refusal) -> dict[str, Any]:
-    """KoboldCpp's clients look at the value; the message is for people."""
+    """Returns an error body whose `value` KoboldCpp's clients recognize; people read `error`."""
     return {"value": -1, "error": refusal.message}
 
 

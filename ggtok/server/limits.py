@@ -1,4 +1,4 @@
-"""Bounds of the memory that requests' bodies take."""
+"""Limits for the memory that requests' bodies use."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from starlette.types import Receive
 
 from ggtok.server.errors import Refusal
 
-TOTAL = 4  # longest bodies that may be in memory together
-_MODEST = 1 << 16  # bytes of a body that is accepted however much the others take
-# JSON takes up to 40 times its bytes once it is parsed, so only one body above this is answered at
-# a time.
+TOTAL = 4  # how many bodies of maximum length may be in memory together
+_MODEST = 1 << 16  # bytes; a body up to this size is accepted however much memory others use
+# Parsed JSON can take up to 40 times the memory of its text, so only one body with more bytes than
+# this is answered at a time.
 _LARGE = 1 << 20
 
 Headers = Iterable[tuple[bytes, bytes]]
 
 
 class Bodies:
-    """The bodies in memory. To be used on the event loop only.
+    """Accounts for the bodies in memory. It may be used only on the event loop.
 
     Attributes:
-        most: the longest body, in bytes.
-        total: bytes of all bodies together.
-        held: bytes in memory now.
+        most: the maximum size of a body, in bytes.
+        total: the maximum size of all bodies together, in bytes.
+        held: the current size of all bodies in memory, in bytes.
     """
 
     def __init__(self, most: int) -> None:
@@ -39,12 +39,13 @@ class Bodies:
         return Held(self)
 
     def turn(self, size: int) -> AbstractAsyncContextManager[None]:
-        """Within it, no other large body is answered."""
+        """Returns a context in which no other large body is answered, if this one is large."""
         return self._large if size > _LARGE else nullcontext()
 
 
 class Held:
-    """The body of a request; a context manager that counts it as in memory until its end."""
+    """A context manager that reads a request's body, and counts it as in memory until the context
+    ends."""
 
     __slots__ = ("_bodies", "_size")
 
@@ -59,10 +60,10 @@ class Held:
         self._bodies.held -= self._size
 
     async def read(self, receive: Receive, headers: Headers) -> bytes:
-        """The body.
+        """Reads and returns the body.
 
         Raises:
-            Refusal: it is too long (413), or too much is in memory (503).
+            Refusal: the body is too long (413), or all bodies use too much memory (503).
             ClientDisconnect: the client went away.
         """
         bodies = self._bodies

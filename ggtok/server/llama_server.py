@@ -1,7 +1,7 @@
 """The endpoints of llama-server, build b11549.
 
-/tokenize and /detokenize are also vLLM's: a body with ``prompt`` or ``messages`` is answered as
-vLLM does (:mod:`ggtok.server.vllm`).
+vLLM, too, has /tokenize and /detokenize: a body with ``prompt`` or ``messages`` is answered as vLLM
+would (:mod:`ggtok.server.vllm`).
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ def tokenize(call: Call) -> object:
     special, parse = flag(body, "add_special"), flag(body, "parse_special", True)
     content, with_pieces = body["content"], flag(body, "with_pieces")
     if isinstance(content, str) and not with_pieces:
-        # An array takes half the time of a list, most of which is JSON.
+        # An array takes half as long as a list, mostly because of JSON.
         array = tok.encode_array(content, add_special=special, parse_special=parse)
         return {"tokens": array, "count": len(array)}
     ids = mixed_ids(tok, content, add_special=special, parse_special=parse)
     tokens: object = ids
     if with_pieces:
         rows = {id: {"id": id, "piece": _piece(tok, id)} for id in set(ids)}
-        tokens = [rows[id] for id in ids]  # which share their rows, to save memory
+        tokens = [rows[id] for id in ids]  # tokens share their rows, to save memory
     return {"tokens": tokens, "count": len(ids)}
 
 
 def detokenize(call: Call) -> object:
-    """Also vLLM's, whose text is called `prompt`."""
+    """Decodes ids. This is also vLLM's endpoint, whose answer calls the text `prompt`."""
     text = ""
     if has(call.body, "tokens"):
         tok = call.model().tok
@@ -53,9 +53,9 @@ def detokenize(call: Call) -> object:
 
 
 def mixed_ids(tok: Tokenizer, content: Any, *, add_special: bool, parse_special: bool) -> list[int]:
-    """The ids of a text, or of an array of texts and ids.
+    """Encodes a text, or an array of texts and ids.
 
-    BOS and EOS are only added to a text at the start.
+    BOS and EOS are added only to a text that comes first.
     """
     if isinstance(content, str):
         return tok.encode(content, add_special=add_special, parse_special=parse_special)
@@ -79,14 +79,14 @@ def joined_pieces(tok: Tokenizer, ids: list[int]) -> str:
 
 
 def check_ids(tok: Tokenizer, ids: list[int]) -> None:
-    """Raises Refusal if the vocabulary lacks one of the ids."""
+    """Raises Refusal if any of the ids is outside the vocabulary."""
     if ids and not 0 <= min(ids) <= max(ids) < tok.n_tokens:
         wrong = next(id for id in ids if not 0 <= id < tok.n_tokens)
         raise Refusal(f"no token {wrong}: the ids are 0 to {tok.n_tokens - 1}", "server_error")
 
 
 def _piece(tok: Tokenizer, id: int) -> object:
-    """A piece as text, or its bytes if they aren't UTF-8."""
+    """Returns a token's piece as text, or as a list of bytes if it isn't UTF-8."""
     check_ids(tok, [id])
     piece = tok.token_to_piece(id)
     try:
@@ -100,7 +100,8 @@ def apply_template(call: Call) -> object:
 
 
 def counter(to_chat: Callable[[Any], Any] | None, openai: bool) -> Callable[[Call], object]:
-    """An endpoint that counts a prompt's tokens. `to_chat` converts its body."""
+    """Returns an endpoint that counts a prompt's tokens. `to_chat` converts its body to one for the
+    chat API."""
 
     def count(call: Call) -> object:
         tok = call.model().tok
@@ -117,7 +118,7 @@ def counter(to_chat: Callable[[Any], Any] | None, openai: bool) -> Callable[[Cal
 
 
 def models(call: Call) -> object:
-    """The models. A single one is loaded for this; of several, none is."""
+    """Lists the models. If there is only one, it is loaded for this; several aren't."""
     registry = call.registry
     rows = []
     for model in registry.models:

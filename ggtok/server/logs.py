@@ -1,7 +1,7 @@
-"""Records of requests: a line in the log for each, and the metrics. Texts are never recorded.
+"""Records requests in the log, one line each, and in the metrics. Texts are never recorded.
 
-Records go to the logger ``ggtok.server``, requests at level DEBUG, with their fields in the
-record's attribute `fields`. :class:`Lines` writes records as JSON, one per line.
+Log records go to the logger ``ggtok.server``, those of requests at level DEBUG. A record's
+attribute `fields` has its fields. :class:`Lines` formats records as JSON, one per line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ggtok.server.metrics import Metrics
 logger = logging.getLogger("ggtok.server")
 requests = logging.getLogger("ggtok.server.requests")
 
-GONE = 499  # the client went away before there was an answer
+GONE = 499  # the status recorded if the client disconnects before there is an answer
 _LONGEST_PATH = 200
 
 
@@ -27,7 +27,7 @@ class Observed:
     """ASGI middleware that records requests.
 
     Args:
-        rows: the row of the metrics for each path.
+        rows: each path's row in the metrics.
         other: the row for all other paths.
     """
 
@@ -79,9 +79,9 @@ class Observed:
 
 
 class Lines(logging.Formatter):
-    """Records as JSON objects, one a line.
+    """Formats log records as JSON objects, one per line.
 
-    Of an exception, the line has the type and the place, but not the message, which may quote a
+    For an exception, the line has its type and traceback, but not its message, which may quote a
     text.
     """
 
@@ -102,7 +102,7 @@ class Lines(logging.Formatter):
 
 
 def configuration(level: str, each_request: bool) -> dict[str, Any]:
-    """For :func:`logging.config.dictConfig`: JSON on standard error."""
+    """Returns a configuration for :func:`logging.config.dictConfig`: JSON on standard error."""
     return {
         "version": 1,
         "disable_existing_loggers": False,

@@ -1,10 +1,10 @@
-"""Counts of requests, times and bytes, in Prometheus' text format.
+"""Metrics in Prometheus' text format: requests, times and bytes.
 
 Each process of a server writes its numbers to its own file in a shared folder, and any of them
 reports the sums. A single process needs no file.
 
-A file is an array of doubles: for each endpoint a row (requests by status, requests by duration,
-sums), then the gauges.
+A file is an array of doubles: a row for each endpoint (requests by status, requests by duration,
+sums), followed by the gauges.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ggtok import __version__
 STATUSES = (
     *(200, 204, 206, 304, 400, 401, 403, 404, 405, 408, 409, 413, 422, 429, 431, 499),
     *(500, 501, 502, 503, 504),
-    0,  # any other
+    0,  # any other status
 )
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _AT_STATUS = {status: at for at, status in enumerate(STATUSES)}
 _TIMES = len(STATUSES)
 _SUMS = _TIMES + len(SECONDS) + 1
-_ROW = _SUMS + 3  # seconds, bytes received, bytes sent
+_ROW = _SUMS + 3  # a row ends with three sums: seconds, bytes received, bytes sent
 _DOUBLE = 8
 _COUNT = "_total"
 
@@ -36,13 +36,13 @@ Gauge = tuple[str, str, Callable[[], float]]
 
 
 class Metrics:
-    """The numbers of this process and its siblings. To be written on the event loop only.
+    """The numbers of this process and its siblings. They may be written only on the event loop.
 
     Args:
         endpoints: the names of the rows.
-        gauges: name, meaning, and a function that returns the value; a name that ends in
-            ``_total`` is a counter's.
-        folder: where the processes of a server have their files.
+        gauges: each gauge's name, meaning, and a function that returns its value. A name that ends
+            in ``_total`` makes it a counter.
+        folder: where the processes of a server keep their files.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Metrics:
         self._endpoints = list(endpoints)
         self._gauges = list(gauges)
         self._folder = None if folder is None else Path(folder)
-        # The first gauge is kept here.
+        # The first gauge, the number of requests in progress, is kept in this class.
         self._at_gauges = len(self._endpoints) * _ROW
         self._size = (self._at_gauges + 1 + len(self._gauges)) * _DOUBLE
         self._numbers = memoryview(self._map()).cast("d")
@@ -67,7 +67,7 @@ class Metrics:
         self._numbers[self._at_gauges] += 1
 
     def ended(self, row: int, status: int, seconds: float, received: int, sent: int) -> None:
-        """Counts a request."""
+        """Counts a request that has ended."""
         numbers, at = self._numbers, row * _ROW
         numbers[self._at_gauges] -= 1
         numbers[at + _AT_STATUS.get(status, len(STATUSES) - 1)] += 1
@@ -77,7 +77,7 @@ class Metrics:
         numbers[at + _SUMS + 2] += sent
 
     def text(self) -> str:
-        """All numbers, as Prometheus reads them."""
+        """Returns all numbers in Prometheus' text format."""
         for at, (_, _, value) in enumerate(self._gauges, self._at_gauges + 1):
             self._numbers[at] = value()
         return "\n".join(self._lines(self._summed())) + "\n"
@@ -87,7 +87,7 @@ class Metrics:
         for name, data in self._others():
             alive = _is_alive(int(name))
             for at, value in enumerate(memoryview(data).cast("d")):
-                # Counts outlive their process, so that they never decrease.
+                # Counts remain after their process ends, so that sums never decrease.
                 if alive or at < self._at_gauges or self._is_count(at):
                     total[at] += value
         return total
@@ -104,7 +104,7 @@ class Metrics:
                     yield path.name, data
 
     def _is_count(self, at: int) -> bool:
-        """Whether the number of a gauge is really a count."""
+        """Whether the number at this index belongs to a gauge that is a counter."""
         return at > self._at_gauges and self._gauges[at - self._at_gauges - 1][0].endswith(_COUNT)
 
     def _lines(self, numbers: list[float]) -> list[str]:
@@ -152,7 +152,7 @@ def _head(name: str, kind: str, meaning: str) -> list[str]:
 
 
 def _is_alive(pid: int) -> bool:
-    if os.name == "nt":  # where signal 0 is Ctrl+C
+    if os.name == "nt":  # signal 0 would be Ctrl+C
         return True
     try:
         os.kill(pid, 0)

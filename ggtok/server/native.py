@@ -1,4 +1,5 @@
-"""ggtok's own endpoints, under /v1/ggtok/: what the Tokenizer's methods of the same names do."""
+"""ggtok's own endpoints, under /v1/ggtok/, which do what the Tokenizer's methods of the same names
+do."""
 
 from __future__ import annotations
 
@@ -16,15 +17,15 @@ from ggtok.server.fields import kind
 from ggtok.server.registry import unreadable
 
 Json = dict[str, Any]
-_MOST_TEXTS = 100_000  # of a batch
-_MOST_CHUNKS = 20_000  # of a text; each takes about 0.1 ms
-_MOST_EXPLAINED = 4096  # bytes; explanations are plain Python
-_DOCTOR = "doctor's findings"  # in the memo of a vocabulary
+_MOST_TEXTS = 100_000  # the most texts in a batch
+_MOST_CHUNKS = 20_000  # the most chunks of a text; each takes about 0.1 ms
+_MOST_EXPLAINED = 4096  # bytes of the longest text to explain, which is done in plain Python
+_DOCTOR = "doctor's findings"  # the key in a vocabulary's memo
 
 
 class _Body:
-    """A body whose fields have types. Unknown fields are refused: a misspelled name would go
-    unnoticed."""
+    """A body with typed fields. Unknown fields are refused, since a misspelled name would otherwise
+    go unnoticed."""
 
     def __init__(self, call: Call, *names: str) -> None:
         if not isinstance(call.body, dict):
@@ -61,7 +62,7 @@ class _Body:
         return found
 
     def flags(self) -> Json:
-        """The keywords of the encode methods."""
+        """Returns the keyword arguments for the encode methods."""
         return {
             "add_special": self.get("add_special", bool, True),
             "parse_special": self.get("parse_special", bool, False),
@@ -171,7 +172,7 @@ def explain(call: Call) -> object:
 
 
 def _spelled(value: Any) -> Any:
-    """An explanation whose texts that aren't UTF-8 are lists of bytes, as in /tokenize."""
+    """Converts an explanation's texts that aren't UTF-8 to lists of bytes, as in /tokenize."""
     if isinstance(value, dict):
         return {name: _spelled(item) for name, item in value.items()}
     if isinstance(value, list):

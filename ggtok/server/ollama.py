@@ -1,4 +1,4 @@
-"""The endpoints that were proposed for Ollama (its pull request 12030), and that it lacks."""
+"""Endpoints that were proposed for Ollama (in its pull request 12030), but that it lacks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def error_body(refusal: Refusal) -> dict[str, Any]:
 
 
 def tokenize(call: Call) -> object:
-    """The ids of a text, without BOS; control tokens are parsed, as Ollama's runner does."""
+    """Encodes a text without BOS, parsing control tokens, as Ollama's runner does."""
     begin = time.perf_counter_ns()
     model = _model(call)
     loaded = time.perf_counter_ns()
@@ -48,7 +48,7 @@ def _model(call: Call) -> Served:
 
 
 def _times(begin: int, loaded: int) -> dict[str, int]:
-    """Durations in nanoseconds, as in Ollama's other answers."""
+    """Returns the durations in nanoseconds, as in Ollama's other answers."""
     return {"total_duration": time.perf_counter_ns() - begin, "load_duration": loaded - begin}
 
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document, ``/openapi.json``: a row for each path."""
+"""Generates the OpenAPI document, ``/openapi.json``, from a row for each path."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def array(items: Json) -> Json:
 
 
 def fields(required: str = "", **properties: Json) -> Json:
-    """An object; `required` has names, separated by spaces."""
+    """Returns the schema of an object. `required` has the required fields, separated by spaces."""
     made: Json = {"type": "object", "properties": properties}
     return {**made, "required": required.split()} if required else made
 
 
 def answer(**properties: Json) -> Json:
-    """An object with all of these fields."""
+    """Returns the schema of an object in which all of these fields are required."""
     return fields(" ".join(properties), **properties)
 
 
@@ -37,7 +37,8 @@ def exactly(required: str = "", **properties: Json) -> Json:
 
 
 def counted(**properties: Json) -> Json:
-    """An answer with a number of tokens. `uncounted_parts` is only there if there are any."""
+    """Returns the schema of an answer with a number of tokens, in which `uncounted_parts` is
+    optional."""
     made = answer(**properties)
     made["properties"]["uncounted_parts"] = {
         "type": "integer",

@@ -1,9 +1,9 @@
-"""Which names of the server and which web pages are accepted.
+"""Checks which names for the server, and which web pages, are accepted.
 
-A page of any site can make a browser send requests to a server on the same machine. Two checks keep
-it out. The ``Host`` header must be a name of this server: a site that lets its own name point to
-127.0.0.1 ("DNS rebinding") sends its own name. And ``Origin``, which browsers add to requests that
-pages make, must be this server or one of a list.
+A page from any site can make a browser send requests to a server on the same machine. Two checks
+prevent that. The ``Host`` header must be a name of this server: a site whose own name resolves to
+127.0.0.1 ("DNS rebinding") sends that name. And the ``Origin`` header, which browsers add to
+requests from pages, must be this server or in a list.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ggtok.server.replies import Reply
 
 ANY = "*"
 _ORIGIN = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^/\s]+/?")
-_REMEMBERED = 256  # names that were checked
+_REMEMBERED = 256  # the most checked names to cache
 _PREFLIGHT_SECONDS = b"600"
 
 
@@ -34,12 +34,12 @@ def check_origins(origins: Iterable[str]) -> None:
 
 
 class Origins:
-    """ASGI middleware that refuses requests under foreign names and from foreign pages.
+    """ASGI middleware that refuses requests with foreign host names and from foreign pages.
 
     Args:
-        hosts: names of this server besides localhost and IP addresses; ``*``: every name.
-        origins: pages that may use it, such as ``https://chat.example``; ``*``: all.
-        exposed: names of headers of answers that those pages may read.
+        hosts: names of this server besides localhost and IP addresses; ``*`` accepts every name.
+        origins: pages that may use the server, such as ``https://chat.example``; ``*`` accepts all.
+        exposed: names of answers' headers that those pages may read.
     """
 
     def __init__(
@@ -100,7 +100,8 @@ class Origins:
         return True
 
     def _check_page(self, scope: Scope, found: dict[bytes, bytes]) -> bool:
-        """Whether a page of another origin, which may, sent the request."""
+        """Whether an allowed page of another origin sent the request. Raises Refusal if the page
+        isn't allowed."""
         origin = found.get(b"origin")
         if origin is None:
             cross = found.get(b"sec-fetch-site") == b"cross-site" and not self.any_origin
@@ -120,7 +121,7 @@ class Origins:
         return True
 
     def _readable(self, origin: bytes, send: Send) -> Send:
-        """Lets the page of that origin read the answer."""
+        """Wraps `send` so that the page with this origin may read the answer."""
 
         async def readable(message: Message) -> None:
             if message["type"] == "http.response.start":

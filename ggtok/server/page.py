@@ -1,4 +1,4 @@
-"""The page that shows the models' vocabularies, and the vocabularies for it."""
+"""Endpoints for the page that shows the models' vocabularies, and for the vocabularies."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from ggtok.server.registry import Served, unreadable
 from ggtok.vocabularies.read import metadata_of, vocabulary_only
 
 HOME = "/"
-_OWN = "v1/ggtok/"  # relative, so that the page works where another program mounts the application
-_VOCABULARY = "the vocabulary as a GGUF file"  # in the memo of a vocabulary
+_OWN = "v1/ggtok/"  # relative, so that the page works when another program mounts the application
+_VOCABULARY = "the vocabulary as a GGUF file"  # the key in a vocabulary's memo
 _STEP = 1 << 16
 
 
 def html(call: Call) -> Response:
     names = tuple(model.name for model in call.registry.models if model.source)
     headers = {
-        "Content-Security-Policy": "frame-ancestors 'none'",  # the page's own policy can't say this
+        "Content-Security-Policy": "frame-ancestors 'none'",  # a policy in the page can't set this
         "Cache-Control": "no-store",
         "Referrer-Policy": "no-referrer",
     }
     return _stream(_html(names), "text/html; charset=utf-8", headers)
 
 
-@lru_cache(maxsize=4)  # clients that read slowly share it
+@lru_cache(maxsize=4)  # slow clients share the bytes
 def _html(names: tuple[str, ...]) -> bytes:
     urls = {name: f"{_OWN}vocabulary?{urlencode({'model': name})}" for name in names}
     return page.html([page.linked(*each) for each in urls.items()], server=_OWN)
@@ -48,7 +48,8 @@ def vocabulary(call: Call) -> Response:
 
 
 def _vocabulary(served: Served) -> bytes:
-    """Kept with the tokenizer, so that clients that read slowly share it."""
+    """Returns the vocabulary as a GGUF file, cached with the tokenizer so that slow clients share
+    its bytes."""
     memo = served.tok._loaded.memo
     if _VOCABULARY not in memo:
         found = served.tok.source
@@ -63,7 +64,7 @@ def _vocabulary(served: Served) -> bytes:
 
 
 def _stream(data: bytes, media_type: str, headers: dict[str, str]) -> Response:
-    """A response that is sent as fast as the client reads, without a copy of the whole."""
+    """Returns a response that is sent as fast as the client reads, without a copy of the whole."""
 
     async def steps() -> AsyncIterator[memoryview]:
         view = memoryview(data)

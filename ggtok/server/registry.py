@@ -1,6 +1,6 @@
 """The models that a server answers for: an allow list of names, loaded on first use.
 
-Loading a model and looking at its file block, so neither happens on the event loop: with
+Loading a model and checking its file can block, so neither happens on the event loop: with
 ``wait=False``, :meth:`Registry.get` raises NotReady instead.
 """
 
@@ -19,10 +19,10 @@ import ggtok
 from ggtok.errors import FileError, GGTokError, InvalidTypeError, InvalidValueError
 from ggtok.server.errors import NotReady, Refusal, UnknownModel
 
-ANY = "*"  # the alias of a model that answers for every name
-CHECK_SECONDS = 1.0  # between two looks at the file of a model
+ANY = "*"  # the alias of a model that is used for every name
+CHECK_SECONDS = 1.0  # between two checks of a model's file
 MAX_LOADED = 16
-_LOADS = 3  # of a file that changes while it is read
+_LOADS = 3  # the most attempts to load a file that changes while it is read
 
 Stamp = tuple[int, int, int, int]
 
@@ -31,26 +31,26 @@ logger = logging.getLogger("ggtok.server.models")
 
 @dataclass(eq=False)
 class Model:
-    """A model of the list.
+    """A model in the allow list.
 
     Attributes:
-        name: the name that the server reports for it.
-        source: what :func:`ggtok.load` takes; "" for a tokenizer of the caller's.
+        name: the name that the server reports for the model.
+        source: the argument for :func:`ggtok.load`; "" if the caller passed a tokenizer.
         created: when the tokenizer was loaded, in seconds since 1970.
     """
 
     name: str
     source: str
     tok: ggtok.Tokenizer | None = None
-    fixed: bool = False  # a tokenizer of the caller's: never unloaded, never reloaded
+    fixed: bool = False  # whether the caller passed the tokenizer, which is never reloaded
     created: int = 0
     stamp: Stamp | None = None
     checked: float = -inf
-    error: str = ""  # why it couldn't be loaded; requests until the next look get this, too
+    error: str = ""  # why loading failed; until the next check, requests get this error, too
     lock: Lock = field(default_factory=Lock)  # held while the model is loaded
 
     def is_due(self) -> bool:
-        """Whether to look at the file again."""
+        """Whether the file must be checked again."""
         return time.monotonic() - self.checked >= CHECK_SECONDS
 
 
@@ -68,9 +68,10 @@ class Registry:
     """Models by name. Any number of threads may use it.
 
     Args:
-        models: names or paths of models; or a mapping of aliases to them. Values of a mapping may
-            also be tokenizers. The alias ``*`` stands for every name.
-        max_loaded: how many models are kept in memory; the one used longest ago is dropped.
+        models: names or paths of models, or a mapping of aliases to names, paths or tokenizers.
+            The alias ``*`` matches every name.
+        max_loaded: how many models are kept in memory; beyond that, the least recently used one is
+            unloaded.
     """
 
     def __init__(self, models: object, max_loaded: int = MAX_LOADED) -> None:
@@ -79,9 +80,9 @@ class Registry:
             raise InvalidValueError(f"max_loaded must be at least 1, not {max_loaded}")
         self.max_loaded = max_loaded
         self._names = _names(self.models)
-        self._lock = Lock()  # of _loaded
-        self._loaded: OrderedDict[str, Model] = OrderedDict()  # the one used last is last
-        self.loads = self.failures = self.unloads = 0  # since the start
+        self._lock = Lock()  # protects _loaded
+        self._loaded: OrderedDict[str, Model] = OrderedDict()  # most recently used last
+        self.loads = self.failures = self.unloads = 0  # how many since the start
 
     @property
     def names(self) -> list[str]:
@@ -91,7 +92,7 @@ class Registry:
         return sum(model.tok is not None for model in self.models)
 
     def find(self, name: object = None) -> Model:
-        """The model with this alias, path or name; None: the only one.
+        """Returns the model with this alias, path or name. None means the only model.
 
         Raises:
             UnknownModel: there is no such model, or there are several and none is named.
@@ -113,12 +114,12 @@ class Registry:
         return found
 
     def get(self, name: object = None, *, wait: bool = True) -> Served:
-        """The model with this name, loaded.
+        """Returns the model with this name, loading it if necessary.
 
         Raises:
             UnknownModel: there is no such model.
-            Refusal: it can't be loaded.
-            NotReady: it must be loaded or looked at first, and `wait` is false.
+            Refusal: the model can't be loaded.
+            NotReady: the model must first be loaded or its file checked, and `wait` is false.
         """
         model = self.find(name)
         if not model.fixed and (model.tok is None or model.is_due()):
@@ -131,12 +132,12 @@ class Registry:
                     raise Refusal(model.error, "unavailable_error")
             self._keep(model)
         tok = model.tok
-        if tok is None:  # another thread dropped it just now
+        if tok is None:  # another thread has just unloaded it
             return self.get(name, wait=wait)
         return Served(model.name, model.source, tok, model.created)
 
     def _keep(self, model: Model) -> None:
-        """Counts a model as used, and drops those used longest ago if there are too many."""
+        """Marks a model as just used, and unloads the least recently used if there are too many."""
         unloaded = []
         with self._lock:
             self._loaded[model.name] = model
@@ -150,10 +151,10 @@ class Registry:
             _log("model unloaded", dropped)
 
     def _refresh(self, model: Model) -> None:
-        """Loads a model, again if its file changed. The caller holds its lock.
+        """Loads a model, or reloads it if its file has changed. The caller holds the model's lock.
 
         A file that changes while it is read is read again. If a changed file can't be loaded, the
-        model stays as it was, until the file changes once more.
+        model stays as it was until the file changes once more.
         """
         for _ in range(_LOADS):
             stamp = _stamp(model)
@@ -194,13 +195,13 @@ def _reason(error: GGTokError) -> str:
 
 
 def _log(message: str, model: Model, level: int = logging.INFO, **more: object) -> None:
-    """Records what happens to a model. Errors of models quote no texts of requests."""
+    """Logs what happens to a model. Errors about models quote no texts from requests."""
     fields = {"model": model.name, "source": model.source, **more}
     logger.log(level, message, extra={"fields": fields})
 
 
 def _stamp(model: Model) -> Stamp | None:
-    """Identifies the version of a model's file; None if there is no file."""
+    """Returns values that identify the version of a model's file, or None if there is no file."""
     path = model.source
     if model.tok is not None and model.tok.source is not None and model.tok.source.path:
         path = model.tok.source.path
@@ -248,12 +249,14 @@ def _model(alias: str | None, source: object) -> Model:
 
 
 def _short(source: str) -> str:
-    """The name of a model without an alias: the file's, as in llama-server, or the whole name."""
+    """Returns the name for a model without an alias: its file's name, as in llama-server, or the
+    whole source if it isn't a file."""
     return os.path.basename(source) if os.path.exists(source) else source
 
 
 def _names(models: list[Model]) -> dict[str, Model]:
-    """Every name that a request may use: aliases, and the other names of one model only."""
+    """Returns the model for every name that requests may use: aliases, and other names that fit
+    only one model."""
     others: dict[str, list[Model]] = {}
     for model in models:
         for name in _other_names(model.source):
@@ -263,7 +266,8 @@ def _names(models: list[Model]) -> dict[str, Model]:
 
 
 def _other_names(source: str) -> set[str]:
-    """The name as given; of a file also its path, its name, and its name without ``.gguf``."""
+    """Returns the name as given and, for a file, its path, its name, and its name without
+    ``.gguf``."""
     names = {source} - {""}
     if source.lower().endswith(".gguf") and "://" not in source:
         base = os.path.basename(source)

@@ -1,4 +1,4 @@
-"""Answers as HTTP responses."""
+"""Converts answers to HTTP responses."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ggtok.errors import GGTokError
 from ggtok.server import bodies
 from ggtok.server.errors import ErrorBody, Refusal
 
-MOST = 128 << 20  # bytes of an answer: half of those that may wait for their clients together
+MOST = 128 << 20  # bytes of the longest answer: half of what all clients may have yet to read
 JSON = "application/json; charset=utf-8"
 
 
 class Reply(Response):
-    """JSON with a status."""
+    """A JSON response with a status."""
 
     media_type = JSON
 
@@ -25,8 +25,8 @@ class Reply(Response):
 
 
 def reply(answer: Callable[[], object], errors: ErrorBody) -> Response:
-    """The response to a request: the answer, which is JSON or a response itself, or why there is
-    none."""
+    """Returns the response to a request: the answer, which may be JSON or itself a response, or an
+    error that says why there is no answer."""
     try:
         made = answer()
         if isinstance(made, Response):

@@ -1,4 +1,4 @@
-"""Bodies of OpenAI's Responses API as bodies of its chat API, as llama-server converts them."""
+"""Converts bodies for OpenAI's Responses API to bodies for its chat API, as llama-server does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Json = dict[str, Any]
 
 
 def to_chat(body: Any) -> Json:
-    """Raises Refusal."""
+    """Converts a body of the Responses API to one of the chat API. Raises Refusal."""
     if not has(body, "input"):
         raise Refusal("'input' is required")
     if text(body, "previous_response_id"):
@@ -41,7 +41,7 @@ def to_chat(body: Any) -> Json:
 
 
 def _add(messages: list[Json], item: Any) -> None:
-    """Adds an item as a message, or to the assistant's message before it."""
+    """Adds an item as a message, or to the preceding assistant message."""
     kind, role = text(item, "type"), text(item, "role")
     if isinstance(anything(item, "content"), str):
         item = {**item, "content": [{"text": item["content"], "type": "input_text"}]}
@@ -126,7 +126,7 @@ def _output(part: Any) -> Json:
 
 
 def _result(output: str | list[Any]) -> Any:
-    """The content of a tool's message."""
+    """Converts a tool's output to the content of its message."""
     if isinstance(output, str):
         return output
     parts: list[Json] = []
@@ -154,7 +154,7 @@ def _thought(content: Any) -> str:
 
 
 def _tools(chat: Json, tools: Any) -> None:
-    """Replaces the tools. Those that aren't functions are dropped."""
+    """Replaces the chat's tools by these, except those that aren't functions."""
     if not isinstance(tools, list):
         raise Refusal("'tools' must be an array of objects")
     kept = []

@@ -20,13 +20,13 @@ from uvicorn.supervisors import Multiprocess
 from ggtok.server import logs
 from ggtok.server.connections import Connection
 
-IDLE_SECONDS = 60  # before a connection without requests is closed
-GRACE_SECONDS = 10  # for the requests in progress when the server is told to stop
+IDLE_SECONDS = 60  # until a connection without requests is closed
+GRACE_SECONDS = 10  # for requests to finish after the server is told to stop
 _START_SECONDS = 60
 
 
 def configuration(app: Callable[..., Any], **more: Any) -> uvicorn.Config:
-    """How uvicorn serves the application."""
+    """Returns uvicorn's configuration for the application."""
     return uvicorn.Config(
         app,
         http=Connection,
@@ -52,14 +52,14 @@ def run(
     """Serves until SIGINT or SIGTERM.
 
     Args:
-        make: returns the application; can be pickled if there are several processes.
-        workers: processes.
-        level: of the log on standard error.
+        make: returns the application. It must be picklable if there are several processes.
+        workers: the number of processes.
+        level: the level of the log on standard error.
         each_request: whether requests are logged.
     """
     more = {"factory": True, "log_config": logs.configuration(level, each_request)}
     for number in signal.SIGINT, signal.SIGTERM:
-        # uvicorn stops, then raises the signal again: it has had its effect.
+        # After uvicorn stops, it raises the signal again, which should do nothing then.
         signal.signal(number, lambda *_: None)
     if workers == 1:
         _Server(configuration(make, **more)).run([listening])
@@ -109,7 +109,7 @@ class _Processes(Multiprocess):
 
 
 def notify(state: str) -> None:
-    """Tells systemd, if it started this process and wants to know (sd_notify)."""
+    """Sends a state to systemd (sd_notify) if it gave this process a notification socket."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if address[:1] not in ("/", "@") or not hasattr(socket, "AF_UNIX"):
         return

@@ -2,10 +2,10 @@
 
 ::
 
-    request -> (count the prompt, refuse it if it is too long) -> upstream -> answer, as it comes
+    request -> (count the prompt, refuse it if it is too long) -> upstream -> streamed answer
 
-When the client goes away, so does the request to the upstream server. An upstream server that can't
-be reached, or breaks off, gives an error in the words of the API that was asked.
+If the client disconnects, the request to the upstream server is cancelled. If the upstream server
+can't be reached, or breaks off, the client gets an error in the wording of the API that it uses.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from ggtok.server.replies import Reply
 from ggtok.server.workers import Workers
 
 COUNT_HEADER = "x-prompt-tokens"
-ASK = 0  # a limit: ask the upstream server
-_MOST = 256  # requests that are passed on at a time
+ASK = 0  # as a limit: use the context length that the upstream server reports
+_MOST = 256  # requests that may be passed on at the same time
 _TIMES = httpx2.Timeout(10.0, read=600.0, write=60.0)
 ASK_SECONDS = 60.0  # for an answer to a question of ours
 _LONGEST_ANSWER = 4 << 20  # to such a question
 
-# Headers of one connection, RFC 9110 7.6.1, and "Connection"'s own list.
+# Headers that apply to a single connection (RFC 9110 7.6.1), besides those that "Connection" lists.
 _HOP = {
     *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"te"),
     *(b"proxy-connection", b"trailer", b"transfer-encoding", b"upgrade"),
 }
-# The upstream server has no part in which pages are let in (origins.py).
+# Not passed on: which pages are accepted is decided here (origins.py), not by the upstream server.
 _OWN_REQUEST = {b"host", b"expect", b"origin", b"referer"}
 _OWN_ANSWER = {b"date"}
 _WITHOUT_BODY = (204, 304)
@@ -62,12 +62,12 @@ class Upstream:
     """An ASGI application that passes requests on.
 
     Args:
-        url: the upstream server's.
-        key: authenticates there, instead of what the client sends.
-        own_keys: ours, which are never passed on.
-        count: whether answers to completions tell the tokens of the prompt.
-        limit: the longest prompt, in tokens; ASK: what the upstream server has room for.
-        image_tokens: how many tokens of a prompt an image has; None: they aren't counted.
+        url: the upstream server's URL.
+        key: the key for the upstream server, sent instead of the client's.
+        own_keys: the keys for this server, which are never passed on.
+        count: whether answers to completions report the number of tokens in the prompt.
+        limit: the maximum length of a prompt in tokens; ASK for what fits upstream.
+        image_tokens: how many tokens an image has in a prompt, or None if they aren't counted.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Upstream:
     async def _counted(
         self, completion: Completion, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        """Passes a completion's request on whose prompt isn't too long."""
+        """Counts a completion request's prompts, and passes the request on if none is too long."""
         with self._bodies.held_body() as held:
             data = await held.read(receive, scope["headers"])
             prompts = await self._prompts(completion, scope, data)
@@ -138,8 +138,8 @@ class Upstream:
             await self._pass_on(scope, _Body(receive, data), send, more)
 
     async def _prompts(self, completion: Completion, scope: Scope, data: bytes) -> Prompts | None:
-        """The tokens of the prompts; None if nobody can count them. Raises Refusal if one is too
-        long, or if the limit needs a model that isn't known."""
+        """Counts the prompts' tokens; returns None if that isn't possible. Raises Refusal if one is
+        too long, or if the limit depends on an unknown model."""
 
         def count() -> tuple[Prompts | None, dict[str, Any]]:
             try:
@@ -151,7 +151,7 @@ class Upstream:
                     raise
                 return None, {}
             except (Refusal, GGTokError) as e:
-                # The upstream server refuses it in its own words, or knows better.
+                # The upstream server may refuse it in its own words, or be able to answer it.
                 logger.warning("a prompt can't be counted: %s", type(e).__name__)
                 return None, {}
             return found, {name: anything(body, name) for name in ("model", "options")}
@@ -237,7 +237,7 @@ class Upstream:
             except httpx2.TransportError as e:
                 last = self._broken(e, scope["path"], response.headers, end)
                 if not last:
-                    return  # an answer without an end: the server closes the connection
+                    return  # the answer stays incomplete, so that the connection is closed
             await send(_part(last, False))
         finally:
             await response.aclose()
@@ -256,7 +256,7 @@ class Upstream:
 
     async def _send(self, request: httpx2.Request) -> httpx2.Response:
         if self._client is None:
-            # Connections aren't kept: the upstream server may close one just as it is used again.
+            # Connections aren't reused, since the upstream server might close one at that moment.
             limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
             self._client = httpx2.AsyncClient(trust_env=False, limits=limits)
         try:
@@ -304,8 +304,8 @@ class Upstream:
         return Refusal(f"the upstream server {self._named()} {what}", "server_error", status)
 
     def _broken(self, error: Exception, path: str, headers: httpx2.Headers, end: bytes) -> bytes:
-        """The end of an answer that the upstream server didn't finish, in formats that can tell
-        an error then. `end` is the last byte of what was passed on."""
+        """Returns what to send after an answer that the upstream server didn't finish: an error, if
+        the format allows one there. `end` is the last byte that was passed on."""
         refusal = self._unreachable(error)
         refusal.message = f"the upstream server {self._named()} broke off the answer"
         line = bodies.dump(errors_of(path)(refusal))
@@ -317,7 +317,7 @@ class Upstream:
             return b"\n\n" + event + b"data: " + line + b"\n\n"
         if not media_type.startswith("application/x-ndjson"):
             return b""
-        # Ollama's client doesn't expect an empty line.
+        # Send no empty line, because Ollama's client doesn't expect any.
         return (b"" if end == b"\n" else b"\n") + line + b"\n"
 
     def _named(self) -> str:
@@ -325,7 +325,7 @@ class Upstream:
 
 
 class _Body:
-    """The body of a request that is passed on: in memory, or as it comes."""
+    """The body of a request that is passed on, in memory or as it arrives."""
 
     def __init__(self, receive: Receive, data: bytes | None = None) -> None:
         self.data = data
@@ -344,7 +344,7 @@ class _Body:
         self.whole.set()
 
     async def gone(self) -> None:
-        """Returns when the client goes away, or has its answer."""
+        """Waits until the client disconnects or has its answer."""
         await self.whole.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
@@ -354,7 +354,7 @@ _BEARER = b"bearer "
 
 
 def _base(url: str) -> httpx2.URL:
-    """The upstream server's URL, without the path that some clients need."""
+    """Parses the upstream server's URL. It may end in ``/v1``, which some clients need."""
     with suppress(httpx2.InvalidURL):
         base = httpx2.URL(url)
         path = base.path.rstrip("/").removesuffix("/v1")
@@ -377,7 +377,7 @@ def _has_body(headers: Headers) -> bool:
 
 
 def _kept(headers: Headers, own: set[bytes]) -> Headers:
-    """The headers to pass on, without those of a single connection and those in `own`."""
+    """Returns the headers to pass on: all except `own` and those that apply to one connection."""
     listed = {
         part.strip().lower()
         for name, value in headers

@@ -63,9 +63,9 @@ def _tokenize(call: Call) -> object:
 
 
 def _prompt(call: Call, tok: Tokenizer) -> str:
-    """The prompt as transformers renders it, which is what vLLM uses."""
+    """Returns the prompt as transformers renders it, which is what vLLM uses."""
     if not call.wait:
-        raise NotReady  # a template may take its time
+        raise NotReady  # rendering a template may take long
     body = call.body
     generation = _flag(body, "add_generation_prompt", True)
     continues = _flag(body, "continue_final_message", False)
@@ -85,7 +85,8 @@ def _prompt(call: Call, tok: Tokenizer) -> str:
 
 
 def _message(message: Any) -> Any:
-    """A message as vLLM passes it to templates: images, audio and video are only their kinds."""
+    """Converts a message to what vLLM passes to templates: images, audio and video are reduced to
+    their kinds."""
     content = anything(message, "content")
     if not isinstance(content, list):
         return message
@@ -97,7 +98,7 @@ def _message(message: Any) -> Any:
 
 
 def _texts(tok: Tokenizer, ids: list[int]) -> list[str]:
-    """The tokens' texts as the vocabulary spells them."""
+    """Returns the tokens' texts as the vocabulary spells them."""
     known = {id: tok.token_text(id).decode("utf-8", "replace") for id in set(ids)}
     return [known[id] for id in ids]
 
@@ -122,7 +123,7 @@ def _typed(body: dict[str, Any], name: str, wanted: type) -> Any:
 
 
 def tokenizer_info(call: Call) -> object:
-    """As much of tokenizer_config.json as a GGUF file has."""
+    """Returns the fields of tokenizer_config.json that a GGUF file has."""
     tok = call.model().tok
     tokens = {
         f"{name}_token": facts.piece(tok, getattr(tok, f"{name}_id"))

@@ -1,4 +1,4 @@
-"""The threads that do what would block the event loop."""
+"""Threads for work that would block the event loop."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ggtok.server.errors import Refusal
 
 T = TypeVar("T")
 
-SMALL = 16_384  # bytes of a body that is answered on the event loop
-WAITING = 256  # requests that may wait for a thread
+SMALL = 16_384  # bytes; a body up to this size is answered on the event loop
+WAITING = 256  # how many requests may wait for a thread
 
 
 class Workers:
-    """A few threads, and a bounded queue before them."""
+    """A few threads with a bounded queue of work."""
 
     def __init__(self, threads: int = 0, waiting: int = WAITING) -> None:
         self.threads = threads or min(8, os.cpu_count() or 1)
@@ -26,14 +26,14 @@ class Workers:
 
     @property
     def pending(self) -> int:
-        """Requests that a thread answers or will."""
+        """The number of requests that threads are answering, or that wait for a thread."""
         return self._most - self._free
 
     async def run(self, work: Callable[[], T]) -> T:
-        """The result of `work`, from a thread. Raises Refusal if the queue is full."""
+        """Runs `work` on a thread, and returns its result. Raises Refusal if the queue is full."""
         if self._free <= 0:
             raise Refusal("too many requests are waiting; try again", "unavailable_error")
-        self._free -= 1  # by the event loop only
+        self._free -= 1  # only on the event loop
         loop = asyncio.get_running_loop()
         future = loop.run_in_executor(self._pool, work)
         future.add_done_callback(self._done)
@@ -42,7 +42,7 @@ class Workers:
     def _done(self, future: asyncio.Future[T]) -> None:
         self._free += 1
         if not future.cancelled():
-            future.exception()  # the client may be gone
+            future.exception()  # retrieved, since nobody may be waiting for it
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)

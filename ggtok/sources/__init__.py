@@ -13,8 +13,8 @@
 ===================================== ====================================================
 
 The URL of a model's page, on the Hub (also ``hf.co/user/repo``) or at Ollama, is treated as the
-model's name. Local files take precedence over remote ones. Of a remote file, only the metadata is
-downloaded, in growing ranges, and cached (:mod:`ggtok.sources.cache`).
+model's name. Local files take precedence over remote ones. From a remote file, only the metadata
+is downloaded, in growing ranges, and cached (:mod:`ggtok.sources.cache`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["Found", "Source", "find", "telling"]
 
 
 def find(name: str) -> Found | None:
-    """The model with this name; None: `name` is a path, not a model's name.
+    """Returns the model with this name, or None if `name` is a path rather than a model's name.
 
     Raises:
         FileError: the model can't be found or read. The message suggests similar models on

@@ -1,11 +1,11 @@
 """The disk cache of downloaded vocabularies.
 
 The folder GGTOK_CACHE (by default the platform's cache folder) has one file for each URL: a line
-of JSON (URL, validator, length and SHA-256 of the payload), then the payload, the downloaded
-metadata. An entry is written to a temporary file and then renamed, so readers never see a partial
-one. An entry that doesn't match its checksum is removed and downloaded again. If all entries
-exceed GGTOK_CACHE_SIZE (bytes, 1 GiB by default; 0 disables the cache), the least recently used
-are removed. Failing to write the cache is not an error.
+of JSON (URL, validator, length and SHA-256 of the payload), followed by the payload, which is the
+downloaded metadata. An entry is written to a temporary file and then renamed, so readers never see
+a partial one. An entry that doesn't match its checksum is removed and downloaded again. If the
+entries together exceed GGTOK_CACHE_SIZE (bytes, 1 GiB by default; 0 disables the cache), the least
+recently used ones are removed. Failing to write the cache is not an error.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _SUFFIX = ".vocabulary"
 _TEMPORARY = ".writing"
 _SIZE = 1 << 30
 _HEADER_MOST = 1 << 16
-_ABANDONED = 3600  # age in seconds at which a temporary file is considered abandoned
+_ABANDONED = 3600  # seconds after which a temporary file counts as abandoned
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A file's metadata, with the ETag or date that shows whether the file has changed."""
+    """A cached file's metadata, with the ETag or date that shows whether the file has changed."""
 
     url: str
     validator: str
@@ -42,7 +42,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Stored:
-    """An entry of a listing: URL, size on disk in bytes, and time of last use (Unix time)."""
+    """A cached file in a listing: URL, size on disk in bytes, and time of last use (Unix time)."""
 
     url: str
     size: int
@@ -50,7 +50,7 @@ class Stored:
 
 
 def folder() -> str:
-    """GGTOK_CACHE, or the platform's cache folder for ggtok."""
+    """Returns GGTOK_CACHE, or the platform's cache folder for ggtok."""
     if chosen := os.environ.get("GGTOK_CACHE"):
         return os.path.expanduser(chosen)
     home = os.path.expanduser("~")
@@ -69,7 +69,7 @@ def _path(url: str) -> str:
 
 
 def load(url: str) -> Entry | None:
-    """The entry of a URL, or None. Removes a damaged entry."""
+    """Returns the entry for a URL, or None. Removes a damaged entry."""
     path = _path(url)
     try:
         line, _, payload = read_regular(path, _most()).partition(b"\n")
@@ -84,12 +84,12 @@ def load(url: str) -> Entry | None:
         _remove(path)
         return None
     with contextlib.suppress(OSError):
-        os.utime(path)  # the time of last use
+        os.utime(path)  # records the time of last use
     return Entry(url, str(header.get("validator", "")), payload)
 
 
 def _most() -> int:
-    """The largest size of an entry in bytes."""
+    """Returns the maximum size of an entry in bytes."""
     return _HEADER_MOST + number(LIMIT_VARIABLE, LIMIT) + TENSORS
 
 
@@ -102,7 +102,7 @@ def _header(line: bytes) -> dict[str, object] | None:
 
 
 def store(entry: Entry) -> None:
-    """Stores an entry, replacing an older one of its URL, if it fits."""
+    """Stores an entry if it fits, replacing an older one for its URL."""
     limit = number("GGTOK_CACHE_SIZE", _SIZE)
     if len(entry.payload) > limit:
         return
@@ -155,7 +155,7 @@ def _shrink(limit: int) -> None:
 
 
 def entries(prefix: str = "") -> list[Stored]:
-    """The entries whose URL begins with `prefix`, sorted by URL."""
+    """Returns the entries whose URL begins with `prefix`, sorted by URL."""
     found = []
     for file in _files():
         if not file.name.endswith(_SUFFIX):

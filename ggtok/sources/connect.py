@@ -1,12 +1,11 @@
 """Connections to untrusted servers, with limits on time and on reachable addresses.
 
 All waiting for a server happens in :class:`_Stream` and :class:`_Backend`, which ask a
-:class:`Clock` for the remaining time. So the time is bounded whatever the server does: send headers
-one byte at a time, interim responses without end, or a body that trickles.
+:class:`Clock` for the remaining time. So the time is bounded even if a server sends its headers one
+byte at a time, interim responses without end, or a body that trickles.
 
-Access is checked against the address that is actually connected to, after name resolution, not
-against the name: ``127.1``, ``[::ffff:7f00:1]`` and a public name are all this machine if they
-resolve to it.
+Access is decided by the address of the connection, after name resolution, not by the name:
+``127.1``, ``[::ffff:7f00:1]`` and a public name are all this machine if they resolve to it.
 """
 
 from __future__ import annotations
@@ -29,35 +28,35 @@ from ggtok.base.escape import one_line, shown
 from ggtok.errors import InvalidValueError
 from ggtok.sources.timeouts import CallTimeout, call_with_timeout
 
-# The minimum transfer rate of a body, in bytes per second, over every window of the time limit.
+# The minimum transfer rate of a body, in bytes per second, over every window as long as the limit.
 SLOWEST = 64 << 10
 
-Address = tuple[Any, ...]  # as the socket module's: host and port come first
+Address = tuple[Any, ...]  # as in the socket module: host and port come first
 
 
 class Place(IntEnum):
-    """How near an address is. A redirect may not lead to a nearer address than its origin."""
+    """How close an address is. A redirect may not lead to an address closer than its origin."""
 
     PUBLIC = 0
     PRIVATE = 1  # a private network
-    LOCAL = 2  # this machine; link-local addresses, where clouds serve credentials
+    LOCAL = 2  # this machine, or a link-local address, where clouds serve credentials
 
 
 class Refused(Exception):
-    """The connection isn't allowed."""
+    """Raised when a connection isn't allowed."""
 
 
 class Late(Exception):
-    """The server exceeds the time limit."""
+    """Raised when a server exceeds the time limit."""
 
 
-# ---- places ----
+# ---- the Place of an address ----
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 def place(host: str) -> Place:
-    """The place of an IP address; of an embedded IPv4 address, that address's place.
+    """Returns the Place of an IP address, or of the IPv4 address embedded in it.
 
     Raises:
         ValueError: `host` isn't an IP address.
@@ -74,7 +73,7 @@ def place(host: str) -> Place:
 
 
 def place_of_name(host: str) -> Place:
-    """The place of a host, judged only by its name."""
+    """Returns the Place of a host, judged only by its name."""
     name = host.rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
         return Place.LOCAL
@@ -83,21 +82,21 @@ def place_of_name(host: str) -> Place:
     except ValueError:
         pass
     try:
-        return place(socket.inet_ntoa(socket.inet_aton(name)))  # knows 127.1 and 2130706433
+        return place(socket.inet_ntoa(socket.inet_aton(name)))  # understands 127.1 and 2130706433
     except (OSError, ValueError):
         return Place.PUBLIC
 
 
 def classify(theirs: Address, ours: Address | None = None) -> Place:
-    """The place of the remote address of a connection.
+    """Returns the Place of a connection's remote address.
 
-    If the local address `ours` is the same, it is this machine, even if the address is public.
+    If the local address `ours` is the same, the server is this machine, even at a public address.
     """
     return Place.LOCAL if ours and ours[0] == theirs[0] else place(theirs[0])
 
 
 def resolve(host: str, port: int) -> list[Address]:
-    """The addresses of a host. Has no time limit."""
+    """Resolves a host to addresses, without a time limit."""
     return [found[4] for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
@@ -117,12 +116,12 @@ class Clock:
         self._until = until
         self._began = time.monotonic()
         self._in_body = False
-        # [time, number of bytes] of the latest bytes, enough for one window.
+        # The latest [time, number of bytes] entries, enough for one window.
         self._came: deque[list[Any]] = deque()
         self._sum = 0
 
     def start_body(self) -> None:
-        """Called when the headers are complete and the response isn't a redirect."""
+        """Starts to time the body. Call it when the headers are complete, except for redirects."""
         self._in_body = True
         self._began = time.monotonic()
 
@@ -139,10 +138,10 @@ class Clock:
             self._sum -= self._came.popleft()[1]
 
     def left(self) -> float:
-        """The remaining time in seconds, more than 0.
+        """Returns the remaining time in seconds, which is greater than 0.
 
         Raises:
-            Late: the time is over.
+            Late: the time is up.
         """
         began = self._began
         if self._in_body and self._came and self._sum >= SLOWEST * self._seconds:
@@ -165,7 +164,7 @@ class Clock:
 
 
 class _Stream(httpcore2.NetworkStream):
-    """A connection whose operations all obey the clock."""
+    """A connection on which every operation obeys the clock."""
 
     def __init__(self, stream: httpcore2.NetworkStream, net: Network, where: Place) -> None:
         self._stream = stream
@@ -204,7 +203,7 @@ class _Stream(httpcore2.NetworkStream):
 
 
 class _Backend(httpcore2.NetworkBackend):
-    """Opens the connections of one pool, only to places from `farthest` to `nearest`."""
+    """Opens the connections of one pool, only to Places from `farthest` to `nearest`."""
 
     def __init__(self, net: Network, farthest: Place, nearest: Place) -> None:
         self._net = net
@@ -223,7 +222,7 @@ class _Backend(httpcore2.NetworkBackend):
         addresses = self._addresses(host, port)
         failed: Exception | None = None
         for i, address in enumerate(addresses):
-            # Each address gets an equal share of the time that is left.
+            # Each address gets an equal share of the remaining time.
             share = clock.left() / (len(addresses) - i)
             try:
                 stream = self._plain.connect_tcp(address[0], address[1], share)
@@ -236,7 +235,7 @@ class _Backend(httpcore2.NetworkBackend):
                 return _Stream(stream, self._net, where)
             stream.close()
             failed = self._refused(host, where)
-        clock.left()  # raises Late if the time is over
+        clock.left()  # raises Late if the time is up
         assert failed is not None
         raise failed
 
@@ -273,8 +272,8 @@ class Answer:
     """A server's response.
 
     Attributes:
-        status, reason: from the status line.
-        place: the place of the server.
+        status, reason: the fields of the status line.
+        place: the server's Place.
     """
 
     def __init__(self, response: httpcore2.Response, where: Place) -> None:
@@ -285,12 +284,12 @@ class Answer:
         self._headers = {k.lower(): v for k, v in reversed(response.headers)}
 
     def header(self, name: str) -> str | None:
-        """The first header with that name, decoded as Latin-1."""
+        """Returns the first header with this name, decoded as Latin-1, or None."""
         value = self._headers.get(name.lower().encode())
         return None if value is None else value.decode("latin-1")
 
     def blocks(self) -> Iterator[bytes]:
-        """The body, in blocks as they arrive."""
+        """Yields blocks of the body as they arrive."""
         yield from self._response.iter_stream()
 
 
@@ -312,9 +311,9 @@ class Network:
     def get(
         self, url: httpx2.URL, headers: Mapping[str, str], clock: Clock, nearest: Place
     ) -> Iterator[Answer]:
-        """The response to a GET request.
+        """Opens the response to a GET request.
 
-        The server may be no nearer than `nearest`; with http, it must be this machine.
+        The server may be no closer than `nearest`; with http, it must be this machine.
 
         Raises:
             Late: the clock's limit is exceeded.
@@ -338,9 +337,9 @@ class Network:
             raise ConnectionError(one_line(e)) from e
 
     def reach(self, url: httpx2.URL, clock: Clock) -> None:
-        """Returns if a server accepts a connection; raises the errors of :meth:`get` otherwise.
+        """Checks that a server accepts connections; otherwise raises the errors of :meth:`get`.
 
-        If a proxy is configured, returns without a test.
+        If a proxy is configured, nothing is checked.
         """
         self.clock = clock
         if _proxy(url) is not None:
@@ -352,7 +351,7 @@ class Network:
             raise ConnectionError(one_line(e)) from e
 
     def _pool(self, proxy: str | None, farthest: Place, nearest: Place) -> httpcore2.ConnectionPool:
-        """The pool for these places. Pools aren't shared between places."""
+        """Returns the connection pool for these Places. Others use separate pools."""
         key = proxy, farthest, nearest
         if key not in self._pools:
             self._pools[key] = self._new_pool(proxy, farthest, nearest)
@@ -384,14 +383,14 @@ class Network:
 
 
 def tls_context() -> Any:
-    """A TLS context with the platform's trusted certificates, or those of SSL_CERT_FILE."""
+    """Returns a TLS context that trusts the platform's certificates, or those in SSL_CERT_FILE."""
     return httpx2.create_ssl_context()
 
 
 def _proxy(url: httpx2.URL) -> str | None:
-    """The proxy for a URL from the environment or the platform's settings, or None.
+    """Returns the proxy for a URL, from the environment or the platform's settings, or None.
 
-    This machine is never accessed through a proxy.
+    Connections to this machine never use a proxy.
     """
     if place_of_name(url.host) == Place.LOCAL or urllib.request.proxy_bypass(url.host):
         return None

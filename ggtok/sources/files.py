@@ -1,14 +1,14 @@
-"""Files of models: what a lookup returns, split models, the choice in a repository, folders.
+"""Model files: results of lookups, split models, the choice in a repository, walks of folders.
 
 Split models: ``name-00002-of-00005.gguf`` is the second of five files. llama.cpp's ``gguf-split``
 writes all key/value pairs to the first file, so only that file has the vocabulary.
 
 :func:`choose` equals ``find_best_model`` and ``gguf_filename_is_model`` in ``common/download.cpp``
-of b11549: the first file, in the order of the listing, whose path contains the quantization
-followed by ``.`` or ``-``, ignoring case. Without a quantization, Q4_K_M is preferred, then Q8_0,
-then any file. Of a split model, only the first file counts. Files that accompany a model
-(projectors, importance matrices, draft heads) don't count. llama.cpp treats the quantization as a
-regular expression; ggtok treats it as plain text.
+in b11549: it chooses the first file, in the order of the listing, whose path contains the
+quantization followed by ``.`` or ``-``, ignoring case. Without a quantization, Q4_K_M is preferred,
+then Q8_0, then any file. Only the first file of a split model is considered, and no files that
+accompany a model (projectors, importance matrices, draft heads). llama.cpp treats the quantization
+as a regular expression, ggtok as plain text.
 
 Unreadable folders are treated as missing, and reported on request.
 """
@@ -25,7 +25,7 @@ from ggtok.errors import not_found
 
 # ---- the result of a lookup ----
 
-# Returns the end of a "not found" message, which suggests similar names on this machine.
+# A function that returns the end of a "not found" message: similar names on this machine.
 Hint = Callable[[str], str]
 
 
@@ -52,7 +52,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Found:
-    """A source; if it has no path, also the metadata, and possibly some tensor descriptions."""
+    """A source. If it has no path, `data` has its metadata, and maybe some tensor descriptions."""
 
     source: Source
     data: bytes | None = None
@@ -60,21 +60,21 @@ class Found:
 
 # ---- split models ----
 
-# As in llama_split_path: five digits, counted from 1.
+# Numbers have five digits and start at 1, as in llama_split_path.
 _SHARD = re.compile(r"(?s)(.+)-([0-9]{5})-of-([0-9]{5})\.gguf", re.IGNORECASE)
 
 
 def shard(path: str) -> tuple[str, int, int] | None:
-    """The part before the numbers, the file's number, and the number of files.
+    """Returns the part before the numbers, the file's number, and the number of files.
 
-    None: the model isn't split.
+    Returns None if the model isn't split.
     """
     match = _SHARD.fullmatch(path)
     return (match[1], int(match[2]), int(match[3])) if match else None
 
 
 def first(path: str) -> str:
-    """The path of the first file of a split model; any other path unchanged."""
+    """Returns the path of a split model's first file, or the path itself for other models."""
     found = shard(path)
     if found is None or found[1] == 1:
         return path
@@ -83,7 +83,7 @@ def first(path: str) -> str:
 
 
 def first_shard(path: str) -> str:
-    """:func:`first` for a local path. Raises FileError if the first file is missing."""
+    """Like :func:`first`, for a local path; raises FileError if the first file is missing."""
     name = first(path)
     if name != path and os.path.exists(path) and not os.path.exists(name):
         raise not_found(
@@ -100,7 +100,7 @@ _NO_MODELS = ("mmproj", "imatrix", "mtp-", "eagle3-", "dflash-", "dspark-")
 
 
 def is_model(path: str) -> bool:
-    """Whether this is the path (with ``/``) of a model, or of a split model's first file."""
+    """Whether this path (with ``/``) is that of a model, or of a split model's first file."""
     if not path.endswith(".gguf"):
         return False
     name = path.rpartition("/")[2]
@@ -111,7 +111,7 @@ def is_model(path: str) -> bool:
 
 
 def choose(paths: Iterable[str], quant: str | None) -> str | None:
-    """The path of the model in a repository, or None."""
+    """Returns the path of the model in a repository with these paths, or None."""
     models = [path for path in paths if is_model(path)]
     for wanted in (quant,) if quant else _DEFAULTS:
         pattern = re.compile(re.escape(wanted) + "[.-]", re.IGNORECASE)
@@ -122,7 +122,7 @@ def choose(paths: Iterable[str], quant: str | None) -> str | None:
 
 
 def no_model(name: str, paths: Iterable[str], quant: str | None) -> str:
-    """The error message if there is no such model."""
+    """Returns the error message for a repository without such a model."""
     models = sorted(path for path in paths if is_model(path))
     what = f"no GGUF model of quantization '{shown(quant)}'" if quant else "no GGUF model"
     if not models:
@@ -137,13 +137,13 @@ def no_model(name: str, paths: Iterable[str], quant: str | None) -> str:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A folder or file that can't be read and may contain models, and the reason."""
+    """A folder or file that may contain models but can't be read, and the reason."""
 
     path: str
     reason: str
 
 
-# Collects what `scan` and its callers can't read; None: don't collect.
+# Where `scan` and its callers note what they can't read; None if the caller doesn't need that.
 Notes = list[Unreadable] | None
 
 
@@ -156,7 +156,7 @@ def note(notes: Notes, path: str, error: OSError) -> None:
 
 
 def scan(folder: str, notes: Notes = None) -> list[os.DirEntry[str]]:
-    """The entries of a folder, sorted by name; empty if it can't be read."""
+    """Returns the entries of a folder, sorted by name, or none if it can't be read."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)
@@ -166,7 +166,8 @@ def scan(folder: str, notes: Notes = None) -> list[os.DirEntry[str]]:
 
 
 def in_any_case(folder: str, *names: str) -> str:
-    """The path of `names` below a folder. Where a name doesn't exist, its case is ignored."""
+    """Joins `names` to a folder's path; if one doesn't exist, uses a name that differs only in
+    case."""
     for name in names:
         path = os.path.join(folder, name)
         if not os.path.exists(path):
@@ -177,7 +178,8 @@ def in_any_case(folder: str, *names: str) -> str:
 
 
 def files(folder: str, notes: Notes = None) -> Iterator[str]:
-    """The files in a folder and its subfolders, as relative paths with ``/`` on all platforms.
+    """Returns the files in a folder and its subfolders, as relative paths with ``/`` on all
+    platforms.
 
     Symbolic links are followed, each folder is visited once, and broken links are skipped.
     """
@@ -196,7 +198,7 @@ def _files(folder: str, below: str, seen: set[tuple[int, int]], notes: Notes) ->
     for entry in scan(folder, notes):
         try:
             is_folder, is_file = entry.is_dir(), entry.is_file()
-        except OSError:  # a cycle of links
+        except OSError:  # the entry is part of a cycle of links
             continue
         if is_folder:
             yield from _files(entry.path, f"{below}{entry.name}/", seen, notes)

@@ -1,17 +1,17 @@
-"""Finds models of Hugging Face repositories in the caches of this machine.
+"""Finds models from Hugging Face repositories in this machine's caches.
 
-There are two layouts. huggingface_hub's cache, which current versions of llama.cpp use, too
+There are two layouts: that of huggingface_hub, which current versions of llama.cpp use, too
 (huggingface_hub's "Understand caching", llama.cpp's ``common/hf-cache.cpp``):
 
     models--USER--REPO/refs/REVISION            a commit's hash
     models--USER--REPO/snapshots/COMMIT/FILE    a link to ../../blobs/HASH, or a file
 
-and the cache of older versions of llama.cpp (``common_params_handle_model``):
+and that of older versions of llama.cpp (``common_params_handle_model``):
 
-    USER_REPO_FILE.gguf     each / of the three parts is a _
-    USER_REPO_FILE.gguf.json    {"url": ...}; later .etag, without a URL
+    USER_REPO_FILE.gguf     USER/REPO/FILE.gguf with each / replaced by _
+    USER_REPO_FILE.gguf.json    {"url": ...}; in later versions .etag, without a URL
 
-Like llama.cpp, ggtok reads these folders itself. So finding a cached model needs neither the
+Like llama.cpp, ggtok reads these folders itself, so that finding a cached model needs neither the
 package huggingface_hub nor the time to import it.
 """
 
@@ -28,14 +28,14 @@ from ggtok.base.files import read_regular
 from ggtok.sources.files import Notes, choose, files, first, in_any_case, scan
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-# The largest number of bytes read of a ref, and of llama.cpp's JSON file.
+# The most bytes to read from a ref, and from llama.cpp's JSON file.
 _REF_MOST = 1 << 10
 _ABOUT_MOST = 1 << 16
 
 
 @dataclass(frozen=True)
 class Repo:
-    """A request: a file in a repository, or the repository's model in some quantization."""
+    """A request for a file in a repository, or for the repository's model in a quantization."""
 
     name: str
     id: str  # USER/REPO
@@ -44,7 +44,7 @@ class Repo:
     quant: str | None = None
 
     def pick(self, paths: list[str]) -> str | None:
-        """The requested file among the paths of a repository, or None."""
+        """Returns which of a repository's paths is the requested file, or None."""
         if self.file is None:
             return choose(paths, self.quant)
         return self.file if self.file in paths else None
@@ -52,7 +52,7 @@ class Repo:
 
 @dataclass(frozen=True)
 class Cached:
-    """A file of a repository in a local cache."""
+    """A file from a repository in a local cache."""
 
     repo: str
     revision: str
@@ -61,7 +61,7 @@ class Cached:
     kind: str
 
 
-# ---- where ----
+# ---- the caches' folders ----
 
 
 def _variable(name: str, *below: str) -> str | None:
@@ -74,9 +74,9 @@ def _home(*below: str) -> str:
 
 
 def hub_folders() -> list[str]:
-    """The caches in huggingface_hub's layout.
+    """Returns the folders of caches in huggingface_hub's layout.
 
-    llama.cpp's, if LLAMA_CACHE is set, and the Hub's, at the first of the variables that is set.
+    They are llama.cpp's, if LLAMA_CACHE is set, and the Hub's, from the first variable that is set.
     """
     hub = (
         _variable("HF_HUB_CACHE")
@@ -90,7 +90,7 @@ def hub_folders() -> list[str]:
 
 
 def llamacpp_folder() -> str:
-    """llama.cpp's own cache, as in ``fs_get_cache_directory``."""
+    """Returns the folder of llama.cpp's own cache, like ``fs_get_cache_directory``."""
     if sys.platform == "win32":
         base = _variable("LOCALAPPDATA", "llama.cpp")
     elif sys.platform == "darwin":
@@ -104,7 +104,7 @@ def llamacpp_folder() -> str:
 
 
 def find(repo: Repo) -> Cached | None:
-    """The requested file, if a cache has it."""
+    """Returns the requested file if a cache has it, else None."""
     for folder in hub_folders():
         if cached := _in_hub_cache(folder, repo):
             return cached
@@ -114,9 +114,9 @@ def find(repo: Repo) -> Cached | None:
 
 
 def _commit(repo_folder: str, revision: str | None, notes: Notes = None) -> str | None:
-    """The commit of a revision, from its ref; a commit's hash stands for itself.
+    """Returns the commit that a revision refers to; a commit's hash refers to itself.
 
-    Without a revision: the commit of main or else of any ref, as in llama.cpp's get_cached_ref.
+    If `revision` is None, main or else any ref is used, as in llama.cpp's get_cached_ref.
     """
     refs = os.path.join(repo_folder, "refs")
     if revision is not None and _COMMIT.fullmatch(revision):
@@ -163,7 +163,7 @@ def _in_llamacpp_cache(folder: str, repo: Repo) -> Cached | None:
 
 
 def _is_of(entry: os.DirEntry[str], repo: Repo) -> bool:
-    """Whether a file may belong to the repository: USER_A_B may be in repository A or A_B."""
+    """Whether a file may come from the repository: USER_A_B may come from repository A or A_B."""
     try:
         url = json.loads(read_regular(entry.path + ".json", _ABOUT_MOST))["url"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -175,7 +175,7 @@ def _is_of(entry: os.DirEntry[str], repo: Repo) -> bool:
 
 
 def models(notes: Notes = None) -> Iterator[tuple[str, str, str]]:
-    """Every possible model in the caches: kind, name to load it by, path."""
+    """Yields the kind, loadable name and path of each possible model in the caches."""
     for folder in hub_folders():
         for entry in scan(folder, notes):
             if not entry.name.startswith("models--"):
@@ -189,6 +189,6 @@ def models(notes: Notes = None) -> Iterator[tuple[str, str, str]]:
                 if file == first(file) and file.endswith(".gguf"):
                     yield "hf", f"hf://{id}/{file}", os.path.join(snapshot, *file.split("/"))
     for entry in scan(llamacpp_folder(), notes):
-        # The name is the path, because it is unknown which _ was a /.
+        # The name is the path, because nobody knows which _ was a /.
         if entry.name.endswith(".gguf") and entry.name == first(entry.name):
             yield "llama.cpp", entry.path, entry.path

@@ -2,8 +2,8 @@
 
 For a 40 GB model, only the 5 to 15 MB of its vocabulary are downloaded. The server's responses are
 checked (status, Content-Range, lengths, validator). An interrupted transfer is resumed, and
-redirects are resolved once. If a server ignores ranges and sends the whole file, the connection is
-closed as soon as the metadata is complete.
+redirects are followed only once. If a server ignores ranges and sends the whole file, the
+connection is closed as soon as the metadata is complete.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ _TIMEOUT = 30  # seconds: see connect.Clock
 _TIMEOUT_MOST = 86400
 _REDIRECTS = 10
 # The reader gives up after _ATTEMPTS consecutive requests that each get less than requested and
-# less than _PROGRESS bytes. _PAUSE: seconds to wait after the first; doubles for each.
+# less than _PROGRESS bytes. It waits _PAUSE seconds after the first, and twice as long after each.
 _ATTEMPTS = 5
 _PROGRESS = 64 << 10
 _PAUSE = 0.25
-_RETRY_AFTER_MOST = 30.0  # the longest wait in seconds that a server may ask for
+_RETRY_AFTER_MOST = 30.0  # seconds; the longest wait that a server may ask for
 _VALIDATOR_MOST = 1024
 
 _REDIRECT = (301, 302, 303, 307, 308)
 _LATER = (408, 425, 429, 500, 502, 503, 504)
-# Sizes of files have at most 18 digits.
+# File sizes have at most 18 digits.
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
 _UNSATISFIED_RANGE = re.compile(r"bytes \*/([0-9]{1,18})")
 _LENGTH = re.compile(r"[0-9]{1,18}")
-_QUOTED_MOST = 200  # characters of a server's text that a message quotes
+_QUOTED_MOST = 200  # the most characters of a server's text that a message quotes
 
 
 def find(url: str) -> Found:
-    """The metadata of the GGUF file at a URL.
+    """Returns the metadata of the GGUF file at a URL.
 
     The cached copy is used if the server confirms that the file is unchanged, if the server
     can't be reached, or if ggtok is offline.
@@ -90,18 +90,18 @@ def find(url: str) -> Found:
 
 
 def _sendable(validator: str) -> str:
-    """The validator if it can be sent in a request, else ""."""
+    """Returns the validator if a request can contain it, else ""."""
     printable = validator.isascii() and validator.isprintable()
     return validator if printable and len(validator) <= _VALIDATOR_MOST else ""
 
 
 def timeout() -> int:
-    """GGTOK_HTTP_TIMEOUT, in seconds."""
+    """Returns GGTOK_HTTP_TIMEOUT, in seconds."""
     return min(number(_TIMEOUT_VARIABLE, _TIMEOUT), _TIMEOUT_MOST)
 
 
 class _Broken(Exception):
-    """A request failed and may be repeated after `wait` seconds."""
+    """Raised when a request fails but may be repeated after `wait` seconds."""
 
     def __init__(self, what: str, wait: float = 0.0) -> None:
         super().__init__(what)
@@ -109,25 +109,25 @@ class _Broken(Exception):
 
 
 class _Changed(Exception):
-    """The file has changed since the first request."""
+    """Raised when the file has changed since the first request."""
 
 
 class Reader:
     """Reads one file's metadata.
 
     Attributes:
-        validator: the server's ETag, else Last-Modified, else "".
+        validator: the server's ETag, or else Last-Modified, or else "".
         kept_validator: the validator of the cached copy, or "".
         unchanged: whether the server has confirmed that the cached copy is current.
     """
 
     def __init__(self, net: Network, name: str, url: str, headers: Mapping[str, str]) -> None:
-        """`headers` (such as a token) are sent only to the URL's own server."""
+        """Sends `headers` (such as a token) only to the URL's own server."""
         self._net = net
         self._name = shown(name)
         self._url = self._checked(url)
         self._headers = dict(headers)
-        # The current URL after redirects, and the nearest place it may be at.
+        # The current URL after redirects, and the closest Place where its server may be.
         self._at, self._nearest = self._url, Place.LOCAL
         self._prefix = Prefix(self._name)
         self._timeout = timeout()
@@ -143,7 +143,7 @@ class Reader:
         self._net.__exit__()
 
     def read(self) -> bytes:
-        """The metadata and the bytes read after it; b"" if unchanged.
+        """Returns the metadata and the bytes read after it, or b"" if the file is unchanged.
 
         Whatever the server does, reading n bytes takes at most twice the time limit plus
         n / connect.SLOWEST seconds.
@@ -154,7 +154,7 @@ class Reader:
         return b"" if self.unchanged else self._prefix.whole(TENSORS)
 
     def _ends(self) -> float:
-        """The deadline, given the number of bytes read so far."""
+        """Returns the deadline, given the number of bytes read so far."""
         return self._began + 2 * self._timeout + len(self._prefix.data) / SLOWEST
 
     def _read(self) -> None:
@@ -196,7 +196,7 @@ class Reader:
     # ---- requests ----
 
     def _checked(self, url: str) -> httpx2.URL:
-        """The parsed URL, if it is https, or http to this machine."""
+        """Parses a URL; raises an error unless it is https, or http to this machine."""
         try:
             parsed = httpx2.URL(url)
         except (httpx2.InvalidURL, ValueError) as e:
@@ -206,7 +206,7 @@ class Reader:
         return parsed.copy_with(fragment=None)
 
     def _redirected(self, where: str) -> httpx2.URL:
-        """The URL of a Location header."""
+        """Returns the URL in a Location header."""
         try:
             parsed = self._at.join(where)
             why = _unreadable(parsed)
@@ -222,7 +222,7 @@ class Reader:
 
     @contextmanager
     def _open(self, wanted: int) -> Iterator[Answer]:
-        """The response, after all redirects, to a request for the missing bytes before `wanted`."""
+        """Requests the missing bytes before `wanted`; opens the response after all redirects."""
         start = len(self._prefix.data)
         ask = {"Range": f"bytes={start}-{wanted - 1}", **_ALWAYS}
         if self.kept_validator and not start:
@@ -282,13 +282,13 @@ class Reader:
         raise self._error(reason)
 
     def _get_nothing(self, answer: Answer) -> None:
-        """Handles status 416: the range begins after the end, so the file is too short."""
+        """Handles status 416: the range begins after the file's end, so the file is too short."""
         match = _UNSATISFIED_RANGE.fullmatch(answer.header("Content-Range") or "")
         size = int(match[1]) if match else len(self._prefix.data)
         if size > len(self._prefix.data):
             raise self._error(f"the server has {size} bytes and refuses to send them")
         self._prefix.file_size = len(self._prefix.data)
-        self._prefix.size()  # raises: the file ends inside the metadata
+        self._prefix.size()  # raises an error, because the file ends inside the metadata
 
     def _check_validator(self, answer: Answer) -> None:
         validator = answer.header("ETag") or answer.header("Last-Modified") or ""
@@ -362,12 +362,12 @@ class Reader:
         self._prefix.file_size = total
 
 
-# Headers of every request.
+# The headers of every request.
 _ALWAYS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": f"ggtok/{__version__}"}
 
 
 def _unreadable(url: httpx2.URL) -> str | None:
-    """The reason why a URL isn't allowed, or None."""
+    """Returns the reason why a URL isn't allowed, or None."""
     local = url.scheme == "http" and place_of_name(url.host) == Place.LOCAL
     if url.scheme != "https" and not local:
         return f"{_address(url)} is not read: only https, and http from this machine itself"
@@ -381,7 +381,7 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
 
 
 def _address(url: httpx2.URL) -> str:
-    """A URL for messages, without parts that may be secret: signatures and passwords."""
+    """Returns a URL for messages, without possible secrets such as signatures and passwords."""
     bare = url.copy_with(query=None, fragment=None, username=None, password=None)
     return shown(str(bare), _QUOTED_MOST)
 

@@ -1,4 +1,4 @@
-"""Finds models of Hugging Face repositories, in the caches of this machine and then on the Hub.
+"""Finds models from Hugging Face repositories, in this machine's caches and then on the Hub.
 
 Requests to the Hub use huggingface_hub and its settings: HF_ENDPOINT, HF_TOKEN (or the token saved
 by ``hf auth login``), HF_HUB_OFFLINE. If the Hub can't be reached, ggtok uses its own cache.
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"
 _ID = re.compile(rf"{_PART}/{_PART}")
 _NAME = re.compile(rf"({_ID.pattern})(?::([A-Za-z0-9_.-]+))?")
-_REACH = 10  # seconds to connect to the Hub
+_REACH = 10  # seconds allowed for connecting to the Hub
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SYNTAX = "hf://user/repo[@revision]/file.gguf or hf://user/repo[@revision][:quant]"
 
 
 def parse(name: str) -> Repo | None:
-    """The repository that a name stands for, or None."""
+    """Returns the repository that a name refers to, or None."""
     if not name.startswith("hf://"):
         match = _NAME.fullmatch(name)
         if not match or ".gguf/" in name or match[1].endswith(".gguf"):
-            return None  # models/file.gguf is the path of a missing file
+            return None  # such as models/file.gguf, the path of a missing file
         return Repo(name, match[1], quant=match[2])
     parts = name[len("hf://") :].split("/", 2)
     repo = "/".join(parts[:2])
@@ -59,7 +59,7 @@ def parse(name: str) -> Repo | None:
                 f"{shown(name)}: a quantization is missing after ':' ({_SYNTAX})"
             )
     repo, at, revision = repo.partition("@")
-    # A revision such as refs/pr/1 is written with %2F.
+    # In a name, a revision such as refs/pr/1 is written with %2F.
     revision = revision.replace("%2F", "/").replace("%2f", "/")
     if not _ID.fullmatch(repo) or (at and not revision) or file == "":
         raise InvalidValueError(
@@ -74,7 +74,7 @@ def parse(name: str) -> Repo | None:
 
 
 def find(repo: Repo, did_you_mean: Hint) -> Found:
-    """The model on this machine, or else its metadata from the Hub."""
+    """Finds the model on this machine, or else gets its metadata from the Hub."""
     if cached := hfcache.find(repo):
         return Found(Source(repo.name, cached.kind, path=cached.path))
     hub = _Hub(repo, did_you_mean)
@@ -93,7 +93,7 @@ def find(repo: Repo, did_you_mean: Hint) -> Found:
         raise
 
 
-# What a tokenizer consists of in a repository: names, or ends of names.
+# The files in a repository that make up a tokenizer: their names, or the ends of their names.
 _TOKENIZER_FILES = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("config.json", "generation_config.json", "chat_template.jinja", "chat_template.json"),
@@ -112,10 +112,10 @@ def repository(name: str) -> Repo | None:
 
 
 def tokenizer_folder(name: str) -> str:
-    """A folder with the tokenizer files of a repository, in huggingface_hub's cache.
+    """Returns a folder with a repository's tokenizer files, in huggingface_hub's cache.
 
     Args:
-        name: ``user/repo``, ``hf://user/repo[@revision]``, or the address of its page.
+        name: ``user/repo``, ``hf://user/repo[@revision]``, or the URL of the repository's page.
 
     Raises:
         FileError: there is no such repository, it has no tokenizer, or it can't be reached.
@@ -151,7 +151,7 @@ def _is_of_tokenizer(name: object) -> bool:
 
 
 class _Quiet:
-    """While any thread is inside, huggingface_hub logs only critical messages."""
+    """A context in which huggingface_hub logs only critical messages, for all threads."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # reentrant: a signal handler may fork or enter, too
@@ -165,7 +165,7 @@ class _Quiet:
             )
 
     def _in_child(self) -> None:
-        """Resets the state: the threads that were inside exist only in the parent."""
+        """Resets the state in a forked process, since other threads exist only in the parent."""
         if self._inside:
             logging.getLogger("huggingface_hub").setLevel(self._level)
         self._inside = 0
@@ -210,7 +210,7 @@ class _Hub:
         return url
 
     def kept(self) -> Found | None:
-        """The copy in ggtok's cache, or None."""
+        """Returns the model's copy in ggtok's cache, or None."""
         prefix = self._url("x")[:-1]
         kept = {unquote(entry.url[len(prefix) :]): entry for entry in cache.entries(prefix)}
         file = self.repo.pick(sorted(kept))
@@ -220,7 +220,8 @@ class _Hub:
         return Found(Source(self.repo.name, "hf", url=entry.url), entry.payload)
 
     def _reach(self) -> None:
-        """Raises at once if there is no network; huggingface_hub would try for 20 seconds."""
+        """Raises an error without delay if there is no network; huggingface_hub would try for 20
+        seconds."""
         if self._reached:
             return
         import httpx2
@@ -256,7 +257,7 @@ class _Hub:
         return Found(Source(repo.name, "hf", url=url), kept.payload)
 
     def tokenizer_folder(self) -> str:
-        """See :func:`tokenizer_folder`. If the Hub can't be reached, what its cache has."""
+        """Implements :func:`tokenizer_folder`. Uses the Hub's cache if the Hub can't be reached."""
         if not self.offline:
             try:
                 return self._download()
@@ -279,7 +280,7 @@ class _Hub:
                 folder: str = self.hf.snapshot_download(
                     self.repo.id, revision=self.repo.revision, local_files_only=True
                 )
-        except Exception:  # several kinds, all of which mean that there is none
+        except Exception:  # of several types, all of which mean that the cache has none
             return None
         return folder if any(map(_is_of_tokenizer, os.listdir(folder))) else None
 
@@ -324,7 +325,7 @@ class _Hub:
         return data
 
     def _ask(self, request: Callable[[], Any]) -> Any:
-        """Calls request(), a function of huggingface_hub, with the time limit."""
+        """Calls request(), which uses huggingface_hub, with the time limit."""
         from ggtok.sources.http import timeout
 
         self._reach()
@@ -366,5 +367,5 @@ class _Hub:
         except errors.HFValidationError as e:
             raise InvalidValueError(f"{name}: {one_line(e)}") from e
         except Exception as e:
-            # Exceptions of huggingface_hub's HTTP library, which depend on its version.
+            # Exceptions from huggingface_hub's HTTP library, whose types depend on its version.
             raise self._unreachable(one_line(e)) from e

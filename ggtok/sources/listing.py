@@ -1,7 +1,7 @@
 """Lists the models on this machine, and corrects names that are nearly right.
 
-Of a model, only the metadata and tensor descriptions are read. They contain the type of the
-vocabulary and the number of tokens, and show whether the file is cut off. No vocabulary is built.
+Only a model's metadata and tensor descriptions are read. They contain the vocabulary's type and
+number of tokens, and show whether the file is cut off. No vocabulary is built.
 
 Names with only one possible meaning (the URL of a model's page) are translated. For others, the
 error message suggests the most similar models on this machine.
@@ -34,9 +34,9 @@ class Model:
         source: ``"hf"``, ``"llama.cpp"``, ``"ollama"``, ``"lmstudio"`` or ``"file"``.
         name: the name for ``ggtok.load``.
         path, size: the file and its size in bytes (the first file of a split model).
-        vocab_type, model, pre, n_tokens: as for a ``Tokenizer``. None: the file has no such
-            value, or `error` is set.
-        error: why the file can't be loaded, or that it is cut off; else None.
+        vocab_type, model, pre, n_tokens: as in ``Tokenizer``; None if the file has no such value,
+            or `error` is set.
+        error: why the file can't be loaded, or that it is cut off; otherwise None.
     """
 
     source: str
@@ -55,8 +55,8 @@ class Survey:
     """The folders that :func:`models` has searched.
 
     Attributes:
-        looked: source and path of each folder, whether or not it exists, in the order of the
-            models.
+        looked: source and path of each folder, in the order of the models; the folder may not
+            exist.
         unreadable: folders that can't be read, with the reasons. They may contain more models.
     """
 
@@ -64,7 +64,8 @@ class Survey:
     unreadable: list[Unreadable] = field(default_factory=list)
 
     def lines(self, n_models: int) -> list[str]:
-        """Lines for the user: the searched folders if no model was found, and unreadable ones."""
+        """Returns lines for the user: the searched folders if no model was found, and the
+        unreadable ones."""
         lines = []
         if not n_models:
             lines.append("no models found; ggtok looked in these folders:")
@@ -76,7 +77,7 @@ class Survey:
 
 
 def _stores() -> Iterator[tuple[str, str]]:
-    """The folders in which each source stores models."""
+    """Yields the source and path of each folder in which a source stores models."""
     yield from (("hf", folder) for folder in hfcache.hub_folders())
     yield "llama.cpp", hfcache.llamacpp_folder()
     yield from (("ollama", folder) for folder in ollama.stores())
@@ -84,7 +85,7 @@ def _stores() -> Iterator[tuple[str, str]]:
 
 
 def models(folders: Iterable[str] = (), survey: Survey | None = None) -> Iterator[Model]:
-    """The models in `folders`; if `folders` is empty, those of every source.
+    """Yields the models in `folders`; if `folders` is empty, those of every source.
 
     `survey` is complete when the iteration ends.
     """
@@ -113,7 +114,7 @@ def models(folders: Iterable[str] = (), survey: Survey | None = None) -> Iterato
 
 
 def summed_up(source: str, name: str, path: str) -> Model:
-    """The summary of a file."""
+    """Summarizes the model in a file."""
     size = None
     try:
         with open_regular(path) as f:
@@ -142,23 +143,23 @@ def _reason(error: Exception, name: str) -> str:
 
 # ---- names that are nearly right ----
 
-# Hosts of the Hub's and Ollama's pages. Names may begin with a host, with or without https://.
+# Hosts of the Hub's and Ollama's pages. A name may begin with one, with or without https://.
 _HUB = ("huggingface.co", "www.huggingface.co", "hf.co")
 _OLLAMA = ("ollama.com", "www.ollama.com", "registry.ollama.ai")
-# A repository's page: repository, kind of page, revision, file.
+# The path of a repository's page: repository, kind of page, revision, file.
 _PAGE = re.compile(r"([^/]+/[^/]+)(?:/(tree|blob)/([^/]+)(?:/(.+))?)?/?")
 _OTHER_PAGES = ("datasets/", "spaces/", "docs/", "models/", "collections/", "api/")
 _SCHEMES = ("ollama:", "lmstudio:")
 _TAGGED = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*:[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_SUGGESTIONS = 3  # suggestions
-_ALIKE = 0.7  # difflib's ratio, from 0 to 1
+_SUGGESTIONS = 3  # the most names that a message suggests
+_ALIKE = 0.7  # the lowest difflib ratio (0 to 1) of a name to suggest
 
 
 def read_as(name: str) -> str | None:
     """Translates the URL of a page on the Hub or at Ollama to ggtok's form of the name.
 
-    ``https://`` may be missing. None: it isn't such a URL. The URL of a file (``/resolve/``)
-    isn't translated.
+    ``https://`` may be missing. Returns None for anything else, including the URL of a file
+    (``/resolve/``).
     """
     address = name.partition("://")[2] if name.startswith(("https://", "http://")) else name
     host, _, path = address.partition("/")
@@ -182,10 +183,10 @@ def read_as(name: str) -> str | None:
 
 
 def did_you_mean(name: str) -> str:
-    """``"; did you mean ...?"``, the end of a message that `name` isn't found; or ""."""
+    """Returns ``"; did you mean ...?"`` to end the message that `name` isn't found, or ""."""
     meant = _near_files(name) or _near_models(name)
     if not meant and _TAGGED.fullmatch(name) and not name.startswith(_SCHEMES):
-        meant = [f"ollama:{name}"]  # the form of names in Ollama's own commands
+        meant = [f"ollama:{name}"]  # `name` looks as in Ollama's own commands
     if not meant:
         return ""
     *others, last = (shown(m, 200) for m in meant)
@@ -193,7 +194,7 @@ def did_you_mean(name: str) -> str:
 
 
 def _near_files(name: str) -> list[str]:
-    """Similar files in the folder of the missing one."""
+    """Returns similar files in the missing file's folder."""
     folder, file = os.path.split(name)
     if not folder and not file.lower().endswith(".gguf"):
         return []
@@ -206,7 +207,7 @@ def _near_files(name: str) -> list[str]:
 
 
 def _near_models(name: str) -> list[str]:
-    """Similar models on this machine, by the names that load them."""
+    """Returns the names of similar models on this machine, as ggtok.load accepts them."""
     bare = _bare(name)
     plain = {known: _bare(known) for known in _known()}
     model = bare.partition(":")[0]
@@ -218,7 +219,7 @@ def _near_models(name: str) -> list[str]:
 
 
 def _nearest(name: str, plain: dict[str, str], alike: float = _ALIKE) -> list[str]:
-    """The keys whose values are most similar to `name`, most similar first."""
+    """Returns the keys whose values are most similar to `name`, most similar first."""
     import difflib
 
     by_text: dict[str, str] = {}
@@ -232,12 +233,12 @@ def _known() -> Iterator[str]:
     yield from (known for _, known, found in ollama.models() if isinstance(found, str))
     repos = (known.removeprefix("hf://") for kind, known, _ in hfcache.models() if kind == "hf")
     studios = (known for _, known, _ in lmstudio.models())
-    # Repositories and folders, not single files.
+    # Suggest repositories and folders rather than single files.
     yield from dict.fromkeys("/".join(known.split("/")[:2]) for known in chain(repos, studios))
 
 
 def _bare(name: str) -> str:
-    """A name in lower case without its scheme and default parts, for comparison."""
+    """Returns a name in lower case, without its scheme and default parts, for comparison."""
     name = name.lower()
     for scheme in (*_SCHEMES, "hf://"):
         name = name.removeprefix(scheme)

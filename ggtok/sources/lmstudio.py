@@ -1,8 +1,8 @@
 """Finds models that LM Studio has downloaded: MODELS/PUBLISHER/MODEL/FILE.gguf.
 
 LM Studio's home is the path in ``~/.lmstudio-home-pointer``, else ``~/.cache/lm-studio`` (older
-versions), else ``~/.lmstudio`` (``findLMStudioHome`` of its ``lms`` tool). The models are in the
-folder ``downloadsFolder`` of its ``settings.json``, else in ``models``.
+versions), else ``~/.lmstudio`` (``findLMStudioHome`` in its ``lms`` tool). The models are in the
+folder that ``downloadsFolder`` in its ``settings.json`` names, else in ``models``.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from ggtok.sources.files import (
     no_model,
 )
 
-# The largest number of bytes read of LM Studio's own files.
+# The most bytes to read from LM Studio's own files.
 _POINTER_MOST = 1 << 13
 _SETTINGS_MOST = 1 << 20
 
 
 def folders() -> list[str]:
-    """The existing folders of models, most likely first."""
+    """Returns the model folders that exist, most likely first."""
     return [place for place in places() if os.path.isdir(place)]
 
 
 def places() -> list[str]:
-    """The possible folders of models."""
+    """Returns the folders where models may be, most likely first."""
     user = os.path.expanduser("~")
     homes = [os.path.join(user, ".lmstudio"), os.path.join(user, ".cache", "lm-studio")]
     try:
@@ -63,10 +63,10 @@ def _chosen(home: str) -> str | None:
 
 
 def find(name: str, rest: str, did_you_mean: Hint) -> Found:
-    """The model ``publisher/model`` or ``publisher/model/file.gguf``.
+    """Returns the model ``publisher/model`` or ``publisher/model/file.gguf``.
 
-    If a model has several files, the quantization after ``:`` (LM Studio: ``@``) selects one;
-    without it, llama.cpp's rule does.
+    If a model has several files, the quantization after ``:`` (``@`` in LM Studio) selects one;
+    without a quantization, llama.cpp's rule does.
     """
     parts = rest.split("/", 2)
     if len(parts) < 2 or not all(parts) or ".." in rest.split("/") or "\\" in rest:
@@ -83,7 +83,7 @@ def find(name: str, rest: str, did_you_mean: Hint) -> Found:
                 break
     there: list[str] = []
     for folder in folders():
-        # LM Studio shows names in lower case.
+        # The user may have copied the name from LM Studio, which shows names in lower case.
         place = in_any_case(folder, publisher, model)
         if not os.path.isdir(place):
             continue
@@ -99,7 +99,7 @@ def find(name: str, rest: str, did_you_mean: Hint) -> Found:
 
 
 def models(notes: Notes = None) -> Iterator[tuple[str, str, str]]:
-    """Every possible model: kind, name to load it by, path."""
+    """Yields the kind, loadable name and path of each possible model."""
     for folder in places():
         for file in files(folder, notes):
             if file.endswith(".gguf") and file == first(file) and file.count("/") >= 2:

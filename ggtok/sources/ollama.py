@@ -7,7 +7,7 @@ The layout, from Ollama's ``manifest/paths.go``, ``manifest/manifest.go`` and
     manifests-v2/ollama.com/...             newer versions: a link to the manifest's blob
     blobs/sha256-HEX                        a layer (sha256:HEX in the oldest versions)
 
-Newer manifests may be lists of manifests, one for each engine that runs models.
+A newer manifest may be a list of manifests, one for each engine that can run the model.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _DIGEST = re.compile(r"sha256[:-]([0-9a-fA-F]{64})")
 _MODEL = "application/vnd.ollama.image.model"
 _TEMPLATE = "application/vnd.ollama.image.template"
 _LIST = "application/vnd.ollama.manifest.list.v2+json"
-# Engines that run GGUF files, in Ollama's order.
+# The engines that run GGUF files, in Ollama's order of preference.
 _RUNNERS = ("ollama", "llamacpp")
-_SHOWN = 200  # characters of a manifest's text that a message quotes
+_SHOWN = 200  # the most characters of a manifest that a message quotes
 _MANIFEST_MOST = 1 << 20
 _TEMPLATE_MOST = 1 << 20
 
 
 def stores() -> list[str]:
-    """The folder OLLAMA_MODELS, else the stores of the user and of the system service."""
+    """Returns the store at OLLAMA_MODELS, or else those of the user and of the system service."""
     if chosen := os.environ.get("OLLAMA_MODELS"):
         return [os.path.expanduser(chosen)]
     own = os.path.join(os.path.expanduser("~"), ".ollama", "models")
@@ -49,7 +49,7 @@ def stores() -> list[str]:
 
 
 def _parts(name: str, rest: str) -> tuple[str, str, str, str]:
-    """Host, namespace, model and tag of ``[host/][namespace/]model[:tag]``."""
+    """Splits ``[host/][namespace/]model[:tag]`` into host, namespace, model and tag."""
     rest, colon, tag = rest.rpartition(":") if ":" in rest.rpartition("/")[2] else (rest, "", "")
     parts = rest.split("/")
     if len(parts) <= 3:
@@ -63,7 +63,7 @@ def _parts(name: str, rest: str) -> tuple[str, str, str, str]:
 
 
 def find(name: str, rest: str, did_you_mean: Hint) -> Found:
-    """The model that has the name `rest` in Ollama."""
+    """Returns the model that Ollama calls `rest`."""
     parts = _parts(name, rest)
     for store in stores():
         for manifest in _manifests(store, parts):
@@ -80,7 +80,7 @@ def find(name: str, rest: str, did_you_mean: Hint) -> Found:
 
 
 def _forbidden(store: str) -> bool:
-    """Whether this user can't read the store: on Linux, the service's store has another owner."""
+    """Whether this user can't read the store. On Linux, the service's store has another owner."""
     try:
         os.listdir(os.path.join(store, "manifests"))
     except PermissionError:
@@ -91,9 +91,9 @@ def _forbidden(store: str) -> bool:
 
 
 def _manifests(store: str, parts: tuple[str, str, str, str]) -> Iterator[str]:
-    """The possible paths of the manifest, in Ollama's order.
+    """Yields the possible paths of the manifest, in Ollama's order.
 
-    Like Ollama, ignores the case of names.
+    Like Ollama, it ignores the case of names.
     """
     host, *below = parts
     public = host.lower() in (_HOST, _V2_HOST)
@@ -126,7 +126,8 @@ def _source(name: str, store: str, path: str) -> Source:
 
 
 def _runnable(name: str, store: str, manifest: dict[str, Any]) -> dict[str, Any]:
-    """The manifest itself; of a list, the manifest for an engine that runs GGUF files."""
+    """Returns the manifest, or, from a list of manifests, one for an engine that runs GGUF
+    files."""
     if manifest.get("mediaType") != _LIST:
         return manifest
     children = manifest.get("manifests")
@@ -176,7 +177,7 @@ def _blob(name: str, store: str, digest: str) -> str:
 
 
 def models(notes: Notes = None) -> Iterator[tuple[str, str, str | Exception]]:
-    """Every model in the stores: kind, name to load it by, and its path or an error."""
+    """Yields the kind, the loadable name, and the path or an error of each model in the stores."""
     for store in stores():
         seen = set()
         for root in ("manifests-v2", "manifests"):
@@ -203,7 +204,7 @@ def _tree(
 
 
 def _shortest(host: str, namespace: str, model: str, tag: str) -> str:
-    """The name that `ollama list` shows."""
+    """Returns the name that `ollama list` shows."""
     if host.lower() not in (_HOST, _V2_HOST):
         return f"ollama:{host}/{namespace}/{model}:{tag}"
     return f"ollama:{'' if namespace == 'library' else namespace + '/'}{model}:{tag}"

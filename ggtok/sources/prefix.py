@@ -1,8 +1,9 @@
 """Reads the beginning of a GGUF file: the metadata, and the descriptions of its tensors.
 
 The size of the metadata isn't known in advance. Given the bytes read so far,
-``ggtok_metadata_size`` returns the number of bytes needed at least. Readers of anything but paths
-(which the C library reads itself) append to `data` until :meth:`Prefix.wanted` returns 0.
+``ggtok_metadata_size`` returns the least number of bytes needed. The C library reads files itself
+if it has a path; for other sources, a reader appends to `data` until :meth:`Prefix.wanted`
+returns 0.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from ggtok.base.escape import shown
 from ggtok.errors import FileError, GGUFError, InvalidTypeError, InvalidValueError
 from ggtok.native import metadata_size
 
-# Bytes of the first read: most of a small vocabulary.
+# The number of bytes in the first read: most of a small vocabulary.
 FIRST = 1 << 20
-# Bytes that a read may get in addition to those known to be needed. Together with the overhead
+# The most bytes that a read may request beyond those known to be needed. Together with the overhead
 # of requests and responses, this is less than 2 MB.
 STEP = 7 << 18
-# Bytes of a remote file that are kept after the metadata: descriptions of its first tensors.
+# The most bytes to cache after a remote file's metadata: descriptions of its first tensors.
 TENSORS = 64 << 10
 
 LIMIT_VARIABLE = "GGTOK_METADATA_LIMIT"
@@ -30,7 +31,7 @@ LIMIT = 256 << 20
 
 
 def number(variable: str, default: int) -> int:
-    """A number of bytes or seconds from the environment."""
+    """Returns the number of bytes or seconds in an environment variable."""
     text = os.environ.get(variable, "")
     if not text:
         return default
@@ -46,7 +47,7 @@ class Prefix:
 
     Attributes:
         data: the bytes read so far, from the file's start.
-        file_size: the size of the file; None: not yet known.
+        file_size: the size of the file in bytes, or None while unknown.
     """
 
     def __init__(self, name: str) -> None:
@@ -56,7 +57,8 @@ class Prefix:
         self._limit = number(LIMIT_VARIABLE, LIMIT)
 
     def size(self) -> int:
-        """The size of the metadata if `data` has all of it, else the least size to read.
+        """Returns the metadata's size if `data` has all of it, else the least number of bytes to
+        read.
 
         Raises:
             GGUFError: it isn't a GGUF file, or the file ends too early.
@@ -71,7 +73,8 @@ class Prefix:
         return size
 
     def wanted(self) -> int:
-        """The size that `data` should have after the next read; 0: the metadata is complete."""
+        """Returns the size that `data` should have after the next read, or 0 if the metadata is
+        complete."""
         size = self.size()
         have = len(self.data)
         if size <= have:
@@ -80,17 +83,17 @@ class Prefix:
         return wanted if self.file_size is None else min(wanted, self.file_size)
 
     def whole(self, more: int = 0) -> bytes:
-        """The metadata, and up to `more` bytes after it that have been read."""
+        """Returns the metadata, and up to `more` of the bytes read after it."""
         return bytes(memoryview(self.data)[: self.size() + more])
 
 
 def read_file(file: Any, path: str | None = None) -> bytes:
-    """The metadata from an object with ``read(n)``, from its current position.
+    """Reads metadata from an object with ``read(n)``, starting at its current position.
 
     Up to a few MB after the metadata may also be consumed.
 
     Args:
-        path: the file's name in errors, if it isn't ``file.name``.
+        path: the file's name for error messages, if it isn't ``file.name``.
     """
     name = getattr(file, "name", None) if path is None else path
     name = "the open file" if name is None or isinstance(name, int) else shown(str(name))
@@ -101,14 +104,14 @@ def read_file(file: Any, path: str | None = None) -> bytes:
         except OSError as e:
             raise FileError(f"{name}: {e}") from e
         except UnicodeDecodeError:
-            block = ""  # it is open in text mode
-        except ValueError as e:  # it is closed
+            block = ""  # the file is open in text mode
+        except ValueError as e:  # the file is closed
             raise InvalidValueError(f"{name}: {e}") from None
         if isinstance(block, str):
             raise InvalidTypeError("source: the file must be opened for bytes: open(path, 'rb')")
         if block is None:
             raise FileError(f"{name}: no bytes to read yet: the file must be in blocking mode")
-        if not block:  # the end of the file: size() raises if it is too short
+        if not block:  # the end of the file: size() raises an error if it is too short
             prefix.file_size = len(prefix.data)
         prefix.data += block
     return prefix.whole()
@@ -116,7 +119,7 @@ def read_file(file: Any, path: str | None = None) -> bytes:
 
 # ---- files that are cut off ----
 
-_TENSORS = 4 << 20  # the largest number of bytes read of the tensor descriptions
+_TENSORS = 4 << 20  # the most bytes to read of the tensor descriptions
 
 
 def fill(file: BinaryIO, data: bytearray, n: int) -> None:
@@ -132,7 +135,7 @@ def check_whole(file: BinaryIO, data: bytearray, size: int, name: str) -> None:
     """Checks that a file doesn't end before its last tensor begins.
 
     Args:
-        data: the file's first bytes. More are appended as needed.
+        data: the file's first bytes, to which more are appended as needed.
 
     Raises:
         GGUFError: the file is cut off.
@@ -143,7 +146,7 @@ def check_whole(file: BinaryIO, data: bytearray, size: int, name: str) -> None:
         fill(file, data, end)
     fill(file, data, min(end + _TENSORS, size))
     try:
-        last, table_end = 0, end  # `last`: a lower bound of the last tensor's start
+        last, table_end = 0, end  # `last` is a lower bound for the last tensor's start
         for _, _, offset, tensor_end in tensors(data, end):
             last, table_end = max(last, offset + 1), tensor_end
         cut_off = table_end + last > size
@@ -157,7 +160,7 @@ def check_whole(file: BinaryIO, data: bytearray, size: int, name: str) -> None:
 
 
 def tensors(data: bytes | bytearray, at: int) -> Iterator[tuple[bytes, tuple[int, ...], int, int]]:
-    """The name, dimensions and offset of each tensor, and the end of its description.
+    """Yields the name, dimensions and offset of each tensor, and the end of its description.
 
     Args:
         at: the end of the metadata.
@@ -175,7 +178,7 @@ def tensors(data: bytes | bytearray, at: int) -> Iterator[tuple[bytes, tuple[int
         if n_dims > 4:
             raise struct.error("more than four dimensions")
         dims = struct.unpack_from(f"{order}{n_dims}Q", data, at + 4)
-        at += 4 + 8 * n_dims + 4  # after the type
+        at += 4 + 8 * n_dims + 4  # skips the type
         (offset,) = struct.unpack_from(f"{order}Q", data, at)
         at += 8
         yield name, dims, offset, at

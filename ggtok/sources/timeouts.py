@@ -11,7 +11,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-# Seconds until the listener is called.
+# Seconds of waiting until the listener is called.
 SILENT = 2.0
 
 _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", default=None)
@@ -41,7 +41,7 @@ def telling(listener: Callable[[str], None]) -> Iterator[None]:
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Tells the listener about `what` if the block takes long."""
+    """Calls the listener with a text about `what` if the block takes long."""
     listener = _listener.get()
     if listener is None:
         yield
@@ -63,13 +63,13 @@ def waiting(what: str) -> Iterator[None]:
 
 
 class CallTimeout(Exception):
-    """A function did not return in time."""
+    """Raised when a function doesn't return in time."""
 
 
 def call_with_timeout(seconds: float, function: Callable[[], T]) -> T:
-    """function(), for calls that take no timeout, such as resolving a name.
+    """Calls function(), which itself has no timeout (resolving a name, for example).
 
-    The function runs on a separate thread, which is abandoned when the time is over.
+    The function runs on a separate thread, which is abandoned when the time is up.
 
     Raises:
         CallTimeout: the function hasn't returned after `seconds`.
@@ -80,7 +80,7 @@ def call_with_timeout(seconds: float, function: Callable[[], T]) -> T:
     def run() -> None:
         try:
             results.append(function())
-        except BaseException as e:  # raised again below, in the caller's thread
+        except BaseException as e:  # raised again below, on the caller's thread
             errors.append(e)
 
     thread = threading.Thread(target=run, daemon=True)
@@ -100,7 +100,7 @@ _offline: ContextVar[bool] = ContextVar("ggtok offline", default=False)
 
 @contextmanager
 def offline() -> Iterator[None]:
-    """Within this context, no server is contacted: only local models are found."""
+    """A context in which no server is contacted, so that only local models are found."""
     token = _offline.set(True)
     try:
         yield
@@ -109,7 +109,8 @@ def offline() -> Iterator[None]:
 
 
 def offline_reason() -> str | None:
-    """Why no server may be contacted, and what to do about it; None: servers are allowed."""
+    """Returns why no server may be contacted and what to do about it, or None if servers are
+    allowed."""
     if _offline.get():
         return "--offline is given: leave it out"
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):

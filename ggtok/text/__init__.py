@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         end: int
         n_tokens: int
 
-else:  # as CacheInfo in tokenizer.py
+else:  # see CacheInfo in tokenizer.py
     Chunk = namedtuple("Chunk", ("start", "end", "n_tokens"))  # noqa: PYI024
     Chunk.__annotations__ = dict.fromkeys(Chunk._fields, int)
 

@@ -20,7 +20,7 @@ from ggtok.native import (
 from ggtok.native.arguments import iterated, on_main_thread, thread_count, truth
 from ggtok.native.contexts import Blocks
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any
 
@@ -51,7 +51,7 @@ def encode_arrays(
 
 
 def encode_arrow(native: Native, texts: types.Texts, flags: Flags, threads: int) -> Any:
-    """The argument of :class:`ggtok.arrow.ArrowIds`."""
+    """Encodes a batch to the argument of :class:`ggtok.arrow.ArrowIds`."""
     return _batch(native, texts, flags, threads, None)
 
 
@@ -62,7 +62,7 @@ def count(native: Native, texts: types.Texts, flags: Flags, threads: int) -> lis
 
 
 def unit_of(text: types.Text, unit: str) -> int:
-    """The unit's number in C, for the spans of a text."""
+    """Returns the unit's number in C; raises an error if this text's spans can't have the unit."""
     number = _unit(unit)
     if number and not isinstance(text, str):
         raise _only_of_str(unit, "text", text)
@@ -117,14 +117,14 @@ def _batch(
 
 
 def n_threads(native: Native, threads: int) -> int:
-    """The number of threads to start for the argument `threads`."""
+    """Returns the number of threads to start for the argument `threads`."""
     threads = thread_count(threads)
-    # A Python callback that splits words holds the GIL, so more threads don't help.
+    # A Python callback that splits texts into words holds the GIL, so more threads don't help.
     return 1 if native.splits_in_python else min(threads or cores(), MAX_THREADS)
 
 
 def _unit(unit: str) -> int:
-    """The unit's number in C."""
+    """Returns the unit's number in C."""
     if unit not in _UNITS:
         raise InvalidValueError(f"unit must be 'byte', 'char' or 'utf16', not {unit!r}")
     return _UNITS.index(unit)
@@ -156,7 +156,7 @@ def cores() -> int:
 
 # ---- a text of any length in bounded memory ----
 
-BLOCK = 1 << 20  # bytes
+BLOCK = 1 << 20  # bytes of text to encode at a time
 
 
 def encode_blocks(
@@ -167,15 +167,15 @@ def encode_blocks(
     parse_special: bool = False,
     block_bytes: int = BLOCK,
 ) -> Iterator[NDArray[np.int32]]:
-    """The ids of one text that arrives in blocks, in parts, as soon as they are final.
+    """Encodes one text that arrives in blocks, and yields parts of its ids as they become final.
 
-    The parts, joined, are ``Tokenizer.encode_array`` of all blocks joined: a part ends where
+    The parts, joined, equal ``Tokenizer.encode_array`` of all blocks joined: a part ends where
     ``ggtok_safe_cut`` (ggtok.h) proves that no token crosses. The buffer holds about
-    `block_bytes` bytes, and doubles whenever it has no such position. Blocks may end anywhere;
-    bytes-like blocks may end inside a character. There is always at least one part, which may
-    be empty.
+    `block_bytes` bytes, and doubles whenever it contains no such position. Blocks may end
+    anywhere; bytes-like blocks may end inside a character. At least one part is yielded, which
+    may be empty.
 
-    Errors are those of ``encode``; parts yielded before an error are valid. Not thread-safe.
+    It raises the errors of ``encode``; parts yielded before an error are valid. Not thread-safe.
     """
     import numpy as np
 
@@ -203,7 +203,7 @@ def encode_blocks(
 
 
 def _pieces(blocks: Iterable[Text]) -> Iterator[Any]:
-    """The text as UTF-8, in pieces of at most BLOCK bytes."""
+    """Yields the text as UTF-8, in pieces of at most BLOCK bytes."""
     for block in blocks:
         data = text_bytes(block)
         for at in range(0, len(data), BLOCK):

@@ -1,18 +1,19 @@
-"""Checks whether some text encodes to exactly these ids.
+"""Checks whether any text encodes to exactly the given ids.
 
-The check builds candidate texts from the ids, encodes them, and compares. Special tokens stand
-for themselves. The text between them can only be the tokens' own texts, up to how spaces are
-written (as a space or as U+2581) and what the normalizer treats as equal. A charsmap (UGM) may
-make a character that it changes itself; a source of that character then takes its place.
+The check builds candidate texts from the ids, encodes them, and compares. Special tokens come from
+their own texts. The text between them can only be the texts of the other tokens, up to how spaces
+are written (as a space or as U+2581) and what the normalizer treats as equal. A charsmap (UGM) may
+produce a character that it would itself change; the candidate then has a source of that character
+instead.
 
 Some vocabularies have no tokens for some characters, which encode to nothing. Such a "silent"
 character may be between any two tokens and keep them from merging. If only the first byte of a
 character has no token, the tokens of its other bytes remain.
 
-The unknown token, and in some vocabularies control tokens, can also come from raw text. Then the
-neighbouring text was encoded together with it, without a space prefix after it. So each such
+The unknown token, and in some vocabularies control tokens, can also come from raw text. The
+neighbouring text is then encoded together with it, without a space prefix after it. So each such
 token has two interpretations, and the text between two of them is valid if it fits one
-combination of these (`_reach` tracks the interpretations that the text so far allows).
+combination of their interpretations (`_reach` tracks those that the text so far allows).
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ from ggtok.native.arguments import int_list
 from ggtok.native.contexts import Parts
 from ggtok.native.library import ADD_SPECIAL
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from ggtok.native import Native
 
-UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 1 << 3, 1 << 4, 1 << 5  # ggtok_attr
+UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 1 << 3, 1 << 4, 1 << 5  # bits of ggtok_attr
 SPACE, MARK = b" ", "\u2581".encode()
-PARTS = re.compile(  # characters; 4-byte characters without their first byte; other bytes
+PARTS = re.compile(  # characters, the last 3 bytes of 4-byte characters, and other single bytes
     rb"[\0-\x7f]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
     rb"|(?P<three>[\x80-\xbf]{3})|.",
     re.DOTALL,
 )
-LONGEST = 32  # code points, or tokens, of a character's normalized form, at most
-MOST_IDS = 1 << 23  # the largest number of ids to examine, over all characters
+LONGEST = 32  # the most code points, and tokens, in a character's normalized form
+MOST_IDS = 1 << 23  # the most ids to examine, for all characters together
 LEADS = b"\xf1", b"\xf2", b"\xf3", b"\xf0"
-# Characters that vocabularies may not know: private use, unassigned, rare scripts.
+# Characters that many vocabularies lack: private use, unassigned, rare scripts.
 RARE = "\ue0a7\U000f1234\U0001fbf7\U000107b6\u0b7e\u0378\u3131\u1f6d\u20bf\u00a7~#\x01"
 
 
@@ -59,13 +60,14 @@ class _Check:
         self._native = native
         self._parts = Parts(native)
         self._type = native.vocab_type()
-        # This model decodes tokens as byte-level text, but encodes them as plain text.
+        # This model decodes its tokens as byte-level text, but matches them as plain text.
         self._prints_otherwise = native.model() == "whitespace"
         self._spellings: dict[int, tuple[bytes, ...]] = {}
         self._raw: dict[int, list[bytes]] = {}
 
     def without_added(self, ids: list[int]) -> Iterator[list[int]]:
-        """The ids; and, if they are between the tokens that add_special adds, those inside."""
+        """Yields the ids; then, if they include the tokens that add_special adds, the ids without
+        those."""
         yield ids
         whole = self._parts.ids(b"", 0, 0, ADD_SPECIAL).tolist()
         before = self._added_before(whole)
@@ -76,13 +78,13 @@ class _Check:
                 yield ids[before:end]
 
     def _added_before(self, whole: list[int]) -> int:
-        """The number of added tokens before the text."""
+        """Returns how many of the added tokens `whole` come before the text."""
         if len(whole) != 1:
             return len(whole) - len(whole) // 2
         return int(self._parts.ids(b"a", 0, 1, ADD_SPECIAL)[0] == whole[0])
 
     def text(self, ids: list[int]) -> bool:
-        """Whether some text encodes to these ids, without added tokens."""
+        """Whether any text encodes to these ids, without added tokens."""
         if self._type == "TEST":
             return True
         specials = [i for i, id in enumerate(ids) if self._is_special(id)]
@@ -92,7 +94,7 @@ class _Check:
         return self._reach(stretches, [ids[i] for i in specials])
 
     def _reach(self, stretches: list[list[int]], specials: list[int]) -> bool:
-        """Whether the stretches fit some interpretation of each special token: as itself, or as
+        """Whether the stretches fit some interpretation of each special token, as itself or as
         raw text."""
         itself: list[bytes | None] = [None]
         before = [itself]  # possible interpretations of the special token before a stretch
@@ -115,7 +117,7 @@ class _Check:
         return bool(self._native.attr(id) & (UNKNOWN | CONTROL))
 
     def _raw_texts(self, id: int) -> list[bytes]:
-        """Raw texts that encode to ids that end with this special token, at most three."""
+        """Returns up to three raw texts whose ids end with this special token."""
         if id not in self._raw:
             texts = [self._native.text(id), b"\x80", *(c.encode() for c in RARE)]
             self._raw[id] = [text for text in texts if text and self._ids(text)[-1:] == [id]][:3]
@@ -128,7 +130,8 @@ class _Check:
     def _encodes(self, ids: list[int], before: bytes | None, after: bytes | None) -> bool:
         """Whether these are the ids of some text between two special tokens.
 
-        `before` and `after` are the raw texts of these tokens; None: the token stands for itself.
+        `before` and `after` are the raw texts of these tokens, or None for a token that comes from
+        its own text.
         """
         if not ids and before is None and after is None:
             return True
@@ -140,7 +143,7 @@ class _Check:
         )
 
     def _texts(self, ids: list[int], before: bytes, after: bytes) -> Iterator[bytes]:
-        """The texts that may encode to these ids."""
+        """Yields candidate texts for these ids."""
         tried = set()
         for mark in (False, True):
             for way in (0, 1):
@@ -167,11 +170,11 @@ class _Check:
                     yield before + mended + after
 
     def _unnormalized(self, text: bytes) -> bytes | None:
-        """The text, with each part that normalizing would change replaced by a source of that part.
+        """Replaces each part that normalization would change by a source of that part.
 
-        None: there is no such part.
+        Returns None if there is no such part.
         """
-        if self._type != "UGM":  # other types normalize to what they don't change
+        if self._type != "UGM":  # other types don't change text that is already normalized
             return None
         try:
             characters = text.decode()
@@ -191,7 +194,7 @@ class _Check:
         return "".join(parts).encode()
 
     def _normalized(self, character: str) -> str | None:
-        """The normalized form of a character, from its tokens; None: unknown."""
+        """Returns the normalized form of a character, derived from its tokens, or None."""
         return self._value(self._ids(character.encode()))
 
     def _value(self, ids: list[int]) -> str | None:
@@ -204,14 +207,14 @@ class _Check:
             return None
 
     def _sources(self) -> dict[str, str]:
-        """Characters by their normalized forms, for forms that normalizing would change again."""
+        """Returns a character for each normalized form that normalization would change again."""
         if self._native.sources is None:
             changed = {}
             left = MOST_IDS
             for character in map(chr, chain(range(0xD800), range(0xE000, 0x110000))):
                 ids = self._encode(character)
                 left -= len(ids)
-                if left < 0:  # a charsmap may make a long text of every character
+                if left < 0:  # a charsmap may expand every character to a long text
                     break
                 value = self._value(ids) if len(ids) <= LONGEST else None
                 if value is not None and value != character and len(value) <= LONGEST:
@@ -230,7 +233,8 @@ class _Check:
             self._native.reraise(e)
 
     def _without_prefixes(self, ids: list[int], pieces: list[bytes]) -> Iterator[bytes]:
-        """The pieces without the space prefix that is inserted after a user-defined token."""
+        """Yields the pieces without the space prefixes that are inserted after user-defined
+        tokens."""
         after = False
         for id, piece in zip(ids, pieces, strict=True):
             user_defined = bool(self._native.attr(id) & USER_DEFINED)
@@ -238,7 +242,7 @@ class _Check:
             after = user_defined
 
     def _silent(self) -> list[bytes]:
-        """Characters that encode to no tokens, at most four."""
+        """Returns up to four characters that encode to no tokens."""
         if self._native.silent is None:
             self._native.silent = [
                 text
@@ -248,9 +252,9 @@ class _Check:
         return self._native.silent
 
     def _spelling(self, id: int, mark: bool) -> tuple[bytes, ...]:
-        """A token's text in raw text: decoded (its piece), and as stored in the vocabulary.
+        """Returns how raw text may spell a token: as its piece, or as stored in the vocabulary.
 
-        `mark`: write spaces as U+2581.
+        If `mark`, spaces are written as U+2581.
         """
         key = 2 * id + mark
         if key not in self._spellings:
@@ -268,7 +272,7 @@ class _Check:
 
 
 def _apart(pieces: list[bytes], silent: bytes) -> bytes:
-    """The pieces with `silent` between them, but not inside a character."""
+    """Joins the pieces with `silent` between them, except inside a character."""
     text = bytearray()
     for piece in pieces:
         if text and not 0x80 <= piece[:1].ljust(1)[0] < 0xC0:
@@ -283,9 +287,9 @@ def _without_space(text: bytes) -> bytes:
 
 
 def _mended(text: bytes, lead: bytes) -> bytes | None:
-    """The text with `lead` before each character that lacks the first of its four bytes.
+    """Inserts `lead` before each character that lacks the first of its four bytes.
 
-    None: there is no such character.
+    Returns None if there is no such character.
     """
     parts = list(PARTS.finditer(text))
     if not any(part["three"] for part in parts):

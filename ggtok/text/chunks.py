@@ -1,8 +1,8 @@
 """Splits a text into chunks of at most n tokens.
 
-The text is encoded once, one window at a time (TokenEnds). A chunk first ends at the text's token
-boundary n tokens after its start. Then the tokens of the chunk's own text are counted (Measure),
-and the end is moved until the chunk fits and would not fit with one more token.
+The text is encoded once, one window at a time (TokenEnds). As a first guess, a chunk ends n of the
+text's tokens after its start. Then the tokens of the chunk's own text are counted (Measure), and
+the end is moved until the chunk fits but wouldn't with one more token.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ggtok.native.library import ADD_SPECIAL
 from ggtok.text import Chunk
 from ggtok.text.truncate import Measure, is_boundary, whole_end
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import NamedTuple
 
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
         add_special: bool
         separators: list[bytes]
 
-else:  # as in chunk.py
+else:  # without importing typing, as in __init__.py
     Options = namedtuple(  # noqa: PYI024
         "Options", ("n", "overlap", "prefix", "add_special", "separators")
     )
 
-WINDOW = 1 << 18  # bytes that are encoded at once
-NEAR = 1 << 12  # bytes after a chunk that are examined, at least
+WINDOW = 1 << 18  # bytes to encode at once
+NEAR = 1 << 12  # the least number of bytes to examine after a chunk
 
 
 def chunks(
@@ -87,15 +87,15 @@ def _separators(at: Iterable[types.Text] | None) -> list[bytes]:
 
 
 class _StuckError(Exception):
-    """No further chunk is possible."""
+    """Raised if no further chunk is possible."""
 
     def __init__(self, reason: str, needed: int) -> None:
         self.reason = reason
-        self.needed = needed  # an `n` that allows a chunk here
+        self.needed = needed  # a value for `n` that allows a chunk here
 
 
 class TokenEnds:
-    """The ends of the text's tokens, computed lazily; positions only move forward."""
+    """The ends of the text's tokens, computed lazily. Callers may only move forward."""
 
     def __init__(self, parts: Parts, data: bytes) -> None:
         import numpy as np
@@ -103,11 +103,11 @@ class TokenEnds:
         self._np = np
         self._parts = parts
         self._data = data
-        self._known = 0  # bytes whose tokens are known
+        self._known = 0  # the number of bytes encoded so far
         self._ends: NDArray[np.int64] = np.empty(0, np.int64)
 
     def _grow(self) -> bool:
-        """Encodes the next window. False: the text has ended."""
+        """Encodes the next window; returns False at the end of the text."""
         data, begin = self._data, self._known
         if begin == len(data):
             return False
@@ -119,21 +119,21 @@ class TokenEnds:
                 break
             size *= 2
         ends = self._parts.spans(data, begin, known, begin > 0)[:, 1]
-        ends = ends[self._np.diff(ends, prepend=begin) > 0]  # without duplicates
+        ends = ends[self._np.diff(ends, prepend=begin) > 0]  # drops duplicates
         self._ends = self._np.concatenate((self._ends, ends))
         self._known = known
         return True
 
     def drop(self, place: int) -> None:
-        """Frees the ends before `place`, if there are many."""
+        """Discards the ends before `place` if there are many."""
         before = int(self._ends.searchsorted(place))
         if before > WINDOW // 4:
             self._ends = self._ends[before:].copy()
 
     def after(self, place: int, count: int = 1) -> int:
-        """The end of the count-th token after `place`; the text's end if there are fewer.
+        """Returns the end of the count-th token after `place`; the text's end if there are fewer.
 
-        If that is inside a character, the end of the character.
+        An end inside a character is moved to the end of the character.
         """
         while True:
             at = int(self._ends.searchsorted(place, "right")) + count - 1
@@ -143,7 +143,8 @@ class TokenEnds:
                 return len(self._data)
 
     def before(self, place: int, count: int) -> int:
-        """The end of the count-th token before `place`, a token's end; 0 if there are fewer."""
+        """Returns the end of the count-th token before `place`, which is a token's end; 0 if there
+        are fewer."""
         at = int(self._ends.searchsorted(place)) - count
         while at >= 0:
             end = whole_end(self._data, int(self._ends[at]))
@@ -187,7 +188,7 @@ def _overlap_takes_all(overlap: int) -> str:
 
 
 class _ChunkText:
-    """The text of a chunk that starts at `start`, encoded separately, after the prefix."""
+    """The text of a chunk that starts at `start`, encoded on its own after the prefix."""
 
     def __init__(self, parts: Parts, data: bytes, start: int, prefix: bytes, flags: int) -> None:
         self._parts = parts
@@ -218,19 +219,19 @@ class _ChunkText:
         return self._measure.count(end + self._shift)
 
     def fits(self, end: int, n: int) -> int:
-        """The number of tokens up to `end`, or 0 if it is more than n."""
+        """Returns the number of tokens up to `end`, or 0 if there are more than n."""
         count = self.count(end)
         return count if count <= n else 0
 
     def token_end_after(self, end: int) -> int:
-        """The end of the next token after `end` when the text is encoded from the chunk's start.
+        """Returns the end of the next token after `end` if encoding starts at the chunk's start.
 
-        0: the tokens there are the same as those of the whole text, or the end isn't near.
+        Returns 0 if the tokens there equal those of the whole text, or the token's end isn't near.
         """
         self._reach(end + max(end - self.start, NEAR))
         text, begin, at = self._text, self._begin, end + self._shift
         if self._parts.safe_cut(text, begin, at, True):
-            return 0  # from here on, the tokens are the same
+            return 0  # from here on, the tokens equal those of the whole text
         to = min(at + max(at - begin, NEAR), len(text))
         if to - self._shift < len(self._whole):
             to = self._parts.safe_cut(text, begin, to)
@@ -242,11 +243,12 @@ class _ChunkText:
         return 0
 
     def start_of_last(self, end: int, count: int) -> int:
-        """The start of the chunk's last `count` tokens, moved back to a code point boundary."""
+        """Returns the start of the chunk's last `count` tokens, moved back to a code point
+        boundary."""
         self._reach(end)
         text, to = self._text, end + self._shift
         begin = self._begin
-        for near in (32 * count + 64, 0):  # encode from near the end, else from the start
+        for near in (32 * count + 64, 0):  # first encode from near the end, then from the start
             if near and to - near <= begin:
                 continue
             cut = near and self._parts.safe_cut(text, begin, to - near)
@@ -260,7 +262,7 @@ class _ChunkText:
 
 
 def _longest(chunk: _ChunkText, ends: TokenEnds, options: Options, room: int) -> tuple[int, int]:
-    """The end of the longest chunk, and its number of tokens."""
+    """Returns the end of the longest chunk, and its number of tokens."""
     n = options.n
     end = ends.after(chunk.start, room)
     count = chunk.count(end)
@@ -283,7 +285,8 @@ def _longest(chunk: _ChunkText, ends: TokenEnds, options: Options, room: int) ->
 
 
 def _few_characters(chunk: _ChunkText, end: int, n: int) -> tuple[int, int]:
-    """The longest part before `end` that fits, if not even one token of the text fits."""
+    """Returns the end and number of tokens of the longest part before `end` that fits, for the case
+    that not even the text's first token does."""
     best = 0, 0
     at = chunk.start
     count = chunk.fits(end, n)
@@ -302,12 +305,12 @@ def _few_characters(chunk: _ChunkText, end: int, n: int) -> tuple[int, int]:
 
 
 def _next(data: bytes, at: int) -> int:
-    """The next code point boundary."""
+    """Returns the next code point boundary after `at`."""
     return whole_end(data, at + 1)
 
 
 def _at_separator(chunk: _ChunkText, end: int, n_tokens: int, options: Options) -> tuple[int, int]:
-    """The chunk's end, moved to the end of a separator in its last quarter if there is one."""
+    """Moves a chunk's end back to the end of a separator in its last quarter, if there is one."""
     data, start = chunk._whole, chunk.start
     length = _code_points(data, start, end)
     for separator in options.separators:
@@ -328,14 +331,14 @@ def _code_points(data: bytes, begin: int, end: int) -> int:
 
 def _in_code_points(data: bytes, found: list[Chunk]) -> Iterator[Chunk]:
     at = chars = 0
-    for start, end, n_tokens in found:  # starts ascend
+    for start, end, n_tokens in found:  # in ascending order of `start`
         chars += _code_points(data, at, start)
         at = start
         yield Chunk(chars, chars + _code_points(data, start, end), n_tokens)
 
 
 def _enough(parts: Parts, data: bytes, options: Options, stuck: _StuckError) -> int:
-    """An n that is large enough for the whole text, not necessarily the smallest."""
+    """Returns an n that is large enough for the whole text, not necessarily the smallest."""
     flags = ADD_SPECIAL * options.add_special
     n = stuck.needed
     for char in set(data.decode("utf-8", "surrogateescape")):

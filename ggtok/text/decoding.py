@@ -10,7 +10,7 @@ from ggtok.errors import ArgumentError, InvalidTypeError, InvalidValueError, Tex
 from ggtok.loading.loaded import Loaded
 from ggtok.native.arguments import byte_view, iterated, token_ids, truth, truth_or_none
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     Flags = tuple[bool, bool, bool | None]  # remove_special, unparse_special, clean_spaces
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def decode_batch(
     decode: Callable[..., bytes], lists: Iterable[types.Ids], flags: Flags, errors: str
 ) -> list[str]:
-    """`decode`: :meth:`ggtok.Tokenizer.decode_bytes`."""
+    """Decodes each list of ids with `decode`, which is :meth:`ggtok.Tokenizer.decode_bytes`."""
     remove, unparse, clean = checked(flags)
     texts = []
     for i, ids in enumerate(iterated(lists, "lists must be an iterable of lists of ids")):
@@ -32,7 +32,7 @@ def decode_batch(
         try:
             texts.append(decoded(data, errors))
         except TextDecodeError as e:
-            if hasattr(e, "add_note"):  # Python 3.11
+            if hasattr(e, "add_note"):  # from Python 3.11 on
                 e.add_note(f"in lists[{i}]")
             raise
     return texts
@@ -56,7 +56,7 @@ def decoded(data: bytes, errors: str) -> str:
         raise InvalidValueError(f"errors: {e}") from None
 
 
-# ---- pieces: all, those with a prefix, token healing ----
+# ---- pieces: listing them, searching by prefix, token healing ----
 
 
 def vocab_bytes(loaded: Loaded, special: str) -> list[bytes]:
@@ -73,8 +73,8 @@ def with_prefix(loaded: Loaded, prefix: object) -> list[int]:
         raise InvalidTypeError("prefix must be bytes, not str: pass prefix.encode()")
     begin = byte_view(prefix, "prefix must be bytes").tobytes()
     pieces, ids = _sorted(loaded)
-    # The end of the range: the smallest bytes greater than all that begin with the prefix. Drop
-    # trailing FF bytes, then add one to the last byte.
+    # The range ends before the smallest bytes greater than all that begin with the prefix: without
+    # trailing FF bytes, and with one added to the last byte.
     stem = begin.rstrip(b"\xff")
     end = bisect_left(pieces, stem[:-1] + bytes([stem[-1] + 1])) if stem else len(ids)
     return sorted(ids[bisect_left(pieces, begin) : end])
@@ -91,7 +91,7 @@ def heal(loaded: Loaded, ids: types.Ids) -> tuple[list[int], bytes]:
 
 
 def _sorted(loaded: Loaded) -> tuple[list[bytes], list[int]]:
-    """The non-empty pieces in sorted order, and the id of each."""
+    """Returns the non-empty pieces in sorted order, and the id of each."""
     found: tuple[list[bytes], list[int]] | None = loaded.memo.get("pieces")
     if found is None:
         pieces = vocab_bytes(loaded, "blank")
@@ -103,6 +103,6 @@ def _sorted(loaded: Loaded) -> tuple[list[bytes], list[int]]:
 def _begins_longer(loaded: Loaded, piece: bytes) -> bool:
     """Whether a longer piece begins with this one."""
     pieces, _ = _sorted(loaded)
-    # Skips equal pieces: the smallest longer piece is this one and a NUL.
+    # Skips equal pieces: the smallest longer piece would be this one followed by NUL.
     at = bisect_left(pieces, piece + b"\0")
     return at < len(pieces) and pieces[at].startswith(piece)

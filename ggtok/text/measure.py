@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Classes = NDArray[np.uint8]
     Spans = NDArray[np.int64]
 
-_PART = 4 << 20  # bytes of a text that are measured at a time
+_PART = 4 << 20  # bytes of a text to measure at a time
 _KINDS = ("white space", "punctuation and symbols", "digits", "marks")
 _PUNCTUATION, _DIGITS, _MARKS = 1, 2, 3
 _SCRIPTS = tuple(
@@ -38,12 +38,12 @@ _EXPECTED = "texts must be an iterable of texts, or a mapping of them"
 def of(
     loaded: Loaded, texts: Mapping[str, Any] | Iterable[Any], parse_special: object, threads: int
 ) -> Stats:
-    """:meth:`ggtok.Tokenizer.stats`."""
+    """Implements :meth:`ggtok.Tokenizer.stats`."""
     if isinstance(texts, (str, bytes, bytearray, memoryview)):
         raise InvalidTypeError(f"{_EXPECTED}, not {type(texts).__name__}")
     stats = Stats()
     seen = np.zeros(loaded.n_tokens, bool)
-    scripts = np.zeros((len(NAMES), 4), np.int64)  # the fields of Row
+    scripts = np.zeros((len(NAMES), 4), np.int64)  # a column for each field of Row
     lengths = np.zeros(0, np.int64)
     named = isinstance(texts, Mapping) or hasattr(texts, "items")
     items = (
@@ -103,7 +103,7 @@ def _is_utf8(piece: bytes) -> bool:
 
 
 def _parts(text: bytes) -> Iterator[bytes]:
-    """The text in parts, which end after a line if lines are short enough."""
+    """Yields the text in parts, which end after a line if lines are short enough."""
     at = 0
     while at < len(text):
         end = at + _PART
@@ -119,18 +119,18 @@ def _parts(text: bytes) -> Iterator[bytes]:
 
 
 def _measure(text: bytes, spans: Spans) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each class the fields of Row; and the number of bytes of each token."""
+    """Returns the fields of Row for each class, and the number of bytes of each token."""
     classes = _classes(text)
     spans = spans[spans[:, 0] < spans[:, 1]]
     sizes = spans[:, 1] - spans[:, 0]
     kinds = _classes_of(classes, spans)
     n = len(NAMES)
     tokens = np.bincount(kinds, minlength=n)
-    # Tokens that come from one character share its span, whose bytes count once.
+    # Tokens that come from one character share its span, whose bytes count only once.
     before = np.maximum.accumulate(np.append(0, spans[:-1, 1])) if len(spans) else spans[:, 1]
     own = np.maximum(spans[:, 1] - np.maximum(spans[:, 0], before), 0)
     size = np.bincount(kinds, own, minlength=n).astype(np.int64)
-    # Words: runs of letters and marks.
+    # Words are runs of letters and combining marks.
     edges = np.flatnonzero(np.diff(classes >= _MARKS, prepend=False, append=False))
     words = edges.reshape(-1, 2)
     word_kinds = _classes_of(classes, words)
@@ -150,16 +150,16 @@ def _measure(text: bytes, spans: Spans) -> tuple[NDArray[np.int64], NDArray[np.i
 
 
 def _classes_of(classes: Classes, spans: Spans) -> NDArray[np.intp]:
-    """The greatest class in each span; no span is empty."""
+    """Returns the greatest class in each span. No span may be empty."""
     if not len(spans):
         return np.zeros(0, np.intp)
-    padded = np.append(classes, np.uint8(0))  # reduceat's indices must be in the array
+    padded = np.append(classes, np.uint8(0))  # so that every end is a valid index
     found = np.maximum.reduceat(padded, spans.ravel())[::2]
     return found.astype(np.intp)
 
 
 def _classes(text: bytes) -> Classes:
-    """The class of each byte's character, as an index of NAMES."""
+    """Returns the class of each byte's character, as an index into NAMES."""
     chars = text.decode("utf-8", "surrogateescape")
     codes = np.frombuffer(chars.encode("utf-32-le", "surrogatepass"), "<u4")
     table = _table()
@@ -168,13 +168,13 @@ def _classes(text: bytes) -> Classes:
         match = _pattern().match(chr(code))
         table[code] = match.lastindex - 1 if match else _PUNCTUATION
     widths = 1 + (codes >= 0x80) + (codes >= 0x800).astype(np.int8) + (codes >= 0x10000)
-    widths[(codes >= 0xDC80) & (codes <= 0xDCFF)] = 1  # bytes that aren't UTF-8
+    widths[(codes >= 0xDC80) & (codes <= 0xDCFF)] = 1  # surrogates for bytes that aren't UTF-8
     return np.repeat(table[codes], widths)
 
 
 @cache
 def _table() -> Classes:
-    """The class of each code point, filled as code points are met."""
+    """Returns the table of classes by code point, which is filled as code points occur."""
     return np.full(0x110000, _UNKNOWN, np.uint8)
 
 

@@ -21,8 +21,8 @@ _LONGEST = 20  # bytes of a token; longer ones share a bar
 
 
 def plot(found: Mapping[str, Stats], out: str) -> None:
-    """Writes a picture of bytes per token by script and by text, and of token lengths, with a
-    colour for each model."""
+    """Draws bytes per token by script and by text, and token lengths, with a colour for each
+    model, and writes the picture to a file."""
     if not out.lower().endswith(_FORMATS):
         raise InvalidValueError(f"{out}: a picture ends with {', '.join(_FORMATS[:-1])} or .pdf")
     try:
@@ -32,7 +32,7 @@ def plot(found: Mapping[str, Stats], out: str) -> None:
         raise MissingExtraError("a plot needs matplotlib: pip install 'ggtok[plot]'") from None
     panels = _panels(found)
     height = 1.2 + sum(0.8 + 0.24 * len(rows) * max(1, len(found) * 0.6) for _, rows, _ in panels)
-    # Text in an SVG stays text, and a file's name with $ isn't a formula.
+    # Keeps text in an SVG as text, and a $ in a file's name from starting a formula.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "ggtok"}):
         figure = Figure(figsize=(8, height), layout="constrained")
         sizes = [max(1, len(rows)) for _, rows, _ in panels]
@@ -52,7 +52,7 @@ Rows = dict[str, list[float]]
 
 
 def _panels(found: Mapping[str, Stats]) -> list[tuple[str, Rows, str]]:
-    """The title, the values of each model by row, and the axis of each panel."""
+    """Returns each panel's title, rows of values (one for each model), and axis label."""
     first, *_ = found.values()
     panels = []
     scripts = {name: None for stats in found.values() for name in stats.scripts}

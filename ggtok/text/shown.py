@@ -1,4 +1,4 @@
-"""Tokens to look at, in notebooks and terminals."""
+"""Displays tokens in notebooks and terminals."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from unicodedata import category
 
 from ggtok.base.escape import number, shown
 
-# Black on cyan and on yellow, and bold white on magenta: readable on dark and light terminals.
+# Black on cyan, black on yellow, and bold white on magenta: readable on dark and light terminals.
 TOKENS = ("\x1b[30;46m", "\x1b[30;43m")
 SPECIAL = "\x1b[1;97;45m"
 PLAIN = "\x1b[0m"
 
-_LONGEST = 400  # bytes of a piece, or of dropped text, that are shown
+_LONGEST = 400  # bytes; more of a piece, or of dropped text, isn't shown
 _HUES = 12
 TEMPLATE, OTHER = "template", "other"
-# The hue and saturation of a role's background.
+# The hue and saturation of each role's background.
 ROLES = {
     TEMPLATE: (0, 0),
     "system": (280, 80),
@@ -53,11 +53,11 @@ class ShownToken(NamedTuple):
         id: the token's id.
         piece: its bytes, as :meth:`ggtok.Tokenizer.token_to_piece` returns them.
         special: whether it is one of :attr:`ggtok.Tokenizer.special_ids`.
-        span: the bytes of the text, as UTF-8, that it comes from, or None if unknown.
-        role: in a conversation: the role of the message that its text comes from,
-            ``"template"`` for the template's own text, or ``"other"``. Else None.
-        dropped: bytes of the text before the token that belong to no token, such as white
-            space that the vocabulary removes.
+        span: the span of the text from which it comes, in bytes of UTF-8, or None if unknown.
+        role: in a conversation, the role of the message from which its text comes,
+            ``"template"`` for the template's own text, or ``"other"``; otherwise None.
+        dropped: the text directly before the token that belongs to no token, such as white space
+            that the vocabulary removes.
     """
 
     id: int
@@ -69,7 +69,7 @@ class ShownToken(NamedTuple):
 
 
 class Shown:
-    """Tokens to look at, from :meth:`ggtok.Tokenizer.show`.
+    """A display of tokens, from :meth:`ggtok.Tokenizer.show`.
 
     Notebooks show the tokens in colours, and the id, bytes and span of the token under the
     pointer. ``print`` shows them in colours on a terminal, or separated by ``|`` if the
@@ -78,7 +78,7 @@ class Shown:
     characters are escaped, so that any text is safe to show.
 
     Attributes:
-        tokens: the tokens that are shown, up to the limit.
+        tokens: the tokens to show, up to the limit.
         count: the number of all tokens.
     """
 
@@ -119,7 +119,7 @@ class Shown:
             title = escape(_title(token))
             body.append(_dropped(token.dropped))
             piece = _html(_cut(token.piece))
-            # A line break at the end stays outside, or the token's edge would be in the next line.
+            # A final line break goes after the element, or its edge would be on the next line.
             end = "<br>" if piece.endswith("<br>") else ""
             piece = piece.removesuffix("<br>")
             element = f'<bdi class="{kind}" title="{title}">{piece}</bdi>{end}'
@@ -138,11 +138,11 @@ class Shown:
         return f"{separator}... and {number(more, 'more token')}" if more else ""
 
 
-# ---- how a token looks ----
+# ---- the appearance of a token ----
 
 
 def visible_lines(piece: bytes) -> list[str]:
-    """A piece with marks for white space, in the lines that it takes on a screen."""
+    """Returns the lines of a piece on the screen, with visible characters for white space."""
     lines = [
         "→".join(shown(part).replace(" ", "·") for part in line.split(b"\t"))
         for line in piece.split(b"\n")
@@ -151,7 +151,7 @@ def visible_lines(piece: bytes) -> list[str]:
 
 
 def colored(lines: Sequence[str], index: int, special: bool) -> str:
-    """The lines of the token with this index, on a coloured background."""
+    """Returns the lines of the token with this index, joined, on a coloured background."""
     color = SPECIAL if special else TOKENS[index % 2]
     # An empty line would be coloured up to the edge of the terminal.
     return "\n".join(f"{color}{line}{PLAIN}" if line else "" for line in lines)
@@ -162,7 +162,7 @@ def _cut(piece: bytes) -> bytes:
 
 
 def _title(token: ShownToken) -> str:
-    """The text shown for the token under the pointer."""
+    """Returns the text that appears when the pointer is over the token."""
     data = token.piece[:_LONGEST]
     fields = [f"id {token.id}", repr(shown(data)), f"{number(len(token.piece), 'byte')}:"]
     fields.append(data[:32].hex(" ") + (" ..." if len(token.piece) > 32 else ""))
@@ -176,7 +176,7 @@ def _title(token: ShownToken) -> str:
 
 
 def _html(piece: bytes) -> str:
-    """A piece as HTML, with marks for white space, escapes and bytes."""
+    """Returns a piece as HTML, with visible white space, escapes and bytes."""
     out: list[str] = []
     for c in piece.decode("utf-8", "surrogateescape"):
         if c == " ":
@@ -189,7 +189,7 @@ def _html(piece: bytes) -> str:
             out.append(f"<kbd>{ord(c) - 0xDC00:02x}</kbd>")
         elif not c.isprintable():
             out.append(f"<kbd>{shown(c)}</kbd>")
-        elif not out and category(c)[0] == "M":  # it would be drawn over the token before
+        elif not out and category(c)[0] == "M":  # it would be drawn over the previous token
             out.append(f"<kbd>{c.encode('unicode-escape').decode()}</kbd>")
         else:
             out.append(escape(c))

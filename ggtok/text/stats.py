@@ -10,13 +10,14 @@ from ggtok.base.escape import shown
 
 @dataclass(slots=True)
 class Row:
-    """Counts of one text, script, or of all texts.
+    """Counts for one text, for one script, or for all texts.
 
     Attributes:
         tokens: the number of tokens, without those added at the ends of a text.
-        bytes: the bytes (UTF-8) of the text that they come from.
-        words: maximal runs of letters and marks with at least one letter.
-        single: words that are one token, possibly with the space before them.
+        bytes: the number of bytes (UTF-8) of text from which these tokens come.
+        words: the number of words: maximal runs of letters and combining marks with at least one
+            letter.
+        single: the number of words that are one token, possibly with the space before them.
     """
 
     tokens: int = 0
@@ -26,7 +27,7 @@ class Row:
 
     @property
     def bytes_per_token(self) -> float:
-        """0 if there are no tokens."""
+        """The average number of bytes in a token; 0 if there are no tokens."""
         return self.bytes / self.tokens if self.tokens else 0.0
 
     @property
@@ -48,10 +49,10 @@ class Row:
 
 @dataclass(slots=True)
 class Stats:
-    """Statistics of texts and of the vocabulary that encodes them.
+    """Statistics about texts and the vocabulary that encodes them.
 
-    The script of a token is that of its letters: the last in the order of the table if there are
-    several. Tokens without letters are digits, punctuation and symbols, or white space.
+    A token has the script of its letters; if there are several scripts, the last in the order of
+    the table. Tokens without letters are digits, punctuation and symbols, or white space.
 
     Attributes:
         total: the sum over all texts.
@@ -62,8 +63,8 @@ class Stats:
         unused: the number of tokens that aren't in the texts, without special tokens.
         vocabulary_lengths: how many tokens of the vocabulary have 1, 2, ... bytes, without
             special tokens.
-        vocabulary_scripts: how many of these have each script; ``"parts of characters"`` are
-            not UTF-8.
+        vocabulary_scripts: how many of these tokens have each script; tokens that aren't UTF-8 are
+            ``"parts of characters"``.
     """
 
     total: Row = field(default_factory=Row)
@@ -76,7 +77,7 @@ class Stats:
     vocabulary_scripts: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The statistics as JSON values."""
+        """Returns the statistics as values for JSON."""
         return {
             "total": self.total.to_dict(),
             "texts": {name: row.to_dict() for name, row in self.texts.items()},

@@ -11,19 +11,19 @@ from ggtok.errors import InvalidTypeError, InvalidValueError, TextDecodeError
 from ggtok.native.arguments import int_list, iterated, token_ids
 from ggtok.text.decoding import checked
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from ggtok.loading.loaded import Loaded
 
 
 class StreamDecoder:
-    """Decodes ids as they arrive, created by :meth:`ggtok.Tokenizer.stream_decoder`.
+    """A decoder for ids as they arrive, created by :meth:`ggtok.Tokenizer.stream_decoder`.
 
-    The results of :meth:`feed` and :meth:`finish`, joined, are the text that
-    ``tok.decode(prompt_ids + ids)``, with the same options, has after its longest common prefix
-    with ``tok.decode(prompt_ids)``, up to the first stop string or stop id. The time of a call is
-    proportional to the number of its ids, not of earlier ones. Streams can be copied and pickled
-    (with the tokenizer). They aren't thread-safe.
+    The results of :meth:`feed` and :meth:`finish`, joined, are the text of
+    ``tok.decode(prompt_ids + ids)``, with the same options, after its longest common prefix with
+    ``tok.decode(prompt_ids)``, up to the first stop string or stop id. A call takes time
+    proportional to the number of its ids, whatever the number of earlier ones. Streams can be
+    copied and pickled (with the tokenizer). They aren't thread-safe.
     """
 
     def __init__(
@@ -36,20 +36,20 @@ class StreamDecoder:
         stop_ids: types.Ids = (),
         eog_ids: Iterable[int] = (),
     ) -> None:
-        # Private: call Tokenizer.stream_decoder, which has the same arguments.
+        # Not for users, who call Tokenizer.stream_decoder with the same arguments.
         if loaded is None or flags is None:
             raise InvalidTypeError(
                 "StreamDecoder can't be created directly: call tok.stream_decoder(prompt_ids)"
             )
         self.stopped: str | int | None = None
-        """The stop string or the id that ended the text; None if none has."""
+        """The stop string or id that ended the text, or None if none has yet."""
         self._finished = False
-        self._is_plain = False  # _State.is_plain, and no other text is held back
+        self._is_plain = False  # whether _State.is_plain and no other text is held back
         self._ids = _Ids(loaded, *checked(flags))
         self._texts = self._ids.texts
         stops = _stop_strings(stop)
         self._stops = _Stops(stops)
-        # The value of `stopped` for each id that ends the text.
+        # For each id that ends the text, the value of `stopped`.
         self._ends: dict[int, str | int] = dict(self._ids.silent(stops))
         ends = [*eog_ids, *self._ids.checked(stop_ids, "stop_ids")]
         self._ends.update((id, id) for id in ends if id not in self._ends)
@@ -59,8 +59,8 @@ class StreamDecoder:
             raise InvalidValueError(f"errors: {e}") from None
         start = _State(self._ids, errors)
         self._decoded(start, self._ids.checked(prompt_ids, "prompt_ids"))
-        # The end of decode(prompt_ids) that `start` holds back. Further ids may change it. As
-        # far as they don't, it isn't returned.
+        # The end of decode(prompt_ids) that `start` holds back, since further ids may change it.
+        # The part that they don't change isn't returned.
         rest = start.copy()
         try:
             self._rest = self._decoded(rest, (), True)
@@ -124,7 +124,7 @@ class StreamDecoder:
         self.stopped = None
 
     def copy(self) -> StreamDecoder:
-        """An independent copy that continues from here, for example for beam search."""
+        """Returns an independent copy that continues from here, for example for beam search."""
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__)
         new._state = self._state.copy()  # nothing else changes in place
@@ -158,7 +158,7 @@ class StreamDecoder:
             raise TextDecodeError(*e.args) from None
 
     def _beyond(self, text: str) -> str:
-        """The text without the prefix that decode(prompt_ids) has, too."""
+        """Returns the text without the prefix that it shares with the end of decode(prompt_ids)."""
         if not self._skip:
             return text
         n = min(len(text), len(self._skip))
@@ -167,7 +167,7 @@ class StreamDecoder:
         return text[same:]
 
     def _stop_at(self, text: str, last: bool = False) -> str:
-        """The text up to a stop string, or up to a possible beginning of one."""
+        """Returns the text up to a stop string, or up to what may be the beginning of one."""
         if not self._stops.any:
             return text
         text = self._held + text
@@ -182,7 +182,7 @@ class StreamDecoder:
 
 
 class _Ids:
-    """The pieces of ids, and the flags of the vocabulary, for some decoding options."""
+    """The pieces of ids and the vocabulary's flags, for particular decoding options."""
 
     def __init__(
         self,
@@ -198,7 +198,7 @@ class _Ids:
         self.strips = flags["add_space_prefix"] and clean_spaces is not False
         self.clean = flags["clean_spaces"] if clean_spaces is None else clean_spaces
         # Caches shared by all streams: pieces by id; the pieces that cleaning can't change; and
-        # those of these that are whole characters, as text.
+        # the latter as text, if they consist of whole characters.
         self._pieces, self.plain, self.texts = native.streamed(self._unparse, self.clean)
         self._n = native.n_tokens()
         self._none = native.vocab_type() == "NONE"
@@ -209,7 +209,7 @@ class _Ids:
         return _Ids, self._arguments
 
     def silent(self, texts: Iterable[str]) -> Iterable[tuple[int, str]]:
-        """The tokens with these texts whose pieces are empty, with their texts."""
+        """Yields the id and text of each token that has one of these texts but an empty piece."""
         for text in () if self._unparse else texts:
             id = self._native.find(text.encode("utf-8", "surrogatepass"))
             if id is not None and not self._native.piece(id, 0, False):
@@ -235,7 +235,7 @@ class _Ids:
 
 
 def _cleaned(piece: bytes) -> bool:
-    """Whether cleaning may change this piece, or hold a part back, if no text is held before."""
+    """Whether cleaning may change this piece, or hold part of it back, if no text is held back."""
     return piece[-1:] == b" " or any(b" " + bytes([c]) in piece for c in b"?!.,'")
 
 
@@ -250,7 +250,7 @@ class _State:
         self._ids = ids
         self._errors = errors
         self._first = True
-        self._eos = b""  # the piece of an EOS that may be the last id
+        self._eos = b""  # the piece of an EOS that is dropped if it turns out to be the last id
         self._cleaning = _Cleaning() if ids.clean else None
         self.utf8 = b""  # the bytes of an incomplete character
 
@@ -276,7 +276,8 @@ class _State:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the next id decodes to just its piece, if cleaning can't change that."""
+        """Whether the next id decodes to exactly its piece, provided that cleaning can't change
+        it."""
         if self._first or self._ids.eos is not None:
             return False
         return not self._cleaning or not any(self._cleaning.held)
@@ -300,9 +301,9 @@ class _State:
 
 
 class _Cleaning:
-    """clean_spaces (cext/decode/detok.c) in three passes.
+    """Cleans spaces as in cext/decode/detok.c, in three passes.
 
-    Each pass holds back the bytes that the next bytes may change.
+    Each pass holds back the bytes that may depend on the next ones.
     """
 
     def __init__(self) -> None:
@@ -341,11 +342,11 @@ class _Cleaning:
 
 
 class _Stops:
-    """An Aho-Corasick automaton that finds the stop string that is complete first."""
+    """An Aho-Corasick automaton that finds the stop string that ends first."""
 
     def __init__(self, stops: list[str]) -> None:
         self.any = bool(stops)
-        self.depth = [0]  # by state: length of the text's suffix that begins a stop string
+        self.depth = [0]  # by state: the length of the text's longest suffix that may start a stop
         self._next: list[dict[str, int]] = [{}]
         self._found: list[str | None] = [None]
         for stop in stops:
@@ -366,7 +367,7 @@ class _Stops:
                 queue.append(child)
                 if at:
                     self._fail[child] = self._step(self._fail[at], c)
-                if self._found[child] is None:  # prefer the longest
+                if self._found[child] is None:  # keep a longer stop string
                     self._found[child] = self._found[self._fail[child]]
 
     def _step(self, at: int, c: str) -> int:

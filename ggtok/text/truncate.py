@@ -1,10 +1,10 @@
 """Truncates a text to at most n tokens.
 
-Only the part of the text around its first (last) tokens is encoded. Up to a position that no
-token crosses, whatever follows (ggtok_safe_cut), its tokens are those of the whole text.
+Only the part of the text with its first (or last) tokens is encoded. Its tokens are those of the
+whole text up to a position that no token crosses, whatever follows (ggtok_safe_cut).
 
-A cut text is counted before it is returned. So if it has too many tokens, Parts.count is wrong or,
-with side="right", Measure.count or the ggtok_safe_cut that it relies on.
+The tokens of a truncated text are counted before it is returned. So if there are too many,
+Parts.count is wrong or, with side="right", Measure.count or the ggtok_safe_cut that it relies on.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ggtok.native.arguments import byte_view, index, text_bytes, truth
 from ggtok.native.contexts import Parts
 from ggtok.native.library import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK
 
-TYPE_CHECKING = False  # as in native/library.py
+TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any
 
     from ggtok.native import Native
 
-USUAL = 6  # characters per token, generously estimated
-LEAST = 256  # characters of the first attempt, at least
+USUAL = 6  # a generous estimate of characters per token
+LEAST = 256  # the fewest characters to encode in the first attempt
 
 
 def truncate(
@@ -49,9 +49,9 @@ def truncate(
 
 
 def beginning(native: Native, head: bytes, n: int, add_special: bool) -> bytes | None:
-    """The result of :func:`truncate` for a text that begins with `head` and is longer.
+    """Returns the result of :func:`truncate` for a text that begins with `head` and is longer.
 
-    None: it depends on the rest of the text.
+    Returns None if the result depends on the rest of the text.
     """
     parts = Parts(native)
     flags = ADD_SPECIAL * add_special
@@ -65,10 +65,10 @@ def beginning(native: Native, head: bytes, n: int, add_special: bool) -> bytes |
 def _has_tokens(parts: Parts, head: bytes, type: str) -> bool:
     """Whether every text that begins with `head` has at least one token.
 
-    Encoding `head` can't tell, because a long word may have no position that no token crosses.
-    But it is true if one of its ASCII characters alone encodes to a token: if a merge's result
-    is not a token, BPE falls back to that token, and other models emit an unknown token. Only
-    UGM's rules may remove a longer text completely.
+    Encoding `head` can't answer this, because it may be a long word without a position that no
+    token crosses. But the answer is yes if one of its ASCII characters alone encodes to a token:
+    if a merge's result isn't a token, BPE falls back to that token, and other models emit an
+    unknown token. Only UGM's rules may remove a longer text completely.
     """
     if type == "UGM":
         return False
@@ -77,7 +77,7 @@ def _has_tokens(parts: Parts, head: bytes, type: str) -> bool:
 
 
 def _added(parts: Parts, n: int, flags: int) -> int:
-    """The number of tokens that are added to any text."""
+    """Returns the number of tokens that are added to any text."""
     added = parts.count(b"", 0, 0, flags)
     if n < added:
         raise InvalidValueError(
@@ -90,7 +90,7 @@ def _added(parts: Parts, n: int, flags: int) -> int:
 def _from_left(
     parts: Parts, text: Any, size: int, whole: bool, n: int, added: int, flags: int
 ) -> Any:
-    """The truncated text, from its first `size` characters; None: these are too few."""
+    """Truncates a text given its first `size` characters; returns None if these are too few."""
     head = _utf8(text[:size])
     known = len(head) if whole else parts.safe_cut(head, 0, len(head))
     spans = parts.spans(head, 0, known, False)
@@ -125,7 +125,7 @@ def _from_right(
 
 
 def _descending(ends: Any) -> Any:
-    """Ascending numbers in reverse order, without duplicates."""
+    """Yields ascending numbers in reverse order, without duplicates."""
     before = None
     for end in reversed(ends.tolist()):
         if end != before:
@@ -162,7 +162,7 @@ def is_boundary(data: bytes, at: int, strict: bool = False) -> bool:
 
 
 def whole_end(data: bytes, at: int) -> int:
-    """Position `at`, moved to the end of the character that it is inside, if any."""
+    """Moves position `at` to the end of the character that contains it, unless at a boundary."""
     while not is_boundary(data, at):
         at += 1
     return at
@@ -171,10 +171,10 @@ def whole_end(data: bytes, at: int) -> int:
 class Measure:
     """Counts the tokens of texts that start at the same position and end near each other.
 
-    The tokens up to a position that no token crosses, whatever follows, are counted only once.
+    Tokens before a position that no token crosses, whatever follows, are counted only once.
     """
 
-    NEAR = 256  # bytes
+    NEAR = 256  # bytes; the initial distance of `cut` from the end
 
     def __init__(self, parts: Parts, data: bytes, begin: int, flags: int) -> None:
         self._parts = parts
@@ -182,7 +182,7 @@ class Measure:
         self._begin = begin
         self._flags = flags
         self.cut = begin  # a position that no token crosses
-        self._before = 0  # tokens before it
+        self._before = 0  # the number of tokens before `cut`
         self._from = begin  # the smallest end for which `cut` can be used
         self._near = self.NEAR
 
@@ -195,7 +195,7 @@ class Measure:
         return self._before + self._parts.count(self._data, self.cut, end, rest)
 
     def _move(self, end: int) -> None:
-        """Chooses a new `cut` near the end."""
+        """Chooses a new `cut` near `end`."""
         if end < self._from:
             self._near *= 2
         self._from = max(self._begin, end - self._near)

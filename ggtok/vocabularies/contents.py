@@ -1,4 +1,4 @@
-"""The contents of a vocabulary file, and reports about how they were made."""
+"""The contents of a vocabulary file, and reports about how they were produced."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _differ(n: int, noun: str = "") -> str:
 
 @dataclass(frozen=True)
 class Report:
-    """Notes about the making of a vocabulary, each about one thing."""
+    """Notes about how a vocabulary was produced, each about one thing."""
 
     notes: tuple[str, ...] = ()
 
@@ -31,23 +31,23 @@ class Report:
 
 @dataclass(frozen=True)
 class TrainingReport(Report):
-    """The report of a training.
+    """A report about training.
 
     Attributes:
-        asked, made: the number of tokens requested, and made.
+        asked, made: the number of tokens requested, and the number produced.
         words, distinct_words: the number of words, and of distinct words. For Unigram, the number
-            of texts, and 0: the sentencepiece package counts no words.
-        text_bytes: the number of bytes of all words.
-        text_tokens: the number of tokens of all words.
-        dropped_words, dropped: the number of distinct words that ``max_words`` dropped, and of
-            their occurrences.
-        held_out_bytes, held_out_tokens: the size of the held-out text; 0 without one.
+            of texts, and 0, since the sentencepiece package counts no words.
+        text_bytes: the number of bytes in all words.
+        text_tokens: the number of tokens in all words.
+        dropped_words, dropped: the number of distinct words that ``max_words`` dropped, and the
+            number of their occurrences.
+        held_out_bytes, held_out_tokens: the size of the held-out text, or 0 if there is none.
         last_count: the number of occurrences of the last merge's pair.
         longest: the ids of the ten tokens with the most bytes, longest first.
         unused: the ids of tokens that don't occur in any encoded word, because later merges use
-            all their occurrences. They only serve as parts of other tokens.
-        seconds: the time by phase: "count", "merge", "write".
-        memory: bytes: "count" (of the counted words), "peak" (of the process).
+            all their occurrences. They serve only as parts of other tokens.
+        seconds: the time for each phase: "count", "merge", "write".
+        memory: the memory in bytes: "count" (for the counted words), "peak" (of the process).
     """
 
     asked: int = 0
@@ -68,12 +68,12 @@ class TrainingReport(Report):
 
     @property
     def bytes_per_token(self) -> float:
-        """The compression of the counted text."""
+        """The average number of bytes per token in the counted text."""
         return self.text_bytes / self.text_tokens if self.text_tokens else 0.0
 
     @property
     def held_out_bytes_per_token(self) -> float:
-        """The compression of the held-out text."""
+        """The average number of bytes per token in the held-out text."""
         return self.held_out_bytes / self.held_out_tokens if self.held_out_tokens else 0.0
 
     def __str__(self) -> str:
@@ -81,7 +81,7 @@ class TrainingReport(Report):
         memory = ", ".join(f"{phase} {n / 1e6:.0f} MB" for phase, n in self.memory.items())
         lines = [f"{number(self.made, 'token')} of {self.asked} asked for"]
         size = number(self.text_bytes, "byte")
-        ours = self.distinct_words > 0  # another trainer counts and measures nothing here
+        ours = self.distinct_words > 0  # another trainer doesn't count words
         if ours:
             lines += [
                 f"{number(self.words, 'word')}, {self.distinct_words} different, {size}",
@@ -113,11 +113,12 @@ class Difference:
     """A difference between the source and llama.cpp with the converted vocabulary.
 
     Attributes:
-        name: the name of the row in the documentation's table.
+        name: the name of its row in the documentation's table.
         text: a description.
-        lines: the number of compared lines with other ids because of it; None: not compared.
+        lines: the number of compared lines that get other ids because of it, or None if no lines
+            were compared.
         compared: the number of compared lines.
-        example: a line with other ids, or None.
+        example: a line that gets other ids, or None.
     """
 
     name: str
@@ -125,14 +126,14 @@ class Difference:
     lines: int | None = None
     compared: int = 0
     example: str | None = None
-    # Changes a source in place, so that it follows llama.cpp's rule.
+    # A function that changes a source in place, so that it follows llama.cpp's rule.
     change: Callable[[Any], None] | None = None
-    # Removes the cause of the difference from a line.
+    # A function that removes the cause of the difference from a line.
     without: Callable[[str], str] | None = None
 
     @property
     def share(self) -> float | None:
-        """The share of lines with other ids, from 0 to 1; None: not compared."""
+        """The share of lines with other ids, from 0 to 1, or None if no lines were compared."""
         return None if self.lines is None or not self.compared else self.lines / self.compared
 
     def __str__(self) -> str:
@@ -145,16 +146,16 @@ class Difference:
 
 @dataclass(frozen=True)
 class ConversionReport(Report):
-    """The report of a conversion.
+    """A report about a conversion.
 
     Attributes:
-        format: the format of the source, such as ``"tokenizer.json (BPE)"``.
+        format: the source's format, such as ``"tokenizer.json (BPE)"``.
         pre: the name of the pre-tokenizer, found or passed by the caller, or None.
         differences: the differences that llama.cpp's rules force. Each has a ``name``, a
             ``text`` and, if the source's own package is installed, the ``share`` of lines with
             other ids.
-        compared: the number of lines that were compared with the source's own package. 0: the
-            package isn't installed, or took too much time or memory (then ``notes`` say so).
+        compared: the number of lines compared with the source's own package; 0 if the package
+            isn't installed, or needed too much time or memory (as ``notes`` then say).
         judge: the package that loaded the source for the comparison, or None. For a folder, it
             is ``"transformers"`` if that is installed and can load it, else the file's package.
         differing: the number of compared lines with other ids.
@@ -171,7 +172,7 @@ class ConversionReport(Report):
 
     @property
     def unexplained_reason(self) -> str:
-        """A sentence about the unexplained lines."""
+        """A phrase for messages about the unexplained lines."""
         differ = _differ(len(self.unexplained), "line")
         return f"{differ} for no known reason, such as {self.unexplained[0]!r}"
 
@@ -196,9 +197,9 @@ Pair = tuple[bytes, bytes]
 
 @dataclass(frozen=True)
 class Differs:
-    """Collects the kinds of texts for which another library gives other ids."""
+    """Collects the kinds of texts for which another library's ids differ."""
 
-    allowed: bool  # whether such files may be written
+    allowed: bool  # whether a file may be written despite such differences
     reasons: list[str] = field(default_factory=list)
 
     def __call__(self, reason: str) -> None:
@@ -238,7 +239,7 @@ class Contents:
 
     @cached_property
     def merges(self) -> list[Pair]:
-        """The merges in order, each as the decoded bytes of its two tokens."""
+        """The merges, in order, each as the decoded bytes of its two tokens."""
         scheme = spelling.scheme(self.model, self.pre) or "marks"
 
         def decoded(text: bytes) -> bytes:

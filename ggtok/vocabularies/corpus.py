@@ -1,7 +1,7 @@
 """Streams the text of training sources. The corpus is never held in memory.
 
-Files have the formats of ``Tokenizer.encode_files`` and use its readers, except that text is read
-here, because training counts the words of each line separately.
+Files have the same formats as for ``Tokenizer.encode_files`` and are read by its readers, except
+that text is read here, because training counts the words in each line separately.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ggtok.corpora.streams import Stream, naming
 from ggtok.errors import FileError, InvalidTypeError, InvalidValueError, MissingExtraError
 from ggtok.native import text_bytes
 
-BLOCK = 1 << 20  # bytes that are read or counted at a time, which fit in the processor's cache
-MAX_TEXT = (1 << 32) - 1  # bytes of a line, or of a text that is a single document
+BLOCK = 1 << 20  # bytes to read or count at a time, which fit in the processor's cache
+MAX_TEXT = (1 << 32) - 1  # the most bytes in a line, or in a text that is a single document
 
 Text = bytes | memoryview
 
@@ -35,7 +35,7 @@ class Reading:
         lines: whether each line of a text is a document.
         fields: the fields of JSON lines, or columns of tables, that contain the text.
         errors: the rule for malformed documents.
-        kind: the format of all files; None: selected by their names.
+        kind: the format of all files, or None if their names select it.
     """
 
     lines: bool
@@ -45,7 +45,7 @@ class Reading:
 
     @classmethod
     def checked(cls, lines: bool, field: object, errors: object, kind: object) -> Reading:
-        """Checks the caller's arguments."""
+        """Checks and converts the caller's arguments."""
         fields = Fields.checked(field)
         if errors not in RULES:
             raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
@@ -53,16 +53,17 @@ class Reading:
 
 
 def files_of(path: str, search: Search) -> list[str]:
-    """The files of a path, a folder or a glob, without those that `search` found before."""
+    """Returns the files that a path (file, folder or glob) names, except those that `search` has
+    already found."""
     if _is_pipe(path):
         return [path]
     return [source.path for source in search.find(path)]
 
 
 def texts_of(path: str, reading: Reading) -> Iterator[Text]:
-    """The texts of the files of a path, a folder or a glob.
+    """Yields the texts of the files that a path (file, folder or glob) names.
 
-    If lines are documents, a text is a part of a file with whole lines.
+    If lines are documents, a text is a part of a file that consists of whole lines.
 
     Raises:
         FileError: a file can't be read, or isn't text.
@@ -80,7 +81,7 @@ def texts_of(path: str, reading: Reading) -> Iterator[Text]:
 
 
 def _is_pipe(path: str) -> bool:
-    """Whether it is neither a file nor a folder, so that it can be read only once."""
+    """Whether a path is neither a file nor a folder, so that it can be read only once."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
@@ -104,7 +105,7 @@ def _documents(source: Source, reading: Reading) -> Iterator[Text]:
 
 
 def stream_of(blocks: Iterable[bytes], name: str, reading: Reading) -> Iterator[Text]:
-    """The texts in a stream of blocks, which are either one text or JSON lines."""
+    """Yields the texts in a stream of blocks, which are either one text or JSON lines."""
     if reading.kind in TABLES:
         raise InvalidValueError(f"{name}: a {reading.kind} file can only be read by its path")
     if reading.kind == "jsonl":
@@ -118,7 +119,7 @@ def stream_of(blocks: Iterable[bytes], name: str, reading: Reading) -> Iterator[
 
 
 def text_of(blocks: Iterable[bytes], name: str, reading: Reading) -> Iterator[Text]:
-    """A text that arrives in blocks: as a whole, or in parts of whole lines."""
+    """Yields a text that arrives in blocks, as a whole or in parts that consist of whole lines."""
     faults = Faults(reading.errors, name)
     parts = _by_lines if reading.lines else _whole
     at, checked = without_bom(_of_text(blocks, name))
@@ -128,7 +129,7 @@ def text_of(blocks: Iterable[bytes], name: str, reading: Reading) -> Iterator[Te
 
 
 def _of_text(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """The blocks unchanged. Raises FileError for a binary file."""
+    """Yields the blocks unchanged. Raises FileError for a binary file."""
     left = SNIFFED
     for block in blocks:
         if left > 0 and b"\0" in block[:left]:
@@ -138,7 +139,8 @@ def _of_text(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 
 def _valid(part: Text, at: int, faults: Faults, lines: bool) -> Iterator[Text]:
-    """A part of the text, after applying the rule for invalid UTF-8. `at`: its byte offset."""
+    """Applies the rule for invalid UTF-8 to a part of the text, at byte offset `at`, and yields
+    it."""
     try:
         str(part, "utf-8")
         yield part
@@ -197,7 +199,7 @@ def _by_lines(blocks: Iterable[bytes], name: str) -> Iterator[Text]:
         yield b"".join(held)
 
 
-# ---- the sources of a training, in pieces ----
+# ---- training sources, in pieces ----
 
 
 # The bytes of a text, and whether each line is a document.
@@ -213,7 +215,7 @@ class Named:
 
 
 def pieces(sources: object, reading: Reading) -> Iterator[Piece]:
-    """The texts of the sources, in pieces of about BLOCK bytes at most if lines are documents.
+    """Yields the sources' texts; if lines are documents, in pieces of at most about BLOCK bytes.
 
     A path is a file, a folder or a glob. A ``str`` or bytes-like object is a text. An Arrow
     stream or array of strings is a sequence of texts. Any other iterable contains such sources; a
@@ -239,13 +241,13 @@ def pieces(sources: object, reading: Reading) -> Iterator[Piece]:
 
 
 def paths(sources: object) -> tuple[str, ...]:
-    """The files among the sources, unless `sources` is an iterator."""
+    """Returns the paths among the sources, unless `sources` is an iterator."""
     each = sources if isinstance(sources, (list, tuple)) else [sources]
     return tuple(os.path.abspath(os.fsdecode(s)) for s in each if isinstance(s, os.PathLike))
 
 
 def _one(source: object, reading: Reading) -> Iterator[Piece] | None:
-    """The texts of one source; None: it isn't a single source."""
+    """Returns the texts of a single source, or None if `source` isn't one."""
     lines = reading.lines
     if isinstance(source, os.PathLike):
         return _texts(texts_of(os.fsdecode(source), reading), lines)

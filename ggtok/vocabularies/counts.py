@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 _MAGIC = b"ggtok word counts 1\n"
 KIND = files.Kind("a file of word counts", lambda head: head.startswith(_MAGIC))
-_BATCH = 1 << 20  # bytes of small texts in one unit of work
+_BATCH = 1 << 20  # bytes of small texts that form one unit of work
 MIN_MAX_WORDS = 1024
 DEFAULT_PRE = "llama-bpe"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a training, the argument of its ``progress`` function.
+    """The progress of training, which is passed to its ``progress`` function.
 
     Attributes:
         phase: "count" or "merge".
-        bytes: bytes of text read so far.
-        tokens: tokens made by merges so far.
-        of: the number of tokens to make.
+        bytes: the number of bytes of text read so far.
+        tokens: the number of tokens that merges have produced so far.
+        of: the number of tokens to produce.
         count: the number of occurrences of the pair that was merged last.
         seconds: seconds since the phase began.
     """
@@ -55,7 +55,7 @@ ProgressFn = Callable[[Progress], object]
 
 @dataclass(frozen=True)
 class Cut:
-    """How texts are split into words. Only counts with the same Cut can be merged."""
+    """How texts are split into words. Counts can be merged only if they have the same Cut."""
 
     model: str
     pre: str | None
@@ -81,7 +81,7 @@ class WordCounts:
     """
 
     def __init__(self, cut: Cut | None = None, max_words: int = 0) -> None:
-        # Private: use count_words() or load().
+        # Not for users, who call count_words() or load().
         if not isinstance(cut, Cut):
             raise InvalidTypeError(
                 "WordCounts can't be created directly: call ggtok.count_words(sources)"
@@ -92,7 +92,7 @@ class WordCounts:
 
     @property
     def model(self) -> str:
-        """The model that the words are for: ``"bpe"`` or ``"spm"``."""
+        """The model for which the words are: ``"bpe"`` or ``"spm"``."""
         return self._cut.model
 
     @property
@@ -106,7 +106,7 @@ class WordCounts:
         return self._cut.patterns
 
     def __len__(self) -> int:
-        """The number of distinct words."""
+        """Returns the number of distinct words."""
         return self._native.info().n_words
 
     @property
@@ -116,7 +116,8 @@ class WordCounts:
 
     @property
     def dropped(self) -> tuple[int, int]:
-        """The number of distinct words that ``max_words`` dropped, and of their occurrences."""
+        """The number of distinct words that ``max_words`` dropped, and the number of their
+        occurrences."""
         info = self._native.info()
         return info.dropped_words, info.dropped
 
@@ -125,7 +126,7 @@ class WordCounts:
         return f"<ggtok.WordCounts of {cut}: {len(self)} words>"
 
     def items(self) -> Iterator[tuple[bytes, int]]:
-        """The words as UTF-8 and their counts, most frequent first."""
+        """Yields the words, in UTF-8, with their counts, most frequent first."""
         words, ends, times = self._native.arrays()
         data, start = words.tobytes(), 0
         for end, count in zip(ends.tolist(), times.tolist(), strict=True):
@@ -136,7 +137,7 @@ class WordCounts:
         """Add other counts to these.
 
         Raises:
-            InvalidValueError: the others have another pre-tokenizer, or a count would exceed 64
+            InvalidValueError: the others have a different pre-tokenizer, or a count would exceed 64
                 bits.
         """
         for other in others:
@@ -276,7 +277,7 @@ class _Workers:
             self._work.close()
 
     def put(self, batch: list[Piece]) -> bool:
-        """Queues a unit of work. False: a thread has failed."""
+        """Queues a unit of work; returns False if a thread has failed."""
         return self._work.put(batch)
 
     def finish(self, stop: bool) -> None:
@@ -308,7 +309,7 @@ def fill(
     threads: int,
     progress: ProgressFn | None,
 ) -> None:
-    """Counts the words of all sources."""
+    """Adds the words of all sources to the counts."""
     began, read = time.perf_counter(), 0
 
     def report(n: int) -> None:
@@ -367,7 +368,7 @@ def check_threads(threads: object, cut: Cut) -> int:
     from ggtok.text.batches import MAX_THREADS, cores
 
     n = thread_count(threads)  # type: ignore[arg-type]
-    # Splitting with patterns runs in Python and holds the GIL, so more threads don't help.
+    # Splitting by patterns runs in Python and holds the GIL, so more threads don't help.
     return 1 if cut.patterns is not None else min(n or cores(), MAX_THREADS)
 
 
@@ -407,8 +408,8 @@ def count_words(
 ) -> WordCounts:
     """Count the words of a corpus: the first phase of :func:`ggtok.train`.
 
-    Counts can be saved, merged with those of other machines, and used for any number of trainings
-    with the same pre-tokenizer.
+    Counts can be saved, merged with those from other machines, and used to train any number of
+    vocabularies with the same pre-tokenizer.
 
     Args:
         sources, model, pre, pre_patterns, documents, kind, field, errors, max_words, threads,

@@ -10,14 +10,14 @@ from ggtok.errors import VocabError, VocabWarning
 from ggtok.tokenizer import Tokenizer, load
 from ggtok.vocabularies.contents import Contents
 
-# Names in Vocabulary.special_ids, and the names in GGUF's keys.
+# Names in Vocabulary.special_ids, with the corresponding names in GGUF's keys.
 SPECIAL_KEYS = {
     "bos": "bos",
     "eos": "eos",
     "eot": "eot",
     "eom": "eom",
     "unk": "unknown",
-    "sep": "seperator",  # as GGUF spells it
+    "sep": "seperator",  # misspelled as in GGUF
     "pad": "padding",
     "mask": "mask",
     "fim_pre": "fim_pre",
@@ -61,7 +61,8 @@ def _check(v: Contents) -> None:
 
 
 def gguf_bytes(v: Contents, *, patterns: bool = False) -> bytes:
-    """The file's bytes. `patterns`: the caller passes ``pre_patterns`` to the reader itself."""
+    """Returns the file's bytes. Raises VocabError if there are ``pre_patterns``, unless `patterns`:
+    then the caller passes them to the reader."""
     if v.pre_patterns is not None and not patterns:
         raise VocabError(
             "a GGUF file can't contain pre_patterns: name a pre-tokenizer that splits text in the "
@@ -84,14 +85,14 @@ def gguf_bytes(v: Contents, *, patterns: bool = False) -> bytes:
 
 
 def _add_keys(writer: object, v: Contents) -> None:
-    """Writes the keys, those of `v.order` first."""
+    """Writes the keys, starting with those in `v.order`."""
     place = {key: i for i, key in enumerate(v.order)}
     for key, value in sorted(_rows(v), key=lambda row: place.get(row[0], len(place))):
         _add(writer, key, value)
 
 
 def _rows(v: Contents) -> list[tuple[str, object]]:
-    """The file's keys and values."""
+    """Returns the file's keys and values."""
     ggml = "tokenizer.ggml."
     rows: list[tuple[str, object]] = [(ggml + "model", v.model)]
     pre = v.pre
@@ -126,7 +127,7 @@ def _templates(v: Contents) -> str | list[dict[str, str]]:
 
 
 def _add(writer: object, key: str, value: object) -> None:
-    """Adds a key, with the type of its value in Python."""
+    """Adds a key with a type that follows from the value's Python type."""
     from gguf import GGUFValueType, GGUFWriter
 
     assert isinstance(writer, GGUFWriter)
@@ -149,7 +150,7 @@ def _add(writer: object, key: str, value: object) -> None:
 
 
 def tokenizer_of(v: Contents) -> Tokenizer:
-    """A tokenizer with this vocabulary, loaded from its GGUF file in memory."""
+    """Returns a tokenizer with this vocabulary, loaded from its GGUF file in memory."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VocabWarning)
         return load(gguf_bytes(v, patterns=True), pre_patterns=v.pre_patterns)

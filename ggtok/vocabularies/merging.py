@@ -1,4 +1,4 @@
-"""Merges symbols of a word by rank, for checks of merges that no tokenizer has."""
+"""Merges a word's symbols by rank, to check merges that aren't in any loaded tokenizer."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ S = TypeVar("S", str, bytes)
 def merges_of(
     ranks: Mapping[tuple[S, S], int], symbols: list[S]
 ) -> tuple[list[tuple[int, int, S, S]], list[S]]:
-    """The merges as (rank, number of the left symbol, left, right), and the remaining symbols.
+    """Returns the merges as (rank, number of the left symbol, left, right), and the remaining
+    symbols.
 
-    The lowest rank is merged first, and of equal ranks the leftmost. A merged symbol keeps the
+    The lowest rank is merged first, and among equal ranks the leftmost. A merged symbol keeps the
     number of its first part.
     """
     now: list[S | None] = []
@@ -33,7 +34,7 @@ def merges_of(
         j = after[i]
         left, right = now[i], now[j] if j >= 0 else None
         if left is None or right is None or ranks.get((left, right)) != rank:
-            continue  # one of them has been merged since
+            continue  # one of the two has been merged in the meantime
         merges.append((rank, i, left, right))
         now[i], now[j] = left + right, None
         after[i] = after[j]

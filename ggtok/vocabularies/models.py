@@ -1,4 +1,4 @@
-"""Trains each model from word counts: initial tokens, then merges."""
+"""Trains the models from word counts: first the initial tokens, then the merges."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ggtok.vocabularies.vocabulary import Vocabulary
 
 _MARK = 0x2581
 
-# Characters that SentencePiece ignores, and its own marks, which aren't in its alphabet.
+# Characters that SentencePiece ignores, and those it uses internally, aren't in its alphabet.
 _UNSEEN = {0, 0x20}
 BOUNDARY = b"\x1f"  # replaces the text of a special token
 _MARKS = {ord(BOUNDARY), 0x2585}
@@ -27,7 +27,7 @@ _MARKS = {ord(BOUNDARY), 0x2585}
 
 @dataclass
 class Beginning:
-    """The tokens that training starts with, in the order of their ids."""
+    """The tokens with which training starts, in the order of their ids."""
 
     texts: list[bytes] = field(default_factory=list)
     types: list[int] = field(default_factory=list)
@@ -39,13 +39,14 @@ class Beginning:
         return len(self.texts) - 1
 
     def add_bytes(self) -> None:
-        """Add a byte token for each byte."""
+        """Adds a byte token for each byte."""
         for byte in range(256):
             self.add(spelling.byte_token(byte), spelling.BYTE)
 
 
 def covered(chars: Iterable[tuple[int, int]], coverage: float) -> list[tuple[int, int]]:
-    """The most frequent characters that cover this share of all, as in SentencePiece (float)."""
+    """Returns the most frequent characters that together cover this share of the text, computed in
+    float as in SentencePiece."""
     seen = [c for c in chars if c[0] not in _UNSEEN and not 0xD800 <= c[0] < 0xE000]
     total, so_far = sum(count for _, count in seen), 0
     kept = []
@@ -59,7 +60,7 @@ def covered(chars: Iterable[tuple[int, int]], coverage: float) -> list[tuple[int
 
 
 def symbols_of(chars: Sequence[tuple[int, int]], split_digits: bool) -> list[native.Symbol]:
-    """Characters as symbols of SentencePiece's trainer, numbered in their order."""
+    """Converts characters to symbols for SentencePiece's trainer, numbered in order."""
     scripts = script_of([code for code, _ in chars])
     symbols = []
     for number, ((code, _), script) in enumerate(zip(chars, scripts, strict=True)):
@@ -73,7 +74,7 @@ def symbols_of(chars: Sequence[tuple[int, int]], split_digits: bool) -> list[nat
 
 
 def byte_order(rule: str, seen: set[int] | None) -> list[int]:
-    """The alphabet's bytes in the order of their ids."""
+    """Returns the alphabet's bytes in the order of their ids."""
     alphabet = range(256) if seen is None else sorted(seen)
     if rule == "bytes":
         return list(alphabet)
@@ -82,14 +83,14 @@ def byte_order(rule: str, seen: set[int] | None) -> list[int]:
 
 
 def bytes_of(chars: Iterable[tuple[int, int]]) -> set[int]:
-    """The bytes that occur in the UTF-8 of these characters."""
+    """Returns the bytes that occur in the UTF-8 of these characters."""
     text = "".join(chr(code) for code, _ in chars)
     return set(text.encode("utf-8", "surrogatepass"))
 
 
 # ---- scripts, as SentencePiece's BPE trainer distinguishes them ----
 
-# The scripts of Unicode 9, as in SentencePiece. All others count as Common, and Kana as Han.
+# The scripts in Unicode 9, as in SentencePiece. All others count as Common, and Kana as Han.
 _NAMES = """
 Adlam Ahom Anatolian_Hieroglyphs Arabic Armenian Avestan Balinese Bamum Bassa_Vah Batak Bengali
 Bhaiksuki Bopomofo Brahmi Braille Buginese Buhid Canadian_Aboriginal Carian Caucasian_Albanian
@@ -106,7 +107,7 @@ Sinhala Sora_Sompeng Sundanese Syloti_Nagri Syriac Tagalog Tagbanwa Tai_Le Tai_T
 Tamil Tangut Telugu Thaana Thai Tibetan Tifinagh Tirhuta Ugaritic Vai Warang_Citi Yi
 """.split()
 
-# Characters whose scripts were assigned later, which are Common in SentencePiece 0.2.3.
+# Characters that got their scripts later, and are Common in SentencePiece 0.2.3.
 _LATER = """
 558 560 588-589 58B-58C 5C8-5C9 5EF 61C-61D 7FD-7FF 860-86A 870-891 897-89F 8B5 8BE-8D3 9FC-9FE
 A76 AFA-AFF B53-B55 C04 C3C C5C-C5D C77 C84 CDC-CDD CF3 D00 D04 D3B-D3C D81 E86 E89 E8C E8E-E93
@@ -128,7 +129,7 @@ _ANY, _COMMON = 0, 1
 
 
 def script_of(codes: Sequence[int]) -> list[int]:
-    """The number of each code point's script; 0 for Inherited, which matches any script."""
+    """Returns a number for each code point's script: 0 for Inherited, which matches any script."""
     import regex
 
     text = "".join(chr(code) for code in codes)
@@ -156,7 +157,7 @@ def script_of(codes: Sequence[int]) -> list[int]:
 
 
 def _byte_level(counts: WordCounts, o: Options, b: Beginning) -> tuple[list[native.Symbol], bool]:
-    """Adds the bytes of the alphabet. Returns the initial symbols, and whether they are bytes."""
+    """Adds the alphabet's bytes. Returns the initial symbols, and whether they are bytes."""
     seen = bytes_of(counts._native.chars()) if o.seen else None
     characters = spelling.byte_characters()
     known = {text: id for id, text in enumerate(b.texts)}
@@ -169,7 +170,7 @@ def _byte_level(counts: WordCounts, o: Options, b: Beginning) -> tuple[list[nati
 
 
 def _raw(counts: WordCounts, o: Options, b: Beginning) -> tuple[list[native.Symbol], bool]:
-    """Like :func:`_byte_level` for raw tokens: adds byte tokens <0xXX>, then characters."""
+    """Like :func:`_byte_level`, but for raw tokens: adds byte tokens <0xXX>, then characters."""
     known = {text: id for id, text in enumerate(b.texts)}
     b.add_bytes()
     chars = covered(counts._native.chars(), o.coverage)
@@ -184,7 +185,8 @@ def _raw(counts: WordCounts, o: Options, b: Beginning) -> tuple[list[native.Symb
 def _reserved(
     specials: Sequence[bytes], symbols: Sequence[native.Symbol], of_bytes: bool
 ) -> list[tuple[list[int], int]]:
-    """The special tokens whose texts merges could produce."""
+    """Returns rows for the special tokens whose texts merges could produce: the numbers of the
+    text's symbols, and the token's number."""
     number = {symbol.code: symbol.number for symbol in symbols}
     rows = []
     for id, text in enumerate(specials):
@@ -210,7 +212,8 @@ def _check_size(size: int, least: int) -> None:
 def train_bpe(
     counts: WordCounts, o: Options, progress: native.Progress
 ) -> tuple[Vocabulary, Any, int]:
-    """The vocabulary, the rows of the merges, and the number of initial symbols in all words."""
+    """Trains BPE. Returns the vocabulary, the rows of the merges, and the number of initial symbols
+    in all words."""
     b = Beginning()
     for text in o.specials:
         b.add(text.encode(), spelling.CONTROL)
@@ -253,7 +256,8 @@ def train_bpe(
 
 
 def _n_symbols(counts: native.Counts, known: set[int]) -> int:
-    """The number of tokens of all words without merges. Unknown characters count as bytes."""
+    """Returns the number of tokens in all words before any merge. An unknown character counts as
+    its bytes."""
     return sum(
         count if code in known else count * len(chr(code).encode("utf-8", "surrogatepass"))
         for code, count in counts.chars()
@@ -263,14 +267,14 @@ def _n_symbols(counts: native.Counts, known: set[int]) -> int:
 def train_spm(
     counts: WordCounts, o: Options, progress: native.Progress
 ) -> tuple[Vocabulary, Any, int]:
-    """Like :func:`train_bpe`; ids and scores are those of SentencePiece's trainer."""
+    """Like :func:`train_bpe`, but with the ids and scores of SentencePiece's trainer."""
     b = Beginning()
     for text in o.specials:
         b.add(text.encode(), spelling.UNKNOWN if text == o.named["unk"] else spelling.CONTROL)
     b.special_ids = {k: o.specials.index(t) for k, t in o.named.items() if t is not None}
     if o.byte_fallback:
         b.add_bytes()
-    words = counts._native.cut_at(b.texts, BOUNDARY)  # so merges can't produce them
+    words = counts._native.cut_at(b.texts, BOUNDARY)  # so that merges can't produce them
     chars = covered(words.chars(), o.coverage)
     alphabet = [chr(code).encode() for code, _ in chars]
     _check_size(o.size, len(b.texts) + len(alphabet))

@@ -1,4 +1,4 @@
-"""The vocabulary of a loaded tokenizer, with the options that it was loaded with."""
+"""The vocabulary of a loaded tokenizer, with the options with which it was loaded."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _GGML = "tokenizer.ggml."
 
 
 def vocabulary_of(tok: Tokenizer) -> Vocabulary:
-    """Reads the tokenizer's source again.
+    """Reads the vocabulary again from the tokenizer's source.
 
     Raises:
         VocabError: the tokenizer was loaded from memory other than bytes, or with an override
-            that a vocabulary can't hold.
+            that a vocabulary can't contain.
         FileError, GGUFError: as for :func:`ggtok.load`.
     """
     loaded = tok._loaded

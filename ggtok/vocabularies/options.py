@@ -10,8 +10,8 @@ from ggtok.vocabularies import spelling
 
 RULES = {"bpe": ("huggingface", "bytes"), "spm": ("sentencepiece",)}
 _END_OF_TEXT = "<|endoftext|>"
-_MAX_SPECIAL = 1024  # bytes of a special token's text
-_MAX_SIZE = 2**29  # tokens; the limit of ggtok's encoders
+_MAX_SPECIAL = 1024  # the most bytes in a special token's text
+_MAX_SIZE = 2**29  # the most tokens, limited by ggtok's encoders
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Options:
 
 
 def check_specials(special_tokens: Iterable[str], named: dict[str, str | None]) -> list[str]:
-    """The texts of special tokens, checked. `named`: those of bos and the like."""
+    """Checks and returns the texts of special tokens. `named` has those of bos and the like."""
     if isinstance(special_tokens, (str, bytes)):
         raise InvalidTypeError("special_tokens must be an iterable of str, not one")
     texts = list(special_tokens)
@@ -77,14 +77,14 @@ def _rule(model: str, rule: object) -> str:
 def _specials(
     model: str, special_tokens: Iterable[str], named: dict[str, str | None]
 ) -> tuple[tuple[str, ...], dict[str, str | None]]:
-    """All special tokens in the order of their ids, and the texts of bos and so on."""
+    """Returns all special tokens in the order of their ids, and the texts of bos and so on."""
     texts = check_specials(special_tokens, named)
     if model == "spm":
         for name, default in (("unk", "<unk>"), ("bos", "<s>"), ("eos", "</s>")):
             named[name] = named[name] or default
         first = [t for name in ("unk", "bos", "eos", "pad") if (t := named[name])]
         return tuple(dict.fromkeys([*first, *texts])), named
-    # Otherwise llama.cpp would use token 11 for both.
+    # Without EOS, llama.cpp would use token 11 for both.
     named["eos"] = named["eos"] or _END_OF_TEXT
     last = [t for name in ("bos", "eos", "unk", "pad") if (t := named[name])]
     named["bos"] = named["bos"] or named["eos"]
@@ -122,7 +122,8 @@ def check_options(
     min_frequency: int,
     max_token_length: int | None,
 ) -> Options:
-    """Checks the arguments. `raw`: tokens of the pre-tokenizer are stored without a byte map."""
+    """Checks the arguments. `raw` says whether tokens are stored without a byte map, which depends
+    on the pre-tokenizer."""
     if alphabet not in ("bytes", "seen"):
         raise InvalidValueError(f"alphabet must be 'bytes' or 'seen', not {alphabet!r}")
     if not 0 < character_coverage <= 1:

@@ -1,9 +1,9 @@
 """llama.cpp's pre-tokenizers as chains of expressions for other libraries.
 
-Each row is a chain. With the expressions `steps`, Hugging Face's tokenizers split text exactly as
-llama.cpp does; where llama.cpp doesn't distinguish categories, they don't either. `published` are
-the chains in published tokenizer.json files for which llama.cpp uses this row, normalized by
-structure.py. Where they differ from `steps`, the ids of some texts differ, too.
+Each row is a chain. With the expressions in `steps`, Hugging Face's tokenizers split text exactly
+as llama.cpp does, even where llama.cpp doesn't distinguish categories. `published` has the chains
+in published tokenizer.json files for which llama.cpp uses this row, normalized by structure.py.
+Where they differ from `steps`, the ids of some texts differ, too.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ class Pre(NamedTuple):
 
     name: str
     ignore_merges: bool = False
-    keep_spaces: bool = False  # decoding keeps spaces before punctuation
-    strips_mask: bool = False  # spaces before <mask> are dropped
+    keep_spaces: bool = False  # whether decoding keeps spaces before punctuation
+    strips_mask: bool = False  # whether spaces before <mask> are dropped
 
 
 class Chain(NamedTuple):
     name: str
-    pres: tuple[Pre, ...]  # the first with the right flags is used
+    pres: tuple[Pre, ...]  # of which the first with the right flags is used
     steps: tuple[str, ...]
     published: tuple[tuple[str, ...], ...] = ()
     written: tuple[str, ...] = ()  # the steps exactly as in the publisher's file
@@ -39,7 +39,7 @@ _TAIL = r"\s*[\r\n]+|" + _SPACES
 _THREE = r"\p{N}{1,3}"
 _UPPER_P = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
 _LOWER_P = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-# llama.cpp has a single category of letters, and distinguishes case only in ASCII.
+# llama.cpp has a single category for letters, and distinguishes case only in ASCII.
 _UPPER, _LOWER = r"[\p{L}&&[^a-z]]", r"[\p{L}&&[^A-Z]]"
 _UPPER_M, _LOWER_M = r"[\p{L}\p{M}&&[^a-z]]", r"[\p{L}\p{M}&&[^A-Z]]"
 _ANY_CASE = r"[\p{L}\p{M}]"
@@ -67,7 +67,7 @@ _V3_WORD = _PUNCTUATION_WORD + r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
 _V3 = rf"{_V3_WORD}| ?[\p{{P}}\p{{S}}]+[\r\n]*|{_TAIL}"
 _V3_WRITTEN = _V3.replace(r"\r\n", "\r\n")
 _CODER_CJK_P = r"[\u0800-\u9FA5\uAC00-\uD7FF]+"
-# In llama.cpp, white space beyond ASCII becomes \v, which the class doesn't match.
+# llama.cpp replaces white space outside ASCII by \v, which the class doesn't match.
 _CODER_CJK = r"[\u0800-\u9FA5\uAC00-\uD7FF&&[^\s]]+"
 _BLOOM = r" ?[^(\s|.,!?\u2026\u3002\uFF0C\u3001\u0964\u06D4\u060C)]+"
 _DIGIT_GROUPS = r"\d{1,3}(?=(?:\d{3})*\b)"
@@ -113,7 +113,7 @@ _SPACE_CASCADE = (
 )
 _EXAONE_WORD = _PREFIX + r"(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+"
 _ASCII_3 = "[0-9][0-9][0-9]"
-_PUNCTUATION = r"[\p{P}$+<=>^`|~]+"  # equal to Hugging Face's Punctuation
+_PUNCTUATION = r"[\p{P}$+<=>^`|~]+"  # matches the same as Hugging Face's Punctuation
 _NUMBER, _NUMBERS = r"\p{N}", r"\p{N}+"
 
 # fmt: off
@@ -358,7 +358,7 @@ CHAINS = (
 # fmt: on
 
 
-# Further names for the chains above.
+# More names for the chains above.
 _ALIASES = {
     "gpt2": "mpt phi-2 jina-es jina-de gigachat a.x-4.0 mellum modern-bert "
     "jina-v1-en roberta-bpe olmo jais exaone4 trillion",

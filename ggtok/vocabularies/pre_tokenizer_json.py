@@ -1,9 +1,9 @@
 """llama.cpp's pre-tokenizers in the form of tokenizer.json; Gemma 4's runs of newlines.
 
-llama.cpp has Unicode 15.1. tokenizers 0.23 has Unicode 16 in expressions and 17 in ``Digits``. For
-words with newer letters or numbers, the two split text differently. So each category is written
-without the characters added to it since. To keep the lists short, their ranges include characters
-of other categories, but no older ones of the same category.
+llama.cpp uses Unicode 15.1. tokenizers 0.23 uses Unicode 16 in expressions and 17 in ``Digits``.
+The two split words with newer letters or numbers differently. So each category is written without
+the characters that were added to it after 15.1. To keep the lists short, their ranges include
+characters of other categories, but no older ones of the same category.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from ggtok.vocabularies.patterns import Chain
 
 # ---- categories limited to Unicode 15.1 ----
 
-# Up to Unicode 18. `python -m tests.making.newer_characters` generates and compares this table.
+# Newer characters, up to Unicode 18. `python -m tests.making.newer_characters` generates and checks
+# this table.
 NEWER = {
     "L": (
         r"\u0558\u058B-\u058C\u088F\u0C5C\u0CDC\u1C89-\u1C8A\u208F\u209D-\u209F\uA7CB-\uA7CF"
@@ -66,17 +67,17 @@ _CATEGORY = re.compile(r"\\[pP]\{[LMNPS]\}")
 
 
 def limited(expression: str) -> str:
-    """The expression with categories limited to Unicode 15.1. Needs nested classes."""
+    """Limits the categories in an expression to Unicode 15.1, with nested character classes."""
     return _CATEGORY.sub(lambda found: _WRITTEN[found[0]], expression)
 
 
 def is_limited(expression: str) -> bool:
-    """Whether all categories of the expression are limited by :func:`limited`."""
+    """Whether all categories in the expression are limited as by :func:`limited`."""
     return limited(unlimited(expression)) == expression
 
 
 def unlimited(expression: str) -> str:
-    """The inverse of :func:`limited`; other expressions are unchanged."""
+    """Undoes :func:`limited`; other expressions are unchanged."""
     for category, written in _WRITTEN.items():
         expression = expression.replace(written, category)
     return expression
@@ -84,14 +85,14 @@ def unlimited(expression: str) -> str:
 
 # ---- pre-tokenizers ----
 
-# Gemma 4's, which isn't byte-level.
+# Gemma 4's pre-tokenizer, which isn't byte-level.
 NEWLINES: dict[str, Any] = {
     "type": "Split",
     "pattern": {"Regex": "\\n+"},
     "behavior": "Isolated",
     "invert": False,
 }
-# tokenizers 1.0 supports only published expressions, and these two under another name.
+# tokenizers 1.0 supports only published expressions, and these two only as Digits.
 _DIGITS: dict[str, dict[str, Any]] = {
     r"\p{N}": {"type": "Digits", "individual_digits": True},
     r"\p{N}+": {"type": "Digits", "individual_digits": False},
@@ -103,12 +104,12 @@ def _split(step: str) -> dict[str, Any]:
 
 
 def pre_tokenizer_of(chain: Chain) -> dict[str, Any]:
-    """A pre_tokenizer that splits text exactly as llama.cpp does."""
+    """Returns a pre_tokenizer that splits text exactly as llama.cpp does."""
     return _sequence([_split(limited(step)) for step in chain.steps])
 
 
 def published_pre_tokenizer_of(chain: Chain) -> dict[str, Any]:
-    """A pre_tokenizer with the published expressions.
+    """Returns a pre_tokenizer with the published expressions.
 
     It differs from llama.cpp's for characters newer than Unicode 15.1.
     """
@@ -126,7 +127,8 @@ def _sequence(steps: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def unmerged_run(texts: Collection[str], merges: Iterable[tuple[str, str]]) -> str | None:
-    """The shortest token of newlines that merges don't produce, or None."""
+    """Returns the shortest token that consists of newlines but that merges don't produce, or
+    None."""
     runs = sorted(text for text in texts if len(text) > 1 and not text.strip("\n"))
     ranks: dict[tuple[str, str], int] = {}
     for rank, pair in enumerate(merges):

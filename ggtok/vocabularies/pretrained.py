@@ -16,7 +16,7 @@ _KINDS = {
     ".json": Kind("a JSON object", lambda head: head.lstrip().startswith(b"{")),
     ".jinja": Kind("a template", lambda head: True),
 }
-# Files that AutoTokenizer also reads, or prefers.
+# Other files that AutoTokenizer reads, too, or prefers.
 _OTHERS = ("added_tokens.json", "chat_template.json", "tekken.json", TEMPLATE)
 
 
@@ -52,7 +52,8 @@ def write_pretrained(
 
 
 def _check_others(folder: str, files: dict[str, bytes]) -> None:
-    """Raises InvalidValueError if files of another tokenizer would be read with the new ones."""
+    """Raises InvalidValueError if another tokenizer's files would be read together with the new
+    ones."""
     there = [file for file in _OTHERS if file not in files]
     templates = os.path.join(folder, TEMPLATES)
     if os.path.isdir(templates):

@@ -1,4 +1,4 @@
-"""Reads the vocabulary of a GGUF file: to write it in another format, or to a separate file."""
+"""Reads a GGUF file's vocabulary, to write it in another format or to a separate file."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def vocabulary(source: str | os.PathLike[str] | types.Buffer | types.BinaryIO) -
 
 
 def pair(merge: bytes) -> Pair | None:
-    """The parts of a merge, split as in llama.cpp; None: it has no two parts."""
+    """Splits a merge into its two parts as in llama.cpp; returns None if it hasn't got two."""
     merge = merge.split(b"\0")[0]
     at = merge.find(b" ", 1)
     return (merge[:at], merge[at + 1 :]) if at > 0 else None
@@ -99,19 +99,19 @@ def pair(merge: bytes) -> Pair | None:
 
 def _is_kept(key: str) -> bool:
     """Whether tokens depend on the key (llama.cpp has special rules for some models' names), or
-    other libraries' tokenizers have its value."""
+    other libraries' tokenizers contain its value."""
     return key == "general.name" or key.startswith("tokenizer.") or key.endswith(_LENGTH)
 
 
 def _value(value: Any) -> object:
-    """The value for Vocabulary.keys, in which bytes stand for an array of bytes."""
+    """Converts a value for Vocabulary.keys, in which an array of bytes is a bytes object."""
     if isinstance(value, bytearray):
         return bytes(value)
     return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
 
 
 def _checked(source: Any) -> tuple[bytes, tuple[str, ...]]:
-    """The bytes of the metadata, after a check that ggtok can load it, and the file's paths."""
+    """Checks that ggtok can load a source; returns the metadata's bytes, and the file's paths."""
     from ggtok.loading.loaded import metadata
     from ggtok.sources.files import first_shard
     from ggtok.tokenizer import load
@@ -129,13 +129,13 @@ def _checked(source: Any) -> tuple[bytes, tuple[str, ...]]:
     return first_bytes(name, tok._native.metadata_bytes()), inputs
 
 
-# ---- a separate file without the weights ----
+# ---- extracting the vocabulary to a separate file without the weights ----
 
 _SPLIT = b"split."  # keys that make llama.cpp look for the other files of a split model
 
 
 def extract(source: str, out: str, *, force: bool = False) -> int:
-    """Write the key/value pairs of a model to a GGUF file without tensors.
+    """Write a model's key/value pairs to a GGUF file without tensors.
 
     ggtok and llama.cpp (``vocab_only``) load the same vocabulary from that file. Keys keep their
     order, types and exact values, except that ``split.*`` is dropped. The file is little-endian
@@ -172,7 +172,7 @@ def extract(source: str, out: str, *, force: bool = False) -> int:
             load(data)
         except UnknownPreTokenizerError as e:
             unknown = str(e.name)
-            load(data, pre="default")  # there may be other errors
+            load(data, pre="default")  # raises other errors, if there are any
     file = vocabulary_only(data)
     files.write(out, file, GGUF, inputs=inputs, force=force)
     if unknown is not None:
@@ -186,7 +186,7 @@ def extract(source: str, out: str, *, force: bool = False) -> int:
 
 
 def metadata_of(source: str) -> tuple[str | None, bytes]:
-    """A model's file if it is local, and its metadata."""
+    """Returns the path of a model's file (None if it isn't local), and its metadata."""
     path = first_shard(source)
     if not os.path.exists(path):
         found = sources.find(source)
@@ -206,7 +206,7 @@ def _check_shards(path: str, out: str) -> None:
 
 
 def vocabulary_only(metadata: bytes) -> bytes:
-    """The new file's bytes, from well-formed metadata of either byte order."""
+    """Returns the new file's bytes, from well-formed metadata of either byte order."""
     pairs = [
         struct.pack("<Q", len(key)) + key + value
         for key, value in _Raw(metadata).pairs()
@@ -216,7 +216,7 @@ def vocabulary_only(metadata: bytes) -> bytes:
 
 
 class _Raw(Reader):
-    """Reads values as the bytes of a little-endian file."""
+    """A reader that returns values as their bytes in a little-endian file."""
 
     def pairs(self) -> list[tuple[bytes, bytes]]:
         return [(self.string(), self._typed()) for _ in range(self.begin())]

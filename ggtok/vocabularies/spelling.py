@@ -9,13 +9,14 @@ from ggtok.native import training as native
 MARK = "\u2581".encode()
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 
-# Values of tokenizer.ggml.model whose normal tokens store spaces as U+2581.
+# Values of tokenizer.ggml.model for which normal tokens store spaces as U+2581.
 _MARKED = {"llama", "t5", "gemma4"}
 
 
 @cache
 def byte_characters() -> tuple[bytes, ...]:
-    """GPT-2's byte map, in UTF-8: printable bytes map to themselves, others to U+0100 and up."""
+    """Returns GPT-2's byte map, in UTF-8: printable bytes map to themselves, others to U+0100 and
+    up."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = iter(range(0x100, 0x200))
     return tuple(chr(b if b in printable else next(others)).encode() for b in range(256))
@@ -27,13 +28,13 @@ def _bytes_by_character() -> dict[str, int]:
 
 
 def to_characters(data: bytes) -> bytes:
-    """Bytes encoded with GPT-2's byte map, in UTF-8."""
+    """Encodes bytes with GPT-2's byte map, in UTF-8."""
     characters = byte_characters()
     return b"".join([characters[b] for b in data])
 
 
 def from_characters(text: bytes) -> bytes | None:
-    """Decodes GPT-2's byte map; None: the text has other characters."""
+    """Decodes GPT-2's byte map; returns None if the text has other characters."""
     known = _bytes_by_character()
     try:
         return bytes(map(known.__getitem__, text.decode()))
@@ -42,12 +43,12 @@ def from_characters(text: bytes) -> bytes | None:
 
 
 def characters_length(text: bytes) -> int:
-    """The number of bytes that a text in GPT-2's byte map stands for."""
+    """Returns how many bytes a text in GPT-2's byte map represents."""
     return len(text.decode())
 
 
 def marked_length(text: bytes) -> int:
-    """The number of bytes that a text with U+2581 for spaces stands for."""
+    """Returns how many bytes a text with U+2581 for spaces represents."""
     return len(text) - (len(MARK) - 1) * text.count(MARK)
 
 
@@ -61,14 +62,14 @@ def is_raw(pre: str | None) -> bool:
 
 
 def scheme(model: str, pre: str | None) -> str | None:
-    """How a vocabulary stores text: "characters" (byte map), "marks" (U+2581), or None."""
+    """Returns how a vocabulary stores text: "characters" (byte map), "marks" (U+2581), or None."""
     if model in _MARKED or (model == "gpt2" and is_raw(pre)):
         return "marks"
     return "characters" if model == "gpt2" else None
 
 
 def decoded(text: bytes, type: int, scheme: str) -> bytes:
-    """The bytes that a stored text stands for. `scheme`: as :func:`scheme` returns it."""
+    """Returns the bytes that a stored text represents. `scheme` is a result of :func:`scheme`."""
     if type == BYTE and len(text) == 6 and text.startswith(b"<0x"):
         try:
             return bytes([int(text[3:5], 16)])

@@ -35,14 +35,14 @@ from ggtok.vocabularies.vocabulary import Vocabulary
 
 
 def _peak_memory() -> int:
-    """The peak memory of this process in bytes; 0 if unknown."""
+    """Returns the peak memory of this process in bytes, or 0 if unknown."""
     with contextlib.suppress(OSError):  # on Linux, ru_maxrss includes the parent's peak
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
     try:
         import resource
-    except ImportError:  # Windows
+    except ImportError:  # on Windows
         return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
@@ -52,9 +52,9 @@ def _peak_memory() -> int:
 
 
 def _text_bytes(counts: WordCounts) -> int:
-    """The number of bytes of the counted text.
+    """Returns the number of bytes in the counted text.
 
-    In words of SentencePiece, a U+2581 stands for a space or, at the start of a line, a newline.
+    In SentencePiece's words, U+2581 represents a space or, at the start of a line, a newline.
     """
     n = counts._native.info().total_bytes
     if counts.model != "spm" and not spelling.is_raw(counts.pre):
@@ -65,7 +65,7 @@ def _text_bytes(counts: WordCounts) -> int:
 
 
 def _made_but_unused(v: Vocabulary, rows: Any) -> tuple[int, ...]:
-    """The ids of tokens all of whose occurrences became parts of other tokens."""
+    """Returns the ids of tokens whose occurrences have all become parts of other tokens."""
     if not len(rows):
         return ()
     n = int(max(rows["made"].max(), rows["left"].max(), rows["right"].max())) + 1
@@ -85,8 +85,8 @@ def _longest(v: Vocabulary) -> tuple[int, ...]:
     length = spelling.marked_length if marked else spelling.characters_length
     stored = np.fromiter(map(len, v.texts), np.int64, len(v))
     stored[np.array(v.types) != spelling.NORMAL] = 0
-    # A stored text has at most three times the bytes that it stands for, so only long ones need to
-    # be decoded. Decoding all would take as long as many merges.
+    # A stored text is at most three times as long as the bytes that it represents, so only long
+    # ones need to be decoded. Decoding all would take as long as many merges.
     place = max(len(v) - 10, 0)
     tenth = np.partition(stored, place)[place]
     ids = np.flatnonzero((3 * stored >= tenth) & (stored > 0)).tolist()
@@ -95,7 +95,7 @@ def _longest(v: Vocabulary) -> tuple[int, ...]:
 
 
 def _measure(v: Vocabulary, held_out: object, reading: Reading) -> tuple[int, int]:
-    """The number of bytes and tokens of the held-out text."""
+    """Returns the number of bytes and tokens in the held-out text."""
     tok = v.tokenizer()
     n_bytes = n_tokens = 0
     for text, _ in pieces(held_out, reading):
@@ -113,13 +113,14 @@ def _counted(
     threads: int,
     progress: ProgressFn | None,
 ) -> tuple[WordCounts, float]:
-    """The word counts of the sources, and the seconds for counting."""
+    """Counts the words in the sources, unless they are already counted; also returns the time for
+    that in seconds."""
     began = time.perf_counter()
     if not isinstance(sources, WordCounts):
         counts = WordCounts(cut, max_words)
         fill(counts._native, sources, reading=reading, threads=threads, progress=progress)
         return counts, time.perf_counter() - began
-    default = Cut("bpe", DEFAULT_PRE, None)  # with default arguments, the counts' own cut is used
+    default = Cut("bpe", DEFAULT_PRE, None)  # means the counts' own cut
     if cut not in (sources._cut, default) or cut.model != sources.model:
         raise InvalidValueError(f"the words of {sources!r} were split in another way")
     return sources, 0.0
@@ -161,21 +162,22 @@ def train(
     ``"huggingface"``), rustbpe and bpeasy (``"bytes"``), and ids and scores equal those of
     sentencepiece 0.2.3's BPE with identity normalization (``"sentencepiece"``). The corpus is
     streamed; memory depends on the number of distinct words. Special tokens are not parsed in the
-    text. The exception is rule ``"sentencepiece"``, where the texts of special and byte tokens
-    split words, as in SentencePiece.
+    text, except that with the rule ``"sentencepiece"``, the texts of special and byte tokens split
+    words, as in SentencePiece.
 
     Args:
-        sources: the text to train on. An ``os.PathLike`` is a file, a folder or a glob, of the
+        sources: the text to train on. An ``os.PathLike`` is a file, a folder or a glob, in the
             formats that ``Tokenizer.encode_files`` reads: UTF-8 text, JSON lines, Parquet and
             Arrow files, also with ``.gz``, ``.bz2``, ``.xz`` and ``.zst``. A ``str`` or bytes-like
             object is a text, an Arrow stream of strings is a sequence of texts, and any other
-            iterable contains such sources. Or the :class:`WordCounts` from :func:`count_words`.
+            iterable contains such sources. Alternatively, :class:`WordCounts` from
+            :func:`count_words`.
         vocab_size: the number of tokens, including special ones. If the text doesn't have enough
             pairs, the vocabulary is smaller (see ``v.report``).
         model: ``"bpe"``: byte-level BPE. ``"spm"``: SentencePiece's BPE, with a byte token for
             each byte. ``"ugm"``: Unigram, trained by the sentencepiece package (extra ``spm``),
             without the options for words, merges and bytes.
-        pre: llama.cpp's name of the pre-tokenizer (BPE only).
+        pre: llama.cpp's name for the pre-tokenizer (BPE only).
         pre_patterns: regular expressions that split text into words instead, as for
             :func:`ggtok.load`. GGUF files can't contain them.
         rule: which of the equally frequent pairs is merged first. ``"huggingface"`` (the default
@@ -186,36 +188,36 @@ def train(
         special_tokens: the texts of control tokens. For BPE, they have the first ids, in this
             order.
         bos, eos, unk, pad: the texts of these tokens, which are added to ``special_tokens`` if
-            they are missing there. SentencePiece's have the first ids, and the defaults
+            they are missing there. For SentencePiece, they have the first ids, and default to
             ``<unk>``, ``<s>`` and ``</s>``. For BPE, ``eos`` defaults to ``<|endoftext|>``, and
             ``bos`` to ``eos``; if ``bos`` is passed, it is added before texts.
         chat_template: a chat template, in Jinja.
         alphabet: ``"bytes"``: all 256 bytes are tokens, so no text is ever lost. ``"seen"``: only
-            bytes of the text are tokens; llama.cpp drops other bytes (BPE only).
-        byte_fallback: have a token for each byte. Without them, llama.cpp aborts for characters
-            that aren't in the alphabet (SentencePiece only).
+            bytes that occur in the text are tokens; llama.cpp drops other bytes (BPE only).
+        byte_fallback: include a token for each byte. Without these, llama.cpp aborts for
+            characters that aren't in the alphabet (SentencePiece only).
         character_coverage: the share of all characters that the alphabet must cover
             (SentencePiece, and BPE with an alphabet of characters: ``pre="gemma4"``).
         split_digits: never merge digits (SentencePiece only; for BPE, the pre-tokenizer decides).
-        min_frequency: the smallest number of occurrences of a pair that is merged.
+        min_frequency: how often a pair must occur to be merged.
         max_token_length: tokens are shorter than this, in bytes (BPE only; as in Hugging Face's
             tokenizers, two bytes may always be merged). SentencePiece's tokens have at most 16
             characters.
         documents: ``"lines"``: split each line separately, including its newline (SentencePiece:
             without it). ``"whole"``: split each file or text as a whole; one is held in memory.
-        kind: the format of all files. None: selected by their extensions, as for
+        kind: the format of all files. By default, their extensions select it, as for
             ``Tokenizer.encode_files``.
         field: the field of JSON lines, or the column of tables, that contains the text; by
             default ``"text"``.
-        errors: what to do about malformed documents of files: not UTF-8, without the field, or
-            empty. ``"raise"``: stop. ``"replace"``: replace invalid bytes by U+FFFD. ``"skip"``:
-            drop the document; in text files, the line. Binary files are always refused.
-        max_words: the approximate largest number of distinct words in memory; the rarest are
-            dropped if there are more. Then the result depends on the order of the text, and
+        errors: what to do about malformed documents in files (not UTF-8, without the field, or
+            empty). ``"raise"``: stop. ``"replace"``: replace invalid bytes by U+FFFD. ``"skip"``:
+            drop the document or, in text files, the line. Binary files are always refused.
+        max_words: the approximate maximum number of distinct words in memory. If there are more,
+            the rarest are dropped; the result then depends on the order of the text, and
             ``v.report`` has the number of dropped words.
-        held_out: text to measure compression on; the same types as ``sources``.
-        threads: the number of threads that count words. 0: one for each core that this process
-            may use.
+        held_out: text on which to measure compression, of the same types as ``sources``.
+        threads: the number of threads that count words; 0 means one for each core that this
+            process may use.
         progress: called with a :class:`Progress` several times a second, on this thread. If it
             raises an exception, training ends with that exception.
 

@@ -16,7 +16,7 @@ from ggtok.vocabularies.counts import WordCounts
 from ggtok.vocabularies.options import check_specials
 from ggtok.vocabularies.vocabulary import Vocabulary
 
-_MAX_LINE = 1 << 30  # bytes; sentencepiece's limit
+_MAX_LINE = 1 << 30  # the most bytes in a line, limited by sentencepiece
 
 
 class _Lines:
@@ -48,7 +48,7 @@ def train_unigram(
     chat_template: str | None,
     threads: int,
 ) -> Vocabulary:
-    """``ggtok.train`` for ``model="ugm"``, with the same arguments."""
+    """Implements ``ggtok.train`` for ``model="ugm"``, with the same arguments."""
     try:
         import sentencepiece
     except ModuleNotFoundError:

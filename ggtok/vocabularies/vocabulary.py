@@ -29,18 +29,18 @@ class Vocabulary(Contents):
         texts: the texts of the tokens, as stored in a GGUF file.
         types: the types of the tokens, as in llama.cpp's ``llama_token_type``.
         scores: the scores of the tokens, or None if the model has none.
-        merge_texts: the merges in order, as stored in a GGUF file, or None if the model has none.
+        merge_texts: the merges, in order, as stored in a GGUF file, or None if the model has none.
         special_ids: ids by name: ``bos``, ``eos``, ``unk``, ``pad``, ``eot``, ``sep``, ``mask``...
         flags: those of ``add_bos``, ``add_eos``, ``add_sep``, ``add_space_prefix`` and
             ``remove_extra_whitespaces`` that are set.
         chat_template: the default template, or None.
         chat_templates: the other templates, by name.
-        pre_patterns: regular expressions that split text in place of ``pre``. GGUF files can't
+        pre_patterns: regular expressions that split text instead of ``pre``. GGUF files can't
             contain them.
-        keys: other keys of the file: full names and values.
-        order: full names of keys in the order for a GGUF file; other keys follow.
-        report: how the vocabulary was made.
-        inputs: the paths of the files that it was made from, which :meth:`save` never replaces.
+        keys: the file's other keys: full names and values.
+        order: full names of keys, in the order that they have in a GGUF file; other keys follow.
+        report: how the vocabulary was produced.
+        inputs: the paths of the files from which it was produced; :meth:`save` never replaces them.
     """
 
     def __repr__(self) -> str:
@@ -50,10 +50,10 @@ class Vocabulary(Contents):
 
     @cached_property
     def tokens(self) -> list[bytes]:
-        """The bytes that each token stands for in a text.
+        """The bytes that each token represents in a text.
 
-        GPT-2's byte map, ``<0xXX>`` and U+2581 for spaces are decoded. Special tokens have their
-        texts.
+        GPT-2's byte map, ``<0xXX>`` and U+2581 for spaces are decoded. For special tokens, these
+        are the texts.
         """
         scheme = spelling.scheme(self.model, self.pre)
         if scheme is None:
@@ -65,7 +65,7 @@ class Vocabulary(Contents):
     # ---- use and save ----
 
     def gguf(self) -> bytes:
-        """The bytes of a GGUF file with this vocabulary and no tensors.
+        """Returns the bytes of a GGUF file with this vocabulary and no tensors.
 
         Raises:
             VocabError: a GGUF file can't contain it, or llama.cpp couldn't load the file.
@@ -73,7 +73,7 @@ class Vocabulary(Contents):
         return gguf_bytes(self)
 
     def tokenizer(self) -> Tokenizer:
-        """A tokenizer with this vocabulary, as if loaded from its GGUF file."""
+        """Returns a tokenizer with this vocabulary, as if loaded from its GGUF file."""
         return tokenizer_of(self)
 
     def save(
@@ -108,7 +108,7 @@ class Vocabulary(Contents):
     ) -> list[str]:
         """Write a folder that transformers' ``AutoTokenizer.from_pretrained`` loads.
 
-        Writes tokenizer.json, tokenizer_config.json, special_tokens_map.json,
+        It contains tokenizer.json, tokenizer_config.json, special_tokens_map.json,
         generation_config.json (whose EOS are all tokens that end generation), and the chat
         templates. The model's weights and config.json aren't needed to load the tokenizer.
 
@@ -116,7 +116,7 @@ class Vocabulary(Contents):
             folder: the folder, created if missing. Files with these names are replaced.
             inexact: also write the folder if the ids of some texts differ from llama.cpp's. A
                 warning describes these texts.
-            force: also replace files of these names that have another format.
+            force: also replace files with these names that have another format.
 
         Returns:
             The paths of the files.
@@ -124,8 +124,8 @@ class Vocabulary(Contents):
         Raises:
             VocabError: tokenizers couldn't produce llama.cpp's ids; the message says for which
                 texts.
-            InvalidValueError: the folder has files of another tokenizer that transformers
-                would read, too.
+            InvalidValueError: the folder has another tokenizer's files that transformers would
+                read, too.
             FileError: a file can't be written.
         """
         from ggtok.vocabularies.pretrained import write_pretrained
@@ -136,15 +136,15 @@ class Vocabulary(Contents):
     # ---- smaller vocabularies ----
 
     def smaller(self, n: int) -> Vocabulary:
-        """The vocabulary of n tokens that the same training would have made.
+        """Returns the vocabulary of n tokens that the same training would have produced.
 
         Merges are in the order of training, so those of a smaller vocabulary are a prefix. Special
         tokens, the alphabet and byte tokens are kept.
 
         Raises:
             InvalidValueError: n is greater than the number of tokens, or less than the number of
-                tokens that are kept.
-            VocabError: the tokens weren't trained one after the other.
+                tokens that are always kept.
+            VocabError: the tokens weren't trained one after another.
         """
         if isinstance(n, bool) or not isinstance(n, int):
             raise InvalidTypeError(f"n must be int, not {type(n).__name__}")
@@ -159,8 +159,8 @@ class Vocabulary(Contents):
     def _fewer_merges(self, n: int) -> Vocabulary:
         assert self.merge_texts is not None
         ids = {text: id for id, text in enumerate(self.texts)}
-        made: list[int] = []  # ids in the order of the merges that make them
-        after: list[int] = []  # the number of merges up to and including that one
+        made: list[int] = []  # ids in the order of the merges that produce them
+        after: list[int] = []  # for each id, the number of merges up to and including its merge
         seen: set[int] = set()
         special = (spelling.CONTROL, spelling.USER_DEFINED, spelling.UNKNOWN)
         for i, (left, right) in enumerate(self.merge_texts):

@@ -1,9 +1,9 @@
 """llama.cpp's WPM in the form of tokenizer.json: the same words, each with U+2581 before it.
 
-The BertNormalizer of tokenizers strips accents and lower-cases by other rules. So this uses a
-charsmap for the replacements of characters, and expressions for characters that are dropped, are
-white space, or are words by themselves. The texts of tokens are those of the GGUF file, without a
-prefix inside words.
+The BertNormalizer of tokenizers strips accents and lower-cases by different rules. So this uses a
+charsmap to replace characters, and expressions for characters that are dropped, are white space, or
+are words on their own. The tokens have their texts from the GGUF file, without a prefix inside
+words.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from typing import Any
 from ggtok.native.library import category, first_of_nfd, is_white_space, lower
 
 Json = dict[str, Any]
-UNLIMITED = 1 << 30  # the limit on characters of a word, never reached
+UNLIMITED = 1 << 30  # a limit on characters in a word that is never reached
 _MARK = "\u2581"
 _SEPARATOR = "\x01"  # a character that is dropped later
 _ASCII = r"[\x{0}-\x{7F}]"
 _OTHER = r"[^\x{0}-\x{7F}]"
-# All except surrogates, and planes 4 to 13, which have no characters.
+# All code points except surrogates, and planes 4 to 13, which have no characters.
 _CODE_POINTS = (range(0xD800), range(0xE000, 0x40000), range(0xE0000, 0x110000))
 
-_CHINESE = (  # from 2B920, not 2B820, as in the original
+_CHINESE = (  # one range starts at 2B920 instead of 2B820, as in the original BERT
     *((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF)),
     *((0x2A700, 0x2B73F), (0x2B740, 0x2B81F), (0x2B920, 0x2CEAF), (0x2F800, 0x2FA1F)),
 )
@@ -41,7 +41,7 @@ def _is_dropped(c: int, strip_accents: bool) -> bool:
 
 
 def _stands_alone(c: int) -> bool:
-    """Whether the character is a word by itself."""
+    """Whether the character is a word on its own."""
     letter = category(c)
     if letter == "P" or (c < 0x7F and letter == "S"):
         return True
@@ -51,7 +51,7 @@ def _stands_alone(c: int) -> bool:
 
 @cache
 def wordpiece_steps(strip_accents: bool, lowercase: bool) -> Json:
-    """The normalizer, the pre-tokenizer and the decoder of a vocabulary with these flags."""
+    """Returns the normalizer, pre-tokenizer and decoder for a vocabulary with these flags."""
     dropped, spaces, alone = [], [], []
     becomes = {}
     for c in itertools.chain(*_CODE_POINTS):
@@ -93,7 +93,7 @@ def wordpiece_steps(strip_accents: bool, lowercase: bool) -> Json:
 
 
 def replace(pattern: Json, content: str) -> Json:
-    """A step of a normalizer or a decoder."""
+    """Returns a step of a normalizer or decoder that replaces a pattern."""
     return {"type": "Replace", "pattern": pattern, "content": content}
 
 
@@ -101,7 +101,7 @@ def _replace_regex(expression: str, content: str) -> Json:
     return replace({"Regex": expression}, content)
 
 
-# Replaces U+2581 by a space, and removes spaces before punctuation.
+# These steps replace U+2581 by a space, and remove spaces before punctuation.
 _DECODERS = [
     replace({"String": _MARK}, " "),
     {"type": "Fuse"},
@@ -112,7 +112,7 @@ _DECODERS = [
 
 
 def _ranges(code_points: Iterable[int]) -> str:
-    """The ranges of code points for a set, without the brackets."""
+    """Returns the inside of a regular expression's character class for these code points."""
     runs = itertools.groupby(enumerate(code_points), lambda pair: pair[1] - pair[0])
     ends = ([pair[1] for pair in run] for _, run in runs)
     return "".join(rf"\x{{{run[0]:X}}}-\x{{{run[-1]:X}}}" for run in ends)
@@ -127,14 +127,14 @@ def _ranges(code_points: Iterable[int]) -> str:
 
 _IS_VALUE = 1 << 31
 _HAS_VALUE = 1 << 8
-_BASE = 10  # bits that a base is shifted by
+_BASE = 10  # how many bits a base is shifted by
 # The root's base, and the first base of the other nodes. Below those there are only the 64
 # continuation bytes, so their bases are 64 apart.
 _ROOT, _OTHERS, _ROW = 256, 512, 64
 
 
 def charsmap(becomes: Mapping[str, str]) -> bytes:
-    """The bytes of a charsmap. Each key is a character other than U+0000."""
+    """Returns the bytes of a charsmap. Each key must be a character other than U+0000."""
     texts = bytearray()
     place: dict[str, int] = {}
     for text in becomes.values():
@@ -147,7 +147,7 @@ def charsmap(becomes: Mapping[str, str]) -> bytes:
 
 
 def _double_array(values: Mapping[bytes, int]) -> list[int]:
-    """The units of the double array. No key is a prefix of another."""
+    """Returns the units of the double array. No key may be a prefix of another."""
     inner = sorted({key[:i] for key in values for i in range(1, len(key))})
     base = {node: _OTHERS + _ROW * i for i, node in enumerate(inner)} | {b"": _ROOT}
     at = {node: base[node[:-1]] ^ node[-1] for node in (*inner, *values)}

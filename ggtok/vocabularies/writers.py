@@ -1,4 +1,4 @@
-"""Writes vocabularies to files: one row for each format."""
+"""Writes vocabularies to files. Each format has a row in a table."""
 
 from __future__ import annotations
 
@@ -50,13 +50,12 @@ class Writer(NamedTuple):
 
 
 GGUF = Kind("a GGUF file", lambda head: head.startswith(b"GGUF"))
-# The beginning of a tokenizer.json of the tokenizers library, of a tiktoken file, and of a
-# SentencePiece model.
+# How the tokenizers library's tokenizer.json, a tiktoken file, and a SentencePiece model begin.
 _JSON = re.compile(rb'\s*\{\s*"version"\s*:\s*"[^"]*"\s*,\s*"truncation"\s*:')
 _RANK = re.compile(rb"[A-Za-z0-9+/]+=* [0-9]+\r?\n")
 _PIECE = re.compile(rb"\n[\x02-\xff][\x01-\x7f]?\n", re.DOTALL)
 
-# By file extension.
+# The writers by file extension.
 WRITERS = {
     ".gguf": Writer(_gguf, GGUF),
     ".json": Writer(_tokenizer_json, Kind("a tokenizer.json", _JSON.match)),
@@ -66,7 +65,8 @@ WRITERS = {
 
 
 def checked(path: str | os.PathLike[str], inputs: Iterable[str], *, force: bool) -> Writer:
-    """The writer for `path`. Raises in advance the errors of :func:`write` about the path."""
+    """Returns the writer for `path`, after raising any errors about the path that :func:`write`
+    would raise."""
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidTypeError(f"path must be str or a path, not {type(path).__name__}")
     name = os.fsdecode(os.fspath(path))

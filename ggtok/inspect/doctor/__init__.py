@@ -1,7 +1,7 @@
 """Finds errors and oddities in a file's tokenizer: :func:`ggtok.doctor`.
 
-Each module has the checks for one group of findings. :mod:`~ggtok.inspect.doctor.codes` has the
-table of findings.
+Each module checks for one group of findings. :mod:`~ggtok.inspect.doctor.codes` has the table of
+findings.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ def doctor(
 
     Args:
         source: a path, a model's name, or the bytes of a GGUF file, as for :func:`ggtok.load`.
-            Of a remote file, only the beginning is downloaded.
-        against: also compare with the original model's tokenizer: a repository of the Hugging
-            Face Hub (``user/repo``), a folder or file that :func:`ggtok.convert` takes, or
-            ``"auto"`` for the repository that the file names.
+            Only the beginning of a remote file is downloaded.
+        against: the original model, with whose tokenizer to compare this one, too: a repository on
+            the Hugging Face Hub (``user/repo``), a folder or file that :func:`ggtok.convert`
+            accepts, or ``"auto"`` for the repository that the file names.
 
     Returns:
         The findings, sorted by code.
 
     Raises:
         FileError, GGUFError: as for :func:`ggtok.load`; or the original can't be read.
-        InvalidTypeError: an argument has another type.
+        InvalidTypeError: an argument has the wrong type.
         InvalidValueError: the file names no repository, or `against` isn't one.
         MissingExtraError: the repository must be downloaded, and the extra ``hub`` is missing.
         VocabError: llama.cpp has no vocabulary like the original.

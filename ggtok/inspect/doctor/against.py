@@ -1,8 +1,8 @@
 """Compares a file's tokenizer with its source: the repository or folder of the original model.
 
-The source is converted anew (:func:`ggtok.convert`). The file is right if it equals that conversion
-in whatever affects ids, the ends of generations, and prompts. Ids are compared on the lines with
-which conversions are checked.
+The source is converted again (:func:`ggtok.convert`). The file is correct if it equals that
+conversion in everything that affects ids, the ends of generations, and prompts. Ids are compared on
+the lines with which conversions are checked.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ _ADDRESSES = (
     "general.base_model.0.repo_url",
 )
 _TEMPLATE = "tokenizer.chat_template"
-# The types that llama.cpp looks for in texts.
+# The types of tokens that llama.cpp looks for in texts.
 _EXTRACTED = (TokenAttr.CONTROL, TokenAttr.USER_DEFINED, TokenAttr.UNKNOWN)
-_MOST = 5  # items in a finding's text
-_SMALLER = 200  # conversations that are tried to make one smaller
+_MOST = 5  # the most items that a finding's text lists
+_SMALLER = 200  # the most attempts to make a conversation smaller
 
 
 def check(file: File, against: str) -> Iterator[Finding]:
-    """The differences from the source.
+    """Yields the differences from the source.
 
     Args:
-        against: a repository of the Hugging Face Hub, a folder or file that
-            :func:`ggtok.convert` takes, or ``"auto"`` for the repository that the file names.
+        against: a repository on the Hugging Face Hub, a folder or file that
+            :func:`ggtok.convert` accepts, or ``"auto"`` for the repository that the file names.
 
     Raises:
         FileError, InvalidValueError, MissingExtraError, VocabError: there is no such source, or
@@ -67,11 +67,11 @@ def check(file: File, against: str) -> Iterator[Finding]:
 
 
 class Source:
-    """The source.
+    """The original model with which the file is compared.
 
     Attributes:
-        name: the source as the user knows it.
-        vocabulary: its conversion.
+        name: the source's name for the user.
+        vocabulary: the source, converted.
     """
 
     def __init__(self, file: File, against: str) -> None:
@@ -85,11 +85,11 @@ class Source:
 
     @cached_property
     def file(self) -> File:
-        """The conversion as a file, whose chat template can be rendered."""
+        """The converted source as a GGUF file, whose chat template can be rendered."""
         return File(self.vocabulary.gguf())
 
     def ends(self) -> list[int]:
-        """The ids that end generation, by generation_config.json."""
+        """Returns the ids that end generation according to generation_config.json."""
         path = os.path.join(self._folder or "", "generation_config.json")
         if self._folder is None or not os.path.isfile(path):
             return []
@@ -100,7 +100,7 @@ class Source:
 
 
 def _located(file: File, against: str) -> tuple[str, str]:
-    """The source's name, and its folder or file on this machine."""
+    """Returns the source's name, and its folder or file on this machine."""
     if against == AUTO:
         against = _named(file)
     elif os.path.exists(against):
@@ -181,7 +181,7 @@ class _Differences:
         if extra:
             parts.append(f"{number(len(extra), 'token')} more: {self.file.examples(extra)}")
         if parts:
-            # The embedding has a row for each token, so tokens can't be added or removed.
+            # Tokens can't be added or removed, because the embedding has a row for each.
             changes: dict[str, object] = {}
             if not missing and not extra:
                 changes = {f"{GGML}tokens[{id}]": _str(theirs[id]) for id in wrong}
@@ -275,7 +275,7 @@ class _Differences:
             if name not in SPECIAL_KEYS or ours == id or id >= self.ours.n_tokens:
                 continue
             if name == "eos" and self.ours.vocab_type == "WPM":
-                continue  # it ends texts with SEP
+                continue  # WPM ends texts with SEP instead
             code = "GGT708" if name in ("bos", "eos") else "GGT709"
             shown_ours = "none" if ours is None else self.file.examples([ours])
             rows[code].append(f"{name.upper()} {shown_ours} | {self.file.examples([id])}")
@@ -289,7 +289,7 @@ class _Differences:
         missing = [id for id in self.source.ends() if id < n and not self.ours.is_eog(id)]
         if not missing:
             return
-        # Each of these keys adds its token to the EOG set.
+        # Each of these keys adds its token to the tokens that end generation.
         keys = (f"{GGML}eot_token_id", f"{GGML}eom_token_id")
         free = [key for key in keys if key not in self.file.values]
         changes: dict[str, object] = {}
@@ -332,7 +332,7 @@ class _Differences:
 
 
 def _type(tok: Tokenizer, id: int) -> TokenAttr | None:
-    """The type of special token that it is in llama.cpp; None: it is none."""
+    """Returns a special token's type in llama.cpp, or None for other tokens."""
     attr = tok.token_attr(id)
     return next((each for each in _EXTRACTED if each in attr), None)
 
@@ -368,7 +368,8 @@ def _some(ids: Sequence[int]) -> str:
 
 
 def _parting(one: Comparison, other: Comparison, like: Like) -> Chat | None:
-    """The smallest conversation found of which two templates make different prompts."""
+    """Returns the smallest conversation found for which the two templates render different
+    prompts."""
 
     def differs(chat: Chat) -> bool:
         return one.render(chat, like).text != other.render(chat, like).text

@@ -1,4 +1,4 @@
-"""The conversations that :mod:`~ggtok.inspect.doctor.engines` renders as two programs do."""
+"""The conversations with which :mod:`~ggtok.inspect.doctor.engines` compares two programs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Chat:
     """A conversation, with what a request has besides messages.
 
     Attributes:
-        messages: the messages; calls have their arguments as mappings.
+        messages: the messages; the arguments of calls are mappings.
         tools: the tools' schemas.
-        prefill: the last message is the beginning of the answer.
+        prefill: whether the last message is the beginning of the answer.
     """
 
     messages: tuple[Message, ...]
@@ -25,11 +25,12 @@ class Chat:
     prefill: bool = False
 
     def size(self) -> tuple[int, int, int]:
-        """By this, the shortest conversation is chosen: its messages, tools and characters."""
+        """Returns the numbers of messages, tools and characters, by which conversations are
+        sorted to find the shortest."""
         return len(self.messages), len(self.tools), len(self.as_json())
 
     def as_json(self) -> str:
-        """The conversation for a finding's text."""
+        """Returns the conversation as JSON, for a finding's text."""
         parts = [json.dumps(list(self.messages), ensure_ascii=False)]
         if self.tools == (SMALL_TOOL,):
             parts.append("with a tool")
@@ -40,7 +41,8 @@ class Chat:
         return " ".join(parts)
 
     def smaller(self) -> Iterator[Chat]:
-        """The conversation without one of its parts, for each part; large parts first."""
+        """Yields, for each of the conversation's parts, the conversation without it; large parts
+        first."""
         messages = self.messages
         for i in range(len(messages) if len(messages) > 1 else 0):
             if not (self.prefill and i == len(messages) - 1):
@@ -118,7 +120,7 @@ _TOOLS = (_WEATHER, _CALCULATE)
 _HI, _BYE = _says("user", "Hi"), _says("user", "Bye")
 _SYSTEM = _says("system", "Be brief.")
 _ANSWER = _says("assistant", "Hello.")
-# Mistral's templates want ids of nine letters and digits.
+# Mistral's templates require ids of nine letters and digits.
 _ONE = _call("abcdefgh1", "get_weather", {"city": "S\u00e3o Paulo"})
 _RICH = {"expression": "2 < 3 && '4'", "n": [1, 2.5, None], "exact": True}
 _TWO = _call("abcdefgh2", "calculate", _RICH)
@@ -132,7 +134,7 @@ def _chat(*messages: Message, tools: tuple[Message, ...] = (), prefill: bool = F
     return Chat(messages, tools, prefill)
 
 
-# Each has one thing more than those before it. PLAIN is what every chat program sends.
+# Each conversation adds one thing to those before it. PLAIN is what every chat program sends.
 PLAIN: dict[str, Chat] = {
     "one question": _chat(_HI),
     "a system message": _chat(_SYSTEM, _HI),

@@ -14,7 +14,7 @@ SERIOUS, REMARK = "serious", "remark"
 
 @dataclass(frozen=True)
 class Kind:
-    """A row of the table: the severity of a finding, its meaning, and advice."""
+    """A row of the table: a kind of finding, with its severity, meaning, and advice."""
 
     severity: str
     title: str
@@ -361,15 +361,15 @@ class Finding:
 
     Attributes:
         code: a stable code, such as ``"GGT101"``; docs/doctor.md lists all codes.
-        severity: ``"serious"``: the ids, or the ends of generations, probably differ from the
-            model's training; ``"remark"``: good to know.
+        severity: ``"serious"`` if the ids, or the ends of generations, probably differ from the
+            model's training, or ``"remark"`` if it is only good to know.
         title: a general description.
         detail: the description of this case; several cases are on separate lines.
         means: the consequences.
         advice: what to do about it.
-        ids: the tokens concerned, ascending; may be empty.
-        lines: the chat template's lines concerned, ascending, counted from 1; may be empty.
-        changes: the changes of keys that correct it, for :func:`ggtok.edit`; empty: there is no
+        ids: the affected tokens, ascending; may be empty.
+        lines: the affected lines of the chat template, ascending, counted from 1; may be empty.
+        changes: the changes of keys that correct it, for :func:`ggtok.edit`; empty if there is no
             certain correction.
         source: the original model with which the file was compared (``against``), or "".
     """
@@ -387,14 +387,15 @@ class Finding:
 
     @property
     def command(self) -> str | None:
-        """The command that corrects it, with MODEL for the file; None: there is none."""
+        """The command that corrects the finding, with MODEL for the file, or None."""
         if not self.changes:
             return None
         against = f" --against {shlex.quote(self.source)}" if self.source else ""
         return f"ggtok edit MODEL --fix {self.code}{against} --in-place"
 
     def as_dict(self) -> dict[str, Any]:
-        """The finding as a dict for JSON. Of arrays in `changes`, only the length is given."""
+        """Returns the finding as a dict for JSON, in which arrays in `changes` are replaced by
+        their lengths."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         changes = {
             key: number(len(value), "element") if isinstance(value, (list, bytes)) else value
@@ -413,7 +414,7 @@ def finding(
     changes: Mapping[str, object] | None = None,
     source: str = "",
 ) -> Finding:
-    """The finding with this code."""
+    """Creates a finding with this code."""
     kind = KINDS[code]
     return Finding(
         code,

@@ -1,5 +1,5 @@
-"""Compares the prompts of llama-server with those of transformers: the file's chat template under
-both policies, with the conversations of :mod:`~ggtok.inspect.doctor.battery`.
+"""Compares the prompts of llama-server and transformers: renders the file's chat template under
+both policies, with the conversations in :mod:`~ggtok.inspect.doctor.battery`.
 
 To find the reason of a difference, one thing is exchanged at a time: llama-server's request is
 rendered in jinja2's dialect instead of llama.cpp's; transformers' request gets llama-server's
@@ -29,11 +29,11 @@ from ggtok.inspect.doctor.file import File
 from ggtok.native import chat, jinja
 
 _NOW = datetime(2026, 7, 26, 12, 34, 56)
-_SECONDS = 5.0  # in all; then no more conversations are rendered. Templates take a hundredth of it.
-_SMALLER = 200  # conversations that are tried to make one smaller
-_MOST = 6  # differences in a finding's text
-# Characters in a finding's text: of prompts before a difference (and twice that after it), of a
-# tag, an error, and a conversation.
+_SECONDS = 5.0  # after which no more conversations are rendered; usual templates need a hundredth
+_SMALLER = 200  # the most attempts to make a conversation smaller
+_MOST = 6  # the most differences that a finding's text lists
+# The most characters that a finding's text quotes of a prompt before a difference (and twice as
+# many after it), of a tag, of an error, and of a conversation.
 _CONTEXT, _TAG, _ERROR, _CHAT = 24, 80, 160, 400
 
 Json = dict[str, Any]
@@ -52,7 +52,7 @@ def check(file: File) -> Iterator[Finding]:
     comparison = Comparison(file)
     found = comparison.differences()
     if not comparison.renders("llama.cpp"):
-        return  # GGT207
+        return  # this is GGT207
     if not comparison.renders("transformers"):
         yield _finding("GGT208", found[:1], comparison)
         return
@@ -95,7 +95,7 @@ class Difference:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """Differences of one kind have the same cause."""
+        """A key that is equal for differences with the same cause."""
         refuses = self.one.text is None, self.other.text is None
         return refuses, self.reason, self.line, self.one.error if self.line is None else ""
 
@@ -108,7 +108,7 @@ class Difference:
 
 
 class Comparison:
-    """Compares the two programs with a file's templates, until it has taken too long."""
+    """Compares the two programs on a file's templates, until the time limit."""
 
     def __init__(self, file: File) -> None:
         self._loaded = file.tok._loaded
@@ -118,7 +118,7 @@ class Comparison:
         self.rendered: dict[str, tuple[Rendered, Rendered]] = {}
 
     def differences(self) -> list[Difference]:
-        """One difference of each kind, with a conversation made as small as possible."""
+        """Returns one difference of each kind, with its conversation made as small as possible."""
         found: dict[tuple[object, ...], Difference] = {}
         for name, each in (battery.PLAIN | battery.OTHERS).items():
             if self.is_late():
@@ -151,7 +151,7 @@ class Comparison:
             reason = self._reason_of_refusal(conversation) if other.text is None else ""
             return Difference(conversation, name, one, other, reason, line)
         reason, given = self._reason(conversation, one.text, other.text)
-        if given:  # the rest of the difference, without that of the variables
+        if given:  # show what still differs with the same variables
             other = self.render(conversation, "transformers", given)
         line, tag = None, ""
         if reason != _PREFILL:
@@ -173,14 +173,14 @@ class Comparison:
                 return difference
 
     def renders(self, like: Like) -> bool:
-        """Whether the program renders any of the conversations."""
+        """Whether the program could render any of the conversations."""
         at = list(PROGRAMS).index(like)
         return any(pair[at].text is not None for pair in self.rendered.values())
 
     # ---- renderings ----
 
     def render(self, conversation: Chat, like: Like, more: Json | None = None) -> Rendered:
-        """The prompt of a conversation, with the variables `more`."""
+        """Renders a conversation, with the additional variables `more`."""
         try:
             return self._run(self._request(conversation, like, more), conversation)
         except TemplateError as e:
@@ -189,7 +189,8 @@ class Comparison:
             return Rendered(None, str(e))
 
     def _request(self, conversation: Chat, like: Like, more: Json | None = None) -> Request:
-        """The request, without removal of BOS and EOS, which :mod:`.template` checks."""
+        """Returns a request that keeps BOS and EOS in the prompt, since :mod:`.template` checks
+        them."""
         tools = list(conversation.tools) or None
         continues = like == "transformers" and conversation.prefill
         options = Options(
@@ -221,8 +222,8 @@ class Comparison:
     # ---- reasons and lines ----
 
     def _reason(self, conversation: Chat, one: str, other: str) -> tuple[str, Json]:
-        """Why the prompts differ, and the variables that transformers needs for the rest of the
-        difference to show."""
+        """Returns why the prompts differ, and the variables that transformers needs to show what
+        else differs."""
         request = self._request(conversation, "llama.cpp")
         given = {k: v for k, v in request.variables.items() if k not in _OWN}
         given |= {k: v for k, v in dates_of(_NOW).items() if k in request.dates}
@@ -247,7 +248,7 @@ class Comparison:
         return _preparation(conversation, made), changing
 
     def _reason_of_refusal(self, conversation: Chat) -> str:
-        """Why transformers refuses a conversation that llama-server renders."""
+        """Returns why transformers refuses a conversation that llama-server renders."""
         request = self._request(conversation, "llama.cpp")
         made = self._prepared(request, conversation)
         if _by_dialects(request, made, conversation, request.variables)[1] is None:
@@ -258,7 +259,7 @@ class Comparison:
         return _preparation(conversation, made)
 
     def _prepared(self, request: Request, conversation: Chat) -> list[Json]:
-        """The messages that llama-server gives the template."""
+        """Returns the messages that llama-server passes to the template."""
         sent = [_as_sent(message) for message in conversation.messages]
         prepared = request.policy.prepare(request, sent, range(len(sent)), request.text_ends)
         return [m[0] if isinstance(m, tuple) else m for m in prepared.messages]
@@ -333,7 +334,8 @@ def _preparation(conversation: Chat, made: list[Json]) -> str:
 
 
 def _as_sent(message: Json) -> Json:
-    """A message as clients send it to llama-server: the arguments of calls are JSON text."""
+    """Converts a message to the form that clients send to llama-server: the arguments of calls are
+    JSON text."""
     calls = message.get("tool_calls")
     if not calls:
         return message
@@ -409,7 +411,7 @@ def _described(difference: Difference) -> str:
 
 
 def around_difference(one: str, other: str) -> tuple[str, str]:
-    """Both texts around their first difference."""
+    """Returns excerpts of both texts around their first difference."""
     at = n_shared(one, other)
     begin = max(0, at - _CONTEXT)
     first, second = (

@@ -1,4 +1,4 @@
-"""The file for the checks: its metadata, and its tokenizer as in llama.cpp."""
+"""The file to check: its metadata, and its tokenizer as in llama.cpp."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ggtok.vocabularies.read import pair as parts_of
 from ggtok.vocabularies.spelling import CONTROL, NORMAL
 
 GGML = "tokenizer.ggml."
-TAG = re.compile(rb"\s*(<[^\n]+>|\[[^\n]+\])\s*")  # the usual form of special tokens
-_SHOWN = 5  # examples in a finding's text
+TAG = re.compile(rb"\s*(<[^\n]+>|\[[^\n]+\])\s*")  # matches the usual form of special tokens
+_SHOWN = 5  # the most examples in a finding's text
 
 
 class File:
@@ -29,10 +29,10 @@ class File:
 
     Attributes:
         path: the file, if it is local.
-        data: the metadata, and any bytes after it in the source.
+        data: the metadata, and any bytes that were read after it.
         values: all key/value pairs.
         end: the end of the metadata in `data`.
-        tok: the tokenizer, with the pre-tokenizer "default" if the file's is unknown.
+        tok: the tokenizer, with the pre-tokenizer "default" if the file's own is unknown.
         memo: results of checks that other checks need.
         unknown_pre: the error for an unknown pre-tokenizer, or None.
     """
@@ -62,7 +62,7 @@ class File:
 
     @cached_property
     def texts(self) -> list[bytes]:
-        """The tokens' texts in llama.cpp."""
+        """The tokens' texts, as llama.cpp stores them."""
         return [self.tok.token_text(id) for id in range(self.tok.n_tokens)]
 
     @cached_property
@@ -75,14 +75,14 @@ class File:
 
     @cached_property
     def types(self) -> list[int]:
-        """The tokens' types in the file."""
+        """The tokens' types, as in the file."""
         given = self.values.get(GGML + "token_type")
         n = self.tok.n_tokens
         return [NORMAL] * n if given is None else list(given[:n])
 
     @cached_property
     def ranks(self) -> dict[tuple[str, str], int]:
-        """The ranks of merges by their parts, as decoded by :func:`characters`."""
+        """The rank of each merge by its two parts, as decoded by :func:`characters`."""
         ranks: dict[tuple[str, str], int] = {}
         for rank, merge in enumerate(self.values.get(GGML + "merges") or ()):
             pair = parts_of(merge)
@@ -91,25 +91,25 @@ class File:
         return ranks
 
     def types_to(self, type: int, ids: Iterable[int]) -> dict[str, object]:
-        """The changes that give tokens a type, if the file has types."""
+        """Returns the changes that give tokens a type, or none if the file has no types."""
         key = GGML + "token_type"
         if key not in self.values:
             return {}
         return {f"{key}[{id}]": type for id in ids}
 
     def is_control(self, id: int) -> bool:
-        """Whether it is a control token, in the file or in llama.cpp."""
+        """Whether the file or llama.cpp treats this token as a control token."""
         return self.types[id] == CONTROL or self.tok.is_control(id)
 
     def examples(self, ids: Iterable[int]) -> str:
-        """The first few tokens, for a message."""
+        """Lists the first few tokens for a message."""
         ids = list(ids)
         first = ", ".join(f"{id} '{shown(self.pieces[id], 60)}'" for id in ids[:_SHOWN])
         return first + (", ..." if len(ids) > _SHOWN else "")
 
 
 def characters(text: bytes) -> str:
-    """A stored text as str, in which bytes that aren't UTF-8 are single characters."""
+    """Decodes a stored text to str, in which each byte that isn't UTF-8 is one character."""
     return text.decode("utf-8", "surrogateescape")
 
 

@@ -1,13 +1,13 @@
-"""Finds tokens that no text produces, and merges that can't apply or whose result is no token.
+"""Finds tokens that no text produces, and merges that can't apply or whose result isn't a token.
 
-First, many texts are encoded; the tokens in the results are reached. Some of the others are proved
-to be unreachable, because merging a token's own bytes gives other tokens. (In a word that contained
-the token, the merges inside it would occur in the same order, because none of them crosses its
-ends. In a unigram vocabulary, the better path through its bytes would replace it.) The remaining
-tokens are reported as not found in these texts.
+First, many texts are encoded. The tokens in the results are reachable. Some of the others are
+proved to be unreachable, because merging a token's own bytes produces other tokens. (In a word that
+contained the token, the merges inside it would occur in the same order, because none of them
+crosses its ends. In a unigram vocabulary, a better path through its bytes would replace it.) The
+remaining tokens are reported as not found in these texts.
 
-A merge of A and B applies in some word if and only if it is the last merge when AB is merged alone.
-Proof: while the merges of a word build AB, none of them crosses its ends. So the merges inside
+A merge of A and B applies in some word if and only if it is the last merge when AB is merged on its
+own. Proof: while the merges of a word build AB, none of them crosses its ends. So the merges inside
 occur in the same order as without the rest of the word.
 """
 
@@ -36,8 +36,8 @@ _BEFORE = (
     *("s", "3", "12", " 1", "0", "q", "*", "#", "中", "的", "一", "あ", "한", "Ж", "\u0627"),
 )
 _AFTER = ("", "a", " ", "\n", "1", ".", "的", " x", "x\n")
-_BLOCK = 20_000  # texts per call of encode
-_COMPLETIONS = 100, 1000  # texts for a token with parts of characters: first few, then more
+_BLOCK = 20_000  # texts to encode per call
+_COMPLETIONS = 100, 1000  # texts to try for a token with parts of characters: first few, then more
 
 
 class Seen:
@@ -50,7 +50,7 @@ class Seen:
         self._seen = np.zeros(tok.n_tokens, bool)
 
     def left(self, ids: Sequence[int]) -> list[int]:
-        """The ids that no text has produced."""
+        """Returns the ids that no text has produced."""
         return [id for id in ids if not self._seen[id]]
 
     def encode(self, texts: Iterator[bytes], *, continuation: bool = False) -> None:
@@ -62,11 +62,12 @@ class Seen:
 
     def alone(self, pieces: Sequence[bytes], ids: Sequence[int]) -> None:
         self.encode(pieces[id] for id in ids)
-        if self._tok.vocab_type in ("BPE", "SPM"):  # again without a space prefix
+        if self._tok.vocab_type in ("BPE", "SPM"):  # again, but without a space prefix
             self.encode((pieces[id] for id in ids), continuation=True)
 
     def around(self, pieces: Sequence[bytes], ids: Sequence[int]) -> None:
-        """Encodes tokens of whole characters in many contexts, until each has been produced."""
+        """Encodes tokens that consist of whole characters in many contexts, until each has been
+        produced."""
         whole = [id for id in ids if is_utf8(pieces[id])]
         for before in _BEFORE:
             self.encode(
@@ -76,7 +77,8 @@ class Seen:
             )
 
     def completed(self, pieces: Sequence[bytes], ids: Sequence[int]) -> None:
-        """Encodes tokens that begin or end inside a character, with bytes that complete it."""
+        """Encodes tokens that begin or end inside a character, together with bytes that complete
+        the character."""
         for most in _COMPLETIONS:
             for id in self.left(ids):
                 self.encode(islice(_completions(pieces[id]), most))
@@ -92,7 +94,7 @@ def _completions(piece: bytes) -> Iterator[bytes]:
         return
     for round in range(len(after)):
         for i, head in enumerate(before):
-            # Heads come in runs of 64. Shift the tails in each run, to vary the combinations.
+            # Heads come in runs of 64. Shift the tails for each run, to vary the combinations.
             text = head + piece + after[(i + i // 64 + round) % len(after)]
             if is_utf8(text):
                 yield text
@@ -149,12 +151,12 @@ def _length(lead: int) -> int:
     return 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
 
 
-# ---- tokens that no text has ----
+# ---- tokens that no text produces ----
 
-# Bytes that UTF-8 never has. A byte-level vocabulary has tokens for all 256.
+# Bytes that never occur in UTF-8. A byte-level vocabulary has tokens for all 256 bytes.
 _NEVER_IN_UTF8 = frozenset(bytes([b]) for b in (0xC0, 0xC1, *range(0xF5, 0x100)))
-_FEW = 1000  # at most one of so many tokens may be an accident of training
-_SURE = 1e-3  # a path counts as better if its score is higher by more than this
+_FEW = 1000  # if at most one of this many tokens is affected, it may be an accident of training
+_SURE = 1e-3  # a path counts as better only if its score is higher by more than this
 _SPECIAL = int(TokenAttr.CONTROL | TokenAttr.UNKNOWN | TokenAttr.UNUSED | TokenAttr.BYTE)
 
 
@@ -176,7 +178,7 @@ def _tokens(file: File) -> Iterator[Finding]:
         and not is_broken(file, id)
     ]
     impossible, unseen = unreached(file, normal)
-    known = {*template.normal_controls(file), *tokens.other_bytes(file)}  # GGT304, GGT306
+    known = {*template.normal_controls(file), *tokens.other_bytes(file)}  # see GGT304, GGT306
     tags = tuple(id for id in impossible if TAG.fullmatch(file.pieces[id]) and id not in known)
     words = tuple(sorted({*impossible} - {*tags} - known))
     if words:
@@ -199,24 +201,26 @@ def is_broken(file: File, id: int) -> bool:
 
 
 def unreached(file: File, ids: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Of these NORMAL tokens: those proved unreachable, and others that weren't produced."""
+    """Returns which of these NORMAL tokens are proved unreachable, and which others no text has
+    produced."""
     seen = Seen(file.tok)
     seen.alone(file.pieces, ids)
     left = seen.left(ids)
     proved = _proof(file)
     impossible = [id for id in left if proved(id)]
-    if not tokens.is_own(file):  # with a wrong pre-tokenizer, the others would mean nothing
+    if not tokens.is_own(file):  # with a wrong pre-tokenizer, the others aren't informative
         return impossible, []
     left = sorted({*left} - {*impossible})
     seen.around(file.pieces, left)
     left = seen.left(left)
     seen.completed(file.pieces, left)
-    # Drop tokens that a later text has produced after all.
+    # Without tokens that a later text has produced after all.
     return seen.left(impossible), seen.left(left)
 
 
 def _proof(file: File) -> Callable[[int], bool]:
-    """A function that tests whether a token that isn't produced alone is proved unreachable."""
+    """Returns a function that tests whether a token that its own text doesn't produce is proved
+    unreachable."""
     tok = file.tok
     if tok.vocab_type == "SPM":
         return _always  # SPM has no words, so the context doesn't matter
@@ -244,12 +248,12 @@ class _Merges:
         self._texts, self._ranks = file.texts, file.ranks
 
     def make_others(self, id: int) -> bool:
-        """Whether merging the token's characters gives other tokens."""
+        """Whether merging the token's characters produces other tokens."""
         return len(merges_of(self._ranks, list(characters(self._texts[id])))[1]) > 1
 
 
 class _Unigram:
-    """The scores of a unigram vocabulary's tokens by their bytes."""
+    """A unigram vocabulary's scores, by the tokens' bytes."""
 
     def __init__(self, file: File) -> None:
         usable = int(TokenAttr.NORMAL | TokenAttr.USER_DEFINED)
@@ -272,7 +276,7 @@ class _Unigram:
         return best[-1] > self._scores.get(text, inf) + _SURE
 
 
-# ---- merges that can't apply, and merges whose result is no token ----
+# ---- merges that can't apply, and merges whose result isn't a token ----
 
 Ranks = Mapping[tuple[str, str], int]
 
@@ -314,11 +318,11 @@ def _listed(merges: list[str]) -> str:
 
 
 def idle_merges(ranks: Ranks) -> dict[tuple[str, str], None]:
-    """The merges that never apply.
+    """Returns the merges that never apply.
 
-    Lists made from tiktoken's ranks or SentencePiece's scores have every split of each token, and
-    most of these never apply. For such lists, the result has only merges with a part that no merge
-    makes.
+    A list generated from tiktoken's ranks or SentencePiece's scores has every split of each token,
+    and most of these never apply. For such a list, the result includes only merges with a part that
+    no merge produces.
     """
     results = {left + right for left, right in ranks}
     if len(ranks) > 1.1 * len(results):
@@ -350,14 +354,14 @@ def _without_parts(ranks: Ranks) -> dict[tuple[str, str], None]:
 
 
 def _made(ranks: Ranks) -> tuple[dict[str, tuple[str, str]], bool]:
-    """The last merge of each text that merges make, and whether the result is valid.
+    """Returns the last merge for each text that merges produce, and whether the result is valid.
 
-    It is valid if each merge that applies comes after the merges that make its parts, as in
-    trained lists. Then the merges of a word occur in the order of their ranks. So the symbol left
+    It is valid if each merge that applies comes after the merges that produce its parts, as in
+    trained lists. Then the merges in a word occur in the order of their ranks. So the symbol left
     of the boundary between A and B is a suffix of A, until a merge makes it a part of a longer
     suffix; likewise on the right. A merge across the boundary prevents that of A and B if it
-    occurs before its symbols are merged into longer ones. Of equal ranks, the leftmost occurs
-    first.
+    occurs before its symbols are merged into longer ones. Among equal ranks, the leftmost merge
+    occurs first.
     """
     made: dict[str, tuple[str, str]] = {}
     for parts in _by_length(ranks):

@@ -16,7 +16,7 @@ _TEMPLATE = "tokenizer.chat_template"
 
 
 def log(found: Mapping[str, Sequence[Finding] | Exception]) -> dict[str, Any]:
-    """The log of the findings of each model, or of the errors of models that can't be read."""
+    """Returns a log with each model's findings, or its error if it can't be read."""
     codes = list(KINDS)
     results = [
         _result(model, each, codes.index(each.code))
@@ -62,7 +62,7 @@ def _rule(code: str, kind: Kind) -> dict[str, Any]:
 
 def _result(model: str, found: Finding, rule: int) -> dict[str, Any]:
     location = _location(model)
-    # A GGUF file has no lines; the template in it has.
+    # A GGUF file has no lines, but the template in it does.
     names = [f"{_TEMPLATE}:{line}" for line in found.lines]
     if names:
         location["logicalLocations"] = [{"fullyQualifiedName": name} for name in names]
@@ -90,7 +90,8 @@ def _location(model: str) -> dict[str, Any]:
 
 
 def _uri(model: str) -> str:
-    """A relative URI for a relative path; the name of a model that isn't a file."""
+    """Returns the URI of a model's file, relative for a relative path, or its quoted name if it
+    isn't a file."""
     if not os.path.exists(model):
         return quote(model, safe=":/@", errors="surrogateescape")
     path = Path(model)

@@ -12,7 +12,7 @@ from ggtok.inspect.doctor.file import GGML, File
 from ggtok.tokenizer import Tokenizer
 from ggtok.vocabularies.spelling import CONTROL, NORMAL
 
-# Texts that look like control tokens: <|im_end|>, DeepSeek's with fullwidth lines, <end_of_turn>.
+# Texts that look like control tokens: <|im_end|>, DeepSeek's with fullwidth bars, <end_of_turn>.
 _CONTROL = re.compile(
     r"<\|[^|<>\s]{1,40}\|>|<\uff5c[^\uff5c<>\s]{1,40}\uff5c>|</?s>|<(?:start|end)_of_\w{1,20}>"
 )
@@ -53,7 +53,7 @@ def check(file: File) -> Iterator[Finding]:
     no_token = [text for text in lacking if text in plain]
     if no_token:
         yield finding("GGT205", ", ".join(f"'{shown(text)}'" for text in no_token))
-    elif ends and not normal:  # which may be the end of turn
+    elif ends and not normal:  # one of `normal` may be the end of turn
         yield from _endless(file, ends)
     others = [text for text in lacking if text not in no_token]
     if others:
@@ -61,7 +61,7 @@ def check(file: File) -> Iterator[Finding]:
 
 
 def end_of_turn(file: File) -> int | None:
-    """The special token that the template writes after an answer, or None."""
+    """Returns the special token that the template writes after an answer, or None."""
     text = None if file.tok.chat_template is None else _rendered(file.tok, _CHATS[1])
     end = None if text is None else _end_of_turn(text)
     if end is None:
@@ -70,7 +70,7 @@ def end_of_turn(file: File) -> int | None:
 
 
 def normal_controls(file: File) -> tuple[int, ...]:
-    """NORMAL tokens that the template writes as control tokens, and that are split."""
+    """Returns NORMAL tokens that the template writes as control tokens, but that are split."""
     if file.tok.chat_template is None:
         return ()
     texts = [text for chat in _CHATS if (text := _rendered(file.tok, chat)) is not None]
@@ -83,7 +83,7 @@ def normal_controls(file: File) -> tuple[int, ...]:
 
 
 def _rendered(tok: Tokenizer, chat: list[dict[str, str]]) -> str | None:
-    """The template's own output, without llama-server's changes; None: it refuses the chat."""
+    """Renders the chat without llama-server's changes; returns None if the template refuses it."""
     try:
         return tok.apply_chat_template(chat, like="transformers")
     except GGTokError:
@@ -113,7 +113,8 @@ def _bos(file: File, texts: list[str]) -> Iterator[Finding]:
 
 
 def _end_of_turn(text: str) -> str | None:
-    """The text after the answer, up to the next question or the end; None: there is none."""
+    """Returns the text between the answer and the next question (or the end), or None if there is
+    none."""
     after = text.partition(_ANSWER)[2]
     return after.partition(_NEXT)[0] or None
 
@@ -124,7 +125,8 @@ def _endless(file: File, ends: list[str]) -> Iterator[Finding]:
         [id for id in _ids(file.tok, end) if file.is_control(id) or file.tok.is_eog(id)]
         for end in ends
     )
-    # Of the chat that ends with the answer; some templates only close answers before a question.
+    # From the chat that ends with the answer, if possible: some templates close answers only before
+    # a question.
     ids = next((ids for ids in specials if ids), [])
     first = None if any(map(file.tok.is_eog, ids)) else next(iter(ids), None)
     if first is not None:

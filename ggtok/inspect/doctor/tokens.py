@@ -1,4 +1,4 @@
-"""The vocabulary's tokens (texts, types, number, ids of special tokens) and its pre-tokenizer."""
+"""Checks the tokens (texts, types, number, special tokens' ids) and the pre-tokenizer."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _ATTRS = {
     UNUSED: int(TokenAttr.UNUSED),
     BYTE: int(TokenAttr.BYTE),
 }
-# The bits that are compared: not UNUSED, which llama.cpp adds to some control tokens.
+# The bits to compare, without UNUSED, which llama.cpp adds to some control tokens.
 _TYPE = int(TokenAttr.NORMAL | TokenAttr.UNKNOWN | TokenAttr.CONTROL | TokenAttr.USER_DEFINED)
 _EOS = f"{GGML}eos_token_id"
 _BYTE_TOKEN = re.compile(rb"<0x[0-9A-F]{2}>")
-_MOST_PADS = 1 << 16  # tokens
+_MOST_PADS = 1 << 16  # the most tokens that a correction adds
 _EMBEDDING = b"token_embd.weight"
-_MORE = 4 << 20  # the largest number of bytes read of the tensor descriptions
+_MORE = 4 << 20  # the most bytes to read of the tensor descriptions
 
 
 def check(file: File) -> Iterator[Finding]:
@@ -101,7 +101,8 @@ def _special(file: File) -> Iterator[Finding]:
 
 
 def end_of(file: File) -> int | None:
-    """The token that ends answers: the template's, or the only control token of the EOG set."""
+    """Returns the token that ends answers: the template's, or the only control token that ends
+    generation."""
     end = template.end_of_turn(file)
     if end is not None:
         return end
@@ -110,7 +111,7 @@ def end_of(file: File) -> int | None:
 
 
 def _ends(file: File, wrong: set[str]) -> Iterator[Finding]:
-    """Ordinary tokens that end a generation."""
+    """Reports ordinary tokens that end generation."""
     eos = file.tok.eos_id
     if eos is not None and _EOS not in file.values and _is_word(file, eos):
         end = end_of(file)
@@ -132,13 +133,13 @@ def _ends(file: File, wrong: set[str]) -> Iterator[Finding]:
 
 
 def _is_word(file: File, id: int) -> bool:
-    """Whether it is an ordinary token, but not white space, at which completions may end."""
+    """Whether this is an ordinary token other than white space, at which completions may end."""
     text = file.pieces[id]
     return file.types[id] == NORMAL and bool(text.strip()) and not TAG.fullmatch(text)
 
 
 def other_bytes(file: File) -> tuple[int, ...]:
-    """SPM's byte tokens of types for text."""
+    """Returns SPM's byte tokens that have a type for text."""
     if file.tok.vocab_type not in ("SPM", "UGM"):
         return ()
     return tuple(
@@ -160,7 +161,8 @@ def _bytes(file: File) -> Iterator[Finding]:
 
 
 def _type(attr: int) -> int:
-    """The file's type for llama.cpp's attributes; an override keeps the bit of the file's type."""
+    """Converts llama.cpp's attributes to the file's type, whose bit llama.cpp's corrections
+    keep."""
     order = (CONTROL, UNKNOWN, USER_DEFINED, NORMAL)
     return next(type for type in order if attr & _ATTRS[type])
 
@@ -184,7 +186,7 @@ def _sizes(file: File) -> Iterator[Finding]:
 
 
 def _pads(file: File, n: int) -> dict[str, object]:
-    """The changes that add unused tokens, as llama.cpp's converter does."""
+    """Returns the changes that add unused tokens, as llama.cpp's converter does."""
     stored = file.values.get(GGML + "tokens") or []
     if not 0 < n <= _MOST_PADS:
         return {}
@@ -199,7 +201,8 @@ def _pads(file: File, n: int) -> dict[str, object]:
 
 
 def embedding_rows(file: File) -> int | None:
-    """The number of rows of the embedding; None: unknown, as if too little was downloaded."""
+    """Returns the number of rows in the embedding, or None if unknown, for example because too
+    little was downloaded."""
     data = file.data
     if file.path is not None:
         data = read_regular(file.path, file.end + _MORE)
@@ -219,7 +222,7 @@ PROBE = (
     "été ÑANDÚ straße Привет МИР مرحبا ١٢٣ नमस्ते สวัสดี 你好\uff0c世界 こんにちは 한국어 "
     "camelCaseWord HTTPServer 3.14e-10 100,000 \u00a0x  \n \U0001f600\U0001f44d\U0001f3fd <|x|>"
 )
-_LISTED = 8  # names
+_LISTED = 8  # the most names to list
 
 
 def is_own(file: File) -> bool:
@@ -244,8 +247,8 @@ def _pre_tokenizer(file: File) -> Iterator[Finding]:
         yield finding("GGT104", detail)
 
 
-# Pre-tokenizers that split in different ways, with what findings call them. None of them keeps
-# words whole that are tokens, as Llama 3's does, so damaged merges make no difference.
+# Pre-tokenizers that split in different ways, with the names that findings use for them. None of
+# them keeps words that are tokens whole, as Llama 3's does, so damaged merges make no difference.
 _KINDS = {
     "smaug-bpe": "'llama-bpe' or 'smaug-bpe'",
     **{
@@ -253,14 +256,15 @@ _KINDS = {
         for name in "gpt-2 qwen35 gpt-4o falcon deepseek-llm deepseek-coder bloom starcoder".split()
     },
 }
-_SAMPLE, _FEWEST = 20_000, 1000  # tokens that are compared, at most and at least
-# The part of the tokens that a right pre-tokenizer may split and another one doesn't. In published
-# vocabularies it is at most 1.1 % (qwen2), with wrong pre-tokenizers from 1.3 % to 30 %.
+_SAMPLE, _FEWEST = 20_000, 1000  # the most and the fewest tokens to compare
+# The share of tokens that the right pre-tokenizer may split although another one doesn't. In
+# published vocabularies it is at most 1.1 % (qwen2), with wrong pre-tokenizers 1.3 % to 30 %.
 _MISFIT = 0.012
 
 
 def misfit(file: File) -> str:
-    """How many tokens the pre-tokenizer splits that another one keeps; "": few."""
+    """Describes how many tokens the pre-tokenizer splits that another one keeps whole; "" if they
+    are few."""
     if "misfit" not in file.memo:
         file.memo["misfit"] = _misfit(file)
     return str(file.memo["misfit"])
@@ -286,7 +290,7 @@ def _misfit(file: File) -> str:
 
 
 def _n_split(file: File, tok: Tokenizer, ids: Sequence[int]) -> int:
-    """How many of the tokens aren't one token when they are encoded alone."""
+    """Returns how many of the tokens' pieces don't encode to exactly one token."""
     texts = [file.pieces[id] for id in ids]
     _, offsets = tok.encode_batch_arrays(texts, add_special=False)
     lengths = offsets[1:] - offsets[:-1]
@@ -294,7 +298,7 @@ def _n_split(file: File, tok: Tokenizer, ids: Sequence[int]) -> int:
 
 
 def _others(file: File) -> str:
-    """A text about the names that would give other ids."""
+    """Describes which pre-tokenizer names would give other ids than "default"."""
     ours = file.tok.encode(PROBE, add_special=False)
     same: list[str] = []
     different: list[str] = []

@@ -1,8 +1,8 @@
 """Finds the line of a chat template at which two renderings diverge.
 
-Markers are written into the template before its tags: expressions that output the tag's number
-between private characters. So a marked rendering is a list of events, each a tag and its position
-in the plain text. The last event before the first difference that both renderings have names the
+Markers are inserted before the template's tags: expressions that output the tag's number between
+private characters. So a marked rendering is a list of events, each a tag and its position in the
+plain text. The last event before the first difference that both renderings share identifies the
 tag: it wrote different texts, or led to different tags.
 
 Markers may change what a template does, for instance if it measures or compares text that a macro
@@ -28,7 +28,7 @@ _END = {
 }
 _NAME = re.compile(r"\{%[-+]?\s*(\w+)(\s+\w+\s*(?:%\}|-%\}|\|))?")
 _END_RAW = re.compile(r"\{%[-+]?\s*endraw\s*[-+]?%\}")
-_INNER = ("macro", "call", "filter")  # blocks whose text is a value
+_INNER = ("macro", "call", "filter")  # blocks whose output becomes a value
 _ENDS = ("endset", *(f"end{name}" for name in _INNER))
 _INDENT = re.compile(r"(?:^|(?<=\n))[ \t]+\Z")
 
@@ -39,7 +39,7 @@ class Marked(NamedTuple):
     """A template with markers.
 
     Attributes:
-        source: the template.
+        source: the template, with markers.
         lines: the line of each tag, counted from 1.
         tags: the beginning of each tag, for messages.
     """
@@ -51,8 +51,8 @@ class Marked(NamedTuple):
 
 @lru_cache(16)
 def marked(source: str, inner: bool) -> Marked | None:
-    """The template with markers; None if that can't be. `inner`: also inside of macros and blocks
-    whose text is a value."""
+    """Inserts markers into a template; returns None if that isn't possible. If `inner`, also
+    inserts them into macros, and into blocks whose output becomes a value."""
     if _OPEN in source:
         return None
     out: list[str] = []
@@ -93,7 +93,7 @@ def marked(source: str, inner: bool) -> Marked | None:
 
 
 def _name(source: str, at: int) -> tuple[str, bool]:
-    """The name of a statement, and whether it is a set block."""
+    """Returns the name of the statement at `at`, and whether it begins a set block."""
     found = _NAME.match(source, at)
     if found is None:
         return "", False
@@ -101,7 +101,7 @@ def _name(source: str, at: int) -> tuple[str, bool]:
 
 
 def plain(text: str) -> str:
-    """The text without markers."""
+    """Returns the text without markers."""
     return _MARKER.sub("", text)
 
 
@@ -113,7 +113,7 @@ def parting(first: str, second: str) -> int | None:
 
 
 def _events(text: str, end: int) -> list[Event]:
-    """The tags written up to a position of the plain text, each with its own position."""
+    """Returns the events in a marked text up to the position `end` in the plain text."""
     events: list[Event] = []
     pieces = _MARKER.split(text)
     at = len(pieces[0])

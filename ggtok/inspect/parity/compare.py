@@ -14,16 +14,16 @@ from ggtok.inspect.parity.texts import defuse, texts
 from ggtok.inspect.parity.worker import PACKAGES
 from ggtok.tokenizer import TokenAttr, Tokenizer
 
-# add_special, parse_special
+# The values of (add_special, parse_special) to compare.
 FLAG_PAIRS = [(False, False), (False, True), (True, False), (True, True)]
 SPECIAL_ATTRS = TokenAttr.UNKNOWN | TokenAttr.CONTROL | TokenAttr.USER_DEFINED
-_WORDS = 5000  # pieces of a vocabulary for generated texts, at most
+_WORDS = 5000  # the most pieces of a vocabulary to use in generated texts
 _SHRINK_CALLS = 300
 _BATCH = 50
 
 
 def connect() -> tuple[LlamaCpp, str]:
-    """The installed llama.cpp, and the name and version of its package.
+    """Returns the installed llama.cpp, and the name and version of its package.
 
     The package is xllamacpp or else llama-cpp-python.
 
@@ -55,12 +55,12 @@ def _version(package: str) -> str:
 
 
 def generated(tok: Tokenizer, n: int, seed: int) -> Iterator[bytes]:
-    """`n` texts for this vocabulary, which depend only on the seed."""
+    """Yields `n` texts for this vocabulary, which depend only on the seed."""
     return texts(seed, n, words_of(tok), [tok.token_text(id) for id in special_of(tok)])
 
 
 def words_of(tok: Tokenizer) -> list[bytes]:
-    """Evenly chosen pieces of the vocabulary."""
+    """Returns pieces from all over the vocabulary, evenly spaced."""
     some = range(0, tok.n_tokens, tok.n_tokens // _WORDS + 1)
     return [piece for id in some if (piece := tok.token_to_piece(id))]
 
@@ -87,9 +87,9 @@ class Comparison:
 
     Attributes:
         texts: the number of texts, each of which is encoded in four ways.
-        different: the number of differing results, over all texts and ways.
+        different: the number of results that differ, over all texts and ways.
         first: the first differences, with shortened texts.
-        deaths: the number of texts that crash llama.cpp, or that it refuses.
+        deaths: the number of texts that crash llama.cpp, or that it refuses to encode.
     """
 
     texts: int = 0
@@ -105,7 +105,7 @@ def compare(
     show: int,
     progress: Callable[[int], None] | None = None,
 ) -> Comparison:
-    """Compares the ids of these texts, and keeps the first `show` differences."""
+    """Compares the ids for these texts, and keeps the first `show` differences."""
     found = Comparison()
     if progress:
         progress(0)

@@ -1,6 +1,6 @@
 """Runs llama.cpp in a child process.
 
-Some inputs abort llama.cpp or overflow its stack. If the child dies, the request raises
+Some inputs make llama.cpp abort or overflow its stack. If the child dies, the request raises
 `LlamaCppDied`, and the next request starts a new child, which loads the vocabularies again.
 
     with LlamaCpp("xllamacpp") as llama:
@@ -37,15 +37,15 @@ import_module(sys.argv.pop(1)).main(sys.argv[1:])
 
 
 class LlamaCppError(GGTokError):
-    """An error of llama.cpp."""
+    """An error from llama.cpp."""
 
 
 class LlamaCppLoadError(LlamaCppError):
-    """llama.cpp refuses a file, or can't be used."""
+    """Raised if llama.cpp refuses a file, or can't be used."""
 
 
 class LlamaCppDied(LlamaCppError):
-    """llama.cpp crashed (or hung) on a request."""
+    """Raised if llama.cpp crashes (or hangs) on a request."""
 
     def __init__(self, request: str, status: int | None) -> None:
         super().__init__(f"llama.cpp died (status {status}) on {request}")
@@ -73,7 +73,7 @@ class Vocab:
     def survivors(
         self, texts: Sequence[bytes], add_special: bool, parse_special: bool
     ) -> list[list[int] | None]:
-        """tokenize_many, with None for each text that crashes llama.cpp."""
+        """Like tokenize_many, but returns None for each text that crashes llama.cpp."""
         ids: list[list[int] | None] = []
         while len(ids) < len(texts):
             rest = list(texts[len(ids) :])
@@ -85,10 +85,10 @@ class Vocab:
 
 
 class LlamaCpp:
-    """A child process that is started on demand, and restarted after it has died.
+    """A child process that is started on demand, and restarted if it dies.
 
     Args:
-        arguments: the arguments of the child's ``main``.
+        arguments: the arguments for the child's ``main``.
         module: the module whose ``main`` the child runs.
     """
 
@@ -118,10 +118,10 @@ class LlamaCpp:
     def load(
         self, path: str | os.PathLike[str], overrides: Mapping[str, Override] | None = None
     ) -> Vocab:
-        """Loads a file, with overrides of its values (``kv_overrides``).
+        """Loads a file, with overrides for its values (``kv_overrides``).
 
-        A file has one set of overrides at a time: the new ones apply to earlier Vocabs of the
-        same file, too.
+        A file has one set of overrides at a time: new ones also apply to earlier Vocabs of the
+        same file.
         """
         full = os.fspath(Path(path).resolve())
         self._overrides[full] = dict(overrides or {})
@@ -138,7 +138,7 @@ class LlamaCpp:
         status = child.wait()
         for pipe in (child.stdin, child.stdout):
             assert pipe is not None
-            with contextlib.suppress(BrokenPipeError):  # the child left input unread
+            with contextlib.suppress(BrokenPipeError):  # the child hasn't read all of its input
                 pipe.close()
         return status
 
@@ -163,12 +163,12 @@ class LlamaCpp:
     def _requests(
         self, answers: list[Any], what: str, path: str, items: list[Any], *flags: bool
     ) -> None:
-        """Appends an answer for each item. If the child dies, only for the items before that."""
+        """Appends an answer for each item, or, if the child dies, for the items before that."""
         before = len(answers)
         try:
             self._exchange((what, path, items, *flags), len(items), answers)
         except LlamaCppDied as death:
-            # If loading fails, too, no item is to blame.
+            # Raises an error if loading fails, too; then no item is to blame.
             self._request(*self._load_request(path))
             killer = items[len(answers) - before]
             raise LlamaCppDied(repr((what, path, killer, *flags)), death.status) from None
@@ -191,7 +191,7 @@ class LlamaCpp:
         except (EOFError, BrokenPipeError):
             raise LlamaCppDied(repr(request), self._reap()) from None
         except BaseException:
-            self.close()  # otherwise the next request would read this one's answer
+            self.close()  # otherwise the next request would read this request's answer
             raise
         finally:
             watchdog.cancel()

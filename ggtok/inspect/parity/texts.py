@@ -1,7 +1,7 @@
 """Generates texts that tokenizers may get wrong; they depend only on the seed.
 
-No text crashes the reference: there are no sequences that decode above U+10FFFF, and no runs of
-one character class that are long enough to overflow its recursive regex.
+No text crashes the reference: no sequence decodes above U+10FFFF, and no run of one character class
+is long enough to overflow its recursive regex.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-# ---- sample text, of which generated texts take slices ----
+# ---- sample text, of which slices are used in generated texts ----
 
 # ruff: noqa: RUF001 (letters that look like others are the point)
 
@@ -96,7 +96,7 @@ EMOJI = ("👍 👍🏽 👨‍👩‍👧‍👦 🏳️‍🌈 🇫🇷🇯�
 
 MAX_BYTES = 6000
 
-# The white space of the reference, and similar characters that aren't white space.
+# The reference's white space, and similar characters that aren't white space.
 WHITE_SPACE = [
     chr(c)
     for c in (
@@ -145,7 +145,7 @@ ALPHABETS = [
 
 @cache
 def _category_members() -> dict[str, list[int]]:
-    """Code points by general category (surrogates left to BROKEN)."""
+    """Returns code points by general category, without surrogates, which are in BROKEN."""
     members: dict[str, list[int]] = {}
     for c in range(0x110000):
         if not 0xD800 <= c < 0xE000:
@@ -167,7 +167,7 @@ def _documents(corpus: Path | None) -> list[str]:
 
 
 class _Maker:
-    """Generates texts. Each method makes one kind of difficult text."""
+    """Generates texts. Each method generates one kind of difficult text."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class _Maker:
         ]
 
     def some(self, most: int) -> int:
-        """A random count, mostly small, at most `most`."""
+        """Returns a random count of at most `most`, usually small."""
         return self.random.randint(1, self.random.choice((1, 3, 3, 8, 8, most)))
 
     def prose(self) -> bytes:
@@ -270,7 +270,7 @@ class _Maker:
         for _ in range(self.some(10)):
             text = self.random.choice(self.special)
             how = self.random.random()
-            if how < 0.1:  # truncated, or overlapping with the next
+            if how < 0.1:  # truncate the text, or let it overlap with itself
                 cut = self.random.randrange(len(text) + 1)
                 text = self.random.choice((text[:cut], text[cut:], text + text[cut:]))
             elif how < 0.2:
@@ -334,7 +334,8 @@ class _Maker:
 
 
 def defuse(text: bytes) -> bytes:
-    """Replaces lead bytes whose sequence would decode above U+10FFFF (it aborts the reference)."""
+    """Replaces lead bytes of sequences that would decode above U+10FFFF, which would abort the
+    reference."""
     cut = bytearray(text)
     for i in range(len(cut) - 1):
         if 0xF5 <= cut[i] <= 0xF7 or (cut[i] == 0xF4 and 0x90 <= cut[i + 1] <= 0xBF):
@@ -349,12 +350,12 @@ def texts(
     special_texts: Sequence[bytes],
     corpus: Path | None = None,
 ) -> Iterator[bytes]:
-    """`n` texts, which start with a few fixed ones such as the empty text.
+    """Yields `n` texts, starting with a few fixed ones such as the empty text.
 
     Args:
-        vocab_words: pieces of tokens, which are joined.
+        vocab_words: pieces of tokens to join.
         special_texts: the texts of control and user-defined tokens.
-        corpus: a folder of files from which slices are taken.
+        corpus: a folder of files, of which slices are used.
     """
     maker = _Maker(seed, vocab_words, special_texts, corpus)
     fixed = [b"", b" ", b"\n", b"  ", b"\x00", b"a", b" a", b"Hello, world!"]

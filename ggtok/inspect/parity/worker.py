@@ -1,8 +1,8 @@
 """The code of the child process, which runs llama.cpp through one of its Python packages.
 
 A backend loads vocabularies and tokenizes. `serve` answers the parent's requests by calling the
-backend's methods. For xllamacpp, ctypes calls the shared object: the package itself has no
-tokenizing function, and isn't imported.
+backend's methods. For xllamacpp, ctypes calls the shared object, because the package itself, which
+isn't imported, has no function that tokenizes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class LlamaCppPythonBackend:
         self._models: dict[str, Any] = {}
 
     def check(self) -> None:
-        """Nothing to check: the constructor has imported the package."""
+        """Does nothing, since the constructor has already imported the package."""
 
     def load(self, path: str, overrides: Mapping[str, Override]) -> None:
         self.free(path)
@@ -53,7 +53,7 @@ class LlamaCppPythonBackend:
     ) -> Iterator[list[int]]:
         model = self._models[path]
         for text in texts:
-            # `add_bos` is llama_tokenize's add_special.
+            # `add_bos` is passed to llama_tokenize as add_special.
             yield list(model.tokenize(text, add_bos=add_special, special=parse_special))
 
 
@@ -61,7 +61,7 @@ class LlamaCppPythonBackend:
 
 
 class ModelParams(ctypes.Structure):
-    """struct llama_model_params of b11549; passed and returned by value."""
+    """struct llama_model_params from b11549, which is passed and returned by value."""
 
     _fields_ = [
         ("devices", ctypes.c_void_p),
@@ -81,11 +81,11 @@ class ModelParams(ctypes.Structure):
         ("no_host", ctypes.c_bool),
         ("no_alloc", ctypes.c_bool),
         ("load_mtp", ctypes.c_bool),
-        ("more", ctypes.c_uint8 * 64),  # room for the larger structures of other builds
+        ("more", ctypes.c_uint8 * 64),  # room for larger structures in other builds
     ]
 
 
-# The defaults of b11549, which identify the structure's layout.
+# Default values in b11549, by which the structure's layout is recognized.
 _DEFAULTS = {
     "n_gpu_layers": -1,
     "split_mode": 1,
@@ -111,7 +111,7 @@ class _OverrideValue(ctypes.Union):
 
 
 class _Override(ctypes.Structure):
-    """struct llama_model_kv_override. An empty key ends an array."""
+    """struct llama_model_kv_override, in an array that ends with an empty key."""
 
     _fields_ = [
         ("tag", ctypes.c_int),
@@ -149,7 +149,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 
 
 def shared_object() -> Path:
-    """The path of the library in the installed package, found without an import."""
+    """Finds the library in the installed package without importing it, and returns its path."""
     spec = importlib.util.find_spec("xllamacpp")
     if spec is None or not spec.submodule_search_locations:
         raise LlamaCppLoadError("the package xllamacpp is not installed")
@@ -163,7 +163,7 @@ def shared_object() -> Path:
 class XLlamaCppBackend:
     """The child's backend that calls the shared object, by default the installed package's."""
 
-    # Signatures of further functions, for subclasses.
+    # Signatures of more functions, which subclasses may add.
     signatures: ClassVar[Mapping[str, tuple[Any, list[Any]]]] = {}
 
     def __init__(self, library: str | None = None) -> None:
@@ -236,9 +236,9 @@ class XLlamaCppBackend:
 
 
 def resizing(kind: Any, n: int, call: Callable[[Any, int], int]) -> Any:
-    """Repeats a call with a larger buffer as long as the result is negative, the size needed.
+    """Repeats a call with larger buffers while its result is negative, i.e. the size needed.
 
-    llama_detokenize may need several calls, because it returns the size before its clean-up.
+    llama_detokenize may need several calls, because it returns the size before it cleans up spaces.
     """
     while True:
         buffer = (kind * n)()
@@ -278,7 +278,7 @@ def serve(backend: Any) -> None:
             made = made or _made(backend)
             answer = getattr(made, what)(*args)
             # Answers are sent one by one. If an item crashes this process, the parent has the
-            # earlier answers, and their number identifies the item.
+            # earlier answers, whose number identifies the item.
             for item in answer if isinstance(answer, Iterator) else [answer]:
                 write_frame(answers, (True, item))
         except LlamaCppLoadError as error:
@@ -288,5 +288,5 @@ def serve(backend: Any) -> None:
 def _made(backend: Any) -> Any:
     try:
         return backend()
-    except (ImportError, OSError, RuntimeError, AttributeError) as e:  # the library doesn't load
+    except (ImportError, OSError, RuntimeError, AttributeError) as e:  # the library can't be loaded
         raise LlamaCppLoadError(str(e)) from None

@@ -1,4 +1,4 @@
-"""Converts vocabularies of other libraries: one module for each format of source."""
+"""Converts other libraries' vocabularies, with one module for each source format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def convert(
     pre: str | None = None,
     arch: str | None = None,
 ) -> Vocabulary:
-    """Convert a vocabulary of another library for llama.cpp.
+    """Convert another library's vocabulary for llama.cpp.
 
     The result produces the source's ids as far as llama.cpp's rules allow, and ``v.report`` lists
     the differences that these rules force. If a package that loads the source is installed, the
@@ -29,9 +29,9 @@ def convert(
             ``tokenizer.json``, ``*.model`` (SentencePiece), ``tekken.json``, ``*.tiktoken``,
             ``vocab.json`` (with ``merges.txt`` in the same folder), BERT's ``vocab.txt``, RWKV's
             ``*.txt`` or PLaMo's ``*.jsonl``.
-        pre: llama.cpp's name of the pre-tokenizer. By default, it is found by comparing the
-            source's structure. Unknown ``.tiktoken`` files require it.
-        arch: the name of the architecture, as in ``architectures`` of ``config.json``.
+        pre: llama.cpp's name for the pre-tokenizer. By default, it is found by comparing
+            structures. Unknown ``.tiktoken`` files require it.
+        arch: the name of the architecture, as in ``architectures`` in ``config.json``.
 
     Raises:
         FileError: a file is missing or can't be read.

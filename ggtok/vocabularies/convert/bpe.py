@@ -1,4 +1,4 @@
-"""Converts BPE of a tokenizer.json: to "gpt2" (byte-level), "llama" (byte fallback), "gemma4"."""
+"""Converts BPE in a tokenizer.json to "gpt2" (byte-level), "llama" (byte fallback) or "gemma4"."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ggtok.vocabularies.patterns import CHAIN_OF_PRE, Chain, Pre
 from ggtok.vocabularies.pre_tokenizer_json import NEWLINES, pre_tokenizer_of, unmerged_run
 
 _MARK = "\u2581"
-_UTF8 = [*range(0xC0), *range(0xC2, 0xF5)]  # the bytes that texts have
+_UTF8 = [*range(0xC0), *range(0xC2, 0xF5)]  # the bytes that can occur in UTF-8
 
 
 def refuse_marks(model: dict[str, Any]) -> None:
@@ -35,7 +35,7 @@ def refuse_marks(model: dict[str, Any]) -> None:
 
 
 def merges_of(model: dict[str, Any]) -> list[tuple[str, str]]:
-    """The merges. In older files, each is a string."""
+    """Returns the merges, each of which is a string in older files."""
     merges: list[tuple[str, str]] = []
     for i, entry in enumerate(field(model, "merges", list, "model")):
         parts = entry.split(" ") if isinstance(entry, str) else entry
@@ -46,7 +46,8 @@ def merges_of(model: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def last_of_each(model: dict[str, Any]) -> list[tuple[str, str]]:
-    """The merges without duplicates, of which tokenizers uses the last, llama.cpp the first."""
+    """Returns the merges without duplicates: only the last of each, which tokenizers uses, whereas
+    llama.cpp would use the first."""
     merges = merges_of(model)
     if len(set(merges)) == len(merges):
         return merges
@@ -58,7 +59,7 @@ def _is_text(part: object) -> bool:
 
 
 def checked_merges(merges: Sequence[tuple[str, str]], ids: dict[str, int]) -> list[Pair]:
-    """The merges as bytes. Raises VocabError unless their parts and results are tokens."""
+    """Returns the merges as bytes. Raises VocabError unless their parts and results are tokens."""
     for i, (left, right) in enumerate(merges):
         for text in (left, right, left + right):
             if text not in ids:
@@ -89,7 +90,7 @@ def read_byte_level(source: Source, draft: Draft) -> None:
 
 
 def _note_bytes(draft: Draft, known: Container[str]) -> None:
-    """Bytes of UTF-8 without a token."""
+    """Notes bytes of UTF-8 that have no token."""
     characters = [character.decode() for character in spelling.byte_characters()]
     lacking = {byte for byte in _UTF8 if characters[byte] not in known}
     if lacking:
@@ -131,7 +132,7 @@ def _set_pre(source: Source, draft: Draft) -> None:
             strips_mask=strips_mask(source.added),
         )
         draft.pre = pre.name
-    # First, because the change for the chain removes the prefix space, too.
+    # This difference comes first, because the change for the chain also removes the prefix space.
     if found.prefix_space:
         draft.differences.append(
             Difference(
@@ -223,7 +224,7 @@ def read_byte_fallback(source: Source, draft: Draft) -> None:
 
 
 def set_unknown(source: Source, draft: Draft, ids: dict[str, int]) -> None:
-    """Sets the token for unknown characters."""
+    """Sets the unknown token."""
     unk_id = _unknown(source, ids)
     if unk_id is not None:
         draft.types[unk_id] = spelling.UNKNOWN
@@ -256,9 +257,9 @@ def check_bytes(draft: Draft) -> None:
 
 
 def space_prefix(source: Source, draft: Draft, pre_tokenizer: Any) -> bool:
-    """Whether a space is put before a text.
+    """Whether the source adds a space before a text.
 
-    Raises VocabError unless spaces become U+2581. Other normalizers are noted as differences.
+    Raises VocabError unless spaces become U+2581. Notes other normalizers as differences.
     """
     prefix, marks = False, False
     others = []
@@ -327,7 +328,7 @@ def _other_normalizers(kinds: list[str]) -> Difference:
 
 
 def _note_order(draft: Draft, merges: list[tuple[str, str]], ids: dict[str, int]) -> None:
-    """Notes the difference if merges are missing: llama.cpp merges any two tokens whose joint
+    """Notes a difference if merges are missing, since llama.cpp merges any two tokens whose joint
     text is a token, by that token's score."""
     complete = all_merges(merges, ids)
     if complete == merges:
@@ -349,7 +350,8 @@ def _note_order(draft: Draft, merges: list[tuple[str, str]], ids: dict[str, int]
 
 
 def all_merges(merges: Sequence[tuple[str, str]], ids: dict[str, int]) -> list[tuple[str, str]]:
-    """All splits of each token into two tokens, with tokens in the order of their first merges.
+    """Returns all splits of each token into two tokens, with tokens in the order of their first
+    merges.
 
     Tokens without merges come last.
     """
@@ -368,11 +370,12 @@ def all_merges(merges: Sequence[tuple[str, str]], ids: dict[str, int]) -> list[t
     return [pair for pairs in order.values() for pair in pairs]
 
 
-# ---- Gemma 4: characters with byte fallback and merges, to llama.cpp's "gemma4" ----
+# ---- Gemma 4 (characters, byte fallback and merges) to llama.cpp's "gemma4" ----
 
 
 def is_gemma4(source: Source) -> bool:
-    """Whether the source is Gemma 4: by architecture, by `pre`, or as exported by ggtok."""
+    """Whether the source is Gemma 4, according to its architecture or `pre`, or is Gemma 4's
+    vocabulary as exported by ggtok."""
     architecture = source.arch or source.folder.architecture or ""
     return (
         architecture.startswith("Gemma4")
@@ -382,7 +385,7 @@ def is_gemma4(source: Source) -> bool:
 
 
 def read_gemma4(source: Source, draft: Draft) -> None:
-    """Reads tokens that are stored as text, with U+2581 for spaces."""
+    """Reads Gemma 4's tokens, which are stored as text with U+2581 for spaces."""
     vocab = vocab_of(source)
     ids = {text: id for id, text in vocab.items()}
     merges = last_of_each(source.model)

@@ -1,9 +1,9 @@
 """Checks a conversion by comparing its ids with those of a package that loads the source.
 
 A file is loaded by its own package. To find the lines that each of llama.cpp's rules affects, the
-source is changed to follow one rule after the other, and loaded again after each change. A folder
-is loaded by transformers, which uses more than the file. Then transformers' ids count, and the
-file's package explains the differences.
+source is changed to follow one rule after another, and loaded again after each change. A folder is
+loaded by transformers, which uses more than the file. In that case, transformers' ids count, and
+the file's package explains the differences.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ggtok.tokenizer import Tokenizer
 
 
-# ---- lines, natural and hostile; the same each time ----
+# ---- natural and hostile lines, always the same ----
 
 # ruff: noqa: RUF001 (letters that look like others are the point)
 
@@ -76,7 +76,7 @@ _ALPHABETS = (
 
 @cache
 def _members() -> dict[str, list[str]]:
-    """Assigned characters by general category, without surrogates and private use."""
+    """Returns assigned characters by general category, without surrogates and private use."""
     members: dict[str, list[str]] = {}
     for code in range(1, sys.maxunicode + 1):
         c = chr(code)
@@ -88,14 +88,14 @@ def _members() -> dict[str, list[str]]:
 
 @cache
 def _prose() -> str:
-    """A long text from Python's standard library."""
+    """Returns a long text from Python's standard library."""
     import pydoc_data.topics
 
     return "\n".join(pydoc_data.topics.topics.values())
 
 
 class Lines:
-    """Generates lines. Each method makes one kind of line."""
+    """Generates lines. Each method generates one kind of line."""
 
     def __init__(self, words: Sequence[str], special: Sequence[str]) -> None:
         self._random = random.Random(0)
@@ -156,13 +156,13 @@ class Lines:
 
 # ---- comparison ----
 
-LINES = 300  # compared by each conversion
-CHECK_LINES = 3000  # compared on request
+LINES = 300  # how many lines each conversion compares
+CHECK_LINES = 3000  # how many lines are compared on request
 _MAX_LINE = 4000
 
 
 def lines_for(vocabulary: Vocabulary, n: int) -> list[str]:
-    """Lines for which tokenizers with this vocabulary may differ."""
+    """Returns lines for which tokenizers with this vocabulary may differ."""
     words = []
     step = max(1, len(vocabulary) // 4000)
     for id in range(0, len(vocabulary), step):
@@ -203,18 +203,19 @@ def encode_ours(vocabulary: Vocabulary, *, parse_special: bool) -> Encode:
 
 @dataclass(frozen=True)
 class Original:
-    """A source for its own package."""
+    """A source in the form that its own package reads."""
 
     document: Any
     package: Package
-    source: Callable[[Any], object]  # converts a document to the input of the package
+    source: Callable[[Any], object]  # converts a document to the package's input
     copy: Callable[[Any], Any] = copy.deepcopy
     parses_special: bool = True  # whether the package parses control tokens in a text
     number: Callable[[int], int] | None = None  # converts the package's ids to llama.cpp's
-    made: bool = False  # whether ggtok completed the document, from the rules of its class
+    made: bool = False  # whether ggtok completed the document according to its class
 
     def encode(self, differences: Sequence[Difference] = ()) -> Encode | None:
-        """Encodes with the source changed to follow these rules. None: no package installed."""
+        """Returns a function that encodes with the source changed to follow these rules, or None if
+        the package isn't installed."""
         document = self.document
         if differences:
             document = self.copy(document)
@@ -228,12 +229,12 @@ class Original:
 
 
 def hugging_face(document: dict[str, Any], *, made: bool = False) -> Original:
-    """A tokenizer.json, read by Hugging Face's tokenizers."""
+    """Returns an Original for a tokenizer.json, which Hugging Face's tokenizers reads."""
     return Original(document, Package("tokenizers"), json.dumps, _copied, made=made)
 
 
 def _copied(document: dict[str, Any]) -> dict[str, Any]:
-    """A copy that shares the long tables, which are replaced but never modified."""
+    """Copies a document, except for the long tables, which may be replaced but not modified."""
     shallow = {key: value for key, value in document.items() if key != "model"}
     return {**copy.deepcopy(shallow), "model": dict(document["model"])}
 
@@ -241,7 +242,8 @@ def _copied(document: dict[str, Any]) -> dict[str, Any]:
 def confirmed(
     vocabulary: Vocabulary, original: Original | None, n: int, folder: str | None = None
 ) -> Vocabulary:
-    """The vocabulary with a report of a comparison on `n` lines, as far as packages allow it."""
+    """Compares ids on `n` lines if the packages are installed, and returns the vocabulary with a
+    report."""
     if not n:
         return vocabulary
     lines, theirs = lines_for(vocabulary, n), None
@@ -263,7 +265,7 @@ def _noted(vocabulary: Vocabulary, note: str) -> Vocabulary:
     return replace(vocabulary, report=replace(report, notes=(*report.notes, note)))
 
 
-Ids = dict[str, list[int]]  # by line
+Ids = dict[str, list[int]]  # the ids for each line
 
 
 def _judged(
@@ -273,7 +275,7 @@ def _judged(
     original: Original | None,
     theirs: Ids | None,
 ) -> Vocabulary:
-    """Compares with transformers. `theirs`: the ids of the file's own package."""
+    """Compares with transformers. `theirs` are the ids from the file's own package."""
     encode, report = Package("transformers").read(os.path.abspath(folder)), vocabulary.report
     if encode is None:
         return vocabulary
@@ -315,7 +317,8 @@ _LOADER = Difference(
 def _explained(
     vocabulary: Vocabulary, original: Original, lines: Sequence[str]
 ) -> tuple[Vocabulary, Ids | None]:
-    """The vocabulary with a report of the comparison, and the package's ids."""
+    """Compares with the file's own package. Returns the vocabulary with a report, and the package's
+    ids."""
     encode, report = original.encode(), vocabulary.report
     if encode is None:
         return vocabulary, None
@@ -353,7 +356,7 @@ def _explained(
 
 
 def _found_by_text(vocabulary: Vocabulary, tok: Tokenizer) -> list[Difference]:
-    """Normal tokens that llama.cpp treats as control tokens because of their texts."""
+    """Reports normal tokens that llama.cpp treats as control tokens because of their texts."""
     texts = [
         text.decode("utf-8", "replace")
         for id, (text, kind) in enumerate(zip(vocabulary.texts, vocabulary.types, strict=True))
@@ -382,8 +385,8 @@ def _changed(
     lines: Sequence[str],
     theirs: Sequence[list[int]],
 ) -> list[set[str] | None]:
-    """For each rule, the lines whose ids change if the source, which follows the rules before,
-    also follows this one; None: it can't follow it."""
+    """Returns for each rule the lines whose ids change when the source, which already follows the
+    earlier rules, also follows this one, or None if it can't follow the rule."""
     changed: list[set[str] | None] = []
     followed: list[Difference] = []
     before = theirs
@@ -414,16 +417,16 @@ _EQUAL_PATHS = Difference(
     "of segmentations whose scores are equal except for rounding, llama.cpp may choose another, "
     "because it sums scores in double precision",
 )
-_ROUNDING = 2.0**-23  # relative rounding error of each addition of floats
+_ROUNDING = 2.0**-23  # the relative rounding error of one addition of floats
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """The source, changed to follow llama.cpp's rules as far as possible, and our tokenizer."""
+    """The source, changed to follow llama.cpp's rules as far as possible, and ggtok's tokenizer."""
 
     source: Encode
     ours: Encode
-    scores: Sequence[float] | None  # for Unigram
+    scores: Sequence[float] | None  # the tokens' scores, for Unigram
 
     @classmethod
     def of(
@@ -447,7 +450,7 @@ class _Pair:
         return [line for line, theirs, ours in read if theirs != ours]
 
     def equal_paths(self, lines: Sequence[str]) -> set[str]:
-        """The lines for which both segmentations have the same score, except for rounding."""
+        """Returns the lines for which both segmentations have the same score, up to rounding."""
         read = zip(lines, self.source(lines), self.ours(lines), strict=True)
         return {line for line, theirs, ours in read if self._score_alike(theirs, ours)}
 
@@ -458,7 +461,8 @@ class _Pair:
         return abs(math.fsum(a) - math.fsum(b)) <= bound
 
     def caused(self, lines: Sequence[str], differences: Sequence[Difference]) -> set[str]:
-        """The lines that have equal ids once the causes of these differences are removed."""
+        """Returns the lines that have equal ids after the causes of these differences are
+        removed."""
         changed = {}
         for line in lines:
             text = line

@@ -1,8 +1,8 @@
-"""The draft of a vocabulary, which the readers of formats fill in, and common differences.
+"""The draft of a vocabulary, which readers of formats fill in, and common differences.
 
-A difference from the source that llama.cpp's rules force says how to change the source so that it
-follows llama.cpp's rule. With all of these changes, a tokenizer.json must produce our ids for every
-text. With one change, it shows how many lines the rule affects.
+For a difference that llama.cpp's rules force, there is a change that makes the source follow
+llama.cpp's rule. With all of these changes, a tokenizer.json must produce ggtok's ids for every
+text. One change alone shows how many lines the rule affects.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ggtok.vocabularies.convert.structure import entries
 from ggtok.vocabularies.spelling import UNUSED
 from ggtok.vocabularies.vocabulary import Vocabulary
 
-MAX_HOLES = 1 << 18  # ids without a token, unless there are more tokens than that
+MAX_HOLES = 1 << 18  # the most ids without a token, unless there are more tokens than that
 
 
 @dataclass
 class Draft:
-    """Tokens by id, with holes. The other attributes are those of Vocabulary."""
+    """An unfinished vocabulary, in which ids may lack tokens. Most attributes are Vocabulary's."""
 
     model: str
     texts: dict[int, bytes] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Draft:
     chat_template: str | None = None
     chat_templates: Mapping[str, str] = field(default_factory=dict)
     architecture: str = "llama"
-    size: int = 0  # the least number of tokens
+    size: int = 0  # the minimum number of tokens
     filler_score: float = 0.0
     differences: list[Difference] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Draft:
         self.chat_templates = templates
 
     def vocabulary(self, format: str) -> Vocabulary:
-        """The vocabulary, with unused tokens for ids that have no token."""
+        """Returns the finished vocabulary, with unused tokens for ids that have no token."""
         if not self.texts:
             raise VocabError(f"{format}: there are no tokens")
         n = max(self.size, max(self.texts) + 1)
@@ -105,7 +105,7 @@ class Draft:
 
 
 def check_holes(n: int, known: int, where: str) -> None:
-    """Raises VocabError if most ids have no token: models have only some unused ids."""
+    """Raises VocabError if most ids have no token, since models have only a few unused ids."""
     if n - known > max(MAX_HOLES, known):
         raise VocabError(f"{where}: {n} ids are too many for {known} tokens")
 
@@ -163,30 +163,31 @@ def leading_space(special: Sequence[str]) -> Difference:
 
 
 def _leading_spaces(special: Sequence[str]) -> Callable[[str], str]:
-    """A function that removes spaces at the start of a line and after each of these texts."""
+    """Returns a function that removes spaces at the start of a line and after each of these
+    texts."""
     begins = "|".join(["^", *map(re.escape, sorted(special, key=len, reverse=True))])
     pattern = re.compile(f"({begins})[ {_MARK}]+")
     return lambda line: pattern.sub(r"\1", line)
 
 
-# ---- ids of special tokens, and the tokens added before and after a text ----
+# ---- special tokens' ids, and the tokens added before and after a text ----
 
-# Names in tokenizer_config.json and config.json. "cls" becomes BOS if there is no other.
+# Names in tokenizer_config.json and config.json. If there is no BOS, "cls" becomes BOS.
 _NAMES = ("bos", "eos", "unk", "sep", "pad", "mask")
-# Classes of transformers that rebuild the post-processor from the configuration.
+# Classes in transformers that rebuild the post-processor from the configuration.
 _REBUILT = ("LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTokenizer")
 
 
 @dataclass
 class Template:
-    """The special tokens that a post_processor puts around a text."""
+    """The special tokens that a post_processor adds before and after a text."""
 
     before: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
 
 
 def template_of(post_processor: Any) -> Template:
-    """The tokens that the post_processor of a tokenizer.json adds to a single text."""
+    """Returns the tokens that the post_processor of a tokenizer.json adds to a single text."""
     template = Template()
     for entry, at in entries(post_processor, "processors", "post_processor"):
         kind = value_of(entry, "type", str, at)
@@ -250,7 +251,7 @@ def set_special(draft: Draft, folder: Folder, ids: Mapping[str, int], post_proce
 
 
 def _set_bert(draft: Draft, ids: Mapping[str, int], added: bool) -> None:
-    """CLS and SEP, which llama.cpp puts around a text whatever the source does."""
+    """Sets CLS and SEP, which llama.cpp adds around a text whatever the source does."""
     if not added:
         draft.differences.append(
             Difference("template", "the source puts nothing around a text: llama.cpp CLS and SEP")
@@ -272,7 +273,7 @@ def set_configured(draft: Draft, folder: Folder, ids: Mapping[str, int]) -> None
 
 
 def _set_last(draft: Draft, id: int) -> None:
-    """Makes the token added at the end EOS, as llama.cpp requires. Another EOS becomes EOT."""
+    """Makes the token added at the end EOS, as llama.cpp requires. A different EOS becomes EOT."""
     other = draft.special_ids.get("eos")
     if draft.model == "bert":
         draft.special_ids["sep"] = id
@@ -296,16 +297,16 @@ def _configured(folder: Folder, ids: Mapping[str, int]) -> Iterator[tuple[str, i
 
 
 def content_of(entry: Any) -> str | None:
-    """The text of a special token, stored as a string or an object."""
+    """Returns the text of a special token, stored as a string or an object."""
     if isinstance(entry, dict):
         entry = entry.get("content")
     return entry if isinstance(entry, str) else None
 
 
 def _rebuilt(draft: Draft, config: Mapping[str, Any]) -> None:
-    """Sets add_bos and add_eos as some classes of transformers did before version 5.
+    """Sets add_bos and add_eos as some classes in transformers did before version 5.
 
-    These classes, with which models were trained, followed tokenizer_config.json instead of the
+    Models were trained with these classes, which followed tokenizer_config.json instead of the
     post_processor.
     """
     if str(config.get("tokenizer_class", "")).removesuffix("Fast") not in _REBUILT:
@@ -321,7 +322,7 @@ def _rebuilt(draft: Draft, config: Mapping[str, Any]) -> None:
 
 
 def name_end(draft: Draft) -> None:
-    """Sets a missing EOS or BOS of BPE, for which llama.cpp would use token 11."""
+    """Sets a missing EOS or BOS for BPE, since llama.cpp would otherwise use token 11."""
     ids = draft.special_ids
     if draft.model != "gpt2" or ("bos" in ids and "eos" in ids):
         return

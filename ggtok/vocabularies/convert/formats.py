@@ -1,4 +1,4 @@
-"""Detects the format of a source and converts it: one row for each format."""
+"""Detects a source's format and converts it. Each format has a row in a table."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ggtok.vocabularies.convert.unigram import read_unigram
 from ggtok.vocabularies.convert.wordpiece import read_wordpiece
 from ggtok.vocabularies.vocabulary import Vocabulary
 
-# ---- tokenizer.json: one row for each model ----
+# ---- tokenizer.json, with a row for each model ----
 
 ModelReader = Callable[[Source, Draft], None]
 
@@ -55,7 +55,7 @@ READERS: dict[str, ModelReader] = {
 
 
 def draft_of(source: Source) -> tuple[Draft, str]:
-    """The vocabulary of a tokenizer.json, and the name of its format."""
+    """Returns the draft of a tokenizer.json's vocabulary, and the name of its format."""
     kind = source.model.get("type")
     if kind is None:
         kind = _guessed(source.model)
@@ -74,7 +74,7 @@ def draft_of(source: Source) -> tuple[Draft, str]:
 
 
 def _guessed(model: dict[str, Any]) -> str:
-    """The type of the model, guessed for older files, which don't have it."""
+    """Guesses the type of the model for older files, which don't contain it."""
     if "merges" in model:
         return "BPE"
     return "Unigram" if "unk_id" in model else "WordPiece"
@@ -96,7 +96,7 @@ def _tokenizer_json(path: str, folder: Folder, options: Options) -> Vocabulary:
     document = read_object(path)
     try:
         return _of_document(Source(document, folder, options.pre, options.arch), options)
-    except VocabError as e:  # which says where in the document, or names another file
+    except VocabError as e:  # says where in the document the error is, or names another file
         if not str(e).startswith(os.path.join(os.path.dirname(path), "")) or folder.path is None:
             e.args = (f"{path}: {e}", *e.args[1:])
         raise
@@ -150,11 +150,11 @@ def _rwkv(path: str, folder: Folder, options: Options) -> Vocabulary:
 
 
 class Format(NamedTuple):
-    names: tuple[str, ...]  # names of files, or extensions
+    names: tuple[str, ...]  # file names, or extensions
     read: Reader
 
 
-# In the order in which a folder is searched.
+# The formats, in the order in which a folder is searched for them.
 FORMATS: tuple[Format, ...] = (
     Format(("tokenizer.json",), _tokenizer_json),
     Format(
@@ -177,7 +177,7 @@ def converted(
     arch: str | None,
     lines: int = confirm.LINES,
 ) -> Vocabulary:
-    """The vocabulary of a folder or file."""
+    """Converts a folder or file."""
     with noting() as read:
         vocabulary = _converted(source, Options(pre, arch, lines))
     return replace(vocabulary, inputs=tuple(read))

@@ -1,8 +1,8 @@
 """Runs a source's own package in a child process with limits on time and memory.
 
 A source can make its package use any amount of time and memory: a normalizer can grow a text
-without end, or search for an expression that takes exponential time. A malformed source can crash
-the package. So no package loads a source in this process.
+without limit, or search for an expression that takes exponential time. A malformed source can crash
+the package. So packages load sources only in another process.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from typing import Any
 from ggtok.base.concurrency import read_frame, write_frame
 from ggtok.errors import VocabError
 
-SECONDS = 60  # per request
-MEMORY = 3 << 30  # bytes
-MAX_ANSWER = 32 << 20  # bytes; about four million ids
-_TOTAL = 10  # limit on the child's processor time, in requests; ends a child without a parent
+SECONDS = 60  # the time limit per request
+MEMORY = 3 << 30  # the child's memory limit in bytes
+MAX_ANSWER = 32 << 20  # the longest answer in bytes; about four million ids
+_TOTAL = 10  # the child's CPU time limit, in requests; it also ends a child that lost its parent
 
-# Encodes texts to ids, parsing special tokens and adding none.
+# A function that encodes texts to ids, parsing special tokens and adding none.
 Encode = Callable[[Sequence[str]], list[list[int]]]
 
 _ENVIRONMENT = {
@@ -47,7 +47,7 @@ main(sys.argv[1:])
 
 
 class TooMuch(VocabError):
-    """The package exceeds the limits, crashes, or can't be run."""
+    """Raised if the package exceeds the limits, crashes, or can't be run."""
 
 
 def is_installed(package: str) -> bool:
@@ -57,20 +57,20 @@ def is_installed(package: str) -> bool:
 class Package:
     """One of the packages in READERS.
 
-    The child process is started on demand, keeps the last source, and ends with this object.
+    Its child process is started on demand, keeps the last source, and ends with this object.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._child: subprocess.Popen[bytes] | None = None
-        self._source: object = None  # the source that the child has read last
+        self._source: object = None  # the source that the child read last
 
     def read(self, source: object) -> Encode | None:
-        """A function that encodes with a source; None: the package isn't installed.
+        """Returns a function that encodes with a source, or None if the package isn't installed.
 
         Raises:
             VocabError: the package can't read the source.
-            TooMuch: the limits are exceeded. The returned function may raise this, too.
+            TooMuch: a limit is exceeded. The returned function may raise this, too.
         """
         if getattr(sys, "frozen", False) or not sys.executable:
             return None  # there is no interpreter to start
@@ -142,9 +142,9 @@ class Package:
 
 
 def _end(child: subprocess.Popen[bytes], timeout: float = 1.0) -> None:
-    """Ends the child. It exits at the end of its input, or is killed after the timeout."""
+    """Ends the child, which exits at the end of its input, or is killed after the timeout."""
     assert child.stdin is not None and child.stdout is not None
-    with contextlib.suppress(OSError):  # the child left input unread
+    with contextlib.suppress(OSError):  # the child hasn't read all of its input
         child.stdin.close()
     try:
         child.wait(timeout)
@@ -180,7 +180,7 @@ def main(arguments: Sequence[str]) -> None:
             else:
                 assert encode is not None
                 answer["ids"] = encode(argument)
-        except BaseException as e:  # includes panics of Rust
+        except BaseException as e:  # includes panics in Rust
             answer["error"] = str(e)[:1000] or type(e).__name__
         data = json.dumps(answer).encode()
         if len(data) > most:
@@ -266,5 +266,5 @@ READERS: dict[str, Callable[[Any], Encode]] = {
     "tokenizers": _tokenizers,
     "sentencepiece": _sentencepiece,
     "tiktoken": _tiktoken,
-    "transformers": _transformers,  # reads a folder
+    "transformers": _transformers,  # the only one that reads a folder
 }

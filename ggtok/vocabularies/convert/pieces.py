@@ -23,10 +23,10 @@ from ggtok.vocabularies.convert.sentencepiece_model import (
 from ggtok.vocabularies.gguf_writer import CHARSMAP
 
 _MARK = "\u2581".encode()
-# Classes of transformers that number the pieces like fairseq.
+# Classes in transformers that number the pieces as fairseq does.
 _SHIFTED = ("XLMRobertaTokenizer", "XLMRobertaModel", "XLMRobertaForSequenceClassification")
 _OTHERWISE_SHIFTED = ("Camembert", "MBart", "Nllb", "M2M100", "BartphoTokenizer")
-# Classes and the tokens that they add: add_bos, add_eos.
+# The tokens that classes add: add_bos, add_eos.
 _ADDED = {
     "LlamaTokenizer": (True, False),
     "CodeLlamaTokenizer": (True, False),
@@ -37,7 +37,7 @@ _ADDED = {
 
 
 def draft_of(model: Model, folder: Folder, arch: str | None) -> tuple[Draft, str]:
-    """The vocabulary of a model, and the name of its format."""
+    """Returns the draft of a model's vocabulary, and the name of its format."""
     kind = MODEL_TYPES.get(model.model_type, str(model.model_type))
     if model.model_type not in (BPE, UNIGRAM):
         raise VocabError(f"trainer_spec.model_type: llama.cpp doesn't support {kind}")
@@ -71,7 +71,7 @@ def draft_of(model: Model, folder: Folder, arch: str | None) -> tuple[Draft, str
 
 
 def _mergeable_runs(model: Model) -> set[bytes]:
-    """User-defined runs of spaces that merging produces, too.
+    """Returns user-defined runs of spaces that merges produce, too.
 
     llama.cpp parses user-defined tokens before it prepends a space, the source afterwards.
     """
@@ -170,14 +170,14 @@ def _note(draft: Draft, model: Model) -> None:
 
 
 def _without_unknown(texts: AbstractSet[bytes]) -> Callable[[str], str]:
-    """A function that removes characters that aren't tokens."""
+    """Returns a function that removes characters that aren't tokens."""
     return lambda line: "".join(
         c for c in line if c == " " or c.encode("utf-8", "replace") in texts
     )
 
 
 def _without_texts(own: Sequence[str]) -> Callable[[str], str]:
-    """A function that removes these texts repeatedly. Runs of spaces become one space."""
+    """Returns a function that removes these texts repeatedly. Runs of spaces become one space."""
     longest = sorted(own, key=len, reverse=True)
     pattern = re.compile("|".join(map(re.escape, longest)))
 
@@ -239,7 +239,8 @@ def is_shifted(folder: Folder, arch: str | None) -> bool:
 
 
 def _shift(draft: Draft, n: int) -> None:
-    """Renumbers as XLM-RoBERTa: <s>, <pad>, </s>, <unk>, pieces from the fourth on, <mask>."""
+    """Renumbers tokens as in XLM-RoBERTa: <s>, <pad>, </s>, <unk>, the pieces from the fourth on,
+    <mask>."""
     assert draft.scores is not None
     first = ((b"<s>", 3), (b"<pad>", 3), (b"</s>", 3), (b"<unk>", 2))
     texts, types, scores = draft.texts, draft.types, draft.scores
@@ -259,7 +260,8 @@ def _shift(draft: Draft, n: int) -> None:
 
 
 def _add_added(draft: Draft, folder: Folder) -> None:
-    """Adds added_tokens.json, then added_tokens_decoder of tokenizer_config.json."""
+    """Adds the tokens in added_tokens.json, then those in tokenizer_config.json's
+    added_tokens_decoder."""
     for id, entry in folder.added():
         if isinstance(entry, str):
             draft.set(id, utf8(entry, "added_tokens.json"), spelling.USER_DEFINED, -1000.0)

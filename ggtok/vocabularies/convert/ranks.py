@@ -2,9 +2,9 @@
 
 tiktoken joins the two neighbours whose joint bytes have the lowest rank, leftmost first. The joins
 inside a token's bytes don't depend on the surrounding text, as long as no join crosses their ends.
-So a token is always joined from the same two parts, the last two when its own bytes are encoded.
-Therefore one merge per token, in the order of ranks, produces tiktoken's ids. If encoding a token's
-own bytes doesn't result in the token, it is only found as a whole word.
+So a token is always joined from the same two parts: the last two that remain when its own bytes are
+encoded. Therefore one merge per token, in the order of ranks, produces tiktoken's ids. If encoding
+a token's own bytes doesn't produce the token, it is found only as a whole word.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from ggtok.vocabularies.contents import Pair
 
 
 def recovered(ranks: Mapping[bytes, int]) -> tuple[list[Pair], list[bytes]]:
-    """The merges in the order of ranks, and the tokens of several bytes that no merge makes."""
+    """Returns the merges in the order of ranks, and the tokens of several bytes that no merge
+    produces."""
     merges: list[Pair] = []
     unreachable: list[bytes] = []
     for token in sorted(ranks, key=ranks.__getitem__):
@@ -31,11 +32,12 @@ def recovered(ranks: Mapping[bytes, int]) -> tuple[list[Pair], list[bytes]]:
 
 
 def last_merge(token: bytes, ranks: Mapping[bytes, int]) -> Pair | None:
-    """The last two parts when a token's bytes are joined, or None. Takes O(n log n) for n bytes."""
+    """Returns the last two parts that are joined when a token's bytes are encoded, or None. Takes
+    O(n log n) time for n bytes."""
     n = len(token)
     if n == 2:
         return (token[:1], token[1:]) if _known(token, ranks) else None
-    ends = list(range(1, n + 1))  # the end of the part that starts here; 0: no part does
+    ends = list(range(1, n + 1))  # the end of the part that starts here, or 0 if none does
     begins = list(range(-1, n))  # the start of the previous part
     heap: list[tuple[int, int, int]] = []
     for at in range(n - 1):
@@ -48,7 +50,7 @@ def last_merge(token: bytes, ranks: Mapping[bytes, int]) -> Pair | None:
         _, at, end = heapq.heappop(heap)
         middle = ends[at]
         if middle == 0 or middle >= n or ends[middle] != end:
-            continue  # one of the two parts has changed since
+            continue  # one of the two parts has changed in the meantime
         if parts == 2:
             return token[:middle], token[middle:]
         parts -= 1

@@ -1,4 +1,4 @@
-"""Reads source files within limits: JSON with errors that name the position, folders lazily."""
+"""Reads source files within limits: JSON, whose errors name the position, and folders, lazily."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ggtok.errors import VocabError
 
 T = TypeVar("T")
 
-MAX_BYTES = 128 << 20  # of a file; the largest known tokenizer.json has 33 MB
-MAX_VALUES = 1 << 22  # of a JSON text, up to 160 bytes each; the largest known has 1.8 million
-MAX_TOKENS = 1 << 21  # about 500 bytes each
-MAX_TOKEN_BYTES = 1 << 16  # of one token
-MAX_SPLITS = 1 << 33  # sum of squared lengths of tokens: some seconds; Gemma 3's is 1 << 24
+MAX_BYTES = 128 << 20  # bytes in a file; the largest known tokenizer.json has 33 MB
+MAX_VALUES = 1 << 22  # JSON values, each up to 160 bytes in memory; the most known is 1.8 million
+MAX_TOKENS = 1 << 21  # tokens, which take about 500 bytes each
+MAX_TOKEN_BYTES = 1 << 16  # bytes in one token
+MAX_SPLITS = 1 << 33  # the sum of tokens' squared lengths: some seconds; Gemma 3's is 1 << 24
 
 _REQUIRED: Any = object()
 _NAMES = {
@@ -34,7 +34,7 @@ _NAMES = {
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The contents of a file.
+    """Reads a file.
 
     Raises:
         FileError: the file can't be read, or isn't a regular file.
@@ -55,7 +55,7 @@ _NOTED: ContextVar[list[str] | None] = ContextVar("ggtok.convert", default=None)
 
 @contextmanager
 def noting() -> Iterator[list[str]]:
-    """Collects the paths of all files that are read within this context."""
+    """A context that collects the paths of all files read within it."""
     outer = _NOTED.get()
     paths: list[str] = [] if outer is None else outer
     token = _NOTED.set(paths)
@@ -66,7 +66,7 @@ def noting() -> Iterator[list[str]]:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The text of a UTF-8 file."""
+    """Reads a UTF-8 file as text."""
     data = read_bytes(path)
     try:
         return data.decode("utf-8-sig")
@@ -75,18 +75,18 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 def lines_of(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Numbered lines without their ends, one at a time to save memory."""
+    """Yields numbered lines without their line ends, one at a time to save memory."""
     for number, line in enumerate(io.BytesIO(data), 1):
         yield number, line.rstrip(b"\r\n")
 
 
 def read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The JSON object in a file."""
+    """Reads a file that contains a JSON object."""
     return parse_object(read_bytes(path), os.fsdecode(path))
 
 
 def parse_object(data: bytes, where: str) -> dict[str, Any]:
-    """A JSON object."""
+    """Parses a JSON object."""
     value = parse(data, where)
     if not isinstance(value, dict):
         raise VocabError(f"{where}: must be a JSON object, but is {_kind(value)}")
@@ -94,7 +94,7 @@ def parse_object(data: bytes, where: str) -> dict[str, Any]:
 
 
 def parse(data: bytes, where: str) -> Any:
-    """The value of a JSON text, within limits."""
+    """Parses JSON, within limits."""
     if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
         raise VocabError(f"{where}: more than {MAX_VALUES} values: too large for a vocabulary")
     try:
@@ -124,7 +124,8 @@ def _kind(value: object) -> str:
 def field(
     mapping: Mapping[str, Any], key: str, kind: type[T], where: str, default: Any = _REQUIRED
 ) -> T:
-    """The value of a key, with a check of its type. With a default, null counts as absent."""
+    """Returns a key's value, after checking its type. If there is a default, null counts as
+    absent."""
     value = mapping.get(key)
     if value is None and default is not _REQUIRED:
         return default  # type: ignore[no-any-return]
@@ -132,7 +133,7 @@ def field(
 
 
 def checked(value: Any, kind: type[T], where: str) -> T:
-    """The value. Raises VocabError if it has another type."""
+    """Returns the value; raises VocabError if it isn't of type `kind`."""
     if kind is float and type(value) is int:
         value = _as_float(value, where)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
@@ -148,7 +149,7 @@ def _as_float(value: int, where: str) -> float:
 
 
 def utf8(text: str, where: str) -> bytes:
-    """The bytes of a text. Raises VocabError for lone surrogates, which JSON can contain."""
+    """Encodes a text to UTF-8. Raises VocabError for lone surrogates, which JSON can contain."""
     try:
         data = text.encode()
     except UnicodeEncodeError:
@@ -159,7 +160,7 @@ def utf8(text: str, where: str) -> bytes:
 
 
 def token_id(value: Any, where: str) -> int:
-    """A token id: an integer from 0 to a limit."""
+    """Checks that a value is an integer in the range of token ids, and returns it."""
     id = checked(value, int, where)
     if not 0 <= id < MAX_TOKENS:
         raise VocabError(f"{where}: {id} is not a token id (0 to {MAX_TOKENS - 1})")
@@ -167,13 +168,14 @@ def token_id(value: Any, where: str) -> int:
 
 
 def check_splits(texts: Iterable[Sized], where: str) -> None:
-    """Raises VocabError for long tokens: examining all their splits takes quadratic time."""
+    """Raises VocabError for tokens so long that examining all their splits, which needs quadratic
+    time, would take too long."""
     if sum(len(text) ** 2 for text in texts) > MAX_SPLITS:
         raise VocabError(f"{where}: the tokens are too long to examine all their splits")
 
 
 def by_id(pairs: Iterable[tuple[str, Any]], where: str) -> dict[int, str]:
-    """Texts by id. Raises VocabError for duplicate ids."""
+    """Returns texts by id. Raises VocabError for duplicate ids."""
     texts: dict[int, str] = {}
     for text, value in pairs:
         id = value if type(value) is int and 0 <= value < MAX_TOKENS else token_id(value, where)
@@ -189,13 +191,13 @@ _MAX_TEMPLATES = 64
 
 
 class Folder:
-    """The files of a folder. If `path` is None (the source is a single file), there are none."""
+    """The files in a folder. There are none if `path` is None, because the source is one file."""
 
     def __init__(self, path: str | None) -> None:
         self.path = path
 
     def file(self, *names: str) -> str | None:
-        """The path of the first of these files that exists, or None."""
+        """Returns the path of the first of these files that exists, or None."""
         if self.path is None:
             return None
         paths = [os.path.join(self.path, name) for name in names]
@@ -207,7 +209,7 @@ class Folder:
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """config.json, with the text model's part merged over it."""
+        """config.json, overridden by its part for the text model."""
         config = self._object("config.json")
         part = self.text_config
         if part is None:
@@ -216,7 +218,7 @@ class Folder:
 
     @cached_property
     def text_config(self) -> dict[str, Any] | None:
-        """The text model's part of config.json, if it has one."""
+        """The part of config.json for the text model, or None."""
         config = self._object("config.json")
         parts = map(config.get, ("text_config", "llm_config", "lm_config", "language_config"))
         return next((part for part in parts if isinstance(part, dict)), None)
@@ -237,12 +239,12 @@ class Folder:
 
     @property
     def vocab_size(self) -> int:
-        """The key in config.json; 0: there is none."""
+        """The value of vocab_size in config.json, or 0 if it is absent."""
         size = self.config.get("vocab_size")
         return 0 if size is None else token_id(size, "config.json: vocab_size")
 
     def added(self) -> Iterator[tuple[int, Any]]:
-        """The entries of added_tokens.json, which are texts, and then the objects of
+        """Yields the added tokens by id: the texts in added_tokens.json, and then the objects in
         tokenizer_config.json, which have more details."""
         for text, value in self.added_tokens.items():
             yield token_id(value, f"added_tokens.json: {text!r}"), text
@@ -261,7 +263,7 @@ class Folder:
         return None
 
     def templates(self) -> dict[str, str]:
-        """Chat templates by name. Like transformers, prefers chat_template.jinja."""
+        """Returns the chat templates by name. Like transformers, prefers chat_template.jinja."""
         path = self.file("chat_template.jinja")
         if path is not None:
             return {"default": read_text(path), **self._additional()}
@@ -284,7 +286,8 @@ def _first(part: dict[str, Any], whole: dict[str, Any], key: str) -> Any:
 
 
 def templates_of(config: dict[str, Any]) -> dict[str, str]:
-    """The chat templates of a tokenizer_config.json: one, or a list of named ones."""
+    """Returns the chat templates in a tokenizer_config.json, which has one, or a list of named
+    ones."""
     value = config.get("chat_template")
     if isinstance(value, str):
         return {"default": value}

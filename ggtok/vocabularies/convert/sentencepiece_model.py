@@ -1,8 +1,8 @@
-"""Reads and writes SentencePiece's ``*.model``: the needed fields of its protocol buffer.
+"""Reads and writes the needed fields of SentencePiece's ``*.model``, a protocol buffer.
 
-ModelProto has 1 pieces (1 text, 2 score, 3 type), 2 trainer_spec and 3 normalizer_spec. The numbers
-of fields are those of sentencepiece_model.proto. Other fields are skipped. Time and memory are
-linear in the file's size, whatever its contents.
+ModelProto has 1 pieces (1 text, 2 score, 3 type), 2 trainer_spec and 3 normalizer_spec. Field
+numbers come from sentencepiece_model.proto. Other fields are skipped. Time and memory are linear in
+the file's size, whatever its contents.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 class Piece:
     text: bytes
     score: float
-    type: int  # the numbers equal GGUF's token types
+    type: int  # the same number as GGUF's token type
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Model:
         return len(self.pieces)
 
 
-# For each protobuf message, field number to attribute name and type.
+# The attribute name and type for each field number of a protobuf message.
 _Fields = dict[int, tuple[str, type]]
 _PIECE: _Fields = {1: ("text", bytes), 2: ("score", float), 3: ("type", int)}
 _TRAINER: _Fields = {
@@ -78,7 +78,7 @@ _MESSAGES = {1: _PIECE, 2: _TRAINER, 3: _NORMALIZER}
 
 
 def read_model(data: bytes, where: str = "model") -> Model:
-    """A model from a file's bytes.
+    """Parses a model file's bytes.
 
     Raises:
         VocabError: the bytes aren't a protocol buffer, or aren't a model.
@@ -104,12 +104,12 @@ def read_model(data: bytes, where: str = "model") -> Model:
     return model
 
 
-# The value of a field: an integer, a float, or the span of its bytes.
+# A field's value: an integer, a float, or the span of its bytes.
 _Value = int | float | tuple[int, int]
 
 
 def _fields(data: bytes, at: int, end: int, where: str) -> Iterator[tuple[int, _Value, int]]:
-    """The fields between two positions: number, value and start."""
+    """Yields the number, value and start of each field between two positions."""
     while at < end:
         start = at
         key, at = _varint(data, at, end, where)
@@ -153,7 +153,7 @@ def _malformed(where: str, at: int, reason: str) -> VocabError:
 
 
 def _checked(value: _Value, kind: type, data: bytes, at: int, where: str) -> object:
-    """The value of a field of this type."""
+    """Converts a field's value to this type; raises VocabError if that isn't possible."""
     if kind is bytes:
         if not isinstance(value, tuple):
             raise _malformed(where, at, "a field is a number, not a text")
@@ -174,7 +174,7 @@ def _checked(value: _Value, kind: type, data: bytes, at: int, where: str) -> obj
 
 
 def write_model(model: Model) -> bytes:
-    """The bytes of a model file."""
+    """Converts a model to the bytes of a model file."""
     parts = [_message(1, piece, _PIECE) for piece in model.pieces]
     trainer = dict(sorted({**_TRAINER, 4: ("vocab_size", int)}.items()))
     parts += [_message(2, model, trainer), _message(3, model, _NORMALIZER)]

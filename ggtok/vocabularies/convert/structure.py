@@ -1,9 +1,9 @@
 """Finds llama.cpp's pre-tokenizer for a tokenizer.json by comparing structures.
 
-A ``pre_tokenizer`` is converted to a list of expressions in a normal form. In it, a literal newline
-equals ``\\n``, a possessive loop equals a greedy one that never backtracks, ``Digits`` equals its
-expression, and an ``Isolated`` match equals an inverted ``Removed`` one. The list is looked up in
-the chains of llama.cpp's pre-tokenizers.
+A ``pre_tokenizer`` is converted to a list of expressions in a normal form, in which a literal
+newline equals ``\\n``, a possessive loop equals a greedy one that never backtracks, ``Digits``
+equals its expression, and an ``Isolated`` match equals an inverted ``Removed`` one. The list is
+looked up in the chains for llama.cpp's pre-tokenizers.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from ggtok.vocabularies.pre_tokenizer_json import is_limited, unlimited
 
 _MAX_STEPS = 64
 _MAX_PATTERN = 1 << 16
-_SHOWN = 1000  # characters of an expression in a message; published ones are shorter
+_SHOWN = 1000  # the most characters of an expression in a message; published ones are shorter
 
 
 @dataclass(frozen=True)
 class Structure:
-    """The structure of a pre_tokenizer: expressions in order, and options."""
+    """The structure of a pre_tokenizer: its expressions, in order, and its options."""
 
     steps: tuple[str, ...]
     byte_level: bool = False
     prefix_space: bool = False  # ByteLevel(add_prefix_space=True)
-    others: tuple[str, ...] = ()  # types that have no equivalent expression
-    newer_characters: bool = False  # whether categories include newer characters
+    others: tuple[str, ...] = ()  # types of steps that have no equivalent expression
+    newer_characters: bool = False  # whether categories include those newer than Unicode 15.1
 
 
 # ---- the normal form of expressions ----
@@ -52,7 +52,7 @@ _ITEM = re.compile(
 
 
 def normal_form(pattern: str) -> str:
-    """The normal form of an expression.
+    """Converts an expression to its normal form.
 
     A possessive loop (``?+``, ``++``, ``*+``) becomes greedy: in the published expressions, the
     greedy loop would never backtrack.
@@ -82,7 +82,7 @@ def _escaped(c: str) -> str:
 
 
 def structure_of(pre_tokenizer: Any) -> Structure:
-    """The structure of the pre_tokenizer of a tokenizer.json."""
+    """Returns the structure of the pre_tokenizer in a tokenizer.json."""
     steps: list[str] = []
     others: list[str] = []
     byte_level = prefix_space = newer_characters = False
@@ -111,7 +111,7 @@ def structure_of(pre_tokenizer: Any) -> Structure:
 
 
 def entries(entry: Any, inner: str, where: str) -> Iterator[tuple[dict[str, Any], str]]:
-    """An entry, or the entries of a Sequence, nested ones included, with their positions."""
+    """Yields an entry, or all entries in a (possibly nested) Sequence, with their positions."""
     pending = [(entry, where)]
     seen = 0
     while pending:
@@ -130,7 +130,7 @@ def entries(entry: Any, inner: str, where: str) -> Iterator[tuple[dict[str, Any]
 
 
 def normalizers_of(normalizer: Any) -> list[dict[str, Any]]:
-    """The normalizers of a tokenizer.json, in order."""
+    """Returns the normalizers in a tokenizer.json, in order."""
     return [entry for entry, _ in entries(normalizer, "normalizers", "normalizer")]
 
 
@@ -150,11 +150,11 @@ def _split(entry: dict[str, Any], at: str) -> str | None:
 
 
 def chain_of(structure: Structure) -> Chain:
-    """The chain with this structure.
+    """Returns the chain with this structure.
 
     Raises:
-        UnknownPreTokenizerError: there is none. The message shows the most similar chain and the
-            difference.
+        UnknownPreTokenizerError: there is no such chain. The message shows how the most similar
+            one differs.
     """
     chain = _chains().get(structure.steps)
     if chain is None:
@@ -174,7 +174,7 @@ def _chains() -> dict[tuple[str, ...], Chain]:
 def pre_for(
     chain: Chain, *, ignore_merges: bool, keep_spaces: bool | None, strips_mask: bool = False
 ) -> Pre:
-    """The pre-tokenizer of the chain that has these flags, or most of them."""
+    """Returns which of the chain's pre-tokenizers has these flags, or most of them."""
     return max(
         chain.pres,
         key=lambda pre: (
@@ -208,7 +208,7 @@ def _likeness(a: str, b: str) -> float:
 
 
 def _difference(known: tuple[str, ...], steps: tuple[str, ...]) -> str:
-    """A description of the first step that differs."""
+    """Describes the first step that differs."""
     if not steps:
         return "it has no expressions"
     for i, step in enumerate(steps):

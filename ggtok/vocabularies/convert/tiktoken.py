@@ -37,11 +37,11 @@ from ggtok.vocabularies.convert.reading import (
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE, Chain
 from ggtok.vocabularies.pre_tokenizer_json import limited
 
-# ---- *.tiktoken: one line per token, with its bytes in base64 and its rank (its id) ----
+# ---- *.tiktoken: each line has a token's bytes in base64 and its rank, which is its id ----
 
 
 class Known(NamedTuple):
-    """A published file, identified by its SHA-256, because files don't contain the expression."""
+    """A published file, recognized by its SHA-256, because the file lacks the expression."""
 
     name: str
     pre: str
@@ -104,7 +104,7 @@ class Ranks:
 
 
 def read_ranks(data: bytes, where: str) -> dict[bytes, int]:
-    """The file's tokens."""
+    """Reads the ranks of tokens by their bytes."""
     ranks: dict[bytes, int] = {}
     taken: dict[int, int] = {}
     for number, line in lines_of(data):
@@ -115,7 +115,7 @@ def read_ranks(data: bytes, where: str) -> dict[bytes, int]:
         if not digits.isdigit() or len(digits) > 9:
             raise VocabError(f"{at}: not a token in base64 and its rank")
         if encoded == b"=":
-            continue  # Whisper's empty token, which no text produces
+            continue  # this is Whisper's empty token, which no text produces
         try:
             token, rank = base64.b64decode(encoded, validate=True), int(digits)
         except (binascii.Error, ValueError):
@@ -135,7 +135,8 @@ def read_ranks(data: bytes, where: str) -> dict[bytes, int]:
 def draft_of(
     data: bytes, where: str, folder: Folder, pre: str | None
 ) -> tuple[Draft, str, Ranks, Chain | None]:
-    """The vocabulary, the name of its format, the ranks, and the pre-tokenizer's chain."""
+    """Returns the draft of the vocabulary, the name of its format, the ranks, and the
+    pre-tokenizer's chain."""
     known = KNOWN.get(hashlib.sha256(data).hexdigest())
     if pre is None and known is None:
         raise UnknownPreTokenizerError(
@@ -165,13 +166,13 @@ def draft_of(
 
 
 def add_ranks(draft: Draft, ranks: Mapping[bytes, int], first: int) -> None:
-    """Adds tokens in GPT-2's byte map, with the ids first + rank."""
+    """Adds tokens, spelled with GPT-2's byte map, with the ids first + rank."""
     for token, rank in ranks.items():
         draft.set(first + rank, spelling.to_characters(token), spelling.NORMAL)
 
 
 def finish(draft: Draft, ranks: Mapping[bytes, int], pre: str, chain: Chain | None) -> None:
-    """Sets the merges, and notes the differences of the pre-tokenizer."""
+    """Sets the merges, and notes the differences that the pre-tokenizer causes."""
     merges, unreachable = recovered(ranks)
     whole = frozenset(unreachable)
     as_characters = spelling.to_characters
@@ -199,7 +200,8 @@ def finish(draft: Draft, ranks: Mapping[bytes, int], pre: str, chain: Chain | No
 
 
 def original_of(ranks: Ranks, chain: Chain | None) -> tuple[Original | None, list[Difference]]:
-    """The source for tiktoken with the published expression, and llama.cpp's differences."""
+    """Returns the source for tiktoken, with the published expression, and the differences that
+    llama.cpp causes."""
     if chain is None or len(chain.steps) != 1:
         return None, []
     published = chain.published[0] if chain.published else chain.steps
@@ -217,9 +219,9 @@ def original_of(ranks: Ranks, chain: Chain | None) -> tuple[Original | None, lis
     return Original(document, Package("tiktoken"), dict, dict), differences
 
 
-# ---- tekken.json of Mistral's models: special tokens, then ranks like tiktoken's ----
+# ---- Mistral's tekken.json: special tokens, followed by ranks like tiktoken's ----
 
-# The special tokens of files that don't list them, by id.
+# The special tokens, by id, of files that don't list them.
 _FIRST_SPECIAL = (
     "<unk> <s> </s> [INST] [/INST] [AVAILABLE_TOOLS] [/AVAILABLE_TOOLS] [TOOL_RESULTS] "
     "[/TOOL_RESULTS] [TOOL_CALLS] [IMG] <pad> [IMG_BREAK] [IMG_END] [PREFIX] [MIDDLE] [SUFFIX] "
@@ -231,7 +233,8 @@ _NAMED = {"unk": "<unk>", "bos": "<s>", "eos": "</s>", "pad": "<pad>"}
 def tekken_draft_of(
     document: dict[str, Any], folder: Folder, pre: str | None
 ) -> tuple[Draft, str, Original | None]:
-    """The vocabulary, the name of its format, and the source for its own package."""
+    """Returns the draft of the vocabulary, the name of its format, and the source for its own
+    package."""
     special, ranks = tokens_of(document)
     n_special = len(special)
     config = field(document, "config", dict, "")
@@ -256,7 +259,8 @@ def tekken_draft_of(
 
 
 def tokens_of(document: Mapping[str, Any]) -> tuple[list[str], dict[bytes, int]]:
-    """The texts of special tokens, which have the first ids, and the ranks of the others."""
+    """Returns the texts of the special tokens, which have the first ids, and the ranks of the other
+    tokens."""
     config = field(document, "config", dict, "")
     n_special = token_id(
         config.get("default_num_special_tokens"), "config.default_num_special_tokens"
@@ -282,7 +286,7 @@ def _special(document: Mapping[str, Any], n: int) -> list[str]:
 
 
 def _ranks(document: Mapping[str, Any], n: int) -> dict[bytes, int]:
-    """The first `n` tokens. A file may have more than the model uses."""
+    """Returns the ranks of the first `n` tokens. A file may have more than the model uses."""
     rows = field(document, "vocab", list, "")
     if not 0 < n <= len(rows):
         raise VocabError(f"config.default_vocab_size: {n} tokens, but vocab has {len(rows)}")
@@ -304,5 +308,6 @@ def _ranks(document: Mapping[str, Any], n: int) -> dict[bytes, int]:
 
 
 def _after(original: Original, first: int) -> Original:
-    """The source with ids from `first` on. Its package doesn't parse special tokens in a text."""
+    """Returns a source whose package's ids are shifted by `first`. The package doesn't parse
+    special tokens in a text."""
     return replace(original, parses_special=False, number=first.__add__)

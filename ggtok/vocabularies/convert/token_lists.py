@@ -1,4 +1,4 @@
-"""Converts files with one line for each token: RWKV's and PLaMo's."""
+"""Converts files with one line per token: RWKV's and PLaMo's."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ from ggtok.vocabularies.convert.reading import (
 # ---- RWKV's rwkv_vocab_v*.txt: id, Python literal, length ----
 
 _END = "<s>"
-# A single string or bytes literal, and nothing else that Python could evaluate.
+# Matches a single string or bytes literal, and nothing else that Python could evaluate.
 _LITERAL = re.compile(r"""b?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
 
 
 def rwkv_draft_of(text: str, where: str, folder: Folder) -> tuple[Draft, str]:
-    """The vocabulary. In llama.cpp, texts are escaped, and id 0, which has no line, is the end."""
+    """Returns the draft of the vocabulary. In llama.cpp, texts are escaped, and id 0, which has no
+    line, is the end token."""
     draft = Draft(model="rwkv")
     draft.set(0, _END.encode(), spelling.CONTROL)
     for number, line in enumerate(io.StringIO(text), 1):
@@ -77,7 +78,7 @@ def _token(line: str, where: str) -> tuple[int, bytes]:
 
 
 def escaped(token: bytes) -> bytes:
-    """A token in llama.cpp's escaped form: Python's repr without quotes."""
+    """Escapes a token as in llama.cpp: Python's repr without quotes."""
     return repr(token)[2:-1].encode()
 
 
@@ -88,7 +89,7 @@ _EOT = b"<|plamo:op|>"
 
 
 def plamo_draft_of(data: bytes, where: str, folder: Folder) -> tuple[Draft, str]:
-    """The vocabulary, with ids in the order of the lines."""
+    """Returns the draft of the vocabulary, with ids in the order of the lines."""
     draft = Draft(model="plamo2", pre="default", scores={}, filler_score=-1000.0)
     for number, line in lines_of(data):
         if not line.strip():

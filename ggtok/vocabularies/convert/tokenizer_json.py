@@ -1,8 +1,8 @@
 """Reads the parts of tokenizer.json that are common to all models: tokens and their conditions.
 
-Dropped spaces: llama.cpp decides by names to drop spaces next to special tokens. Some names of
-pre-tokenizers (for any model) mean lstrip of <mask>. A model's name that contains phi-3 means
-rstrip of most special tokens.
+Dropped spaces: llama.cpp decides by names whether to drop spaces next to special tokens. Some names
+of pre-tokenizers (for any model) set lstrip for <mask>. A model's name that contains phi-3 sets
+rstrip for most special tokens.
 
 Overlapping added tokens: llama.cpp parses the longest first, tokenizers the leftmost.
 """
@@ -28,7 +28,7 @@ from ggtok.vocabularies.patterns import CHAIN_OF_PRE, MASK
 _NAME = "general.name"
 _PHI3 = "Phi-3"
 _PHI3_NEEDS = {"</s>", "<unk>", "<s>", "<|endoftext|>"}
-_UNIGRAM_PRE = "jina-v2-de"  # has no other effect on a Unigram model
+_UNIGRAM_PRE = "jina-v2-de"  # only affects <mask> in a Unigram model
 _SPECIAL = (spelling.CONTROL, spelling.USER_DEFINED, spelling.UNKNOWN)
 
 
@@ -38,7 +38,7 @@ def strips_mask(added: Sequence[Json]) -> bool:
 
 
 def name_by_strips(draft: Draft, added: Sequence[Json]) -> None:
-    """Sets the names with which llama.cpp drops the same spaces as the source."""
+    """Sets the names that make llama.cpp drop the same spaces as the source."""
     if draft.model == "t5" and strips_mask(added):
         draft.pre = _UNIGRAM_PRE
         draft.notes.append(f"pre is {draft.pre!r}, with which llama.cpp drops spaces before {MASK}")
@@ -59,7 +59,8 @@ def _phi3(draft: Draft) -> set[str]:
 
 
 def strips_of(draft: Draft) -> dict[str, str]:
-    """The texts of tokens that llama.cpp will strip, with "lstrip" or "rstrip"."""
+    """Returns "lstrip" or "rstrip" for the text of each token next to which llama.cpp drops
+    spaces."""
     chain = CHAIN_OF_PRE.get(draft.pre or "")
     pres = () if chain is None else chain.pres
     strips = {}
@@ -71,7 +72,8 @@ def strips_of(draft: Draft) -> dict[str, str]:
 
 
 def obey(document: Json, strips: dict[str, str]) -> None:
-    """Changes added tokens to llama.cpp's rules: matched literally, anywhere, in raw text."""
+    """Makes added tokens follow llama.cpp's rules: they match literally and anywhere, in text that
+    isn't normalized."""
     plain: dict[str, Any] = dict.fromkeys(("lstrip", "rstrip", "single_word", "normalized"), False)
     for token in document["added_tokens"]:
         token |= plain
@@ -81,15 +83,15 @@ def obey(document: Json, strips: dict[str, str]) -> None:
 
 # ---- overlapping added tokens ----
 
-# Limits of the search: more tokens, and longer overlaps, are ignored.
+# Limits for the search: it is skipped if there are more tokens, and ignores longer overlaps.
 _MOST = 1 << 13
-_LONGEST = 32  # characters
+_LONGEST = 32  # characters in an overlap
 _RUN = re.compile(r"(.)\1*", re.DOTALL)
 
 
 def overlaps(texts: Sequence[str]) -> Difference | None:
-    """The difference to report if these tokens overlap, so that llama.cpp (longest first) and the
-    source (leftmost first) may find different ones."""
+    """Returns a difference if some of these tokens overlap, because llama.cpp (longest first) and
+    the source (leftmost first) may then find different ones."""
     found = sorted(_overlapping(texts)) if len(texts) <= _MOST else []
     if not found:
         return None
@@ -98,15 +100,15 @@ def overlaps(texts: Sequence[str]) -> Difference | None:
         "overlaps",
         f"{len(found)} added tokens overlap with others, such as {found[0]!r}: llama.cpp finds the "
         "longest first, the source the leftmost",
-        # Replaced by a character, so that removing them doesn't form other tokens.
+        # They are replaced by a character, so that no other tokens are formed.
         without=lambda line: pattern.sub("\0", line),
     )
 
 
 def _overlapping(texts: Sequence[str]) -> set[str]:
-    """The texts of overlapping pairs whose first text is not the longer one.
+    """Returns the texts in overlapping pairs whose first text isn't the longer one.
 
-    Runs of one character, such as newlines, are ignored, since both rules find the longest.
+    Runs of one character, such as newlines, are ignored, since both rules find the longest run.
     """
     ends: dict[str, list[str]] = {}
     begins: dict[str, list[str]] = {}
@@ -137,7 +139,7 @@ class Source:
     arch: str | None = None
     special: Mapping[str, str] = field_(
         default_factory=dict
-    )  # texts of special tokens by name, as the format defines them
+    )  # the texts of the special tokens that the format defines, by name
 
     @property
     def model(self) -> dict[str, Any]:
@@ -168,14 +170,14 @@ class Source:
 
     @property
     def renumbered(self) -> list[str]:
-        """Added tokens to which tokenizers assigns other ids than the file."""
+        """The added tokens to which tokenizers assigns ids other than those in the file."""
         entries = self.document.get("added_tokens") or []
         pairs = zip(entries, self.added, strict=True)
         return [row["content"] for given, row in pairs if given["id"] != row["id"]]
 
 
 def _ids_of_model(vocab: Any) -> dict[str, int] | None:
-    """The model's ids by text, or None if the ids have holes."""
+    """Returns the model's ids by text, or None if ids are missing."""
     if isinstance(vocab, list):
         texts = [row[0] if isinstance(row, list) and row else None for row in vocab]
         return {text: id for id, text in enumerate(texts) if isinstance(text, str)}
@@ -185,13 +187,13 @@ def _ids_of_model(vocab: Any) -> dict[str, int] | None:
 
 
 def vocab_of(source: Source) -> dict[int, str]:
-    """The model's tokens by id."""
+    """Returns the model's tokens by id."""
     vocab = field(source.model, "vocab", dict, "model")
     return by_id(vocab.items(), "model.vocab")
 
 
 def ids_of(source: Source) -> dict[str, int]:
-    """The ids of all tokens; added tokens override the model's."""
+    """Returns the ids of all tokens; added tokens override the model's."""
     vocab = source.model.get("vocab")
     ids: dict[str, int] = {}
     if isinstance(vocab, dict):

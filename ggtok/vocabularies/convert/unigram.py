@@ -1,4 +1,4 @@
-"""Converts Unigram of a tokenizer.json to llama.cpp's "t5"."""
+"""Converts Unigram in a tokenizer.json to llama.cpp's "t5"."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ggtok.vocabularies.convert.reading import checked, field, token_id, utf8
 from ggtok.vocabularies.convert.tokenizer_json import Source, add_added
 from ggtok.vocabularies.gguf_writer import CHARSMAP
 
-_SPACES = {"Regex": " {2,}"}  # the pattern of a Replace
+_SPACES = {"Regex": " {2,}"}  # the pattern of a Replace normalizer
 
 
 def read_unigram(source: Source, draft: Draft) -> None:
@@ -71,7 +71,7 @@ def _normalizers(source: Source, draft: Draft) -> None:
 
 
 def _is_known(row: Json) -> bool:
-    """Whether llama.cpp has this normalizer."""
+    """Whether llama.cpp supports this normalizer."""
     return row["type"] in ("Precompiled", "Strip") or row.get("pattern") == _SPACES
 
 

@@ -1,9 +1,10 @@
-"""Converts files of slow tokenizers: ``vocab.json`` with ``merges.txt``, and ``vocab.txt``.
+"""Converts the files of slow tokenizers: ``vocab.json`` with ``merges.txt``, and ``vocab.txt``.
 
-The first (older: ``encoder.json``, ``vocab.bpe``) are BPE, the last is BERT's WordPiece with one
-line per token. The files don't say how text is split and normalized, but the class in
-tokenizer_config.json does. They are converted to the tokenizer.json that Hugging Face would make of
-them. Unknown classes are refused, because their files look alike but have other meanings.
+The first two (in older folders ``encoder.json`` and ``vocab.bpe``) are BPE, the last is BERT's
+WordPiece with one line per token. The files don't say how text is split and normalized, but the
+class in tokenizer_config.json does. They are converted to the tokenizer.json that Hugging Face
+would create from them. Unknown classes are refused, because their files look alike but have other
+meanings.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ T = TypeVar("T")
 
 _END = "<|endoftext|>"
 MERGES = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
-_SUFFIX = "</w>"  # the end of words in vocabularies of CLIP, XLM, OpenAI's first GPT and others
+_SUFFIX = "</w>"  # marks the ends of words in vocabularies such as CLIP's, XLM's and GPT-1's
 
 
 class _Class(NamedTuple):
-    """The rules of a class of transformers.
+    """The rules of a tokenizer class in transformers.
 
     Attributes:
         special: the default special tokens.
-        pre: the pre-tokenizer with its expressions; None: GPT-2's.
-        normalizer: its normalizer.
+        pre: the name of the pre-tokenizer with its expressions, or None for GPT-2's.
+        normalizer: the class's normalizer.
         around: the tokens added before and after a text, which have ids 0 and 2.
     """
 
@@ -65,7 +66,7 @@ _ROBERTA = _Class(
     around=("<s>", "</s>"),
 )
 _CLASSES = {
-    "": _GPT2,  # without a class
+    "": _GPT2,  # for folders that name no class
     "GPT2Tokenizer": _GPT2,
     "CodeGenTokenizer": _GPT2,
     "Qwen2Tokenizer": _Class(dict.fromkeys(("eos", "unk", "pad"), _END), "qwen2", {"type": "NFC"}),
@@ -80,7 +81,7 @@ _CONDITIONS = ("single_word", "lstrip", "rstrip", "normalized")
 
 
 def bpe_source_of(path: str, folder: Folder, pre: str | None) -> Source:
-    """The tokenizer.json that is equivalent to the files."""
+    """Returns a tokenizer.json equivalent to the files."""
     base, name = os.path.split(path)
     merges = os.path.join(base, MERGES[name])
     if not os.path.isfile(merges):
@@ -113,7 +114,7 @@ def _merges(path: str) -> list[str]:
 
 
 def _refuse_suffix(path: str, merges: Sequence[str]) -> None:
-    """Raises VocabError for merges of characters with a suffix that marks the end of words."""
+    """Raises VocabError for merges of characters with a suffix that marks the ends of words."""
     pairs = [merge.split(" ") for merge in merges]
     made = {"".join(pair) for pair in pairs}
     for number, pair in enumerate(pairs, 1):
@@ -126,7 +127,7 @@ def _refuse_suffix(path: str, merges: Sequence[str]) -> None:
 
 
 def class_row(path: str, folder: Folder, rows: dict[str, T]) -> T:
-    """The row for the folder's tokenizer class, without "Fast"; "" if it has no class.
+    """Returns the row for the folder's tokenizer class (without "Fast"), or for "" if it has none.
 
     Raises:
         VocabError: the class isn't supported.
@@ -164,7 +165,8 @@ def _post_processor(row: _Class) -> dict[str, Any] | None:
 
 
 def _special(folder: Folder, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Special tokens by name, each a text or an object, from the configuration or the class."""
+    """Returns the special tokens by name, each a text or an object, from the configuration or the
+    class."""
     config = folder.tokenizer_config
     return {name: config.get(f"{name}_token", defaults.get(name)) for name in _NAMES}
 
@@ -172,7 +174,7 @@ def _special(folder: Folder, defaults: Mapping[str, Any]) -> dict[str, Any]:
 def special_texts(
     folder: Folder, vocab: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> dict[str, str]:
-    """The texts of special tokens that are in the vocabulary, by llama.cpp's names."""
+    """Returns the texts of the special tokens in the vocabulary, by llama.cpp's names."""
     texts = {name: content_of(entry) for name, entry in _special(folder, defaults).items()}
     known = {name: text for name, text in texts.items() if text is not None and text in vocab}
     first = known.pop("cls", None)
@@ -182,7 +184,7 @@ def special_texts(
 def added_rows(
     folder: Folder, vocab: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """The added tokens for the equivalent tokenizer.json.
+    """Returns the added tokens for the equivalent tokenizer.json.
 
     They come from added_tokens.json and then from tokenizer_config.json, which has more details.
     """
@@ -198,7 +200,7 @@ def added_rows(
 
 
 def _added_row(id: int, entry: Any) -> dict[str, Any]:
-    """A row of added_tokens, from a text or from an object with conditions."""
+    """Creates a row of added_tokens from a text, or from an object with conditions."""
     if isinstance(entry, dict):
         conditions = {name: entry.get(name, False) for name in _CONDITIONS}
         row = {"content": entry.get("content"), "special": entry.get("special", False)}
@@ -208,10 +210,10 @@ def _added_row(id: int, entry: Any) -> dict[str, Any]:
 
 # ---- WordPiece ----
 
-# Classes of transformers that are equal to BERT's.
+# Classes in transformers that tokenize like BERT's.
 _BERT_CLASSES = dict.fromkeys(
     (
-        "",  # without a class
+        "",  # for folders that name no class
         "BertTokenizer",
         "ConvBertTokenizer",
         "DistilBertTokenizer",
@@ -227,7 +229,7 @@ _TOKENS = {name: f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "m
 
 
 def wordpiece_source_of(path: str, folder: Folder) -> Source:
-    """The tokenizer.json that is equivalent to the file and the configuration."""
+    """Returns a tokenizer.json equivalent to the file and the configuration."""
     class_row(path, folder, _BERT_CLASSES)
     vocab = _vocab(path)
     config, where = folder.tokenizer_config, "tokenizer_config.json"
@@ -268,7 +270,8 @@ def wordpiece_source_of(path: str, folder: Folder) -> Source:
 
 
 def _vocab(path: str) -> dict[str, int]:
-    """Ids in the order of the lines. Of duplicate texts, the last counts, as in transformers."""
+    """Returns the ids by text, in the order of the lines. The last of duplicate texts counts, as in
+    transformers."""
     text = read_text(path)
     if text.count("\n") > MAX_TOKENS:
         raise VocabError(f"{path}: more than {MAX_TOKENS} tokens: too large for a vocabulary")

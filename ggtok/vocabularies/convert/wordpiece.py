@@ -1,4 +1,4 @@
-"""Converts WordPiece of a tokenizer.json to llama.cpp's "bert"."""
+"""Converts WordPiece in a tokenizer.json to llama.cpp's "bert"."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from ggtok.vocabularies.wordpiece_json import UNLIMITED, wordpiece_steps
 
 _MARK = "\u2581".encode()
 _KEYS = "tokenizer.ggml.normalizer."
-# Punctuation in one of Unicode 8, which tokenizers' BertPreTokenizer has, and 15.1, not in both.
+# Characters that are punctuation in only one of Unicode 8 (as in tokenizers' BertPreTokenizer) and
+# Unicode 15.1.
 _PUNCTUATION = re.compile(
     "["
     "\u061d\u09fd\u0a76\u0c77\u0c84\u166d\u1b7d\u1b7e\u2e43-\u2e4f\u2e52-\u2e5d\U00010ead"
@@ -33,7 +34,7 @@ _BERT: Json = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_cha
 
 
 def read_wordpiece(source: Source, draft: Draft) -> None:
-    """Reads tokens. In llama.cpp, the first token of a word starts with U+2581, others have no
+    """Reads tokens. In llama.cpp, a word's first token starts with U+2581, and the others have no
     prefix."""
     key = "continuing_subword_prefix"
     prefix = utf8(field(source.model, key, str, "model", "##"), f"model.{key}")
@@ -64,7 +65,8 @@ def read_wordpiece(source: Source, draft: Draft) -> None:
 
 
 def _exported(source: Source) -> dict[str, object]:
-    """The flags of a vocabulary exported by ggtok, whose texts mark words with U+2581."""
+    """Returns the flags of a vocabulary exported by ggtok, in which U+2581 marks the beginnings of
+    words."""
     document = source.document
     steps = structure.normalizers_of(document.get("normalizer"))
     if steps and steps[0].get("type") == "Prepend":
@@ -82,7 +84,7 @@ def _exported(source: Source) -> dict[str, object]:
 
 
 def _name_unnamed(draft: Draft, vocab: dict[int, str]) -> None:
-    """Keeps the text of a token that is only a prefix, such as ##, which no word produces."""
+    """Keeps the text of a token that is only a prefix such as ##, which no word produces."""
     for id, text in draft.texts.items():
         if not text:
             draft.texts[id], draft.types[id] = vocab[id].encode(), spelling.UNUSED

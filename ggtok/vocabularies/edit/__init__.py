@@ -36,9 +36,9 @@ class Edited:
         path: the file that was written, or would be.
         changes: the changes that make a difference.
         in_place: whether only the header was replaced, or can be.
-        size: the bytes written, or to be written.
-        before, after: the metadata before and after, as bytes of a GGUF file without tensors,
-            which :func:`ggtok.load` takes.
+        size: the number of bytes written, or to be written.
+        before, after: the metadata before and after the edit, as the bytes of a GGUF file without
+            tensors, which :func:`ggtok.load` accepts.
     """
 
     path: str
@@ -57,7 +57,7 @@ def edit(
     dry_run: bool = False,
     force: bool = False,
 ) -> Edited:
-    """Make these changes, as :func:`ggtok.edit` documents."""
+    """Makes these changes, as :func:`ggtok.edit` documents."""
     dry_run, force = truth(dry_run, "dry_run"), truth(force, "force")
     source = first_shard(_path(path, "path"))
     target = None if out is None else _path(out, "out")
@@ -92,10 +92,10 @@ def edit(
 def undo(path: str | os.PathLike[str]) -> str:
     """Restore the header that the last :func:`ggtok.edit` replaced; returns the file's path.
 
-    Restores the old header of an interrupted edit, too.
+    It also restores the old header after an interrupted edit.
 
     Raises:
-        FileError: nothing is saved, or the file changed since the edit.
+        FileError: no header is saved, or the file has changed since the edit.
     """
     source = first_shard(_path(path, "path"))
     if recover(source):
@@ -110,7 +110,7 @@ def recover(path: str | os.PathLike[str]) -> bool:
     """Restore the header of a file whose edit was interrupted; returns whether there was one.
 
     Raises:
-        FileError: the file is being edited now; or the saved header or the file is damaged.
+        FileError: the file is being edited now, or the saved header or the file is damaged.
     """
     return place.recover(first_shard(_path(path, "path")))
 
@@ -140,8 +140,8 @@ def _opened(source: str, real: str, *, write: bool) -> BinaryIO | place.Locked:
 
 
 def _check(metadata: bytes, changes: list[Change]) -> None:
-    """Raises the error with which ggtok, as llama.cpp, refuses the edited vocabulary or
-    template."""
+    """Raises the error for which ggtok, like llama.cpp, refuses the edited vocabulary or template,
+    if there is one."""
     from ggtok.tokenizer import load
 
     with warnings.catch_warnings():

@@ -23,8 +23,9 @@ from ggtok.vocabularies.edit.header import (
 )
 
 _ELEMENT = re.compile(r"(.+)\[(\d+)\]", re.DOTALL)
-_LONGEST_KEY = 65535  # bytes, as in GGUF's specification
-# Where a file's parts are: changing these would make it another model, or an unreadable file.
+_LONGEST_KEY = 65535  # bytes in a key, according to GGUF's specification
+# Keys that can't be changed, with what they determine: another value would make the file unreadable
+# or a different model.
 _FIXED = {ALIGNMENT: "where the tensors are", "general.architecture": "what the tensors mean"}
 
 
@@ -44,7 +45,7 @@ class Change(NamedTuple):
 
 
 def apply(header: Header, changes: Mapping[str, object]) -> tuple[dict[str, Entry], list[Change]]:
-    """The entries after the changes, and the changes that make a difference.
+    """Returns the entries after the changes, and the changes that make a difference.
 
     Raises:
         InvalidTypeError, InvalidValueError: a key doesn't exist or can't be changed, or a value
@@ -110,7 +111,7 @@ class _Array:
 
 
 def _change(header: Header, entries: dict[str, Entry], key: str, value: object) -> object:
-    """Changes, adds or removes a value; returns the old value, or None."""
+    """Changes, adds or removes a value, and returns the old value or None."""
     _check(key)
     old = entries.get(key)
     before = None if old is None else _plain(header.value(old))
@@ -138,7 +139,7 @@ def _check(key: str) -> None:
 
 
 def _new(header: Header, key: str, value: object) -> Entry:
-    """An entry for a key that the file doesn't have, with a type for the value."""
+    """Returns an entry for a key that the file doesn't have, with a type that fits the value."""
     name = shown(key)
     if isinstance(value, (list, tuple)):
         if not value:
@@ -166,7 +167,7 @@ def _kind(value: object, name: str, of_int: int) -> int:
 
 
 def _plain(value: object) -> object:
-    """A value as Python shows it: strings as `str`, arrays as lists."""
+    """Converts a value for users: strings to `str`, arrays to lists."""
     if isinstance(value, (bytes, bytearray)):
         return bytes(value).decode("utf-8", "surrogateescape")
     if isinstance(value, (list, tuple)):

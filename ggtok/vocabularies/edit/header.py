@@ -1,9 +1,9 @@
-"""The header of a GGUF file, with each value as the bytes of the file.
+"""The header of a GGUF file, in which each value is kept as the file's bytes.
 
-The header is the key/value pairs and the table of tensors. The tensors' data begins at the next
-multiple of the alignment, and the table has positions relative to it, so a header can be replaced
-by another one without touching the table. Values that an edit doesn't change keep their bytes,
-their type, and the file's byte order.
+The header consists of the key/value pairs and the table of tensors. The tensors' data begins at the
+next multiple of the alignment, and positions in the table are relative to it, so a header can be
+replaced without changing the table. Values that an edit doesn't change keep their bytes, type and
+byte order.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ NAMES = {
 }
 ALIGNMENT = "general.alignment"
 PADDING = "ggtok.padding"
-_FIRST = 24  # bytes of the magic, the version and the two numbers
+_FIRST = 24  # the number of bytes of the magic, the version and the two counts
 _STEP = 1 << 20
 _MOST_DIMENSIONS = 4
 
 
 class Entry(NamedTuple):
-    """A value: its type, and its bytes in the file without the key and the type."""
+    """A value: its type, and its bytes in the file (without the key and the type)."""
 
     kind: int
     raw: bytes
@@ -53,14 +53,14 @@ class Header:
 
     Attributes:
         entries: the values by key, in the order of the file.
-        order: ``"<"`` or ``">"``, the byte order.
-        size: the bytes of the header, without padding.
+        order: the byte order, ``"<"`` or ``">"``.
+        size: the size of the header in bytes, without padding.
         data_offset: where the tensors' data begins.
         n_tensors: the number of tensors.
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
-        """Reads the header of an open file, which the C library has checked first."""
+        """Reads the header of an open file, which the C library has already checked."""
         self._name = name
         data = prefix.read_file(file, name)
         file.seek(len(data))
@@ -90,13 +90,13 @@ class Header:
         return value
 
     def aligned(self, size: int) -> int:
-        """Where the data begins after a header of `size` bytes."""
+        """Returns where the data begins after a header of `size` bytes."""
         return -(-size // self.alignment) * self.alignment
 
     # ---- values ----
 
     def value(self, entry: Entry) -> object:
-        """The value of an entry: strings as bytes, arrays as lists."""
+        """Returns the value of an entry: strings as bytes, arrays as lists."""
         kind, raw = entry
         if kind == STRING:
             return raw[8:]
@@ -108,7 +108,7 @@ class Header:
         return list(self._unpack(f"{n}{FORMATS[of]}", raw, 12))
 
     def length(self, entry: Entry) -> tuple[int, int]:
-        """The type and the number of an array's elements."""
+        """Returns the type of an array's elements, and their number."""
         return self._unpack("IQ", entry.raw, 0)  # type: ignore[return-value]
 
     def set_element(self, raw: bytearray, index: int, value: object, name: str) -> object:
@@ -121,9 +121,10 @@ class Header:
         return before
 
     def encoded(self, kind: int, value: object, key: str, of: int | None = None) -> Entry:
-        """A value as an entry of this type; `of` is the type of an array's elements.
+        """Encodes a value as an entry of this type; `of` is the type of an array's elements.
 
-        Raises InvalidTypeError or InvalidValueError, with the key, if the type can't hold it.
+        Raises InvalidTypeError or InvalidValueError, with the key, if the type can't hold the
+        value.
         """
         if kind != ARRAY:
             return Entry(kind, self._packed(kind, value, key))
@@ -135,7 +136,8 @@ class Header:
     # ---- the whole header ----
 
     def to_bytes(self, entries: Mapping[str, Entry], *, tensors: bool = True) -> bytes:
-        """The header with these entries, without padding; `tensors`: with their table."""
+        """Returns the header with these entries, without padding, and without the table of tensors
+        unless `tensors`."""
         n_tensors = self.n_tensors if tensors else 0
         parts = [self._begin, struct.pack(self.order + "QQ", n_tensors, len(entries))]
         for key, entry in entries.items():
@@ -145,17 +147,18 @@ class Header:
         return b"".join([*parts, self._tensors if tensors else b""])
 
     def padded(self, entries: Mapping[str, Entry]) -> bytes:
-        """The header with these entries, filled up with zeros to where the data begins."""
+        """Returns the header with these entries, padded with zeros up to the start of the data."""
         made = self.to_bytes({key: entry for key, entry in entries.items() if key != PADDING})
         return made + bytes(self.aligned(len(made)) - len(made) if self.n_tensors else 0)
 
     def metadata(self, entries: Mapping[str, Entry]) -> bytes:
-        """The values alone, as a GGUF file without tensors."""
+        """Returns only the values, as a GGUF file without tensors."""
         return self.to_bytes(entries, tensors=False)
 
     def fitted(self, entries: Mapping[str, Entry]) -> bytes | None:
-        """The header with these entries, filled up so that the data begins where it does now, or
-        None if that can't be: the entries are too large, or miss it by a few bytes."""
+        """Returns the header with these entries, padded so that the data begins where it does now.
+        Returns None if that isn't possible: the entries are too large, or too few bytes remain for
+        the padding."""
         entries = {key: entry for key, entry in entries.items() if key != PADDING}
         size = len(self.to_bytes(entries))
         if self.aligned(size) != self.data_offset:
@@ -173,7 +176,7 @@ class Header:
         return struct.unpack_from(self.order + form, data, at)
 
     def _end(self, data: bytes, at: int, kind: int) -> int:
-        """Where the value at `at` ends."""
+        """Returns where the value at `at` ends."""
         if kind == STRING:
             return at + 8 + self._unpack("Q", data, at)[0]
         if kind != ARRAY:
@@ -195,7 +198,7 @@ class Header:
             at = end
 
     def _read_tensors(self, file: BinaryIO) -> bytes:
-        """The table of tensors, which follows the values."""
+        """Returns the table of tensors, which follows the values."""
         data, at = bytearray(), 0
 
         def unpack(form: str) -> tuple[int, ...]:

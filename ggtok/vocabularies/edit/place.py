@@ -1,15 +1,16 @@
-"""Puts a new header into a file, so that no moment of it loses anything.
+"""Writes a new header to a file, in such a way that an interruption never loses anything.
 
 In place: the old header is first saved next to the file, as ``NAME.ggtok-journal``, and synced;
 then the new header is written and synced; then the journal is renamed to ``NAME.ggtok-undo``. If
 the process ends in between, the journal still exists, and :func:`recover` restores the old header.
-A writer holds a lock on the file, so a journal without a lock is one of an interrupted edit.
+A writer holds a lock on the file, so if the file isn't locked, a journal means that an edit was
+interrupted.
 
 As a new file: the header and the tensors' data are written to a temporary file in the same folder,
 which is synced and then renamed.
 
-A journal is: a line with its version, a line of JSON (the file's size, the old header's size, and
-SHA-256 of the old and the new header), the old header, and the SHA-256 of all of this.
+A journal consists of a line with its version, a line of JSON (the file's size, the old header's
+size, and SHA-256 of the old and the new header), the old header, and the SHA-256 of all of this.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 UNDO = ".ggtok-undo"
 _MAGIC = b"ggtok-journal 1\n"
 _BLOCK = 1 << 20
-_MOST_HEADER = 1 << 30  # bytes of a header that are saved
+_MOST_HEADER = 1 << 30  # bytes in the largest header that can be saved
 _HASH = 32
 
 
@@ -49,8 +50,8 @@ Locked = contextlib.AbstractContextManager[BinaryIO]
 
 
 class Saved(NamedTuple):
-    """A saved header: the old header up to the tensors' data, the size of the file then, and the
-    SHA-256 and the size of the header that replaced it."""
+    """A saved header: the old header up to the tensors' data, the file's size at that time, and the
+    SHA-256 and size of the header that replaced it."""
 
     old: bytes
     file_size: int
@@ -68,11 +69,12 @@ def write_in_place(file: BinaryIO, path: str, old: bytes, new: bytes) -> None:
 
 
 def write_new(file: BinaryIO, header: Header, new: bytes, out: str, *, undo: bool) -> None:
-    """Writes a file with a new header and the data of another file; it appears when it is
-    complete. `undo`: it replaces the source, whose header is saved.
+    """Writes a file with a new header and another file's data; it appears when it is complete. If
+    `undo`, it replaces the source, whose header is saved.
 
     Raises:
-        FileError: there is no room for it, or it can't be written; or the source changed.
+        FileError: the file can't be written, for example because the disk is full, or the source
+            has changed.
     """
     out = followed(out)
     with _written(file, header.data_offset, new, out):
@@ -131,7 +133,7 @@ def save(path: str, extension: str, old: bytes, new: bytes, file_size: int) -> N
 
 
 def load_saved(path: str) -> Saved | None:
-    """The header saved in a journal; None if the journal isn't whole."""
+    """Returns the header saved in a journal, or None if the journal is incomplete or damaged."""
     data = read_regular(path, _MOST_HEADER)
     body, digest = data[:-_HASH], data[-_HASH:]
     if not body.startswith(_MAGIC) or hashlib.sha256(body).digest() != digest:
@@ -145,13 +147,13 @@ def recover(path: str) -> bool:
     """Restores the header of a file whose edit was interrupted; returns whether there was one.
 
     Raises:
-        FileError: the file is being edited now; or the journal or the file is damaged.
+        FileError: the file is being edited now, or the journal or the file is damaged.
     """
     path = followed(os.path.abspath(path))
     if not os.path.lexists(path + JOURNAL):
         return False
     with locked(path) as file:
-        if not os.path.lexists(path + JOURNAL):  # its writer finished meanwhile
+        if not os.path.lexists(path + JOURNAL):  # its writer has finished in the meantime
             return False
         saved = load_saved(path + JOURNAL)
         if saved is None:
@@ -172,7 +174,8 @@ def recover(path: str) -> bool:
 
 @contextlib.contextmanager
 def _written(source: BinaryIO, data_offset: int, header: bytes, out: str) -> Iterator[None]:
-    """Writes a file with this header and the source's data, and names it after the block."""
+    """A context that first writes a file with this header and the source's data, and at its end
+    gives the file its name."""
     before = os.fstat(source.fileno())
     size = max(0, before.st_size - data_offset)
     free = shutil.disk_usage(os.path.dirname(os.path.abspath(out))).free
@@ -195,7 +198,7 @@ def _written(source: BinaryIO, data_offset: int, header: bytes, out: str) -> Ite
 
 @contextlib.contextmanager
 def locked(path: str) -> Iterator[BinaryIO]:
-    """The file, open for reading and writing, and locked against other edits."""
+    """Opens the file for reading and writing, locked against other edits."""
     try:
         file = open(path, "r+b", buffering=0)  # noqa: SIM115  # closed below
     except OSError as e:
@@ -204,7 +207,7 @@ def locked(path: str) -> Iterator[BinaryIO]:
         check_regular(os.fstat(file.fileno()), path)
         try:
             import fcntl
-        except ImportError:  # Windows refuses to replace an open file by itself
+        except ImportError:  # Windows itself refuses to replace an open file
             yield file
             return
         try:
@@ -226,8 +229,8 @@ def _has_name(file: BinaryIO, path: str) -> bool:
 
 @contextlib.contextmanager
 def temporary(path: str) -> Iterator[tuple[str, BinaryIO]]:
-    """A new file in the folder of `path`: its name, and the file open for writing. It is deleted
-    unless it was renamed."""
+    """Creates a file in the folder of `path`, and yields its name and the file, open for writing.
+    The file is deleted at the end unless it has been renamed."""
     written = os.path.join(os.path.dirname(path), f".ggtok-{secrets.token_hex(8)}")
     try:
         handle = open_own(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -244,7 +247,7 @@ def temporary(path: str) -> Iterator[tuple[str, BinaryIO]]:
 
 
 def check_in_place(path: str) -> None:
-    """Raises InvalidValueError for files that belong to a store, or have several names."""
+    """Raises InvalidValueError for files that belong to a store, or have several hard links."""
     parts = path.replace(os.sep, "/").split("/")
     name = parts[-1]
     why = None
@@ -272,7 +275,7 @@ def _write_at_start(file: BinaryIO, header: bytes) -> None:
 
 
 def _copy(source: BinaryIO, at: int, size: int, to: BinaryIO) -> None:
-    """Appends bytes of a file to another, in the kernel where it can."""
+    """Appends a file's bytes to another file, in the kernel if possible."""
     source.seek(at)
     for copy in (_copy_range, _send):
         while size:
@@ -281,7 +284,7 @@ def _copy(source: BinaryIO, at: int, size: int, to: BinaryIO) -> None:
             except (OSError, AttributeError) as e:
                 if isinstance(e, OSError) and e.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
                     raise
-                break  # not between these files, or not on this system
+                break  # unsupported for these files, or on this system
             if not done:
                 break
             size -= done
@@ -307,7 +310,7 @@ def _sync(file: Any) -> None:
 
 
 def _sync_folder(path: str) -> None:
-    with contextlib.suppress(OSError):  # not every file system can
+    with contextlib.suppress(OSError):  # not every file system supports this
         handle = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
         try:
             os.fsync(handle)

@@ -1,4 +1,4 @@
-"""The files of a folder for transformers' ``AutoTokenizer``."""
+"""Creates the files in a folder for transformers' ``AutoTokenizer``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WHOLE = TokenAttr.CONTROL | TokenAttr.USER_DEFINED | TokenAttr.UNKNOWN
 
 
 def pretrained(vocabulary: Contents, differs: Differs) -> dict[str, bytes]:
-    """The files by name. `differs` collects the texts for which transformers has other ids.
+    """Returns the files by name. `differs` collects texts for which transformers' ids differ.
 
     Raises:
         VocabError: tokenizers couldn't produce llama.cpp's ids, or a template's name isn't the
@@ -36,10 +36,10 @@ def pretrained(vocabulary: Contents, differs: Differs) -> dict[str, bytes]:
 
 
 def special_names(tok: Tokenizer) -> dict[str, int]:
-    """The ids of transformers' named special tokens (``"bos_token"``...).
+    """Returns the ids of transformers' named special tokens (``"bos_token"``...).
 
-    Only tokens that llama.cpp parses in a text: transformers parses all that have a name. Where
-    a file has no BOS, llama.cpp's may be any token.
+    Only tokens that llama.cpp parses in a text are included, since transformers parses all named
+    ones. If a file has no BOS, llama.cpp's may be any token.
     """
     ids = {
         "bos_token": None if tok.vocab_type == "WPM" else tok.bos_id,
@@ -54,19 +54,19 @@ def special_names(tok: Tokenizer) -> dict[str, int]:
 
 
 def input_names(tok: Tokenizer) -> list[str]:
-    """The inputs that models with such a vocabulary take: BERT has types of tokens."""
+    """Returns the names of the inputs to models with this vocabulary: BERT has token types, too."""
     types = ["token_type_ids"] if tok.vocab_type == "WPM" else []
     return ["input_ids", *types, "attention_mask"]
 
 
 def context_length(keys: Any) -> int | None:
-    """The model's context length, from its metadata."""
+    """Returns the model's context length from its metadata, or None."""
     length = keys.get(f"{keys.get('general.architecture', 'llama')}.context_length")
     return length if isinstance(length, int) and length > 0 else None
 
 
 def _token(tok: Tokenizer, id: int) -> str | Json:
-    """The text of a token; a token that strips white space needs its flags, too."""
+    """Returns a token's text or, if the token strips white space, its text with flags."""
     text, attr = tok.token_text(id).decode("utf-8", "replace"), tok.token_attr(id)
     strips = attr & TokenAttr.LSTRIP, attr & TokenAttr.RSTRIP
     if not any(strips):
@@ -83,7 +83,7 @@ def _token(tok: Tokenizer, id: int) -> str | Json:
 
 
 def _untyped(token: str | Json) -> str | Json:
-    """A token as in special_tokens_map.json, which has no types."""
+    """Converts a token to the form in special_tokens_map.json, which has no types."""
     if isinstance(token, str):
         return token
     return {name: value for name, value in token.items() if name != "__type"}
@@ -101,7 +101,7 @@ def _config(vocabulary: Contents, tok: Tokenizer) -> Json:
 
 
 def _generation(tok: Tokenizer, names: dict[str, int]) -> Json:
-    """generate() stops at each of these EOS."""
+    """Returns generation_config.json. Its EOS are all tokens at which generate() must stop."""
     config: Json = {
         f"{name}_id": names[name] for name in ("bos_token", "pad_token") if name in names
     }

@@ -1,4 +1,4 @@
-"""Writes ``*.model`` for SentencePiece: BPE from model "llama", Unigram from model "t5"."""
+"""Writes SentencePiece's ``*.model``: BPE for the model "llama", Unigram for "t5"."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TYPES = {"llama": BPE, "t5": UNIGRAM}
 
 
 def sentencepiece(vocabulary: Contents, differs: Differs) -> bytes:
-    """The file's bytes. `differs` collects the texts for which sentencepiece has other ids.
+    """Returns the file's bytes. `differs` collects texts for which sentencepiece's ids differ.
 
     Raises:
         VocabError: sentencepiece couldn't produce llama.cpp's ids, or would refuse the model.
@@ -65,7 +65,8 @@ def sentencepiece(vocabulary: Contents, differs: Differs) -> bytes:
 
 
 def _only_unknown(types: list[int], unk_id: int | None) -> int:
-    """The id of the unknown token. Others become control tokens, since SentencePiece has one."""
+    """Returns the id of the only unknown token. Others become control tokens, since SentencePiece
+    allows only one."""
     unknown = [id for id, type in enumerate(types) if type == spelling.UNKNOWN]
     if not unknown:
         raise VocabError(f"{_FORMAT}: SentencePiece needs an unknown token")

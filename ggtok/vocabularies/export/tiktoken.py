@@ -1,6 +1,6 @@
-"""Writes ``*.tiktoken``: the ranks of byte-level BPE, without expression and special tokens.
+"""Writes ``*.tiktoken``: the ranks of byte-level BPE, without the expression and special tokens.
 
-``tiktoken.Encoding`` has these, too: :func:`encoding_arguments`.
+:func:`encoding_arguments` returns these, too, for ``tiktoken.Encoding``.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ggtok.vocabularies.patterns import CHAIN_OF_PRE
 from ggtok.vocabularies.pre_tokenizer_json import limited
 
 _FORMAT = ".tiktoken"
-_NOT_UTF8 = {0xC0, 0xC1, *range(0xF5, 0x100)}  # bytes that no str has
+_NOT_UTF8 = {0xC0, 0xC1, *range(0xF5, 0x100)}  # bytes that never occur in UTF-8
 
 
 def tiktoken(vocabulary: Contents) -> bytes:
-    """The file's bytes: normal tokens in base64, with their ids.
+    """Returns the file's bytes: normal tokens in base64, with their ids.
 
     Raises:
         VocabError: tiktoken couldn't produce llama.cpp's ids, because its ids are also ranks.
@@ -34,12 +34,12 @@ def tiktoken(vocabulary: Contents) -> bytes:
 
 
 def encoding_arguments(vocabulary: Contents) -> dict[str, object]:
-    """The arguments of ``tiktoken.Encoding``.
+    """Returns the arguments for ``tiktoken.Encoding``.
 
     Raises:
         VocabError: tiktoken couldn't produce llama.cpp's ids.
     """
-    ranks = _ranks(vocabulary, set(range(256)) - _NOT_UTF8)  # it encodes only str
+    ranks = _ranks(vocabulary, set(range(256)) - _NOT_UTF8)  # tiktoken encodes only str
     return {
         "name": str(vocabulary.keys.get("general.name") or vocabulary.pre or "ggtok"),
         "pat_str": _expression(vocabulary),
@@ -49,7 +49,8 @@ def encoding_arguments(vocabulary: Contents) -> dict[str, object]:
 
 
 def _expression(vocabulary: Contents) -> str:
-    """One expression for the words. tiktoken drops text between matches, so it matches all."""
+    """Returns one expression for the words. It matches all text, since tiktoken drops text between
+    matches."""
     if vocabulary.pre_patterns is not None:
         raise VocabError(f"{_FORMAT}: pre_patterns are Python's expressions, not tiktoken's")
     chain = CHAIN_OF_PRE[vocabulary.pre or "default"]
@@ -63,7 +64,7 @@ def _expression(vocabulary: Contents) -> str:
 
 
 def _special_tokens(vocabulary: Contents) -> dict[str, int]:
-    """By text. tiktoken looks for them in no particular order."""
+    """Returns the special tokens' ids by text. tiktoken looks for them in no particular order."""
     differs = Differs(allowed=False)
     found = special_of(tokenizer_of(vocabulary), _FORMAT, differs)
     if differs.reasons:
@@ -84,7 +85,7 @@ def _ranks(vocabulary: Contents, needed: Collection[int]) -> dict[bytes, int]:
     tok = tokenizer_of(vocabulary)
     ignore_merges = tok._native.flags()["ignore_merges"]
     made = {left + right for left, right in vocabulary.merge_texts or ()}
-    # These tokens are only produced by parsing special tokens.
+    # These tokens are produced only by parsing special tokens.
     special = {id for id, _ in found_whole(tok) if vocabulary.texts[id] not in made}
     ranks: dict[bytes, int] = {}
     for id, (text, type) in enumerate(zip(vocabulary.texts, vocabulary.types, strict=True)):
@@ -106,7 +107,7 @@ def _check_bytes(ranks: dict[bytes, int], needed: Collection[int]) -> None:
 
 
 def _check_order(vocabulary: Contents, ranks: dict[bytes, int], ignore_merges: bool) -> None:
-    """Raises VocabError unless merges are in the order of ids, and are those of the ranks."""
+    """Raises VocabError unless merges are in the order of ids and equal those that ranks imply."""
     last = -1
     for i, (left, right) in enumerate(vocabulary.merges):
         id = ranks.get(left + right)

@@ -24,7 +24,7 @@ from ggtok.vocabularies.pre_tokenizer_json import (
 )
 from ggtok.vocabularies.wordpiece_json import UNLIMITED, replace, wordpiece_steps
 
-# ---- special tokens, which other libraries parse by other rules ----
+# ---- special tokens, which other libraries parse by different rules ----
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Special:
 
 
 def found_whole(tok: Tokenizer) -> Iterator[tuple[int, TokenAttr]]:
-    """The ids and attributes of tokens that llama.cpp parses before it pre-tokenizes."""
+    """Yields ids and attributes of the tokens that llama.cpp parses before it pre-tokenizes."""
     for id in range(tok.n_tokens):
         attr = tok.token_attr(id)
         if attr & (TokenAttr.CONTROL | TokenAttr.USER_DEFINED | TokenAttr.UNKNOWN):
@@ -45,7 +45,7 @@ def found_whole(tok: Tokenizer) -> Iterator[tuple[int, TokenAttr]]:
 
 
 def special_of(tok: Tokenizer, format: str, differs: Differs) -> list[Special]:
-    """The tokens that llama.cpp parses in a text, by id.
+    """Returns the tokens that llama.cpp parses in a text, by id.
 
     `differs` collects texts in which the other library finds other tokens, or strips more white
     space.
@@ -76,7 +76,8 @@ def special_of(tok: Tokenizer, format: str, differs: Differs) -> list[Special]:
 
 
 def _conflict(texts: Sequence[bytes]) -> bytes | None:
-    """A text of two overlapping tokens in which the two rules find different tokens, or None."""
+    """Returns the joint text of two overlapping tokens in which the two rules find different
+    tokens, or None."""
     begins: dict[bytes, list[bytes]] = {}
     ends = {text[i:] for text in texts for i in range(1, len(text))}
     for text in texts:
@@ -112,12 +113,12 @@ def _shown(text: bytes) -> str:
 Json = dict[str, Any]
 _FORMAT = "tokenizer.json"
 _MARK = "\u2581"
-# Bytes that don't occur in UTF-8, or only in planes 4 to 11, which have no characters.
+# Bytes that don't occur in UTF-8, or occur only in planes 4 to 11, which have no characters.
 _NEVER = {0xC0, 0xC1, 0xF1, 0xF2, *range(0xF5, 0x100)}
 
 
 def tokenizer_json(vocabulary: Contents, differs: Differs) -> bytes:
-    """The file's bytes. `differs` collects the texts for which tokenizers has other ids.
+    """Returns the file's bytes. `differs` collects texts for which tokenizers' ids differ.
 
     Raises:
         VocabError: tokenizers couldn't produce llama.cpp's ids.
@@ -156,7 +157,7 @@ def tokenizer_json(vocabulary: Contents, differs: Differs) -> bytes:
 
 
 def exact_tokenizer_json(vocabulary: Contents) -> bytes:
-    """The same. Raises VocabError also if tokenizers had other ids for some texts."""
+    """Like tokenizer_json, but raises VocabError if tokenizers' ids would differ for any text."""
     differs = Differs(allowed=False)
     data = tokenizer_json(vocabulary, differs)
     if differs.reasons:
@@ -190,7 +191,8 @@ def _added(tok: Tokenizer, texts: Sequence[str], differs: Differs) -> list[Json]
 
 
 def _post_processor(model: str, tok: Tokenizer, texts: Sequence[str]) -> Json | None:
-    """Adds the tokens that llama.cpp adds: BOS and EOS by the flags; for BERT, CLS and SEP."""
+    """Returns a post_processor that adds what llama.cpp adds: BOS and EOS according to the flags,
+    or, for BERT, CLS and SEP."""
     bert = model == "bert"
     first = tok.bos_id if tok.add_bos or bert else None
     last = tok.sep_id if bert else tok.eos_id if tok.add_eos else None
@@ -213,7 +215,7 @@ def _post_processor(model: str, tok: Tokenizer, texts: Sequence[str]) -> Json | 
 def _around(
     first: int | None, texts: Sequence[str], sequence: str, type: int, last: int | None
 ) -> list[Json]:
-    """A sequence of a template, with the added tokens around it."""
+    """Returns one sequence in a template, with the tokens added before and after it."""
     before, after = (
         [] if id is None else [{"SpecialToken": {"id": texts[id], "type_id": type}}]
         for id in (first, last)
@@ -344,11 +346,11 @@ def _gemma4(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
 
 
 def merges_by_score(vocabulary: Contents, texts: Sequence[str]) -> list[list[str]]:
-    """All pairs of tokens whose joint text is a token, highest joint score first.
+    """Returns all pairs of tokens whose joint text is a token, highest joint score first.
 
-    llama.cpp merges joint tokens of equal scores from left to right. An order of merges can only
-    express this if they don't overlap, or if they are runs of one character (which grow from the
-    left if the longest comes first).
+    llama.cpp merges joint tokens of equal scores from left to right. An order of merges can express
+    this only if they don't overlap, or if they are runs of one character (which grow from the left
+    if the longest comes first).
 
     Raises:
         VocabError: other joint tokens of equal scores may overlap.
