@@ -70,7 +70,7 @@ def ids(
     user_defined: str,
     known: object,
 ) -> list[int]:
-    """Returns the ids of a conversation. `known` contains those of its first messages, or is None."""
+    """Returns the ids of a conversation. `known`: those of its first messages, or None."""
     found: list[int]
     found, parts = _encoded(loaded, messages, options, chat.IDS, trusted, user_defined, known)
     warn_of_media(len(parts))

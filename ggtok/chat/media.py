@@ -1,8 +1,9 @@
 """Images, audio and video in messages, as llama-server and its library mtmd treat them.
 
-In the prompt, a marker represents each of these parts. If a request has such parts, the texts between the
-markers are tokenized separately, and the model gets the tokens of each part in place of its marker.
-A vocabulary doesn't say how many tokens a part has. They are counted only if the caller says so.
+In the prompt, a marker represents each of these parts. If a request has such parts, the texts
+between the markers are tokenized separately, and the model gets the tokens of each part in place of
+its marker. A vocabulary doesn't say how many tokens a part has, so they are counted only if the
+caller says how many there are.
 """
 
 from __future__ import annotations
