@@ -270,6 +270,20 @@ export interface RenderedChat {
   own: Array<[start: number, end: number]>;
 }
 
+/** Where a part of a prompt comes from: the template, a field of the message with this index, or
+ * something else: what a template makes of several texts, of numbers, JSON, tools or variables is
+ * "unknown". */
+export type ChatOrigin = { start: number; end: number } & (
+  | { from: "template" | "unknown" }
+  | { from: "message"; message: number; field: string }
+);
+
+export interface ChatOrigins {
+  text: string;
+  /** The parts of the text in order and without gaps, in UTF-16 units. */
+  origins: ChatOrigin[];
+}
+
 export interface EncodeChatOptions extends ChatOptions {
   /** Control tokens are parsed in the request's text, too, not only in the template's own. */
   trusted?: boolean;
@@ -324,6 +338,9 @@ export class Tokenizer {
   /** The prompt of a chat request. Throws TemplateError with the line if the template fails, and
    * ArgumentError where llama-server, or transformers, refuses the request. */
   renderChat(request: ChatRequest, options?: ChatOptions): RenderedChat;
+  /** The prompt, and which message each part of it comes from. This takes two more renderings for
+   * each binary digit of the number of the messages' fields. */
+  chatOrigins(request: ChatRequest, options?: ChatOptions): ChatOrigins;
   /** The prompt and its ids, with BOS and EOS if the vocabulary adds them. The texts around media
    * markers are encoded separately. ArgumentError if the prompt has fewer or more markers than
    * parts. */

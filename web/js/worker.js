@@ -9,7 +9,7 @@ const LOADING = 10_000; // at least, for the worker's start and each read
 const METHODS = [
   "encode", "count", "spans", "trace", "traceToken", "decode", "decodeBytes",
   "piece", "token", "tokenBytes", "type", "score", "find", "pieces", "merges",
-  "metadata", "templates", "renderChat", "encodeChat",
+  "metadata", "templates", "renderChat", "chatOrigins", "encodeChat",
 ]; // prettier-ignore
 
 export class WorkerTokenizer {
