@@ -13,7 +13,7 @@ import pytest
 
 import ggtok
 from tests.support.servers import File, Server
-from tests.support.vocabularies import fixture
+from tests.support.vocabularies import FIXTURES, fixture
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -173,6 +173,54 @@ def test_server_that_forbids_other_sites(shown: Shown) -> None:
         shown.page.fill("#model-url", server.url("/model.gguf"))
         shown.page.press("#model-url", "Enter")
         assert "Cannot open model" in shown.error
+
+
+# ---- calls that take too long ----
+
+
+# The steps that a template may take grow with its input: with 8 MB, they take several seconds.
+SEARCHES = (
+    "{% set r = range(1000) %}{% set text = tools[0].function.description %}"
+    "{% for a in r %}{% for b in r %}{% if text.find('xxxxxxxxxxxxy') %}{% endif %}"
+    "{% endfor %}{% endfor %}"
+)
+
+
+def test_a_call_beyond_its_budget(at: Callable[[str], Shown], tmp_path: Path) -> None:
+    """The page ends the worker, says so, and starts another one."""
+    path = tmp_path / "page.html"
+    path.write_bytes(html({"models": [], "budget": 1000}))
+    tok = ggtok.load(FIXTURES / "chat.gguf")
+    shown = at(path.as_uri())
+    shown.open(FIXTURES / "chat.gguf")
+    shown.view("chat")
+    shown.page.evaluate(
+        """template => {
+          const description = "x".repeat(8 << 20);
+          const tools = [{ type: "function", function: { name: "f", description } }];
+          document.querySelector("gg-app").app.set({
+            "chat.template": template,
+            "chat.dialect": "transformers",
+            "chat.tools": JSON.stringify(tools),
+          });
+        }""",
+        SEARCHES,
+    )
+    shown.page.locator(".error", has_text="The template took too long and was stopped.").wait_for()
+    # What is asked while the next worker loads is answered.
+    shown.view("text")
+    shown.type("Hi")
+    assert shown.ids == tok.encode("Hi")
+    shown.view("chat")
+    shown.page.get_by_role("button", name="Restore the file's template").click()
+    shown.page.evaluate("document.querySelector('gg-app').app.set({ 'chat.tools': '' })")
+    shown.page.locator("gg-chat-view gg-tokens [role=option]").first.wait_for()
+    messages = json.loads(
+        shown.page.evaluate("document.querySelector('gg-app').app.values['chat.messages']")
+    )
+    expected = tok.encode_chat(messages, like="transformers", add_generation_prompt=True)
+    assert shown.ids == expected
+    assert not shown.errors
 
 
 # ---- the security policy ----

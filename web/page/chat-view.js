@@ -4,7 +4,7 @@ import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
 import { declare } from "./state.js";
 import { Latest, View } from "./view.js";
-import { messageOf, recover } from "./models.js";
+import { messageOf } from "./models.js";
 import { partsOf } from "./vocabulary-table.js";
 import { partsTemplate } from "./tokens.js";
 import { count, strings } from "./strings.js";
@@ -129,10 +129,8 @@ class ChatView extends View {
   }
 
   #failed(error) {
-    const { model } = this.app;
     this.result = NOTHING;
     this.error = { message: error.code === "time" ? t.stopped : messageOf(error), line: error.line || undefined };
-    recover(model, error).catch((again) => (this.error = { message: messageOf(again) }));
   }
 
   // ---- messages ----

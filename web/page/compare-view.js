@@ -87,7 +87,6 @@ class CompareView extends View {
           const { ids, starts, ends } = await model.tok.spans(text, { ...options, unit: "utf16" });
           return { model, ids, starts, ends, bytes };
         } catch (error) {
-          if (["time", "crash", "stack"].includes(error.code)) model.restart().catch(() => {});
           return { model, error: messageOf(error) };
         }
       }),

@@ -21,7 +21,12 @@ function startWorker() {
   return worker;
 }
 
-const BUDGET = 10_000; // milliseconds of one call
+
+const BUDGET = 10_000; // milliseconds
+// Codes of errors that end a tokenizer.
+const FATAL = new Set(["time", "crash", "stack", "worker"]);
+const OTHERS = ["constructor", "free", "streamDecoder"];
+const METHODS = Object.getOwnPropertyNames(WorkerTokenizer.prototype).filter((name) => !OTHERS.includes(name));
 
 let last = 0;
 
@@ -31,15 +36,18 @@ let last = 0;
  *   name     what the page calls it
  *   link     its name in links: an address, or the name of an offered model; "" for files
  *   source   a File, a URL or bytes
- *   tok      the worker's tokenizer
+ *   tok      the methods of the worker's tokenizer; one that a call ended is loaded again
  *   info     its facts (type, pre, tokens, special ids, flags, context length)
  *   vocab    its VocabularyTable
  *   offered  the entry of models.json that it comes from, if any
  */
 export class Model {
+  #loaded; // a promise of the tokenizer; undefined: loading it again failed
+
   constructor(tok, vocab, { name, link = "", source, offered }) {
     this.id = last += 1;
-    this.tok = tok;
+    this.#loaded = Promise.resolve(tok);
+    this.tok = Object.fromEntries(METHODS.map((method) => [method, (...args) => this.#call(method, args)]));
     this.info = tok.info;
     this.vocab = vocab;
     this.name = name;
@@ -48,8 +56,28 @@ export class Model {
     this.offered = offered;
   }
 
+  async #call(method, args) {
+    const loaded = (this.#loaded ??= this.#load());
+    const tok = await loaded;
+    try {
+      return await tok[method](...args);
+    } catch (error) {
+      if (FATAL.has(error.code) && loaded === this.#loaded) {
+        tok.free();
+        this.#loaded = this.#load();
+      }
+      throw error;
+    }
+  }
+
+  #load() {
+    const loading = load(this.source);
+    loading.catch(() => (this.#loaded = undefined));
+    return loading;
+  }
+
   close() {
-    this.tok.free();
+    this.#loaded?.then((tok) => tok.free());
   }
 
   /** Options with which a text has only its own tokens, if the vocabulary can do that. */
@@ -62,16 +90,10 @@ export class Model {
       return { addSpecial: false };
     }
   }
-
-  /** Loads the tokenizer again, whose worker was ended because a call took too long. */
-  async restart() {
-    this.tok.free();
-    this.tok = await load(this.source);
-  }
 }
 
 async function load(source) {
-  return WorkerTokenizer.load(source, { wasm: await compiledModule(), worker: startWorker, budget: BUDGET });
+  return WorkerTokenizer.load(source, { wasm: await compiledModule(), worker: startWorker, budget: offeredModels().budget });
 }
 
 export async function open(source, facts) {
@@ -98,23 +120,16 @@ async function unpacked(base64) {
   return new Response(stream).arrayBuffer();
 }
 
-/** The models that `ggtok view` or a site wrote into the page: `{ models, server }`. */
+/** What `ggtok view` or a site wrote into the page: models, a server, and how many milliseconds a call
+ * of a tokenizer may take. */
 export function offeredModels() {
   const block = document.getElementById("ggtok-models");
   try {
-    const { models = [], server } = JSON.parse(block?.textContent ?? "{}");
-    return { models, server };
+    const { models = [], server, budget = BUDGET } = JSON.parse(block?.textContent ?? "{}");
+    return { models, server, budget };
   } catch {
-    return { models: [] };
+    return { models: [], budget: BUDGET };
   }
-}
-
-/** Codes of errors that end a tokenizer. */
-const FATAL = new Set(["time", "crash", "stack", "worker"]);
-
-/** Loads the model's tokenizer again if the error ended it. */
-export async function recover(model, error) {
-  if (FATAL.has(error?.code)) await model.restart();
 }
 
 /** What an error of opening or tokenizing says to the user. */

@@ -4,7 +4,7 @@ import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
 import { declare } from "./state.js";
 import { Latest, View } from "./view.js";
-import { messageOf, recover } from "./models.js";
+import { messageOf } from "./models.js";
 import { points } from "./tokens.js";
 import "./editor.js";
 import { count, ratio, strings } from "./strings.js";
@@ -29,7 +29,6 @@ class TextView extends View {
     const { model } = this.app;
     this.error = error.code === "time" ? t.stopped : messageOf(error);
     this.result = { ...EMPTY, model };
-    recover(model, error).catch((again) => (this.error = messageOf(again)));
   });
   #key = "";
 

@@ -55,11 +55,9 @@ class WhyView extends View {
   }
 
   #failed(error, name) {
-    const { model } = this.app;
     this[name] = messageOf(error);
     if (name === "error") this.result = undefined;
     else this.tree = undefined;
-    if (["time", "crash", "stack"].includes(error.code)) model.restart().catch((again) => (this[name] = messageOf(again)));
   }
 
   willUpdate() {
