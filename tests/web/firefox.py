@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import time
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ class Firefox:
     def __init__(self, profile: Path) -> None:
         self.log: list[str] = []
         self.numbers = count()
+        self.ended = ExitStack()
         words = ["--headless", "--no-remote", "--profile", str(profile)]
         self.process = subprocess.Popen(
             [command() or "firefox", *words, "--remote-debugging-port", "0"],
@@ -52,12 +54,12 @@ class Firefox:
         assert self.process.stderr
         for line in self.process.stderr:
             if found := re.search(r"WebDriver BiDi listening on (ws://\S+)", line):
-                return connect(f"{found[1]}/session", max_size=None).__enter__()
+                session = connect(f"{found[1]}/session", max_size=None)
+                return self.ended.enter_context(session)
         raise AssertionError(f"firefox ended with status {self.process.wait()}")
 
     def close(self) -> None:
-        if hasattr(self, "socket"):
-            self.socket.close()
+        self.ended.close()
         self.process.kill()
         self.process.wait()
         assert self.process.stderr

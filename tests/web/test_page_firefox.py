@@ -66,9 +66,9 @@ def test_views(firefox: Firefox) -> None:
     assert firefox.run(IDS, "gg-chat-view") == expected
     firefox.run("() => document.querySelector('gg-app').app.set({ 'chat.show': 'origins' })")
     firefox.wait(SHOWS, ".prompt [data-from='2 user']", sample[1]["content"])
-    for view in ("why", "file"):
+    for view, shown in (("why", "123"), ("file", "tokenizer.ggml.model")):
         firefox.run("view => document.querySelector(`#tab-${view}`).click()", view)
-        firefox.wait(SHOWS, f"main[data-view={view}] h1", "")
+        firefox.wait(SHOWS, f"main[data-view={view}] gg-{view}-view", shown)
     assert firefox.run("() => window.violations") is None
     assert not firefox.log
 

@@ -271,8 +271,8 @@ export interface RenderedChat {
 }
 
 /** Where a part of a prompt comes from: the template, a field of the message with this index, or
- * something else: what a template makes of several texts, of numbers, JSON, tools or variables is
- * "unknown". */
+ * something else. What a template makes of several texts, of numbers, JSON, tools or variables is
+ * "unknown"; but a number that a text formats, as in `"%d" % n`, belongs to that text. */
 export type ChatOrigin = { start: number; end: number } & (
   | { from: "template" | "unknown" }
   | { from: "message"; message: number; field: string }

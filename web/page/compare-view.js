@@ -179,12 +179,6 @@ class CompareView extends View {
     </section>`;
   }
 
-  #switch(name, label) {
-    return html`<label class="check"
-      ><input type="checkbox" .checked=${live(this.app.values[name])} @change=${(event) => this.app.set({ [name]: event.target.checked })} /> ${label}</label
-    >`;
-  }
-
   render() {
     const { text } = this.app.values;
     return html`<h1 class="hidden">${t.heading}</h1>
@@ -198,8 +192,8 @@ class CompareView extends View {
               @text-input=${(event) => this.app.set({ text: event.detail })}
             ></gg-editor>
             <div class="bar">
-              ${this.#switch("addSpecial", strings.text.addSpecial)} ${this.#switch("parseSpecial", strings.text.parseSpecial)}
-              ${this.#switch("continuation", strings.text.continuation)}
+              ${this.option("addSpecial")} ${this.option("parseSpecial")}
+              ${this.option("continuation")}
             </div>
           </section>
           <section class="panel">

@@ -134,13 +134,6 @@ class TextView extends View {
 
   // ---- what is shown ----
 
-  #switch(name, label, hint) {
-    return html`<label class="check" title=${hint}>
-      <input type="checkbox" .checked=${live(this.app.values[name])} @change=${(event) => this.app.set({ [name]: event.target.checked })} />
-      ${label}
-    </label>`;
-  }
-
   #input() {
     const { input, text, ids } = this.app.values;
     const isText = input !== "ids";
@@ -161,9 +154,9 @@ class TextView extends View {
           )}
         </div>
         ${isText
-          ? html`${this.#switch("addSpecial", t.addSpecial, t.addSpecialHint)}
-            ${this.#switch("parseSpecial", t.parseSpecial, t.parseSpecialHint)}
-            ${this.#switch("continuation", t.continuation, t.continuationHint)}`
+          ? html`${this.option("addSpecial")}
+            ${this.option("parseSpecial")}
+            ${this.option("continuation")}`
           : nothing}
       </div>
       ${isText
@@ -252,7 +245,8 @@ class TextView extends View {
             max="1000000"
             class="short"
             title=${t.splitHint}
-            .value=${live(String(split))}
+            placeholder=${t.splitOff}
+            .value=${live(split ? String(split) : "")}
             @change=${(event) => this.app.set({ "text.split": Math.max(0, Math.floor(Number(event.target.value)) || 0) })}
           />
           ${t.splitUnit}</label
