@@ -195,7 +195,7 @@ class TextView extends View {
       [count(ids.length), t.stats.tokens],
       [count(characters), t.stats.characters],
       [count(bytes), t.stats.bytes],
-      [ids.length ? ratio(bytes / ids.length) : "–", t.stats.perToken],
+      [bytes ? ratio(bytes / ids.length) : "–", t.stats.perToken],
     ];
     if (split > 0) facts.push([count(Math.ceil(ids.length / split)), t.stats.parts]);
     return html`<dl class="stats" id="stats">
