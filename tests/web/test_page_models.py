@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ggtok
+from tests.support.patch import GGUF
 from tests.support.servers import File, Server
 from tests.support.vocabularies import FIXTURES, fixture
 
@@ -178,33 +179,29 @@ def test_server_that_forbids_other_sites(shown: Shown) -> None:
 # ---- calls that take too long ----
 
 
-# The steps that a template may take grow with its input: with 8 MB, they take several seconds.
+# The steps that a template may take grow with its input: with a BOS of 8 MB, these take several
+# seconds.
 SEARCHES = (
-    "{% set r = range(1000) %}{% set text = tools[0].function.description %}"
-    "{% for a in r %}{% for b in r %}{% if text.find('xxxxxxxxxxxxy') %}{% endif %}"
-    "{% endfor %}{% endfor %}"
+    "{% set r = range(1000) %}{% for a in r %}{% for b in r %}"
+    "{% if bos_token.find('xxxxxxxxxxxxy') %}{% endif %}{% endfor %}{% endfor %}"
 )
 
 
 def test_a_call_beyond_its_budget(at: Callable[[str], Shown], tmp_path: Path) -> None:
     """The page ends the worker, says so, and starts another one."""
-    path = tmp_path / "page.html"
-    path.write_bytes(html({"models": [], "budget": 1000}))
-    tok = ggtok.load(FIXTURES / "chat.gguf")
-    shown = at(path.as_uri())
-    shown.open(FIXTURES / "chat.gguf")
-    shown.view("chat")
+    gguf = GGUF.read(FIXTURES / "chat.gguf")
+    tokens = list(gguf.get("tokenizer.ggml.tokens"))
+    tokens[gguf.get("tokenizer.ggml.bos_token_id")] = b"x" * (8 << 20)
+    gguf.set("tokenizer.ggml.tokens", tokens)
+    gguf.write(tmp_path / "slow.gguf")
+    tok = ggtok.load(tmp_path / "slow.gguf")
+    page = tmp_path / "page.html"
+    page.write_bytes(html({"models": [], "budget": 1000}))
+    shown = at(page.as_uri())
+    shown.open(tmp_path / "slow.gguf")
     shown.page.evaluate(
-        """template => {
-          const description = "x".repeat(8 << 20);
-          const tools = [{ type: "function", function: { name: "f", description } }];
-          document.querySelector("gg-app").app.set({
-            "chat.template": template,
-            "chat.dialect": "transformers",
-            "chat.tools": JSON.stringify(tools),
-          });
-        }""",
-        SEARCHES,
+        "values => document.querySelector('gg-app').app.set(values)",
+        {"view": "chat", "chat.template": SEARCHES, "chat.dialect": "transformers"},
     )
     shown.page.locator(".error", has_text="The template took too long and was stopped.").wait_for()
     # What is asked while the next worker loads is answered.
@@ -212,14 +209,9 @@ def test_a_call_beyond_its_budget(at: Callable[[str], Shown], tmp_path: Path) ->
     shown.type("Hi")
     assert shown.ids == tok.encode("Hi")
     shown.view("chat")
-    shown.page.get_by_role("button", name="Restore the file's template").click()
-    shown.page.evaluate("document.querySelector('gg-app').app.set({ 'chat.tools': '' })")
+    shown.page.get_by_label("Template", exact=True).fill("{{ messages[0].content }}")
     shown.page.locator("gg-chat-view gg-tokens [role=option]").first.wait_for()
-    messages = json.loads(
-        shown.page.evaluate("document.querySelector('gg-app').app.values['chat.messages']")
-    )
-    expected = tok.encode_chat(messages, like="transformers", add_generation_prompt=True)
-    assert shown.ids == expected
+    assert shown.ids == tok.encode("You are a helpful assistant.")
     assert not shown.errors
 
 
