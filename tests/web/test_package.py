@@ -59,6 +59,22 @@ def test_types_are_those_of_the_code(names: dict[str, list[str]]) -> None:
         assert re.search(rf"^export class {name} extends \w+ \{{", TYPES, re.MULTILINE), name
 
 
+@pytest.mark.full
+def test_types_in_typescript(names: dict[str, list[str]]) -> None:
+    """consumer.ts uses every export and method, as far as TypeScript's strict rules allow."""
+    folder = Path(__file__).parent
+    text = (folder / "consumer.ts").read_text("utf-8")
+    imported = re.search(r"import \{([^}]*)\} from", text)
+    assert imported and set(imported[1].replace(",", " ").split()) == set(names["exports"])
+    for method in {*names["tokenizer"]} - {"constructor"}:
+        assert re.search(rf"\btok\.{method}\(", text), method
+    compiler = ROOT / "web" / "node_modules" / "typescript" / "bin" / "tsc"
+    assert compiler.exists(), "run npm ci --prefix web --ignore-scripts"
+    command = [str(node()), str(compiler), "-p", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
 def test_the_module_needs_a_clock_and_nothing_else(names: dict[str, list[str]]) -> None:
     assert [found["name"] for found in names["imports"]] == ["clock_time_get"]  # type: ignore[index]
     source = (ROOT / "web" / "wasm" / "exports.c").read_text("utf-8")

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ggtok
+from tests.support.patch import GGUF
 from tests.support.servers import File, Server
-from tests.support.vocabularies import fixture
+from tests.support.vocabularies import FIXTURES, fixture
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -173,6 +174,45 @@ def test_server_that_forbids_other_sites(shown: Shown) -> None:
         shown.page.fill("#model-url", server.url("/model.gguf"))
         shown.page.press("#model-url", "Enter")
         assert "Cannot open model" in shown.error
+
+
+# ---- calls that take too long ----
+
+
+# The steps that a template may take grow with its input: with a BOS of 8 MB, these take several
+# seconds.
+SEARCHES = (
+    "{% set r = range(1000) %}{% for a in r %}{% for b in r %}"
+    "{% if bos_token.find('xxxxxxxxxxxxy') %}{% endif %}{% endfor %}{% endfor %}"
+)
+
+
+def test_a_call_beyond_its_budget(at: Callable[[str], Shown], tmp_path: Path) -> None:
+    """The page ends the worker, says so, and starts another one."""
+    gguf = GGUF.read(FIXTURES / "chat.gguf")
+    tokens = list(gguf.get("tokenizer.ggml.tokens"))
+    tokens[gguf.get("tokenizer.ggml.bos_token_id")] = b"x" * (8 << 20)
+    gguf.set("tokenizer.ggml.tokens", tokens)
+    gguf.write(tmp_path / "slow.gguf")
+    tok = ggtok.load(tmp_path / "slow.gguf")
+    page = tmp_path / "page.html"
+    page.write_bytes(html({"models": [], "budget": 1000}))
+    shown = at(page.as_uri())
+    shown.open(tmp_path / "slow.gguf")
+    shown.page.evaluate(
+        "values => document.querySelector('gg-app').app.set(values)",
+        {"view": "chat", "chat.template": SEARCHES, "chat.dialect": "transformers"},
+    )
+    shown.page.locator(".error", has_text="The template took too long and was stopped.").wait_for()
+    # What is asked while the next worker loads is answered.
+    shown.view("text")
+    shown.type("Hi")
+    assert shown.ids == tok.encode("Hi")
+    shown.view("chat")
+    shown.page.get_by_label("Template", exact=True).fill("{{ messages[0].content }}")
+    shown.page.locator("gg-chat-view gg-tokens [role=option]").first.wait_for()
+    assert shown.ids == tok.encode("You are a helpful assistant.")
+    assert not shown.errors
 
 
 # ---- the security policy ----

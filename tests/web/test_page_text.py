@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
-TOKENIZERS = [name for name in fixture_names() if name not in ("none", "test")]
+TOKENIZERS = [name for name in fixture_names() if name != "none"]
 
 # Encodes texts on the page, one after the other: returns what the view has, and what its list
 # shows.
@@ -59,6 +59,14 @@ def test_ids_are_those_of_encode(shown: Shown, name: str) -> None:
                 assert ids == expected, text
                 assert in_list or not expected
                 assert all(expected[i] == id for i, id in in_list)
+
+
+def test_no_tokens(shown: Shown) -> None:
+    shown.open(fixture("none"))
+    shown.view("text")
+    shown.page.fill("textarea.editor", "Hi")
+    assert "the file has no vocabulary" in shown.error
+    assert not shown.ids
 
 
 def test_typing_shows_tokens(shown: Shown) -> None:

@@ -226,14 +226,43 @@ def test_images(shown: Shown) -> None:
 
 
 def test_origins(shown: Shown) -> None:
+    """Equal texts of two messages, one of which looks like the template's own."""
+    messages = [*MESSAGES, {"role": "assistant", "content": "<|eot_id|>"}, MESSAGES[1]]
     shown.open(FIXTURES / "chat.gguf")
     shown.view("chat")
+    shown.page.evaluate(
+        "value => document.querySelector('gg-app').app.set({ 'chat.messages': value })",
+        json.dumps(messages),
+    )
     shown.page.locator(".segments label", has_text="Origin").click()
-    shown.page.locator(".prompt .origin.message").first.wait_for()
-    texts = shown.page.locator(".prompt .origin.message").all_text_contents()
-    assert texts == [message["content"] for message in MESSAGES]
+    shown.page.locator(".prompt [data-from='4 user']").wait_for()
+    pieces = shown.page.locator(".prompt .origin").evaluate_all(
+        "all => all.map((one) => [one.title, one.textContent])"
+    )
+    expected = [("1 role", "system"), ("1 system", messages[0]["content"])]
+    expected += [("2 role", "user"), ("2 user", messages[1]["content"])]
+    expected += [("3 role", "assistant"), ("3 assistant", "<|eot_id|>")]
+    expected += [("4 role", "user"), ("4 user", messages[1]["content"])]
+    assert [tuple(piece) for piece in pieces if piece[0] != "Template"] == expected
     whole = shown.page.locator(".prompt").text_content()
-    assert whole == ggtok.load(FIXTURES / "chat.gguf").apply_chat_template(MESSAGES)
+    assert whole == ggtok.load(FIXTURES / "chat.gguf").apply_chat_template(messages)
+
+
+def test_origins_of_other_texts(shown: Shown) -> None:
+    shown.open(FIXTURES / "chat.gguf")
+    shown.page.evaluate(
+        "values => document.querySelector('gg-app').app.set(values)",
+        {
+            "view": "chat",
+            "chat.show": "origins",
+            "chat.template": "{{ messages | length }} {{ messages[0].content }}",
+        },
+    )
+    shown.page.locator(".prompt", has_text="helpful").wait_for()
+    pieces = shown.page.locator(".prompt .origin").evaluate_all(
+        "all => all.map((one) => [one.title, one.textContent])"
+    )
+    assert pieces == [["Other", "2"], ["Template", " "], ["1 system", MESSAGES[0]["content"]]]
 
 
 def test_template(shown: Shown) -> None:

@@ -163,6 +163,21 @@ def test_merges_are_unwound_step_by_step(shown: Shown) -> None:
     assert waiting.count() == 0
 
 
+def test_the_first_token_of_the_text_is_explained(shown: Shown) -> None:
+    """Not BOS, which the tokenizer adds and no merge builds."""
+    shown.open(fixture("bpe-llama3"))
+    shown.view("why")
+    show(shown, text="Hi there")
+    heading = shown.page.locator("#why-token")
+    assert heading.inner_text() == f"Token 2 of {len(shown.ids)}"
+    tree = shown.page.get_by_role("button", name="Merge tree of this token")
+    assert shown.page.locator("#why-word").count() == tree.count() == 1
+    shown.page.click("gg-tokens [data-i='0']")
+    settled(shown)
+    assert heading.inner_text().startswith("Token 1 of ")
+    assert shown.page.locator("#why-word").count() == tree.count() == 0
+
+
 def test_the_keyboard_chooses_a_token(shown: Shown) -> None:
     shown.open(fixture("bpe-llama3"))
     shown.view("why")

@@ -273,6 +273,20 @@ export interface RenderedChat {
   own: Array<[start: number, end: number]>;
 }
 
+/** Where a part of a prompt comes from: the template, a field of the message with this index, or
+ * something else. What a template makes of several texts, of numbers, JSON, tools or variables is
+ * "unknown"; but a number that a text formats, as in `"%d" % n`, belongs to that text. */
+export type ChatOrigin = { start: number; end: number } & (
+  | { from: "template" | "unknown" }
+  | { from: "message"; message: number; field: string }
+);
+
+export interface ChatOrigins {
+  text: string;
+  /** The parts of the text in order and without gaps, in UTF-16 units. */
+  origins: ChatOrigin[];
+}
+
 export interface EncodeChatOptions extends ChatOptions {
   /** Parse control tokens in the request's text, too, not only in the template's own. */
   trusted?: boolean;
@@ -328,9 +342,12 @@ export class Tokenizer {
   /** Returns the prompt for a chat request. Throws TemplateError with the line if the template
    * fails, and ArgumentError where llama-server, or transformers, rejects the request. */
   renderChat(request: ChatRequest, options?: ChatOptions): RenderedChat;
-  /** Returns the prompt and its ids, with BOS and EOS if the vocabulary adds them. The texts around
-   * media markers are encoded separately. Throws ArgumentError if the prompt doesn't have as many
-   * markers as the messages have parts. */
+  /** The prompt, and which message each part of it comes from. This takes two more renderings for
+   * each binary digit of the number of the messages' fields. */
+  chatOrigins(request: ChatRequest, options?: ChatOptions): ChatOrigins;
+  /** The prompt and its ids, with BOS and EOS if the vocabulary adds them. The texts around media
+   * markers are encoded separately. ArgumentError if the prompt has fewer or more markers than
+   * parts. */
   encodeChat(request: ChatRequest, options?: EncodeChatOptions): EncodedChat;
 
   /** Frees the memory. Later calls throw. */

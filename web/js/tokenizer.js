@@ -269,6 +269,10 @@ export class Tokenizer {
     return { text, own: inUnits(text, ranges) };
   }
 
+  chatOrigins(request, options) {
+    return this.#chats().origins(request, options);
+  }
+
   encodeChat(request, options = {}) {
     const { trusted = false, userDefined = "parse", ...rest } = options;
     if (!["parse", "plain"].includes(userDefined)) {

@@ -10,7 +10,7 @@ const LONGEST = 2 ** 31 - 1; // milliseconds that setTimeout can wait
 const METHODS = [
   "encode", "count", "spans", "trace", "traceToken", "decode", "decodeBytes",
   "piece", "token", "tokenBytes", "type", "score", "find", "pieces", "merges",
-  "metadata", "templates", "renderChat", "encodeChat",
+  "metadata", "templates", "renderChat", "chatOrigins", "encodeChat",
 ]; // prettier-ignore
 
 export class WorkerTokenizer {

@@ -166,6 +166,7 @@ class Shell extends Element {
         <span class="space"></span>
         ${models.length ? html`<button class="quiet" @click=${this.#link}>${strings.link}</button>` : nothing}
         <span class="theme">
+          <span class="hint" aria-hidden="true">${strings.theme.label}</span>
           <select aria-label=${strings.theme.label} @change=${this.#theme}>
             ${THEMES.map((theme) => html`<option value=${theme} ?selected=${theme === this.theme}>${strings.theme[theme]}</option>`)}
           </select>

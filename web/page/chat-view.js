@@ -4,7 +4,7 @@ import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
 import { declare } from "./state.js";
 import { Latest, View } from "./view.js";
-import { messageOf, recover } from "./models.js";
+import { messageOf } from "./models.js";
 import { partsOf } from "./vocabulary-table.js";
 import { partsTemplate } from "./tokens.js";
 import { count, strings } from "./strings.js";
@@ -23,7 +23,7 @@ declare({
   "chat.show": "tokens",
 });
 
-const NOTHING = { text: "", ids: [], own: [], uncountedParts: 0 };
+const NOTHING = { text: "", ids: [], origins: [], messages: [], uncountedParts: 0 };
 const utf8 = new TextEncoder();
 
 class ChatView extends View {
@@ -80,7 +80,7 @@ class ChatView extends View {
         (error) => this.#failed(error),
       );
     }
-    const names = ["messages", "tools", "variables", "dialect", "generation", "thinking", "name", "template"];
+    const names = ["messages", "tools", "variables", "dialect", "generation", "thinking", "name", "template", "show"];
     const key = JSON.stringify(names.map((name) => this.#value(name)));
     if (key === this.#key) return;
     this.#key = key;
@@ -117,10 +117,11 @@ class ChatView extends View {
     const options = { dialect: this.#value("dialect"), ...(template === undefined ? {} : { template }) };
     this.busy = true;
     try {
-      const { text, own, ids, uncountedParts } = await model.tok.encodeChat(request, options);
+      const { text, ids, uncountedParts } = await model.tok.encodeChat(request, options);
+      const traced = this.#value("show") === "origins" ? await model.tok.chatOrigins(request, options) : NOTHING;
       if (model !== this.#model) return;
       this.error = undefined;
-      this.result = { text, own, ids, uncountedParts };
+      this.result = { text, ids, uncountedParts, origins: traced.origins, messages: request.messages };
       if (this.current >= ids.length) this.current = -1;
     } finally {
       this.busy = false;
@@ -128,10 +129,8 @@ class ChatView extends View {
   }
 
   #failed(error) {
-    const { model } = this.app;
     this.result = NOTHING;
     this.error = { message: error.code === "time" ? t.stopped : messageOf(error), line: error.line || undefined };
-    recover(model, error).catch((again) => (this.error = { message: messageOf(again) }));
   }
 
   // ---- messages ----
@@ -147,6 +146,7 @@ class ChatView extends View {
     const roles = t.roles.includes(message.role) ? t.roles : [...t.roles, String(message.role)];
     return html`<li class="message">
       <div class="bar">
+        <span class="number hint" aria-hidden="true">${i + 1}</span>
         <select aria-label=${t.role(i + 1)} @change=${(event) => change({ ...message, role: event.target.value })}>
           ${roles.map((role) => html`<option value=${role} ?selected=${role === message.role}>${role}</option>`)}
         </select>
@@ -273,20 +273,18 @@ class ChatView extends View {
   // ---- the prompt ----
 
   #origins() {
-    const { text, own } = this.result;
-    const parts = [];
-    let at = 0;
-    for (const [begin, end] of [...own, [text.length, text.length]]) {
-      if (begin > at) parts.push(["message", text.slice(at, begin)]);
-      if (end > begin) parts.push(["template", text.slice(begin, end)]);
-      at = Math.max(at, end);
-    }
-    return html`<p class="legend">
-        ${Object.entries(t.origins).map(([kind, name]) => html`<span class="origin ${kind}">${name}</span>`)}
+    const { text, origins, messages } = this.result;
+    const piece = ({ start, end, from, message, field }) => {
+      const part = wholeText(text.slice(start, end));
+      if (from !== "message") return html`<span class="origin ${from}" title=${t.origins[from]}>${part}</span>`;
+      const label = t.from(message + 1, messages[message].role, field);
+      return html`<span class="origin message h${message % HUES}" title=${label} data-from=${field === "role" ? nothing : label}>${part}</span>`;
+    };
+    return html`<p class="legend hint">
+        <span class="origin template">${t.origins.template}</span> <span class="origin message h0">${t.origins.message}</span>
+        <span class="origin unknown">${t.origins.unknown}</span> ${t.originHint}
       </p>
-      <pre class="prompt frame" dir="ltr" tabindex="0" role="group" aria-label=${t.prompt}>${parts.map(
-        ([kind, part]) => html`<span class="origin ${kind}">${wholeText(part)}</span>`,
-      )}</pre>`;
+      <pre class="prompt frame" dir="ltr" tabindex="0" role="group" aria-label=${t.prompt}>${origins.map(piece)}</pre>`;
   }
 
   #prompt() {
@@ -345,7 +343,8 @@ class ChatView extends View {
   }
 }
 
-const MOST_IN_PROMPT = 200_000; // characters of one part of the prompt to show
+const HUES = 8;
+const MOST_IN_PROMPT = 200_000; // characters that the prompt shows of one part
 
 /** Renders a text with visible white space, without shortening its lines. */
 function wholeText(text) {

@@ -89,7 +89,6 @@ class CompareView extends View {
           const { ids, starts, ends } = await model.tok.spans(text, { ...options, unit: "utf16" });
           return { model, ids, starts, ends, bytes };
         } catch (error) {
-          if (["time", "crash", "stack"].includes(error.code)) model.restart().catch(() => {});
           return { model, error: messageOf(error) };
         }
       }),
@@ -182,12 +181,6 @@ class CompareView extends View {
     </section>`;
   }
 
-  #switch(name, label) {
-    return html`<label class="check"
-      ><input type="checkbox" .checked=${live(this.app.values[name])} @change=${(event) => this.app.set({ [name]: event.target.checked })} /> ${label}</label
-    >`;
-  }
-
   render() {
     const { text } = this.app.values;
     return html`<h1 class="hidden">${t.heading}</h1>
@@ -201,8 +194,8 @@ class CompareView extends View {
               @text-input=${(event) => this.app.set({ text: event.detail })}
             ></gg-editor>
             <div class="bar">
-              ${this.#switch("addSpecial", strings.text.addSpecial)} ${this.#switch("parseSpecial", strings.text.parseSpecial)}
-              ${this.#switch("continuation", strings.text.continuation)}
+              ${this.option("addSpecial")} ${this.option("parseSpecial")}
+              ${this.option("continuation")}
             </div>
           </section>
           <section class="panel">

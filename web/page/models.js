@@ -21,7 +21,12 @@ function startWorker() {
   return worker;
 }
 
-const BUDGET = 10_000; // milliseconds that one call may take
+
+const BUDGET = 10_000; // milliseconds
+// Codes of errors that end a tokenizer.
+const FATAL = new Set(["time", "crash", "stack", "worker"]);
+const OTHERS = ["constructor", "free", "streamDecoder"];
+const METHODS = Object.getOwnPropertyNames(WorkerTokenizer.prototype).filter((name) => !OTHERS.includes(name));
 
 let last = 0;
 
@@ -31,15 +36,18 @@ let last = 0;
  *   name     what the page calls it
  *   link     its name in links: an address, or the name of an offered model; "" for files
  *   source   a File, a URL or bytes
- *   tok      the worker's tokenizer
+ *   tok      the methods of the worker's tokenizer; one that a call ended is loaded again
  *   info     its facts (type, pre, tokens, special ids, flags, context length)
  *   vocab    its VocabularyTable
  *   offered  the entry of models.json that it comes from, if any
  */
 export class Model {
+  #loaded; // a promise of the tokenizer; undefined: loading it again failed
+
   constructor(tok, vocab, { name, link = "", source, offered }) {
     this.id = last += 1;
-    this.tok = tok;
+    this.#loaded = Promise.resolve(tok);
+    this.tok = Object.fromEntries(METHODS.map((method) => [method, (...args) => this.#call(method, args)]));
     this.info = tok.info;
     this.vocab = vocab;
     this.name = name;
@@ -48,8 +56,28 @@ export class Model {
     this.offered = offered;
   }
 
+  async #call(method, args) {
+    const loaded = (this.#loaded ??= this.#load());
+    const tok = await loaded;
+    try {
+      return await tok[method](...args);
+    } catch (error) {
+      if (FATAL.has(error.code) && loaded === this.#loaded) {
+        tok.free();
+        this.#loaded = this.#load();
+      }
+      throw error;
+    }
+  }
+
+  #load() {
+    const loading = load(this.source);
+    loading.catch(() => (this.#loaded = undefined));
+    return loading;
+  }
+
   close() {
-    this.tok.free();
+    this.#loaded?.then((tok) => tok.free());
   }
 
   /** Returns the options with which a text is encoded to its own tokens only, as far as the
@@ -63,16 +91,10 @@ export class Model {
       return { addSpecial: false };
     }
   }
-
-  /** Reloads the tokenizer after its worker was terminated because a call took too long. */
-  async restart() {
-    this.tok.free();
-    this.tok = await load(this.source);
-  }
 }
 
 async function load(source) {
-  return WorkerTokenizer.load(source, { wasm: await compiledModule(), worker: startWorker, budget: BUDGET });
+  return WorkerTokenizer.load(source, { wasm: await compiledModule(), worker: startWorker, budget: offeredModels().budget });
 }
 
 export async function open(source, facts) {
@@ -99,26 +121,19 @@ async function unpacked(base64) {
   return new Response(stream).arrayBuffer();
 }
 
-/** Returns the models that `ggtok view` or a site embedded in the page: `{ models, server }`. */
+/** What `ggtok view` or a site wrote into the page: models, a server, and how many milliseconds a call
+ * of a tokenizer may take. */
 export function offeredModels() {
   const block = document.getElementById("ggtok-models");
   try {
-    const { models = [], server } = JSON.parse(block?.textContent ?? "{}");
-    return { models, server };
+    const { models = [], server, budget = BUDGET } = JSON.parse(block?.textContent ?? "{}");
+    return { models, server, budget };
   } catch {
-    return { models: [] };
+    return { models: [], budget: BUDGET };
   }
 }
 
-/** Codes of errors after which a tokenizer is unusable. */
-const FATAL = new Set(["time", "crash", "stack", "worker"]);
-
-/** Reloads the model's tokenizer if the error made it unusable. */
-export async function recover(model, error) {
-  if (FATAL.has(error?.code)) await model.restart();
-}
-
-/** Returns the user's message for an error of opening or tokenizing. */
+/** What an error of opening or tokenizing says to the user. */
 export function messageOf(error) {
   if (error?.code === "time") return strings.error.budget;
   return error?.message ?? String(error);

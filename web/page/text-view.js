@@ -4,7 +4,7 @@ import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
 import { declare } from "./state.js";
 import { Latest, View } from "./view.js";
-import { messageOf, recover } from "./models.js";
+import { messageOf } from "./models.js";
 import { points } from "./tokens.js";
 import "./editor.js";
 import { count, ratio, strings } from "./strings.js";
@@ -29,7 +29,6 @@ class TextView extends View {
     const { model } = this.app;
     this.error = error.code === "time" ? t.stopped : messageOf(error);
     this.result = { ...EMPTY, model };
-    recover(model, error).catch((again) => (this.error = messageOf(again)));
   });
   #key = "";
 
@@ -135,13 +134,6 @@ class TextView extends View {
 
   // ---- what is shown ----
 
-  #switch(name, label, hint) {
-    return html`<label class="check" title=${hint}>
-      <input type="checkbox" .checked=${live(this.app.values[name])} @change=${(event) => this.app.set({ [name]: event.target.checked })} />
-      ${label}
-    </label>`;
-  }
-
   #input() {
     const { input, text, ids } = this.app.values;
     const isText = input !== "ids";
@@ -162,9 +154,9 @@ class TextView extends View {
           )}
         </div>
         ${isText
-          ? html`${this.#switch("addSpecial", t.addSpecial, t.addSpecialHint)}
-            ${this.#switch("parseSpecial", t.parseSpecial, t.parseSpecialHint)}
-            ${this.#switch("continuation", t.continuation, t.continuationHint)}`
+          ? html`${this.option("addSpecial")}
+            ${this.option("parseSpecial")}
+            ${this.option("continuation")}`
           : nothing}
       </div>
       ${isText
@@ -203,7 +195,7 @@ class TextView extends View {
       [count(ids.length), t.stats.tokens],
       [count(characters), t.stats.characters],
       [count(bytes), t.stats.bytes],
-      [ids.length ? ratio(bytes / ids.length) : "–", t.stats.perToken],
+      [bytes ? ratio(bytes / ids.length) : "–", t.stats.perToken],
     ];
     if (split > 0) facts.push([count(Math.ceil(ids.length / split)), t.stats.parts]);
     return html`<dl class="stats" id="stats">
@@ -253,7 +245,8 @@ class TextView extends View {
             max="1000000"
             class="short"
             title=${t.splitHint}
-            .value=${live(String(split))}
+            placeholder=${t.splitOff}
+            .value=${live(split ? String(split) : "")}
             @change=${(event) => this.app.set({ "text.split": Math.max(0, Math.floor(Number(event.target.value)) || 0) })}
           />
           ${t.splitUnit}</label

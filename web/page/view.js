@@ -1,6 +1,7 @@
 // The base of every view, and helpers that views share.
 
-import { LitElement } from "lit";
+import { html, LitElement } from "lit";
+import { live } from "lit/directives/live.js";
 import { strings } from "./strings.js";
 
 /** An element that renders into the page itself, so that style.css applies and labels reach it. */
@@ -30,7 +31,15 @@ export class View extends Element {
     this.app.removeEventListener("change", this.#changed);
   }
 
-  /** Copies text and tells the user. */
+  /** A check box for one of the options of tokenizing. */
+  option(name) {
+    return html`<label class="check" title=${strings.text[`${name}Hint`]}>
+      <input type="checkbox" .checked=${live(this.app.values[name])} @change=${(event) => this.app.set({ [name]: event.target.checked })} />
+      ${strings.text[name]}
+    </label>`;
+  }
+
+  /** Copies text and says so. */
   async copy(text, what) {
     try {
       await navigator.clipboard.writeText(text);

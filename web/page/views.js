@@ -8,7 +8,7 @@
 //
 // The shell creates the element when its tab is first chosen, sets its property `app` and keeps it.
 // `app` (state.js) gives
-//   app.models        the open models: [{ name, tok, info, vocab, source, restart() }] (models.js)
+//   app.models        the open models: [{ name, tok, info, vocab, source }] (models.js)
 //   app.model         the one in use, or undefined
 //   app.values.text   the text, shared by all views; app.options: { addSpecial, parseSpecial, continuation }
 //   app.set({...})    changes settings: app.set({ text: "..." }), app.set({ view: "why" })

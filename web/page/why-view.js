@@ -13,7 +13,7 @@ import { count, strings } from "./strings.js";
 
 const t = strings.why;
 
-declare({ "why.token": 0, "why.of": "" });
+declare({ "why.token": -1, "why.of": "" }); // -1: the first token of the text itself
 
 const MOST_BYTES = 16 * 1024; // bytes of UTF-8 that ggtok_trace accepts
 const MOST_PLACES = 200;
@@ -56,11 +56,9 @@ class WhyView extends View {
   }
 
   #failed(error, name) {
-    const { model } = this.app;
     this[name] = messageOf(error);
     if (name === "error") this.result = undefined;
     else this.tree = undefined;
-    if (["time", "crash", "stack"].includes(error.code)) model.restart().catch((again) => (this[name] = messageOf(again)));
   }
 
   willUpdate() {
@@ -112,8 +110,10 @@ class WhyView extends View {
   };
 
   get #current() {
-    const n = this.result?.places.length ?? 0;
-    return Math.max(0, Math.min(n - 1, this.app.values["why.token"]));
+    const places = this.result?.places ?? [];
+    const chosen = this.app.values["why.token"];
+    const index = chosen < 0 ? places.findIndex(({ fragment }) => fragment) : chosen;
+    return Math.max(0, Math.min(places.length - 1, index));
   }
 
   #fragment({ fragment, token }) {
@@ -258,7 +258,7 @@ class WhyView extends View {
           ${vocab.has(token.id) ? html`<span class="code">${tokenChip(vocab, token.id)}</span>` : nothing}
           <strong class="number">${token.id}</strong>
           <span>${t.hows[token.how]}</span>
-          ${merges && vocab.has(token.id)
+          ${merges && word && vocab.has(token.id)
             ? html`<button @click=${() => this.#showTree(token.id)}>${t.treeOf}</button>`
             : nothing}
         </p>
@@ -311,12 +311,6 @@ class WhyView extends View {
     </section>`;
   }
 
-  #switch(name, label) {
-    return html`<label class="check"
-      ><input type="checkbox" .checked=${live(this.app.values[name])} @change=${(event) => this.app.set({ [name]: event.target.checked })} /> ${label}</label
-    >`;
-  }
-
   render() {
     const { values } = this.app;
     const { result } = this;
@@ -326,14 +320,13 @@ class WhyView extends View {
       <div class="why-view">
         <section class="panel input" aria-label=${t.textLabel}>
           <div class="bar">
-            ${this.#switch("addSpecial", strings.text.addSpecial)} ${this.#switch("parseSpecial", strings.text.parseSpecial)}
-            ${this.#switch("continuation", strings.text.continuation)}
+            ${this.option("addSpecial")} ${this.option("parseSpecial")} ${this.option("continuation")}
           </div>
           <gg-editor
             .text=${values.text}
             label=${strings.text.textLabel}
             placeholder=${strings.text.textPlaceholder}
-            @text-input=${(event) => this.app.set({ text: event.detail, "why.token": 0 })}
+            @text-input=${(event) => this.app.set({ text: event.detail, "why.token": -1 })}
           ></gg-editor>
           <p role="alert" class="error">${this.error}</p>
           ${result?.cut ? html`<p class="note">${t.cut}</p>` : nothing}

@@ -3,6 +3,7 @@
 import { TemplateError } from "../errors.js";
 import { CHATML, LlamaServer, patched } from "./llama.js";
 import { around, countParts, markerOf } from "./media.js";
+import { originsOf } from "./origins.js";
 import { Prompt } from "./prompt.js";
 import { Transformers } from "./transformers.js";
 import { isObject, kindOf, parse, refuse, Writer } from "./values.js";
@@ -117,7 +118,15 @@ export class Chat {
     return { texts: isWhole ? [prompt] : around(prompt, marker, nParts), isWhole, nParts };
   }
 
-  #render(request, options = {}, forIds) {
+  /** The text of a request's prompt, and where its parts come from. */
+  origins(request, options = {}) {
+    const given = { ...options, now: options.now ?? new Date() };
+    const { body, dialect, prompt } = this.#render(request, given, false);
+    const render = (marks) => this.#render(body, given, false, marks).prompt;
+    return { text: prompt.text, origins: originsOf(prompt, body, dialect, render) };
+  }
+
+  #render(request, options = {}, forIds, marks) {
     const { dialect = "llama", template = null, now = new Date(), mediaMarker = null } = options;
     const body = typeof request === "string" ? parse(request) : request;
     if (!isObject(body)) throw refuse(`a request must be an object, not ${kindOf(body)}`);
@@ -128,7 +137,7 @@ export class Chat {
     const hasTools = dialect === "llama" ? Boolean(body.tools?.length) : body.tools != null;
     const marker = markerOf(mediaMarker);
     const policy = this.#policy(dialect, template, hasTools);
-    const prompt = policy.render(body, localTime(now), { forIds, marker });
+    const prompt = policy.render(body, localTime(now), { forIds, marker, marks });
     return { prompt, body, dialect, marker };
   }
 

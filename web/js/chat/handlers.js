@@ -35,7 +35,7 @@ export function pieces(handler, answer) {
   const { opening } = handler;
   const [before, between] = typeof opening === "function" ? opening(answer) : opening;
   const found = [...answer.prompt.turn(...handler.turn), [before, true]];
-  if (handler.reasons) found.push([answer.message.reasoning, false]);
+  if (handler.reasons) found.push(answer.message.piece("reasoning_content", answer.message.reasoning));
   if (answer.inContent || handler.alwaysContent) {
     found.push([between, true], ...answer.message.pieces());
   }
@@ -102,7 +102,7 @@ function inOrderOfCalls(messages) {
   for (let i = 0; i < changed.length; ) {
     const { role, tool_calls: calls } = changed[i];
     if (textOf(role) === "assistant" && calls?.length) {
-      order = new Map(calls.flatMap(({ id }, k) => (id ? [[id, k]] : [])));
+      order = new Map(calls.flatMap(({ id }, k) => (id ? [[textOf(id), k]] : [])));
     }
     if (!["user", "tool"].includes(textOf(role))) {
       i++;
@@ -113,7 +113,7 @@ function inOrderOfCalls(messages) {
       if (textOf(changed[i].role) === "tool") where.push(i);
     }
     if (!order.size) continue;
-    const place = (result) => order.get(result.tool_call_id ?? "") ?? 0;
+    const place = (result) => order.get(textOf(result.tool_call_id) ?? "") ?? 0;
     const results = where.map((k) => changed[k]).sort((a, b) => place(a) - place(b));
     where.forEach((k, n) => (changed[k] = results[n]));
   }

@@ -98,9 +98,10 @@ export class LlamaServer {
     if (thinks !== undefined) this.thinks = thinks;
   }
 
-  /** Returns the prompt for a chat request's body at a local time. `marker` replaces parts of
-   * messages that aren't text. */
-  render(body, now, { marker }) {
+  /** The prompt of a request, which is a chat request's body, at a local time. `marker` stands for
+   * parts of messages that aren't text. `marks`: for each message, the fields that count as the
+   * template's own. */
+  render(body, now, { marker, marks }) {
     if (!("messages" in body)) throw refuse("messages are missing");
     if (!Array.isArray(body.messages)) {
       throw refuse(`messages must be an array, not ${kindOf(body.messages)}`);
@@ -113,7 +114,7 @@ export class LlamaServer {
       if (this.template.variables.has(name) && !(name in request.given)) variables[name] = date;
     }
     try {
-      const every = body.messages.map((message, i) => read(message, i, marker));
+      const every = body.messages.map((message, i) => read(message, i, marker, marks?.[i]));
       return this.#prompt(request, every, variables, now);
     } catch (error) {
       if (body.messages.length || !(error instanceof TemplateError)) throw error;
@@ -239,7 +240,7 @@ export class LlamaServer {
     }
     const { start, end } = this.tags;
     if (start) {
-      before = [...until(before, start), [start, true], [message.reasoning, false]];
+      before = [...until(before, start), [start, true], message.piece("reasoning_content", message.reasoning)];
       if (inContent) before.push([end, true]);
     }
     return prompt.followedBy(inContent ? [...before, ...message.pieces()] : before);

@@ -9,6 +9,7 @@ import {
   json,
   kindOf,
   own,
+  owned,
   plain,
   refuse,
   role,
@@ -23,6 +24,9 @@ export function strip(text) {
   return text.replace(STRIPPED, "");
 }
 
+const CONTENT = "content";
+const REASONING = "reasoning_content";
+
 export class Message {
   constructor(role, fields = {}) {
     this.role = role;
@@ -32,6 +36,7 @@ export class Message {
     this.reasoning = "";
     this.name = "";
     this.callId = "";
+    this.marks = undefined; // the fields that count as the template's own, if a caller says so
     Object.assign(this, fields);
   }
 
@@ -48,8 +53,18 @@ export class Message {
   /** Returns the content as one text, in pieces, with a blank line between parts; leaves out parts
    * that aren't text. */
   pieces() {
-    if (!this.parts.length) return [[this.content, false]];
-    return separated(this.parts.filter((part) => !(part instanceof Marker)), "\n\n");
+    if (!this.parts.length) return [this.piece(CONTENT, this.content)];
+    const texts = this.parts.filter((part) => !(part instanceof Marker));
+    return separated(texts, "\n\n", this.owns(CONTENT));
+  }
+
+  /** A text of one of the message's fields, as a piece. */
+  piece(field, text) {
+    return [text, this.owns(field)];
+  }
+
+  owns(field) {
+    return Boolean(this.marks?.has(field));
   }
 
   trimmed() {
@@ -62,16 +77,16 @@ export class Message {
   }
 }
 
-/** Returns the parts as pieces. A separator follows each part, starting with the first non-empty
- * one; there is none next to a marker. */
-export function separated(parts, separator) {
+/** The parts as pieces, which are the template's own or not. From the first that isn't empty on, a
+ * separator follows each part. There are none before and after markers. */
+export function separated(parts, separator, isOwn = false) {
   const pieces = [];
   let begun = false;
   let afterMarker = false;
   for (const part of parts) {
     const isMarker = part instanceof Marker;
     if (begun && !isMarker && !afterMarker) pieces.push([separator, true]);
-    pieces.push([isMarker ? part.text : part, isMarker]);
+    pieces.push([isMarker ? part.text : part, isMarker || isOwn]);
     begun ||= part !== "";
     afterMarker = isMarker;
   }
@@ -80,13 +95,13 @@ export function separated(parts, separator) {
 
 // ---- reading ----
 
-/** Reads a message of a request, with `marker` for parts that aren't text. Throws where the server
- * rejects it. */
-export function read(message, index, marker) {
+/** A message of a request, with `marker` for parts that aren't text. The fields in `marks` count as
+ * the template's own, if there are marks. Throws where the server refuses it. */
+export function read(message, index, marker, marks) {
   const where = `messages[${index}]`;
   fields(message, where);
   if (!has(message, "role")) throw refuse(`${where} has no 'role'`);
-  const found = new Message(string(message, "role", where));
+  const found = new Message(string(message, "role", where), { marks });
   const hasContent = has(message, "content");
   const hasCalls = has(message, "tool_calls");
   if (!hasContent && (found.role !== "assistant" || !hasCalls)) {
@@ -164,13 +179,20 @@ function string(object, key, where) {
 
 /** Returns the message for the template, before a handler changes it. */
 export function write(message, caps, index) {
-  const found = { role: role(message.role), content: writtenContent(message, caps) };
-  if (message.reasoning) found.reasoning_content = message.reasoning;
-  if (message.name) found.name = message.name;
-  if (message.callId) found.tool_call_id = message.callId;
+  const written = (field, value) => (message.owns(field) ? owned(value) : value);
+  const found = {
+    role: role(message.role, message.marks),
+    content: written(CONTENT, writtenContent(message, caps)),
+  };
+  if (message.reasoning) found.reasoning_content = written(REASONING, message.reasoning);
+  if (message.name) found.name = written("name", message.name);
+  if (message.callId) found.tool_call_id = written("tool_call_id", message.callId);
   if (message.calls.length) {
     found.tool_calls = message.calls.map((call, i) =>
-      writtenCall(call, caps, `messages[${index}].tool_calls[${i}].function.arguments`),
+      written(
+        "tool_calls",
+        writtenCall(call, caps, `messages[${index}].tool_calls[${i}].function.arguments`),
+      ),
     );
   }
   return found;
@@ -181,8 +203,9 @@ function writtenContent(message, caps) {
   if (parts.length && !message.hasMedia && !caps.onlyString) {
     return parts.map((text) => ({ type: own("text"), text }));
   }
-  // The server joins all parts if one of them isn't text.
-  const text = parts.length ? joined(separated(parts, "\n")) : content;
+  // The server joins all parts if one isn't text.
+  const isOwn = message.owns(CONTENT);
+  const text = parts.length ? joined(separated(parts, "\n", isOwn)) : content;
   return caps.onlyTyped ? [{ type: own("text"), text }] : text;
 }
 
@@ -206,7 +229,7 @@ export function mergeSystem(messages, caps) {
       "the template supports no system message, and contents in parts can't be merged",
     );
   }
-  const pieces = [[textOf(first.content), false], ["\n", true], [textOf(next.content), false]];
+  const pieces = [[first.content, false], ["\n", true], [next.content, false]];
   return [{ ...next, content: joined(pieces) }, ...rest];
 }
 

@@ -1,6 +1,6 @@
 // The policy of transformers' apply_chat_template, which hardly changes messages.
 import { TemplateError } from "../errors.js";
-import { isObject, kindOf, own, plain, refuse, role } from "./values.js";
+import { isObject, kindOf, own, owned, plain, refuse, role } from "./values.js";
 
 const NO_ENDS = ["", "", "", ""];
 // The keys under which a message can have its reasoning. Templates read the first two.
@@ -25,9 +25,9 @@ export class Transformers {
     this.ends = file.ends;
   }
 
-  /** Returns the prompt for a request at a local time. `forIds`: without the BOS and EOS that
-   * encoding adds. */
-  render(body, now, { forIds }) {
+  /** The prompt of a request at a local time. `forIds`: without BOS and EOS that encoding adds.
+   * `marks`: for each message, the fields that count as the template's own. */
+  render(body, now, { forIds, marks }) {
     const generation = Boolean(body.add_generation_prompt);
     const given = body.continue_final_message;
     const final = given === true ? "content" : given || "";
@@ -44,7 +44,7 @@ export class Transformers {
     if (!body.messages.length) {
       throw refuse(`${what}there are no messages, but at least one is needed`);
     }
-    const messages = body.messages.map(message);
+    const messages = body.messages.map((given, i) => message(given, i, marks?.[i]));
     const ending = final ? tagged(messages, this.source, final) : "";
     const variables = {
       ...this.texts,
@@ -85,14 +85,16 @@ function tools(given) {
   return plain(given, "tools");
 }
 
-function message(given, index) {
+function message(given, index, marks) {
   const where = `messages[${index}]`;
   if (!isObject(given)) throw refuse(`${where} must be an object, not ${kindOf(given)}`);
   const entries = Object.entries(plain(given, where)).filter(([, value]) => value !== null);
-  let found = Object.fromEntries(entries);
+  let found = Object.fromEntries(
+    entries.map(([key, value]) => [key, key !== "role" && marks?.has(key) ? owned(value) : value]),
+  );
   const name = REASONING.find((name) => name in found);
   if (name) found = { thinking: found[name], ...found, reasoning_content: found[name] };
-  if (typeof found.role === "string") found.role = role(found.role);
+  if (typeof found.role === "string") found.role = role(found.role, marks);
   return found;
 }
 

@@ -43,15 +43,24 @@ export function own(text) {
   return new Text(text, text ? [[0, sizeOf(text)]] : []);
 }
 
-/** Joins pieces, each with whether it is the template's own, into one text. */
+/** The strings of a value, as the template's own. Keys stay as they are. */
+export function owned(value) {
+  if (typeof value === "string") return value && own(value);
+  if (Array.isArray(value)) return value.map(owned);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, owned(item)]));
+}
+
+/** One text of several pieces, strings or Texts, each with whether it is the template's own. */
 export function joined(pieces) {
   const ranges = [];
   let text = "";
   let at = 0;
-  for (const [piece, isOwn] of pieces) {
+  for (const [given, isOwn] of pieces) {
+    const piece = textOf(given);
     const end = at + sizeOf(piece);
     text += piece;
-    if (isOwn && end > at) {
+    if ((isOwn || isOwned(given)) && end > at) {
       const last = ranges.at(-1);
       if (last?.[1] === at) last[1] = end;
       else ranges.push([at, end]);
@@ -59,6 +68,13 @@ export function joined(pieces) {
     at = end;
   }
   return new Text(text, ranges);
+}
+
+/** Whether a whole text is the template's own. */
+function isOwned(text) {
+  if (!(text instanceof Text)) return false;
+  const [[begin, end] = []] = text.ranges;
+  return begin === 0 && end === sizeOf(text.text);
 }
 
 // Roles that count as the template's own, because some templates write '<|' + role + '|>'.
@@ -69,8 +85,11 @@ const ROLES = new Set(
   ).split(" "),
 );
 
-export function role(name) {
-  return ROLES.has(name) ? own(name) : name;
+/** A role for a template. `marks`: the message's fields that count as the template's own, if a caller
+ * says so. */
+export function role(name, marks) {
+  const isOwn = marks ? marks.has("role") : ROLES.has(name);
+  return isOwn ? own(name) : name;
 }
 
 // ---- JSON ----
@@ -88,7 +107,7 @@ const NUMBER = "\0number";
 // Prefix for keys like "1", which JavaScript would move to the beginning of an object.
 const KEY = "\0key";
 
-function keyOf(name) {
+export function keyOf(name) {
   return name.startsWith(KEY) ? name.slice(KEY.length) : name;
 }
 
