@@ -120,7 +120,8 @@ def name_rows(theirs: set[str], ours: set[str]) -> list[Row]:
 
 
 def id_rows(llama: LlamaCpp, names: Iterable[str], n_texts: int, folder: Path) -> list[Row]:
-    """Returns the names with which gpt-2's vocabulary gives other results than in ggtok."""
+    """Returns a row for each pre-tokenizer name with which the library's results differ from
+    ggtok's."""
     rows = []
     for name in sorted(names):
         base = fixture(OTHER_VOCABULARY[name]) if name in OTHER_VOCABULARY else real("gpt-2")

@@ -15,7 +15,7 @@
 #include "base/threads.h"
 
 enum {
-    CHUNKS = 8,          /* chunks per thread: more balance unequal texts better, fewer cost less */
+    CHUNKS = 8,          /* chunks per thread: more chunks balance the load better but cost more */
     CHUNK_MIN = 1 << 13, /* minimum bytes per chunk */
     CHUNK_MAX = 1 << 20, /* maximum bytes per chunk; keep_going is called between chunks */
     MAY_WAIT = 2,        /* chunks per thread whose ids may wait for their turn */

@@ -408,9 +408,10 @@ def alternatives(regex: str) -> list[str]:
 
 
 def encode_rules(pattern: Pattern, tree: Node, sets: dict[int, int]) -> tuple[list[str], int, int]:
-    """Returns the program that finds the alternative of a match (as C text), the size of its
-    tables, and its start. Its first instructions are the ends of the alternatives, in order. Adds
-    new sets to `sets`."""
+    """Returns the program that tells which alternative of the pattern matched: its instructions
+    as lines of C, the size of its tables in bytes, and the index of the instruction where it
+    starts. The first instructions accept, one for each alternative in order. Adds new character
+    sets to `sets`."""
     options = tree.options if isinstance(tree, Alt) else [tree]
     texts = alternatives(pattern.regex)
     if len(texts) != len(options):

@@ -62,9 +62,9 @@ void ggtok_vocab_keys_free(vocab_keys *k) {
     k->met = NULL;
 }
 
-/* Sets *o to the override of a key, if it has the type that is read; to NULL if the file's value
- * applies. An override of another type only causes a warning, as in llama.cpp (there at each read,
- * here once). */
+/* Sets *o to the override for `key` if there is one of this type, and otherwise to NULL, so that the
+ * file's value applies. An override of another type causes a warning, as in llama.cpp (which warns
+ * at each read; this warns once). */
 static ggtok_status override_of(vocab_keys *k, const char *key, ggtok_override_type type,
                                 const ggtok_override **o, ggtok_error *err) {
     *o = NULL;

@@ -178,7 +178,8 @@ class Encoding:
 
     @cached_property
     def offsets(self) -> list[Span]:
-        """The span of each token in its text, in code points. Added tokens have (0, 0)."""
+        """The span of each token in its text, in code points. Tokens that encoding
+        adds, such as BOS, have (0, 0)."""
         spans: list[Span] = []
         for run in self._runs:
             spans += run.source.offsets[run.begin : run.end] if run.source else [(0, 0)] * len(run)

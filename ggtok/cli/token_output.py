@@ -39,7 +39,7 @@ def _write_count(args: argparse.Namespace, count: int) -> None:
 
 
 def _write_ids(batches: Iterable[list[int]]) -> int:
-    """Writes ``[1, 2, 3]``, and returns the number of ids."""
+    """Writes the ids as a list such as ``[1, 2, 3]``. Returns their number."""
     writing.write(b"[")
     count = _write_joined(batches, lambda ids: repr(ids)[1:-1].encode())
     writing.write(b"]\n")

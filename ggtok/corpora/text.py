@@ -158,7 +158,7 @@ class _Group:
         self._joined = self._joined[start:]
 
     def rest(self) -> Iterator[Segment]:
-        """Yields the documents that remain as a last group."""
+        """Yields the remaining documents as a final group."""
         if self._texts:
             yield self._texts
         if self._joined:

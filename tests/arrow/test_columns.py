@@ -633,7 +633,8 @@ def test_memory_that_changes(kind: str) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells what is in memory")
 def test_no_memory_is_lost(tok: ggtok.Tokenizer) -> None:
-    """Neither successful nor failed calls leak memory: 120 more of them don't increase it."""
+    """Neither successful nor failed calls leak memory: 120 further calls don't increase memory
+    use."""
     texts: list[bytes | None] = [b"the kettle of a table " * 2000] * 20
 
     def calls(n: int) -> None:

@@ -226,7 +226,8 @@ def main() -> int:
                 size_mb = corpus.stat().st_size / 1e6
                 print(f"\n{corpus.name}, {size_mb:.0f} MB, {size} tokens, {threads} threads")
                 trainers = [t for t in TRAINERS if not args.only or t.rule in args.only]
-                # Alternate between trainers, so that a slow minute of the machine affects all.
+                # Alternate between trainers, so that a slow phase of the machine affects
+                # all of them.
                 rounds = [
                     [
                         run(t, sys.executable if t.ours else args.peers, corpus, size, threads)

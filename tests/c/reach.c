@@ -25,7 +25,8 @@ static uint8_t *read_all(const char *path, size_t *n) {
     return data;
 }
 
-/* Called at each basic block of objects that tests/c/work.c shares, and counts nothing here. */
+/* The object files are shared with tests/c/work.c, which counts their executed basic blocks with
+ * this function. Here, nothing is counted. */
 void __sanitizer_cov_trace_pc(void);
 void __sanitizer_cov_trace_pc(void) {}
 

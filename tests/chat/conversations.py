@@ -7,7 +7,7 @@ from typing import Any
 from tests.chat import requests
 from tests.chat.requests import CALCULATE, call, says
 
-# A function with a return type, which some templates write.
+# A function that declares a return type, which some templates render.
 WEATHER = {
     "type": "function",
     "function": {**requests.WEATHER["function"], "return": {"type": "string"}},

@@ -529,7 +529,8 @@ def test_closed_pipes_and_locales(tree: Path) -> None:
 
 @posix
 def test_ctrl_c(tmp_path: Path) -> None:
-    """Ctrl-C stops the command while it reads an endless text, with and without cuts."""
+    """Ctrl-C stops the command while it reads an endless text, whether or not the vocabulary
+    allows the text to be encoded in parts."""
     path = tmp_path / "text"
     os.mkfifo(path)
     for model in LLAMA3, str(fixture("test")):

@@ -64,8 +64,8 @@ def each(value: bytes, begin: int) -> Iterator[Byte]:
 
 
 def became(text: bytes, begin: int, end: int, value: bytes) -> Iterator[Byte]:
-    """Returns the bytes that text[begin:end] was normalized to; they correspond one to one if it
-    didn't change."""
+    """Returns the bytes of `value`, to which text[begin:end] was normalized. If the two are
+    equal, each byte comes from one source byte, otherwise from the whole range."""
     return each(value, begin) if value == text[begin:end] else whole(value, begin, end)
 
 

@@ -204,7 +204,7 @@ ROWS: dict[str, tuple[str, list[Patch]]] = {
         ],
     ),
     "mmbert's mask": ("bpe-gemma4", [keys(pre="mmbert"), as_gpt2]),
-    # attributes by name
+    # token attributes that llama.cpp sets depending on the model's name
     "phi-3": ("spm-phi3", [name("PHI-3-mini")]),
     "phi3": ("spm-phi3", [name("my phi3 model")]),
     "not phi-3": ("spm-phi3", [name("phi-2")]),

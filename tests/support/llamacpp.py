@@ -134,7 +134,8 @@ class LlamaCpp(process.LlamaCpp):
         return None if text is None else text.decode()
 
     def drafts(self, target: Vocab, draft: Vocab) -> bool:
-        """Returns common_speculative_are_compatible."""
+        """Whether the vocabularies are compatible for speculative decoding, according to
+        llama.cpp's common_speculative_are_compatible."""
         may: bool = self._request("drafts", target.path, draft.path)
         return may
 

@@ -98,7 +98,7 @@ def test_errors(repository: Repository) -> None:
 
 
 def test_the_hook_counts_what_it_is_given(tmp_path: Path) -> None:
-    """pre-commit runs the hook's entry with its args, then the changed files."""
+    """The hook counts the files whose names pre-commit appends to its entry and args."""
     text = (ROOT / ".pre-commit-hooks.yaml").read_text()
     entry = re.findall(r"^  entry: ggtok (.*)$", text, re.MULTILINE)
     (tmp_path / "a.md").write_bytes(b"one two three")

@@ -361,9 +361,9 @@ type Promised<T> = {
 export interface WorkerOptions extends LoadOptions {
   /** The module. Default: the one passed to init(). */
   wasm?: Wasm;
-  /** Milliseconds that a call may take; after that, its worker is terminated, and this call and all
-   * others throw LimitError. Default: 10,000. The worker's start and each read while loading may
-   * always take 10,000. */
+  /** Time limit for a call, in milliseconds. If a call exceeds it, the worker is terminated, and
+   * this call and all other calls throw LimitError. Default: 10,000. Starting the worker and each
+   * read while loading have a fixed limit of 10,000 ms. */
   budget?: number;
   /** The worker: a function that creates it, or the script's address. Default: this package's
    * worker-main.js. */

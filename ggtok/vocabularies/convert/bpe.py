@@ -132,7 +132,8 @@ def _set_pre(source: Source, draft: Draft) -> None:
             strips_mask=strips_mask(source.added),
         )
         draft.pre = pre.name
-    # This difference comes first, because the change for the chain also removes the prefix space.
+    # This must come before _note_chain, whose change replaces the whole pre-tokenizer and so also
+    # removes the prefix space.
     if found.prefix_space:
         draft.differences.append(
             Difference(
