@@ -470,8 +470,8 @@ class Tokenizer:
         """Encode a stream of texts, batch by batch, each as by :meth:`encode_batch_arrays`.
 
         A background thread collects the next batch while the current one is encoded. At most
-        three batches exist at a time, so memory is bounded unless single texts are larger. The
-        order of the texts is kept.
+        three batches exist at a time, so memory is bounded unless a text is larger than
+        ``batch_bytes``. The order of the texts is kept.
 
         Args:
             texts: an iterable of ``str`` or bytes-like texts, such as a generator (it runs on

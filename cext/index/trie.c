@@ -222,8 +222,8 @@ static bool push(builder *b, range r) {
     return true;
 }
 
-/* Returns the link of a tail unit reached through the byte at `depth`. It holds as many bytes of
- * the rest as fit and are still in the entry's key. */
+/* Returns the link to the tail unit that the byte at `depth` leads to. The link contains as many of
+ * the entry's remaining bytes as fit and are still in the entry's key. */
 static uint32_t tail_link(const entry *e, uint32_t depth) {
     uint32_t rest = e->len - depth - 1, n = 7 - (depth & 7), link = TRIE_TAIL;
     if (n > TRIE_HEAD) n = TRIE_HEAD;

@@ -14,7 +14,8 @@ from ggtok.base.files import open_regular, read_up_to
 
 # The number of bytes at the start of a file in which its format is recognized.
 _HEAD = 1024
-# The number of bytes read again to check whether a file is cut off. Metadata is smaller.
+# Maximum number of bytes to reread to check whether a file is truncated. Metadata is smaller than
+# this.
 _MOST = 64 << 20
 
 _CONVERT = "convert it to GGUF first, with llama.cpp's convert_hf_to_gguf.py"

@@ -130,8 +130,8 @@ class _Check:
     def _encodes(self, ids: list[int], before: bytes | None, after: bytes | None) -> bool:
         """Whether these are the ids of some text between two special tokens.
 
-        `before` and `after` are the raw texts of these tokens, or None for a token that comes from
-        its own text.
+        `before` and `after` are the texts of these tokens if they are read as ordinary text, which
+        then belongs to the encoded text; None for a token that is parsed as a special token.
         """
         if not ids and before is None and after is None:
             return True

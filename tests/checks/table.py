@@ -58,7 +58,7 @@ _TABLE = r"(<!-- {}: written by python -m tests\.checks\.table -->\n\n)(.*?)(\n\
 
 
 def kinds() -> str:
-    """Returns the table of all findings."""
+    """Returns the table of all kinds of findings."""
     rows = [
         "| code | severity | what it is | what it means | what to do |",
         "|---|---|---|---|---|",

@@ -1,4 +1,4 @@
-"""What explanations contain, and the errors where there is none."""
+"""What explanations contain, and the errors for texts that can't be explained."""
 
 from __future__ import annotations
 

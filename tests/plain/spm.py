@@ -82,8 +82,8 @@ class _Queue:
 def merge(v: Vocabulary, symbols: list[bytes]) -> tuple[list[Merge], list[bytes]]:
     """Returns the merges in order, and the remaining symbols.
 
-    The highest score is merged first, and of equal scores the leftmost. A merged symbol keeps the
-    number of its first part.
+    The pair with the highest score is merged first; ties go to the leftmost pair. A merged symbol
+    keeps the index of its left part.
     """
     now = [*symbols]
     after = [*range(1, len(symbols)), -1]

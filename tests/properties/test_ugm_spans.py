@@ -1,7 +1,7 @@
 """Texts that UGM must not cut at spaces, or may cut only under further conditions.
 
-Each row is a vocabulary for which one of the cut's conditions doesn't hold, or just holds, and
-texts whose ids would change if they were cut.
+Each row has a vocabulary that violates, or only just satisfies, one of the conditions for a cut,
+and texts whose ids would change if they were cut in spite of it.
 
 Claim ugm.2.
 """

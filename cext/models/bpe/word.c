@@ -4,9 +4,9 @@
 #include "vocab/byte_map.h"
 
 /* Sets start[0..3) to the first three bytes of the word that a token's text spells, and *n to an
- * upper bound of its length. Returns false if the text spells no word. The text has one character
- * for each byte of the word, or is the word itself; if it has other characters, only the bound is
- * less sharp. */
+ * upper bound on its length. Returns false if the text spells no word. The text normally has one
+ * character for each byte of the word, or is the word itself; other characters only make the bound
+ * looser. */
 static bool spelled(const bpe_model *m, gguf_view text, uint8_t start[3], uint32_t *n) {
     *n = (uint32_t)text.n;
     if (m->table.raw_utf8) {
