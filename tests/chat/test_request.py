@@ -122,9 +122,11 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     counts: Counter[str] = Counter()
     run = Request.run
 
-    def counted(self: Request, loaded: Any, conversations: list[Any], *args: Any) -> list[Any]:
+    def counted(
+        self: Request, loaded: Any, conversations: list[Any], *args: Any, **options: Any
+    ) -> list[Any]:
         counts["C"] += len(conversations)
-        return run(self, loaded, conversations, *args)
+        return run(self, loaded, conversations, *args, **options)
 
     for policy in (LlamaServer, Transformers):
         prepare = policy.prepare

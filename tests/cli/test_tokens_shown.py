@@ -227,9 +227,14 @@ def test_every_command_takes_the_model_alike(
         assert b" [MODEL] " in shown and b"or use -m MODEL, or set GGTOK_MODEL" in shown
         assert run(command, "blob", *rest).out == expected.out
         monkeypatch.setattr("ggtok.sources.find", refused)
-        for first in "user/repo", "missing.gguf", "", "text":
+        for first, error in (
+            ("user/repo", "no model: "),
+            ("missing.gguf", "missing.gguf: no such file"),
+            ("", "no model: "),
+            ("text", "no model: "),
+        ):
             result = run(command, first, *rest)
-            assert result.status == 2 and result.errors[0].startswith("ggtok: error: no model: ")
+            assert result.status == 2 and result.errors[0].startswith(f"ggtok: error: {error}")
         assert "hf://user/repo" in run(command, "user/repo", *rest).errors[0]
     monkeypatch.setenv("GGTOK_MODEL", "model.gguf")
     assert run(*argv).out == expected.out
