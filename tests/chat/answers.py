@@ -57,7 +57,7 @@ def ask(server: Server, body: Body) -> dict[str, Any]:
     texts = prompt.split(media.MARKER)
     ids = server.ids("") + [id for text in texts for id in server.ids(text, add_special=False)]
     status, count = server.post("/v1/chat/completions/input_tokens", answer["body"])
-    return {**answer, "prompt": prompt, "ids": ids, "count": (status, count)}
+    return {**answer, "prompt": prompt, "ids": ids, "count": [status, count]}
 
 
 def _messages(body: Body) -> list[Any]:
