@@ -81,8 +81,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _share_bytecode(config: pytest.Config) -> None:
-    """Where Python may not write beside the modules, each of the hundreds of processes that tests
-    start would compile all that it imports. Instead, these and xdist's share a temporary folder."""
+    """Makes all processes of the test run store compiled modules in one temporary folder.
+
+    If Python may not write them next to the sources, each of the hundreds of processes that tests
+    start would otherwise compile every module that it imports."""
     folder = tempfile.TemporaryDirectory(prefix="ggtok-bytecode-", ignore_cleanup_errors=True)
     config.add_cleanup(folder.cleanup)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -118,7 +120,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Tests and modules stay, so the collections during the tests needn't go through them."""
+    """Exempts modules and collected tests from garbage collection: they live until the end."""
     gc.collect()
     gc.freeze()
 

@@ -4,13 +4,13 @@
     python -m tests.drift --wheel libllama.so      # another build, or a folder that contains one
     python -m tests.drift --source llama.cpp       # a source tree: only compares names
 
-Lists the names for `tokenizer.ggml.pre` that only one of the two knows, and, given a library, the
-names for which ids (or facts about tokens) differ on generated texts. The exit status is 1 if there
-are any.
+Lists the names for `tokenizer.ggml.pre` that only one of the two programs knows, and, given a
+library, the names for which ids or decoded texts differ on generated texts. The exit status is 1 if
+it lists any name.
 
-To find the names that a library knows, all strings in it and all their suffixes are tried, which
-takes about a minute (the linker stores "mpt" as the end of "prompt"). The C structures are b11549's
-(tests/support/llamacpp.py); if another build's structures differ, no file loads.
+To find the names that a library knows, it tries all strings in the library and all suffixes of
+these (the linker stores "mpt" as the end of "prompt"). This takes about a minute. The C structures
+are b11549's (tests/support/llamacpp.py); if another build's structures differ, no file loads.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ NAME = re.compile(rb"[a-z0-9][a-z0-9._-]+")
 STRING = re.compile(rb"(?<=\0)[ -~]{2,80}(?=\0)")
 COMPARISON = re.compile(r'\btokenizer_pre\s*==\s*"([^"]+)"')
 
-# Names for which to use another vocabulary than for the rest, because there the model ignores the
-# name, or llama.cpp aborts.
+# Names that need another vocabulary than gpt-2, and the fixture to use: with gpt-2 and the name
+# "whitespace", llama.cpp aborts.
 OTHER_VOCABULARY = {"whitespace": "bpe-whitespace"}
 
 
 @dataclass(frozen=True)
 class Row:
-    """A name, and how it differs between the two."""
+    """A pre-tokenizer name, and how ggtok and the other build differ for it."""
 
     name: str
     what: str
@@ -59,8 +59,8 @@ def source_names(tree: Path) -> set[str]:
 
 
 def find_library(path: Path) -> Path:
-    """Returns the path if it is a file, or else the shared object in the folder that has
-    llama.cpp's C API."""
+    """Returns the first shared object with llama.cpp's C API at the path: a file, or a folder to
+    search."""
     files = [path] if path.is_file() else sorted(path.rglob("*.so*"))
     for file in files:
         if b"llama_tokenize" in file.read_bytes():

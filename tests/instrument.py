@@ -6,9 +6,9 @@
 
 `sanitize` compiles the module with AddressSanitizer and UndefinedBehaviorSanitizer (gcc)
 and runs pytest with it. `coverage` compiles with clang's source coverage, and runs pytest under
-coverage.py, the C programs of tests/c and the fuzzers' saved corpora. It prints for each file of
-ggtok/ and cext/ the lines and branches that none of them reached; --show prints the lines of C
-code. Neither changes the installed package; they only use its dependencies.
+coverage.py, the C programs of tests/c, and the fuzzers on their saved corpora. For each file of
+ggtok/ and cext/, it prints the lines and branches that no run reached; with --show, it prints the C
+code with the counts. Neither command changes the installed package; both only use its dependencies.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@
     python -m tests.parity --vocab qwen2 --vocab spm          # some of them
     python -m tests.parity --pre all --texts 500              # gpt-2 and llama-bpe, every `pre`
 
-For each vocabulary, all facts about it and its tokens are compared; then, under all four pairs of
-flags, the ids of generated texts, and the decoded texts of these and of random ids. Differences are
-counted, reduced and printed; the exit status is 1 if there are any. Texts that crash the reference
-are counted separately.
+For each vocabulary, it compares the metadata and the data of all tokens; then, with all four
+combinations of flags, the ids of generated texts, and the texts decoded from these ids and from
+random ids. It counts the differences, and prints the first few with their texts reduced. The exit
+status is 1 if there are any. Texts that crash the reference are counted separately.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from tests.support.llamacpp import SPECIAL_NAMES, LlamaCpp, LlamaCppError, Vocab
 from tests.support.patch import GGUF
 from tests.support.vocabularies import OTHERS, PRE_NAMES, REAL, fixture, fixture_names, real
 
-PIECE_KINDS = [(True, 0), (True, 1), (False, 0), (False, 1)]  # pairs of special, lstrip
+PIECE_KINDS = [(True, 0), (True, 1), (False, 0), (False, 1)]  # values of (special, lstrip)
 BATCH = 500
-SHOWN = 5  # the most differences to print for each vocabulary
+SHOWN = 5  # the maximum number of differences to print for each vocabulary
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Result:
         ours: Sequence[object],
         ids: Sequence[int] | None = None,
     ) -> None:
-        """Calls same() for each token's value. `ids` are the tokens' ids (default: from 0)."""
+        """Calls same() for each token's value. `ids` are the tokens' ids (default: 0, 1, ...)."""
         if len(theirs) == len(ours) and theirs == ours:
             self.comparisons += len(theirs)
             return
@@ -195,8 +195,8 @@ def compare(
     tokens: int = 1,
     llama: LlamaCpp | None = None,
 ) -> Result:
-    """Makes all comparisons for one vocabulary. Compares the data of one in `tokens` tokens, or no
-    data if `tokens` is 0."""
+    """Makes all comparisons for one vocabulary. `tokens` is the `each` of compare_vocabulary; if it
+    is 0, metadata and tokens aren't compared."""
     result = Result(name)
     started = time.monotonic()
     own = None if llama else LlamaCpp()
@@ -228,14 +228,15 @@ def _plan(args: argparse.Namespace, folder: Path) -> dict[str, Path]:
     """Returns the names and files of the vocabularies to compare."""
     if not args.pre:
         known = {name: real(name) for name in (*REAL, *OTHERS)}
-        # The reference reads only its host's byte order.
+        # The reference reads only files in its host's byte order.
         known |= {name: fixture(name) for name in fixture_names() if name != "big-endian"}
         names = args.vocab or list(known)
         unknown = set(names) - set(known)
         if unknown:
             raise SystemExit(f"no such vocabulary: {', '.join(sorted(unknown))}")
         return {name: known[name] for name in names}
-    # With model gpt2, `whitespace` aborts at the first space; a separate fixture tests it.
+    # With model gpt2 and the name `whitespace`, the reference aborts at the first space. The
+    # fixture bpe-whitespace tests that name.
     pres = [p for p in PRE_NAMES if p != "whitespace"] if "all" in args.pre else args.pre
     plan = {}
     for name in args.vocab or ("gpt-2", "llama-bpe"):

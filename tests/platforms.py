@@ -1,9 +1,9 @@
 """python -m tests.platforms, or tests.instrument platforms: runs tests/c on other platforms.
 
 Compiles the programs for 64-bit ARM (NEON), IBM Z (big-endian) and Windows, and runs them under
-qemu-user and wine. The output of `paths`, a checksum of the ids of many texts with each fixture,
-must be the same as on this machine. The other programs, as here, compare parts of the library with
-simple definitions.
+qemu-user and wine. The program `paths` prints, for each fixture, a checksum of the ids of many
+texts, which must be the same as on this machine. The other programs compare parts of the library
+with simple reference implementations.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ OTHERS = (
     ),
 )
 
-# Programs that compare parts of the library with simple definitions, and their number of cases.
+# The programs that compare parts of the library with simple reference implementations, and their
+# arguments (the number of cases).
 DEFINITIONS = {
     "pretok_chains": ("300",),
     "partition": ("1000",),
@@ -79,7 +80,8 @@ def run(platform: Platform, folder: Path, program: str, *arguments: str) -> str:
     if platform.name == "Windows" and not out.exists():
         out = out.with_name(out.name + ".exe")
     environment = {**os.environ, "WINEDEBUG": "-all", "WINEPREFIX": str(folder / "wine")}
-    environment |= {"WINEDLLOVERRIDES": "mscoree,mshtml="}  # wine won't offer to install Mono
+    # Keeps wine from offering to install Mono.
+    environment |= {"WINEDLLOVERRIDES": "mscoree,mshtml="}
     done = subprocess.run(
         [*platform.run, str(out), *arguments], capture_output=True, text=True, env=environment
     )

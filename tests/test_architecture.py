@@ -30,8 +30,8 @@ MAY_USE = {
     "api": {"base", "unicode", "index", "gguf", "pretok", "vocab", "special", "models", "decode"},
     "python": {"base", "unicode", "jinja", "arrow"},
 }
-# The same for jinja's folders: no dialect uses the other. core/dialects.h declares the functions of
-# the dialects that core calls.
+# The same for jinja's folders: no dialect uses the other. core calls functions of the dialects, but
+# declares these itself (core/dialects.h).
 MAY_USE_JINJA = {"core": set(), "llama": {"core"}, "python": {"core"}}
 # Folders that may include the public header, for its error and option types.
 MAY_USE_GGTOK_H = {"arrow", "base", "gguf", "jinja", "pretok", "python", "train"}
@@ -78,7 +78,7 @@ MAY_USE_PYTHON = {
     },
 }
 
-# Hand-written files that may exceed the usual length, and why.
+# Hand-written files that may be longer than the limits below, and why.
 LONGER_C = {"ggtok.h": "the public header, most of it documentation"}
 LONGER_PYTHON = {"tokenizer.py": "every public method with its documentation"}
 C_LINES, PYTHON_LINES = 600, 500

@@ -1,7 +1,7 @@
 """Checks masks for constrained decoding by brute force, without a tokenizer.
 
-A mask is right if it contains exactly the tokens whose bytes are accepted next by the same grammar,
-applied to bytes, and the end-of-generation tokens where the text may end.
+A mask is right if it contains exactly the tokens whose bytes the same grammar, applied byte by
+byte, accepts next, and the end-of-generation tokens where the text may end.
 
     python -m tests.adapters.masks                  # every token in every state: minutes
     python -m tests.adapters.masks --walks 20       # also random texts with random tokens
@@ -94,8 +94,8 @@ class Vocabulary:
     def check(
         self, mask: Iterable[int], takes: Callable[[bytes], bool], ends: frozenset[int], at: object
     ) -> None:
-        """Asserts that a mask is right for the sample and, if it contains few tokens, for all of
-        these."""
+        """Asserts that a mask is right for the sampled ids and, if the mask contains few ids, for
+        all of its ids."""
         found = set(mask)
         tried = self.tried | found if len(found) <= 2 * SAMPLE else self.tried
         known: dict[bytes, bool] = {}
@@ -125,7 +125,7 @@ def bits(mask: Any, n: int) -> list[int]:
 def llguidance(
     tok: ggtok.Tokenizer, case: str, text: bytes, sample: int | None, seed: int | None = None
 ) -> int:
-    """Checks llguidance's masks along a text and returns their number."""
+    """Checks llguidance's mask before each token of a text and at its end; returns their number."""
     from llguidance import LLMatcher, LLTokenizer
 
     v = Vocabulary(tok, sample, seed)
@@ -234,7 +234,7 @@ def xgrammar(
 
 def stand_ins() -> None:
     """Replaces torch and transformers, which xgrammar imports but these checks don't use."""
-    import tvm_ffi  # noqa: F401  # looks for the real torch
+    import tvm_ffi  # noqa: F401  # imported first, because it looks for the real torch
 
     class StandIn(ModuleType):
         def __getattr__(self, name: str) -> Any:

@@ -1,13 +1,13 @@
-"""python -m tests.adapters.real: compares transformers with llama.cpp on its vocabularies.
+"""python -m tests.adapters.real: compares transformers with llama.cpp on llama.cpp's vocabularies.
 
     python -m tests.adapters.real --lines 2000                   # generated lines
     python -m tests.adapters.real --lines 2000 --corpus DIR      # lines of DIR's text files
     python -m tests.adapters.real qwen2 llama-spm                # only these vocabularies
 
 Prints for each vocabulary how many lines differ. transformers_tokenizer is compared with llama.cpp
-(ids) and with ggtok (ids and offsets). AutoTokenizer is compared with llama.cpp, loaded from an
-exported folder (written with inexact=True if necessary) and from the GGUF file. The exit status
-is 1 if transformers_tokenizer or an exact folder differs.
+(ids) and with ggtok (ids and offsets). AutoTokenizer, loaded from an exported folder (written with
+inexact=True if necessary) and from the GGUF file, is compared with llama.cpp. The exit status is 1
+if transformers_tokenizer or an exact folder differs.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ def _functions(path: Path) -> list[str]:
 
 
 def _build(folder: Path, names: set[str]) -> None:
-    """Builds libraries that forward to xllamacpp's. Functions missing from it do nothing."""
+    """Builds libraries that forward to xllamacpp's library. Functions that it lacks do nothing."""
     from tests.support.llamacpp import shared_object
 
     there = ctypes.CDLL(str(shared_object()))

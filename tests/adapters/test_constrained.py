@@ -24,7 +24,7 @@ ALL = [
 ]
 NO_END = ["none", "test"]
 # Vocabularies that llguidance can't use: encoder models, vocabularies that change white space, and
-# vocabularies in which a JSON character is missing or a special token.
+# vocabularies in which a JSON character has no token, or only a special one.
 NOT_EXACT = (
     "bpe-ambiguous bpe-mmbert bpe-odd bpe-overlap bpe-whitespace none test ugm "
     "ugm-plain wpm wpm-cased"

@@ -1,5 +1,5 @@
-"""tokenizers_tokenizer has the interface of tokenizers and, compared if that is installed, its
-results."""
+"""Tests that tokenizers_tokenizer has the interface of the library tokenizers, and returns the same
+results (if that library is installed)."""
 
 from __future__ import annotations
 
@@ -181,8 +181,8 @@ METHODS = (
 
 
 def values(encoding: Any, names: list[str]) -> Any:
-    """Returns the attributes of an encoding and of its overflowing encodings. (In tokenizers,
-    overflowing encodings also contain some of the others; those are ignored.)"""
+    """Returns the attributes of an encoding and of its overflowing encodings. (In tokenizers, each
+    of these has a list of overflowing encodings, too, which is ignored.)"""
     return [[getattr(e, name) for name in names] for e in (encoding, *encoding.overflowing)]
 
 
@@ -196,9 +196,10 @@ def test_beside_tokenizers(name: str) -> None:
     theirs = tokenizers.Tokenizer.from_str(own.to_str())
     pad = {"pad_id": 1, "pad_token": own.id_to_token(1), "pad_type_id": 1}
     names = METHODS
-    if tok.vocab_type == "WPM":  # its normalizer moves offsets: docs/converting.md
+    if tok.vocab_type == "WPM":  # tokenizers' normalizer shifts offsets: docs/converting.md
         names = [name for name in names if name != "offsets"]
-    if tok.vocab_type == "SPM":  # the text is one word there, and an inserted space has an offset
+    if tok.vocab_type == "SPM":
+        # In tokenizers, the whole text is one word, and an inserted space has an offset.
         names = [name for name in names if name not in ("offsets", "word_ids")]
     cuts = [None, {"max_length": 9, "stride": 2}, {"max_length": 9, "direction": "left"}]
     pads = [None, pad, {**pad, "length": 12, "direction": "left"}, {**pad, "pad_to_multiple_of": 8}]

@@ -33,8 +33,8 @@ def load(name: str) -> ggtok.Tokenizer:
 
 
 def pair(name: str) -> tuple[Any, Any, ggtok.Tokenizer]:
-    """Returns transformers_tokenizer with fast=False and with fast=True, both with a padding
-    token."""
+    """Returns transformers_tokenizer with fast=False, with fast=True (both have a padding token),
+    and the ggtok tokenizer."""
     tok = load(name)
     ours, fast = (adapters.transformers_tokenizer(tok, fast=fast) for fast in (False, True))
     if ours.pad_token is None:
@@ -342,7 +342,8 @@ class TestWhatIsRefused:
             adapters.transformers_tokenizer(ugm).save_vocabulary("x")
 
     def test_plain_text_of_every_type(self) -> None:
-        """sanitize_control_tokens makes this call; user-defined tokens become plain text, too."""
+        """sanitize_control_tokens calls _encode_without_added_tokens, which encodes the texts of
+        control tokens and of user-defined tokens as plain text."""
         for name in "bpe-llama3", "spm", "wpm", "ugm":
             tok = load(name)
             ours = adapters.transformers_tokenizer(tok)

@@ -67,7 +67,7 @@ _pointer_in = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer_in.restype = ctypes.c_void_p
 _pointer_in.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
-_kept: list[object] = []  # names of capsules; they are few and small, so they are never freed
+_kept: list[object] = []  # capsules' names, which must outlive them; few, so never freed
 
 
 def capsule(pointed: ctypes.Structure, name: bytes) -> object:
@@ -158,7 +158,9 @@ class Column:
 
 
 class Chunks:
-    """A stream of columns' arrays, with the first one's schema; it can end with an error."""
+    """A stream of the columns' arrays, with the schema of `schema` or else of the first column.
+
+    After the arrays, the stream fails if `error` is set; with `schema_fails`, it has no schema."""
 
     def __init__(
         self,
@@ -232,8 +234,8 @@ def bits(flags: Iterable[bool]) -> bytes:
 def strings(
     format: bytes, texts: Sequence[bytes | None], *, offset: int = 0, length: int | None = None
 ) -> Column:
-    """Builds a column from these texts, or a slice of it. Null entries have bytes that must be
-    ignored."""
+    """Builds a column from these texts, or a slice of that column. Null entries have bytes, too,
+    which readers must ignore."""
     data, ends = b"", [0]
     for text in texts:
         data += b"junk" if text is None else text

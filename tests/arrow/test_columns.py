@@ -1,4 +1,4 @@
-"""Columns built with ctypes: every format, every malformation, every release."""
+"""Tests columns built with ctypes: their formats, malformed data, and their release."""
 
 from __future__ import annotations
 
@@ -403,7 +403,7 @@ def test_other_columns(tok: ggtok.Tokenizer, column: Callable[[], Column], messa
 
 
 def test_too_large_columns(tok: ggtok.Tokenizer) -> None:
-    """A column with more rows than fit in memory raises an error before it is read."""
+    """If a column has more rows than fit in memory, the call fails before it reads the buffers."""
     column = Column(b"u", 2**56, [None, NUMBERS, b"ab"])
     with pytest.raises((ggtok.OutOfMemoryError, ggtok.InvalidValueError)):
         tok.encode_batch(unlike(column, lambda c: c.keep.append(array("q", [0]))))
@@ -446,8 +446,8 @@ def test_used_capsules(tok: ggtok.Tokenizer) -> None:
 
 
 def test_a_capsule_for_several_threads(tok: ggtok.Tokenizer) -> None:
-    """Only one of several threads gets the stream. (tests/c/threads.c tests the same for
-    arrays.)"""
+    """If several threads encode the same stream, only one of them gets it. (tests/c/threads.c tests
+    the same for arrays.)"""
     stream = Chunks([strings(b"u", [b"a"])])
     tried = []
 
@@ -661,8 +661,8 @@ def test_ctrl_c_stops_an_endless_stream(tok: ggtok.Tokenizer) -> None:
             yield Column(b"c", 1 << 14, [None, bytes(1 << 14)], dictionary=words)
 
     def in_producer(frame: FrameType | None) -> bool:
-        """Whether a ctypes callback is active, which would print an exception and then ignore
-        it."""
+        """Whether a ctypes callback is running: ctypes prints exceptions in callbacks, and ignores
+        them."""
         while frame is not None:
             if "producer" in frame.f_code.co_filename:
                 return True

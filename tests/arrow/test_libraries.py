@@ -88,7 +88,8 @@ def test_pyarrow_shares_the_buffers(tok: ggtok.Tokenizer) -> None:
 
 
 def test_streams_from_python(tok: ggtok.Tokenizer) -> None:
-    """A generator creates batches on demand on another thread; its error is raised by the call."""
+    """A generator yields batches to a call on another thread. If it fails, the call raises an
+    error."""
 
     def batches(n: int) -> Iterator[Any]:
         for i in range(n):
