@@ -11,7 +11,7 @@ enum { FIRST_CHUNK = 32 << 10, LARGEST_CHUNK = 4 << 20 };
 /*
  * Free chunks for later arenas. A prompt of 100 kB takes about 500 kB, and touching new pages for
  * each prompt would cost more than rendering it. Only a few chunks of moderate size are kept, so
- * the memory of one large rendering is returned.
+ * the memory of one large rendering is freed.
  */
 enum { SPARES = 4, SPARE_MIN = 128 << 10, SPARE_MAX = 1 << 20 };
 static _Atomic(jinja_chunk *) spares[SPARES];

@@ -19,26 +19,26 @@
 
 typedef struct jinja_chunk {
     struct jinja_chunk *older;
-    size_t size;  /* size used for growth: the next chunk has twice this, up to a limit */
+    size_t size;  /* base for growth, in bytes: the next chunk is twice as large, up to a limit */
     size_t whole; /* size of this chunk in bytes, including its header */
 } jinja_chunk;
 
-/* A failure: a message, and its position in the template. */
+/* The message of a failure, and the line of the template that caused it. */
 typedef struct jinja_error {
     ggtok_status status;
-    uint32_t line;     /* from 1; 0: not related to a line of the template */
+    uint32_t line;     /* line number, counted from 1; 0 if no line caused the failure */
     char message[512]; /* UTF-8, NUL-terminated */
-    char source[160];  /* the source of that line, shortened to fit */
+    char source[160];  /* text of that line, shortened to fit */
 } jinja_error;
 
 typedef struct jinja_arena {
     uint8_t *top, *end; /* bounds of the free bytes in the newest chunk */
     jinja_chunk *chunks;
     uint64_t bytes_left, steps_left;
-    uint32_t at;        /* byte offset in the template of the node that is running */
+    uint32_t at;        /* byte offset in the template of the node being processed */
     const char *source; /* the template's text, or NULL */
     size_t n_source;
-    uint32_t depth;  /* depth of nested calls that a template or value causes */
+    uint32_t depth;  /* current depth of the recursion that a template or value causes */
     bool shared;     /* several threads will read the texts: compute lazy fields at creation */
     jmp_buf *caller; /* jump buffer of the surrounding ggtok_jinja_protect */
     jinja_error *error;
@@ -62,14 +62,14 @@ ggtok_status ggtok_jinja_protect(jinja_arena *mem, void (*body)(jinja_arena *mem
 #define JINJA_PRINTF(fmt, args)
 #endif
 
-/* For functions with a large stack frame that are called by recursive functions. */
+/* Keeps the large stack frame of a function out of the frames of its recursive callers. */
 #if defined(__GNUC__)
 #define JINJA_NOINLINE __attribute__((noinline))
 #else
 #define JINJA_NOINLINE
 #endif
 
-/* Failing functions, which jump to the innermost ggtok_jinja_protect. */
+/* Report a failure: record it, then jump to the innermost ggtok_jinja_protect. */
 _Noreturn void ggtok_jinja_fail(jinja_arena *mem, const char *format, ...) JINJA_PRINTF(2, 3);
 _Noreturn void ggtok_jinja_fail_at(jinja_arena *mem, size_t pos, const char *what);
 _Noreturn void ggtok_jinja_fail_steps(jinja_arena *mem);
@@ -95,7 +95,7 @@ static inline void *jinja_alloc_n(jinja_arena *mem, size_t n, size_t size) {
     return jinja_alloc(mem, size && n > SIZE_MAX / 2 / size ? SIZE_MAX / 2 : n * size);
 }
 
-/* Charges steps. A step is the work of one operator, or of reading 16 bytes. */
+/* Charge steps to the budget. One step pays for an operator, or for reading 16 bytes. */
 static inline void jinja_charge(jinja_arena *mem, uint64_t steps) {
     if (steps > mem->steps_left) ggtok_jinja_fail_steps(mem);
     mem->steps_left -= steps;
@@ -107,8 +107,8 @@ static inline bool jinja_step(jinja_arena *mem) {
     return jinja_charge(mem, 1), true;
 }
 
-/* Loops over i in [0, n), charging one step per i; n is evaluated each time. For loops whose length
- * is determined by a template or a value. */
+/* Loops over i in [0, n), charging one step per iteration; each iteration evaluates n again. For
+ * loops whose length is determined by a template or a value. */
 #define JINJA_EACH(mem, i, n) for (uint32_t i = 0; i < (n) && jinja_step(mem); i++)
 
 static inline void jinja_enter(jinja_arena *mem) {

@@ -1,6 +1,6 @@
 /*
- * The functions of the dialects that core calls: llama/ and python/ define them; core includes
- * neither.
+ * The dialects' functions that core/ calls. They are defined in llama/ and python/, whose headers
+ * core/ doesn't include.
  */
 #ifndef GGTOK_JINJA_CORE_DIALECTS_H
 #define GGTOK_JINJA_CORE_DIALECTS_H
@@ -14,11 +14,11 @@ struct jinja_parser; /* defined in parser.h */
 void ggtok_jinja_llama_lex(jinja_template *t, jinja_tokens *tokens);
 void ggtok_jinja_python_lex(jinja_template *t, jinja_tokens *tokens);
 
-/* Sets the rows in the dialect's tables that have the symbol's name. */
+/* Finds the symbol's name in the dialect's tables, and stores the row numbers in the symbol. */
 void ggtok_jinja_llama_find_builtins(jinja_symbol *symbol);
 void ggtok_jinja_python_find_builtins(jinja_symbol *symbol);
 
-/* Parse an operand of binary operators. The right operand of Python's ** is a `unary`. */
+/* Parse an operand of a binary operator; ggtok_jinja_python_unary, the right operand of **. */
 const jinja_node *ggtok_jinja_llama_operand(struct jinja_parser *p);
 const jinja_node *ggtok_jinja_python_operand(struct jinja_parser *p);
 const jinja_node *ggtok_jinja_python_unary(struct jinja_parser *p, bool with_filter);
@@ -36,7 +36,7 @@ void ggtok_jinja_python_plan_scopes(jinja_template *t);
 
 extern const jinja_rules ggtok_jinja_llama_rules, ggtok_jinja_python_rules;
 
-/* Sets the template's variables from the env's inputs, and llama.cpp's constants. */
+/* Initializes the variables: llama.cpp's constants (true, false, none) and the env's inputs. */
 void ggtok_jinja_llama_init_scopes(jinja_env *e);
 /* Renders e->t by transformers' rules. */
 void ggtok_jinja_python_run(jinja_env *e);
@@ -44,9 +44,9 @@ void ggtok_jinja_python_run(jinja_env *e);
 struct jinja_frame *ggtok_jinja_python_open_frame(jinja_env *e, const struct jinja_frame_plan *plan,
                                                   struct jinja_frame *parent);
 
-/* Equals Python's ==. */
+/* Whether Python's == is true for a and b. */
 bool ggtok_jinja_python_equal(jinja_arena *mem, jinja_value a, jinja_value b);
-/* Fills the dict of llama.cpp's `loop`, which stays empty until the whole dict is needed. */
+/* Fills the dict of llama.cpp's `loop`. The dict stays empty until the template needs all of it. */
 void ggtok_jinja_loop_fill(jinja_arena *mem, jinja_dict *loop);
 
 #endif

@@ -18,14 +18,15 @@ typedef struct jinja_saved {
  * macro sees those of its caller. One table holds the current values; closing a scope restores the
  * values that it changed. */
 typedef struct jinja_scopes {
-    jinja_value *values; /* by symbol; JINJA_ABSENT: not set */
-    uint32_t *levels;    /* by symbol: the innermost scope that changed it */
+    jinja_value *values; /* current values, indexed by symbol; JINJA_ABSENT if not set */
+    uint32_t *levels;    /* indexed by symbol: the level of the innermost scope that changed it */
     jinja_saved *saved;
     size_t n_saved, cap_saved;
     uint32_t level;
 } jinja_scopes;
 
-/* A printed list. llama.cpp writes its items when the enclosing block ends. */
+/* A list that a template printed. llama.cpp writes the list's items only when the enclosing block
+ * ends. */
 typedef struct jinja_printed {
     size_t n, n_parts; /* position in the output */
     jinja_value value;
@@ -45,7 +46,7 @@ struct jinja_env {
     jinja_printed *printed;
     size_t n_printed, cap_printed;
     bool lists_change; /* the template may change lists: it contains the name append or pop */
-    jmp_buf *loop;     /* llama.cpp: the loop to which a break in a macro jumps */
+    jmp_buf *loop;     /* llama.cpp: jump buffer of the loop that a break in a macro leaves */
     int jump;          /* the jinja_flow of that jump */
     uint32_t generating;
     uint32_t ids; /* the last id assigned */
@@ -55,8 +56,7 @@ struct jinja_env {
 
 typedef enum jinja_flow { JINJA_NEXT, JINJA_BREAK, JINJA_CONTINUE } jinja_flow;
 
-/* The operations that differ between dialects. They get a node and, where needed, its evaluated
- * kids. */
+/* The operations that differ between dialects. Each takes a node or the values of its kids. */
 typedef struct jinja_rules {
     jinja_value (*name)(jinja_env *e, const jinja_node *node);
     jinja_value (*binary)(jinja_env *e, jinja_operator op, jinja_value a, jinja_value b);
@@ -69,14 +69,14 @@ typedef struct jinja_rules {
     jinja_value (*filter)(jinja_env *e, const jinja_node *node, jinja_value operand);
     jinja_value (*test)(jinja_env *e, const jinja_node *node);
     jinja_value (*concat)(jinja_env *e, const jinja_node *node);
-    jinja_value (*missing)(jinja_env *e, const jinja_node *node); /* a condition without `else` */
+    jinja_value (*missing)(jinja_env *e, const jinja_node *node); /* `a if b` where b is false */
     void (*set_key)(jinja_env *e, jinja_dict *dict, jinja_value key, jinja_value value);
     void (*output)(jinja_env *e, jinja_value v);
     void (*set)(jinja_env *e, const jinja_node *target, jinja_value value);
     jinja_flow (*loop)(jinja_env *e, const jinja_node *node);
     void (*macro)(jinja_env *e, const jinja_node *node);
     void (*call_block)(jinja_env *e, const jinja_node *node);
-    jinja_flow (*scope)(jinja_env *e, const jinja_node *node); /* with; generation with a body */
+    jinja_flow (*scope)(jinja_env *e, const jinja_node *node); /* a block with its own scope */
 } jinja_rules;
 
 /* ---- eval.c ---- */
@@ -93,7 +93,7 @@ typedef struct jinja_mark {
 } jinja_mark;
 jinja_mark ggtok_jinja_out_mark(const jinja_env *e);
 void ggtok_jinja_out_reset(jinja_env *e, jinja_mark mark);
-/* Writes the items of the lists that were printed since the mark. */
+/* Writes the items of the lists that were printed since `mark`. */
 void ggtok_jinja_out_settle(jinja_env *e, jinja_mark mark);
 
 static inline jinja_value jinja_new_id(jinja_env *e, jinja_value v) {
@@ -105,8 +105,8 @@ static inline void jinja_note_value(jinja_env *e, jinja_value v, unsigned notes)
     if (e->notes && v.id && v.id <= e->n_notes) e->notes[v.id - 1] |= (uint8_t)notes;
 }
 
-/* Formats the local time. Returns NULL where llama.cpp would fail: the result is empty or longer
- * than 99 bytes. */
+/* Formats a time. In llama.cpp's dialect, returns NULL if the result is empty or longer than 99
+ * bytes, where llama.cpp fails. */
 jinja_text *ggtok_jinja_strftime(jinja_arena *mem, const jinja_time *now, const jinja_text *format,
                                  jinja_dialect dialect);
 
@@ -123,7 +123,7 @@ typedef struct jinja_args {
 
 typedef jinja_value jinja_builtin(jinja_env *e, jinja_args *args);
 
-/* Returns the keyword argument with this name of n bytes, or `other`. */
+/* Returns the keyword argument named name[0..n), or `other` if there is none. */
 jinja_value ggtok_jinja_keyword_of(jinja_env *e, const jinja_args *a, const char *name, size_t n,
                                    jinja_value other);
 static inline jinja_value jinja_keyword_named(jinja_env *e, const jinja_args *a, const char *name,
@@ -139,10 +139,11 @@ struct jinja_function {
     jinja_builtin *builtin;
     bool bound;
     jinja_value self;
-    const jinja_node *node;      /* node of a macro or call block */
-    const jinja_value *snapshot; /* llama.cpp's caller(): the variables at its call block */
-    struct jinja_frame *frame;   /* transformers: the frame in which it was defined */
-    const void *row;             /* of a builtin: its row in the dialect's table */
+    const jinja_node *node; /* node of a macro or call block */
+    const jinja_value
+        *snapshot;             /* llama.cpp's caller(): values of all variables at the {% call %} */
+    struct jinja_frame *frame; /* transformers: the frame in which the function was defined */
+    const void *row;           /* of a builtin: its row in the dialect's table */
 };
 
 #endif

@@ -273,7 +273,7 @@ static jinja_flow exec_filter_block(jinja_env *e, const jinja_node *node) {
     if (flow == JINJA_NEXT) {
         jinja_value value = jinja_new_id(e, jinja_of_text(text));
         value = filter_chain(e, node->kids[0], value);
-        if (node->plan && value.type != JINJA_STRING) { /* jinja2 doesn't convert it */
+        if (node->plan && value.type != JINJA_STRING) { /* jinja2 doesn't convert the result */
             ggtok_jinja_fail(&e->arena, "a filter block must produce a string");
         }
         e->rules->output(e, value);

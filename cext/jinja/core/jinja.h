@@ -14,14 +14,14 @@
  *     if (ggtok_jinja_env_json(env, json, n_json, &err)) ...   an object: its fields are variables
  *     if (ggtok_jinja_render(env, t, &out, &err)) ...
  *     ...out.text, out.n, out.from_template[0 .. out.n_from_template)...
- *     ggtok_jinja_env_free(env);                               `out` goes with it
+ *     ggtok_jinja_env_free(env);                               also frees `out`
  *     ggtok_jinja_template_free(t);
  *
- * Templates are immutable; any number of threads may render one. An env belongs to one thread at a
- * time and holds the values and the result of one rendering, which share one budget of bytes and
- * steps. No function needs Python or depends on the locale.
+ * Templates are immutable; any number of threads may render the same one. An env belongs to one
+ * thread at a time and holds the values and the result of one rendering, which share one budget of
+ * bytes and steps. No function needs Python or depends on the locale.
  *
- * The functions of value.h, text.h and below create values in the env's arena
+ * The functions below and those of value.h and text.h create values in the env's arena
  * (ggtok_jinja_env_arena). On failure they jump (longjmp), so call them inside ggtok_jinja_protect
  * (arena.h).
  */
@@ -39,15 +39,15 @@ ggtok_status ggtok_jinja_compile(const char *source, size_t n, jinja_dialect dia
                                  jinja_template **out, jinja_error *err);
 void ggtok_jinja_template_free(jinja_template *t); /* t may be NULL */
 jinja_dialect ggtok_jinja_template_dialect(const jinja_template *t);
-/* Returns the i-th name that the template reads, in sorted order and excluding global functions and
- * constants; NULL past the end. */
+/* Returns the name of the i-th variable that the template reads, or NULL past the end. The names
+ * are sorted; global functions and constants are not among them. */
 const jinja_text *ggtok_jinja_template_variable(const jinja_template *t, size_t i);
 
 /* ---- one rendering ---- */
 
 /* The time that strftime_now formats. */
 typedef struct jinja_time {
-    int year, month, day, hour, minute, second, microsecond; /* month from 1 */
+    int year, month, day, hour, minute, second, microsecond; /* month: 1 to 12 */
     int utc_offset;                                          /* seconds east of Greenwich */
     bool has_zone; /* whether utc_offset and zone are known; false for Python's naive times */
     char zone[16]; /* abbreviation of the time zone; "" if none */
@@ -66,12 +66,12 @@ void ggtok_jinja_env_free(jinja_env *env);
 void ggtok_jinja_env_grow(jinja_env *env, size_t n);
 jinja_arena *ggtok_jinja_env_arena(jinja_env *env);
 
-/* Sets a variable; copies the name. May jump. */
+/* Sets a variable; copies the name. Jumps on failure. */
 void ggtok_jinja_env_set(jinja_env *env, const char *name, size_t n, jinja_value value);
 
 /* Reads JSON as llama.cpp does (JINJA_LLAMA_CPP: unsigned integers beyond int64 wrap around, larger
  * ones become floats) or as Python's json module does (integers of any size, NaN and Infinity). All
- * strings get `label`. May jump. */
+ * strings get `label` (text.h). Jumps on failure. */
 jinja_value ggtok_jinja_read_json(jinja_arena *mem, const char *json, size_t n, uint8_t label,
                                   jinja_dialect dialect);
 
@@ -81,7 +81,7 @@ ggtok_status ggtok_jinja_env_json(jinja_env *env, const char *json, size_t n, ji
                                   jinja_error *err);
 
 typedef struct jinja_result {
-    const char *text; /* UTF-8, unless llama.cpp's dialect cut a character */
+    const char *text; /* UTF-8, unless a template in llama.cpp's dialect split a character */
     size_t n;
     ggtok_range *from_template; /* ranges that the template wrote, for ggtok_encode_trusted */
     size_t n_from_template;
@@ -92,12 +92,12 @@ typedef struct jinja_result {
 ggtok_status ggtok_jinja_render(jinja_env *env, const jinja_template *t, jinja_result *out,
                                 jinja_error *err);
 
-/* Changes to the beginning and end of a prompt; "" for none. */
+/* Changes to the beginning and end of a prompt. An empty string means no change. */
 typedef struct jinja_finish_options {
-    const char *bos, *eos;   /* removed, since the tokenizer adds them itself */
+    const char *bos, *eos;   /* removed from the ends, because the tokenizer adds them */
     bool only_from_template; /* remove them only where the template wrote them */
-    const char *turn;        /* if the prompt ends with this */
-    const char *answer;      /* append this; it counts as text from the template if `turn` does */
+    const char *turn;        /* if the prompt ends with this text, `answer` is appended */
+    const char *answer;      /* counts as text from the template if that `turn` does */
 } jinja_finish_options;
 
 /* Applies the changes to the result of the env's rendering. */
@@ -114,9 +114,9 @@ typedef enum jinja_note {                               /* bits */
                           JINJA_NOTE_SELECTATTR = 16    /* "selectattr" */
 } jinja_note;
 
-/* Returns the notes about a value that was set in the env, after a rendering (even a failed one)
- * with options.probe; 0 if the template never used the value. Notes are stored by the value's id,
- * which is assigned when it is set: get the value with ggtok_jinja_env_get and
+/* Returns what a rendering with options.probe, even a failed one, noted about a variable's value or
+ * a value inside it; 0 if the template never used it. Notes are stored by id, and
+ * ggtok_jinja_env_set assigns the ids, so get the value with ggtok_jinja_env_get and
  * ggtok_jinja_dict_get. */
 unsigned ggtok_jinja_env_notes(const jinja_env *env, jinja_value value);
 /* Returns a variable as it was set or, with `after`, as the rendering left it at the top level;

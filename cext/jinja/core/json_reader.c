@@ -66,7 +66,7 @@ static size_t read_escape(reader *r, uint8_t *out) {
     return ggtok_utf8_encode(point, out);
 }
 
-/* Whether text that is well-formed in the wide sense contains a surrogate. */
+/* Whether p[0..n) contains a surrogate; apart from surrogates, it must be valid UTF-8. */
 static bool has_surrogate(const uint8_t *p, size_t n) {
     for (size_t i = 0; i + 1 < n; i++) {
         if (p[i] == 0xED && p[i + 1] >= 0xA0) return true;

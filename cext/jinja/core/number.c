@@ -61,7 +61,7 @@ bool ggtok_jinja_float_is_normal(double f) {
 
 /* ---- to text ---- */
 
-/* Replaces the locale's decimal point by a dot. */
+/* Replaces the locale's decimal point with a dot. Returns the new length. */
 static size_t with_dot(char *text, size_t n) {
     size_t out = 0;
     bool dotted = false;
@@ -103,8 +103,7 @@ size_t ggtok_jinja_format_int(char out[32], int64_t i) {
  * positive). */
 static int shortest(double f, char digits[24], int *exponent) {
     char text[JINJA_NUMBER_ROOM];
-    bool normal =
-        f >= DBL_MIN; /* a shorter decimal appears as 15 digits with zeros, dropped below */
+    bool normal = f >= DBL_MIN; /* 2 to 14 digits are skipped: trailing zeros are dropped below */
     for (int precision = 0; precision <= 16; precision++) {
         if (normal && precision > 0 && precision < 14) continue;
         snprintf(text, sizeof text, "%.*e", precision ? precision : 0, f);

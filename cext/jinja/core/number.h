@@ -8,11 +8,11 @@
 
 enum { JINJA_NUMBER_ROOM = 512 }; /* bytes; enough for each format below */
 
-/* Reads decimal digits. Returns false if the number exceeds 64 bits. */
+/* Reads decimal digits. Returns false if the number doesn't fit in an int64_t. */
 bool ggtok_jinja_parse_int(jinja_arena *mem, const uint8_t *p, size_t n, bool negative,
                            int64_t *out);
-/* Reads the number with which p[0..n) begins, like C's strtod. Returns its length; 0 if there is
- * none. */
+/* Reads a number at the beginning of p[0..n), like C's strtod. Returns its length in bytes; 0 if
+ * there is none. */
 size_t ggtok_jinja_strtod(jinja_arena *mem, const uint8_t *p, size_t n, double *out);
 /* Like ggtok_jinja_strtod, but returns whether all of p[0..n) is a number. */
 bool ggtok_jinja_parse_float(jinja_arena *mem, const uint8_t *p, size_t n, double *out);

@@ -18,7 +18,7 @@ struct jinja_range {
     int64_t n;
 };
 
-/* Returns the i-th number, 0 <= i < n. The product may exceed 64 bits; the sum doesn't. */
+/* Returns the i-th number, 0 <= i < n. i * step may wrap around, but the sum fits in 64 bits. */
 static inline int64_t jinja_range_at(const jinja_range *r, int64_t i) {
     return (int64_t)((uint64_t)r->start + (uint64_t)i * (uint64_t)r->step);
 }
@@ -34,8 +34,8 @@ typedef enum jinja_object_kind {
  * have no {% block %}. */
 struct jinja_object {
     jinja_object_kind kind;
-    jinja_list *items; /* a loop's source (perhaps a generator's list); a cycler's values */
-    bool lazy;         /* whether a loop's source is a generator */
+    jinja_list *items; /* the list or generator of a loop; the values of a cycler */
+    bool lazy;         /* whether a loop iterates over a generator */
     uint32_t next;     /* index of the next item */
     jinja_list *kept;  /* items fetched so far that satisfy the loop's condition */
     uint32_t index0, depth0;

@@ -153,7 +153,7 @@ enum { COMPARISONS, SUMS, JOINS, PRODUCTS, POWERS, N_LEVELS };
 
 static const struct {
     uint8_t op;
-    uint8_t level[2]; /* by dialect; N_LEVELS: not an operator in it */
+    uint8_t level[2]; /* by dialect; N_LEVELS: not an operator of that dialect */
 } operators[] = {
     {JINJA_EQ, {COMPARISONS, COMPARISONS}},
     {JINJA_NE, {COMPARISONS, COMPARISONS}},

@@ -4,13 +4,13 @@
 
 #include "jinja/core/tree.h"
 
-/* The state of a parse. `kids` is a stack with the finished kids of all nodes that are being
- * parsed. */
+/* The state of a parse. `kids` is a stack of nodes: the kids parsed so far of all unfinished
+ * nodes. */
 typedef struct jinja_parser {
     jinja_arena *mem;
     jinja_template *t;
     const jinja_token *next;
-    const jinja_token *last; /* the final T_END */
+    const jinja_token *last; /* the T_END at the end */
     const jinja_node **kids;
     size_t n_kids, cap_kids;
     uint32_t depth;
@@ -29,7 +29,7 @@ static inline bool jinja_at(const jinja_parser *p, jinja_token_type type) {
 bool ggtok_jinja_at_name(const jinja_parser *p, const char *name);
 bool ggtok_jinja_token_is(const jinja_token *token, const char *name);
 bool ggtok_jinja_at_operator(const jinja_parser *p, jinja_operator op);
-const jinja_token *ggtok_jinja_take(jinja_parser *p); /* fails at the end of the tokens */
+const jinja_token *ggtok_jinja_take(jinja_parser *p); /* consumes it; fails at T_END */
 bool ggtok_jinja_skip(jinja_parser *p, jinja_token_type type);
 bool ggtok_jinja_skip_name(jinja_parser *p, const char *name);
 void ggtok_jinja_expect(jinja_parser *p, jinja_token_type type, const char *what);
@@ -37,7 +37,8 @@ void ggtok_jinja_nest(jinja_parser *p);
 
 uint32_t ggtok_jinja_symbol_of(jinja_template *t, const void *name, size_t n);
 
-/* Create nodes: push the kids, then create a node from those above a position in the stack. */
+/* Create nodes. To create a node with any number of kids, push them on the stack `kids`;
+ * ggtok_jinja_node_new then takes all kids from index kids_from on. */
 void ggtok_jinja_push(jinja_parser *p, const jinja_node *kid);
 jinja_node *ggtok_jinja_node_new(jinja_parser *p, jinja_kind kind, uint32_t pos, size_t kids_from);
 jinja_node *ggtok_jinja_node_of(jinja_parser *p, jinja_kind kind, uint32_t pos, const jinja_node *a,

@@ -5,7 +5,8 @@
 /* The budget of a rendering, per started megabyte of input. */
 enum { MEGABYTE = 1 << 20 };
 static const uint64_t bytes_each = 192u << 20, steps_each = 30u * 1000 * 1000;
-/* Probing a template takes about 16 renderings of a few short messages, which share one budget. */
+/* Probing a template takes about 16 renderings of a few short messages; together, they get the
+ * budget of one rendering. */
 enum { PROBES = 16 };
 
 ggtok_status ggtok_jinja_env_new(const jinja_options *options, jinja_env **out, jinja_error *err) {
@@ -117,7 +118,7 @@ typedef struct render_job {
     jinja_result *out;
 } render_job;
 
-/* Returns the ranges of text with a label. */
+/* Returns the ranges of the output that have the label. */
 static ggtok_range *ranges_of(jinja_env *e, uint8_t label, size_t *n) {
     const jinja_builder *b = &e->out;
     size_t begin = 0, cap = 0;
@@ -200,7 +201,8 @@ static bool is_from_template(const jinja_result *r, size_t begin, size_t end) {
     return found;
 }
 
-/* Clips the ranges to [begin, end) and makes them relative to begin. Returns the number left. */
+/* Clips the ranges to [begin, end), makes them relative to `begin`, and drops empty ones. Returns
+ * their new number. */
 static size_t within(ggtok_range *ranges, size_t n, size_t begin, size_t end) {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {

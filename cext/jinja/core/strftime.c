@@ -1,6 +1,6 @@
 /*
- * Equals glibc's strftime in the C locale, which both llama.cpp and Python call on Linux. Python
- * adds %f. Unknown conversions are copied.
+ * Formats times like glibc's strftime in the C locale, which both llama.cpp and Python call on
+ * Linux. Python adds %f. Unknown conversions are copied.
  */
 #include <stdio.h>
 
@@ -119,7 +119,7 @@ static bool convert(moment *m, char letter, const spec *given, int colons) {
     const spec *s = &plain;
     int64_t year;
     int hour12 = t->hour % 12 ? t->hour % 12 : 12;
-    /* # makes names upper-case, and AM, PM and zones lower-case, whatever the other flags. */
+    /* Flag # makes names upper-case, and AM, PM and time zones lower-case, even with flag ^. */
     plain.lower = letter == 'P' || (s->swap && (letter == 'p' || letter == 'Z'));
     plain.upper = !plain.lower && (s->upper || (s->swap && strchr("aAbBh", letter)));
     switch (letter) {
@@ -218,7 +218,7 @@ jinja_text *ggtok_jinja_strftime(jinja_arena *mem, const jinja_time *now, const 
     m.b.merge = true;
     find_day(&m);
     size_t n = format->n;
-    if (llama && n) { /* llama.cpp passes a C string */
+    if (llama && n) { /* llama.cpp passes a C string, which ends at a NUL */
         const uint8_t *end = memchr(format->data, 0, n);
         if (end) n = (size_t)(end - format->data);
     }

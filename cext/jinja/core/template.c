@@ -7,7 +7,7 @@
 enum {
     COMPILE_BYTES = 256,
     COMPILE_STEPS = 64
-}; /* budget per byte of source, whose size counts as 64 kB more */
+}; /* budget per byte of source; 64 kB are added to the source's size */
 
 typedef struct job {
     jinja_template *t;

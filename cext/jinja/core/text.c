@@ -232,9 +232,9 @@ int ggtok_jinja_text_order(const jinja_text *a, const jinja_text *b) {
 }
 
 /*
- * Returns the table for Knuth-Morris-Pratt search, of the length of `what`; naive search could take
- * time proportional to the product of the lengths. Most searches end with memchr, before the table
- * is built.
+ * Returns the failure table of a Knuth-Morris-Pratt search for p[0..n), or for its reverse if
+ * `back`. A naive search could take time proportional to the product of the lengths. Most searches
+ * end with memchr, before the table is built.
  */
 static const uint32_t *borders(jinja_arena *mem, const uint8_t *p, size_t n, bool back) {
     uint32_t *border = jinja_alloc_n(mem, n, sizeof *border);

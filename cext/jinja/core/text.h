@@ -1,5 +1,5 @@
 /*
- * Texts that know where each of their bytes came from.
+ * Texts that record where each of their bytes came from.
  *
  * A text is an array of bytes with a list of parts: the end and the label of each part. In
  * llama.cpp's dialect each concatenated text stays a separate part, even next to one with the same
@@ -41,10 +41,10 @@ typedef struct jinja_text {
     const uint8_t *data;
     uint32_t n;
     uint32_t n_parts;        /* 0: the text is empty or is one part with `label` */
-    const jinja_part *parts; /* the last part ends with the text, whatever its `end` */
+    const jinja_part *parts; /* the last part ends at `n`; its `end` is ignored */
     jinja_room *room;        /* may be NULL */
-    uint32_t hash;           /* 0: not computed yet; always computed in templates */
-    uint32_t n_chars; /* in code points; UINT32_MAX: not counted yet; always counted in templates */
+    uint32_t hash;           /* 0: not computed yet; in templates, computed at creation */
+    uint32_t n_chars;        /* length in code points, likewise; UINT32_MAX: not computed yet */
     uint8_t label;
     bool safe; /* transformers: the text is Markup */
 } jinja_text;
@@ -56,13 +56,14 @@ typedef struct jinja_text {
  * ggtok_jinja_text_copy copies them. */
 jinja_text *ggtok_jinja_text_of(jinja_arena *mem, const void *data, size_t n, uint8_t label);
 jinja_text *ggtok_jinja_text_copy(jinja_arena *mem, const void *data, size_t n, uint8_t label);
-/* Makes a text from the caller's bytes with parts[0..n_parts), whose ends must ascend to n. */
+/* Makes a text from the caller's bytes with parts[0..n_parts), whose ends must ascend and reach
+ * n. */
 jinja_text *ggtok_jinja_text_parts(jinja_arena *mem, const void *data, size_t n,
                                    const jinja_part *parts, size_t n_parts);
 jinja_text *ggtok_jinja_text_concat(jinja_arena *mem, const jinja_text *a, const jinja_text *b);
 /* Returns bytes [begin, end) with their labels. */
 jinja_text *ggtok_jinja_text_cut(jinja_arena *mem, const jinja_text *t, size_t begin, size_t end);
-/* Returns the same text as a single part, from llama.cpp's point of view. */
+/* Returns the same text as one part for llama.cpp's filters. Its bytes keep their labels. */
 jinja_text *ggtok_jinja_text_fuse(jinja_arena *mem, jinja_text *t);
 uint32_t ggtok_jinja_text_hash(const jinja_text *t);
 /* Return the hash and the number of code points, cached in the text. */
@@ -75,8 +76,8 @@ bool ggtok_jinja_text_is(const jinja_text *t, const char *s);
 int ggtok_jinja_text_compare(jinja_arena *mem, const jinja_text *a, const jinja_text *b);
 /* Like ggtok_jinja_text_compare, without charging; for use outside renderings. */
 int ggtok_jinja_text_order(const jinja_text *a, const jinja_text *b);
-/* Return the first occurrence at or after `from`, and the last that ends at or before `to`;
- * SIZE_MAX if there is none. */
+/* Return the offset of the first occurrence of `what` at or after `from`, or of the last occurrence
+ * that ends at or before `to`; SIZE_MAX if there is none. */
 size_t ggtok_jinja_text_find(jinja_arena *mem, const jinja_text *t, const jinja_text *what,
                              size_t from);
 size_t ggtok_jinja_text_rfind(jinja_arena *mem, const jinja_text *t, const jinja_text *what,
@@ -110,7 +111,7 @@ void ggtok_jinja_builder_add(jinja_builder *b, const void *data, size_t n, uint8
 void ggtok_jinja_builder_text(jinja_builder *b, const jinja_text *t);
 void ggtok_jinja_builder_cut(jinja_builder *b, const jinja_text *t, size_t begin, size_t end);
 jinja_text *ggtok_jinja_builder_end(jinja_builder *b);
-/* Removes the bytes and parts from these positions on, and returns them as a text. */
+/* Removes the bytes from index n on and the parts from index n_parts on; returns them as a text. */
 jinja_text *ggtok_jinja_builder_take(jinja_builder *b, size_t n, size_t n_parts);
 
 #endif

@@ -56,13 +56,13 @@ typedef struct jinja_token {
     uint8_t type; /* a jinja_token_type */
     uint8_t op;   /* for T_OPERATOR and T_SIGN */
     uint32_t pos; /* byte offset in the source */
-    uint32_t n;   /* size of its text in bytes, with escapes decoded */
+    uint32_t n;   /* size of `text` in bytes; escapes are decoded */
     const uint8_t *text;
     jinja_value value; /* for T_INT and T_FLOAT */
 } jinja_token;
 
 typedef enum jinja_kind {
-    /* Statements. The comments list their kids in order; a missing kid is NULL. */
+    /* Statements. Each comment lists the node's kids (child nodes) in order; NULL if missing. */
     N_BLOCK,        /* statements */
     N_TEXT,         /* value */
     N_OUTPUT,       /* expression */
@@ -76,7 +76,7 @@ typedef enum jinja_kind {
     N_WITH,         /* target, value, target, value, ..., body */
     N_BREAK,
     N_CONTINUE,
-    N_GENERATION, /* body; in llama.cpp's dialect, no kids, and flag: it begins the generation */
+    N_GENERATION, /* body; in llama.cpp's dialect, no kids; flag: the tag is not endgeneration */
     N_SCOPE,      /* body in a separate scope */
     /* Expressions. */
     N_CONST, /* value */
@@ -94,12 +94,12 @@ typedef enum jinja_kind {
     N_POSITIVE,
     N_CONDITION, /* condition, value, other value or NULL */
     N_ATTRIBUTE, /* object; value: the name. flag: in llama.cpp's dialect, the property isn't a name
-                    (an error when it runs); in transformers', the node is a target */
+                    (an error when evaluated); in transformers', the node is assigned to */
     N_ITEM,      /* object, index */
     N_SLICE,     /* object, start, stop, step */
     N_CALL,      /* callee, arguments */
-    N_FILTER,    /* operand, arguments; sym: the filter. flag 2: not a name (an error) */
-    N_TEST,      /* operand, arguments; sym: the test. flag 1: negated, 2: not a name */
+    N_FILTER,    /* operand, arguments; sym: the filter. flag 2: not a name, 4: a call */
+    N_TEST,      /* likewise; sym: the test. flag 1: negated */
     N_KEYWORD,   /* value; sym: the name. flag: not a name */
     N_SPREAD,    /* *value; flag: **value */
     N_BLANK      /* llama.cpp's a[] */
@@ -149,7 +149,7 @@ struct jinja_template {
     const jinja_node *root;
     jinja_text **variables;
     uint32_t n_variables;
-    bool wild_jumps; /* llama.cpp: there is a break outside a loop, perhaps in a macro */
+    bool wild_jumps; /* llama.cpp: a break or continue is outside a loop, perhaps in a macro */
 };
 typedef struct jinja_template jinja_template;
 

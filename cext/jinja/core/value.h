@@ -70,8 +70,8 @@ typedef struct jinja_value {
     } as;
 } jinja_value;
 
-/* The methods of a dict that return views. Unlike other lazy values, a view isn't consumed by
- * reading. */
+/* The views of a dict, named after the methods that return them. Unlike other lazy values, a view
+ * isn't consumed by reading. */
 typedef enum jinja_view { JINJA_NO_VIEW, JINJA_KEYS, JINJA_VALUES, JINJA_ITEMS } jinja_view;
 
 struct jinja_list {
@@ -80,7 +80,7 @@ struct jinja_list {
     bool group;        /* JINJA_TUPLE: a result of groupby, with the attributes grouper and list */
     uint32_t read;     /* JINJA_LAZY: the number of consumed items */
     jinja_view view;   /* JINJA_LAZY: the kind of view */
-    const char *fault; /* JINJA_LAZY: message of the error that reading it raises, or NULL */
+    const char *fault; /* JINJA_LAZY: if not NULL, reading the items fails with this message */
     bool reversed;     /* JINJA_LAZY: the result of `reverse` */
     jinja_pull *pull;  /* JINJA_LAZY: produces items one by one; NULL: all are in `data` */
 };
@@ -90,11 +90,11 @@ typedef struct jinja_entry {
     uint32_t hash;
 } jinja_entry;
 
-/* A dict, its entries in insertion order. Larger dicts have an open-addressing index. */
+/* A dict. Entries are in insertion order; larger dicts have an open-addressing index. */
 struct jinja_dict {
     jinja_entry *entries;
     uint32_t n, cap;
-    uint32_t *index; /* entry number + 1, or 0: free; NULL: at most JINJA_SMALL_DICT entries */
+    uint32_t *index; /* entry number + 1; 0: a free slot. NULL for up to JINJA_SMALL_DICT entries */
     uint32_t mask;
 };
 
@@ -161,15 +161,16 @@ jinja_value *ggtok_jinja_dict_get(jinja_arena *mem, const jinja_dict *dict, cons
                                   size_t n);
 void ggtok_jinja_dict_put(jinja_arena *mem, jinja_dict *dict, const char *key, jinja_value value);
 
-/* Equals the dialect's ==. In llama.cpp, arrays and objects are equal only if they are hashable. */
+/* Whether the dialect's == is true for a and b. In llama.cpp, arrays and objects are equal only if
+ * they are hashable. */
 bool ggtok_jinja_equal(jinja_arena *mem, jinja_value a, jinja_value b, jinja_dialect dialect);
-/* Whether a value may be a key. llama.cpp requires one or both of these, depending on the
- * operation. */
+/* Two properties of values that can be keys. llama.cpp requires one of them or both, depending on
+ * the operation. */
 bool ggtok_jinja_hashable(jinja_arena *mem, jinja_value v);
 bool ggtok_jinja_immutable(jinja_value v);
 
-/* Convert an integer to a double and back as llama.cpp does. The double is infinite if none equals
- * the integer. */
+/* Convert an integer to a double and back as llama.cpp does. The result is infinite if no double
+ * equals the integer. */
 double ggtok_jinja_int_as_float(int64_t i);
 int64_t ggtok_jinja_float_as_int(double f);
 

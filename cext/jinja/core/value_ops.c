@@ -144,7 +144,7 @@ bool ggtok_jinja_equal(jinja_arena *mem, jinja_value a, jinja_value b, jinja_dia
         return ggtok_jinja_hashable(mem, a) && ggtok_jinja_hashable(mem, b) &&
                equal_items(mem, a.as.list, b.as.list, dialect);
     case JINJA_DICT:
-    case JINJA_LOOP: /* ggtok_jinja_hashable fills it */
+    case JINJA_LOOP: /* ggtok_jinja_hashable fills the loop's dict */
         return ggtok_jinja_hashable(mem, a) && ggtok_jinja_hashable(mem, b) &&
                equal_pairs(mem, a.as.dict, b.as.dict);
     case JINJA_KEYWORD: return a.as.keyword == b.as.keyword;

@@ -156,8 +156,8 @@ void ggtok_jinja_llama_find_builtins(jinja_symbol *symbol) {
     symbol->test = ggtok_jinja_llama_global("test_is_", symbol->name);
 }
 
-/* Among the rows with the same name as `row`, which is their first, returns the one for the value's
- * type, or NULL. */
+/* Returns the row for the value's type, or NULL if there is none. `row` is the index of the first
+ * row with the same name. */
 static const jinja_llama_row *row_for(int32_t row, jinja_value v) {
     if (row < 0) return NULL;
     const jinja_llama_row *first = &ggtok_jinja_llama_builtins[row], *r = first;

@@ -11,7 +11,7 @@ typedef struct jinja_llama_row {
     const char *name;
     unsigned types;
     jinja_builtin *run;
-    const char *unsupported; /* a name that llama.cpp recognizes but doesn't implement, or NULL */
+    const char *unsupported; /* for the error message: what llama.cpp doesn't implement; or NULL */
 } jinja_llama_row;
 
 extern const jinja_llama_row ggtok_jinja_llama_builtins[];
@@ -26,7 +26,7 @@ const jinja_llama_row *ggtok_jinja_llama_filter_row(const jinja_template *t, uin
 const jinja_llama_row *ggtok_jinja_llama_find_text(const jinja_text *name, jinja_value v);
 int32_t ggtok_jinja_llama_global(const char *prefix, const jinja_text *name);
 
-/* Functions that check and return the arguments of builtins. */
+/* Check the arguments of a builtin, or return one. */
 void ggtok_jinja_args_count(jinja_env *e, const jinja_args *a, uint32_t least, uint32_t most);
 jinja_value ggtok_jinja_args_at(jinja_env *e, const jinja_args *a, uint32_t i);
 jinja_value ggtok_jinja_args_or(const jinja_args *a, uint32_t i, jinja_value other);

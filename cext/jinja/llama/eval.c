@@ -254,7 +254,7 @@ static jinja_value eval_attribute(jinja_env *e, const jinja_node *node) {
     if (object.type == JINJA_LOOP && loop_field((jinja_loop *)object.as.dict, name, &v)) return v;
     const jinja_llama_row *row = ggtok_jinja_llama_member(e->t, node->sym, object);
     v = try_builtin(e, row, object, name);
-    if (row) return v; /* takes precedence over a key with that name */
+    if (row) return v; /* a builtin takes precedence over a key with that name */
     return member(e, object, node->value);
 }
 

@@ -110,7 +110,7 @@ static jinja_list *loop_items(jinja_env *e, const jinja_node *node, bool *pairs)
     if (!*pairs && !jinja_is_array(v)) {
         ggtok_jinja_fail(mem, "can't loop over %s", ggtok_jinja_type_name(v));
     }
-    if (!*pairs) { /* copy it if the loop may change it */
+    if (!*pairs) { /* copy the list if the loop's body may change it */
         jinja_charge(mem, v.as.list->n / 4);
         if (!e->lists_change) return v.as.list;
         jinja_list *items = ggtok_jinja_list_new(mem, v.as.list->n);
@@ -143,8 +143,8 @@ static void set_target(jinja_env *e, const jinja_node *target, jinja_value item)
         set_names(e, target, item.as.list);
 }
 
-/* Returns the items that satisfy the loop's condition. All items are checked, also against the
- * targets, before the first iteration. */
+/* Returns the items that satisfy the loop's condition. Before the first iteration, the condition is
+ * evaluated for all items, and each item must match the targets. */
 static jinja_list *select_items(jinja_env *e, const jinja_node *node, jinja_list *items) {
     const jinja_node *target = node->kids[0], *condition = node->kids[2];
     jinja_list *kept = condition ? ggtok_jinja_list_new(&e->arena, 0) : items;
@@ -225,7 +225,7 @@ jinja_flow ggtok_jinja_llama_loop(jinja_env *e, const jinja_node *node) {
     bool pairs, ran = false;
     jinja_list *items = select_items(e, node, loop_items(e, node, &pairs));
     const jinja_node *body = node->kids[3];
-    /* It is large and loops nest, so it isn't on the stack. */
+    /* In the arena, because a jmp_buf is large and nested loops could exhaust the stack. */
     jmp_buf *here = e->t->wild_jumps ? jinja_alloc(&e->arena, sizeof *here) : NULL;
     for (uint32_t i = 0; i < items->n; i++) {
         jinja_charge(&e->arena, 2);

@@ -142,8 +142,8 @@ static jinja_value is_true(jinja_env *e, jinja_args *a) {
     return jinja_bool(v.type == JINJA_BOOL && v.as.truth);
 }
 
-/* Tests divisibility. llama.cpp crashes if the divisor is 0, which is an error here, or if
- * INT64_MIN is divided by -1. */
+/* Tests divisibility. llama.cpp crashes if the divisor is 0 (an error here), or if INT64_MIN is
+ * divided by -1 (true here). */
 static jinja_value is_divisibleby(jinja_env *e, jinja_args *a) {
     ggtok_jinja_args_type(e, a, 0, ON_INT);
     ggtok_jinja_args_type(e, a, 1, ON_INT);
@@ -200,7 +200,7 @@ static jinja_value is_test(jinja_env *e, jinja_args *a) {
     return jinja_bool(ggtok_jinja_llama_global("test_is_", a->v[0].as.text) >= 0);
 }
 
-/* Whether llama.cpp considers both to be the same object. */
+/* Whether llama.cpp considers both values to be the same object. */
 static jinja_value is_sameas(jinja_env *e, jinja_args *a) {
     ggtok_jinja_args_count(e, a, 2, 999);
     jinja_value x = a->v[0], y = a->v[1];

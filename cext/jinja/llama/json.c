@@ -92,7 +92,7 @@ static void write_dict(writer *w, const jinja_dict *dict, uint32_t level) {
     put(w, "}");
 }
 
-/* Writes a number. This is a separate function so that its buffer isn't in the stack frames for
+/* Writes a number. This is a separate function so that its buffer isn't in the stack frame of
  * each level. */
 static JINJA_NOINLINE void put_number(writer *w, jinja_value v) {
     char number[JINJA_NUMBER_ROOM];

@@ -46,8 +46,8 @@ static jinja_token *add(lexer *x, jinja_token_type type, size_t pos, const void 
 
 /* ---- text between tags ---- */
 
-/* Returns where the text [start, end) before a {% ends once the white space before it on its line
- * is stripped. */
+/* Strips the white space between the last newline of the text [start, end) and the tag that
+ * follows. Returns the new end of the text. */
 static size_t strip_line(const lexer *x, size_t start, size_t end) {
     for (size_t i = end; i > start; i--) {
         uint8_t c = x->src[i - 1];
@@ -58,7 +58,7 @@ static size_t strip_line(const lexer *x, size_t start, size_t end) {
     return end;
 }
 
-/* Adds the text up to the next tag. Returns false if it is empty after trimming. */
+/* Adds the text up to the next tag. Returns false if the trimmed text is empty. */
 static bool lex_text(lexer *x) {
     bool after_minus = false, drop_newline = false;
     if (x->pos > 3) {
@@ -146,7 +146,7 @@ static bool lex_mark(lexer *x) {
     for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
         size_t n = strlen(marks[i].text);
         if (marks[i].text[0] != (char)x->src[x->pos]) continue;
-        if (x->braces && !strcmp(marks[i].text, "}}")) continue; /* it closes two dicts */
+        if (x->braces && !strcmp(marks[i].text, "}}")) continue; /* closes two dicts */
         if (x->n - x->pos < n || memcmp(x->src + x->pos, marks[i].text, n)) continue;
         add(x, marks[i].type, x->pos, x->src + x->pos, n)->op = marks[i].op;
         if (marks[i].type == T_OPEN_EXPRESSION)
@@ -194,7 +194,8 @@ static void lex_string(lexer *x) {
     add(x, T_STRING, start, own, n);
 }
 
-/* Reads digits with an optional fraction; `start` includes the sign, if any. */
+/* Reads digits with an optional fraction. `start` is the offset of the number, including its
+ * sign. */
 static void lex_number(lexer *x, size_t start) {
     size_t begin = x->pos;
     bool fraction = false;
@@ -220,7 +221,7 @@ static void lex_number(lexer *x, size_t start) {
     }
     jinja_token *token = add(x, fraction ? T_FLOAT : T_INT, start, x->src + start, x->pos - start);
     token->value = value;
-    token->op = !fits; /* the parser reports this where it needs a value */
+    token->op = !fits; /* out of range; the parser fails if it uses the value */
 }
 
 /* Reads a sign: a + or - that doesn't follow an operand. */

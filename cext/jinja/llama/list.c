@@ -52,7 +52,6 @@ jinja_slice ggtok_jinja_llama_slice(jinja_env *e, const jinja_args *a, int64_t n
         stop = top;
     if (step < 0 && stop < least) stop = least;
     jinja_slice s = {.first = start, .step = step};
-    /* Compute the number of items. */
     if (step > 0 && start < stop) {
         s.n = (uint64_t)((stop - start - 1) / step) + 1;
     } else if (step < 0 && start > stop) {
@@ -172,7 +171,8 @@ static jinja_builtin *test_of(jinja_env *e, jinja_value name) {
 }
 
 /* Implements select (keep) and reject. Arguments: (attribute), (test, argument) or (attribute,
- * test, argument). In llama.cpp, select equals selectattr, and reject equals rejectattr. */
+ * test, argument). In llama.cpp, selectattr does the same as select, and rejectattr the same as
+ * reject. */
 static jinja_value select_items(jinja_env *e, jinja_args *a, bool keep) {
     ggtok_jinja_args_count(e, a, 2, 4);
     jinja_list *list = list_at(e, a, 0), *kept = ggtok_jinja_list_new(&e->arena, 0);

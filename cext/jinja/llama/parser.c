@@ -1,6 +1,6 @@
 /*
  * llama.cpp's grammar of operands and statements. Commas between arguments and between items are
- * optional. An expression in place of a required name fails only when it runs.
+ * optional. An expression in place of a required name is an error only when the template runs.
  */
 #include "jinja/core/parser.h"
 
@@ -44,7 +44,7 @@ static const jinja_node *parse_members(jinja_parser *p, const jinja_node *object
             const jinja_node *name = parse_primary(p);
             if (name->kind == N_CONST && name->value.type == JINJA_INT) { /* as in a.0 */
                 jinja_node *item = ggtok_jinja_node_of(p, N_ITEM, pos, object, name);
-                item->flag = name->value.as.i < 0; /* fails when it runs */
+                item->flag = name->value.as.i < 0; /* an error when evaluated */
                 object = item;
                 continue;
             }
@@ -187,7 +187,7 @@ static const jinja_node *parse_unary(jinja_parser *p) {
     return node;
 }
 
-/* Makes the node for a filter or test, `what`, which was parsed as a name or a call. */
+/* Makes a node that applies the filter or test `what`, which was parsed as a name or a call. */
 static jinja_node *apply(jinja_parser *p, jinja_kind kind, uint32_t pos, const jinja_node *operand,
                          const jinja_node *what, const jinja_node *argument) {
     size_t mark = p->n_kids;
@@ -320,7 +320,8 @@ static const jinja_node *parse_for(jinja_parser *p, uint32_t pos) {
     return ggtok_jinja_node_new(p, N_FOR, pos, mark);
 }
 
-/* Parses the body of a macro or call block, whose breaks don't belong to a loop around it. */
+/* Parses the body of a macro or call block. The loops around the block don't count as loops around
+ * a break in the body. */
 static const jinja_node *parse_body(jinja_parser *p, const char *const *end_names) {
     uint32_t loops = p->loops;
     p->loops = 0;
@@ -338,7 +339,7 @@ static const jinja_node *parse_macro(jinja_parser *p, uint32_t pos) {
     expect_close(p);
     ggtok_jinja_push(p, parse_body(p, end_names));
     jinja_node *node = ggtok_jinja_node_new(p, N_MACRO, pos, mark);
-    node->flag = name->kind != N_NAME; /* fails when it runs */
+    node->flag = name->kind != N_NAME; /* an error when executed */
     node->sym = name->sym;
     return node;
 }
@@ -387,7 +388,7 @@ const jinja_node *ggtok_jinja_llama_statement(jinja_parser *p) {
     if (ggtok_jinja_token_is(name, "continue")) return parse_jump(p, pos, N_CONTINUE);
     bool begins = ggtok_jinja_token_is(name, "generation");
     if (begins || ggtok_jinja_token_is(name, "endgeneration")) {
-        if (p->next != p->last) p->next++; /* normally a %} */
+        if (p->next != p->last) p->next++; /* normally a %}, but llama.cpp doesn't check */
         jinja_node *node = ggtok_jinja_node_new(p, N_GENERATION, pos, p->n_kids);
         node->flag = begins;
         return node;

@@ -1,4 +1,5 @@
-/* Sorts in llama.cpp's order, which comes from the C++ library's std::sort. */
+/* Sorts like llama.cpp, which uses the C++ library's std::sort, including the order of equal
+ * items. */
 #include "index/stl_order.h"
 #include "jinja/llama/builtins.h"
 

@@ -286,7 +286,8 @@ static int digit_of(uint8_t c) {
     return c >= 'a' && c <= 'z' ? c - 'a' + 10 : 99;
 }
 
-/* Reads an int like C's strtol. Returns false if there is none or it is out of range. */
+/* Reads an integer like C's strtol. Returns false if there is none or if it doesn't fit in an
+ * int. */
 static bool read_int(const jinja_text *t, int base, int64_t *out) {
     const uint8_t *p = t->data, *end = t->data + t->n;
     while (p < end && is_space(*p)) p++;
@@ -328,8 +329,8 @@ jinja_value ggtok_jinja_text_float(jinja_env *e, jinja_args *a) {
     size_t used = ggtok_jinja_strtod(&e->arena, t->data, t->n, &f), digits = 0;
     bool fits = used && (f - f != 0 || ggtok_jinja_float_is_normal(f));
     for (size_t i = 0; i < used; i++) digits += t->data[i] >= '0' && t->data[i] <= '9';
-    if (f - f != 0 && digits) { /* a number too large for a double is out of range */
-        const uint8_t *p = memchr(t->data, '(', used); /* but nan(1) isn't */
+    if (f - f != 0 && digits) { /* not the word "inf" or "nan": out of range */
+        const uint8_t *p = memchr(t->data, '(', used); /* but nan(1) is valid */
         fits = fits && p;
     }
     if (fits && f == 0) { /* a number that was rounded to 0 is also out of range */

@@ -63,7 +63,8 @@ jinja_value ggtok_jinja_llama_default(jinja_env *e, jinja_args *a) {
 
 /* ---- as text ---- */
 
-/* Writes six decimals, without trailing zeros except the first decimal. Returns the length. */
+/* Writes f with six decimals, then drops trailing zeros, but never the first decimal. Returns the
+ * length. */
 static size_t show_float(jinja_arena *mem, char out[JINJA_NUMBER_ROOM], double f) {
     size_t n = ggtok_jinja_format(mem, out, 'f', 6, false, f);
     while (n && out[n - 1] == '0') n--;
@@ -102,8 +103,8 @@ static void show_dict(jinja_env *e, jinja_builder *b, jinja_value v) {
     jinja_leave(&e->arena);
 }
 
-/* Writes a number. This is a separate function so that its buffer isn't in the stack frames for
- * nested values. */
+/* Writes a number. This is a separate function so that its buffer isn't in the stack frame of
+ * each level. */
 static JINJA_NOINLINE void put_number(jinja_builder *b, jinja_value v) {
     char number[JINJA_NUMBER_ROOM];
     size_t n = v.type == JINJA_INT ? ggtok_jinja_format_int(number, v.as.i)

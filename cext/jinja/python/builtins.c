@@ -406,7 +406,7 @@ static jinja_value global_dict(jinja_env *e, jinja_value *v) {
             continue;
         }
         if (one.type == JINJA_UNDEFINED)
-            ggtok_jinja_fail_undefined(e, one); /* dict() calls its keys() */
+            ggtok_jinja_fail_undefined(e, one); /* dict() calls the keys() of its argument */
         jinja_list *pairs = ggtok_jinja_items(e, one);
         JINJA_EACH(mem, k, pairs->n) {
             jinja_list *pair = ggtok_jinja_items(e, pairs->data[k]);
@@ -459,8 +459,8 @@ jinja_value ggtok_jinja_object_call(jinja_env *e, jinja_object *object, jinja_ar
     }
 }
 
-/* Returns the object of a method. The table doesn't distinguish kinds of objects, so this checks
- * the kind. */
+/* Returns the object on which a method was called. Checks the object's kind, because the table of
+ * methods doesn't distinguish kinds. */
 static jinja_object *self_of(jinja_env *e, const jinja_value *v, jinja_object_kind kind) {
     if (v[0].as.object->kind != kind) ggtok_jinja_fail(&e->arena, "the value is undefined");
     return v[0].as.object;

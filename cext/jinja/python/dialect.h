@@ -1,6 +1,6 @@
 /*
  * The internal interface of jinja2's dialect. Positions in texts are in code points. Arithmetic
- * beyond 64 bits is an error. As in the sandbox, nothing can change a list or a dict.
+ * beyond 64 bits is an error. As in jinja2's sandbox, templates can't change lists and dicts.
  */
 #ifndef GGTOK_JINJA_PYTHON_DIALECT_H
 #define GGTOK_JINJA_PYTHON_DIALECT_H
@@ -20,7 +20,7 @@ void ggtok_jinja_refuse_big(jinja_env *e, jinja_value a, jinja_value b);
  * JINJA_BIG, which could be equal. */
 bool ggtok_jinja_is_other_number(jinja_arena *mem, jinja_value a, jinja_value b);
 
-/* Equals str.isspace() for one character. */
+/* Whether Python's str.isspace() is true for the character. */
 bool ggtok_jinja_is_space(uint32_t c);
 
 /* ---- scopes (scope.c) ---- */
@@ -34,8 +34,8 @@ typedef struct jinja_slot {
     uint32_t slot;
 } jinja_slot;
 
-/* The variables of a frame. Like jinja2, the compiler determines the source of each name's value by
- * whether a block first sets or reads the name. */
+/* The variables of a frame. As in jinja2, the source of a variable's value depends on whether the
+ * block sets or reads the name first. */
 typedef struct jinja_frame_plan {
     const jinja_slot *slots;
     uint32_t n;
@@ -57,8 +57,8 @@ void ggtok_jinja_frame_reset(jinja_env *e, const jinja_frame_plan *plan, jinja_f
 
 bool ggtok_jinja_python_hashable(jinja_arena *mem, jinja_value v);
 jinja_value ggtok_jinja_object_call(jinja_env *e, jinja_object *object, jinja_args *args);
-/* Writes the lower, upper or title case or the case folding of a code point to `out`; returns the
- * number of code points. */
+/* Converts a code point to lower, upper or title case, or folds its case. Writes the result to
+ * `out`, and returns its number of code points. */
 typedef enum jinja_case { JINJA_LOWER, JINJA_UPPER, JINJA_TITLE, JINJA_FOLD } jinja_case;
 unsigned ggtok_jinja_case_of(uint32_t c, jinja_case how, uint32_t out[3]);
 bool ggtok_jinja_is_case(uint32_t c, jinja_case how); /* whether c is a letter of this case */
@@ -70,8 +70,8 @@ jinja_text *ggtok_jinja_repr(jinja_env *e, jinja_value v);
 jinja_text *ggtok_jinja_ascii(jinja_env *e, jinja_value v); /* repr, escaped to ASCII */
 /* Returns the items of an iterable. Consumes the rest of a generator. */
 jinja_list *ggtok_jinja_items(jinja_env *e, jinja_value v);
-/* Whether a value is consumed by reading; and a function that reads its next item and returns false
- * at the end. */
+/* Whether reading a value consumes it. ggtok_jinja_next reads the next item of such a value; it
+ * returns false at the end. */
 bool ggtok_jinja_is_generator(jinja_value v);
 bool ggtok_jinja_next(jinja_env *e, jinja_list *generator, jinja_value *out);
 const char *ggtok_jinja_shown_generator(const jinja_list *generator);
@@ -96,8 +96,8 @@ jinja_text *ggtok_jinja_python_json(jinja_env *e, jinja_value v, bool ascii, jin
                                     jinja_value separators, bool sort);
 
 bool ggtok_jinja_is_ascii(jinja_arena *mem, jinja_text *t);
-/* Return the offset of the at-th character, at most n, and the index of the character at an
- * offset. */
+/* Convert a character's index to its byte offset (t->n past the end), and a byte offset to the
+ * character's index. */
 size_t ggtok_jinja_byte_of(jinja_arena *mem, jinja_text *t, uint64_t at);
 uint64_t ggtok_jinja_char_of(jinja_arena *mem, jinja_text *t, size_t byte);
 

@@ -103,7 +103,7 @@ static void take_arguments(jinja_env *e, const jinja_python_row *row, const jinj
             n_used++;
             continue;
         }
-        bool named = !strchr(p, '/'); /* positional only before a slash */
+        bool named = !strchr(p, '/'); /* no slash follows, so the name may be used */
         for (uint32_t k = 0; named && k < args->n; k++) {
             if (args->v[k].type != JINJA_KEYWORD) continue;
             const jinja_keyword *keyword = args->v[k].as.keyword;
@@ -132,7 +132,7 @@ jinja_value ggtok_jinja_python_apply(jinja_env *e, const jinja_python_row *row, 
 /* ---- members ---- */
 
 static jinja_value method_of(jinja_env *e, jinja_value object, const jinja_text *name) {
-    jinja_charge(&e->arena, 4); /* to search about sixty names */
+    jinja_charge(&e->arena, 4); /* the cost of searching about sixty names */
     for (size_t i = 0; i < ggtok_jinja_python_n_methods; i++) {
         const jinja_python_row *row = &ggtok_jinja_python_methods[i];
         if (!(row->types >> object.type & 1) || !ggtok_jinja_text_is(name, row->name)) continue;
@@ -173,7 +173,7 @@ jinja_value ggtok_jinja_own_attribute(jinja_env *e, jinja_value object, jinja_te
     return method_of(e, object, name);
 }
 
-/* Equals Python's object[key]; returns JINJA_ABSENT where Python raises TypeError or
+/* Evaluates object[key] as Python does. Returns JINJA_ABSENT where Python raises TypeError or
  * LookupError. */
 static jinja_value own_item(jinja_env *e, jinja_value object, jinja_value key) {
     jinja_arena *mem = &e->arena;

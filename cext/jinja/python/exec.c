@@ -49,8 +49,8 @@ void ggtok_jinja_python_set(jinja_env *e, const jinja_node *target, jinja_value 
     jinja_leave(mem);
 }
 
-/* Runs {% set %}. Before setting anything, checks that the values whose fields are set are
- * namespaces. */
+/* Runs {% set %}. Before the first assignment, checks that every object whose field is set
+ * is a namespace. */
 static void set_targets(jinja_env *e, const jinja_node *target, jinja_value value) {
     JINJA_EACH(&e->arena, i, target->kind == N_TUPLE ? target->n : 0) {
         if (target->kids[i]->kind == N_ATTRIBUTE) namespace_of(e, target->kids[i]);
@@ -68,8 +68,8 @@ static bool next_item(jinja_env *e, jinja_object *loop, jinja_value *item) {
     return true;
 }
 
-/* Returns the values that were assigned to a loop's target. After evaluating its condition, jinja2
- * loops over these instead of the items, so lists and (consumed) generators become tuples. */
+/* Returns the values that were assigned to a loop's target. If a loop has a condition, jinja2 loops
+ * over these values instead of the items, so lists and (consumed) generators become tuples. */
 static jinja_value value_of(jinja_env *e, const jinja_node *target) {
     if (target->kind == N_NAME) return *place_of(e, target);
     jinja_list *own = ggtok_jinja_list_new(&e->arena, target->n);
@@ -106,7 +106,7 @@ static bool fetch(jinja_env *e, jinja_object *loop) {
 
 static bool has(jinja_env *e, jinja_object *loop, uint32_t i) {
     bool more = true;
-    jinja_enter(&e->arena); /* loop.length evaluates the condition, which may nest */
+    jinja_enter(&e->arena); /* fetch evaluates the condition, which may call this again */
     while (more && loop->kept->n <= i) more = fetch(e, loop);
     jinja_leave(&e->arena);
     return more;
@@ -218,7 +218,7 @@ static void exec_macro(jinja_env *e, const jinja_node *node) {
     *place_of(e, node) = new_macro(e, node, JINJA_MACRO, name);
 }
 
-/* Passes the arguments that have no parameter to varargs, kwargs and caller. */
+/* Sets varargs, kwargs and caller to the arguments that match no parameter. */
 static void gather_rest(jinja_env *e, const jinja_function *f, const jinja_args *args,
                         uint32_t n_places, jinja_frame *frame, const bool *used) {
     jinja_arena *mem = &e->arena;

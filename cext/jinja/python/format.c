@@ -7,17 +7,18 @@ enum { MOST = 10000 }; /* maximum width or precision */
 typedef struct spec {
     uint8_t fill[4];
     size_t n_fill;
-    char align; /* '<', '>', '^', '='; 0: not given */
+    char align; /* '<', '>', '^', '='; 0: none */
     char sign, comma, type;
     bool alternate, zero, no_minus_zero;
-    int width, precision; /* -1: not given */
+    int width, precision; /* in code points; -1: none */
 } spec;
 
 static void pad(jinja_builder *b, const spec *s, uint64_t n, uint8_t label) {
     for (; n; n--) ggtok_jinja_builder_add(b, s->fill, s->n_fill, label);
 }
 
-/* Writes a text padded to its width. '=' pads after the first `sign` bytes. */
+/* Writes a text, padded to the width of the spec. Alignment '=' pads after the first `sign`
+ * bytes. */
 static void put_padded(jinja_builder *b, const spec *s, jinja_text *t, size_t sign, char align,
                        uint8_t label) {
     uint64_t n = ggtok_jinja_chars(b->arena, t),
@@ -35,8 +36,8 @@ static void put_padded(jinja_builder *b, const spec *s, jinja_text *t, size_t si
     pad(b, s, room - left, label);
 }
 
-/* Groups the digits with the separator and appends the tail. Zeros that pad to the width belong to
- * the groups; `taken` bytes of the width precede the digits or follow the tail. */
+/* Returns the digits, grouped with the separator s->comma, and the tail. Zeros that fill the width
+ * are grouped, too; `n_outside` characters of the width precede the digits or follow the tail. */
 static jinja_text *group_digits(jinja_arena *mem, const spec *s, const char *digits, size_t n,
                                 size_t taken, const char *tail, size_t n_tail) {
     jinja_builder b = ggtok_jinja_builder_new(mem, 2 * n + n_tail);
@@ -158,7 +159,7 @@ static void put_text(jinja_env *e, jinja_builder *b, const spec *s, jinja_text *
     put_padded(b, s, t, 0, align, label);
 }
 
-/* Applies the conversion s, r or a. */
+/* Applies the conversion `how`: 's', 'r' or 'a'. */
 static jinja_text *converted(jinja_env *e, jinja_value v, char how) {
     return how == 's'   ? ggtok_jinja_str(e, v)
            : how == 'r' ? ggtok_jinja_repr(e, v)
@@ -189,7 +190,7 @@ static jinja_value next_argument(jinja_env *e, percent_args *a) {
     return tuple ? a->all.as.list->data[i] : a->all;
 }
 
-/* Returns the width or precision for a star, which is the next argument. */
+/* Returns the width or precision that replaces a star: the next argument. */
 static int star(jinja_env *e, percent_args *a, const uint8_t **p) {
     jinja_value v = next_argument(e, a);
     ++*p;
@@ -317,7 +318,7 @@ jinja_value ggtok_jinja_percent(jinja_env *e, jinja_text *format, jinja_value al
         percent_one(e, &b, &s, v, (uint8_t)label);
     }
     uint32_t given = all.type == JINJA_TUPLE ? all.as.list->n : 1;
-    /* Python treats a value with items as a mapping, which needn't be used completely. */
+    /* Python treats any value with items as a mapping, and allows unused items in a mapping. */
     bool mapping = by_key || all.type == JINJA_DICT || all.type == JINJA_LIST ||
                    all.type == JINJA_RANGE || all.type == JINJA_UNDEFINED;
     if (args.next < given && !(mapping && all.type != JINJA_TUPLE)) {
@@ -467,7 +468,7 @@ static void format_value(fields *f, jinja_builder *b, jinja_value v, const spec 
     }
 }
 
-enum { MOST_NESTED = 2 }; /* a format spec may contain fields, but not their specs */
+enum { MOST_NESTED = 2 }; /* the spec of a field may contain fields, but their specs can't */
 
 static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
     jinja_env *e = f->e;
@@ -524,7 +525,7 @@ static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
         }
         const uint8_t *from = rest, *to = p++;
         uint8_t own_label = label;
-        if (nested) { /* a fill from another text has no label */
+        if (nested) { /* padding has no label if part of the spec comes from another text */
             size_t at = (size_t)(rest - begin), stop = (size_t)(to - begin);
             const jinja_text *own =
                 format_text(f, ggtok_jinja_text_cut(mem, format, at, stop), levels - 1);

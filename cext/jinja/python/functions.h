@@ -32,8 +32,8 @@ jinja_python_fn ggtok_jinja_pn_abs, ggtok_jinja_pn_int, ggtok_jinja_pn_float, gg
     ggtok_jinja_pn_filesizeformat;
 jinja_text *ggtok_jinja_py_replaced(jinja_env *e, jinja_text *t, jinja_text *old, jinja_text *with,
                                     int64_t times);
-/* Return the results of batch and slice as lists of lists, and a string in lower case unless
- * `cased`. */
+/* Return the results of the filters batch and slice as lists of lists. ggtok_jinja_folded returns a
+ * string in lower case unless `cased`, and other values unchanged. */
 jinja_list *ggtok_jinja_batched(jinja_env *e, const jinja_value *v);
 jinja_list *ggtok_jinja_sliced(jinja_env *e, const jinja_value *v);
 jinja_value ggtok_jinja_folded(jinja_env *e, jinja_value v, bool cased);

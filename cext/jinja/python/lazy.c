@@ -12,7 +12,7 @@ struct jinja_pull {
     bool by_attribute, keep; /* for SELECT */
     bool begun, done;
     jinja_value v[4]; /* the filter's arguments */
-    jinja_list *from; /* the source: a list of items, or the list in a generator */
+    jinja_list *from; /* the source: a list of items, or that of a generator */
     bool lazy;        /* `from` belongs to a generator */
     uint32_t at;
     const jinja_list *path; /* the parsed attribute, or NULL */
@@ -50,8 +50,8 @@ static bool next_of_source(jinja_env *e, jinja_pull *p, jinja_value *item) {
     return true;
 }
 
-/* Implements map: by an attribute with a default, or by a filter with arguments, which are all in
- * v[1]. */
+/* Begins map. v[1] contains its arguments: either an attribute and a default, or the name of a
+ * filter and the filter's arguments. */
 static void begin_map(jinja_env *e, jinja_pull *p) {
     jinja_arena *mem = &e->arena;
     jinja_args given = {"map", p->v[1].as.list->data, p->v[1].as.list->n};
@@ -147,7 +147,7 @@ static void begin(jinja_env *e, jinja_pull *p) {
         p->path = ggtok_jinja_path(e, p->v[2]);
         p->cased = p->v[1].type != JINJA_ABSENT && ggtok_jinja_python_truth(e, p->v[1]);
         break;
-    default: /* a false value yields nothing, whatever the arguments */
+    default: /* a false value yields nothing, even with invalid arguments */
         if (!(p->done = !ggtok_jinja_python_truth(e, p->v[0])))
             p->kind == MAP ? begin_map(e, p) : begin_select(e, p);
     }

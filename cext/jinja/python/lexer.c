@@ -67,7 +67,7 @@ static void add_text(lexer *x, size_t begin, size_t end, uint8_t sign, bool vari
     if (end > begin) add(x, T_TEXT, begin, x->src + begin, end - begin);
 }
 
-/* Skips the white space that the end of a block or comment strips. */
+/* Skips the white space that the end of a tag or comment strips. Returns the new position. */
 static size_t after_end(const lexer *x, size_t pos, bool minus, bool plus) {
     if (minus) return skip_space(x, pos);
     return !plus && at(x, pos) == '\n' ? pos + 1 : pos;
@@ -269,7 +269,7 @@ static size_t read_escape(lexer *x, size_t *pos, uint8_t *out) {
         return ggtok_utf8_encode(point, out);
     }
     if (c == 'N') ggtok_jinja_fail_at(x->mem, *pos, "character names (\\N) are not supported");
-    if (!hex) return *out = '\\', 1; /* not an escape */
+    if (!hex) return *out = '\\', 1; /* not an escape: the backslash stays */
     ++*pos;
     for (unsigned i = 0; i < hex; i++, ++*pos) {
         uint8_t d = at(x, *pos);

@@ -59,8 +59,8 @@ jinja_value ggtok_jinja_folded(jinja_env *e, jinja_value v, bool cased) {
 
 /* ---- order ---- */
 
-/* Compares keys as Python compares the items of lists: equal keys aren't ordered, so equal values
- * of unordered types are allowed. */
+/* Compares keys as Python compares the items of tuples: < isn't applied to equal keys, so equal
+ * values of types without an order are allowed. */
 static bool goes_before(jinja_env *e, jinja_value a, jinja_value b) {
     return !ggtok_jinja_python_equal(&e->arena, a, b) && ggtok_jinja_python_less(e, a, b, JINJA_LT);
 }
@@ -201,7 +201,7 @@ jinja_value ggtok_jinja_pf_max(jinja_env *e, jinja_value *v) {
     return extreme(e, v, true);
 }
 
-/* Returns a list of (grouper, list). Arguments: value, attribute, default, case_sensitive. */
+/* Returns pairs (grouper, list). Arguments: value, attribute, default, case_sensitive. */
 jinja_value ggtok_jinja_pf_groupby(jinja_env *e, jinja_value *v) {
     jinja_arena *mem = &e->arena;
     bool cased = truth_or(e, v[3], false);
@@ -310,7 +310,7 @@ jinja_list *ggtok_jinja_batched(jinja_env *e, const jinja_value *v) {
     jinja_arena *mem = &e->arena;
     jinja_list *items = ggtok_jinja_items(e, v[0]), *out = ggtok_jinja_list_new(mem, 0),
                *row = ggtok_jinja_list_new(mem, 0);
-    /* jinja2 compares row lengths with any value; a value that isn't an integer may never match. */
+    /* In jinja2, the count may have any type; the length of a row may then never equal it. */
     bool whole = v[1].type == JINJA_INT || v[1].type == JINJA_BOOL;
     int64_t size = whole ? ggtok_jinja_index(e, v[1]) : -1;
     if (v[1].type == JINJA_FLOAT && v[1].as.f >= 0 && v[1].as.f < 4294967296.0 &&

@@ -199,7 +199,7 @@ jinja_value ggtok_jinja_pn_round(jinja_env *e, jinja_value *v) {
     return jinja_float((f == 0 ? 0 : f) / unit);
 }
 
-/* Returns the argument of filesizeformat. */
+/* Returns the size that filesizeformat formats. */
 static double size_of(jinja_env *e, jinja_value *v) {
     jinja_value number = ggtok_jinja_pn_float(e, v);
     double f = number.as.f;

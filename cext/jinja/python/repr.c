@@ -226,7 +226,7 @@ jinja_text *ggtok_jinja_escape(jinja_env *e, jinja_value v) {
     return escaped;
 }
 
-/* Implements jinja2's ~. Without autoescaping, it doesn't escape. */
+/* Implements jinja2's ~. Transformers doesn't enable autoescaping, so this escapes nothing. */
 jinja_text *ggtok_jinja_concat(jinja_env *e, jinja_value *v, size_t n) {
     jinja_text *text = ggtok_jinja_str(e, v[0]);
     for (size_t i = 1; i < n; i++) {
@@ -240,7 +240,7 @@ jinja_text *ggtok_jinja_concat(jinja_env *e, jinja_value *v, size_t n) {
 typedef struct writer {
     jinja_env *e;
     jinja_builder b;
-    const jinja_text *item, *key, *indent; /* indent NULL: everything on one line */
+    const jinja_text *item, *key, *indent; /* indent is NULL for one-line JSON */
     bool ascii, sort;
 } writer;
 

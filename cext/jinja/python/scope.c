@@ -109,8 +109,8 @@ static bool stored_in(planner *p, const table *t, uint32_t sym) {
     return v && v->stored;
 }
 
-/* Merges branches: a variable that is set in some branch but wasn't set before the branches starts
- * with the enclosing value. */
+/* Merges the branches of an {% if %}. A variable that a branch sets, and that wasn't set before,
+ * starts with the enclosing value. */
 static void merge(planner *p, const table branches[3]) {
     table *t = p->now;
     const table before = copy(p, t);
@@ -136,7 +136,7 @@ static void visit_if(planner *p, const jinja_node *node) {
         branches[b] = copy(p, whole);
         p->now = &branches[b];
         if (b == 0) visit(p, node->kids[1]);
-        for (uint32_t i = 2; b == 1 && i + 1 < n; i += 2) { /* each is like a nested {% if %} */
+        for (uint32_t i = 2; b == 1 && i + 1 < n; i += 2) { /* each elif is like a nested if */
             table *outer = p->now, own[3];
             visit(p, node->kids[i]);
             for (int k = 0; k < 3; k++) {

@@ -30,8 +30,8 @@ static bool is_cased(uint32_t c) {
 
 typedef enum change { LOWER, UPPER, CAPITALIZE, TITLE, SWAP, FOLD } change;
 
-/* Changes the case. Keeps the labels, except if the parts have different labels: then characters
- * that become several lose theirs. */
+/* Changes the case and keeps the labels, with one exception: in a text with several labels, a
+ * character that becomes several characters loses its label. */
 static jinja_text *change_case(jinja_env *e, jinja_text *t, change how) {
     jinja_builder b = ggtok_jinja_builder_new(&e->arena, t->n + 16);
     const uint8_t *p = t->data, *end = p + t->n;

@@ -173,7 +173,7 @@ static int compare_with_float(int64_t i, double f) {
     return rest > 0 ? -1 : rest < 0;
 }
 
-/* Returns -1, 0 or 1; 2 if either number is NaN. */
+/* Compares two numbers. Returns -1, 0 or 1; 2 if either number is NaN. */
 static int compare_numbers(jinja_value a, jinja_value b) {
     bool a_floats = a.type == JINJA_FLOAT, b_floats = b.type == JINJA_FLOAT;
     double x = a.as.f, y = b.as.f;
@@ -334,8 +334,8 @@ static bool multiply(int64_t a, int64_t b, int64_t *out) {
     return true;
 }
 
-/* Returns the double nearest to a / b. If they have more than 53 bits, dividing doubles may round
- * twice. */
+/* Returns the double nearest to a / b. If a or b has more than 53 bits, dividing them as doubles
+ * may round twice. */
 static double quotient(int64_t a, int64_t b) {
     const uint64_t exact = (uint64_t)1 << 53, enough = (uint64_t)1 << 55;
     uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a, y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
