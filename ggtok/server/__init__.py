@@ -8,12 +8,12 @@ without a model in memory.
 
 - `application` reads the request and chooses the endpoint.
 - `endpoints` defines what an endpoint is; each API has a module with a table of its endpoints.
-- `page` has the page that shows vocabularies in a browser.
-- `registry` has the models: names, loading, reloading.
-- `workers` has the threads.
-- `errors` has refusals, `replies` responses, and `bodies` reads and writes JSON.
+- `page` serves the page that shows vocabularies in a browser.
+- `registry` holds the models: their names, loading, reloading.
+- `workers` runs slow work on threads.
+- `errors` defines refusals, `replies` creates responses, and `bodies` reads and writes JSON.
 - `logs` (with `metrics`), `origins` and `auth` are middleware.
-- `limits` bounds the memory for bodies; `connections` bounds what uvicorn doesn't.
+- `limits` bounds the memory for bodies; `connections` adds the limits that uvicorn lacks.
 - `upstream` passes requests on; `completions` and `context` count and limit their prompts.
 """
 
@@ -50,26 +50,27 @@ def app(
 
     Args:
         models: names or paths of models (as :func:`ggtok.load` takes them), or a mapping of
-            aliases to names, paths or tokenizers. No other model can be named in a request; a
-            single one needn't be named. The alias ``*`` answers for every name.
-        api_keys: keys of printable ASCII characters, one of which each request needs; none: no
-            request needs a key.
-        upstream: the URL of a server to which all other requests go.
+            aliases to names, paths or tokenizers. A request can name only one of these models, and
+            may omit the name if there is only one model. The model with the alias ``*`` is used for
+            every other name.
+        api_keys: keys of printable ASCII characters; each request must have one of them. If there
+            are none, requests need no key.
+        upstream: the URL of a server to which requests go that this server has no endpoint for.
         upstream_key: a key for that server, sent instead of the client's.
         count_header: whether answers to completions get the header ``X-Prompt-Tokens``.
-        limit: refuses prompts that leave no room for an answer in a context of this many tokens,
-            or if 0, in the context that the upstream server reports.
+        limit: the context length in tokens, or 0 for the length that the upstream server reports.
+            Prompts that leave no room for an answer in the context are refused.
         allowed_hosts: names of this server, besides localhost and IP addresses, that the ``Host``
             header may have; ``*`` allows all names.
         cors_origins: web pages that may use the server, such as ``https://chat.example``; ``*``
             allows all pages.
-        max_body: the longest body, in bytes. All bodies in memory together may have four times
-            this size.
-        max_loaded: how many models are kept in memory.
+        max_body: the maximum size of a request's body, in bytes. All bodies in memory together
+            may have four times this size.
+        max_loaded: the maximum number of models to keep in memory.
         threads: the number of threads for long requests; 0 means one for each processor, up to 8.
         image_tokens: how many tokens each image, audio or video counts as. By default, they aren't
             counted, and answers report their number in ``uncounted_parts``.
-        metrics_folder: where the processes of one server share their metrics.
+        metrics_folder: the folder in which the processes of one server share their metrics.
 
     Raises:
         MissingExtraError: the extra ``serve`` isn't installed.

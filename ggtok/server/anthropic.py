@@ -50,8 +50,8 @@ def _system(system: Any) -> str:
 
 
 def _unstamped(system: str) -> str:
-    """Replaces the stamp in the first line of Claude Code's system prompt, which differs from
-    request to request, by a constant."""
+    """Replaces the stamp in the first line of Claude Code's system prompt with a constant, because
+    the stamp differs from request to request."""
     at = system.find(_STAMP, len(_BILLING)) if system.startswith(_BILLING) else -1
     begin = at + len(_STAMP)
     end = begin + _STAMP_LENGTH

@@ -109,11 +109,11 @@ def build(
         routes=_routes(
             registry, workers, held, metrics, image_tokens, has_upstream=passed_on is not None
         ),
-        # The first one is the outermost.
+        # The first middleware is the outermost.
         middleware=[
             Middleware(Observed, metrics=metrics, rows=_row_of_path(), other=len(ROWS)),
             Middleware(Origins, hosts=allowed_hosts, origins=cors_origins, exposed=[COUNT_HEADER]),
-            # Without a key, nothing reaches the upstream server.
+            # If keys are required, no request without one reaches the upstream server.
             Middleware(Keys, keys=list(api_keys), public=public, options=passed_on is None),
         ],
         lifespan=lifespan,
@@ -150,7 +150,8 @@ def _routes(
         Route(path, asgi(endpoint), methods=[endpoint.method])
         for endpoint in ENDPOINTS
         for path in endpoint.paths
-        if not (path == page.HOME and has_upstream)  # it may have its own page there
+        # The upstream server may have its own page there.
+        if not (path == page.HOME and has_upstream)
     ]
     return [*routes, Route(METRICS, report, methods=["GET"])]
 
@@ -181,8 +182,8 @@ def _gauges(
 
 
 def _passing_on(upstream: Upstream) -> Callable[[Request, Exception], Awaitable[Response]]:
-    """Returns a handler that passes on requests for known paths with other methods. It returns
-    `upstream` as the response, which works because a response is an ASGI application, too."""
+    """Returns the error handler for a known path with another method, which passes the request on.
+    The handler can return `upstream` as the response, because both are ASGI applications."""
 
     async def pass_on(request: Request, error: Exception) -> Response:
         return cast(Response, upstream)
@@ -208,7 +209,7 @@ def _asgi(
                 async with held.turn(len(data)):
                     return await workers.run(partial(work, True))
             except ClientDisconnect:
-                return Response(status_code=400)  # nobody will read it
+                return Response(status_code=400)  # nobody will read the response
             except Refusal as e:
                 return Reply.of(e, endpoint.errors)
 

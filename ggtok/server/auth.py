@@ -13,13 +13,13 @@ from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.server.errors import Refusal, llama_server
 from ggtok.server.replies import Reply
 
-# What all clients send as the same bytes in a header.
+# A key that every client sends as the same bytes in a header.
 _KEY = re.compile(r"[!-~]+( +[!-~]+)*")
 LONGEST_KEY = 4096  # characters; many clients and proxies limit a header to 8 KiB
 
 
 def check_key(key: object, whose: str) -> None:
-    """Raises an error for a key that clients can't send. Errors don't quote it."""
+    """Raises an error for a key that clients can't send. The error doesn't quote the key."""
     if not isinstance(key, str):
         raise InvalidTypeError(f"{whose} must be a string, not {type(key).__name__}")
     if not key:

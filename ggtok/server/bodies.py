@@ -14,7 +14,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def parse(data: bytes) -> Any:
-    """Parses a body. Raises Refusal."""
+    """Parses the JSON in a body. Raises Refusal if it isn't valid."""
     try:
         # As in llama-server, a BOM may precede the JSON, and a NUL ends it.
         return orjson.loads(data.removeprefix(_BOM).partition(b"\0")[0])
@@ -38,7 +38,7 @@ def rows(array: Any) -> orjson.Fragment:
 
 
 def _valid(value: Any) -> Any:
-    """Copies a value, replacing bytes that aren't UTF-8 by U+FFFD."""
+    """Copies a value, replacing bytes that aren't UTF-8 with U+FFFD."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     if isinstance(value, dict):

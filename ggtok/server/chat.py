@@ -1,4 +1,4 @@
-"""The prompt of a chat request, and why llama-server refuses one.
+"""Renders the prompts of chat requests, and finds out why llama-server refuses a request.
 
 :func:`prompt_of` accepts a body of OpenAI's chat API, to which `responses` and `anthropic` convert
 the bodies of two other APIs. :mod:`ggtok.chat` renders it. A refusal has llama-server's status: 400
@@ -39,8 +39,9 @@ def prompt_of(tok: Tokenizer, body: Any) -> str:
 
 
 def count_of(tok: Tokenizer, body: Any, image_tokens: int | None = None) -> tuple[int, int]:
-    """Returns the number of the prompt's tokens, and the number of images, audio and video left
-    out of it, which is 0 if `image_tokens` says how many tokens each has. Raises Refusal."""
+    """Returns the number of tokens in the prompt, and the number of images, audio and video that it
+    doesn't include; the latter is 0 if `image_tokens`, the number for each, isn't None. Raises
+    Refusal."""
 
     def count(body: dict[str, Any]) -> tuple[int, int]:
         return api.count_body(
@@ -165,7 +166,7 @@ def _check_message(message: Any) -> None:
 
 
 def _check_end(body: dict[str, Any], read: list[messages.Message]) -> None:
-    """Checks the last message, which may be one to continue."""
+    """Checks the last message, which the answer may continue."""
     final = body.get("continue_final_message")
     known = final is None or isinstance(final, bool) or final in ("content", "reasoning_content")
     if not known:

@@ -1,4 +1,4 @@
-"""Counts the prompts of completion requests, which an upstream server answers.
+"""Counts the tokens in the prompts of completion requests, which an upstream server answers.
 
 A prompt too long for the model's context is refused with the API's own wording, which its clients
 recognize.
@@ -35,7 +35,8 @@ class Completion(NamedTuple):
         measure: counts the prompts' tokens, given the tokenizer, the body, and the number of
             tokens in an image or None. Raises Refusal or GGTokError if it can't.
         errors: creates the body for a refusal.
-        too_long: creates the refusal for a long prompt, given its tokens, the limit and `field`.
+        too_long: creates the refusal for a long prompt, given the number of its tokens, the limit
+            and `field`.
         field: the body's field that contains the prompt.
     """
 
@@ -73,8 +74,8 @@ def _with_parts(body: Any, types: Collection[str]) -> Any:
 
 
 def _texts(tok: Tokenizer, body: Any, image_tokens: int | None) -> Prompts:
-    """Counts the prompts for /completions, read as by llama-server: a text, an array of prompts,
-    or an array of ids and texts that form one prompt."""
+    """Counts the tokens in the prompts for /completions, which are interpreted as by llama-server:
+    a text, an array of prompts, or an array of ids and texts that form one prompt."""
     prompt = anything(body, "prompt")
     several = isinstance(prompt, list) and not any(
         isinstance(part, int) and not isinstance(part, bool) for part in prompt
@@ -92,7 +93,7 @@ def _count_one(tok: Tokenizer, prompt: Any) -> int:
 
 
 def _ollama_prompt(tok: Tokenizer, body: Any, image_tokens: int | None) -> Prompts:
-    """Counts the prompt for Ollama's /api/generate."""
+    """Counts the tokens in the prompt for Ollama's /api/generate."""
     prompt = anything(body, "prompt", "")
     if not isinstance(prompt, str):
         raise Refusal(f"prompt must be a string, not {kind(prompt)}")

@@ -1,4 +1,4 @@
-"""Connections of the command's HTTP server: uvicorn's, with limits for slow and for many clients.
+"""uvicorn's HTTP connections, with limits for slow clients and for the number of clients.
 
 uvicorn waits without limit for a client to send a request's head and body and to read the answer,
 and keeps any number of connections. Here a connection is
@@ -6,9 +6,10 @@ and keeps any number of connections. Here a connection is
 - closed with status 408 if a head or a body takes too long,
 - closed with status 431 if a head, or anything else outside a body, is too long,
 - aborted if the client doesn't read the answer,
-- closed if there are too many and it has been idle longest; idle ones never keep others out.
+- closed if there are too many connections and this one has been idle longest, so that idle
+  connections never keep new clients out.
 
-One timer per process checks all connections once a second, so a request needs no timer.
+One timer per process checks all connections once a second, so requests need no timers.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-HEAD_SECONDS = 15.0  # allowed from the connection or the first byte to the end of a head
-BODY_SECONDS = 30.0  # allowed for a body, plus one for each BODY_RATE bytes of it
+HEAD_SECONDS = 15.0  # from a connection's start, or a request's first byte, to the end of the head
+BODY_SECONDS = 30.0  # for a body to arrive, plus one second for each BODY_RATE bytes of it
 BODY_RATE = 1 << 18
-STUCK_SECONDS = 30.0  # allowed during which a client reads none of an answer
+STUCK_SECONDS = 30.0  # for a client to read at least one byte of an answer
 MOST_HEAD = 1 << 15  # bytes of a request line and headers, or of anything between parts of a body
 MOST_QUEUED = 32  # requests on one connection that may wait for earlier answers
 MOST_CONNECTIONS = 2048
-MOST_UNREAD = 256 << 20  # bytes of answers that all clients together have yet to read
-_SPARE_FILES = 64  # file descriptors to keep for everything but connections
+MOST_UNREAD = 256 << 20  # bytes of answers that all clients together haven't read yet
+_SPARE_FILES = 64  # file descriptors to keep for other uses than connections
 _PERIOD = 1.0
 _STATE = "ggtok.connections"
 
-_OVERHEAD = 32  # bytes that count for a header in addition to its own
+_OVERHEAD = 32  # bytes to add to the size of each header, for the memory that its objects take
 
-# The phases of a connection: idle (limited by uvicorn's timer), no data yet for a short time, or in
-# the head or the body of a request.
+# The phases of a connection: idle after a request (limited by uvicorn's timer), waiting for the
+# first byte of a request (limited by HEAD_SECONDS), or receiving a request's head or body.
 _IDLE, _NOTHING, _HEAD, _BODY = range(4)
 _REASONS = {
     400: "the request isn't valid HTTP",
@@ -49,7 +50,7 @@ _REASONS = {
 
 
 class Connection(HttpToolsProtocol):
-    """A connection, and how far its client has sent a request."""
+    """A connection, with a record of how much of a request the client has sent."""
 
     def __init__(
         self,
@@ -64,15 +65,16 @@ class Connection(HttpToolsProtocol):
         self.all: Connections = app_state[_STATE]
         self.phase = _NOTHING
         self.since = self.loop.time()  # when the phase began
-        self.turn = self.all.next_turn()  # its position among connections that wait for a request
+        self.turn = self.all.next_turn()  # orders idle connections: see Connections.next_turn
         self.size = 0  # bytes of the body so far
-        self.between = 0  # bytes since the last part of a body, or the end of a head
+        self.between = 0  # bytes received since the last part of a body, or since the end of a head
         self.unread = 0  # bytes of answers that the client hadn't read at the last check
         self.stuck_since = 0.0
 
     @property
     def idle(self) -> bool:
-        """Whether no request is being answered or has started to send its body."""
+        """Whether no body is arriving, no request is being answered, and no bytes of an answer are
+        left to send."""
         answered = self.cycle is None or self.cycle.response_complete
         return answered and self.phase != _BODY and not self.transport.get_write_buffer_size()
 
@@ -94,15 +96,15 @@ class Connection(HttpToolsProtocol):
         if self.between > MOST_HEAD or len(self.pipeline) > MOST_QUEUED:
             self.refuse(431)
         elif self.phase == _IDLE and self.idle and self.timeout_keep_alive_task is None:
-            # Blank lines before a request stop uvicorn's timer.
+            # Blank lines before a request have stopped uvicorn's timer, so limit the wait here.
             self.phase, self.since = _NOTHING, self.loop.time()
 
     def _parse(self, data: bytes) -> None:
-        """Parses data. A request to change the protocol is answered as any other request.
+        """Parses data. A request to upgrade the protocol is answered like any other request.
 
-        httptools takes what follows the head of such a request for another protocol, even the
-        request's body, which uvicorn then drops or takes for the next request. So the head is
-        parsed again without the header.
+        httptools treats everything after the head of such a request as data of the new protocol,
+        even the request's body, which uvicorn would then drop or parse as the next request. So the
+        head is parsed a second time, without the header ``Upgrade``.
         """
         while data and len(self.pipeline) <= MOST_QUEUED:
             try:
@@ -122,13 +124,13 @@ class Connection(HttpToolsProtocol):
         self.phase, self.since = _HEAD, self.loop.time()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # Headers after the body would be taken for headers before it.
+        # Ignore headers after the body: uvicorn would treat them like those before it.
         if self.phase == _HEAD:
             super().on_header(name, value.rstrip(b" \t"))
 
     def on_headers_complete(self) -> None:
         if self.parser.should_upgrade():
-            return  # _parse begins again
+            return  # _parse feeds the head a second time
         sizes = (len(name) + len(value) + _OVERHEAD for name, value in self.headers)
         self.between = sum(sizes, len(self.url))
         if self.between > MOST_HEAD:
@@ -171,7 +173,7 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.flow.read_paused:
-            self.since += _PERIOD  # it is the server that is slow
+            self.since += _PERIOD  # the server is slow, not the client
         elif self.phase in (_NOTHING, _HEAD):
             if now - self.since > HEAD_SECONDS:
                 if self.phase == _HEAD:
@@ -206,7 +208,7 @@ class Connections:
         if len(self._open) <= self.most:
             return True
         idle = [c for c in self._open if isinstance(c, Connection) and c.idle and c is not newest]
-        # Not by `since`, because part of a head would make an old connection look new.
+        # Don't sort by `since`, because part of a head would make an old connection look new.
         idle.sort(key=lambda connection: connection.turn)
         for connection in idle[: self.most // 8 + 1]:  # many at once, to sort rarely
             self._open.discard(connection)
@@ -229,8 +231,8 @@ class Connections:
 
 
 def _most_files() -> int:
-    """Returns the number of file descriptors that this process may have, after raising the limit as
-    far as allowed."""
+    """Raises this process's limit for open files as far as needed and allowed, and returns the
+    limit."""
     if os.name == "nt":
         return MOST_CONNECTIONS + _SPARE_FILES
     import resource

@@ -13,8 +13,8 @@ from ggtok.server import bodies
 from ggtok.server.errors import Refusal
 from ggtok.server.fields import anything
 
-KNOWN_SECONDS = 10.0
-_REMEMBERED = 256
+KNOWN_SECONDS = 10.0  # how long a context length is cached
+_REMEMBERED = 256  # the most models whose context lengths are cached
 
 # A function that sends the upstream server a request (method, path, body), and returns the JSON of
 # its answer, or None.
@@ -22,8 +22,8 @@ Ask = Callable[[str, str, Any], Awaitable[Any]]
 
 
 class Contexts:
-    """Context lengths by model, cached for a few seconds, because a server may be restarted with
-    another length."""
+    """Context lengths by model, cached only for a few seconds, because a server may be restarted
+    with another length."""
 
     def __init__(self) -> None:
         self._known: dict[str | None, tuple[float, int]] = {}

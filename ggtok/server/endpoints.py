@@ -42,8 +42,8 @@ class Endpoint:
 
     Attributes:
         answer: returns the answer's JSON, or a response; raises Refusal.
-        light: whether the time is linear in the body's size, so that small bodies are answered on
-            the event loop.
+        light: whether answering takes time linear in the body's size, so that small bodies can be
+            answered on the event loop.
         public: whether requests need no key.
         errors: creates the body for a refusal.
     """

@@ -1,4 +1,4 @@
-"""Refusals, which a request gets instead of an answer; each API words them differently."""
+"""Refusals: the errors that requests get instead of answers. Each API formats them differently."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Refusal(Exception):
         message: what is wrong, and what to do.
         type: a key of STATUS.
         status: the HTTP status.
-        body: creates the error's body; if None, the endpoint's own function does.
+        body: a function that creates the error's body; if None, the endpoint's function is used.
     """
 
     def __init__(self, message: str, type: str = "invalid_request_error", status: int = 0) -> None:
@@ -36,7 +36,7 @@ class Refusal(Exception):
 
 
 class UnknownModel(Refusal):
-    """Raised if a request names a model that isn't served, or none although there are several."""
+    """Raised if a request names a model that isn't served, or doesn't name one of several."""
 
     def __init__(self, message: str, names: Sequence[str], named: bool) -> None:
         super().__init__(message, "not_found_error" if named else "invalid_request_error")

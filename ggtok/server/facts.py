@@ -12,8 +12,8 @@ from ggtok.errors import TemplateError
 from ggtok.server.chat import media_marker
 from ggtok.server.registry import Model, Served
 
-BUILD = f"b11549-ggtok-{__version__}"  # with the build of llama.cpp that the answers equal
-# The numbers of vocabulary types in llama.h.
+BUILD = f"b11549-ggtok-{__version__}"  # names the build of llama.cpp that gives the same answers
+# The numbers of the vocabulary types, as in llama.h.
 _VOCAB_TYPES = {
     name: number for number, name in enumerate("NONE SPM BPE WPM UGM RWKV PLAMO2 PLAMO3".split())
 }
@@ -107,7 +107,7 @@ def props(served: Served) -> dict[str, Any]:
         told["chat_template"] = tok.chat_template or ""
         return told
     told["chat_template"] = default.source
-    # If there is a template for tools, its capabilities are reported.
+    # If there is a separate template for tools, report that template's capabilities.
     preferred = api.server(tok._loaded, Options(tools=[{}]))
     told["chat_template_caps"] = {f"supports_{k}": v for k, v in asdict(preferred.caps).items()}
     if "tool_use" in tok.chat_templates:

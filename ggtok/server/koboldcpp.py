@@ -10,7 +10,8 @@ from ggtok.server.fields import anything, has, kind
 
 
 def error_body(refusal: Refusal) -> dict[str, Any]:
-    """Returns an error body whose `value` KoboldCpp's clients recognize; people read `error`."""
+    """Returns an error body with a `value` that KoboldCpp's clients recognize as an error, and an
+    `error` for people."""
     return {"value": -1, "error": refusal.message}
 
 

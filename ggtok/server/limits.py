@@ -12,7 +12,7 @@ from starlette.types import Receive
 from ggtok.server.errors import Refusal
 
 TOTAL = 4  # how many bodies of maximum length may be in memory together
-_MODEST = 1 << 16  # bytes; a body up to this size is accepted however much memory others use
+_MODEST = 1 << 16  # bytes; a body up to this size is accepted even if the others use all memory
 # Parsed JSON can take up to 40 times the memory of its text, so only one body with more bytes than
 # this is answered at a time.
 _LARGE = 1 << 20
@@ -21,7 +21,7 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 
 class Bodies:
-    """Accounts for the bodies in memory. It may be used only on the event loop.
+    """An account of the bodies in memory, which may be used only on the event loop.
 
     Attributes:
         most: the maximum size of a body, in bytes.

@@ -1,7 +1,7 @@
 """The endpoints of llama-server, build b11549.
 
-vLLM, too, has /tokenize and /detokenize: a body with ``prompt`` or ``messages`` is answered as vLLM
-would (:mod:`ggtok.server.vllm`).
+vLLM, too, has /tokenize and /detokenize: a body with ``prompt`` or ``messages`` gets vLLM's answer
+(:mod:`ggtok.server.vllm`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def tokenize(call: Call) -> object:
     special, parse = flag(body, "add_special"), flag(body, "parse_special", True)
     content, with_pieces = body["content"], flag(body, "with_pieces")
     if isinstance(content, str) and not with_pieces:
-        # An array takes half as long as a list, mostly because of JSON.
+        # An array takes half as long as a list, mostly because it is faster to write as JSON.
         array = tok.encode_array(content, add_special=special, parse_special=parse)
         return {"tokens": array, "count": len(array)}
     ids = mixed_ids(tok, content, add_special=special, parse_special=parse)
@@ -55,7 +55,7 @@ def detokenize(call: Call) -> object:
 def mixed_ids(tok: Tokenizer, content: Any, *, add_special: bool, parse_special: bool) -> list[int]:
     """Encodes a text, or an array of texts and ids.
 
-    BOS and EOS are added only to a text that comes first.
+    BOS and EOS are added only to the first item, if it is a text.
     """
     if isinstance(content, str):
         return tok.encode(content, add_special=add_special, parse_special=parse_special)
@@ -100,8 +100,8 @@ def apply_template(call: Call) -> object:
 
 
 def counter(to_chat: Callable[[Any], Any] | None, openai: bool) -> Callable[[Call], object]:
-    """Returns an endpoint that counts a prompt's tokens. `to_chat` converts its body to one for the
-    chat API."""
+    """Returns the function for an endpoint that counts a prompt's tokens. `to_chat` converts the
+    request's body to a body for the chat API."""
 
     def count(call: Call) -> object:
         tok = call.model().tok
@@ -118,7 +118,7 @@ def counter(to_chat: Callable[[Any], Any] | None, openai: bool) -> Callable[[Cal
 
 
 def models(call: Call) -> object:
-    """Lists the models. If there is only one, it is loaded for this; several aren't."""
+    """Lists the models. If there is only one model, loads it for that; otherwise, loads none."""
     registry = call.registry
     rows = []
     for model in registry.models:

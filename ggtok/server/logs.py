@@ -1,7 +1,7 @@
 """Records requests in the log, one line each, and in the metrics. Texts are never recorded.
 
-Log records go to the logger ``ggtok.server``, those of requests at level DEBUG. A record's
-attribute `fields` has its fields. :class:`Lines` formats records as JSON, one per line.
+Log records go to the logger ``ggtok.server``, those about requests with the level DEBUG. A record's
+attribute `fields` is a dict with its data. :class:`Lines` formats records as JSON, one per line.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class Observed:
 class Lines(logging.Formatter):
     """Formats log records as JSON objects, one per line.
 
-    For an exception, the line has its type and traceback, but not its message, which may quote a
-    text.
+    For an exception, the line has the type and the traceback, but not the message, which may quote
+    a text from a request.
     """
 
     def format(self, record: logging.LogRecord) -> str:

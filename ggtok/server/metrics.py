@@ -1,10 +1,10 @@
 """Metrics in Prometheus' text format: requests, times and bytes.
 
-Each process of a server writes its numbers to its own file in a shared folder, and any of them
-reports the sums. A single process needs no file.
+Each process of a server writes its numbers to its own file in a shared folder, and every process
+can report the sums. A single process needs no file.
 
-A file is an array of doubles: a row for each endpoint (requests by status, requests by duration,
-sums), followed by the gauges.
+A file is an array of doubles: a row for each endpoint (numbers of requests by status and by
+duration, then sums), followed by the gauges.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Gauge = tuple[str, str, Callable[[], float]]
 
 
 class Metrics:
-    """The numbers of this process and its siblings. They may be written only on the event loop.
+    """The numbers of this process and its siblings. Only the event loop may change them.
 
     Args:
         endpoints: the names of the rows.
@@ -93,13 +93,13 @@ class Metrics:
         return total
 
     def _others(self) -> Iterator[tuple[str, bytes]]:
-        """The files of other processes, by process id."""
+        """Yields the process id and the contents of each other process's file."""
         if self._folder is None:
             return
         with suppress(FileNotFoundError):  # the server is ending, and its folder is deleted
             for path in self._folder.iterdir():
                 data = path.read_bytes()
-                # Another size is that of a process that is just starting.
+                # A file of another size belongs to a process that is just starting.
                 if len(data) == self._size and path.name != str(os.getpid()):
                     yield path.name, data
 

@@ -1,5 +1,5 @@
-"""ggtok's own endpoints, under /v1/ggtok/, which do what the Tokenizer's methods of the same names
-do."""
+"""ggtok's own endpoints, under /v1/ggtok/. Each does what the Tokenizer's method with the same name
+does."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ggtok.server.registry import unreadable
 
 Json = dict[str, Any]
 _MOST_TEXTS = 100_000  # the most texts in a batch
-_MOST_CHUNKS = 20_000  # the most chunks of a text; each takes about 0.1 ms
-_MOST_EXPLAINED = 4096  # bytes of the longest text to explain, which is done in plain Python
+_MOST_CHUNKS = 20_000  # the most chunks for a text; each takes about 0.1 ms
+_MOST_EXPLAINED = 4096  # bytes of the longest text to explain, since plain Python is slow
 _DOCTOR = "doctor's findings"  # the key in a vocabulary's memo
 
 
@@ -100,7 +100,8 @@ def decode(call: Call) -> object:
 
 
 def _integers(ids: Any, name: str) -> list[int]:
-    """Unlike llama-server, which takes true for 1, and 1.5 and 2**32 + 1, too."""
+    """Checks that a value is an array of integers, and returns it. llama-server is less strict: it
+    accepts true, 1.5 and 2**32 + 1 as 1."""
     if not isinstance(ids, list):
         raise Refusal(f"{name} must be an array, not {kind(ids)}")
     for i, id in enumerate(ids):

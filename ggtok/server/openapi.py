@@ -21,24 +21,25 @@ def array(items: Json) -> Json:
 
 
 def fields(required: str = "", **properties: Json) -> Json:
-    """Returns the schema of an object. `required` has the required fields, separated by spaces."""
+    """Returns the schema for an object. `required` is a list of its required fields, separated by
+    spaces."""
     made: Json = {"type": "object", "properties": properties}
     return {**made, "required": required.split()} if required else made
 
 
 def answer(**properties: Json) -> Json:
-    """Returns the schema of an object in which all of these fields are required."""
+    """Returns the schema for an object in which all of these fields are required."""
     return fields(" ".join(properties), **properties)
 
 
 def exactly(required: str = "", **properties: Json) -> Json:
-    """An object without other fields."""
+    """Returns the schema for an object that has no fields except these."""
     return {**fields(required, **properties), "additionalProperties": False}
 
 
 def counted(**properties: Json) -> Json:
-    """Returns the schema of an answer with a number of tokens, in which `uncounted_parts` is
-    optional."""
+    """Returns the schema for an answer that contains a number of tokens, with the optional field
+    `uncounted_parts`."""
     made = answer(**properties)
     made["properties"]["uncounted_parts"] = {
         "type": "integer",
@@ -65,13 +66,13 @@ _HELLO = [{"role": "user", "content": "Hello"}]
 
 
 class Row(NamedTuple):
-    """An endpoint's description.
+    """The description of a path.
 
     Attributes:
-        api: whose endpoint it is.
+        api: the program that defines the endpoint.
         request: the schema of the body; None for GET.
-        example: a body.
-        media_type: of the answer.
+        example: an example of a body.
+        media_type: the media type of the response.
         chooses: whether the URL may have the parameter `model`.
     """
 
@@ -316,7 +317,7 @@ ROWS: dict[str, Row] = {
     "/openapi.json": Row(_OWN, "This document", OBJECT),
 }
 ERROR = answer(error=answer(code=INTEGER, message=STRING, type=STRING))
-# The checks that come before an endpoint answer with ERROR everywhere.
+# The checks before an endpoint answer with ERROR, whichever API the endpoint belongs to.
 _SCHEMAS = {
     "Error": ERROR,
     "OllamaError": either(ERROR, answer(error=STRING)),

@@ -2,8 +2,8 @@
 
 A page from any site can make a browser send requests to a server on the same machine. Two checks
 prevent that. The ``Host`` header must be a name of this server: a site whose own name resolves to
-127.0.0.1 ("DNS rebinding") sends that name. And the ``Origin`` header, which browsers add to
-requests from pages, must be this server or in a list.
+127.0.0.1 ("DNS rebinding") sends its own name. And the ``Origin`` header, which browsers add to
+requests from pages, must name this server or be in a list.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ggtok.server.replies import Reply
 
 ANY = "*"
 _ORIGIN = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^/\s]+/?")
-_REMEMBERED = 256  # the most checked names to cache
+_REMEMBERED = 256  # the most host names whose check is cached
 _PREFLIGHT_SECONDS = b"600"
 
 
@@ -39,7 +39,7 @@ class Origins:
     Args:
         hosts: names of this server besides localhost and IP addresses; ``*`` accepts every name.
         origins: pages that may use the server, such as ``https://chat.example``; ``*`` accepts all.
-        exposed: names of answers' headers that those pages may read.
+        exposed: names of response headers that those pages may read.
     """
 
     def __init__(

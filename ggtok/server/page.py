@@ -64,7 +64,7 @@ def _vocabulary(served: Served) -> bytes:
 
 
 def _stream(data: bytes, media_type: str, headers: dict[str, str]) -> Response:
-    """Returns a response that is sent as fast as the client reads, without a copy of the whole."""
+    """Returns a response that is sent as fast as the client reads, without copying all the data."""
 
     async def steps() -> AsyncIterator[memoryview]:
         view = memoryview(data)

@@ -1,4 +1,4 @@
-"""The models that a server answers for: an allow list of names, loaded on first use.
+"""The models that a server answers for: an allow list. Each is loaded on first use.
 
 Loading a model and checking its file can block, so neither happens on the event loop: with
 ``wait=False``, :meth:`Registry.get` raises NotReady instead.
@@ -46,7 +46,7 @@ class Model:
     created: int = 0
     stamp: Stamp | None = None
     checked: float = -inf
-    error: str = ""  # why loading failed; until the next check, requests get this error, too
+    error: str = ""  # why loading failed; requests get this error until the next check
     lock: Lock = field(default_factory=Lock)  # held while the model is loaded
 
     def is_due(self) -> bool:
@@ -70,8 +70,8 @@ class Registry:
     Args:
         models: names or paths of models, or a mapping of aliases to names, paths or tokenizers.
             The alias ``*`` matches every name.
-        max_loaded: how many models are kept in memory; beyond that, the least recently used one is
-            unloaded.
+        max_loaded: the maximum number of models in memory; if there are more, the least recently
+            used one is unloaded.
     """
 
     def __init__(self, models: object, max_loaded: int = MAX_LOADED) -> None:
@@ -82,7 +82,7 @@ class Registry:
         self._names = _names(self.models)
         self._lock = Lock()  # protects _loaded
         self._loaded: OrderedDict[str, Model] = OrderedDict()  # most recently used last
-        self.loads = self.failures = self.unloads = 0  # how many since the start
+        self.loads = self.failures = self.unloads = 0  # counts since the start
 
     @property
     def names(self) -> list[str]:
@@ -186,7 +186,8 @@ class Registry:
 
 
 def unreadable(served: Served, error: GGTokError) -> Refusal:
-    """The refusal of a request for which a loaded model's file would have to be read again."""
+    """Returns the refusal for a request that needs a loaded model's file, which can't be read any
+    more."""
     return Refusal(f"{served.name}: {_reason(error)}", "unavailable_error")
 
 
@@ -195,7 +196,8 @@ def _reason(error: GGTokError) -> str:
 
 
 def _log(message: str, model: Model, level: int = logging.INFO, **more: object) -> None:
-    """Logs what happens to a model. Errors about models quote no texts from requests."""
+    """Logs an event of a model. `more` may have an error's message, because errors about models
+    don't quote texts from requests."""
     fields = {"model": model.name, "source": model.source, **more}
     logger.log(level, message, extra={"fields": fields})
 
@@ -255,8 +257,8 @@ def _short(source: str) -> str:
 
 
 def _names(models: list[Model]) -> dict[str, Model]:
-    """Returns the model for every name that requests may use: aliases, and other names that fit
-    only one model."""
+    """Returns the model for every name that requests may use: aliases, and other names if only one
+    model has them."""
     others: dict[str, list[Model]] = {}
     for model in models:
         for name in _other_names(model.source):
@@ -266,7 +268,7 @@ def _names(models: list[Model]) -> dict[str, Model]:
 
 
 def _other_names(source: str) -> set[str]:
-    """Returns the name as given and, for a file, its path, its name, and its name without
+    """Returns the source itself and, for a file, its absolute path, its name, and its name without
     ``.gguf``."""
     names = {source} - {""}
     if source.lower().endswith(".gguf") and "://" not in source:

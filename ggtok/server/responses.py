@@ -154,7 +154,7 @@ def _thought(content: Any) -> str:
 
 
 def _tools(chat: Json, tools: Any) -> None:
-    """Replaces the chat's tools by these, except those that aren't functions."""
+    """Sets the chat's tools to those of the request that are functions."""
     if not isinstance(tools, list):
         raise Refusal("'tools' must be an array of objects")
     kept = []

@@ -22,7 +22,7 @@ from ggtok.server.connections import Connection
 
 IDLE_SECONDS = 60  # until a connection without requests is closed
 GRACE_SECONDS = 10  # for requests to finish after the server is told to stop
-_START_SECONDS = 60
+_START_SECONDS = 60  # for a worker process to start
 
 
 def configuration(app: Callable[..., Any], **more: Any) -> uvicorn.Config:
@@ -70,16 +70,18 @@ def run(
 
 
 def _make_in_worker(make: Callable[..., Any], metrics_folder: str) -> Any:
-    """The application of one of several processes, which ends with its parent."""
+    """Creates the application in one of several worker processes, and makes the process end with
+    its parent."""
     made = make(metrics_folder=metrics_folder)
-    # After this process's file is made: the last one to delete the folder sees all files.
+    # Start only now, after the application has created its file in the folder, so that the last
+    # process to delete the folder deletes all files.
     threading.Thread(target=_follow_parent, args=(metrics_folder,), daemon=True).start()
     return made
 
 
 def _follow_parent(folder: str) -> None:
-    """Stops this process and deletes the folder when its parent ends, even if that was killed: else
-    the process would keep the port and answer on."""
+    """Deletes the folder and stops this process when its parent ends, even if the parent is killed.
+    Otherwise, the process would keep the port open and continue to answer requests."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

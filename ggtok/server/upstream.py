@@ -5,7 +5,8 @@
     request -> (count the prompt, refuse it if it is too long) -> upstream -> streamed answer
 
 If the client disconnects, the request to the upstream server is cancelled. If the upstream server
-can't be reached, or breaks off, the client gets an error in the wording of the API that it uses.
+can't be reached, or breaks off its answer, the client gets an error in the format of the API that
+the client uses.
 """
 
 from __future__ import annotations
@@ -38,15 +39,16 @@ COUNT_HEADER = "x-prompt-tokens"
 ASK = 0  # as a limit: use the context length that the upstream server reports
 _MOST = 256  # requests that may be passed on at the same time
 _TIMES = httpx2.Timeout(10.0, read=600.0, write=60.0)
-ASK_SECONDS = 60.0  # for an answer to a question of ours
-_LONGEST_ANSWER = 4 << 20  # to such a question
+ASK_SECONDS = 60.0  # for the upstream server's answer to a question about its context length
+_LONGEST_ANSWER = 4 << 20  # bytes of such an answer
 
 # Headers that apply to a single connection (RFC 9110 7.6.1), besides those that "Connection" lists.
 _HOP = {
     *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"te"),
     *(b"proxy-connection", b"trailer", b"transfer-encoding", b"upgrade"),
 }
-# Not passed on: which pages are accepted is decided here (origins.py), not by the upstream server.
+# Headers of requests that aren't passed on. The upstream server needn't know which page sent the
+# request, because Origins has already decided whether the page may.
 _OWN_REQUEST = {b"host", b"expect", b"origin", b"referer"}
 _OWN_ANSWER = {b"date"}
 _WITHOUT_BODY = (204, 304)
@@ -66,7 +68,8 @@ class Upstream:
         key: the key for the upstream server, sent instead of the client's.
         own_keys: the keys for this server, which are never passed on.
         count: whether answers to completions report the number of tokens in the prompt.
-        limit: the maximum length of a prompt in tokens; ASK for what fits upstream.
+        limit: the context length in tokens, which a prompt must not fill, or ASK for the length
+            that the upstream server reports.
         image_tokens: how many tokens an image has in a prompt, or None if they aren't counted.
     """
 
@@ -184,11 +187,12 @@ class Upstream:
         return ask
 
     async def _answer(self, request: httpx2.Request) -> Any:
-        """The JSON of an answer; None: it is none, or too long."""
+        """Sends a request, and returns the answer's JSON, or None if the answer isn't JSON, is too
+        long, or has a status other than 200."""
         response = await self._send(request)
         try:
             data = b""
-            # Raw: a compressed answer, for which nobody asked, could be of any length.
+            # Don't decompress: the request doesn't accept it, and the result could be huge.
             async for part in response.aiter_raw():
                 data += part
                 if len(data) > _LONGEST_ANSWER:
@@ -256,7 +260,7 @@ class Upstream:
 
     async def _send(self, request: httpx2.Request) -> httpx2.Response:
         if self._client is None:
-            # Connections aren't reused, since the upstream server might close one at that moment.
+            # Don't reuse connections: the upstream server might close one just as it is reused.
             limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
             self._client = httpx2.AsyncClient(trust_env=False, limits=limits)
         try:
@@ -275,11 +279,12 @@ class Upstream:
         return kept
 
     def _answer_headers(self, response: httpx2.Response) -> Headers:
-        """The headers of an answer. Raises Refusal for a status that no client understands."""
+        """Returns the headers to pass on to the client. Raises Refusal for a status outside
+        200 to 599."""
         if not 200 <= response.status_code < 600:
             raise self._failure(f"answered with status {response.status_code}", 502)
         own = _OWN_ANSWER
-        # The length isn't that of a body which has chunks, or which there isn't.
+        # Content-Length is wrong if the body is chunked, or if there is none.
         if "transfer-encoding" in response.headers or response.status_code in _WITHOUT_BODY:
             own = own | {b"content-length"}
         kept = _kept(response.headers.raw, own)
@@ -304,8 +309,9 @@ class Upstream:
         return Refusal(f"the upstream server {self._named()} {what}", "server_error", status)
 
     def _broken(self, error: Exception, path: str, headers: httpx2.Headers, end: bytes) -> bytes:
-        """Returns what to send after an answer that the upstream server didn't finish: an error, if
-        the format allows one there. `end` is the last byte that was passed on."""
+        """Returns the bytes that end an answer which the upstream server didn't finish: an error if
+        the answer's format allows one there, else none. `end` is the last byte that was passed on.
+        """
         refusal = self._unreachable(error)
         refusal.message = f"the upstream server {self._named()} broke off the answer"
         line = bodies.dump(errors_of(path)(refusal))
@@ -325,7 +331,7 @@ class Upstream:
 
 
 class _Body:
-    """The body of a request that is passed on, in memory or as it arrives."""
+    """The body of a request that is passed on, either in memory or still arriving."""
 
     def __init__(self, receive: Receive, data: bytes | None = None) -> None:
         self.data = data
@@ -366,7 +372,7 @@ def _base(url: str) -> httpx2.URL:
 
 
 def _has_body(headers: Headers) -> bool:
-    """Raises Refusal for a body that is encoded for this connection, other than by chunks."""
+    """Whether the request has a body. Raises Refusal for a transfer encoding other than chunked."""
     for name, value in headers:
         if name == b"transfer-encoding" and value.lower() != b"chunked":
             raise Refusal("the transfer encoding of a body must be chunked", status=501)
@@ -377,7 +383,7 @@ def _has_body(headers: Headers) -> bool:
 
 
 def _kept(headers: Headers, own: set[bytes]) -> Headers:
-    """Returns the headers to pass on: all except `own` and those that apply to one connection."""
+    """Returns the headers to pass on: all except `own` and those for a single connection."""
     listed = {
         part.strip().lower()
         for name, value in headers

@@ -85,8 +85,8 @@ def _prompt(call: Call, tok: Tokenizer) -> str:
 
 
 def _message(message: Any) -> Any:
-    """Converts a message to what vLLM passes to templates: images, audio and video are reduced to
-    their kinds."""
+    """Converts a message to the form in which vLLM passes it to templates, where images, audio and
+    video are reduced to their kinds."""
     content = anything(message, "content")
     if not isinstance(content, list):
         return message

@@ -33,7 +33,7 @@ class Workers:
         """Runs `work` on a thread, and returns its result. Raises Refusal if the queue is full."""
         if self._free <= 0:
             raise Refusal("too many requests are waiting; try again", "unavailable_error")
-        self._free -= 1  # only on the event loop
+        self._free -= 1  # needs no lock: only the event loop changes it
         loop = asyncio.get_running_loop()
         future = loop.run_in_executor(self._pool, work)
         future.add_done_callback(self._done)
@@ -42,7 +42,7 @@ class Workers:
     def _done(self, future: asyncio.Future[T]) -> None:
         self._free += 1
         if not future.cancelled():
-            future.exception()  # retrieved, since nobody may be waiting for it
+            future.exception()  # avoids a warning if nobody waits for the future
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
