@@ -117,7 +117,7 @@ def main() -> int:
     rounds = args.rounds or (7 if args.full else 3)
     load_average = machine.machine().get("load_average_before")
     if workers := cores(1):
-        # Reserves the workers' cores for them, if there are others.
+        # Keeps this process off the workers' cores, unless there are no other cores.
         os.sched_setaffinity(0, os.sched_getaffinity(0) - set(workers) or set(workers))
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="ggtok-bench-") as folder:

@@ -1,7 +1,7 @@
 """python -m tests.bench.adapters FOLDER: compares transformers_tokenizer's speed with
 PreTrainedTokenizerFast's.
 
-    python -m tests.bench.adapters FOLDER                 # a thousand lines of its *.txt files
+    python -m tests.bench.adapters FOLDER                 # 1000 lines of the folder's *.txt files
     python -m tests.bench.adapters FOLDER qwen2 bert-bge
 
 Prints the median of five calls in milliseconds, and the ratio; ids are compared first.

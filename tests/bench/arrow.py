@@ -3,9 +3,9 @@
     python -m tests.bench.arrow [--rounds N]
 
 Needs pyarrow and tokenizers; the vocabulary is gpt-2's, which both tokenizers can read. Every
-measurement starts and ends with a pyarrow column; where a library doesn't support Arrow, that
-includes the conversion to and from Python objects. Reports MB of cached text per second of
-processor time, the best of alternating rounds; ids are compared first.
+measurement starts and ends with a pyarrow column; if a library doesn't support Arrow, the time
+includes the conversion to and from Python objects. Compares ids first. Prints MB of cached text per
+second of processor time, in the best of several rounds.
 """
 
 from __future__ import annotations

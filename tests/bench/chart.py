@@ -16,8 +16,8 @@ from typing import Any
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 FIGURES, CHART = DOCS / "speed.json", DOCS / "speed.svg"
 
-_LINE, _BAR = 22, 14  # heights of a line and a bar, in pixels
-_NAMES, _PANEL, _NUMBER = 96, 300, 48  # widths, in pixels
+_LINE, _BAR = 22, 14  # heights of a tokenizer's line and of its bars, in pixels
+_NAMES, _PANEL, _NUMBER = 96, 300, 48  # widths of the names, a panel's bars and a number, in pixels
 _TOP = 64
 _STYLE = """
     text { font: 13px system-ui, sans-serif; fill: #333 }
@@ -30,8 +30,8 @@ _STYLE = """
 
 
 def draw(figures: dict[str, Any]) -> str:
-    """Returns the chart as SVG: each row is a panel with its own scale and a bar for each
-    tokenizer."""
+    """Returns the chart as SVG: a line for each tokenizer, with a bar in each panel. The panels are
+    side by side, each with its own scale."""
     panels, speeds = figures["panels"], figures["speeds"]
     width = _NAMES + len(panels) * (_PANEL + _NUMBER)
     height = _TOP + len(speeds) * _LINE

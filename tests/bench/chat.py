@@ -1,11 +1,11 @@
-"""Chat: microseconds per conversation, for ten well-known templates and 3, 21 and 201 messages.
+"""The group `chat`: us per conversation, for ten well-known templates and 3, 21 and 201 messages.
 
 Compares ggtok (from messages to ids, and to text) with transformers (to text, and to ids with
 tokenizers), its jinja2 template alone, minijinja, and llama-server's /apply-template and /tokenize
 over HTTP. All except the server run in this process on one core, one sample of each in turn. Texts
 and ids are compared before anything is timed. Finally, encode_chat_batch is timed on conversations
-as in fine-tuning. transformers is in the extra `test`, since it conflicts with the version of
-tokenizers in `bench`.
+like those in fine-tuning data. transformers is in the extra `test`, because it needs another
+version of tokenizers than the extra `bench` has.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ TEMPLATES = (
     "moonshotai-Kimi-K2",
 )
 LENGTHS = (3, 21, 201)
-_QUESTION, _ANSWER = (40, 280), (200, 900)  # shortest and longest message, in bytes
-_SFT = 100_000  # number of conversations as in fine-tuning
+_QUESTION, _ANSWER = (40, 280), (200, 900)  # shortest and longest, in characters
+_SFT = 100_000  # number of fine-tuning conversations
 _BOS, _EOS = "<|endoftext|>", "<|endoftext|>"  # qwen2's tokens, for renderers without a vocabulary
 Call = Callable[[], Any]
 Messages = list[dict[str, str]]

@@ -1,8 +1,8 @@
 """Converts a GGUF vocabulary to the formats that the other tokenizers read.
 
-Tokens, merges, scores and types come from the file. Features that would slow the others down
-without changing an id here are left out: normalizers that llama.cpp doesn't have, control tokens
-(which are found only with parse_special), and padding such as "[PAD151646]".
+Tokens, merges, scores and types come from the file. The results lack features that would slow down
+the other tokenizers without changing an id: normalizers that llama.cpp doesn't have, control tokens
+(which are found only with parse_special), and padding tokens such as "[PAD151646]".
 """
 
 from __future__ import annotations
@@ -83,13 +83,13 @@ def _read(path: Path) -> _Source:
 
 
 def convert(gguf: Path, folder: Path, control: bool = False) -> tuple[Files, dict[str, str]]:
-    """Writes all possible formats into a folder.
+    """Writes the vocabulary to a folder, in every format that can represent it.
 
     Args:
         control: whether control tokens become added tokens, so that they are found in text.
 
     Returns:
-        The paths, and for each format that isn't possible the reason.
+        The paths, and the reason for each format that can't represent the vocabulary.
     """
     files = Files(
         gguf,
@@ -179,7 +179,8 @@ def _replace(pattern: dict[str, str], content: str) -> dict[str, Any]:
 
 
 _ESCAPE = _replace({"String": " "}, _SPACE)
-# The decoder from published files of such models, by which one of the tokenizers recognizes them.
+# The decoder in published tokenizer.json files of SentencePiece models. One of the compared
+# tokenizers recognizes such models by their decoder.
 _SPM_DECODER = {
     "type": "Sequence",
     "decoders": [
@@ -234,8 +235,8 @@ def _merges_by_score(source: _Source) -> list[list[str]]:
 
 
 def _wpm(source: _Source) -> dict[str, Any]:
-    # Reverses llama.cpp's conversion: there, U+2581 marks tokens that begin a word, instead of ##
-    # marking the others.
+    # Reverses llama.cpp's conversion, which prefixes tokens that begin a word with U+2581, and
+    # removes ## from the other tokens.
     vocab = {}
     for id, (token, type) in enumerate(zip(source.tokens, source.types, strict=True)):
         if token.startswith(_SPACE):
@@ -310,8 +311,8 @@ def _bytes_of_mapped() -> dict[str, int]:
 
 
 def _tiktoken(source: _Source, control: bool) -> bytes:
-    """Returns a file with the regular expression, the special tokens as JSON, and then one line per
-    token."""
+    """Returns the contents of a file: one line with the regular expression, one with the special
+    tokens as JSON, and one for each other token."""
     chain = patterns.CHAINS.get(source.pre, ()) if source.model == "gpt2" else ()
     if len(chain) != 1:
         raise NoConversionError("tiktoken is byte-level BPE with one expression")

@@ -46,8 +46,8 @@ def size(text: str) -> int:
 
 
 def cut(text: str, n: int, count: int | None = None) -> list[str]:
-    """Returns the first `count` consecutive pieces of at most n bytes, without splitting
-    characters."""
+    """Splits the text into consecutive pieces of at most n bytes, without splitting characters;
+    returns the first `count` pieces (default: all)."""
     if text.isascii():
         end = len(text) if count is None else n * count
         return [text[at : at + n] for at in range(0, min(end, len(text)), n)]

@@ -1,12 +1,13 @@
 """Encodes files of text to files of ids: ``encode_files`` compared with gigatoken and with copying.
 
     python -m tests.bench files                    # the texts of the other groups
-    python -m tests.bench.files MODEL SOURCE...    # any files; most may be in the page cache
+    python -m tests.bench.files MODEL SOURCE...    # any files
 
-Each round times three things in separate processes: ggtok (ids as uint32, with fsync and rename);
-gigatoken (which returns ids in memory; they are then written, with fsync); and, as a lower bound,
-reading the sources and copying ggtok's result with fsync. Reports wall-clock time without loading,
-CPU time and peak memory.
+Each round times ggtok (ids as uint32, with fsync and rename) and gigatoken (which returns ids in
+memory, so the benchmark writes them, with fsync), each in a new process, and, as a lower bound,
+reading the sources and copying ggtok's result with fsync. Prints the wall-clock time without
+loading, CPU time and peak memory. Sources that fit in memory are in the page cache after the first
+round.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Each sample is taken in a new process, which first writes to a gigabyte of memor
 virtual machine might have to get memory back from its host, and the first tokenizer that needs it
 would seem slow.
 
-fresh    MB/s of 1 MB in documents of 4 KB, after other text of various sizes has been encoded. A
-         cache that grows during the 1 MB slows down only some of these sizes.
+fresh    MB/s of 1 MB in documents of 4 KB, after other text of various sizes has been encoded,
+         because it depends on the size whether a cache has to grow during the 1 MB.
 corpora  MB/s of a text of up to 64 MB that the process encodes once: document by document, and in
          one call on one thread and on two.
 batch    MB/s of 16 MB in one call, first and repeated, on one thread and on two, and the ratio of
@@ -24,7 +24,7 @@ from tests.bench.suite import DETAILED, Suite
 
 _STARTS = (MB // 2, MB, 2 * MB)
 _LARGEST = 64 * MB
-# Encoded before every timed call, so that imports in the first call (NumPy) aren't timed.
+# Encoded first in each process, so that imports in the first call (NumPy) aren't timed.
 _FIRST_CALL = ["a"]
 
 
@@ -99,7 +99,7 @@ def _one_by_one(
 def _in_one_call(
     suite: Suite, row: Row, notes: dict[str, str], texts: Sequence[str], threads: int, passes: int
 ) -> None:
-    """Times one call after `passes` identical ones."""
+    """Times one call, after `passes` identical calls."""
 
     def take(peer: str) -> float:
         with suite.open(peer, row.vocab, threads=threads) as process:

@@ -3,13 +3,13 @@
 encode   MB/s. warm: cached text. fresh: uncached text, after other text of the
          same corpus. first: the first 16 MB that a new process encodes.
 load     ms. new: in a new process. again: once more in the same process. The file is in the
-         page cache. The others read their own formats (peers.py).
+         page cache. The other tokenizers read their own formats (peers.py).
 prompts  us per call, for 64 cached prompts in turn.
 process  ms of a whole process: start Python, import, load, encode a line, exit.
 memory   MB by which a new process grows during import and load, and then during 16 MB of text.
 worst    ms for texts on which some tokenizers are slow, each in a new process.
 threads  MB/s of documents on one and on two threads, and the ratio.
-models   MB/s for the vocabulary types other than SPM and BPE.
+models   MB/s with vocabularies of every type: a WPM, a UGM, those of grown.py, the fixtures.
 chat     us per conversation, from messages to ids and to text (chat.py).
 """
 
@@ -53,8 +53,8 @@ def encode(suite: Suite) -> None:
     for vocab in suite.vocabs(*ALL):
         detailed = suite.options.full or bool(suite.options.vocabs) or vocab in DETAILED[:1]
         some = detailed or vocab in DETAILED
-        # llama.cpp is measured with every vocabulary, the others with only some of them, unless
-        # --full is given.
+        # ggtok and llama.cpp are measured with every vocabulary, the other tokenizers only with
+        # those in DETAILED, unless --full or --vocab is given.
         peers = suite.options.peers if some else [OURS, REFERENCE]
         wide = suite.options.full or bool(suite.options.vocabs or suite.options.corpora)
         corpora = _texts(suite) if detailed and wide else [prose()]
@@ -86,7 +86,7 @@ def _encode_vocab(
 
 
 def _fresh(suite: Suite, group: str, vocab: str, corpus: Corpus, peers: Sequence[str]) -> None:
-    """Times pieces of 1 MB (or a third of the corpus if it is smaller) after a first one."""
+    """Times chunks of 1 MB (or a third of a smaller corpus), after one chunk that isn't timed."""
     n = min(MB, size(corpus.text) // 3)
     chunks = cut(corpus.text, n, suite.options.rounds + 1)
     chunks = [chunk for chunk in chunks if size(chunk) > n // 2]
@@ -95,7 +95,7 @@ def _fresh(suite: Suite, group: str, vocab: str, corpus: Corpus, peers: Sequence
 
     def take(peer: str) -> float:
         chunk = next(running[peer][1], None) if peer in running else None
-        if chunk is None:  # the process has encoded all chunks
+        if chunk is None:  # there is no process, or it has encoded all chunks
             if peer in running:
                 running.pop(peer)[0].close()
             process = suite.open(peer, vocab)
@@ -161,7 +161,7 @@ def memory(suite: Suite) -> None:
                 start = process.rss()
                 process.load(str(suite.path(peer, vocab)))
                 loaded = process.rss()
-                if peer != REFERENCE:  # too slow for so much text
+                if peer != REFERENCE:  # llama.cpp is too slow for so much text
                     process.put("text", [text])
                     before = process.rss()
                     process.once(ONE, "text")
@@ -240,7 +240,7 @@ def prompts(suite: Suite) -> None:
 
 
 def _prompts(n: int) -> list[str]:
-    """Returns pieces of prose, evenly spaced."""
+    """Returns pieces of prose of at most n bytes, evenly spaced."""
     text = prose().text
     step = len(text) // (_PROMPTS + 1)
     return [cut(text[at : at + n], n, 1)[0] for at in range(0, step * _PROMPTS, step)]

@@ -1,7 +1,7 @@
 """RWKV and PLaMo vocabularies of realistic size, made from nomic-bert-moe's tokens.
 
-No real ones are available. The fixtures are unsuitable for benchmarks: their tokens have only a
-letter or two, so a tokenizer mostly writes ids.
+No real vocabularies of these types are available. The fixtures are unsuitable for benchmarks: their
+tokens have only a letter or two, so a tokenizer mostly writes ids.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def grow(folder: Path) -> dict[str, Path]:
     """Writes the vocabularies and returns their paths by name."""
     source = GGUF.read(real("nomic-bert-moe"))
     texts = source.strings("tokenizer.ggml.tokens")
-    pieces: dict[bytes, float] = {}  # spaces replace space marks
+    pieces: dict[bytes, float] = {}  # scores by text, with spaces instead of space marks
     scores = source.array("tokenizer.ggml.scores")
     for text, score in list(zip(texts, scores, strict=True))[_SPECIALS:_PLAMO]:
         assert isinstance(score, float)

@@ -58,7 +58,7 @@ def _ggtok(path: str) -> Any:
 
 
 def _gigatoken(path: str) -> Any:
-    # Use the Rust object, which avoids its Python wrapper's call.
+    # Returns the Rust object, since its Python wrapper would cost time in each call.
     return importlib.import_module("gigatoken").Tokenizer(path).backend
 
 

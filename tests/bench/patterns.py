@@ -1,8 +1,8 @@
 """The pre-tokenizers of the real vocabularies, in the formats of tokenizer.json and tiktoken.
 
-An expression is the one that the model's authors published if it gives llama.cpp's ids, because
-some tokenizers recognize published expressions and have special code for them; otherwise it is
-llama.cpp's chain of expressions.
+For a model whose authors published an expression that gives llama.cpp's ids, it is that expression,
+because some tokenizers recognize published expressions and have special code for them. For other
+models, it is llama.cpp's chain of expressions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ QWEN35 = (
     rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?[\p{{L}}\p{{M}}]+|\p{{N}}"
     rf"| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*|{_TAIL}"
 )
-_CJK = "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7fb]+"  # U+D7FF is unassigned
+# llama.cpp's range ends at U+D7FF, but U+D7FC to U+D7FF are unassigned.
+_CJK = "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7fb]+"
 _LLM_LETTERS = (
     "\\s?[A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293"
     "\u0295-\u02af\u0370-\u0373\u0376\u0377\u037b-\u037d\u037f\u0386\u0388-\u038a\u038c"
@@ -58,11 +59,11 @@ CHAINS: dict[str, tuple[str, ...]] = {
 }
 CHAINS["default"] = CHAINS[""]
 
-# Vocabularies for which llama.cpp looks up each whole word before it merges.
+# Pre-tokenizer names with which llama.cpp looks up each whole word before it merges.
 IGNORE_MERGES = frozenset({"llama-bpe"})
 
-# Equivalent expressions with possessive quantifiers, as tiktoken itself uses; they make it twice as
-# fast.
+# Equivalent expressions with possessive quantifiers, which tiktoken uses in its own encodings. They
+# make tiktoken twice as fast.
 TIKTOKEN = {
     GPT2: r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
     LLAMA3: (

@@ -23,10 +23,10 @@ class Peer:
     # The name on PyPI, and the module to import.
     package: str
     module: str
-    # The field of convert.Files that has the path of its file.
+    # The field of convert.Files that has the path of the file that it loads.
     file: str
     calls: dict[str, str]
-    # The call that parses special tokens, if it differs from the ordinary one.
+    # The call that parses special tokens, if it differs from the call for one string.
     special: str = ""
     # The call that also returns offsets, after the ids; "" if there is none.
     offsets: str = ""

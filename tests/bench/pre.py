@@ -1,6 +1,7 @@
 """The group `pre`: every pre-tokenizer name on gpt-2's vocabulary, compared with llama.cpp.
 
-Times English and Chinese, warm and fresh. llama.cpp encodes less text, since it is slow.
+Times English and Chinese: cached (warm), and in a new process (first). llama.cpp encodes less text,
+since it is slow.
 """
 
 from __future__ import annotations
@@ -39,6 +40,6 @@ def pre(suite: Suite) -> None:
 
             row = suite.row("pre", vocab, key, f"first, {ONE}")
             theirs = suite.rows[-len(heads)].cells.get(REFERENCE)
-            if theirs:  # llama.cpp has no cache, so its time also counts as warm
+            if theirs:  # llama.cpp has no cache, so its warm samples count here, too
                 row.cells[REFERENCE] = theirs
             suite.measure(row, {OURS: take}, rounds=min(3, suite.options.rounds))

@@ -1,7 +1,7 @@
 """Writes the results: tables for the terminal and in Markdown, and the JSON file.
 
 ggtok's cells show the best sample and the median. The cells of other tokenizers first show how many
-times as fast ggtok is. `*` means that their ids differ from ggtok's.
+times as fast ggtok is. `*` means that the tokenizer's ids differ from ggtok's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes a SentencePiece model as a protocol buffer, field by field.
 
-ModelProto: 1 pieces, 2 trainer_spec, 3 normalizer_spec; field numbers are those in
-sentencepiece_model.proto.
+The field numbers are those in sentencepiece_model.proto. For example, ModelProto has pieces (1),
+trainer_spec (2) and normalizer_spec (3).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def model(
         if type == UNKNOWN and id != unk_id:
             type = UNUSED
         out += _field(1, _field(1, text) + _float(2, score) + _field(3, type))
-    minus_one = (1 << 64) - 1  # -1: there is no such token
+    minus_one = (1 << 64) - 1  # -1: the model has no such token
     trainer = _field(3, kind) + _field(4, len(pieces)) + _field(35, int(byte_fallback))
     trainer += _field(40, unk_id) + b"".join(_field(n, minus_one) for n in (41, 42, 43))
     trainer += _field(45, pieces[unk_id][0])

@@ -1,8 +1,9 @@
 """The group `stream`: MB/s for a text that is split into chunks of 512 tokens, and us per id for
 ids that are decoded one by one.
 
-Compared with tokenizers: its DecodeStream, and its encoding with offsets, which is the first step
-of splitting a text into chunks. (It would need more time to count each chunk's tokens.)
+Compares ggtok with tokenizers: with its DecodeStream, and with its encoding with offsets, which is
+only the first step of splitting a text into chunks. (Counting each chunk's tokens would take more
+time.)
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from tests.support.vocabularies import OTHERS, REAL, fixture, fixture_names, rea
 
 OTHER_IDS = "other ids"
 NOT_OFFERED = "not possible"
-# Vocabularies that are measured in detail; the others are compared only with llama.cpp.
+# Vocabularies that are measured in detail. With the others, ggtok is compared only with llama.cpp.
 DETAILED = ("llama-bpe", "qwen2", "gpt-2", "llama-spm")
 
 
@@ -31,12 +31,12 @@ class Options:
     rounds: int
     full: bool
     corpora: list[Corpus]  # files from --corpus
-    at_least: int = 20_000_000  # nanoseconds per sample, at least, if the call can be repeated
+    at_least: int = 20_000_000  # minimum nanoseconds of a sample of repeated calls
 
     @property
     def slow_bytes(self) -> int:
-        """Bytes of text that llama.cpp encodes: fewer than others do, since it is slow; without a
-        cache, its speed doesn't depend on the size."""
+        """The number of bytes that llama.cpp encodes: fewer than the other tokenizers, since it is
+        slow. It has no cache, so its speed doesn't depend on the size."""
         return MB // 4 if self.full else MB // 16
 
 
@@ -55,7 +55,7 @@ class Suite:
     options: Options
     folder: Path
     rows: list[Row] = field(default_factory=list)
-    # By vocabulary and tokenizer: which texts have different ids, or why there are none.
+    # By vocabulary and tokenizer: the texts whose ids differ from ggtok's, or why there are no ids.
     notes: dict[str, dict[str, str]] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)  # versions of other software
     _files: dict[tuple[str, bool], tuple[Files, dict[str, str]]] = field(default_factory=dict)
@@ -111,11 +111,11 @@ class Suite:
         control: bool = False,
         seconds: float = 300,
     ) -> dict[str, str]:
-        """Compares ids and returns a note for each tokenizer: "" if they are equal; otherwise which
-        differ, or why there are none.
+        """Compares ids with ggtok's and returns a note for each tokenizer: "" if all are equal;
+        otherwise, the texts whose ids differ, or why there are no ids.
 
-        `texts` are {form: {key: texts}}; llama.cpp encodes only the beginning of each. Afterwards,
-        the processes are ended, so that later measurements start without cached text.
+        `texts` are {form: {key: texts}}; llama.cpp encodes only the beginning of each list. Ends
+        the processes, so that later measurements start without cached text.
         """
         notes: dict[str, str] = {}
         for peer in [OURS, *(p for p in peers if p != OURS)]:
@@ -131,8 +131,8 @@ class Suite:
         peers: Iterable[str],
         texts: Mapping[str, Mapping[str, Sequence[str]]],
     ) -> Iterator[tuple[dict[str, str], dict[str, Process]]]:
-        """Does the same as agree(), but keeps the processes of tokenizers that can be timed running
-        and warm."""
+        """Compares ids like agree(), but keeps the process of each tokenizer that can be timed,
+        with its cache filled."""
         notes: dict[str, str] = {}
         processes: dict[str, Process] = {}
         with ExitStack() as stack:

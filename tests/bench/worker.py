@@ -40,7 +40,7 @@ class Worker:
         gc.disable()
 
     def load(self, path: str) -> int:
-        """Loads a file in place of the previous one; returns the nanoseconds it took."""
+        """Loads a file in place of the previous file; returns the time in nanoseconds."""
         if hasattr(self.tok, "close"):
             self.tok.close()
         self.tok = None

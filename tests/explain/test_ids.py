@@ -1,4 +1,4 @@
-"""The library's steps equal those of the plain implementation, and result in encode's ids."""
+"""Compares the steps of `explain` with those of the plain Python tokenizer, ids with encode's."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def check(
     if judged:
         assert same(found, plain.explain(tok._loaded, text, add_special, parse_special)), text
     assert json.loads(json.dumps(dataclasses.asdict(found)))["ids"] == found.ids
-    # Fragments tile the text; white space that a special token strips belongs to its fragment.
+    # Fragments tile the text; white space that a special token strips belongs to the token's
+    # fragment.
     data = text.encode() if isinstance(text, str) else text
     places = [(fragment.begin, fragment.end) for fragment in found.fragments]
     assert [0, *(end for _, end in places)] == [*(begin for begin, _ in places), len(data)]
@@ -87,7 +88,8 @@ def test_hostile_texts(load_fixture: Load, name: str) -> None:
     check(tok, b" a ".join(special), parse_special=True)
 
 
-# Names with the same chain and flags split words alike, so one of them is enough.
+# Pre-tokenizer names with the same chain and flags split texts alike, so one name for each
+# combination is enough.
 ROWS = {row: name for name, row in PRE.items()}
 
 

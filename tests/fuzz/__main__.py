@@ -38,7 +38,7 @@ LISTED = 50  # approximate size of an input's entry in the archive's directory, 
 
 
 def unpack(target: str, folder: Path, most: int | None = None, seed: int = 0) -> None:
-    """Writes the seeds and the saved inputs (all of them, or a random `most`), named by hash."""
+    """Writes the seeds and the saved inputs (all, or `most` random ones) to files named by hash."""
     folder.mkdir(parents=True, exist_ok=True)
     inputs = list(SEEDS[target]())
     saved = CORPUS / f"{target}.zip"
@@ -85,7 +85,7 @@ def fuzz(work: Path, target: str, seconds: int, seed: int, most: int | None) -> 
 
 
 def save(work: Path, target: str) -> None:
-    """Saves a minimal set of inputs with full coverage, the shortest first, up to MOST bytes."""
+    """Saves a minimal set of inputs with the same coverage, shortest first, up to MOST bytes."""
     inputs = work / "inputs" / target
     with tempfile.TemporaryDirectory() as folder:
         merge = [work / f"fuzz_{target}", "-set_cover_merge=1", folder, inputs]
@@ -96,7 +96,7 @@ def save(work: Path, target: str) -> None:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
             kept = 0
             for file in files:
-                entry = zipfile.ZipInfo(f"{kept:04}")  # no time, so archives are reproducible
+                entry = zipfile.ZipInfo(f"{kept:04}")  # fixed date: reproducible archives
                 archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
                 kept += 1
                 if archive.fp is None or archive.fp.tell() + kept * LISTED > MOST:

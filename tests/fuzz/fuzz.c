@@ -52,7 +52,7 @@ void check_same(ggtok_ids a, ggtok_ids b) {
     CHECK(a.n == b.n && (!a.n || !memcmp(a.data, b.data, a.n * sizeof *a.data)));
 }
 
-/* Checks the spans for the last text, which has n bytes. */
+/* Checks the spans of the text that was encoded last, which has n bytes. */
 static void check_spans(build_pair *t, size_t n_ids, size_t n) {
     ggtok_span *spans = calloc(n_ids + 1, sizeof *spans), *plain = calloc(n_ids + 1, sizeof *plain);
     CHECK(spans && plain);
@@ -85,6 +85,7 @@ void check_encode(build_pair *t, const char *text, size_t n, unsigned flags) {
     if (!ids.n) return;
     int32_t *copy = (int32_t *)copy_of((const uint8_t *)ids.data, ids.n * sizeof *ids.data);
     ggtok_status s = ggtok_decode(t->ctx, copy, ids.n, flags, &out, &err);
-    CHECK(!s || (s == GGTOK_ERR_ARGUMENT && err.message[0])); /* an id is -1: see RWKV in ggtok.h */
+    /* Decoding fails if RWKV's unknown id is -1 (docs/design/rwkv.md). */
+    CHECK(!s || (s == GGTOK_ERR_ARGUMENT && err.message[0]));
     free(copy);
 }

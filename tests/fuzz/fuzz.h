@@ -45,7 +45,7 @@ typedef struct build_pair {
     ggtok_context *ctx, *plain_ctx;
 } build_pair;
 
-void pair_open(build_pair *t); /* creates the contexts of an opened pair */
+void pair_open(build_pair *t); /* creates contexts for the two loaded tokenizers */
 void pair_close(build_pair *t);
 
 /* Returns pair number i (modulo the number of pairs): a fixture, or BASE with one of the

@@ -5,7 +5,7 @@
  */
 #include "fuzz.h"
 
-/* Returns an id from -8 on, which may be outside the vocabulary. */
+/* Returns an id of at least -8, which may be outside the vocabulary. */
 static int32_t id_of(const uint8_t *p) {
     return (int32_t)(p[0] | p[1] << 8) - 8;
 }

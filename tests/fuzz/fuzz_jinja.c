@@ -1,6 +1,7 @@
 /*
- * Renders any template in either dialect. Bits of byte 0 select the dialect, and whether the input
- * begins with the values as JSON that ends with a NUL; otherwise fixed values are used.
+ * Renders any template in either dialect. Bits 0 to 2 of byte 0 select the dialect, whether the
+ * variables precede the template (as JSON that ends with a NUL; otherwise, `values` has them), and
+ * whether rendering records how values are used.
  */
 #include "fuzz.h"
 #include "jinja/core/env.h"

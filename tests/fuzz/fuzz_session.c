@@ -12,13 +12,13 @@ enum { MAX_STEPS = 16, MAX_WORDS = 1 << 14, MAX_TEXT = 1 << 17, MAX_TOTAL = 1 <<
 typedef struct step {
     uint8_t what; /* the lower bits select the action; the two highest are flags */
     uint8_t how;  /* selects how words are built, separated and changed */
-    uint8_t many; /* low bits: log2 of the number of words; high bits: a length */
+    uint8_t many; /* low bits: log2 of the number of words; high bits: length of random words */
     uint8_t seed;
 } step;
 
 /* ---- texts ---- */
 
-typedef struct made { /* the text of a step; word i ends at ends[i], where the next one begins */
+typedef struct made { /* the text of a step; word i ends at ends[i], where the next word begins */
     char text[MAX_TEXT];
     size_t ends[MAX_WORDS], n_words;
 } made;
@@ -108,7 +108,7 @@ static void check_text(build_pair *t, ggtok_bytes text, unsigned flags) {
     free(copy);
 }
 
-/* Encodes with control tokens parsed in every other word. */
+/* Encodes a text in which control tokens are parsed in every other word. */
 static void check_trusted(build_pair *t, const made *m, unsigned flags) {
     static ggtok_range ranges[MAX_WORDS];
     ggtok_bytes text = words_of(m, 0, m->n_words);

@@ -29,8 +29,8 @@ typedef struct parts {
 /* Finds the key/value pairs before the first malformed one. */
 void parts_find(parts *p, const uint8_t *data, size_t size);
 
-/* Makes one change to a file. Lengths and counts stay correct, unless the change is to one of them.
- * Returns the new size, or 0 if the file has no key/value pairs. */
+/* Makes one change to a file. Adjusts lengths and counts, unless the change is a wrong length or
+ * count. Returns the new size, or 0 if the file has no key/value pairs. */
 size_t parts_mutate(uint8_t *data, size_t size, size_t max, unsigned seed);
 
 #endif

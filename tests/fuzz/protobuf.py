@@ -2,10 +2,10 @@
 
     python -m tests.fuzz.protobuf --seconds 300 --seed 1
 
-Reads changed models, and bytes that resemble protocol buffers, with ggtok and with protobuf, for
-which sentencepiece describes the format. ggtok must either read the same model as protobuf or raise
-VocabError. Prints a summary; each finding is printed as a Python bytes literal, and the exit status
-is 1.
+Reads changed models, and bytes that resemble protocol buffers, with ggtok and with protobuf (using
+the package sentencepiece's description of the format). ggtok must either read the same model as
+protobuf or raise VocabError. Prints each finding as a Python bytes literal, and a summary; the exit
+status is 1 if there is a finding.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Inputs:
         self._kept = [write_model(Model(pieces=[Piece(b"a", 0.5, 1), Piece(b"<unk>", 0.0, 2)]))]
 
     def keep(self, data: bytes) -> None:
-        """Adds an input that was accepted to those that are changed further."""
+        """Adds an accepted input to the inputs from which new ones are made."""
         if len(data) < 4096 and len(self._kept) < 500:
             self._kept.append(data)
         elif len(data) < 4096:

@@ -21,8 +21,8 @@ TEXT = "Hello the cat's 12\n\u00e9\u4f60 <s>"
 
 
 def gguf_seeds() -> Iterator[bytes]:
-    """Yields each fixture, reduced to a few kilobytes, which suits fuzzing best, followed by a
-    text."""
+    """Yields each fixture, followed by a text. The fixtures are reduced to a few kilobytes, since
+    small inputs suit fuzzing best."""
     for name in fixture_names():
         gguf = GGUF.read(fixture(name))
         if TOKENS in gguf:
@@ -86,7 +86,7 @@ def session_seeds() -> Iterator[bytes]:
 
 
 def detok_seeds() -> Iterator[bytes]:
-    """Yields some of the ids of each fixture (see fuzz_detok.c)."""
+    """Yields random ids for each fixture (see fuzz_detok.c)."""
     rng = random.Random(1)
     for which, name in enumerate(fixture_names()):
         gguf = GGUF.read(fixture(name))

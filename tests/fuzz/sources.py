@@ -3,8 +3,8 @@
     python -m tests.fuzz.sources --seconds 300 --seed 1
 
 Replaces one value in a small source of each format, or in the configuration files next to it, and
-converts the folder: the result must be a vocabulary or an error of ggtok. Prints a summary; each
-finding is printed with its position and value, and the exit status is 1.
+converts the folder: the result must be a vocabulary or a ggtok error. Prints each finding with the
+position and the new value, and a summary; the exit status is 1 if there is a finding.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def folders() -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yields the paths of values in a JSON document; in long tables, only the first ones."""
+    """Yields the paths of values in a JSON document; in each table, of only the first 12."""
     yield path
     if isinstance(value, dict):
         inner = list(value.items())

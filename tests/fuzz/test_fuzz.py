@@ -41,8 +41,8 @@ def test_the_first_word_has_no_ids() -> None:
 
 
 def test_no_new_word_has_ids() -> None:
-    """fuzz_gguf found that if no byte has a token, the ids of a batch's misses, of which there were
-    none, were copied to a null pointer. (Only the sanitizers detected it.)"""
+    """fuzz_gguf found that if no byte has a token, so that a batch's misses have no ids, zero ids
+    were copied to a null pointer. (Only the sanitizers detected it.)"""
     gguf = GGUF.read(fixture("bpe-gpt2"))
     for key in ("tokens", "token_type"):
         gguf.set(f"tokenizer.ggml.{key}", gguf.array(f"tokenizer.ggml.{key}")[:1])
