@@ -139,11 +139,10 @@ struct jinja_function {
     jinja_builtin *builtin;
     bool bound;
     jinja_value self;
-    const jinja_node *node; /* node of a macro or call block */
-    const jinja_value
-        *snapshot;             /* llama.cpp's caller(): values of all variables at the {% call %} */
-    struct jinja_frame *frame; /* transformers: the frame in which the function was defined */
-    const void *row;           /* of a builtin: its row in the dialect's table */
+    const jinja_node *node;      /* node of a macro or call block */
+    const jinja_value *snapshot; /* llama.cpp's caller(): all variables at its {% call %} */
+    struct jinja_frame *frame;   /* transformers: the frame in which the function was defined */
+    const void *row;             /* of a builtin: its row in the dialect's table */
 };
 
 #endif

@@ -206,8 +206,8 @@ jinja_value ggtok_jinja_args_or(const jinja_args *a, uint32_t i, jinja_value oth
 static jinja_value named(jinja_env *e, const jinja_args *a, const char *name, size_t n,
                          uint32_t i) {
     jinja_value v = ggtok_jinja_keyword_of(e, a, name, n, jinja_undefined(NULL));
-    bool by_place = v.type == JINJA_UNDEFINED && i < a->n && a->v[i].type != JINJA_KEYWORD;
-    return by_place ? a->v[i] : v;
+    bool positional = v.type == JINJA_UNDEFINED && i < a->n && a->v[i].type != JINJA_KEYWORD;
+    return positional ? a->v[i] : v;
 }
 
 jinja_value ggtok_jinja_args_named(jinja_env *e, const jinja_args *a, const char *name,

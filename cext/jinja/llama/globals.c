@@ -16,7 +16,7 @@ static jinja_value to_dict(jinja_env *e, jinja_args *a) {
     jinja_arena *mem = &e->arena;
     jinja_dict *out = ggtok_jinja_dict_new(mem, 0);
     jinja_value from = ggtok_jinja_args_or(a, 0, jinja_undefined(NULL));
-    bool taken = true;
+    bool is_source = true;
     if (jinja_is_array(from)) {
         JINJA_EACH(mem, i, from.as.list->n) {
             jinja_value pair = from.as.list->data[i];
@@ -33,13 +33,13 @@ static jinja_value to_dict(jinja_env *e, jinja_args *a) {
                                      from.as.dict->entries[i].value);
         }
     } else {
-        taken = false;
+        is_source = false;
     }
-    for (uint32_t i = 0; i < a->n; i++, taken = false) {
+    for (uint32_t i = 0; i < a->n; i++, is_source = false) {
         if (a->v[i].type == JINJA_KEYWORD) {
             const jinja_keyword *k = a->v[i].as.keyword;
             ggtok_jinja_dict_set(mem, out, jinja_of_text(k->name), k->value);
-        } else if (!taken) {
+        } else if (!is_source) {
             ggtok_jinja_fail(mem, "'%s' takes keyword arguments, pairs or an Object, not %s",
                              a->name, ggtok_jinja_type_name(a->v[i]));
         }

@@ -300,18 +300,18 @@ static jinja_value pair_of(jinja_env *e, const jinja_entry *entry) {
     return jinja_of_tuple(pair);
 }
 
-typedef enum what { KEYS, VALUES, ITEMS } what;
+typedef enum entry_part { KEYS, VALUES, ITEMS } entry_part;
 
-static jinja_value entries(jinja_env *e, jinja_args *a, what w) {
+static jinja_value entries(jinja_env *e, jinja_args *a, entry_part part) {
     jinja_dict *dict = dict_at(e, a, 0);
     jinja_list *list = ggtok_jinja_list_new(&e->arena, dict->n);
     for (uint32_t i = 0; i < dict->n; i++) {
         const jinja_entry *entry = &dict->entries[i];
         jinja_charge(&e->arena, 1);
         ggtok_jinja_list_push(&e->arena, list,
-                              w == KEYS     ? entry->key
-                              : w == VALUES ? entry->value
-                                            : pair_of(e, entry));
+                              part == KEYS     ? entry->key
+                              : part == VALUES ? entry->value
+                                               : pair_of(e, entry));
     }
     return jinja_of_list(list);
 }

@@ -14,25 +14,25 @@ static const jinja_node *parse_primary(jinja_parser *p);
 /* Parses [a] or [a:b:c]. Like llama.cpp, accepts several expressions without colons between
  * them. */
 static const jinja_node *parse_index(jinja_parser *p, const jinja_node *object, uint32_t pos) {
-    const jinja_node *places[3] = {0};
+    const jinja_node *bounds[3] = {0};
     size_t n = 0;
     bool slice = false;
     while (!jinja_at(p, T_RBRACKET)) {
-        const jinja_node *place = NULL;
-        if (!jinja_at(p, T_COLON)) place = ggtok_jinja_parse_expression(p);
+        const jinja_node *bound = NULL;
+        if (!jinja_at(p, T_COLON)) bound = ggtok_jinja_parse_expression(p);
         if (ggtok_jinja_skip(p, T_COLON)) slice = true;
-        if (n < 3) places[n] = place;
+        if (n < 3) bounds[n] = bound;
         n++;
     }
     ggtok_jinja_take(p);
     if (slice) {
         size_t mark = p->n_kids;
         ggtok_jinja_push(p, object);
-        for (int i = 0; i < 3; i++) ggtok_jinja_push(p, places[i]);
+        for (int i = 0; i < 3; i++) ggtok_jinja_push(p, bounds[i]);
         return ggtok_jinja_node_new(p, N_SLICE, pos, mark);
     }
-    if (!n) places[0] = ggtok_jinja_node_new(p, N_BLANK, pos, p->n_kids);
-    return ggtok_jinja_node_of(p, N_ITEM, pos, object, places[0]);
+    if (!n) bounds[0] = ggtok_jinja_node_new(p, N_BLANK, pos, p->n_kids);
+    return ggtok_jinja_node_of(p, N_ITEM, pos, object, bounds[0]);
 }
 
 static const jinja_node *parse_members(jinja_parser *p, const jinja_node *object) {

@@ -340,8 +340,8 @@ jinja_value ggtok_jinja_text_float(jinja_env *e, jinja_args *a) {
         }
     }
     if (fits) return jinja_new_id(e, jinja_float(f));
-    double given = other.type == JINJA_UNDEFINED ? 0 : ggtok_jinja_llama_float(e, other);
-    return jinja_new_id(e, jinja_float(given));
+    double fallback = other.type == JINJA_UNDEFINED ? 0 : ggtok_jinja_llama_float(e, other);
+    return jinja_new_id(e, jinja_float(fallback));
 }
 
 jinja_value ggtok_jinja_text_string(jinja_env *e, jinja_args *a) {

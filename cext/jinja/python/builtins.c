@@ -139,21 +139,21 @@ static jinja_value filter_center(jinja_env *e, jinja_value *v) {
  * arguments as a dict. */
 static jinja_value filter_format(jinja_env *e, jinja_value *v) {
     jinja_arena *mem = &e->arena;
-    const jinja_list *given = v[1].as.list;
-    jinja_list *places = ggtok_jinja_list_new(mem, given->n);
-    jinja_dict *names = ggtok_jinja_dict_new(mem, 0);
-    JINJA_EACH(mem, i, given->n) {
-        jinja_value one = given->data[i];
-        if (one.type != JINJA_KEYWORD)
-            ggtok_jinja_list_push(mem, places, one);
+    const jinja_list *args = v[1].as.list;
+    jinja_list *by_position = ggtok_jinja_list_new(mem, args->n);
+    jinja_dict *by_name = ggtok_jinja_dict_new(mem, 0);
+    JINJA_EACH(mem, i, args->n) {
+        jinja_value arg = args->data[i];
+        if (arg.type != JINJA_KEYWORD)
+            ggtok_jinja_list_push(mem, by_position, arg);
         else
-            ggtok_jinja_dict_set(mem, names, jinja_of_text(one.as.keyword->name),
-                                 one.as.keyword->value);
+            ggtok_jinja_dict_set(mem, by_name, jinja_of_text(arg.as.keyword->name),
+                                 arg.as.keyword->value);
     }
-    if (places->n && names->n)
+    if (by_position->n && by_name->n)
         ggtok_jinja_fail(mem, "can't handle positional and keyword arguments at the same time");
     return ggtok_jinja_percent(e, ggtok_jinja_str(e, v[0]),
-                               names->n ? jinja_of_dict(names) : jinja_of_tuple(places));
+                               by_name->n ? jinja_of_dict(by_name) : jinja_of_tuple(by_position));
 }
 
 /* Implements attr: returns an attribute, never an item. */
@@ -389,25 +389,25 @@ static jinja_value global_range(jinja_env *e, jinja_value *v) {
 static jinja_value global_dict(jinja_env *e, jinja_value *v) {
     jinja_arena *mem = &e->arena;
     jinja_dict *dict = ggtok_jinja_dict_new(mem, 0);
-    const jinja_list *given = v[0].as.list;
-    JINJA_EACH(mem, i, given->n) {
-        jinja_value one = given->data[i];
-        if (one.type == JINJA_KEYWORD) {
-            ggtok_jinja_dict_set(mem, dict, jinja_of_text(one.as.keyword->name),
-                                 one.as.keyword->value);
+    const jinja_list *args = v[0].as.list;
+    JINJA_EACH(mem, i, args->n) {
+        jinja_value arg = args->data[i];
+        if (arg.type == JINJA_KEYWORD) {
+            ggtok_jinja_dict_set(mem, dict, jinja_of_text(arg.as.keyword->name),
+                                 arg.as.keyword->value);
             continue;
         }
         if (i) ggtok_jinja_fail(mem, "dict expected at most 1 argument");
-        if (one.type == JINJA_DICT) {
-            JINJA_EACH(mem, k, one.as.dict->n) {
-                ggtok_jinja_dict_set(mem, dict, one.as.dict->entries[k].key,
-                                     one.as.dict->entries[k].value);
+        if (arg.type == JINJA_DICT) {
+            JINJA_EACH(mem, k, arg.as.dict->n) {
+                ggtok_jinja_dict_set(mem, dict, arg.as.dict->entries[k].key,
+                                     arg.as.dict->entries[k].value);
             }
             continue;
         }
-        if (one.type == JINJA_UNDEFINED)
-            ggtok_jinja_fail_undefined(e, one); /* dict() calls the keys() of its argument */
-        jinja_list *pairs = ggtok_jinja_items(e, one);
+        if (arg.type == JINJA_UNDEFINED)
+            ggtok_jinja_fail_undefined(e, arg); /* dict() calls the keys() of its argument */
+        jinja_list *pairs = ggtok_jinja_items(e, arg);
         JINJA_EACH(mem, k, pairs->n) {
             jinja_list *pair = ggtok_jinja_items(e, pairs->data[k]);
             if (pair->n != 2) ggtok_jinja_fail(mem, "dict() takes pairs, not %u items", pair->n);

@@ -84,13 +84,13 @@ static void take_arguments(jinja_env *e, const jinja_python_row *row, const jinj
     jinja_arena *mem = &e->arena;
     const char *p = row->signature, *name;
     size_t n;
-    uint32_t n_used = 0, place = 0, i = 0;
+    uint32_t n_used = 0, n_positional = 0, i = 0;
     bool optional;
     jinja_charge(mem, args->n / 2); /* each parameter may be searched for in all arguments */
     for (; next_parameter(&p, &name, &n, &optional); i++) {
         if (*name == '*') { /* takes the remaining arguments */
             jinja_list *rest = ggtok_jinja_list_new(mem, args->n);
-            for (uint32_t k = place; k < args->n; k++) {
+            for (uint32_t k = n_positional; k < args->n; k++) {
                 if (n == 1 && args->v[k].type == JINJA_KEYWORD) fail_extra(e, row);
                 ggtok_jinja_list_push(mem, rest, args->v[k]);
             }
@@ -98,8 +98,8 @@ static void take_arguments(jinja_env *e, const jinja_python_row *row, const jinj
             return;
         }
         v[i] = jinja_absent();
-        if (place < args->n && args->v[place].type != JINJA_KEYWORD) {
-            v[i] = args->v[place++];
+        if (n_positional < args->n && args->v[n_positional].type != JINJA_KEYWORD) {
+            v[i] = args->v[n_positional++];
             n_used++;
             continue;
         }

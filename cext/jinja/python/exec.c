@@ -220,7 +220,7 @@ static void exec_macro(jinja_env *e, const jinja_node *node) {
 
 /* Sets varargs, kwargs and caller to the arguments that match no parameter. */
 static void gather_rest(jinja_env *e, const jinja_function *f, const jinja_args *args,
-                        uint32_t n_places, jinja_frame *frame, const bool *used) {
+                        uint32_t n_parameters, jinja_frame *frame, const bool *used) {
     jinja_arena *mem = &e->arena;
     const jinja_frame_plan *plan = f->node->plan;
     jinja_dict *kwargs = ggtok_jinja_dict_new(mem, 0);
@@ -250,7 +250,8 @@ static void gather_rest(jinja_env *e, const jinja_function *f, const jinja_args 
     if (plan->varargs != UINT32_MAX)
         frame->values[plan->varargs] = jinja_of_tuple(varargs);
     else if (varargs->n) {
-        ggtok_jinja_fail(mem, "the macro '%s' takes not more than %u arguments", f->name, n_places);
+        ggtok_jinja_fail(mem, "the macro '%s' takes not more than %u arguments", f->name,
+                         n_parameters);
     }
 }
 
@@ -262,14 +263,14 @@ jinja_value ggtok_jinja_macro_run(jinja_env *e, const jinja_function *f, const j
     bool *used = jinja_alloc(mem, args->n + 1);
     memset(used, 0, args->n + 1);
     jinja_enter(mem);
-    uint32_t place = 0;
+    uint32_t n_positional = 0;
     JINJA_EACH(mem, i, args->n) { /* positional arguments */
-        if (args->v[i].type == JINJA_KEYWORD || place >= n) continue;
+        if (args->v[i].type == JINJA_KEYWORD || n_positional >= n) continue;
         used[i] = true;
-        frame->values[place++] = args->v[i];
+        frame->values[n_positional++] = args->v[i];
     }
     e->frame = frame;
-    for (uint32_t i = place; i < n; i++) { /* arguments by name */
+    for (uint32_t i = n_positional; i < n; i++) { /* arguments by name */
         const jinja_text *name = e->t->symbols[node->kids[from + i]->sym].name;
         for (uint32_t k = 0; k < args->n; k++) {
             jinja_charge(mem, 1);
@@ -280,7 +281,7 @@ jinja_value ggtok_jinja_macro_run(jinja_env *e, const jinja_function *f, const j
         }
     }
     gather_rest(e, f, args, n, frame, used);
-    for (uint32_t i = place; i < n; i++) { /* defaults, which may use preceding parameters */
+    for (uint32_t i = n_positional; i < n; i++) { /* defaults, which may use preceding parameters */
         const jinja_node *parameter = node->kids[from + i];
         if (frame->values[i].type != JINJA_ABSENT || parameter->kind != N_KEYWORD) continue;
         frame->values[i] = ggtok_jinja_eval(e, parameter->kids[0]);

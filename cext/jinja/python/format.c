@@ -39,13 +39,13 @@ static void put_padded(jinja_builder *b, const spec *s, jinja_text *t, size_t si
 /* Returns the digits, grouped with the separator s->comma, and the tail. Zeros that fill the width
  * are grouped, too; `n_outside` characters of the width precede the digits or follow the tail. */
 static jinja_text *group_digits(jinja_arena *mem, const spec *s, const char *digits, size_t n,
-                                size_t taken, const char *tail, size_t n_tail) {
+                                size_t n_outside, const char *tail, size_t n_tail) {
     jinja_builder b = ggtok_jinja_builder_new(mem, 2 * n + n_tail);
     b.merge = true;
     size_t every = s->type && strchr("xXob", s->type) ? 4 : 3, all = n;
     bool filled = s->n_fill == 1 && s->fill[0] == '0' && (s->zero || s->align == '=');
     if (s->comma && filled && s->width > 0) {
-        size_t width = (size_t)s->width, others = taken + n_tail;
+        size_t width = (size_t)s->width, others = n_outside + n_tail;
         while (others + all + (all ? (all - 1) / every : 0) < width) all++;
     }
     for (size_t i = 0; i < all; i++) {
@@ -113,8 +113,8 @@ static void put_float(jinja_env *e, jinja_builder *b, const spec *s, double f, u
     else {
         if (!type || type == 'n') type = 'g';
         if (type == 'g' && precision == 0) precision = 1;
-        bool null = !s->type && size == 0 && precision == 1; /* Python writes 0e+00 */
-        n = ggtok_jinja_format(&e->arena, text, null ? 'e' : type, null ? 0 : precision,
+        bool is_zero = !s->type && size == 0 && precision == 1; /* Python writes 0e+00 */
+        n = ggtok_jinja_format(&e->arena, text, is_zero ? 'e' : type, is_zero ? 0 : precision,
                                s->alternate, size);
         if (!s->type && !memchr(text, '.', n) && !memchr(text, 'e', n))
             memcpy(text + n, ".0", 2), n += 2;
@@ -122,9 +122,9 @@ static void put_float(jinja_env *e, jinja_builder *b, const spec *s, double f, u
     bool negative = *p == '-';
     if (negative) p++, n--;
     if (s->no_minus_zero) {
-        size_t nulls = 0;
-        while (nulls < n && (p[nulls] == '0' || p[nulls] == '.')) nulls++;
-        if (nulls && (nulls == n || p[nulls] == 'e' || p[nulls] == 'E')) negative = false;
+        size_t zeros = 0;
+        while (zeros < n && (p[zeros] == '0' || p[zeros] == '.')) zeros++;
+        if (zeros && (zeros == n || p[zeros] == 'e' || p[zeros] == 'E')) negative = false;
     }
     if (f - f != 0 && s->type && strchr("EFG", s->type)) {
         for (size_t i = 0; i < n; i++) p[i] = (char)(p[i] & ~32); /* INF and NAN, too */
@@ -317,11 +317,11 @@ jinja_value ggtok_jinja_percent(jinja_env *e, jinja_text *format, jinja_value al
         if (v.type == JINJA_ABSENT) v = next_argument(e, &args);
         percent_one(e, &b, &s, v, (uint8_t)label);
     }
-    uint32_t given = all.type == JINJA_TUPLE ? all.as.list->n : 1;
+    uint32_t n_args = all.type == JINJA_TUPLE ? all.as.list->n : 1;
     /* Python treats any value with items as a mapping, and allows unused items in a mapping. */
     bool mapping = by_key || all.type == JINJA_DICT || all.type == JINJA_LIST ||
                    all.type == JINJA_RANGE || all.type == JINJA_UNDEFINED;
-    if (args.next < given && !(mapping && all.type != JINJA_TUPLE)) {
+    if (args.next < n_args && !(mapping && all.type != JINJA_TUPLE)) {
         ggtok_jinja_fail(mem, "not all arguments converted during string formatting");
     }
     return jinja_of_text(ggtok_jinja_builder_end(&b));

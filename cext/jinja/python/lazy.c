@@ -54,15 +54,15 @@ static bool next_of_source(jinja_env *e, jinja_pull *p, jinja_value *item) {
  * filter and the filter's arguments. */
 static void begin_map(jinja_env *e, jinja_pull *p) {
     jinja_arena *mem = &e->arena;
-    jinja_args given = {"map", p->v[1].as.list->data, p->v[1].as.list->n};
-    jinja_value attribute = jinja_keyword_named(e, &given, "attribute", jinja_absent());
-    p->other = jinja_keyword_named(e, &given, "default", jinja_absent());
-    p->by_name = given.n && given.v[0].type != JINJA_KEYWORD;
+    jinja_args args = {"map", p->v[1].as.list->data, p->v[1].as.list->n};
+    jinja_value attribute = jinja_keyword_named(e, &args, "attribute", jinja_absent());
+    p->other = jinja_keyword_named(e, &args, "default", jinja_absent());
+    p->by_name = args.n && args.v[0].type != JINJA_KEYWORD;
     if (!p->by_name && attribute.type == JINJA_ABSENT)
         ggtok_jinja_fail(mem, "map requires a filter argument");
-    if (p->by_name && given.v[0].type != JINJA_STRING)
+    if (p->by_name && args.v[0].type != JINJA_STRING)
         ggtok_jinja_fail(mem, "map requires a filter's name");
-    if (!p->by_name && given.n != 1u + (p->other.type != JINJA_ABSENT)) {
+    if (!p->by_name && args.n != 1u + (p->other.type != JINJA_ABSENT)) {
         ggtok_jinja_fail(mem, "map got an unexpected argument");
     }
     p->path = ggtok_jinja_path(e, attribute);
@@ -70,48 +70,48 @@ static void begin_map(jinja_env *e, jinja_pull *p) {
 
 static bool next_mapped(jinja_env *e, jinja_pull *p, jinja_value *out) {
     jinja_arena *mem = &e->arena;
-    const jinja_list *given = p->v[1].as.list;
+    const jinja_list *arguments = p->v[1].as.list;
     jinja_value item;
     if (!next_of_source(e, p, &item)) return false;
     if (!p->by_name) {
         *out = ggtok_jinja_attribute(e, item, p->path, p->other);
         return true;
     }
-    jinja_value *own = jinja_alloc_n(mem, given->n + 1u, sizeof *own);
-    memcpy(own + 1, given->data + 1, (given->n - 1u) * sizeof *own);
+    jinja_value *own = jinja_alloc_n(mem, arguments->n + 1u, sizeof *own);
+    memcpy(own + 1, arguments->data + 1, (arguments->n - 1u) * sizeof *own);
     own[0] = item;
-    jinja_args args = {"map", own, given->n};
-    if (!p->row) p->row = ggtok_jinja_python_filter_named(e, given->data[0].as.text);
+    jinja_args args = {"map", own, arguments->n};
+    if (!p->row) p->row = ggtok_jinja_python_filter_named(e, arguments->data[0].as.text);
     *out = ggtok_jinja_python_apply(e, p->row, &args);
     return true;
 }
 
 static void begin_select(jinja_env *e, jinja_pull *p) {
-    jinja_list *given = p->v[1].as.list;
+    jinja_list *arguments = p->v[1].as.list;
     uint32_t first = p->by_attribute;
-    if (given->n > first && given->data[first].type == JINJA_KEYWORD)
-        given->n = first; /* without a test, keyword arguments are ignored */
-    if (given->n < first || (first && given->data[0].type == JINJA_KEYWORD))
+    if (arguments->n > first && arguments->data[first].type == JINJA_KEYWORD)
+        arguments->n = first; /* without a test, keyword arguments are ignored */
+    if (arguments->n < first || (first && arguments->data[0].type == JINJA_KEYWORD))
         ggtok_jinja_fail(&e->arena, "Missing parameter for attribute name");
-    if (given->n > first && given->data[first].type != JINJA_STRING)
+    if (arguments->n > first && arguments->data[first].type != JINJA_STRING)
         ggtok_jinja_fail(&e->arena, "a test's name must be a string");
-    if (first) p->path = ggtok_jinja_path(e, given->data[0]);
+    if (first) p->path = ggtok_jinja_path(e, arguments->data[0]);
 }
 
 static bool next_selected(jinja_env *e, jinja_pull *p, jinja_value *out) {
-    const jinja_list *given = p->v[1].as.list;
+    const jinja_list *arguments = p->v[1].as.list;
     uint32_t first = p->by_attribute;
     while (next_of_source(e, p, out)) {
         jinja_value own = *out;
         own = ggtok_jinja_attribute(e, own, p->path, jinja_absent());
         bool holds;
-        if (given->n > first) {
-            uint32_t n = given->n - first;
+        if (arguments->n > first) {
+            uint32_t n = arguments->n - first;
             jinja_value *args = jinja_alloc_n(&e->arena, n + 1u, sizeof *args);
-            memcpy(args + 1, given->data + first + 1, (n - 1u) * sizeof *args);
+            memcpy(args + 1, arguments->data + first + 1, (n - 1u) * sizeof *args);
             args[0] = own;
             jinja_args all = {"select", args, n};
-            if (!p->row) p->row = ggtok_jinja_python_test_named(e, given->data[first].as.text);
+            if (!p->row) p->row = ggtok_jinja_python_test_named(e, arguments->data[first].as.text);
             holds = ggtok_jinja_python_truth(e, ggtok_jinja_python_apply(e, p->row, &all));
         } else {
             holds = ggtok_jinja_python_truth(e, own);
@@ -197,10 +197,10 @@ jinja_value ggtok_jinja_pf_map(jinja_env *e, jinja_value *v) {
 }
 
 static jinja_value selection(jinja_env *e, jinja_value *v, bool by_attribute, bool keep) {
-    jinja_value made = generate(e, SELECT, v, 2);
-    made.as.list->pull->by_attribute = by_attribute;
-    made.as.list->pull->keep = keep;
-    return made;
+    jinja_value lazy = generate(e, SELECT, v, 2);
+    lazy.as.list->pull->by_attribute = by_attribute;
+    lazy.as.list->pull->keep = keep;
+    return lazy;
 }
 
 jinja_value ggtok_jinja_pf_select(jinja_env *e, jinja_value *v) {

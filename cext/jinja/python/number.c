@@ -115,8 +115,8 @@ jinja_value ggtok_jinja_pn_int(jinja_env *e, jinja_value *v) {
         /* With an invalid base, jinja2 falls back to float(). */
         bool whole = v[2].type == JINJA_INT || v[2].type == JINJA_BOOL;
         int64_t base = v[2].type == JINJA_ABSENT ? 10 : whole ? ggtok_jinja_index(e, v[2]) : 1;
-        bool known = base == 0 || (base >= 2 && base <= 36);
-        if (known && read_int(e, v[0].as.text, base, &i)) return jinja_int(i);
+        bool valid_base = base == 0 || (base >= 2 && base <= 36);
+        if (valid_base && read_int(e, v[0].as.text, base, &i)) return jinja_int(i);
         if (read_float(e, v[0].as.text, &f) && to_int(e, f, &i)) return jinja_int(i);
         return other;
     }

@@ -114,23 +114,23 @@ static const jinja_node *parse_primary(jinja_parser *p) {
 }
 
 /* Parses an index or slice in brackets. The caller sets the object of a slice. */
-static const jinja_node *parse_place(jinja_parser *p) {
-    const jinja_node *places[3] = {0};
+static const jinja_node *parse_subscript(jinja_parser *p) {
+    const jinja_node *bounds[3] = {0};
     uint32_t pos = p->next->pos;
     if (!jinja_at(p, T_COLON)) {
-        places[0] = ggtok_jinja_parse_expression(p);
-        if (!jinja_at(p, T_COLON)) return places[0];
+        bounds[0] = ggtok_jinja_parse_expression(p);
+        if (!jinja_at(p, T_COLON)) return bounds[0];
     }
     ggtok_jinja_take(p);
     for (int i = 1; i < 3; i++) {
         if (i == 2 && !ggtok_jinja_skip(p, T_COLON)) break;
         bool none = jinja_at(p, T_COLON) || jinja_at(p, T_RBRACKET) || jinja_at(p, T_COMMA);
-        if (!none) places[i] = ggtok_jinja_parse_expression(p);
+        if (!none) bounds[i] = ggtok_jinja_parse_expression(p);
         if (i == 2 && jinja_at(p, T_COLON)) ggtok_jinja_fail_token(p, "']'");
     }
     size_t mark = p->n_kids;
     ggtok_jinja_push(p, NULL);
-    for (int i = 0; i < 3; i++) ggtok_jinja_push(p, places[i]);
+    for (int i = 0; i < 3; i++) ggtok_jinja_push(p, bounds[i]);
     return ggtok_jinja_node_new(p, N_SLICE, pos, mark);
 }
 
@@ -139,21 +139,21 @@ static const jinja_node *parse_brackets(jinja_parser *p, const jinja_node *objec
     uint32_t pos = ggtok_jinja_take(p)->pos;
     while (!jinja_at(p, T_RBRACKET)) {
         if (p->n_kids > mark) ggtok_jinja_expect(p, T_COMMA, "','");
-        ggtok_jinja_push(p, parse_place(p));
+        ggtok_jinja_push(p, parse_subscript(p));
     }
     ggtok_jinja_take(p);
     if (p->n_kids == mark + 1) {
-        const jinja_node *place = p->kids[--p->n_kids];
-        if (place->kind != N_SLICE || place->kids[0]) {
-            return ggtok_jinja_node_of(p, N_ITEM, pos, object, place);
+        const jinja_node *subscript = p->kids[--p->n_kids];
+        if (subscript->kind != N_SLICE || subscript->kids[0]) {
+            return ggtok_jinja_node_of(p, N_ITEM, pos, object, subscript);
         }
-        place->kids[0] = object;
-        return place;
+        subscript->kids[0] = object;
+        return subscript;
     }
     for (size_t i = mark; i < p->n_kids; i++) {
-        const jinja_node *place = p->kids[i];
-        if (place->kind != N_SLICE || place->kids[0]) continue;
-        p->mem->at = place->pos;
+        const jinja_node *subscript = p->kids[i];
+        if (subscript->kind != N_SLICE || subscript->kids[0]) continue;
+        p->mem->at = subscript->pos;
         ggtok_jinja_fail(p->mem, "a slice can't be one of several indices");
     }
     return ggtok_jinja_node_of(p, N_ITEM, pos, object, ggtok_jinja_node_new(p, N_TUPLE, pos, mark));

@@ -34,7 +34,7 @@ static variable *find_own(planner *p, const table *t, uint32_t sym) {
     return NULL;
 }
 
-static bool known_around(planner *p, const table *t, uint32_t sym) {
+static bool in_outer_frame(planner *p, const table *t, uint32_t sym) {
     for (t = t->parent; t; t = t->parent) {
         if (find_own(p, t, sym)) return true;
     }
@@ -63,14 +63,14 @@ static void parameter(planner *p, uint32_t sym) {
 }
 
 static void load(planner *p, uint32_t sym) {
-    if (find_own(p, p->now, sym) || known_around(p, p->now, sym)) return;
+    if (find_own(p, p->now, sym) || in_outer_frame(p, p->now, sym)) return;
     define(p, p->now, sym, LOAD_RESOLVE);
 }
 
 static void store(planner *p, uint32_t sym) {
     variable *v = find_own(p, p->now, sym);
     if (!v) {
-        bool around = known_around(p, p->now, sym);
+        bool around = in_outer_frame(p, p->now, sym);
         v = define(p, p->now, sym, around ? LOAD_ALIAS : LOAD_MISSING);
     }
     v->stored = true;
@@ -124,7 +124,7 @@ static void merge(planner *p, const table branches[3]) {
     for (uint32_t i = 0; i < t->n; i++) {
         variable *v = &t->v[i];
         if (!v->stored || stored_in(p, &before, v->sym)) continue;
-        v->load = known_around(p, t, v->sym) ? LOAD_ALIAS : LOAD_RESOLVE;
+        v->load = in_outer_frame(p, t, v->sym) ? LOAD_ALIAS : LOAD_RESOLVE;
     }
 }
 
@@ -344,10 +344,10 @@ static void plan_macro(planner *p, jinja_node *node, uint32_t from) {
     for (int k = 0; k < 3; k++) {
         uint32_t sym = ggtok_jinja_symbol_of(p->t, extras[k], strlen(extras[k]));
         variable *v = find_own(p, &t, sym);
-        bool given = v && slot_of(p, &t, sym) < n_parameters;
+        bool is_parameter = v && slot_of(p, &t, sym) < n_parameters;
         slots[k] = UINT32_MAX;
         if (first_use(p, body, sym) != READ) continue;
-        if (given) {
+        if (is_parameter) {
             if (sym == SYM_CALLER) check_caller(p, node, from);
             continue;
         }
