@@ -4,13 +4,13 @@ The modules, in the order of the data flow:
 
 ======================  =========================================================
 :mod:`.sources`         finds the files that paths, folders and globs name
-:mod:`.streams`         reads and decompresses a file from an offset on
+:mod:`.streams`         reads and decompresses a file, starting at an offset
 :mod:`.text`, :mod:`.jsonl`, :mod:`.tables`
                         read documents from text, JSON lines, Parquet and Arrow
-:mod:`.documents`       documents, fields of records, the rule ``errors=``
+:mod:`.documents`       documents, the fields of records, the ``errors=`` rule
 :mod:`.batches`         groups documents into batches of a bounded size
 :mod:`.encode`          encodes a batch, and adds EOS
-:mod:`.partial_file`    files that grow and can be cut back
+:mod:`.partial_file`    growing files that can be truncated
 :mod:`.formats`         the file formats for ids
 :mod:`.vocabulary`      identifies a vocabulary
 :mod:`.journal`         checkpoints, and the checks before a run is resumed

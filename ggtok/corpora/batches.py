@@ -9,8 +9,8 @@ from ggtok.corpora.documents import Piece, Pieces, Place, n_bytes
 from ggtok.corpora.sources import Source
 from ggtok.corpora.summary import Counts
 
-BYTES = 4 << 20  # bytes of text in a batch
-DOCUMENTS = 1 << 16  # the most documents in a batch, however small they are
+BYTES = 4 << 20  # the approximate size of a batch, in bytes of text
+DOCUMENTS = 1 << 16  # the maximum number of documents in a batch
 
 Read = Callable[[Source, Place], Pieces]
 
@@ -18,13 +18,13 @@ Read = Callable[[Source, Place], Pieces]
 @dataclass
 class Batch:
     """Pieces that are encoded together. The end of a batch depends only on the pieces, so a run
-    that is resumed there has the same batches as an uninterrupted one.
+    that is resumed at the end of a batch has the same batches as an uninterrupted run.
 
     Attributes:
-        next: where the next batch begins.
-        read: how many of the sources' bytes on disk were read up to the batch's end.
-        pieces: the pieces of documents that aren't dropped.
-        counts: the batch's bytes and faults.
+        next: the position where the next batch begins.
+        read: the number of bytes on disk, in all sources, that were read by the end of the batch.
+        pieces: the pieces, except for dropped documents that consist of one piece.
+        counts: the number of bytes in the batch, and of faults of each kind.
         closed: for each source that ends in the batch, the number of `pieces` before its end.
     """
 
@@ -38,7 +38,8 @@ class Batch:
 def batches(
     sources: Sequence[Source], place: Place, read: Read, limit: int = BYTES
 ) -> Iterator[Batch]:
-    """Yields all sources' documents from `place` on, in batches of about `limit` bytes."""
+    """Yields the documents of all sources, starting at `place`, in batches of about `limit`
+    bytes."""
     finished = sum(source.size for source in sources[: place.source])
     batch, size, n = Batch(place), 0, 0
     for piece in _pieces(sources, place, read):

@@ -23,21 +23,21 @@ from ggtok.errors import (
 # The maximum size, in bytes, of a record, and of a document that must fit in memory whole.
 LIMIT = 1 << 30
 RULES = ("raise", "replace", "skip")
-BOM = b"\xef\xbb\xbf"  # ignored at a file's beginning
+BOM = b"\xef\xbb\xbf"  # UTF-8's byte order mark, ignored at the beginning of a file
 
-# The states in which a reader can continue: between documents, inside one, or inside one that is
+# The states of a reader: between documents, inside a document, or inside a document that is being
 # dropped.
 BETWEEN, INSIDE, DROPPING = range(3)
 
 
 class Place(NamedTuple):
-    """The position where the next piece begins.
+    """A position in the sources, where the next piece begins.
 
     Attributes:
         source: the index of the source.
         offset: the position in the source, in bytes (text) or rows (tables).
-        skip: the number of bytes after `offset`, with malformed UTF-8 replaced, that have already
-            been encoded.
+        skip: the number of bytes after `offset` that have already been encoded, counted after
+            malformed UTF-8 was replaced.
         state: BETWEEN, INSIDE or DROPPING.
         faulty: whether malformed UTF-8 was found in the current document.
     """
@@ -63,8 +63,8 @@ def without_bom(blocks: Iterator[bytes]) -> tuple[int, Iterator[bytes]]:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """`n` documents in one bytes object, which C splits. Each is followed by `separator`, which is
-    one byte."""
+    """`n` documents in one bytes object, which C code splits. Each document is followed by
+    `separator`, a single byte."""
 
     data: bytes
     separator: bytes
@@ -82,20 +82,21 @@ class Joined:
 
 @dataclass(slots=True)
 class Piece:
-    """A document, a part of one that is too long for memory, or a group of small ones.
+    """A document, a part of a long document, or a group of small documents.
 
     Attributes:
         text: the text in UTF-8; None if the document, including its earlier pieces, is dropped.
-        size: how many of the source's bytes the piece comes from.
-        next: where the next piece begins.
-        at: the number of bytes of the file that were read by then, before decompression.
-        begins, ends: whether it is the document's first or last piece.
-        faults: the counts of the document's faults, only in its last piece; or those of a group.
-        last: whether it is the source's last piece.
-        many: the documents of a group, after the rule for faulty ones was applied; `text` is then
+        size: the number of bytes of the source that the piece covers.
+        next: the position where the next piece begins.
+        at: the number of bytes on disk that had been read from the file when the piece was created.
+        begins, ends: whether the piece is the first, and whether it is the last, of a document.
+        faults: the counts of faults in a group or document. A document in several pieces has them
+            only in its last piece, or in the piece that drops the document.
+        last: whether the piece is the last of its source.
+        many: the documents of a group, after the ``errors=`` rule was applied; `text` is then
             empty.
-        inside: whether more pieces of its group follow. No batch ends here, so that groups are the
-            same after a checkpoint.
+        inside: whether more pieces of the same group follow. A batch never ends at such a piece, so
+            that a resumed run forms the same groups.
     """
 
     text: bytes | None
@@ -112,14 +113,14 @@ class Piece:
 
 @dataclass(frozen=True)
 class Faults:
-    """The rule for one source's faulty documents: ``errors=``."""
+    """The ``errors=`` rule for faulty documents, applied to one source."""
 
     rule: str
     path: str
 
     def found(self, kind: str, where: str, what: str) -> Counts:
-        """Returns the counts for a faulty document, or raises DocumentError. `kind` is a field of
-        Counts."""
+        """Returns the counts for a faulty document, or raises DocumentError if the rule is "raise".
+        `kind` is the name of a field of Counts."""
         if self.rule == "raise":
             raise DocumentError(
                 Wording(
@@ -190,19 +191,20 @@ def n_bytes(many: Sequence[bytes] | Joined) -> int:
     return sum(map(len, many))
 
 
-# Small documents are grouped, since handling them one by one would take as long as encoding them. A
-# group ends with the document with which it reaches one of these sizes.
+# Small documents are grouped, since handling them one by one would take as long as encoding them.
+# The document with which a group reaches one of these sizes is the last of the group.
 GROUP = 1 << 18  # bytes of text
 GROUP_DOCUMENTS = 4096
-GROUP_JOINED = 1 << 16  # bytes, including separators, which bounds documents without text, too
+GROUP_JOINED = 1 << 16  # bytes with separators, which limits the number of empty documents, too
 
 
 def filled(texts: Iterable[bytes | None]) -> int:
-    """Returns how many of these documents form a full group, or 0 if the group may continue."""
+    """Returns how many of these documents, from the first on, form a full group; or 0 if there are
+    too few documents."""
     few = list(islice(texts, GROUP_DOCUMENTS))
     try:
         sizes = list(accumulate(map(len, few)))  # type: ignore[arg-type]
-    except TypeError:  # a document is missing
+    except TypeError:  # a text is None, because a record has no document
         sizes = list(accumulate(len(text or b"") for text in few))
     n = bisect_left(sizes, GROUP)
     if n < len(few):
@@ -211,8 +213,8 @@ def filled(texts: Iterable[bytes | None]) -> int:
 
 
 def joined_end(text: bytes, start: int, separator: bytes) -> int:
-    """Returns where the group that begins at text[start] ends, which is after a separator, or 0 if
-    the group may continue."""
+    """Returns the end of the group that begins at text[start], just after a separator; or 0 if the
+    group isn't full yet."""
     return text.find(separator, start + GROUP_JOINED - 1) + 1
 
 
@@ -236,8 +238,8 @@ def faultless(texts: Sequence[bytes | None] | Joined) -> bool:
 
 
 def one_by_one(pieces: Iterable[Piece], start: Place, end: Place) -> Pieces:
-    """Yields the pieces of a group with faults, from `start` to `end`. If there are none, yields an
-    empty piece that ends at `end`."""
+    """Yields the pieces of a group with faults, from `start` to `end`. If the group has no pieces,
+    yields an empty one that ends at `end`."""
     last: Piece | None = None
     for piece in pieces:
         if last is not None:
@@ -246,7 +248,7 @@ def one_by_one(pieces: Iterable[Piece], start: Place, end: Place) -> Pieces:
         last = piece
     if last is None:
         last = Piece(None, 0, start)
-    last.size += max(end.offset - last.next.offset, 0)  # adds blank lines
+    last.size += max(end.offset - last.next.offset, 0)  # adds blank lines, which have no piece
     last.next = end
     yield last
 
@@ -265,13 +267,14 @@ JOINER = "\n\n"  # between the texts of two fields
 
 
 class Fields:
-    """The fields of a record that contain its document; several are joined by a blank line. If no
-    field is named ``meta.text``, that name means the field ``text`` in the object ``meta``.
+    """The fields of a record that contain its document. The texts of several fields are joined by a
+    blank line. If no field is named ``meta.text``, that name means the field ``text`` in the object
+    ``meta``.
 
     Attributes:
         names: the fields' names, at least one.
-        text: a function that returns a record's document. If the record is faulty, it may raise any
-            exception, or return another type.
+        text: a function that returns a record's document. If the record is faulty, the function may
+            raise any exception, or return a value that isn't a string.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -296,7 +299,7 @@ class Fields:
 
     @property
     def plan(self) -> str | list[str]:
-        """The names as JSON for journals and manifests."""
+        """The names of the fields, as journals and manifests store them."""
         return self.names[0] if len(self.names) == 1 else list(self.names)
 
     def __str__(self) -> str:
@@ -318,7 +321,7 @@ class Fields:
 
 
 def value(record: Any, name: str) -> Any:
-    """Returns a field's value. Raises LookupError or TypeError if there is none."""
+    """Returns a field's value. Raises LookupError or TypeError if there is no such field."""
     if name in record:
         return record[name]
     for part in name.split("."):

@@ -1,4 +1,5 @@
-"""Encodes batches of documents, each as ``encode`` would, and adds EOS on request."""
+"""Encodes batches of documents, with the same result as ``encode`` for each document, and adds EOS
+on request."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class Encoded:
     Attributes:
         ids: the ids of all documents, joined (int32).
         ends: the position in `ids` where each document ends (int64).
-        before: for each piece, the number of documents that end before it; then the total number.
+        before: for each piece, the number of documents that end before the piece; and, as the last
+            element, the total number of documents.
         drops: whether the document that continues from the previous batch is dropped.
         opens: whether the last document continues in the next batch.
     """
@@ -118,7 +120,7 @@ class Encoder:
         try:
             for thread in threads:
                 thread.join()
-        except BaseException as e:  # for example, Ctrl-C; threads stop after their current part
+        except BaseException as e:  # such as Ctrl-C; the threads stop after their current parts
             errors.append(e)
             raise
         if errors:
@@ -166,7 +168,8 @@ def _kept(pieces: Sequence[Piece]) -> tuple[list[Piece], list[int], bool, bool]:
 
 
 def _runs(pieces: list[Piece]) -> Iterator[tuple[bool, list[Piece]]]:
-    """Yields runs of pieces that are parts of documents (True) or whole documents (False)."""
+    """Splits the pieces into sequences that contain either only parts of documents (True) or only
+    whole documents (False)."""
     run: list[Piece] = []
     parts = False
     for piece in pieces:
@@ -189,7 +192,7 @@ def with_eos(ids: NDArray[Any], offsets: NDArray[np.int64], eos: int) -> NDArray
     n = len(offsets) - 1
     out = np.empty(len(ids) + n, ids.dtype)
     ends = offsets[1:] + np.arange(n)
-    if len(ids) > 256 * n:  # copying long documents one by one is faster
+    if len(ids) > 256 * n:  # for long documents, one copy per document is faster
         begin = 0
         for i, end in enumerate(offsets[1:].tolist()):
             out[begin + i : end + i] = ids[begin:end]

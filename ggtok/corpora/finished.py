@@ -16,12 +16,12 @@ from ggtok.corpora.formats import FORMATS
 from ggtok.corpora.summary import Counts
 from ggtok.errors import Argument, FileError, InvalidValueError, Wording, file_error, not_found
 
-_MOST = 1 << 30  # bytes of the largest manifest; it lists every source
+_MOST = 1 << 30  # the maximum size of a manifest, in bytes; a manifest lists every source
 
 
 class Written(NamedTuple):
-    """What a manifest says about a file: its size, the size of its header, and the CRC-32 of the
-    header and of the rest."""
+    """A manifest's entry for a file: the size of the file, the size of its header, and the CRC-32
+    of the header and of the rest."""
 
     size: int
     header: int
@@ -33,9 +33,9 @@ class Manifest(NamedTuple):
     """The contents of a manifest.
 
     Attributes:
-        plan: the run's plan as in a journal, with the sources.
+        plan: the run's plan, including the sources, in the same form as in a journal.
         counts: the counts for the whole output.
-        files: the files by name.
+        files: the entries of the files, by file name.
     """
 
     plan: dict[str, Any]
@@ -52,7 +52,7 @@ def existing(out: str, paths: Iterable[str], inputs: Sequence[str]) -> list[str]
     """
     found = []
     for path in paths:
-        if path != out and os.path.islink(path):  # the caller named only `out`
+        if path != out and os.path.islink(path):  # only `out`, the caller's own path, may be a link
             raise file_error(errno.ELOOP, "a symbolic link, which isn't followed", path)
         status = files.existing(path)
         if status is None:
@@ -71,7 +71,7 @@ def check_own(manifest: str, found: Iterable[str], partial: Iterable[str]) -> No
     Args:
         manifest: the path of the output's manifest.
         found: the output's files that exist.
-        partial: existing unfinished files, if there is no journal.
+        partial: existing unfinished files that have no journal.
     """
     known = read(manifest)
     files = {} if known is None else known.files

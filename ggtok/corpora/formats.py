@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 _MEGATRON_MAGIC = b"MMIDIDX\0\0"  # from megatron/core/datasets/indexed_dataset.py
 _MEGATRON_CODES = {"int32": 4, "uint16": 8}
-_MOST = (1 << 31) - 1  # the most ids in a document
-_AT_ONCE = 1 << 20  # how many numbers of the index to convert at a time
+_MOST = (1 << 31) - 1  # the maximum number of ids in a document
+_AT_ONCE = 1 << 20  # the number of index entries to convert at a time
 
 
 class Raw:
     """A file of little-endian ids, and an index of n + 1 int64 offsets: the i-th document is
     ``ids[index[i]:index[i + 1]]``.
 
-    This is also the base class of the other formats. Each has two files that grow: `data` and
+    This is also the base class of the other formats. Each format has two growing files: `data` and
     `index`.
     """
 
@@ -44,12 +44,12 @@ class Raw:
 
     @staticmethod
     def names(out: str) -> tuple[str, str]:
-        """Returns the names of the files that grow: the ids and the index."""
+        """Returns the names of the growing files: the ids and the index."""
         return out, out + ".offsets"
 
     @classmethod
     def paths(cls, out: str) -> tuple[str, ...]:
-        """Returns the paths of the finished files, the ids' first."""
+        """Returns the paths of the finished files, with the file of ids first."""
         return cls.names(out)
 
     @staticmethod
@@ -77,7 +77,7 @@ class Raw:
         return (data, index) == (ids, self.index.header + 8 * (n_documents + 1))
 
     def _converted(self, ids: NDArray[np.int32]) -> NDArray[Any]:
-        if self.dtype.itemsize == 4:  # ids are not negative
+        if self.dtype.itemsize == 4:  # ids aren't negative, so int32 and uint32 have the same bytes
             return ids.astype("<i4", copy=False).view(np.uint8)
         return ids.astype(self.dtype).view(np.uint8)
 
@@ -173,7 +173,7 @@ class Arrow(Raw):
 
         ARROW1\\0\\0  schema  batch  batch ...  end mark  footer  its length  ARROW1
 
-    `index` holds the footer's block of each record batch.
+    `index` contains a block for each record batch, which is copied to the footer.
     """
 
     name = "arrow"
@@ -222,8 +222,8 @@ class Arrow(Raw):
         return [self.data]
 
     def _footer(self, blocks: bytes) -> bytes:
-        """Returns the footer, which is what pyarrow writes for a file with as many empty batches,
-        but with these blocks."""
+        """Returns the footer: the one that pyarrow writes for a file with the same number of empty
+        batches, with its blocks replaced by `blocks`."""
         pa = self._pa
         sink = pa.BufferOutputStream()
         empty = pa.record_batch([pa.array([], field.type) for field in self._schema], self._schema)
@@ -245,7 +245,7 @@ def schema(pa: Any, dtype: str) -> Any:
 
 
 def _vector(flatbuffer: bytearray, field: int) -> int:
-    """Returns the offset of the elements of a vector, which is a field of the root table."""
+    """Returns the offset of the first element of a vector that is a field of the root table."""
     (table,) = struct.unpack_from("<I", flatbuffer, 0)
     (back,) = struct.unpack_from("<i", flatbuffer, table)
     (slot,) = struct.unpack_from("<H", flatbuffer, table - back + 4 + 2 * field)
@@ -256,8 +256,8 @@ def _vector(flatbuffer: bytearray, field: int) -> int:
 
 FORMATS: dict[str, type[Raw]] = {"raw": Raw, "npy": Npy, "megatron": Megatron, "arrow": Arrow}
 
-# The formats that each extension allows, the default first. Other extensions allow all formats,
-# except those in _OTHERS, which are refused.
+# The formats that each extension allows, the default first. The extensions in _OTHERS allow no
+# format, and all remaining extensions allow every format.
 _EXTENSIONS = {
     ".bin": ("raw", "megatron"),
     ".npy": ("npy",),
@@ -293,7 +293,7 @@ def named(name: str | None, out: str) -> str:
 
 
 def find(name: str, dtype: str, n_tokens: int) -> tuple[type[Raw], str]:
-    """Returns a format's class, and the type of its ids, where "auto" is resolved."""
+    """Returns a format's class and the type of its ids, with "auto" resolved."""
     if name not in FORMATS:
         known = ", ".join(map(repr, FORMATS))
         raise InvalidValueError(f"format must be one of {known}, not {name!r}")

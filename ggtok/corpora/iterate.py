@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 BATCH_BYTES = 8 << 20
-_TEXTS = 1 << 17  # the most texts in a batch, however short they are
+_TEXTS = 1 << 17  # the maximum number of texts in a batch
 
 
 def encode_batches(
@@ -82,8 +82,8 @@ def _check(source: object, batch_bytes: int) -> None:
 
 
 def _batches(source: Any, batch_bytes: int) -> Iterator[tuple[tuple[bytes, ...], int]]:
-    """Yields batches of texts in UTF-8, with their sizes in bytes. An error is raised after all
-    texts before it have been yielded."""
+    """Yields batches of texts in UTF-8, with their sizes in bytes. If a text raises an error, all
+    texts before it are yielded first."""
     batch: list[bytes] = []
     size = 0
     try:

@@ -1,12 +1,13 @@
 """The journal of a run: its plan and its checkpoints.
 
-Each line of ``OUT.journal`` is a CRC-32 and an entry in JSON: the sources (in several entries), the
-rest of the plan, a checkpoint whenever the data up to it has been synced to the disk, and finally
-that the files are complete and only need to be renamed. An incomplete line, which remains if the
-process is killed, is ignored. A run locks its journal.
+Each line of ``OUT.journal`` is a CRC-32 and an entry in JSON. The entries are the sources (several
+per entry), the rest of the plan, the checkpoints, and finally a statement that the files are
+complete and only need to be renamed. A checkpoint is written after all data up to it has been
+synced to the disk. If the process is killed, the last line may be incomplete, and is then ignored.
+A run locks its journal.
 
-Since a journal may be forged, it must not be a symbolic link, and its entries are checked. It
-contains no names of output files; they are derived from the output's name.
+Since a journal may be forged, it must not be a symbolic link, and its entries are checked. The
+names of the output files aren't in the journal, but are derived from the output's name.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from ggtok.errors import Argument, FileError, InvalidValueError, Wording, file_e
 
 # A source's path, size, modification time and sample.
 SourceState = tuple[str, int, int, int]
-_AT_ONCE = 1000  # the most sources in a line
-_LINE = 32 << 20  # bytes of the longest line; one with _AT_ONCE sources is shorter
+_AT_ONCE = 1000  # the maximum number of sources in a line
+_LINE = 32 << 20  # the maximum length of a line, in bytes; _AT_ONCE sources take less
 _BEGINS = re.compile(rb'[0-9a-f]{8} \{"(sources|plan)":')
 
 
 class Journal:
-    """An open journal, locked.
+    """An open, locked journal.
 
     Attributes:
         plan: the plan in an existing journal, or None if the journal is new.
@@ -58,13 +59,14 @@ class Journal:
             raise file_error(e.errno or 0, e.strerror or str(e), path) from None
 
     def begin(self, plan: dict[str, Any], sources: Iterator[SourceState]) -> None:
-        """Starts a new journal. The sources, of which there may be many, aren't in the plan."""
+        """Starts a new journal. The plan doesn't include the sources, of which there may be
+        many."""
         self._file.seek(0)
         self._file.truncate()
         self.plan, self.last, self.complete = None, None, False
         while some := list(islice(sources, _AT_ONCE)):
             self._append({"sources": some}, sync=False)
-        self._append({"plan": plan})  # last, since a journal without a plan is ignored
+        self._append({"plan": plan})  # written last, since a journal without a plan is ignored
         sync_folder(self.path)
 
     def amend(self, plan: dict[str, Any]) -> None:
@@ -150,8 +152,8 @@ def _checked(entry: Any) -> tuple[str, Any]:
 
 
 def _locked(path: str) -> tuple[Any, bool]:
-    """Opens and locks the journal. Returns the file, and whether it is locked: not if fcntl is
-    missing, as on Windows, where an open file can't be removed."""
+    """Opens and locks the journal. Returns the file, and whether it is locked, which is False if
+    fcntl is missing, as on Windows."""
     while True:
         # Reads start at the beginning; writes always append.
         file = os.fdopen(open_own(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+b")

@@ -1,7 +1,7 @@
-"""JSON lines: each line is an object, and one or more of its fields are the document.
+"""Reads JSON lines: each line is an object, and one or more of its fields contain the document.
 
-Lines are parsed by the fastest parser that is installed. If it refuses a line, the standard library
-parses the line, so that results don't depend on the installed parsers.
+The fastest installed parser parses the lines. If that parser rejects a line, the standard library
+parses the line, so that the results don't depend on which parsers are installed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Lenient(Faults):
 
 
 def documents(blocks: Iterable[bytes], faults: Faults, fields: Fields) -> Iterator[Sequence[bytes]]:
-    """Yields the documents in blocks of JSON lines from any source, several at a time."""
+    """Yields the documents in `blocks` of JSON lines, several documents at a time."""
     reader = _Reader(Place(0), fields, faults)
     for lines in _lines(blocks, faults):
         for piece in reader.group(lines, 0):
@@ -141,14 +141,14 @@ def _piece(
     except UnicodeEncodeError:
         found = faults.found("invalid_utf8", where, f"the field {fields} has a lone surrogate")
         return faults.piece(_repaired(text), size, next, at, found)
-    if faulty is not None:  # it had invalid UTF-8, which was replaced
+    if faulty is not None:  # the line had invalid UTF-8, which was replaced
         return faults.piece(data, size, next, at, faulty)
     return faults.document(data, size, next, at, where)
 
 
 def _judged(line: bytes, faults: Faults, where: str) -> tuple[object, Any]:
-    """Parses a line that the fast parser refused. Returns its value, and the counts for its fault
-    (None if it has none)."""
+    """Parses a line that the fast parser rejected. Returns the line's value, and the counts for its
+    fault (None if the line is valid)."""
     faulty = None
     try:
         text = line.decode()
@@ -162,7 +162,8 @@ def _judged(line: bytes, faults: Faults, where: str) -> tuple[object, Any]:
 
 
 def _repaired(text: str) -> bytes:
-    """Encodes text to UTF-8 with U+FFFD for each lone surrogate; the parser has joined pairs."""
+    """Encodes text to UTF-8, with U+FFFD in place of each surrogate. All surrogates in `text` are
+    lone, since the parser has combined those in pairs."""
     return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text).encode()
 
 
@@ -188,11 +189,11 @@ def _standard(line: bytes) -> Any:
     return json.loads(line.decode())
 
 
-LOOK = 256 << 10  # how many bytes at a file's beginning to examine, after decompression
+LOOK = 256 << 10  # the number of decompressed bytes at a file's beginning to examine
 
 
 def decided(sources: Iterable[Source], fields: Fields) -> list[Source]:
-    """Decides for .json files whether they are JSON lines or text.
+    """Decides whether .json files are JSON lines or text, and returns all sources.
 
     Raises:
         InvalidValueError: a file could be either, or is an array of records.
@@ -228,8 +229,8 @@ def _kind(source: Source, fields: Fields) -> str:
 
 
 def _start(source: Source) -> tuple[bytes, bool]:
-    """Returns the beginning of a file without leading white space, and whether this is all of the
-    file."""
+    """Returns the beginning of a file, without leading white space, and whether the beginning
+    extends to the end of the file."""
     start = b""
     with Stream(source) as stream:
         for block in stream.blocks():

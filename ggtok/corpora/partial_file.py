@@ -1,4 +1,5 @@
-"""Unfinished files, to which data with a CRC-32 is appended, and whose end can be cut off."""
+"""Unfinished files: data is appended to them, they can be truncated, and the CRC-32 of their
+contents is kept up to date."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ class PartialFile:
         return self._start.size
 
     def create(self) -> None:
-        """Creates the file, removing an old one."""
+        """Creates the file, after removing an older one."""
         try:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.partial)
@@ -65,8 +66,8 @@ class PartialFile:
         self.patch(bytes(self._start.size))
 
     def reopen(self, state: tuple[int, int, int, int]) -> None:
-        """Continues from a checkpoint. Data written between the previous checkpoint and this one is
-        compared with its CRC-32; older data was synced at the previous checkpoint."""
+        """Continues from a checkpoint. Checks the CRC-32 of the data that was written after the
+        previous checkpoint; older data had already been synced by then."""
         extent, (size, crc) = Extent(*state[:2]), state[2:]
         self._open(0)
         try:
@@ -105,7 +106,7 @@ class PartialFile:
         self.extent = Extent(size + len(view), zlib.crc32(view, crc))
 
     def cut(self, extent: Extent) -> None:
-        """Makes the file continue after `extent`. The data after that no longer counts, but stays
+        """Makes the file continue after `extent`. Data beyond `extent` no longer counts, but stays
         in the file until :meth:`trim`."""
         self._file.seek(extent.size)
         self.extent = extent

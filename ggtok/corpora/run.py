@@ -2,7 +2,7 @@
 
     sources ─► documents ─► batches ─┐            (a thread)
                                      ▼
-                                  encode          (the caller's thread, and C's)
+                                  encode          (the caller's thread, and threads in C)
                                      ▼
                         output, checkpoints       (a thread)
 
@@ -48,7 +48,7 @@ from ggtok.loading.loaded import Loaded
 from ggtok.native.contexts import Blocks
 
 CHECKPOINT = 64 << 20  # bytes of ids between checkpoints
-_THREAD = 2 << 20  # bytes of text in a batch for each thread
+_THREAD = 2 << 20  # bytes of text per thread in a batch
 # Vocabulary types with which documents can't be encoded in parts.
 _WHOLE = ("UGM",)
 
@@ -122,7 +122,7 @@ class Run:
             if journal.plan is not None and self._resume:
                 self._go_on(journal, journal.plan)
                 if journal.complete:
-                    # The run was killed after the files were complete, but not all renamed.
+                    # The earlier run was killed when the files were complete, but not all renamed.
                     self._give_names(journal)
                     formats.clean(self._out)
                     journal.remove()
@@ -175,7 +175,7 @@ class Run:
         journal.plan = None  # frees the list of sources, which may be long
         was = before["options"]["errors"]
         if was == "raise" and self._errors != was:
-            # There have been no faulty documents yet, so any rule would give the same result.
+            # The earlier run found no faulty document, so any rule would give the same result.
             before["options"]["errors"] = self._errors
             self._compare(before)
             journal.amend(self._plan())
@@ -249,7 +249,7 @@ class Run:
         )
 
     def _files(self) -> tuple[str, ...]:
-        """Returns the paths of the output's files, the manifest's last."""
+        """Returns the paths of the output's files, with the manifest last."""
         return (*self._format.paths(self._out), self._out + ".manifest.json")
 
     def _manifest(self, output: _Output) -> dict[str, Any]:
@@ -314,12 +314,12 @@ class _Output:
 
     def __init__(self, out: str, format: Raw, journal: Journal) -> None:
         self._out, self._format, self.journal = out, format, journal
-        # A file with, for each source, the number of documents up to its end.
+        # A file that contains, for each source, the number of documents up to the source's end.
         self._sources = PartialFile(out + ".sources")
         self._partials = {"data": format.data, "index": format.index, "sources": self._sources}
         self.place = Place(0)
         self.counts = Counts()
-        # If a document is unfinished, the number of ids before it, and the data's extent there.
+        # If a document is unfinished, the number of ids before it, and the extent of `data` there.
         self._opened: tuple[int, Extent] | None = None
         self._bytes_then = 0  # counts.bytes at the last checkpoint
 

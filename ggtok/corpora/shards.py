@@ -1,8 +1,8 @@
 """Writes one output, or several shards, each of which is a separate run for some of the sources.
 
-A shard has consecutive sources, which aren't divided. The sources of each shard have about the same
-number of bytes on disk. Like a single output, shards can be resumed: complete ones aren't written
-again.
+A shard contains consecutive sources, which are never divided. The sources of each shard have about
+the same total size on disk. Like a single output, shards can be resumed: complete shards aren't
+written again.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def names(out: str, n: int) -> list[str]:
 
 
 def existing(out: str) -> list[str]:
-    """Returns the outputs that exist for `out`: itself if any of its files exists, otherwise its
-    shards if any has a manifest."""
+    """Returns the names of the outputs that were written for `out`: its shards if at least one
+    shard has a manifest and no file of `out` itself exists, otherwise only `out`."""
     stem, extension = os.path.splitext(out)
     end = f"{extension}.manifest.json"
     found = glob.glob(f"{glob.escape(stem)}-*-of-*{glob.escape(end)}")

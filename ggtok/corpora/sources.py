@@ -21,7 +21,8 @@ from ggtok.errors import (
 )
 from ggtok.native.arguments import iterated
 
-# The kind of a file by its extension, ignoring an extension for compression. Others are text.
+# The kind of a file by its extension, after removing a compression extension such as .gz. Files
+# with other extensions are text.
 KINDS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -55,8 +56,8 @@ class Source:
 
 
 class Own:
-    """An output's files, which can't be sources. They are recognized by absolute path or inode,
-    since a source may be a link to one."""
+    """The files of an output, which can't be sources. They are recognized by absolute path or by
+    inode, since a source may be a link to an output file."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._paths = frozenset(paths)
@@ -91,8 +92,8 @@ class Search:
         self._dangling: dict[str, None] = {}
 
     def find(self, sources: object) -> list[Source]:
-        """The files of one or several paths, in order, except files that this search has already
-        found. The files of a folder or a glob are sorted."""
+        """Returns the files that one or several paths name, in order, except files that this search
+        has already found. The files of a folder or a glob are sorted."""
         if isinstance(sources, (str, bytes, os.PathLike)):
             sources = [sources]
         what = "sources must be a path or an iterable of paths"
@@ -148,8 +149,8 @@ class Search:
             self._add_other(path, os.path.realpath(path), status)
 
     def _add_folder(self, path: str) -> None:
-        """Adds the files in a folder and its subfolders, sorted by path, except hidden ones. Links
-        are followed, but each folder is entered only once."""
+        """Adds the files in a folder and its subfolders, sorted by path, without hidden files and
+        folders. Links are followed, but each folder is entered only once."""
         waiting = [(path, os.path.realpath(path), "")]
         entered = set()
         while waiting:
@@ -304,7 +305,8 @@ def expanded(pattern: str) -> set[str]:
 
 
 def folders_below(folder: str) -> Iterator[str]:
-    """Yields a folder and its subfolders, each once, except hidden ones; links are followed."""
+    """Yields a folder and its subfolders, without hidden ones. Links are followed, but each folder
+    is yielded only once."""
     waiting = [folder]
     seen = set()
     while waiting:

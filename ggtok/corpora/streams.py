@@ -1,4 +1,4 @@
-"""Reads a source's bytes from an offset on, and decompresses them in bounded memory."""
+"""Reads a source's bytes, starting at an offset, and decompresses them in bounded memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Stream:
         self.source = source
         self._file: Any = None
         self._bytes: Any = None
-        self._ahead = b""  # bytes after the offset which seek() has already read
+        self._ahead = b""  # bytes after the current offset that seek() has already read
 
     def __enter__(self) -> Stream:
         with naming(self.source.path):
@@ -40,8 +40,8 @@ class Stream:
             self._file.close()
 
     def seek(self, offset: int) -> None:
-        """Moves to an offset in the decompressed bytes, which requires reading a compressed file up
-        to there."""
+        """Moves to an offset in the decompressed bytes. A compressed file must be read up to that
+        offset."""
         with naming(self.source.path):
             if not self.source.compression:
                 self._file.seek(offset)

@@ -76,8 +76,8 @@ def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
 
 
 class _Bounded:
-    """An open file that limits reads to its size, because pyarrow allocates memory before it reads,
-    and takes the sizes from the file."""
+    """An open file that limits reads to the file's size. Otherwise, pyarrow would allocate as much
+    memory as the file's metadata says, before reading."""
 
     def __init__(self, file: Any, size: int) -> None:
         self._file, self._size = file, size
@@ -151,7 +151,7 @@ def texts(
         yield from (values[: len(column) - at] for at in range(0, len(column), _ROWS))
         return
     try:
-        if is_dictionary:  # many rows may share a large value, so it isn't copied
+        if is_dictionary:  # many rows may have the same large value, so values aren't copied
             values, column = _checked(pa, column.dictionary).to_pylist(), column.indices
             column.validate(full=True)
         else:
@@ -196,8 +196,8 @@ def _value(values: list[bytes | None], i: int | None) -> bytes | None:
 def _parquet(
     pa: Any, file: Any, source: Source, fields: Fields, row: int
 ) -> Iterator[tuple[list[Any], float]]:
-    """Yields the fields' columns for several rows at a time from `row` on, with the share of the
-    file's rows up to their end."""
+    """Yields the fields' columns for several rows at a time, starting at `row`, with the fraction
+    of the file's rows that have been read so far."""
     import pyarrow.parquet
 
     def opened(**options: Any) -> Any:
@@ -238,8 +238,9 @@ def _parquet(
 
 
 def _longest(pa: Any, dictionaries: Any, group: int, fields: Fields, places: list[_Place]) -> int:
-    """Returns the length, in bytes, of the longest values in a row group's dictionaries. Every row
-    may have these values, although they take only a few bits per row in the file."""
+    """Returns the length, in bytes, of the longest value in a row group's dictionary, summed over
+    the fields. Every row may have that value, although it takes only a few bits per row in the
+    file."""
     import pyarrow.compute
 
     longest = 0
@@ -309,7 +310,7 @@ def _place(pa: Any, name: str, schema: Any, path: str) -> _Place:
 
 
 def _leaf(batch: Any, place: _Place) -> Any:
-    """Returns a field's column in a batch; it may be inside structs."""
+    """Returns a field's column in a batch. The column may be inside structs."""
     name, *inner = place
     column = batch.column(name)
     for part in inner:

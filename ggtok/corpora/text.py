@@ -1,8 +1,8 @@
 """Reads text files, each of which is a document, or is divided into documents by a separator.
 
 A document of more than LONG bytes is read in parts, and is never in memory whole. The parts end at
-cuts that ``ggtok_safe_cut`` finds, so that their ids, joined, are the document's. The ends of the
-parts depend on the blocks in which the file was read, but the ids don't.
+positions that ``ggtok_safe_cut`` finds, so that the ids of all parts, joined, equal the ids of the
+whole document. The blocks in which the file is read affect where the parts end, but not the ids.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class TextOptions:
         separator: the bytes between two documents, or None if each file is a document.
         errors: the rule for faulty documents.
         whole: whether documents must not be divided into parts.
-        blocks: the object that finds cuts.
+        blocks: the object that finds the positions where a document can be divided.
         flags: the flags for encoding the first part.
     """
 
@@ -59,8 +59,8 @@ class TextOptions:
     flags: int
 
 
-# A part of a document as in the file, whether the document ends with it, and the length of the
-# separator that follows; or a group of whole documents, each followed by a separator.
+# Either a part of a document as in the file, with whether the document ends there and with the
+# length of the separator that follows; or a group of whole documents, each followed by a separator.
 Segment = tuple[bytes, bool, int] | list[bytes] | Joined
 
 
@@ -95,7 +95,7 @@ def _all(source: Source) -> bytes:
 def _segments(
     blocks: Iterable[bytes], separator: bytes | None, place: Place, most: int
 ) -> Iterator[Segment]:
-    """Splits blocks at the separator. A document of at most `most` bytes is one segment."""
+    """Splits blocks at the separator. A document of at most `most` bytes isn't divided."""
     held: list[bytes] = []  # blocks of the unfinished document
     group = _Group(separator)
     size = 0
@@ -191,14 +191,15 @@ class _Reader:
         self, stream: Stream, place: Place, options: TextOptions, faults: Faults, bom: int
     ) -> None:
         self._stream, self._options, self._faults = stream, options, faults
-        self._offset = place.offset + bom  # of the next segment
-        self._counted = place.offset  # the end of the bytes that `size` of pieces has counted
+        self._offset = place.offset + bom  # the offset of the next segment in the file
+        self._counted = place.offset  # the end of the bytes that the pieces so far cover
         self._source = place.source
         self._state = place.state
         self._faulty = place.faulty
         self._begins = place.offset  # the offset of the current document
-        # For a document in parts: the text that isn't cut yet, and for each of its segments the
-        # offsets in the text (negative if its beginning has already been yielded) and in the file.
+        # For a document in parts: the text that hasn't been yielded yet; and for each segment of
+        # that text, its offset in the text (negative if the segment's beginning has already been
+        # yielded) and its offset in the file.
         self._text = bytearray()
         self._origins: list[tuple[int, int]] = []
         self._skip = place.skip
@@ -252,11 +253,13 @@ class _Reader:
         return f"the document at byte {self._begins}"
 
     def _next(self) -> tuple[Place, int]:
-        """The place after all bytes that were read, and the size of the piece before it."""
+        """Returns the position after all segments so far, and the size of the piece that ends
+        there."""
         return self._counted_up_to(Place(self._source, self._offset, 0, self._state, self._faulty))
 
     def _inside(self) -> tuple[Place, int]:
-        """Does the same as _next for a piece that ends before the text that isn't cut yet."""
+        """Returns the position where the text that hasn't been yielded yet begins, and the size of
+        the piece that ends there."""
         while len(self._origins) > 1 and self._origins[1][0] <= 0:
             del self._origins[0]
         at, offset = self._origins[0]
@@ -290,7 +293,8 @@ class _Reader:
         yield from self._cut(ends)
 
     def _cut(self, ends: bool) -> Pieces:
-        """Cuts pieces from the text and yields them; if the document ends, yields all of it."""
+        """Yields pieces from the beginning of the text. If the document ends, yields all of the
+        text."""
         while len(self._text) >= self._enough or (ends and len(self._text) > PART):
             n = self._place_to_cut()
             if not n:

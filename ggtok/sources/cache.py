@@ -3,9 +3,9 @@
 The folder GGTOK_CACHE (by default the platform's cache folder) has one file for each URL: a line
 of JSON (URL, validator, length and SHA-256 of the payload), followed by the payload, which is the
 downloaded metadata. An entry is written to a temporary file and then renamed, so readers never see
-a partial one. An entry that doesn't match its checksum is removed and downloaded again. If the
-entries together exceed GGTOK_CACHE_SIZE (bytes, 1 GiB by default; 0 disables the cache), the least
-recently used ones are removed. Failing to write the cache is not an error.
+a partial entry. An entry that doesn't match its checksum is removed and downloaded again. If the
+total size of the entries exceeds GGTOK_CACHE_SIZE (bytes, 1 GiB by default; 0 disables the cache),
+the least recently used entries are removed. Failing to write the cache is not an error.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ def _header(line: bytes) -> dict[str, object] | None:
 
 
 def store(entry: Entry) -> None:
-    """Stores an entry if it fits, replacing an older one for its URL."""
+    """Stores an entry, unless it exceeds the cache's limit. Replaces an older entry for the same
+    URL."""
     limit = number("GGTOK_CACHE_SIZE", _SIZE)
     if len(entry.payload) > limit:
         return

@@ -1,11 +1,11 @@
 """Connections to untrusted servers, with limits on time and on reachable addresses.
 
 All waiting for a server happens in :class:`_Stream` and :class:`_Backend`, which ask a
-:class:`Clock` for the remaining time. So the time is bounded even if a server sends its headers one
-byte at a time, interim responses without end, or a body that trickles.
+:class:`Clock` for the remaining time. So the time is bounded, even if a server sends its headers
+one byte at a time, sends endless interim responses, or sends the body very slowly.
 
 Access is decided by the address of the connection, after name resolution, not by the name:
-``127.1``, ``[::ffff:7f00:1]`` and a public name are all this machine if they resolve to it.
+``127.1``, ``[::ffff:7f00:1]`` and a public name all count as this machine if they resolve to it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ from ggtok.base.escape import one_line, shown
 from ggtok.errors import InvalidValueError
 from ggtok.sources.timeouts import CallTimeout, call_with_timeout
 
-# The minimum transfer rate of a body, in bytes per second, over every window as long as the limit.
+# The minimum transfer rate of a body, in bytes per second, averaged over every period that is as
+# long as the time limit.
 SLOWEST = 64 << 10
 
 Address = tuple[Any, ...]  # as in the socket module: host and port come first
 
 
 class Place(IntEnum):
-    """How close an address is. A redirect may not lead to an address closer than its origin."""
+    """How close an address is to this machine. A redirect may not lead to a server that is closer
+    than the server that sends the redirect."""
 
     PUBLIC = 0
     PRIVATE = 1  # a private network
@@ -82,7 +84,7 @@ def place_of_name(host: str) -> Place:
     except ValueError:
         pass
     try:
-        return place(socket.inet_ntoa(socket.inet_aton(name)))  # understands 127.1 and 2130706433
+        return place(socket.inet_ntoa(socket.inet_aton(name)))  # accepts 127.1 and 2130706433
     except (OSError, ValueError):
         return Place.PUBLIC
 
@@ -106,9 +108,9 @@ def resolve(host: str, port: int) -> list[Address]:
 class Clock:
     """The time limit of one request.
 
-    The headers must be complete after `seconds`. During the body, the rate must be at least
-    SLOWEST bytes per second over every window of `seconds`. Everything must end by `until`, which
-    moves by 1 / SLOWEST seconds for every byte received.
+    The headers must be complete within `seconds`. During the body, the rate must be at least
+    SLOWEST bytes per second, averaged over every period of `seconds`. The whole request must end by
+    `until`, which is extended by 1 / SLOWEST seconds for every byte received.
     """
 
     def __init__(self, seconds: float, until: float = math.inf) -> None:
@@ -116,7 +118,8 @@ class Clock:
         self._until = until
         self._began = time.monotonic()
         self._in_body = False
-        # The latest [time, number of bytes] entries, enough for one window.
+        # [time, number of bytes] for the latest data: as many entries as it takes to reach the
+        # minimum number of bytes in one period.
         self._came: deque[list[Any]] = deque()
         self._sum = 0
 
@@ -294,7 +297,7 @@ class Answer:
 
 
 class Network:
-    """An HTTP client for one request at a time, which reuses connections."""
+    """An HTTP client that sends one request at a time and reuses connections."""
 
     def __init__(self) -> None:
         self.clock = Clock(0)
@@ -351,7 +354,7 @@ class Network:
             raise ConnectionError(one_line(e)) from e
 
     def _pool(self, proxy: str | None, farthest: Place, nearest: Place) -> httpcore2.ConnectionPool:
-        """Returns the connection pool for these Places. Others use separate pools."""
+        """Returns the connection pool for a proxy (or None) and a range of Places."""
         key = proxy, farthest, nearest
         if key not in self._pools:
             self._pools[key] = self._new_pool(proxy, farthest, nearest)

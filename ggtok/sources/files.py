@@ -1,4 +1,5 @@
-"""Model files: results of lookups, split models, the choice in a repository, walks of folders.
+"""Model files: the results of lookups, split models, the choice of a file in a repository, and the
+search of folders.
 
 Split models: ``name-00002-of-00005.gguf`` is the second of five files. llama.cpp's ``gguf-split``
 writes all key/value pairs to the first file, so only that file has the vocabulary.
@@ -6,8 +7,8 @@ writes all key/value pairs to the first file, so only that file has the vocabula
 :func:`choose` equals ``find_best_model`` and ``gguf_filename_is_model`` in ``common/download.cpp``
 in b11549: it chooses the first file, in the order of the listing, whose path contains the
 quantization followed by ``.`` or ``-``, ignoring case. Without a quantization, Q4_K_M is preferred,
-then Q8_0, then any file. Only the first file of a split model is considered, and no files that
-accompany a model (projectors, importance matrices, draft heads). llama.cpp treats the quantization
+then Q8_0, then any file. Only the first file of a split model is considered. Files that accompany a
+model (projectors, importance matrices, draft heads) are ignored. llama.cpp treats the quantization
 as a regular expression, ggtok as plain text.
 
 Unreadable folders are treated as missing, and reported on request.
@@ -52,7 +53,8 @@ class Source:
 
 @dataclass(frozen=True)
 class Found:
-    """A source. If it has no path, `data` has its metadata, and maybe some tensor descriptions."""
+    """A model that was found. If its source has no path, `data` contains the file's metadata, and
+    possibly some of its tensor descriptions."""
 
     source: Source
     data: bytes | None = None
@@ -132,7 +134,7 @@ def no_model(name: str, paths: Iterable[str], quant: str | None) -> str:
     return f"{shown(name)}: there is {what}; these are there: {listed}{more}"
 
 
-# ---- walks of folders ----
+# ---- the search of folders ----
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class Unreadable:
     reason: str
 
 
-# Where `scan` and its callers note what they can't read; None if the caller doesn't need that.
+# The list to which `scan` and its callers add what they can't read; None if no list is needed.
 Notes = list[Unreadable] | None
 
 
@@ -156,7 +158,7 @@ def note(notes: Notes, path: str, error: OSError) -> None:
 
 
 def scan(folder: str, notes: Notes = None) -> list[os.DirEntry[str]]:
-    """Returns the entries of a folder, sorted by name, or none if it can't be read."""
+    """Returns the entries of a folder, sorted by name, or an empty list if it can't be read."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)
@@ -166,8 +168,8 @@ def scan(folder: str, notes: Notes = None) -> list[os.DirEntry[str]]:
 
 
 def in_any_case(folder: str, *names: str) -> str:
-    """Joins `names` to a folder's path; if one doesn't exist, uses a name that differs only in
-    case."""
+    """Joins `names` to a folder's path. A name that doesn't exist is replaced by an existing name
+    that differs only in case."""
     for name in names:
         path = os.path.join(folder, name)
         if not os.path.exists(path):

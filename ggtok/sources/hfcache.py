@@ -35,7 +35,7 @@ _ABOUT_MOST = 1 << 16
 
 @dataclass(frozen=True)
 class Repo:
-    """A request for a file in a repository, or for the repository's model in a quantization."""
+    """A request for a file in a repository, or for the repository's model with a quantization."""
 
     name: str
     id: str  # USER/REPO
@@ -44,7 +44,7 @@ class Repo:
     quant: str | None = None
 
     def pick(self, paths: list[str]) -> str | None:
-        """Returns which of a repository's paths is the requested file, or None."""
+        """Returns the path of the requested file, which is one of `paths`, or None."""
         if self.file is None:
             return choose(paths, self.quant)
         return self.file if self.file in paths else None
@@ -76,7 +76,8 @@ def _home(*below: str) -> str:
 def hub_folders() -> list[str]:
     """Returns the folders of caches in huggingface_hub's layout.
 
-    They are llama.cpp's, if LLAMA_CACHE is set, and the Hub's, from the first variable that is set.
+    They are llama.cpp's folder, if LLAMA_CACHE is set, and the Hub's folder, which the first of its
+    variables that is set defines.
     """
     hub = (
         _variable("HF_HUB_CACHE")
@@ -189,6 +190,6 @@ def models(notes: Notes = None) -> Iterator[tuple[str, str, str]]:
                 if file == first(file) and file.endswith(".gguf"):
                     yield "hf", f"hf://{id}/{file}", os.path.join(snapshot, *file.split("/"))
     for entry in scan(llamacpp_folder(), notes):
-        # The name is the path, because nobody knows which _ was a /.
+        # Use the path as the name, since the repository's name can't be told from the file name.
         if entry.name.endswith(".gguf") and entry.name == first(entry.name):
             yield "llama.cpp", entry.path, entry.path

@@ -1,9 +1,10 @@
 """Downloads GGUF metadata over HTTP, in growing ranges.
 
 For a 40 GB model, only the 5 to 15 MB of its vocabulary are downloaded. The server's responses are
-checked (status, Content-Range, lengths, validator). An interrupted transfer is resumed, and
-redirects are followed only once. If a server ignores ranges and sends the whole file, the
-connection is closed as soon as the metadata is complete.
+checked (status, Content-Range, lengths, validator). An interrupted transfer is resumed. Redirects
+are followed for the first range; the other ranges are requested from their target. If a server
+ignores ranges and sends the whole file, the connection is closed as soon as the metadata is
+complete.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _TIMEOUT = 30  # seconds: see connect.Clock
 _TIMEOUT_MOST = 86400
 _REDIRECTS = 10
 # The reader gives up after _ATTEMPTS consecutive requests that each get less than requested and
-# less than _PROGRESS bytes. It waits _PAUSE seconds after the first, and twice as long after each.
+# less than _PROGRESS bytes. It waits _PAUSE seconds after the first, and twice as long each time.
 _ATTEMPTS = 5
 _PROGRESS = 64 << 10
 _PAUSE = 0.25
@@ -222,7 +223,8 @@ class Reader:
 
     @contextmanager
     def _open(self, wanted: int) -> Iterator[Answer]:
-        """Requests the missing bytes before `wanted`; opens the response after all redirects."""
+        """Requests the bytes from the end of the data to `wanted`, follows redirects, and opens the
+        final response."""
         start = len(self._prefix.data)
         ask = {"Range": f"bytes={start}-{wanted - 1}", **_ALWAYS}
         if self.kept_validator and not start:

@@ -100,12 +100,17 @@ _TOKENIZER_FILES = (
     *("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tekken.json", ".tiktoken"),
     *("vocab.json", "merges.txt", "vocab.txt", "tokenizer.jsonl", "rwkv_vocab_v20230424.txt"),
 )
-_MOST, _MOST_FILES = 128 << 20, 32  # bytes of one of them, and how many there are
+_MOST, _MOST_FILES = 128 << 20, 32  # the limits of a file's size in bytes, and of their number
 
 
 def repository(name: str) -> Repo | None:
-    """The repository that a name, or the address of its page, stands for; None: it stands for none
-    or for a file. Raises InvalidValueError for malformed hf:// names."""
+    """Returns the repository that `name` refers to by its name or by the URL of its page.
+
+    Returns None if `name` refers to a file or a quantization, or isn't the name of a repository.
+
+    Raises:
+        InvalidValueError: a ``hf://`` name is malformed.
+    """
     page = re.match(r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([^/?#]+/[^/?#]+)", name)
     repo = parse(page[1] if page else name)
     return None if repo is None or repo.file or repo.quant else repo
@@ -154,7 +159,7 @@ class _Quiet:
     """A context in which huggingface_hub logs only critical messages, for all threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # reentrant: a signal handler may fork or enter, too
+        self._lock = threading.RLock()  # reentrant: a signal handler may fork, or enter the context
         self._inside = 0
         self._level = logging.NOTSET
         if hasattr(os, "register_at_fork"):
@@ -280,7 +285,7 @@ class _Hub:
                 folder: str = self.hf.snapshot_download(
                     self.repo.id, revision=self.repo.revision, local_files_only=True
                 )
-        except Exception:  # of several types, all of which mean that the cache has none
+        except Exception:  # of several types, all of which mean that it isn't cached
             return None
         return folder if any(map(_is_of_tokenizer, os.listdir(folder))) else None
 

@@ -3,8 +3,8 @@
 Only a model's metadata and tensor descriptions are read. They contain the vocabulary's type and
 number of tokens, and show whether the file is cut off. No vocabulary is built.
 
-Names with only one possible meaning (the URL of a model's page) are translated. For others, the
-error message suggests the most similar models on this machine.
+The URL of a model's page, which can have only one meaning, is translated to the model's name. For
+other names that aren't found, the error message suggests the most similar models on this machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ggtok.native import peek
 from ggtok.sources import hfcache, lmstudio, ollama, prefix
 from ggtok.sources.files import Unreadable, files, first, note, scan
 
-_FIRST = 64 << 10
+_FIRST = 64 << 10  # bytes to read from a file at first
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Model:
         path, size: the file and its size in bytes (the first file of a split model).
         vocab_type, model, pre, n_tokens: as in ``Tokenizer``; None if the file has no such value,
             or `error` is set.
-        error: why the file can't be loaded, or that it is cut off; otherwise None.
+        error: the reason why the file can't be loaded or is incomplete, or None.
     """
 
     source: str
@@ -55,7 +55,7 @@ class Survey:
     """The folders that :func:`models` has searched.
 
     Attributes:
-        looked: source and path of each folder, in the order of the models; the folder may not
+        looked: the source and path of each folder, in the order of the models. The folder may not
             exist.
         unreadable: folders that can't be read, with the reasons. They may contain more models.
     """
@@ -65,7 +65,7 @@ class Survey:
 
     def lines(self, n_models: int) -> list[str]:
         """Returns lines for the user: the searched folders if no model was found, and the
-        unreadable ones."""
+        unreadable folders."""
         lines = []
         if not n_models:
             lines.append("no models found; ggtok looked in these folders:")
@@ -152,7 +152,7 @@ _OTHER_PAGES = ("datasets/", "spaces/", "docs/", "models/", "collections/", "api
 _SCHEMES = ("ollama:", "lmstudio:")
 _TAGGED = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*:[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _SUGGESTIONS = 3  # the most names that a message suggests
-_ALIKE = 0.7  # the lowest difflib ratio (0 to 1) of a name to suggest
+_ALIKE = 0.7  # the minimum similarity of a suggestion: difflib's ratio, from 0 to 1
 
 
 def read_as(name: str) -> str | None:
@@ -186,7 +186,7 @@ def did_you_mean(name: str) -> str:
     """Returns ``"; did you mean ...?"`` to end the message that `name` isn't found, or ""."""
     meant = _near_files(name) or _near_models(name)
     if not meant and _TAGGED.fullmatch(name) and not name.startswith(_SCHEMES):
-        meant = [f"ollama:{name}"]  # `name` looks as in Ollama's own commands
+        meant = [f"ollama:{name}"]  # `name` has the form that Ollama's own commands use
     if not meant:
         return ""
     *others, last = (shown(m, 200) for m in meant)

@@ -93,7 +93,7 @@ def _forbidden(store: str) -> bool:
 def _manifests(store: str, parts: tuple[str, str, str, str]) -> Iterator[str]:
     """Yields the possible paths of the manifest, in Ollama's order.
 
-    Like Ollama, it ignores the case of names.
+    The case of names is ignored, as in Ollama.
     """
     host, *below = parts
     public = host.lower() in (_HOST, _V2_HOST)

@@ -1,9 +1,9 @@
 """Reads the beginning of a GGUF file: the metadata, and the descriptions of its tensors.
 
 The size of the metadata isn't known in advance. Given the bytes read so far,
-``ggtok_metadata_size`` returns the least number of bytes needed. The C library reads files itself
-if it has a path; for other sources, a reader appends to `data` until :meth:`Prefix.wanted`
-returns 0.
+``ggtok_metadata_size`` returns the least number of bytes needed. If there is a path, the C library
+reads the file itself. For other sources, a reader appends to :attr:`Prefix.data` until
+:meth:`Prefix.wanted` returns 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ggtok.base.escape import shown
 from ggtok.errors import FileError, GGUFError, InvalidTypeError, InvalidValueError
 from ggtok.native import metadata_size
 
-# The number of bytes in the first read: most of a small vocabulary.
+# The number of bytes in the first read, enough for most of a small vocabulary.
 FIRST = 1 << 20
 # The most bytes that a read may request beyond those known to be needed. Together with the overhead
 # of requests and responses, this is less than 2 MB.
@@ -61,7 +61,7 @@ class Prefix:
         read.
 
         Raises:
-            GGUFError: it isn't a GGUF file, or the file ends too early.
+            GGUFError: the file isn't a GGUF file, or ends too early.
             FileError: the metadata is larger than GGTOK_METADATA_LIMIT (default: 256 MiB).
         """
         size = metadata_size(self.data, self.file_size, self.name)

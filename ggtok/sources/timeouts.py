@@ -11,7 +11,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-# Seconds of waiting until the listener is called.
+# The time in seconds after which the listener is called.
 SILENT = 2.0
 
 _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", default=None)
@@ -41,7 +41,7 @@ def telling(listener: Callable[[str], None]) -> Iterator[None]:
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Calls the listener with a text about `what` if the block takes long."""
+    """Calls the listener with a text about `what` if the block takes longer than SILENT."""
     listener = _listener.get()
     if listener is None:
         yield
@@ -67,7 +67,7 @@ class CallTimeout(Exception):
 
 
 def call_with_timeout(seconds: float, function: Callable[[], T]) -> T:
-    """Calls function(), which itself has no timeout (resolving a name, for example).
+    """Calls function(), which has no timeout itself, as in name resolution.
 
     The function runs on a separate thread, which is abandoned when the time is up.
 
