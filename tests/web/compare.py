@@ -21,7 +21,7 @@ from tests.support.patch import GGUF
 from tests.web.hosts import JsError, Tokenizer
 
 UNITS = {"byte": "bytes", "char": "codepoints", "utf16": "utf16"}
-# Options for encode, and for decode: as JavaScript and as Python pass them.
+# Options for encode: in JavaScript, and the same in Python.
 ENCODE = (
     ({}, {}),
     ({"addSpecial": False}, {"add_special": False}),
@@ -31,6 +31,7 @@ ENCODE = (
         {"add_special": False, "parse_special": True, "continuation": True},
     ),
 )
+# Options for decode, likewise.
 DECODE = (
     ({}, {}),
     ({"removeSpecial": True}, {"remove_special": True}),
@@ -58,7 +59,7 @@ def attempt(call: Any, *args: Any, **options: Any) -> Any:
 
 
 def _refused(answers: Sequence[Any]) -> list[Any]:
-    """Returns the answers, with None for those that are errors of ggtok."""
+    """Returns the answers, with None for each error, which must be one of ggtok's."""
     for answer in answers:
         if isinstance(answer, JsError):
             assert answer.data["isGgtok"], answer.data
@@ -148,7 +149,7 @@ def _type(attr: int) -> int:
 
 
 def compare_file(tok: ggtok.Tokenizer, js: Tokenizer, path: Path) -> None:
-    """Compares keys, values and merges with what an independent reader reads."""
+    """Compares keys, values and merges with an independent reader's."""
     gguf = GGUF.read(path)
     entries = js.metadata({"items": 1 << 31})
     assert [entry["key"].encode() for entry in entries] == list(gguf.raw)
@@ -197,8 +198,8 @@ def _id(tok: ggtok.Tokenizer, text: bytes) -> int:
 def compare_bodies(
     tok: ggtok.Tokenizer, js: Tokenizer, template: str, n: int, seed: int
 ) -> tuple[int, int]:
-    """Compares random bodies of requests to llama-server; returns how many were rendered and
-    rejected."""
+    """Compares random bodies of requests to llama-server; returns how many were rendered, and how
+    many were rejected."""
     generator = Generator(seed)
     bodies = [generator.body() for _ in range(n)]
 
@@ -220,8 +221,8 @@ def compare_bodies(
 
 
 def compare_transformers(tok: ggtok.Tokenizer, js: Tokenizer, template: str) -> tuple[int, int]:
-    """Compares conversations rendered as in transformers; returns how many were rendered and
-    rejected."""
+    """Compares conversations rendered as in transformers; returns how many were rendered, and how
+    many were rejected."""
     requests, expected = [], []
     for messages in CONVERSATIONS.values():
         for tools, variables in SETTINGS.values():

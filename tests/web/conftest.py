@@ -1,4 +1,4 @@
-"""The hosts, which a process keeps running, and the page."""
+"""Fixtures: the JavaScript hosts, each started once per test process, and the page."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-// A user of the package's types, which TypeScript checks: every export and every method. Where an
-// error is expected, its absence is one.
+// A program for TypeScript to check, which uses every export and every method. If an expected error
+// doesn't occur, that is an error.
 import {
   ArgumentError,
   FormatError,
@@ -23,7 +23,7 @@ export async function open(file: File, signal: AbortSignal): Promise<Tokenizer> 
   for (const source of [new ArrayBuffer(8), new URL("https://example.com/"), "model.gguf", file.slice(8)]) {
     (await load(source)).free();
   }
-  // @ts-expect-error: a number is no source
+  // @ts-expect-error: a number isn't a source
   await load(5);
   // @ts-expect-error: tokenizers come from load()
   new Tokenizer();

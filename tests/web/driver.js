@@ -26,7 +26,7 @@ const COMMANDS = {
   async init({ wasm }, open) {
     await ggtok.init(await contents(await decoded(wasm, open)));
   },
-  /** Gives up all tokenizers, so that their memory can be freed. */
+  /** Drops all references to tokenizers, so that their memory can be freed. */
   async forget() {
     tokenizers.length = memories.length = 0;
   },
@@ -51,15 +51,15 @@ const COMMANDS = {
     }
     return results;
   },
-  /** Returns the text that a stream decoder returns for each id, and at the end. */
+  /** Returns a stream decoder's text for each id, and its text at the end. */
   async stream({ number, ids, options }) {
     const stream = tokenizers[number].streamDecoder(options);
     const texts = [];
     for (const id of ids) texts.push(await stream.push(id));
     return [...texts, stream.finish()];
   },
-  /** Repeatedly loads, uses and frees a source; returns the modules' memory size after each time.
- */
+  /** Repeatedly loads, uses and frees a source; returns the modules' memory size after each
+   * time. */
   async loadAndFree({ source, times }, open) {
     const given = await decoded(source, open);
     const sizes = [];

@@ -16,7 +16,7 @@ from websockets.sync.client import ClientConnection, connect
 
 SECONDS = 60  # the longest wait for the browser
 
-# A policy's violations aren't among the log's entries.
+# Collects violations of the security policy, which Firefox doesn't report as log entries.
 WATCH = """() => addEventListener("securitypolicyviolation", ({ effectiveDirective, blockedURI }) =>
   (window.violations ??= []).push(`${effectiveDirective}: ${blockedURI}`))"""
 
@@ -26,7 +26,7 @@ def command() -> str | None:
 
 
 class Firefox:
-    """A window with a page. `log` has the errors of its scripts and console."""
+    """A browser window with a page. `log` has the errors in the page's scripts and console."""
 
     def __init__(self, profile: Path) -> None:
         self.log: list[str] = []
@@ -66,7 +66,7 @@ class Firefox:
         self.process.stderr.close()
 
     def call(self, method: str, **parameters: Any) -> Any:
-        """The result of one of the protocol's commands."""
+        """Returns the result of a command of the protocol."""
         number = next(self.numbers)
         command = {"id": number, "method": method, "params": parameters}
         self.socket.send(json.dumps(command))
@@ -82,7 +82,7 @@ class Firefox:
         self.call("browsingContext.navigate", context=self.window, url=address, wait="complete")
 
     def run(self, function: str, *arguments: Any) -> Any:
-        """What a function of JavaScript returns in the page. Values are JSON."""
+        """Calls a JavaScript function in the page and returns its result. Values are JSON."""
         values = ", ".join(map(json.dumps, arguments))
         found = self.call(
             "script.evaluate",
@@ -95,7 +95,7 @@ class Firefox:
         return None if value is None else json.loads(value)
 
     def wait(self, function: str, *arguments: Any) -> Any:
-        """What the function returns, once that is true."""
+        """Calls a JavaScript function until its result is true, and returns the result."""
         end = time.monotonic() + SECONDS
         while not (found := self.run(function, *arguments)):
             assert time.monotonic() < end, (function, self.log)
@@ -103,14 +103,14 @@ class Firefox:
         return found
 
     def choose(self, selector: str, path: Path) -> None:
-        """Chooses a file in a field."""
+        """Chooses a file in the file field that matches the selector."""
         locator = {"type": "css", "value": selector}
         found = self.call("browsingContext.locateNodes", context=self.window, locator=locator)
         element = {"sharedId": found["nodes"][0]["sharedId"]}
         self.call("input.setFiles", context=self.window, element=element, files=[str(path)])
 
     def type(self, text: str) -> None:
-        """Presses keys."""
+        """Types a text, key by key."""
         keys = [{"type": kind, "value": key} for key in text for kind in ("keyDown", "keyUp")]
         source = {"type": "key", "id": "keyboard", "actions": keys}
         self.call("input.performActions", context=self.window, actions=[source])

@@ -278,7 +278,7 @@ class Chromium:
         return "input"
 
     def answer(self, command: dict[str, Any]) -> dict[str, Any]:
-        # Playwright's own way of passing values takes minutes for large ones.
+        # Pass JSON, because Playwright takes minutes to convert large values.
         said = self.page.evaluate("(command) => run(JSON.parse(command))", json.dumps(command))
         answer: dict[str, Any] = json.loads(said)
         return answer

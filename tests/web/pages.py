@@ -12,7 +12,7 @@ import ggtok
 
 HTML = Path(ggtok.__file__).parent / "page" / "page.html"
 
-# The browser sends no requests of its own, and only addresses of the tests' servers resolve.
+# Stop the browser's background requests, and resolve no addresses except the tests' servers.
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-background-networking",

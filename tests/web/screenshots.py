@@ -46,7 +46,7 @@ def main() -> None:
             viewport = {"width": width, "height": height}
             context = browser.new_context(viewport=viewport, color_scheme=scheme)  # type: ignore[arg-type]
             shown = pages.Shown(context.new_page())
-            for name in sys.argv[:0:-1]:  # the first one is opened last, so it is selected
+            for name in sys.argv[:0:-1]:  # the first model is opened last, so it is selected
                 shown.open(Path(name))
             for view, state in VIEWS.items():
                 set_state(shown, state)

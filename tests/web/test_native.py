@@ -197,7 +197,7 @@ def test_a_worker_has_the_same_results(host: Host, load_fixture: Any, name: str)
 
 
 def test_long_texts(host: Host, load_fixture: Any) -> None:
-    """Strings longer than those that are encoded in place; spans count in each unit."""
+    """Ids and spans in each unit equal the library's for texts too long to be encoded in place."""
     tok, js = load_fixture("bpe-llama3"), Tokenizer(host, fixture("bpe-llama3"))
     rng = random.Random(SEED)
     words = ("word ", "Grüße ", "你好", "\U0001f44d\u200d", "\n\n", "12345 ", "é")

@@ -1,4 +1,4 @@
-"""Which message each part of a prompt comes from."""
+"""chatOrigins says which message each part of a prompt comes from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def js(host: Host) -> Any:
 
 
 def named(found: dict[str, Any]) -> list[tuple[str, ...]]:
-    """The parts of a prompt with their origins. They have no gaps."""
+    """Returns the parts of a prompt with their origins. Checks that there are no gaps."""
     units = found["text"].encode("utf-16-le")
     parts, at = [], 0
     for part in found["origins"]:
@@ -47,7 +47,7 @@ def template(shown: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_texts_that_look_alike(js: Tokenizer, dialect: str) -> None:
-    """Equal texts of several messages and of the template."""
+    """Equal texts in several messages and in the template have different origins."""
     source = (
         "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}</user>{% endfor %}"
         "{% if add_generation_prompt %}<user>{% endif %}"
@@ -92,7 +92,8 @@ def test_what_is_made_of_texts(js: Tokenizer, dialect: str) -> None:
 
 
 def test_messages_that_the_server_changes(js: Tokenizer) -> None:
-    """A system message in the first user's, parts with an image, and a continued answer."""
+    """The server merges a system message into the user's, joins parts around an image, and
+    continues an answer; the origins are still known."""
     source = (
         "{% for m in messages %}{% if m.role != 'system' %}[{{ m.content }}]{% endif %}{% endfor %}"
     )
@@ -117,7 +118,7 @@ def test_messages_that_the_server_changes(js: Tokenizer) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_other_templates(js: Tokenizer, dialect: str) -> None:
-    """Each message's field has characters of its own."""
+    """Origins are right in every template: each field has characters that no other field has."""
     first = 0x4E00
     where = {}
 
@@ -152,7 +153,7 @@ def test_other_templates(js: Tokenizer, dialect: str) -> None:
     ]
     of = {letter: name for letters, name in where.items() for letter in letters}
     followed = unknown = rendered = 0
-    # Some templates refuse calls.
+    # The first four messages have no tool calls, which some templates refuse.
     for source, some in itertools.product(TEMPLATES.values(), (messages, messages[:4])):
         options = {"template": source, "dialect": dialect}
         request = {"messages": some, "add_generation_prompt": True}
@@ -175,7 +176,7 @@ def test_other_templates(js: Tokenizer, dialect: str) -> None:
 
 
 def test_many_messages(js: Tokenizer) -> None:
-    """Few renderings tell many messages apart; beyond them, messages are unknown."""
+    """A few renderings tell 2,048 messages apart; the origins of further messages are unknown."""
     source = "{% for m in messages %}{{ m.content }}{% endfor %}"
     messages = [user("x") for _ in range(2100)]
     found = js.chatOrigins({"messages": messages}, {"template": source})

@@ -1,4 +1,4 @@
-"""The page in Firefox; test_page_*.py look at everything in Chromium."""
+"""The page works in Firefox. The other test_page_*.py test it thoroughly in Chromium."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_views(firefox: Firefox) -> None:
     assert firefox.run("() => window.violations") is None
     assert not firefox.log
 
-    # A script that the policy forbids is a violation that the above would have seen.
+    # The check of violations above can fail: a forbidden script is a violation.
     script = (
         "() => document.body.append(Object.assign(document.createElement('script'), { text: '1' }))"
     )

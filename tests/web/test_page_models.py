@@ -1,4 +1,4 @@
-"""Opening models: those in the page, addresses and links; and what the page may load and run."""
+"""The page opens models that it offers, addresses and links; its policy limits what it may load."""
 
 from __future__ import annotations
 
@@ -179,8 +179,8 @@ def test_server_that_forbids_other_sites(shown: Shown) -> None:
 # ---- calls that take too long ----
 
 
-# The steps that a template may take grow with its input: with a BOS of 8 MB, these take several
-# seconds.
+# A template may take more steps if its input is longer: with a BOS of 8 MB, this template takes
+# several seconds.
 SEARCHES = (
     "{% set r = range(1000) %}{% for a in r %}{% for b in r %}"
     "{% if bos_token.find('xxxxxxxxxxxxy') %}{% endif %}{% endfor %}{% endfor %}"
@@ -204,7 +204,7 @@ def test_a_call_beyond_its_budget(at: Callable[[str], Shown], tmp_path: Path) ->
         {"view": "chat", "chat.template": SEARCHES, "chat.dialect": "transformers"},
     )
     shown.page.locator(".error", has_text="The template took too long and was stopped.").wait_for()
-    # What is asked while the next worker loads is answered.
+    # A call while the next worker loads gets its result.
     shown.view("text")
     shown.type("Hi")
     assert shown.ids == tok.encode("Hi")

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 TOKENIZERS = [name for name in fixture_names() if name != "none"]
 
-# Encodes texts on the page, one after the other: returns what the view has, and what its list
-# shows.
+# Encodes texts on the page, one after the other. Returns, for each text, the ids in the view's
+# result, and [index, id] of each token that the list shows.
 ENCODE = """async ([texts, options]) => {
   const { app } = document.querySelector("gg-app");
   const view = document.querySelector("gg-text-view");
@@ -178,8 +178,8 @@ def test_split(shown: Shown) -> None:
 
 
 def test_long_text(shown: Shown) -> None:
-    """For a megabyte of text, the page has only a few rows, and the editor only a part of the
-    text."""
+    """For a megabyte of text, the page contains only a few rows of the list, and the editor only a
+    part of the text."""
     tok = ggtok.load(fixture("bpe-llama3"))
     shown.open(fixture("bpe-llama3"))
     text = "".join(f"line {i} of the text\n" for i in range(50_000))

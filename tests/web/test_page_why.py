@@ -68,7 +68,7 @@ def priority(merge: Merge) -> str:
 
 
 def number(x: float) -> str:
-    """Formats six digits as JavaScript does."""
+    """Formats a number with six significant digits, as the page does."""
     digits = Decimal(x + 0.0)
     if digits:
         digits = digits.quantize(Decimal(1).scaleb(digits.adjusted() - 5), ROUND_HALF_UP)
@@ -164,7 +164,7 @@ def test_merges_are_unwound_step_by_step(shown: Shown) -> None:
 
 
 def test_the_first_token_of_the_text_is_explained(shown: Shown) -> None:
-    """Not BOS, which the tokenizer adds and no merge builds."""
+    """The view begins with it, not with BOS, which the tokenizer adds."""
     shown.open(fixture("bpe-llama3"))
     shown.view("why")
     show(shown, text="Hi there")

@@ -1,4 +1,4 @@
-"""Servers that answer ranges in other ways than most; and what ends a call to a worker."""
+"""Unusual servers' answers to requests for ranges, and the ways in which calls to a worker end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.vocabularies import fixture
 from tests.web.hosts import NODE_NEEDED, ROOT, WASM, JsError, Node, Tokenizer
 from tests.web.hosts import node as node_command
 
-HALF = 1 << 19  # of the bytes of the first request
+HALF = 1 << 19  # bytes: half of the first request
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def script(folder: Path, body: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("budget", ["Infinity", "1e10", "30000"])
 def test_a_call_keeps_node_running(tmp_path: Path, budget: str) -> None:
-    """A tokenizer that isn't called doesn't: the script ends."""
+    """An idle tokenizer doesn't keep Node running: the script ends."""
     done = script(
         tmp_path,
         f"const tok = await load({{ budget: {budget} }}); console.log(await tok.count('Hello'));",

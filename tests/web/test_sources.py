@@ -96,7 +96,7 @@ def test_a_server_that_answers_otherwise(node: Node, tmp_path: Path) -> None:
         with pytest.raises(JsError, match="FormatError"):
             Tokenizer(node, f"{address}/empty.gguf")
     with pytest.raises(JsError, match="NetworkError"):
-        Tokenizer(node, f"{address}/long.gguf")  # nothing listens there any more
+        Tokenizer(node, f"{address}/long.gguf")  # the server has stopped
     with pytest.raises(JsError) as raised:
         Tokenizer(node, "nonsense:")
     assert raised.value.data["isGgtok"]
@@ -224,7 +224,7 @@ def with_memory(more: int) -> bytes:
 @pytest.mark.full
 @pytest.mark.usefixtures("node")
 def test_running_out_of_memory_is_an_error(tmp_path: Path) -> None:
-    """Wherever memory runs out, it is an error, and the tokenizer can be used afterwards."""
+    """An error is raised wherever memory runs out, and the tokenizer can be used afterwards."""
     text = "Hello w\u00f6rld 123 <|eot_id|>" * 20_000
     expected = ggtok.load(fixture("bpe-llama3")).encode(text)
     short = ggtok.load(fixture("bpe-llama3")).encode("short")

@@ -5,11 +5,11 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 const TEMPLATE = 9; // GGTOK_ERR_TEMPLATE
 const LARGE = 64 << 20; // bytes; an engine with more memory isn't reused
-const SHORT = 1 << 16; // UTF-16 units; a text up to this length is written without counting its
-                       // bytes
+const SHORT = 1 << 16; // UTF-16 units; texts up to this length are encoded directly into the
+                       // module's memory
 
 let compiled; // promise of the compiled module
-let current; // the engine that the next tokenizers use
+let current; // the engine for new tokenizers
 
 /** Sets the module: its bytes, a response with them, or a compiled module. */
 export async function init(wasm) {
@@ -89,7 +89,8 @@ class Engine {
     }
   }
 
-  /** Calls a function that returns a boolean or an address; throws the error if it fails. */
+  /** Calls a function that returns a boolean or an address; throws the reported error if the
+   * result is 0. */
   try(name, ...args) {
     const result = this.call(name, ...args);
     if (!result) throw this.error();
@@ -127,7 +128,7 @@ class Engine {
     return decoder.decode(new Uint8Array(this.memory.buffer, at, n));
   }
 
-  /** Returns a NUL-terminated text; null at address 0. */
+  /** Returns the NUL-terminated text at an address, or null for address 0. */
   text(at) {
     if (!at) return null;
     const memory = new Uint8Array(this.memory.buffer);

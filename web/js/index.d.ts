@@ -92,7 +92,7 @@ export interface Info {
   eog: number[];
   /** The value of tokenizer.ggml.suppress_tokens. */
   suppress: number[];
-  /** What is odd about the file, but not fatal; one sentence per item. */
+  /** Oddities of the file that aren't fatal, one sentence each. */
   warnings: string[];
 }
 
@@ -133,8 +133,8 @@ export interface Spans {
   ends: Int32Array;
 }
 
-/** A token in a trace. In all texts of a trace, bytes that aren't UTF-8 are lone surrogates: U+DC80
- * to U+DCFF. Positions are bytes of the text. */
+/** A token in a trace. In all texts of a trace, lone surrogates (U+DC80 to U+DCFF) represent bytes
+ * that aren't UTF-8. Positions are byte offsets in the text. */
 export interface TraceToken {
   /** -1 where llama.cpp returns -1 because the vocabulary has no unknown token. */
   id: number;
@@ -145,7 +145,8 @@ export interface TraceToken {
     | "best path" | "unknown" | "k-mer" | "tag" | "hash";
   /** The token's score, if scores decide the ids ("spm", "ugm", "plamo2", "plamo3"). */
   score: number | null;
-  /** The sum of scores up to and including this token ("ugm"), or from it to the end (PLaMo). */
+  /** The sum of scores up to and including this token ("ugm"), or from this token to the end
+   * (PLaMo). */
   total: number | null;
   /** A remark, possibly empty. */
   why: string;
@@ -273,9 +274,10 @@ export interface RenderedChat {
   own: Array<[start: number, end: number]>;
 }
 
-/** Where a part of a prompt comes from: the template, a field of the message with this index, or
- * something else. What a template makes of several texts, of numbers, JSON, tools or variables is
- * "unknown"; but a number that a text formats, as in `"%d" % n`, belongs to that text. */
+/** The origin of a part of a prompt: the template, a field of the message with this index, or
+ * unknown. The origin is unknown if the template computes the part from several texts, or from
+ * numbers, JSON, tools or variables. A number formatted by a text, as in `"%d" % n`, has the origin
+ * of that text. */
 export type ChatOrigin = { start: number; end: number } & (
   | { from: "template" | "unknown" }
   | { from: "message"; message: number; field: string }
@@ -314,7 +316,7 @@ export class Tokenizer {
   /** Returns the merges that build a token, if any do ("bpe", "spm"). */
   traceToken(id: number): TokenTrace;
 
-  /** Returns the text of ids, like llama_detokenize; malformed UTF-8 becomes U+FFFD. */
+  /** Decodes ids to text, like llama_detokenize; malformed UTF-8 becomes U+FFFD. */
   decode(ids: Ids, options?: DecodeOptions): string;
   decodeBytes(ids: Ids, options?: DecodeOptions): Uint8Array;
   streamDecoder(options?: { unparseSpecial?: boolean }): StreamDecoder;
@@ -342,12 +344,12 @@ export class Tokenizer {
   /** Returns the prompt for a chat request. Throws TemplateError with the line if the template
    * fails, and ArgumentError where llama-server, or transformers, rejects the request. */
   renderChat(request: ChatRequest, options?: ChatOptions): RenderedChat;
-  /** The prompt, and which message each part of it comes from. This takes two more renderings for
-   * each binary digit of the number of the messages' fields. */
+  /** Returns the prompt, and which message each part of it comes from. The template is rendered
+   * once, and then twice for each binary digit of the number of message fields. */
   chatOrigins(request: ChatRequest, options?: ChatOptions): ChatOrigins;
-  /** The prompt and its ids, with BOS and EOS if the vocabulary adds them. The texts around media
-   * markers are encoded separately. ArgumentError if the prompt has fewer or more markers than
-   * parts. */
+  /** Returns the prompt and its ids, with BOS and EOS if the vocabulary adds them. The texts around
+   * media markers are encoded separately. Throws ArgumentError if the prompt doesn't have exactly
+   * one marker for each image, audio or video part. */
   encodeChat(request: ChatRequest, options?: EncodeChatOptions): EncodedChat;
 
   /** Frees the memory. Later calls throw. */

@@ -27,7 +27,7 @@ function integer(value) {
   return Number.isSafeInteger(number) ? number : value;
 }
 
-/** Returns the i-th key, with at most `items` elements of an array. */
+/** Returns the i-th key with its value, or with the first `items` elements of an array. */
 export function entry(engine, handle, i, items) {
   engine.call("file_key", handle, i);
   const little = !engine.call("file_is_big_endian", handle);

@@ -2,8 +2,9 @@
 import { ArgumentError, GgtokError, NetworkError } from "./errors.js";
 
 /**
- * Opens a source, which has `size` (Infinity: unknown), `read(from, to)`, which returns fewer bytes
- * only at the file's end, and `close()`. Each read begins where the last one ended.
+ * Opens a source. The result has `size` in bytes (Infinity if unknown), `read(from, to)` and
+ * `close()`. A read must begin where the previous read ended; it returns fewer bytes than requested
+ * only at the end of the file.
  */
 export async function open(source, signal) {
   if (source instanceof ArrayBuffer) return new Memory(new Uint8Array(source));
@@ -50,7 +51,7 @@ class Slices {
   close() {}
 }
 
-/** A file in Node. Node's Blobs return wrong data for files of more than 2 GB
+/** A file in Node, read without a Blob: Node's Blobs return wrong data for files of more than 2 GB
  * (nodejs/node#52585). */
 class FileUrl {
   static async open(url) {
@@ -83,7 +84,7 @@ class FileUrl {
   }
 }
 
-/** A URL, read by HTTP ranges. If the server sends the whole file instead, it is read as a
+/** A URL, read by HTTP ranges. If the server sends the whole file instead, its answer is read as a
  * stream. */
 class Url {
   constructor(url, signal) {
@@ -91,7 +92,7 @@ class Url {
     this.signal = signal;
     this.size = Infinity;
     this.etag = undefined;
-    this.stream = undefined; // reads the answer's body
+    this.stream = undefined; // reader of the current answer's body
     this.rest = new Uint8Array(0); // unread bytes of the last chunk
   }
 
@@ -123,18 +124,18 @@ class Url {
       if (size !== undefined) this.size = size;
       const bytes = await this.next(Math.min(to, this.size) - from);
       this.close();
-      // Servers may send less than they are asked for.
+      // A server may send fewer bytes than requested.
       return { bytes, isLast: !range || from + bytes.length >= Math.min(to, this.size) };
     }
     const length = Number(answer.headers.get("content-length") ?? NaN);
     const encoded = (answer.headers.get("content-encoding") ?? "identity") !== "identity";
     if (!encoded && Number.isSafeInteger(length)) this.size = length;
-    if (from > 0) await this.next(from); // the server stopped honouring ranges: skip
+    if (from > 0) await this.next(from); // the server sent the whole file: skip to `from`
     return { bytes: await this.next(to - from), isLast: true };
   }
 
-  /** Returns the server's answer, with status 200 or 206; it is empty if the file ends before
-   * `from`. */
+  /** Returns the server's answer, with status 200 or 206. The answer is empty if the file ends
+   * before `from`. */
   async answer(from, to) {
     const headers = { Range: `bytes=${from}-${to - 1}` };
     const answer = await this.failing(() => fetch(this.url, { headers, signal: this.signal }));
@@ -175,7 +176,7 @@ class Url {
     return joined(parts);
   }
 
-  /** Returns the result of a call; an error of the connection becomes a NetworkError. */
+  /** Returns the result of `call`; turns a connection error into a NetworkError. */
   async failing(call) {
     try {
       return await call();

@@ -1,6 +1,6 @@
 // Decodes ids that arrive one by one.
 
-/** Returns a stream decoder that uses a function from ids to bytes, or to a promise of them. */
+/** Returns a stream decoder. `decodeBytes` returns the bytes of ids, or a promise of the bytes. */
 export function streamOver(decodeBytes) {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const text = (bytes) => decoder.decode(bytes, { stream: true });

@@ -8,8 +8,8 @@ import { entry } from "./metadata.js";
 import { open } from "./sources.js";
 import { streamOver } from "./stream.js";
 
-const FIRST = 1 << 20; // bytes of the first read; each further read doubles what was read
-const ITEMS = 8; // elements of an array that metadata() returns
+const FIRST = 1 << 20; // bytes of the first read; each further read doubles the total
+const ITEMS = 8; // array elements that metadata() returns by default
 
 const VOCAB_TYPES = ["none", "spm", "bpe", "wpm", "ugm", "rwkv", "plamo2", "test", "plamo3"];
 const SPECIALS = [
@@ -287,7 +287,7 @@ export class Tokenizer {
       (userDefined === "plain" ? PLAIN_USER_DEFINED : 0);
     const lists = found.texts.map((prompt) => this.#encodeRanges(prompt, trusted, flags));
     if (!found.isWhole) {
-      // Adds BOS and EOS as llama.cpp's mtmd_tokenize does.
+      // Add BOS and EOS as llama.cpp's mtmd_tokenize does.
       lists.unshift(added(this.info, "bos"));
       lists.push(added(this.info, "eos"));
     }
@@ -300,8 +300,7 @@ export class Tokenizer {
     return { ...shown, ids, uncountedParts: found.nParts };
   }
 
-  /** Returns the ids of a text with control tokens parsed in its ranges, or anywhere if
-   * `trusted`. */
+  /** Encodes a text. Control tokens are parsed only in its ranges, or everywhere if `trusted`. */
   #encodeRanges({ text, ranges }, trusted, flags) {
     const whole = text ? [[0, sizeOf(text)]] : [];
     const list = Uint32Array.from((trusted ? whole : ranges).flat());

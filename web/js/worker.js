@@ -5,8 +5,8 @@ import { ArgumentError, fromData, GgtokError, LimitError } from "./errors.js";
 import { streamOver } from "./stream.js";
 
 const BUDGET = 10_000; // milliseconds per call
-const LOADING = 10_000; // milliseconds, at least, for the worker's start and for each read
-const LONGEST = 2 ** 31 - 1; // milliseconds that setTimeout can wait
+const LOADING = 10_000; // milliseconds: the least limit for starting the worker and for each read
+const LONGEST = 2 ** 31 - 1; // milliseconds: the longest timeout that setTimeout supports
 const METHODS = [
   "encode", "count", "spans", "trace", "traceToken", "decode", "decodeBytes",
   "piece", "token", "tokenBytes", "type", "score", "find", "pieces", "merges",
@@ -16,7 +16,7 @@ const METHODS = [
 export class WorkerTokenizer {
   #worker;
   #budget;
-  #calls = new Map(); // by number: resolve, reject and onProgress of a pending call
+  #calls = new Map(); // pending calls by number: { resolve, reject, onProgress }
   #next = 0;
   #timer;
   #ended; // the error that ended the worker
@@ -115,7 +115,7 @@ export class WorkerTokenizer {
   }
 }
 
-/** Makes an address absolute, because a worker resolves relative ones against another base. */
+/** Makes an address absolute, because a worker would resolve it relative to its own script. */
 function absolute(source) {
   if (typeof source !== "string" || typeof document === "undefined") return source;
   return String(new URL(source, document.baseURI));

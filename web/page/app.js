@@ -40,7 +40,7 @@ class Shell extends Element {
     this.#start();
   }
 
-  /** Opens the offered model that the link names, or else the first one. */
+  /** Opens the offered model that the link names, or the first one if the link names no model. */
   #start() {
     const { offered, values } = this.app;
     const entry = offered.find(({ name }) => name === values.model) ?? (values.model ? undefined : offered[0]);
@@ -103,8 +103,8 @@ class Shell extends Element {
     return element;
   }
 
-  /** The view to show: the selected one, or "models" while the selected one needs a model and none
-   * is open. */
+  /** The name of the view to show: the selected view, or "models" while the selected view needs a
+   * model and no model is open. */
   get #shown() {
     const { values, model } = this.app;
     const view = views.find(({ name }) => name === values.view) ?? views.find(({ name }) => name === "text");

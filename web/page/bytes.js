@@ -32,5 +32,5 @@ export function byteLength(text) {
 /** Renders the text with visible white space and bytes. */
 export const textTemplate = (text, most) => partsTemplate(partsOf(bytesOf(text), most));
 
-/** Returns the text, up to 60 characters of it, as one line of plain text for screen readers. */
+/** Returns up to 60 characters of the text as one line of plain text for screen readers. */
 export const spoken = (text) => visible(partsOf(bytesOf(text), 60));

@@ -1,4 +1,4 @@
-// The Chat view: messages, the template, and the prompt that it renders.
+// The Chat view: messages, the template, and the prompt that the template renders.
 
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
@@ -344,7 +344,7 @@ class ChatView extends View {
 }
 
 const HUES = 8;
-const MOST_IN_PROMPT = 200_000; // characters that the prompt shows of one part
+const MOST_IN_PROMPT = 200_000; // the most UTF-16 units of one part that the prompt shows
 
 /** Renders a text with visible white space, without shortening its lines. */
 function wholeText(text) {

@@ -13,8 +13,8 @@ const t = strings.compare;
 const MOST = 4;
 const utf8 = new TextEncoder();
 
-/** Returns the spans of a list: for each start, the end of the first span there, and the few other
- * spans with the same start. */
+/** Indexes a list of spans: `endAt` has, for each start, the end of the first non-empty span there;
+ * `others` has the few further spans with the same start. */
 function spansOf({ starts, ends }, length) {
   const endAt = new Int32Array(length + 1).fill(-1);
   const others = new Set();
@@ -27,9 +27,9 @@ function spansOf({ starts, ends }, length) {
 }
 
 /**
- * Flags tokens that differ: for each of several lists of spans ({ starts, ends }) in a text of this
- * length, a flag for each token, 1 if some other list has no token with this span. Added tokens,
- * whose spans are empty, don't count.
+ * Compares lists of spans ({ starts, ends }) in a text of this length. Returns, for each list, a
+ * flag for each token: 1 if another list has no token with the same span. The flag of added tokens,
+ * whose spans are empty, is 0.
  */
 export function differing(lists, length) {
   const all = lists.map((list) => spansOf(list, length));

@@ -1,5 +1,6 @@
-// A text area for texts of any length. In a megabyte of text, browsers take tenths of a second for
-// each key, so the area shows only a part of a long text, which ends at the end of a line.
+// A text area for texts of any length. With a megabyte of text, browsers take tenths of a second
+// for each key, so the area shows only a part of a long text. A part ends at a line's end if one is
+// near.
 
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
@@ -10,7 +11,7 @@ const t = strings.text;
 
 const LONG = 50_000; // UTF-16 units; longer texts are shown in parts
 const PART = 20_000;
-const LOOK = 4_000; // UTF-16 units in which to look for the end of a line
+const LOOK = 4_000; // UTF-16 units in which to search for a line's end
 
 /**
  * Property `text`; event "text-input" (detail: the new text) after each edit by the user. `caret`
@@ -36,7 +37,7 @@ export class Editor extends Element {
     if (this.text !== this.#known) this.#open(0);
   }
 
-  /** Returns a position to cut at: `at` or soon after it. */
+  /** Returns a position where a part can end: `at`, or the next line's end if it is near. */
   #cut(at) {
     if (at <= 0) return 0;
     if (at >= this.text.length) return this.text.length;
@@ -68,7 +69,7 @@ export class Editor extends Element {
     this.dispatchEvent(new CustomEvent("text-input", { detail: this.text }));
   };
 
-  // A text area's value has LF where the text has CRLF.
+  /** Converts a position in the text to one in the area, whose value has LF for each CRLF. */
   #inArea(position) {
     return this.text.slice(this.from, position).replaceAll("\r\n", "\n").length;
   }

@@ -1,7 +1,7 @@
-// The forest of tokens: each token's parent is the token with which its text begins.
+// The forest of tokens: each token's parent is another token that its text begins with.
 //
-// With merges, the parent is the left part of the merge that makes the token; without merges, it is
-// the longest other token that the piece begins with.
+// With merges, the parent is the left part of the token's first merge; without merges, it is the
+// longest token that the text begins with.
 
 import { hierarchy, treemap } from "d3-hierarchy";
 import { html, nothing } from "lit";
@@ -15,7 +15,7 @@ const LEVELS = 2;
 const MOST_TILES = 900; // tiles on each level, at most
 const MOST_CHILDREN = 300; // children of one token to show at once
 const HEADER = 18; // height of a tile's caption above its inner tiles, in pixels
-const SMALLEST = 5; // shortest side of a tile, in pixels
+const SMALLEST = 5; // pixels; a tile with a shorter side isn't drawn
 
 /** Returns { parent: the parent of each id or -1, children: lists of ids by parent, sizes: tokens
  * in each subtree, roots }. */
@@ -50,8 +50,8 @@ export function forestOf(vocab, merges) {
   return { parent, children, sizes, roots: roots.sort(bySize) };
 }
 
-/** Finds each token's longest prefix from the sorted order; trying every prefix would be quadratic
- * in a token's length. */
+/** Sets each token's parent to its longest proper prefix among the tokens. In sorted order, a stack
+ * of prefixes finds it; looking up every prefix would take time quadratic in the token's length. */
 function longestPrefixes(vocab, parent) {
   const { data, offsets } = vocab;
   const compare = (a, b) => {

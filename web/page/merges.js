@@ -1,4 +1,4 @@
-// The merges of a word as a tree that is built, and undone, step by step.
+// The merges of a word as a tree that the user builds and undoes step by step.
 //
 // Symbols are the bottom row. A merge is a bar above the two bars that it joins.
 
@@ -19,7 +19,7 @@ const FEW = 32; // symbols; a word up to this length is shown as a whole
  */
 export function forestOf(symbols, merges) {
   const nodes = symbols.map((text, i) => ({ first: i, last: i, text, step: 0, height: 0, parent: undefined }));
-  const at = [...nodes]; // for each first symbol, the newest node that begins there
+  const at = [...nodes]; // for each first symbol, the largest node so far that begins there
   merges.forEach((merge, i) => {
     const left = at[merge.at];
     const right = at[left.last + 1];
@@ -57,7 +57,7 @@ export function symbolOfToken({ symbols, merges, tokens }, n) {
 /**
  * Properties:
  *   symbols, merges  of a word, or of a token
- *   focus            the number of a symbol: of a long word, the part that contains it is shown
+ *   focus            the index of a symbol: of a long word, only the tree with this symbol is shown
  *   name             what is merged, for screen readers
  */
 export class Merges extends Element {
@@ -209,7 +209,7 @@ export class Merges extends Element {
 
 customElements.define("gg-merges", Merges);
 
-/** Formats a score with as many digits as a reader needs. */
+/** Formats a number with up to six significant digits. */
 export function shortNumber(x) {
   return Number.isFinite(x) ? String(Number(x.toPrecision(6))) : String(x);
 }

@@ -72,7 +72,8 @@ class ModelsView extends View {
     if (file) this.#then(this.openFile(file));
   };
 
-  /** Asks for what a linked model needs: the user's consent, or the file itself. */
+  /** Asks for what opening a linked model needs: the user's consent to contact a server, or the
+   * file. */
   #linked() {
     const { model } = this.app.values;
     if (!model || this.app.models.some(({ link }) => link === model) || this.busy) return nothing;

@@ -21,8 +21,7 @@ function startWorker() {
   return worker;
 }
 
-
-const BUDGET = 10_000; // milliseconds
+const BUDGET = 10_000; // milliseconds: the default time limit of a call
 // Codes of errors that end a tokenizer.
 const FATAL = new Set(["time", "crash", "stack", "worker"]);
 const OTHERS = ["constructor", "free", "streamDecoder"];
@@ -36,13 +35,13 @@ let last = 0;
  *   name     what the page calls it
  *   link     its name in links: an address, or the name of an offered model; "" for files
  *   source   a File, a URL or bytes
- *   tok      the methods of the worker's tokenizer; one that a call ended is loaded again
+ *   tok      the methods of the worker's tokenizer, which is reloaded after a call that ended it
  *   info     its facts (type, pre, tokens, special ids, flags, context length)
  *   vocab    its VocabularyTable
  *   offered  the entry of models.json that it comes from, if any
  */
 export class Model {
-  #loaded; // a promise of the tokenizer; undefined: loading it again failed
+  #loaded; // promise of the tokenizer; undefined after a failed reload
 
   constructor(tok, vocab, { name, link = "", source, offered }) {
     this.id = last += 1;
@@ -80,8 +79,8 @@ export class Model {
     this.#loaded?.then((tok) => tok.free());
   }
 
-  /** Returns the options with which a text is encoded to its own tokens only, as far as the
-   * vocabulary can. */
+  /** Returns the options that encode a text without added tokens and, if the vocabulary supports
+   * it, without a space prefix. */
   async alone() {
     try {
       await this.tok.count("a", { addSpecial: false, continuation: true });
@@ -121,8 +120,8 @@ async function unpacked(base64) {
   return new Response(stream).arrayBuffer();
 }
 
-/** What `ggtok view` or a site wrote into the page: models, a server, and how many milliseconds a call
- * of a tokenizer may take. */
+/** Returns what `ggtok view` or a site wrote into the page: the models, the server's address, and
+ * the time limit of a tokenizer's call, in milliseconds. */
 export function offeredModels() {
   const block = document.getElementById("ggtok-models");
   try {
@@ -133,7 +132,7 @@ export function offeredModels() {
   }
 }
 
-/** What an error of opening or tokenizing says to the user. */
+/** Returns the message that tells the user about an error. */
 export function messageOf(error) {
   if (error?.code === "time") return strings.error.budget;
   return error?.message ?? String(error);

@@ -1,4 +1,4 @@
-// A list with any number of rows, of which only those near the visible ones are in the page.
+// A list with any number of rows. Only the visible rows and a few rows near them are in the page.
 
 import { Virtualizer, elementScroll, observeElementOffset, observeElementRect } from "@tanstack/virtual-core";
 import { html } from "lit";

@@ -83,7 +83,7 @@ export class App extends EventTarget {
     this.#ticket = setTimeout(() => this.#toAddress(), 400);
   }
 
-  /** Tells the user something: the message is shown for some seconds and read by screen readers. */
+  /** Shows a message to the user for some seconds. Screen readers read it out. */
   say(message) {
     this.dispatchEvent(new CustomEvent("say", { detail: message }));
   }

@@ -1,12 +1,12 @@
 // Tokens as coloured pieces.
 //
-//   tokenPiece(vocab, id)            the content of one piece: text, visible white space, bytes of parts
-//                                    of characters
+//   tokenPiece(vocab, id)            the content of one piece: text, visible white space, and the
+//                                    bytes of incomplete characters
 //   tokenChip(vocab, id)             a piece in its colour, for prose and tables
-//   <gg-tokens .vocab .ids ...>      a list of any length, of which only the visible rows are in the page
+//   <gg-tokens .vocab .ids ...>      a list of any length; only its visible rows are in the page
 //   <gg-token .vocab .token>         the facts about one token
 //
-// Tokens, texts and ids come from files and users: they are only ever text nodes.
+// Tokens, texts and ids come from files and users, so the page inserts them only as text nodes.
 
 import { html, nothing } from "lit";
 import { Element } from "./view.js";
@@ -78,7 +78,7 @@ export function blocksOf(vocab, ids, split, byLines) {
  *   vocab, ids   what is drawn
  *   display      "text", "both" (with ids) or "ids"
  *   split        the number of tokens after which a new part begins, or 0
- *   current      the index of the token that the details are about, or -1
+ *   current      the index of the token whose details are shown, or -1
  *   label        the accessible name
  *   classOf      optional: (index, id) => extra class names
  * Events: "token-current" (detail: index) as the pointer or an arrow key reaches a token;
@@ -270,7 +270,6 @@ export class Tokens extends Element {
 
 customElements.define("gg-tokens", Tokens);
 
-/** Encodes a text as UTF-8. */
 const utf8 = new TextEncoder();
 
 /**
@@ -278,8 +277,7 @@ const utf8 = new TextEncoder();
  *   vocab
  *   token    undefined, or { id, index, total, start, end, text }: `start` and `end` are UTF-16
  *            units of `text`; without them the token has no span
- *   stored   the token as the file has it
- * Event "token-find" (detail: id).
+ *   stored   the token's text as stored in the file
  */
 export class TokenFacts extends Element {
   static properties = {

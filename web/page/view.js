@@ -31,7 +31,7 @@ export class View extends Element {
     this.app.removeEventListener("change", this.#changed);
   }
 
-  /** A check box for one of the options of tokenizing. */
+  /** Renders a check box for an encoding option. */
   option(name) {
     return html`<label class="check" title=${strings.text[`${name}Hint`]}>
       <input type="checkbox" .checked=${live(this.app.values[name])} @change=${(event) => this.app.set({ [name]: event.target.checked })} />
@@ -51,8 +51,8 @@ export class View extends Element {
 }
 
 /**
- * Runs the newest of several requests: of those made while one runs, only the last is kept. `run`
- * is async; `failed` is called with what it throws.
+ * Runs requests one after the other. Of the requests made while another one runs, only the last is
+ * kept. `run` is async; if it throws, `failed` is called with the error.
  */
 export class Latest {
   #running = false;

@@ -1,22 +1,23 @@
 // The tabs of the page, in order.
 //
-// A view is a custom element derived from View (view.js). To add one, write a module that defines the
-// element, import it here, and add a row:
+// A view is a custom element derived from View (view.js). To add a view, write a module that defines
+// the element, import it here, and add a row:
 //   name        the tab's name in the address and in strings.tab
 //   tag         the element's tag
 //   needsModel  whether it is shown only once a model is open (default: true)
 //
 // The shell creates the element when its tab is first chosen, sets its property `app` and keeps it.
-// `app` (state.js) gives
+// `app` (state.js) has
 //   app.models        the open models: [{ name, tok, info, vocab, source }] (models.js)
-//   app.model         the one in use, or undefined
-//   app.values.text   the text, shared by all views; app.options: { addSpecial, parseSpecial, continuation }
+//   app.model         the model in use, or undefined
+//   app.values.text   the text, shared by all views
+//   app.options       the options for encoding: { addSpecial, parseSpecial, continuation }
 //   app.set({...})    changes settings: app.set({ text: "..." }), app.set({ view: "why" })
-//   app.say(message)  a short message to the user
-// `tok` is the worker's tokenizer of ../js, so each method returns a promise; `vocab` (vocabulary-table.js)
-// holds all pieces, types and scores in the page, for synchronous use. Settings of a view that belong
-// in links are declared with `declare` (state.js). Tokens are drawn by `<gg-tokens>` or `tokenPiece`
-// (tokens.js); texts come from strings.js; colours are CSS variables (style.css).
+//   app.say(message)  shows a short message to the user
+// `tok` has the methods of a WorkerTokenizer (../js), which return promises. `vocab`
+// (vocabulary-table.js) has all pieces, types and scores, for synchronous use. A view declares the
+// settings that belong in links with `declare` (state.js). `<gg-tokens>` and `tokenPiece`
+// (tokens.js) draw tokens; texts come from strings.js; colours are CSS variables (style.css).
 
 import "./models-view.js";
 import "./text-view.js";

@@ -10,11 +10,11 @@ export const USER_DEFINED = 4;
 export const UNUSED = 5;
 export const BYTE = 6;
 
-/** Code points without a visible glyph, or that change the direction of nearby text. */
+/** Code points that have no visible glyph, or that change the direction of nearby text. */
 const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}\u00a0\u115f\u1160\u1680\u2000-\u200a\u202f\u205f\u3000\u3164\ufe00-\ufe0f\uffa0]/u;
 const MARK = /^\p{M}/u;
 
-/** Characters of a piece to draw; the others are only counted. */
+/** The most characters of a piece that are drawn; the rest is only counted. */
 const MOST_CHARACTERS = 200;
 
 const hex = (byte) => byte.toString(16).toUpperCase().padStart(2, "0");
@@ -92,8 +92,8 @@ export function spoken(parts) {
   return words.join("").trim() || strings.token.empty;
 }
 
-/** The scripts that the filter and the chart distinguish. A token counts for the first one of which
- * it has a character. */
+/** The scripts that the filter and the chart distinguish. A token belongs to the first script of
+ * this list that occurs in it. */
 const SCRIPTS = [
   "Latin", "Han", "Cyrillic", "Arabic", "Hangul", "Hiragana", "Katakana", "Devanagari", "Greek", "Hebrew", "Thai",
   "Bengali", "Tamil", "Telugu", "Kannada", "Malayalam", "Gujarati", "Gurmukhi", "Sinhala", "Khmer", "Lao", "Myanmar",
@@ -163,7 +163,7 @@ export class VocabularyTable {
     return Number.isInteger(id) && id >= 0 && id < this.size;
   }
 
-  /** Whether the token is a control, unknown or unused one, which doesn't represent text. */
+  /** Whether the token's type is control, unknown or unused, so that it doesn't represent text. */
   isSpecial(id) {
     const type = this.types[id];
     return type === CONTROL || type === UNKNOWN || type === UNUSED;

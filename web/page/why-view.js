@@ -26,8 +26,8 @@ export function beginning(text) {
   return short.slice(0, read);
 }
 
-/** Returns where each id of a trace comes from: { token, fragment, word, n }, where n is its index
- * in the word. */
+/** Returns where each id of a trace comes from: { token, fragment, word, n }, where n is the index
+ * of the token in the word. */
 export function placesOf(trace) {
   const places = trace.before.map((token) => ({ token }));
   for (const fragment of trace.fragments) {
@@ -100,7 +100,8 @@ class WhyView extends View {
 
   // ---- the current token ----
 
-  /** Moving with arrow keys and clicking select a token; pointing at one doesn't. */
+  /** Notes that a key was pressed, because moving to a token by key selects it, but pointing at it
+   * doesn't. */
   #byKey = {
     capture: true,
     handleEvent: () => {

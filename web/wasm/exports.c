@@ -1,9 +1,9 @@
 /*
- * What the WebAssembly module exports to web/js/index.js, on top of ggtok.h.
+ * The functions that the WebAssembly module exports to web/js/, based on ggtok.h.
  *
  * Arguments and results are numbers: addresses, lengths, bits. Fallible functions return whether
- * they succeeded. `report` then holds the result, or the error; the next call overwrites it. A
- * file's metadata stays in memory as long as its tokenizer, so that its arrays can be read.
+ * they succeeded. `report` then holds the result, or the error, until the next call. A file's
+ * metadata stays in memory as long as its tokenizer, so that JavaScript can read its arrays.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +82,7 @@ handle *EXPORT(file_new)(void) {
     return h;
 }
 
-/* Memory for the first n bytes of the file. Bytes that were already written are kept. */
+/* Returns memory for the first n bytes of the file. It still has the bytes already written. */
 uint8_t *EXPORT(file_room)(handle *h, size_t n) {
     uint8_t *data = realloc(h->data, n ? n : 1);
     if (!data) out_of_memory();
@@ -90,8 +90,8 @@ uint8_t *EXPORT(file_room)(handle *h, size_t n) {
     return data;
 }
 
-/* Reads keys from the first n bytes of a file of file_size bytes (infinite: unknown). Sets
- * report.number to the number of bytes that it needs, or to 0 if it has all of the metadata. */
+/* Parses keys in the first n bytes of a file of file_size bytes (infinity if unknown). Sets
+ * report.number to the number of bytes that parsing needs, or to 0 after all of the metadata. */
 bool EXPORT(file_parse)(handle *h, size_t n, double file_size) {
     uint64_t size = file_size < 9007199254740992.0 ? (uint64_t)file_size : UINT64_MAX;
     size_t need = 0;
@@ -139,8 +139,8 @@ void EXPORT(file_key)(const handle *h, uint32_t i) {
     report.number = (double)kv->count;
 }
 
-/* Reports three ids for each merge in tokenizer.ggml.merges, of the left part, the right part and
- * the whole, at `data`, which the caller releases; -1 if there is no such token. */
+/* Reports three ids for each merge in tokenizer.ggml.merges: of the left part, of the right part
+ * and of the whole; -1 if there is no such token. The caller releases report.data. */
 bool EXPORT(merges)(const handle *h) {
     const gguf_kv *kv = ggtok_gguf_find(&h->file, "tokenizer.ggml.merges");
     bool is_list = kv && kv->type == GGTOK_ARRAY && kv->elem == GGTOK_STRING;
@@ -187,8 +187,8 @@ bool EXPORT(encode)(handle *h, const char *text, size_t n, uint32_t flags) {
     return done(s);
 }
 
-/* Reports the spans of the ids of the last call, which must have had GGTOK_SPANS and this text:
- * n_ids begins and n_ids ends, at `data`, which the caller releases. */
+/* Reports n_ids begins and then n_ids ends: the spans of the ids of the last call, which must have
+ * encoded this text with GGTOK_SPANS. The caller releases report.data. */
 bool EXPORT(spans)(handle *h, const char *text, size_t n, size_t n_ids, uint32_t unit) {
     ggtok_span *spans = malloc(n_ids * sizeof *spans + 1);
     int32_t *out = malloc(n_ids * 2 * sizeof *out + 1);
@@ -207,7 +207,7 @@ bool EXPORT(spans)(handle *h, const char *text, size_t n, size_t n_ids, uint32_t
     return allocated ? done(s) : out_of_memory();
 }
 
-/* Encodes a text in which control tokens are parsed only inside some ranges. */
+/* Encodes a text. Control tokens are parsed only inside the trusted ranges. */
 bool EXPORT(encode_trusted)(handle *h, const char *text, size_t n, uint32_t flags,
                             const ggtok_range *trusted, size_t n_trusted) {
     ggtok_ids ids = {0};
@@ -357,7 +357,7 @@ bool EXPORT(template_variable)(const jinja_template *t, uint32_t i) {
     return give(GGTOK_OK, (ggtok_bytes){(const char *)name->data, name->n});
 }
 
-/* Reads values as web/js/chat/values.js writes them: a letter for the type, then the value. */
+/* A reader of values that web/js/chat/values.js wrote: a letter for the type, then the value. */
 typedef struct reader {
     jinja_env *env;
     jinja_arena *mem;

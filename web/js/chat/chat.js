@@ -25,8 +25,8 @@ class Template {
     }
   }
 
-  /** Returns the prompt for these variables. `ends`: BOS and EOS to remove, and a text to append to
-   * a prompt that ends with a given text. */
+  /** Returns the prompt for these variables. `ends` is [bos, eos, end, more]: BOS and EOS to remove
+   * from the prompt's ends, and `more` to append if the prompt ends with `end`. */
   render(variables, now, ends) {
     return this.#run(variables, now, ends, (env, error) => {
       if (error) throw error;
@@ -45,8 +45,8 @@ class Template {
     });
   }
 
-  /** Renders a test conversation: returns its text, or null if it fails, and how it used the values
-   * at the paths. */
+  /** Renders a test conversation. Returns { text, notes }: the text, or null if rendering fails,
+   * and for each path the bits that tell how the template used the value there. */
   probe(variables, paths) {
     const { engine } = this;
     return this.#run(variables, NO_TIME, null, (env, error) => {
@@ -92,10 +92,10 @@ const NO_TIME = { year: 1970, month: 1, day: 1, hour: 0, minute: 0, second: 0 };
 /** Renders a tokenizer's chat requests. */
 export class Chat {
   #engine;
-  #policies = new Map(); // policies by what selects them; the most recent is last
+  #policies = new Map(); // policies by dialect and template, the least recently used first
 
-  /** `file` has the chat templates by name (`templates`), the texts of special tokens (`texts`), and
-   * BOS and EOS if encoding adds them (`ends`). */
+  /** `file` has the chat templates by name (`templates`), the texts of special tokens (`texts`),
+   * and BOS and EOS if encoding adds them (`ends`). */
   constructor(engine, file) {
     this.#engine = engine;
     this.file = file;
@@ -106,9 +106,9 @@ export class Chat {
     return this.#render(request, options, false).prompt;
   }
 
-  /** Returns the texts of a request's prompt that are encoded separately, and how many images,
-   * audio and video parts the request has. `isWhole`: the prompt is one text, without markers to
-   * leave out. */
+  /** Returns the texts of a request's prompt that are encoded separately, and how many image, audio
+   * and video parts the request has. `isWhole`: the whole prompt is one text, because no markers
+   * divide it. */
   renderForIds(request, options) {
     const { prompt, body, dialect, marker } = this.#render(request, options, true);
     const nParts = countParts(body.messages, dialect);
@@ -118,7 +118,7 @@ export class Chat {
     return { texts: isWhole ? [prompt] : around(prompt, marker, nParts), isWhole, nParts };
   }
 
-  /** The text of a request's prompt, and where its parts come from. */
+  /** Returns the text of a request's prompt, and the origins of its parts. */
   origins(request, options = {}) {
     const given = { ...options, now: options.now ?? new Date() };
     const { body, dialect, prompt } = this.#render(request, given, false);
@@ -185,7 +185,7 @@ function llamaServer(file, wanted, selects, compile) {
       return new LlamaServer(templates.tool_use, file, compile, standard.thinks);
     } catch (error) {
       if (!(error instanceof TemplateError)) throw error;
-      return standard; // llama-server falls back to it, too
+      return standard; // llama-server falls back to the default template, too
     }
   }
   let source = templates.default ?? "";

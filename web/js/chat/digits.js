@@ -1,5 +1,5 @@
 // Decimal digits of doubles: Grisu2 (Loitsch, 2010), as in llama-server's JSON library. They always
-// parse to the same double, but in one of a thousand cases they aren't the shortest:
+// parse to the same double, but in about one case in a thousand fewer digits would do:
 // 5.972269109151214e+16 becomes 5.9722691091512144e+16.
 
 const ALPHA = -60; // the lowest exponent of a scaled number

@@ -14,8 +14,8 @@ const DEFAULTS = {
   afterPrompt: false, // write the opening after the template's own generation prompt
   messages: null, // function that changes the messages
   finish: null, // function that changes a prompt that has no generation prompt
-  // [end, text]: `text` is appended if a prompt with a generation prompt, or before a continued
-  // answer, ends with `end`.
+  // [end, text]: `text` is appended to a prompt that ends with `end`, if the request asks for a
+  // generation prompt or continues an answer.
   turn: ["", ""],
   schemaVariable: "", // template variable for the schema in response_format
   reads: [], // template variables that the handler reads; must be strings
@@ -29,7 +29,7 @@ export function check(handler, variables) {
   }
 }
 
-/** Returns a continued answer's text in pieces, each with a flag: whether it is the template's
+/** Returns a continued answer as pieces [text, isOwn]; isOwn: whether the text is the template's
  * own. */
 export function pieces(handler, answer) {
   const { opening } = handler;

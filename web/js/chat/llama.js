@@ -20,8 +20,8 @@ const HARMLESS = new RegExp(
     "|(?:if|and) add_generation_prompt(?=\\s*-?%|\\s+and)",
   "g",
 );
-// Checks in templates that reject messages which the templates could render. As the server does: if
-// a source contains the first text, the second is replaced.
+// Checks in templates that reject messages which the templates could render. Like the server, if a
+// template's source contains the first text, patched() replaces the second text by NEVER.
 const PATCHES = [
   [
     "<|channel|>",
@@ -47,7 +47,8 @@ export const CHATML = `\
   {{- '<|im_start|>assistant
 ' -}}
 {%- endif -%}`;
-// Contents are trimmed for this family: its models repeat themselves after stray white space.
+// Identifies a family of templates whose message contents are trimmed: its models repeat themselves
+// after stray white space.
 const TRIMMED = "You have access to the following functions in JSONSchema format";
 
 export function patched(source) {
@@ -57,8 +58,8 @@ export function patched(source) {
   return source;
 }
 
-/** Returns the source with the lexer's line breaks, by which families of templates are
- * recognized. */
+/** Returns the source with line breaks as llama.cpp's template lexer normalizes them. Families of
+ * templates are recognized by texts in this form. */
 function asLexed(source) {
   const ends = source.endsWith("\n");
   const lines = source.replaceAll("\r\n", "\n").replaceAll("\r", "\n");
@@ -98,9 +99,9 @@ export class LlamaServer {
     if (thinks !== undefined) this.thinks = thinks;
   }
 
-  /** The prompt of a request, which is a chat request's body, at a local time. `marker` stands for
-   * parts of messages that aren't text. `marks`: for each message, the fields that count as the
-   * template's own. */
+  /** Returns the prompt for a chat request's body at a local time. `marker` replaces message parts
+   * that aren't text. `marks`: for each message, the set of fields that count as the template's
+   * own. */
   render(body, now, { marker, marks }) {
     if (!("messages" in body)) throw refuse("messages are missing");
     if (!Array.isArray(body.messages)) {
@@ -205,7 +206,7 @@ export class LlamaServer {
 
   // ---- conversations ----
 
-  /** Returns the messages for the template, without a continued one. */
+  /** Returns the messages for the template, except a last message to continue. */
   #prepared(request, every, continues) {
     const last = every.at(-1);
     if (continues && last?.role === "assistant" && last.calls.length) {
@@ -224,7 +225,7 @@ export class LlamaServer {
     return renamed ? { ...written, role: role("system") } : written;
   }
 
-  /** Returns the prompt with the beginning of an answer. `withGeneration`: the prompt with the
+  /** Returns the prompt followed by the message to continue. `withGeneration`: the prompt with the
    * template's own generation prompt, or null. */
   #continued(request, message, continues, prompt, withGeneration) {
     const inContent =
@@ -350,8 +351,8 @@ function thinkingOf({ enable_thinking: value }) {
   return typeof value === "boolean" ? value : null;
 }
 
-/** Expands a setting that requests have under one name into the variables that templates use for
- * it. */
+/** Returns the variables under which templates read the settings preserve_reasoning and
+ * reasoning_effort. */
 function spread(variables) {
   const found = {};
   const { preserve_reasoning: preserve, reasoning_effort: effort } = variables;

@@ -1,5 +1,5 @@
-// Images, audio and video in messages, as llama-server and its library mtmd treat them: in the
-// prompt, a marker stands for each part, and the texts between the markers are tokenized separately.
+// Images, audio and video in messages, as llama-server and its library mtmd treat them: a marker in
+// the prompt stands for each part, and the texts between the markers are tokenized separately.
 import { VocabError } from "../errors.js";
 import { isObject, refuse, sizeOf, wellFormed } from "./values.js";
 
@@ -7,9 +7,10 @@ const MARKER = "<__media__>"; // the default in mtmd
 export const KINDS = ["image_url", "input_audio", "input_video", "video_url"];
 // Part types that templates for transformers know.
 const TRANSFORMERS = [...KINDS, "image", "audio", "audio_url", "video"];
-const SHOWN = 80; // UTF-16 units of a marker that an error shows
+const SHOWN = 80; // the most UTF-16 units of a marker that an error shows
 
-/** The marker for one part that isn't text, among the texts of a message's parts. */
+/** Stands for a part that isn't text in the list of a message's parts, which otherwise are
+ * strings. */
 export class Marker {
   constructor(text) {
     this.text = text;
@@ -36,7 +37,7 @@ export function countParts(messages, dialect) {
 }
 
 /** Returns the non-empty texts around the markers, each with the ranges that are the template's
- * own. There must be as many markers as parts. */
+ * own. Throws unless there are exactly `nParts` markers. */
 export function around({ text, ranges }, marker, nParts) {
   const texts = text.split(marker);
   if (texts.length - 1 !== nParts) {

@@ -17,7 +17,7 @@ import {
   wellFormed,
 } from "./values.js";
 
-export const SPACES = " \\t\\n\\v\\f\\r"; // what C's isspace accepts, for regular expressions
+export const SPACES = " \\t\\n\\v\\f\\r"; // the characters of C's isspace, for regular expressions
 const STRIPPED = new RegExp(`^[${SPACES}]+|[${SPACES}]+$`, "g");
 
 export function strip(text) {
@@ -36,7 +36,7 @@ export class Message {
     this.reasoning = "";
     this.name = "";
     this.callId = "";
-    this.marks = undefined; // the fields that count as the template's own, if a caller says so
+    this.marks = undefined; // or the set of fields that count as the template's own
     Object.assign(this, fields);
   }
 
@@ -58,7 +58,7 @@ export class Message {
     return separated(texts, "\n\n", this.owns(CONTENT));
   }
 
-  /** A text of one of the message's fields, as a piece. */
+  /** Returns a text from a field of the message as a piece: [text, isOwn]. */
   piece(field, text) {
     return [text, this.owns(field)];
   }
@@ -77,8 +77,8 @@ export class Message {
   }
 }
 
-/** The parts as pieces, which are the template's own or not. From the first that isn't empty on, a
- * separator follows each part. There are none before and after markers. */
+/** Returns the parts as pieces. After the first non-empty part, a separator comes between two
+ * adjacent texts, but not between a text and a marker. */
 export function separated(parts, separator, isOwn = false) {
   const pieces = [];
   let begun = false;
@@ -95,8 +95,9 @@ export function separated(parts, separator, isOwn = false) {
 
 // ---- reading ----
 
-/** A message of a request, with `marker` for parts that aren't text. The fields in `marks` count as
- * the template's own, if there are marks. Throws where the server refuses it. */
+/** Reads a message of a request, with `marker` for parts that aren't text. Throws if the server
+ * refuses the message. `marks`: the set of fields that count as the template's own, or
+ * undefined. */
 export function read(message, index, marker, marks) {
   const where = `messages[${index}]`;
   fields(message, where);
@@ -219,7 +220,8 @@ function writtenCall(call, caps, where) {
   return { ...call, function: { ...call.function, arguments: given } };
 }
 
-/** Merges a system message into the next one if the template doesn't support one. */
+/** Merges a system message into the next message if the template doesn't support system
+ * messages. */
 export function mergeSystem(messages, caps) {
   if (caps.systemRole || !messages.length || textOf(messages[0].role) !== "system") return messages;
   const [first, next, ...rest] = messages;

@@ -1,19 +1,20 @@
-// Which message each part of a prompt comes from.
+// Finds which message each part of a prompt comes from.
 //
-// A rendering says which bytes are the template's own, and its input says which texts count as such.
-// So the fields of the messages are numbered, and for each binary digit of the numbers there are two
-// renderings: in one, the fields with this digit count as the template's own, in the other one, the
-// fields without it. A byte is the template's if all renderings say so. It is from a field if exactly
-// one rendering of each pair says so. Otherwise its origin is unknown: what a template makes of several
-// texts, of numbers, JSON, tools and variables.
+// The input of a rendering can mark texts as the template's own, and its output says which bytes of
+// the prompt are the template's own. So each field of the messages gets a number, and each binary
+// digit of the numbers takes two renderings: one marks the fields whose digit is 0, the other marks
+// the fields whose digit is 1. A byte that is the template's own in all renderings is from the
+// template. If it is in exactly one rendering of each pair, the digits spell the number of its
+// field. Otherwise its origin is unknown: the template computed it from several texts, or from
+// numbers, JSON, tools or variables.
 import { keyOf, sizeOf } from "./values.js";
 
-const MOST_FIELDS = 4096; // 24 renderings
+const MOST_FIELDS = 4096; // numbers with 12 binary digits: 24 renderings
 const TEMPLATE = { from: "template" };
 const UNKNOWN = { from: "unknown" };
 
-/** The parts of a prompt in order. `render`: a function from what counts as the template's own, the
- * fields of each message, to a prompt. */
+/** Returns the parts of a prompt in order. `render` takes, for each message, the set of fields to
+ * mark as the template's own, and returns a prompt. */
 export function originsOf(prompt, body, dialect, render) {
   const { text } = prompt;
   const fields = fieldsOf(body, dialect);
@@ -41,7 +42,7 @@ export function originsOf(prompt, body, dialect, render) {
   });
 }
 
-/** The message and the name of each field whose texts can be followed. */
+/** Returns [message index, field name] for each field whose text can be followed. */
 function fieldsOf({ messages, continue_final_message: final }, dialect) {
   // transformers changes the text of a message that is continued.
   const followed = final && dialect === "transformers" ? messages.slice(0, -1) : messages;
@@ -50,7 +51,8 @@ function fieldsOf({ messages, continue_final_message: final }, dialect) {
     .slice(0, MOST_FIELDS);
 }
 
-/** The parts of a text whose bytes have the same origin; a position is in UTF-16 units. */
+/** Divides a text into parts whose bytes have the same origin; their positions are in UTF-16
+ * units. */
 function partsOf(text, originAt) {
   const parts = [];
   let last;

@@ -51,7 +51,7 @@ export class Prompt {
     return prompt;
   }
 
-  /** Returns the text `begin`, in pieces, if the prompt ends with `end`; else nothing. */
+  /** Returns `begin` as a list of one piece if the prompt ends with `end`, else an empty list. */
   turn(end, begin) {
     if (!begin || !this.text.endsWith(end)) return [];
     const size = sizeOf(this.text);
@@ -68,7 +68,7 @@ export class Prompt {
     return this.rest(nShared(this.text, other.text)).pieces();
   }
 
-  /** Returns the text in pieces, each with whether it is the template's own. */
+  /** Returns the text as pieces [text, isOwn]; isOwn: whether the text is the template's own. */
   pieces() {
     const data = encoder.encode(this.text);
     const text = (begin, end) => decoder.decode(data.subarray(begin, end));

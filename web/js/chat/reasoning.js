@@ -99,7 +99,7 @@ export function find(render, source, toolCalls) {
   return tags;
 }
 
-/** Compares an answer that has reasoning with one that hasn't. */
+/** Compares an answer with reasoning and an answer without. */
 function byPresence(render, tags) {
   const without = render([USER, SAID], null, false, true);
   const withIt = render([USER, REASONED], null, false, true);
@@ -144,8 +144,8 @@ function byThinking(render, tags) {
   }
 }
 
-/** If each rendering has text that the other lacks: looks for two markers after the end of the
- * other. */
+/** Handles renderings that each have text the other lacks: looks in each for the last bytes of the
+ * other, followed by exactly two markers, which are the tags. */
 function byTail(off, on, tags) {
   for (const [base, longer] of [[on, off], [off, on]]) {
     const whole = binary(longer);

@@ -25,8 +25,9 @@ export class Transformers {
     this.ends = file.ends;
   }
 
-  /** The prompt of a request at a local time. `forIds`: without BOS and EOS that encoding adds.
-   * `marks`: for each message, the fields that count as the template's own. */
+  /** Returns the prompt for a request at a local time. `forIds`: without the BOS and EOS that
+   * encoding adds. `marks`: for each message, the set of fields that count as the template's
+   * own. */
   render(body, now, { forIds, marks }) {
     const generation = Boolean(body.add_generation_prompt);
     const given = body.continue_final_message;

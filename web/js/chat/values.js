@@ -3,7 +3,7 @@
 import { ArgumentError } from "../errors.js";
 import { digitsOf } from "./digits.js";
 
-const MAX_LEVEL = 90; // levels of nested arrays and objects, at most
+const MAX_LEVEL = 90; // the deepest nesting of arrays and objects
 const encoder = new TextEncoder();
 
 export function refuse(message) {
@@ -43,7 +43,7 @@ export function own(text) {
   return new Text(text, text ? [[0, sizeOf(text)]] : []);
 }
 
-/** The strings of a value, as the template's own. Keys stay as they are. */
+/** Returns a value with its strings marked as the template's own. Keys stay unmarked. */
 export function owned(value) {
   if (typeof value === "string") return value && own(value);
   if (Array.isArray(value)) return value.map(owned);
@@ -51,7 +51,8 @@ export function owned(value) {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, owned(item)]));
 }
 
-/** One text of several pieces, strings or Texts, each with whether it is the template's own. */
+/** Joins pieces into one Text. A piece is [text, isOwn]: a string or Text, and whether it is the
+ * template's own. */
 export function joined(pieces) {
   const ranges = [];
   let text = "";
@@ -85,8 +86,8 @@ const ROLES = new Set(
   ).split(" "),
 );
 
-/** A role for a template. `marks`: the message's fields that count as the template's own, if a caller
- * says so. */
+/** Returns a role for a template. `marks`: the set of the message's fields that count as the
+ * template's own; if undefined, the role's name decides. */
 export function role(name, marks) {
   const isOwn = marks ? marks.has("role") : ROLES.has(name);
   return isOwn ? own(name) : name;
@@ -94,8 +95,8 @@ export function role(name, marks) {
 
 // ---- JSON ----
 
-/** JSON text that the module parses as the server does, for numbers that JavaScript can't
- * represent. */
+/** JSON text that the module parses instead of JavaScript, because it contains numbers that
+ * JavaScript might not represent exactly. */
 export class Json {
   constructor(source) {
     this.source = source;
@@ -111,8 +112,8 @@ export function keyOf(name) {
   return name.startsWith(KEY) ? name.slice(KEY.length) : name;
 }
 
-/** Parses a request. Numbers other than integers that JavaScript represents exactly become Json;
- * keys keep their order. */
+/** Parses a request. Integers that JavaScript represents exactly become numbers, all other numbers
+ * become Json. Keys keep their order. */
 export function parse(source) {
   const marked = source.replace(TOKENS, (token) => {
     if (/^"(?:\d+"|\\u0000)/.test(token) && token.endsWith(":")) return `"\\u0000key${token.slice(1)}`;
@@ -129,7 +130,7 @@ export function parse(source) {
     );
   } catch {
     try {
-      value = JSON.parse(source); // its message quotes the text as passed
+      value = JSON.parse(source); // throws an error that quotes the original text
     } catch (error) {
       throw refuse(`the request isn't valid JSON: ${error.message}`);
     }
