@@ -1,6 +1,6 @@
 """The command ``ggtok``.
 
-Each command has a module, and a row in the table in :mod:`ggtok.cli.commands`. They share
+Each command has a module, and a row in the table in :mod:`ggtok.cli.commands`. All commands share
 :mod:`~ggtok.cli.parser`, :mod:`~ggtok.cli.arguments` (options, loading the model),
 :mod:`~ggtok.cli.reading`, :mod:`~ggtok.cli.writing`, :mod:`~ggtok.cli.progress` and
 :mod:`~ggtok.cli.messages` (warnings, errors, exit statuses). Only the module of the command

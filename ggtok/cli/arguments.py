@@ -17,7 +17,7 @@ from ggtok.cli.parser import Parser, expanded, token_count
 
 
 def add_words(parser: Parser, *, texts: bool = False) -> None:
-    """Adds ``args.words``, the arguments that aren't options: paths, or `texts`."""
+    """Adds ``args.words``, the arguments that aren't options: paths, or texts if `texts`."""
     parser.add_argument("words", nargs="*", type=str if texts else expanded, help=argparse.SUPPRESS)
 
 
@@ -171,7 +171,7 @@ def texts_to_cut(args: argparse.Namespace) -> list[str]:
 # ---- the model ----
 
 MODEL = "a GGUF file, or a model's name (see 'ggtok --help'); or use -m MODEL"
-# The same for commands that also accept other arguments than a model.
+# The same for commands that also accept arguments other than a model.
 MODEL_FIRST = "a .gguf file, or a name with a scheme; or use -m MODEL, or set GGTOK_MODEL"
 _NO_MODEL = "no model: give a GGUF file or a model's name"
 _SCHEME = re.compile(r"[a-z][a-z0-9.+-]*://|(ollama|lmstudio):")

@@ -142,8 +142,8 @@ def _prompt_messages(args: argparse.Namespace) -> list[dict[str, str]]:
 
 
 def _body(given: Any, args: argparse.Namespace) -> dict[str, Any]:
-    """Returns a request's body from `given` (a list is its messages) and the options, which take
-    precedence."""
+    """Returns a request's body: `given`, which is a body or a list of messages, changed by the
+    options."""
     body = _with_tools(given, args.tools)
     if args.generation_prompt is not None:
         body["add_generation_prompt"] = args.generation_prompt

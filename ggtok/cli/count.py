@@ -170,7 +170,7 @@ def _with_progress(counter: Counter, files: list[str], quiet: bool) -> Iterator[
 
 
 def _size_of(files: list[str]) -> int:
-    """Returns the files' total size as far as it is known, or 0 if a file is compressed."""
+    """Returns the total size of the files whose size is known, or 0 if a file is compressed."""
     total = 0
     for path in files:
         if compression_of(path):

@@ -3,7 +3,7 @@
 Files are counted on one thread for each core. A small file is one task. Larger ones, and those of
 unknown size, are cut where ``ggtok_safe_cut`` proves that the ids don't depend on the cut
 (docs/design/blocks.md), and each part is a task. Only a few tasks wait at a time, so memory
-grows only with the longest stretch without a cut.
+grows only with the longest stretch of text without such a cut.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Choice:
         self._choice, self._ignore = sources.Choice(include, exclude), ignore
 
     def files(self, paths: Sequence[str]) -> Iterator[str]:
-        """Yields each file that the paths name once: files, matches of globs, and the regular files
-        in folders, sorted. Links in folders aren't followed.
+        """Yields the files that the paths name, each only once: files, matches of globs, and the
+        regular files in folders, sorted. Links in folders aren't followed.
 
         Raises:
             OSError: a folder can't be read.
@@ -96,8 +96,8 @@ def _all(folder: str) -> Iterator[str]:
 
 
 def _check_rules(folder: str) -> None:
-    """Refuses rule files that aren't regular files: rignore would wait for a FIFO, and read an
-    endless device."""
+    """Raises an error for a rule file that isn't regular, because rignore would wait for a FIFO, or
+    read an endless device."""
     here = os.path.abspath(folder)
     places = [here]
     while (above := os.path.dirname(here)) != here:
@@ -108,7 +108,7 @@ def _check_rules(folder: str) -> None:
             path = os.path.join(place, name)
             try:
                 status = os.stat(path)
-            except OSError:  # there is no such file
+            except OSError:  # the file doesn't exist
                 continue
             if not stat.S_ISDIR(status.st_mode):
                 check_regular(status, path)
@@ -176,7 +176,8 @@ _TABLES = b"PAR1", b"ARROW1"  # the first bytes of Parquet and Arrow files
 
 @dataclass
 class Counted:
-    """A file's number of tokens, or why it isn't counted: ``skipped`` is "binary" or "table"."""
+    """The number of tokens in a file, or the reason why the file isn't counted: ``skipped`` is
+    "binary" or "table", or ``error`` is a message."""
 
     path: str
     tokens: int = 0
@@ -319,7 +320,7 @@ class Counter:
             yield block
 
     def _texts(self, path: str, regular: bool) -> Iterator[tuple[Text, int]]:
-        """Yields parts of a file that can be encoded separately, each with the flags for that."""
+        """Yields the parts of a file that can be encoded separately, each with its flags."""
         with reading.blocks(path, regular=regular, decompress=True) as blocks:
             checked = self._checked(path, blocks)
             if self._fields is None:

@@ -1,4 +1,4 @@
-"""``ggtok diff``: compares two vocabularies, and tells whether one may draft for the other."""
+"""``ggtok diff``: compares two vocabularies, and tells whether one can draft for the other."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Model:
 
 
 class Original:
-    """A tokenizer.json. The package tokenizers encodes with it in a limited child process."""
+    """A tokenizer.json, loaded by the package tokenizers in a child process with limits."""
 
     def __init__(self, path: str) -> None:
         try:
@@ -156,7 +156,8 @@ def _compare(a: Model, b: Model | Original) -> dict[str, Any]:
     """Returns the differences, in the form of --json's output. With a tokenizer.json, only tokens
     and merges are compared.
 
-    An SPM vocabulary has scores instead of the merges that a tokenizer.json lists.
+    For an SPM vocabulary, merges aren't compared with a tokenizer.json's, because the GGUF file has
+    scores instead.
     """
     values: dict[str, Any] = {}
     if isinstance(b, Model):
@@ -180,7 +181,7 @@ def _tokens(a: Model, b: Model | Original) -> dict[str, Any]:
     if isinstance(b, Original) and a.tok.vocab_type == "WPM" and b.continuing_prefix:
         texts = [_wpm_text(text) for text in texts]
     theirs = {text: id for id, text in enumerate(texts) if text}
-    # A tokenizer.json may lack the unused tokens that pad a model's vocabulary to its embedding.
+    # A tokenizer.json may lack the unused tokens that pad a vocabulary to the embedding's size.
     unused = ggtok.TokenAttr.UNUSED
     filler = set()
     if isinstance(b, Original):
@@ -258,7 +259,7 @@ def _pieces(side: Model | Original, ids: list[int]) -> str:
 
 # Limits from llama.cpp b11549, common/speculative.cpp.
 _MAX_SIZE_DIFFERENCE = 128  # the largest allowed difference between the numbers of tokens
-_FIRST_COMPARED = 5  # the first id for which both texts must be equal
+_FIRST_COMPARED = 5  # the lowest id whose texts must be equal
 
 
 def _draft(a: Model, b: Model, args: argparse.Namespace) -> int:

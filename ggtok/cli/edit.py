@@ -97,8 +97,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 class _File:
-    """The file before the changes. Its vocabulary, which an edit may correct, may be faulty; only
-    options with a token need it."""
+    """The file before the changes. Its vocabulary may be faulty, since the edit may correct it. So
+    the tokenizer is loaded only for options that name a token."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -113,7 +113,7 @@ class _File:
             return ggtok.load(self._path, pre="default")
 
     def templates(self) -> list[str]:
-        """The names of the chat templates."""
+        """Returns the names of the chat templates."""
         begin = f"{_TEMPLATE}."
         names = [key[len(begin) :] for key in self.values if key.startswith(begin)]
         return [*names, "default"] if _TEMPLATE in self.values else names
@@ -178,8 +178,8 @@ def _halves(word: str, option: str, form: str) -> tuple[str, str]:
 
 
 def _value(key: str, text: str, file: _File) -> object:
-    """A value of the type that the file has for the key, or that the text begins with, or looks
-    like."""
+    """Converts an option's text to a value for a key. The type is that of the key's value in the
+    file, else the type that the text begins with, else the type that the text looks like."""
     old = file.values.get(key)
     kind, separator, rest = text.partition(":")
     if old is not None:
@@ -230,7 +230,8 @@ def _json(result: Edited, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _writes(result: Edited, args: argparse.Namespace) -> bool:
-    """Whether a file is written, or would be. Without changes, only a new one is."""
+    """Whether the command writes a file, or would without --dry-run. If there are no changes, it
+    writes only a new file."""
     return bool(result.changes) or args.out is not None
 
 

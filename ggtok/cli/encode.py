@@ -101,7 +101,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _advice(args: argparse.Namespace) -> str:
-    """Returns advice for after an interruption. A run without a checkpoint leaves no journal."""
+    """Returns what to do after an interruption. A run without a checkpoint leaves no journal."""
     from ggtok.corpora.shards import names
 
     outs = [args.output] if args.shards is None else names(args.output, args.shards)

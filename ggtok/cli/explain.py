@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MAX_TEXT = 40  # the most characters of a text to show in a line
 _MAX_SYMBOLS = 16
-_WIDTH = 60  # the most characters of a regular expression, or in a line of ids
+_WIDTH = 60  # the most characters to show of a regular expression, or in a line of ids
 
 
 def add_arguments(parser: Parser) -> None:

@@ -24,7 +24,7 @@ from ggtok.cli.messages import FINDING, OK, UsageError, reason, warn
 from ggtok.cli.parser import Help, Parser
 from ggtok.native import pre_names
 
-_DEFAULT = "default"  # the name that stands for a model's unnamed template
+_DEFAULT = "default"  # the name for a model's unnamed template
 SPECIALS = (
     *("bos", "eos", "eot", "eom", "unk", "sep", "nl", "pad", "mask"),
     *("fim_pre", "fim_suf", "fim_mid", "fim_pad", "fim_rep", "fim_sep"),
@@ -123,7 +123,7 @@ def _facts(tok: ggtok.Tokenizer, error: ggtok.VocabError | None) -> dict[str, An
         "arrays": {key: {"type": type, "length": n} for key, (type, n) in arrays.items()},
     }
     if error is not None:
-        # Show the file's own values, not those of the substitute. Its flags are unknown.
+        # Show the file's values, not those of the substitute. The file's flags are unknown.
         facts["fault"] = reason(error)
         facts["model"] = tok.metadata.get("tokenizer.ggml.model")
         facts["pre"] = tok.metadata.get("tokenizer.ggml.pre")
@@ -135,7 +135,8 @@ def _facts(tok: ggtok.Tokenizer, error: ggtok.VocabError | None) -> dict[str, An
 
 
 def _type(tok: ggtok.Tokenizer) -> str | None:
-    """Returns the vocabulary type according to the start of the file, or None if it isn't local."""
+    """Returns the vocabulary type, read from the start of the file, or None if the file isn't
+    local."""
     from ggtok.sources.listing import summed_up
 
     path = tok.source and tok.source.path

@@ -18,7 +18,7 @@ from ggtok.cli.parser import Help, Parser
 if TYPE_CHECKING:
     from ggtok.explain.steps import Merge, MergeTree
 
-_MAX_INDENT = 12  # the deepest level that is indented further
+_MAX_INDENT = 12  # from this depth on, lines have the depth's number instead of more indentation
 
 
 def add_arguments(parser: Parser) -> None:
@@ -66,17 +66,18 @@ def _same(pair: Merge, last: list[Merge]) -> bool:
 
 
 def _bytes(text: str) -> bytes:
-    """Returns a symbol's bytes. Parts of a character join to it only as bytes, not as str."""
+    """Returns a symbol's bytes. Symbols that are parts of a character must be joined as bytes: as
+    str, they would give another text."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def _tree(tree: MergeTree) -> Iterator[str]:
-    """Yields the lines of the tree of merges, whose root is the last one. It isn't recursive,
-    because tokens may be long."""
-    merges_at: dict[int, list[Merge]] = {}  # the merges by the left part's first symbol
+    """Yields the lines of the tree of merges, whose root is the last merge. This function isn't
+    recursive, because long tokens have deep trees."""
+    merges_at: dict[int, list[Merge]] = {}  # merges by the index of the left part's first symbol
     for merge in tree.merges:
         merges_at.setdefault(merge.at, []).append(merge)
-    starts = [0]  # the offset of each symbol
+    starts = [0]  # the offset of each symbol, in bytes
     for symbol in tree.symbols:
         starts.append(starts[-1] + len(_bytes(symbol)))
     index_at = {start: index for index, start in enumerate(starts)}

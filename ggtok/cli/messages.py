@@ -31,7 +31,7 @@ BROKEN_PIPE = 128 + 13  # the same for SIGPIPE
 
 
 class CommandWarning(UserWarning):
-    """A warning about something that the user should know about a successful command's result."""
+    """A warning about the result of a command that succeeds."""
 
 
 class Hint(CommandWarning):
@@ -121,7 +121,7 @@ def guarded(run: Callable[[], int]) -> int:
     return status
 
 
-# Options whose names differ from the argument's, by the argument's name and value.
+# Options that aren't named like the library's argument, by the argument's name and value.
 _OPTIONS = {
     ("resume", "False"): "--restart",
     ("eos", "False"): "--no-eos",

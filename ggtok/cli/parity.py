@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ggtok.inspect.parity.compare import Comparison, Difference
 
 _MAX_DIFFERENCES = 5  # the most differences to show
-_MAX_IDS = 8  # the most ids to show for each, from the first that differs
+_MAX_IDS = 8  # the most ids to show for a difference, from the first id that differs
 
 
 def add_arguments(parser: Parser) -> None:

@@ -17,11 +17,11 @@ PATHS = {"MODEL", "FILE", "F", "OUT", "PATH"}
 
 
 class Help(NamedTuple):
-    """What ``--help`` says about a command.
+    """The text that ``--help`` prints for a command.
 
     Attributes:
-        usage: the arguments of its command line.
-        details: sentences that follow its summary.
+        usage: the arguments of the command, as a synopsis.
+        details: sentences that follow the command's summary.
         words: what each argument in `usage` means.
         examples: command lines.
         finding: when the exit status is 1.
@@ -62,7 +62,7 @@ class Parser(argparse.ArgumentParser):
             width = max(map(len, words))
             lines = [f"{word:<{width}}  {meaning}\n" for word, meaning in words.items()]
             self.add_argument_group("arguments", "".join(lines))
-            self._action_groups.insert(0, self._action_groups.pop())  # moves it to the front
+            self._action_groups.insert(0, self._action_groups.pop())  # moves the group to the front
         self.add_argument("-h", "--help", action="help", help="show this help and exit")
         self.add_argument("-q", "--quiet", action="store_true", help="print no warnings or hints")
 
@@ -79,8 +79,8 @@ class Parser(argparse.ArgumentParser):
         """Parses arguments; options and words may come in any order.
 
         As in getopt, the argument after an option is its value, whatever it begins with. If the
-        value may be omitted, the next argument must be one of the option's choices or, if it has
-        none, have no leading dash.
+        option's value is optional, the next argument is the value only if it is one of the option's
+        choices or, for an option without choices, doesn't begin with a dash.
         """
         options: list[str] = []
         words: list[str] = []

@@ -1,4 +1,4 @@
-"""Progress on a terminal: a line on standard error that is overwritten again and again."""
+"""Progress on a terminal: a line on standard error that is rewritten repeatedly."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def waiting(quiet: bool, text: str) -> Iterator[Callable[[str], None]]:
     """A context that shows, every second, what the command is doing and for how long.
 
     Args:
-        text: what the command is doing. Calling the context's value changes it.
+        text: what the command is doing; the context's value is a function that changes this text.
     """
     what = [text]
 

@@ -30,7 +30,7 @@ def blocks(
     input.
 
     Args:
-        regular: accept only a regular file, because the path was one before.
+        regular: raise an error if the path, which named a regular file before, no longer does.
         decompress: decompress .gz, .bz2, .xz and .zst files.
     """
     if path == "-":

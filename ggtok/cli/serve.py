@@ -125,7 +125,7 @@ def run(args: argparse.Namespace) -> None:
         max_loaded=args.max_loaded,
         image_tokens=args.image_tokens,
     )
-    make()  # reports errors before anything listens
+    make()  # raises errors before the socket is opened
     check_packages("serve")
     listening, url = bind(args.host, args.port)
     messages.say("note", f"serving {', '.join(models)} at {url}")
@@ -141,7 +141,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _keys(where: str, lists: list[str]) -> list[str]:
-    """The keys of lists that are separated by commas, as in llama-server."""
+    """Returns the keys in lists with commas between the keys, which llama-server accepts, too.
+    `where` is the lists' option or variable, for errors."""
     keys = [key for each in lists for key in each.split(",")]
     if "" in keys:
         raise UsageError(f"{where} has an empty key, which would protect nothing")

@@ -62,7 +62,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _models(args: argparse.Namespace) -> list[str]:
-    """Returns the models: -m and the leading words that can only be models, else GGTOK_MODEL."""
+    """Returns the models that -m and the first words name, or GGTOK_MODEL if there are none. A word
+    counts only if it can't be a file to measure."""
     names = []
     while args.words and can_only_be_model(args.words[0]):
         names.append(expanded(args.words.pop(0)))
@@ -186,7 +187,7 @@ def _scripts(found: Mapping[str, Stats]) -> list[str]:
 
 
 def _shortened(texts: Mapping[str, Row]) -> dict[str, Row]:
-    """Returns the files' rows; the last one sums up those that don't fit."""
+    """Returns the files' rows. If there are too many, the last row sums up the omitted ones."""
     if len(texts) <= _SHOWN:
         return dict(texts)
     rows = list(texts.items())

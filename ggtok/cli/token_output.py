@@ -16,7 +16,7 @@ TYPE_CHECKING = False  # importing typing takes time
 if TYPE_CHECKING:
     from typing import Any
 
-AT_ONCE = 1 << 16  # the most ids in a list, where an id takes eight times as much memory
+AT_ONCE = 1 << 16  # the most ids in a list, which takes eight times as much memory as an array
 
 
 def write(args: argparse.Namespace, tok: ggtok.Tokenizer, batches: Iterator[list[int]]) -> None:

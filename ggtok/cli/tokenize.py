@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> None:
             token_output.write_offsets(args, tok, b"".join(blocks), **special)
             return
         batches = _encode(tok, blocks, **special)
-        # Encode the first batch before any output, because it raises most errors.
+        # Encode the first batch before any output, because that raises most errors.
         token_output.write(args, tok, chain([next(batches, [])], batches))
 
 

@@ -68,7 +68,7 @@ def _truncate(tok: ggtok.Tokenizer, path: str, args: argparse.Namespace) -> None
 
 
 def _beginning(tok: ggtok.Tokenizer, path: str, n: int, add_special: bool) -> tuple[bytes, bool]:
-    """Returns the beginning of a text, and whether the text continues. It reads no further than
+    """Returns the beginning of a text, and whether the text continues. Reads no further than
     necessary, because the text may be endless."""
     data = bytearray()
     enough = 0

@@ -68,7 +68,7 @@ def _write(args: argparse.Namespace, models: dict[str, str]) -> None:
 
     embedded, inputs = [], []
     for name, source in models.items():
-        ggtok.load(source)  # raises an error for what the page couldn't load
+        ggtok.load(source)  # raises an error if the page couldn't load the model
         path, metadata = metadata_of(source)
         embedded.append(page.embedded(name, vocabulary_only(metadata)))
         inputs += [] if path is None else [path]

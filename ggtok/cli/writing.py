@@ -87,7 +87,7 @@ def write_result(args: argparse.Namespace, value: object, lines: Iterable[str]) 
 def lines_of_files(*paths: str | None) -> list[str]:
     """Returns a line with name and size for each file that the command wrote.
 
-    Devices are omitted, because the lines would be mixed with their output.
+    Devices such as /dev/stdout are omitted, because the lines would mix with the output.
     """
     files = [path for path in paths if path is not None and os.path.isfile(path)]
     return [f"{path}: {size(os.path.getsize(path))}" for path in files]
