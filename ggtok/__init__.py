@@ -94,7 +94,7 @@ __all__ = [
     "vocabulary",
 ]
 
-# Imported lazily, because most programs don't use them.
+# Names that most programs don't use, and the modules from which they are imported on first use.
 _LAZY = {
     "ConversionReport": "vocabularies.contents",
     "Edited": "vocabularies.edit",

@@ -2,8 +2,8 @@
 
 Annotations in this package are strings (``types.Text``), which type checkers read and
 ``typing.get_type_hints`` evaluates. Importing ``typing`` takes longer than the rest of
-``import ggtok``, and importing NumPy many times longer, so no module imports either only for
-annotations.
+``import ggtok``, and importing NumPy many times longer, so no module imports either of
+them just for annotations.
 """
 
 TYPE_CHECKING = False

@@ -26,7 +26,7 @@ class ArrowIds:
     __slots__ = ("_ids", "_n", "_null_count")
 
     def __init__(self, ids: object) -> None:
-        # Not for users: `ids` is a result of entry.c's encode_batch.
+        # Users don't call this. `ids` is a result of encode_batch (cext/python/entry.c).
         self._ids = ids
         self._n, self._null_count = arrays.sizes(ids)
 
@@ -57,7 +57,7 @@ class ArrowIds:
 
 
 class Texts:
-    """The texts of an Arrow column, for one call to entry.c's encode_batch.
+    """The texts of an Arrow column, for one call to encode_batch (cext/python/entry.c).
 
     Attributes:
         texts: the texts in the form that encode_batch accepts.
@@ -82,8 +82,8 @@ class Texts:
 def exported(texts: Any) -> Texts | None:
     """Returns the texts of an object that exports Arrow data.
 
-    Returns None if the object can't export because a package is missing (pandas without pyarrow),
-    but is iterable, so that the caller can iterate over it.
+    Returns None if the export fails because a package is missing (pandas without pyarrow) and the
+    object is iterable. The caller can then iterate over the object instead.
     """
     stream = hasattr(texts, "__arrow_c_stream__")
     name = "__arrow_c_stream__" if stream else "__arrow_c_array__"

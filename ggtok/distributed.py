@@ -76,8 +76,8 @@ _LOADED: dict[str, ggtok.Tokenizer] = {}
 def payload(tok: ggtok.Tokenizer, ship: str) -> _Payload:
     """Returns the payload for a tokenizer.
 
-    If `ship` is ``"bytes"``, it contains the file's metadata; if ``"name"``, the path or name by
-    which the tokenizer was loaded, and workers load that.
+    If `ship` is ``"bytes"``, it contains the file's metadata; if ``"name"``, the path or name from
+    which the tokenizer was loaded, and workers load the vocabulary from there.
     """
     if ship not in ("bytes", "name"):
         raise InvalidValueError(f"ship must be 'bytes' or 'name', not {ship!r}")
@@ -98,7 +98,7 @@ def payload(tok: ggtok.Tokenizer, ship: str) -> _Payload:
 
 @dataclass(frozen=True)
 class Job:
-    """The job for the workers, created by :class:`Shards`."""
+    """Everything that a worker needs to encode its batches, created by :class:`Shards`."""
 
     tokenizer: _Payload
     folder: str
@@ -138,7 +138,8 @@ class _Shard:
             file.create()
         self._format.begin()
         self._counts = Counts()
-        # Hashes of the ids and of the documents' ends, which don't depend on the batches.
+        # Hashes of the ids and of the documents' end offsets. Neither depends on how the documents
+        # are divided into batches.
         self._hashes = hashlib.sha256(f"{job.format} {self._dtype}".encode()), hashlib.sha256()
         self._pieces: list[Piece] = []
         self._size = self._row = 0
@@ -253,7 +254,7 @@ class Shards:
         self._model = vocabulary.description(tok._loaded)
 
     def finish(self, records: Iterable[Record]) -> ggtok.Summary:
-        """Writes ``manifest.json``, which lists the shards of these records as the result."""
+        """Writes ``manifest.json``, which lists the shards of these records as the job's output."""
         rows = list(self._rows(records))
         counts = Counts()
         for row in rows:
@@ -298,7 +299,7 @@ class Shards:
                 yield row
 
 
-# ---- recipes, which use the frameworks' objects without importing them ----
+# ---- recipes, which use objects from the frameworks without importing the frameworks ----
 
 
 def encode_ray(
@@ -313,7 +314,8 @@ def encode_ray(
         **options: ``field``: the column, ``"text"`` by default; ``format``, ``dtype``,
             ``add_special``, ``eos``, ``errors``: as for :meth:`ggtok.Tokenizer.encode_files`;
             ``threads``: the number of threads for each task, 1 by default; ``ship``: ``"bytes"``
-            sends the file's metadata to workers, ``"name"`` the path or name, which workers load.
+            sends the file's metadata to workers, ``"name"`` sends the path or name,
+            from which workers load the vocabulary.
 
     Raises:
         InvalidValueError, InvalidTypeError: an option is wrong, or the folder contains a

@@ -35,8 +35,8 @@ __all__ = [
 
 
 class Argument:
-    """A function's argument as part of a message: ``force=True``. The command replaces it by its
-    option: ``--force``.
+    """A function's argument, named in a message: ``force=True``. The command line shows its own
+    option instead: ``--force``.
 
     Attributes:
         name: the argument's name.
@@ -288,8 +288,8 @@ class TemplateError(GGTokError, ValueError):
 
 
 class VocabWarning(UserWarning):
-    """Something in a vocabulary is unusual, but llama.cpp, too, only warns about it; or a folder of
-    input files contains broken links."""
+    """A vocabulary has a problem that doesn't stop the operation, such as a missing chat template,
+    or a folder of input files contains broken links."""
 
 
 def not_found(message: str) -> FileError:

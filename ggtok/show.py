@@ -83,9 +83,9 @@ def _of_messages(
 ) -> Shown:
     """Returns a conversation's tokens, each with the role of the message from which it comes.
 
-    A range of the prompt that isn't the template's own gets the role of a message with a string
-    that equals or, failing that, contains its text: the first such message, starting with the one
-    for the previous range.
+    For each range of the prompt that the template didn't write itself, a message is searched that
+    has a string equal to the range's text or, failing that, a string that contains this text. The
+    search starts at the message found for the previous range.
     """
     prompt, ids, parts = api.prompt_parts(loaded, messages, keywords)
     data = prompt.text.encode()

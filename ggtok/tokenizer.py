@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     T_co = TypeVar("T_co", covariant=True)
 
     class _ReadOnly(Generic[T_co]):
-        """What type checkers see in place of a property."""
+        """A read-only attribute, for type checkers: at runtime, it is a property."""
 
         def __get__(self, instance: object, owner: object) -> T_co: ...
         def __set__(self, instance: object, value: NoReturn) -> None: ...
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # The instance attributes of Tokenizer. Any others belong to a subclass.
 _OWN = frozenset(("_encode", "_loaded", "_native"))
 _MISSING: tuple[str, ...] = ("",)
-_CACHE_MAX = 29 << 20  # bytes of the largest cache, as documented in ggtok.h
+_CACHE_MAX = 29 << 20  # maximum size of a cache, in bytes, as documented in ggtok.h
 
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def load(
               which alone has the vocabulary, is read;
             - a bytes-like object with a GGUF file, or at least its metadata. A tokenizer
               loaded from ``bytes`` keeps the metadata, so it can be pickled. From other
-              memory (a ``bytearray``, an ``mmap``, a NumPy array), which others may change,
+              memory (a ``bytearray``, an ``mmap``, a NumPy array), which other code may change,
               the metadata is copied first, up to ``GGTOK_METADATA_LIMIT`` bytes, and
               nothing refers to that memory after the call;
             - a file opened in binary mode, read from its current position;
@@ -102,8 +102,8 @@ def load(
             BPE vocabularies only.
         overrides: values that replace, or add, scalar keys of the file, such as
             ``{"tokenizer.ggml.add_bos_token": False}``: llama.cpp's ``kv_overrides``
-            (``--override-kv``). Keys and string values have at most 127 bytes. A value of
-            a type other than the key's is ignored with a warning.
+            (``--override-kv``). Keys and string values have at most 127 bytes. A value
+            whose type differs from the key's is ignored with a warning.
             :attr:`Tokenizer.metadata` still has the file's values.
 
     Raises:
@@ -112,13 +112,13 @@ def load(
         MissingExtraError: the source needs a package that isn't installed (also an
             ``ImportError``).
         GGUFError: the source isn't a GGUF file, or is malformed.
-        VocabError: the vocabulary can't work; in particular
+        VocabError: the vocabulary is unusable; in particular
             UnknownPreTokenizerError: ggtok doesn't know the pre-tokenizer's name.
         InvalidTypeError, InvalidValueError: an argument has a wrong type or value.
 
     Warns:
-        VocabWarning: llama.cpp warns about this when it loads the file, too; or an override
-            is for a tokenizer key that nothing reads.
+        VocabWarning: the file has a problem that llama.cpp also only warns about; or an
+            override is for a tokenizer key that nothing reads.
     """
     patterns = None if pre_patterns is None else patterns_tuple(pre_patterns)
     tok = Tokenizer(source, pre, patterns, overrides)
@@ -658,8 +658,8 @@ class Tokenizer:
         tokens. (At a cut, the tokens may differ from those inside the longer text.) A text that
         fits is returned whole. The texts of control tokens are plain text.
 
-        The time depends on the length of the result rather than of the text, provided that there
-        are positions now and then that no token can cross. Nearly all texts have these.
+        The time depends on the length of the result, not on that of the text, provided that the
+        text has a position now and then that no token can cross. Nearly all texts do.
 
         Args:
             text: the text.
@@ -693,10 +693,10 @@ class Tokenizer:
 
         Each chunk is a ``Chunk(start, end, n_tokens)``, and
         ``n_tokens == len(tok.encode(prefix + text[start:end])) <= n``. The chunks cover the
-        whole text. A chunk is as long as possible: only the last one, or one that ends at a text
-        of `at`, has room for another token. Chunks end at token boundaries of the text if at
-        least one token fits, and never inside a code point. The time is proportional to the
-        total length of the chunks.
+        whole text. A chunk is as long as possible: only the last chunk, or a chunk that ends
+        after a text of `at`, has room for another token. Chunks end at token boundaries of the
+        text if at least one token fits, and never inside a code point. The time is proportional
+        to the total length of the chunks.
 
         Args:
             text: the text. For ``""``, the result is ``[]``.
@@ -911,7 +911,7 @@ class Tokenizer:
                 fields that are None (except the content).
             tools: JSON schemas of the functions that the model may call. Python functions are
                 refused; ``transformers.utils.get_json_schema`` creates a schema for a function.
-            like: the program whose text to render: ``"llama.cpp"`` or ``"transformers"``.
+            like: the program whose prompt to reproduce: ``"llama.cpp"`` or ``"transformers"``.
             add_generation_prompt: end with the beginning of the assistant's next message. The
                 default is that of the program: True for llama-server, False for
                 ``like="transformers"``.
@@ -926,18 +926,18 @@ class Tokenizer:
                 a warning.
             enable_thinking: a variable that many templates read. As in llama-server, it defaults
                 to whether the template appears to support reasoning.
-            tool_choice: ``"auto"``, ``"none"`` or ``"required"``. It is checked, and doesn't
-                change the prompt.
-            parallel_tool_calls: whether several calls at once are allowed. It is checked, and
+            tool_choice: ``"auto"``, ``"none"`` or ``"required"``. The value is checked, but
                 doesn't change the prompt.
+            parallel_tool_calls: whether the model may make several calls at once. The value is
+                checked, but doesn't change the prompt.
             response_format: as in OpenAI's API. A few templates show the schema.
-            reasoning_format: a setting of llama-server. It is checked, and doesn't change the
-                prompt.
+            reasoning_format: a setting of llama-server. The value is checked, but doesn't change
+                the prompt.
             reasoning_effort: a variable that some templates read. ``"none"`` turns thinking off.
             chat_template_kwargs: more variables for the template. Any name is allowed.
             media_marker: the text that stands for an image, audio or video; ``<__media__>`` by
                 default. llama-server chooses a random one (``media_marker`` in its ``/props``).
-                With ``like="transformers"``, the template writes its own.
+                With ``like="transformers"``, it is ignored: the template writes its own text.
             clock: a function that returns the local time, for templates that use it;
                 ``datetime.now`` by default.
             **variables: more variables for the template (``documents``, ...). Only names that
@@ -952,8 +952,8 @@ class Tokenizer:
                 here and to the template.
 
         Warns:
-            VocabWarning: the file has no chat template, so ChatML is used, on which the model
-                was not trained. This is issued once per tokenizer.
+            VocabWarning: the file has no chat template, so ChatML is used, a format on which
+                the model wasn't trained. This warning is issued once per tokenizer.
 
         Any number of threads may call this at the same time.
         """
@@ -1099,12 +1099,13 @@ class Tokenizer:
                 WPM and UGM tokens may not, which raises InvalidValueError. A last message of
                 the assistant is closed unless ``continue_final_message`` says otherwise.
             known: ``(n, ids)``: the ids of the first n messages, for example those of a prompt
-                and of a generated answer. They are kept, whatever their text would encode to.
-                They are followed by the control token that closes the n-th message, unless they
-                end with it, and by the text that the template writes after it. Unless it follows
-                a control token or an image, this text is encoded as a continuation (see
-                :meth:`encode`). The template must write the first n messages in the same way
-                whether or not others follow.
+                and a generated answer. The result starts with these ids, even if the text of
+                the messages would encode to others. Next comes the control token that closes
+                the n-th message, unless ``ids`` end with that token. The text that the template
+                writes after the n-th message follows. If there is no control token or image
+                before it, this text is encoded as a continuation (see :meth:`encode`). The
+                template must write the first n messages in the same way whether or not others
+                follow.
 
         The other arguments are those of :meth:`apply_chat_template`, which also lists more
         errors.
@@ -1180,11 +1181,11 @@ class Tokenizer:
 
         Args:
             image_tokens: how many tokens an image, audio or video has: a number, or a function
-                that returns one, given the part (a mapping). Count all tokens that the model
-                gets in place of the marker, or, with ``like="transformers"``, in addition to
-                the template's placeholder. Those of ``known`` messages aren't counted: their
-                ids are known. By default, none are included in the result, and a warning says
-                so.
+                that is called with the part (a mapping) and returns its number. Count all
+                tokens that the model gets in place of the marker, or, with
+                ``like="transformers"``, in addition to the template's placeholder. Parts of
+                ``known`` messages aren't counted, because their ids are known.
+                By default, no part is counted, and a warning says so.
 
         The other arguments and the errors are those of :meth:`encode_chat`.
 
@@ -1290,8 +1291,8 @@ class Tokenizer:
                 ``trusted``...).
 
         Raises:
-            InvalidTypeError: ``value`` is none of these, or ``chat`` is given without a
-                conversation.
+            InvalidTypeError: ``value`` is none of these, or ``chat`` has keywords, but
+                ``value`` isn't a conversation.
             InvalidValueError: ``limit`` is negative.
             GGTokError: as for :meth:`encode`, :meth:`token_to_piece` or :meth:`encode_chat`.
         """
@@ -1315,9 +1316,9 @@ class Tokenizer:
         the share of words that are one token, token lengths, unused tokens.
 
         Args:
-            texts: texts, or a mapping of names to texts, for each of which the result then has
-                separate counts. They are encoded without BOS and EOS. Texts over 4 MB are encoded
-                in parts that end after a line.
+            texts: texts, or a mapping of names to texts; for a mapping, the result also has the
+                counts of each text. Texts are encoded without BOS and EOS, and texts over 4 MB in
+                parts that end after a line.
             parse_special: as for :meth:`encode`.
             threads: the number of threads; 0 means one for each processor core.
 
@@ -1355,8 +1356,8 @@ class Tokenizer:
             merges and scores. ``dataclasses.asdict`` converts it for JSON.
 
         Raises:
-            InvalidValueError: the text has more than 16 KiB, or the texts of the steps, which a
-                vocabulary with long tokens repeats, have more than 16 MiB.
+            InvalidValueError: the text has more than 16 KiB, or the texts in the steps have more
+                than 16 MiB, because a long token occurs in many steps.
             TextEncodeError, InvalidTypeError, InvalidValueError: as for :meth:`encode`.
         """
         from ggtok.explain.explain import explain
@@ -1404,7 +1405,7 @@ class Tokenizer:
         )
 
     def text_to_token(self, text: types.Text) -> int | None:
-        """Returns the id of the token whose text in the vocabulary is exactly this, or None."""
+        """Returns the id of the token whose text in the vocabulary is exactly `text`, or None."""
         return self._native.find(text)
 
     def token_text(self, id: types.SupportsIndex) -> bytes:
@@ -1487,8 +1488,8 @@ class Tokenizer:
         (:meth:`tokens_with_prefix`), or whose bytes are a prefix of them.
 
         Returns:
-            The ids without the last one, and that one's piece, if it isn't one of
-            :attr:`special_ids` and a longer token's piece begins with its piece. Otherwise
+            The ids without the last id, and the last id's piece, if a longer token's piece begins
+            with that piece and the last id isn't one of :attr:`special_ids`. Otherwise
             ``(ids, b"")``.
 
         Raises:

@@ -17,8 +17,8 @@ def trim_chat(
 ) -> list[Any]:
     """Drop the oldest turns of a chat until the prompt has at most `budget` tokens.
 
-    A turn is a message of the user and all messages up to the next one: answers, tool calls and
-    their results. Whole turns are dropped, oldest first, and as few as possible. The messages
+    A turn is a user's message and everything up to the user's next message: answers, tool calls
+    and their results. Whole turns are dropped, oldest first, and as few as possible. The messages
     before the first turn, such as a system message, and the last turn are always kept.
 
     The size of the prompt is what :meth:`Tokenizer.count_chat` returns, which includes the text
@@ -59,7 +59,7 @@ def trim_chat(
     if count(0) <= budget:
         return listed
     if options.get("image_tokens") is None:
-        options["image_tokens"] = 0  # the same numbers; the first count has warned
+        options["image_tokens"] = 0  # the same counts, without repeating the warning
     # Invariant: dropping `most` turns is enough; dropping fewer than `least` is not.
     least, most = 1, max(0, len(turns) - 1)
     n = count(most)

@@ -86,7 +86,7 @@ class Source:
 
     @cached_property
     def words(self) -> list[int]:
-        """The index of the word that each token belongs to."""
+        """For each token, the index of its word."""
         if self._split:
             return [i for i, (ids, _) in enumerate(self._encoded) for _ in ids]
         return self._core.words(self._parts[0], self._parse)
@@ -112,7 +112,7 @@ class Run(NamedTuple):
     sequence: int | None
     type_id: int
     added: tuple[int, ...] = ()
-    padding: str | None = None  # the text of each token, for padding
+    padding: str | None = None  # for padding, the text of each of its tokens
 
     def ids(self) -> Sequence[int]:
         return self.added if self.source is None else self.source.ids[self.begin : self.end]
@@ -178,8 +178,8 @@ class Encoding:
 
     @cached_property
     def offsets(self) -> list[Span]:
-        """The span of each token in its text, in code points. Tokens that encoding
-        adds, such as BOS, have (0, 0)."""
+        """The span of each token in its text, in code points; (0, 0) for tokens that encoding adds,
+        such as BOS."""
         spans: list[Span] = []
         for run in self._runs:
             spans += run.source.offsets[run.begin : run.end] if run.source else [(0, 0)] * len(run)

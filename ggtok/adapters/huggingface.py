@@ -97,8 +97,8 @@ class Core:
     def decode(self, ids: Iterable[int], skip_special: bool) -> str:
         """Decodes ids to text, without the space that the vocabulary adds before a text.
 
-        WPM's pieces don't show where spaces are, so its text comes from llama_detokenize. Ids
-        outside the vocabulary produce no text.
+        WPM's pieces don't show where spaces are, so for WPM this is llama_detokenize. Ids outside
+        the vocabulary produce no text.
         """
         n = self.tok.n_tokens
         kept = [id for id in ids if 0 <= id < n]

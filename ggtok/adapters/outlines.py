@@ -26,7 +26,7 @@ def outlines_vocabulary(
         tok: the tokenizer.
         eos_id: the token that ends generation; Outlines supports only one. The default is
             :attr:`ggtok.Tokenizer.eos_id`. Most chat models end their turn with
-            :attr:`ggtok.Tokenizer.eot_id`. Other tokens that end generation are never allowed.
+            :attr:`ggtok.Tokenizer.eot_id`. Outlines never allows other tokens that end generation.
         also_special: more ids that never stand for text, such as the user-defined ``<think>``.
 
     Raises:

@@ -20,8 +20,8 @@ def tiktoken_encoding(tok: Tokenizer) -> Any:
     Raises:
         MissingExtraError: tiktoken isn't installed.
         VocabError: tiktoken couldn't produce the same ids: the vocabulary isn't byte-level BPE,
-            its ids aren't in the order of its merges, its pre-tokenizer needs several
-            expressions one after the other, or user-defined tokens are found in all texts.
+            its ids aren't in the order of its merges, its pre-tokenizer applies several
+            expressions, one after the other, or user-defined tokens are found in all texts.
     """
     from ggtok.vocabularies.export.tiktoken import encoding_arguments
     from ggtok.vocabularies.of_tokenizer import vocabulary_of

@@ -1,4 +1,4 @@
-"""A tokenizer with the interface of Hugging Face's tokenizers library, which it doesn't need."""
+"""A tokenizer with the interface of Hugging Face's tokenizers library, but without needing it."""
 
 from __future__ import annotations
 
@@ -200,7 +200,8 @@ def sources(
 ) -> list[tuple[Source, Source | None]]:
     """Returns a Source for each text, or two for each pair of texts, encoded in one batch.
 
-    Offsets are computed when they are read, or with the ids if `offsets`, which is faster.
+    By default, offsets are computed when they are read. If `offsets`, they are computed together
+    with the ids, which is faster than computing them later.
     """
     pairs = [_pair(item, pretokenized) for item in items]
     if pretokenized:

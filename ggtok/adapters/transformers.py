@@ -24,7 +24,7 @@ def transformers_tokenizer(tok: Tokenizer, *, fast: bool = False) -> Any:
     :func:`tokenizers_tokenizer`.
 
     It can be pickled if `tok` can. ``save_pretrained`` writes a folder for ``AutoTokenizer``
-    where the vocabulary can be exported exactly. Tokens that the vocabulary lacks can't be added.
+    if the vocabulary can be exported exactly. Tokens that the vocabulary lacks can't be added.
 
     Args:
         tok: the tokenizer.

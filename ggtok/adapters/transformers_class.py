@@ -88,7 +88,12 @@ class GGUFTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return self.get_vocab()
 
     def _add_tokens(self, new_tokens: Iterable[Any], special_tokens: bool = False) -> int:
-        """Makes tokens of the vocabulary added tokens; refuses texts that aren't tokens."""
+        """Adds no tokens: those of a GGUF file are fixed. If `special_tokens`, registers the given
+        tokens as special.
+
+        Raises:
+            VocabError: a token isn't already one of the added tokens.
+        """
         for token in map(str, new_tokens):
             if token not in self._core.vocab:
                 raise VocabError(

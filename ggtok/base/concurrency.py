@@ -124,9 +124,10 @@ def ahead(items: Iterator[T], room: int = 1) -> Iterator[T]:
 
 
 class BackgroundWriter(Generic[T]):
-    """A thread that calls a function for each item, in order. `put` raises its errors.
+    """A thread that calls a function for each item, in order.
 
-    Use it in a ``with`` statement. If the block raises, items that still wait are dropped.
+    Use it in a ``with`` statement. An error of the function is raised by the next `put`, or at the
+    end of the block. If the block raises an error, items that still wait are dropped.
     """
 
     def __init__(self, do: Callable[[T], object], room: int = 1) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from ggtok.base.files import open_regular, read_up_to
 
-# The number of bytes at the start of a file in which its format is recognized.
+# The number of bytes at the start of a file that are examined to recognize its format.
 _HEAD = 1024
 # Maximum number of bytes to reread to check whether a file is truncated. Metadata is smaller than
 # this.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 
 def shown(text: str | bytes, most: int | None = None) -> str:
-    r"""Replaces unprintable characters by Python's escapes: ``\x1b``, ``\n``, ``\u202e``.
+    r"""Replaces unprintable characters with Python's escapes: ``\x1b``, ``\n``, ``\u202e``.
 
     Bytes that aren't UTF-8 (in `bytes`, or in file names as surrogates) become ``\xff``. A text
     longer than `most` (bytes or code points, by its type) is cut off and ends with ``...``.

@@ -8,7 +8,7 @@ opened with ``open``.
 Writing: every file that ggtok produces for its caller is written or renamed here. An existing file
 belongs to the user, so symbolic links are followed; devices and FIFOs are written to if the format
 allows it, but never replaced; an input is never overwritten, nor is a file in another format
-unless the caller passes `force`. A new file takes over the mode of the one that it replaces.
+unless the caller passes `force`. A new file takes over the mode of the file that it replaces.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ggtok.errors import (
 
 # ---- reading ----
 
-SNIFFED = 8000  # bytes to check at a file's start; as in git, NUL means that it is binary
+SNIFFED = 8000  # bytes at a file's start; as in git, a NUL among them means a binary file
 
 # Windows has only the first of these flags. Without O_NONBLOCK, opening a FIFO blocks.
 _OPEN_FLAGS = 0
@@ -115,7 +115,7 @@ _BLOCK = 1 << 20  # bytes to request per call to read(), which allocates that ma
 
 # ---- writing ----
 
-_HEAD = 4096  # bytes at the start of a file in which its format is recognized
+_HEAD = 4096  # bytes at the start of a file that are examined to recognize its format
 
 
 class Kind(NamedTuple):
@@ -153,7 +153,8 @@ def write(
 def check(
     path: str, kind: Kind, *, inputs: Iterable[str] = (), force: bool = False
 ) -> os.stat_result | None:
-    """Raises the errors of :func:`write` in advance. Returns the status of a file that exists."""
+    """Raises the errors of :func:`write` in advance. Returns the status of the file at `path`, or
+    None if there is none."""
     status = existing(path)
     if status is None:
         return None
@@ -218,7 +219,7 @@ def _replace(path: str, data: bytes, status: os.stat_result | None) -> None:
     target = followed(path)
     written = os.path.join(os.path.dirname(target), f".ggtok-{secrets.token_hex(8)}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    # If it replaces a file, it is private until it gets that file's mode.
+    # A file that replaces another is private until it gets the other's mode.
     handle = os.open(written, flags, 0o666 if status is None else 0o600)
     try:
         with os.fdopen(handle, "wb") as file:

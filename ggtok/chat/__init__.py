@@ -8,7 +8,7 @@ Every request takes the same path::
                                                 ▼                │
                                        messages that C doesn't read: policy.prepare
 
-A policy decides what a request means: `llama.LlamaServer` follows llama-server, and
+A policy decides what a request means. `llama.LlamaServer` follows llama-server, and
 `transformers.Transformers` follows transformers' apply_chat_template. It normalizes the options
 once to a `Request`, which is cached by everything that it depends on. `Request.run` passes
 conversations to C (cext/python/chat.c), which reads messages that are dicts of str, as nearly all
@@ -18,7 +18,7 @@ a continued answer), C returns it with its ranges, `Prepared.finish` changes it,
 produces the ids.
 
 - `api` implements the chat methods of the Tokenizer, and has the cache.
-- `request` has the options of a request, the normalized request, and the path.
+- `request` has the options of a request, the normalized request, and the steps above.
 - `llama` and `transformers` are the policies.
 - `messages` converts messages as llama-server does; `values` converts Python values to JSON's.
 - `caps` and `reasoning` find out by test renderings what a template supports.

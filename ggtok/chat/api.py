@@ -70,7 +70,7 @@ def ids(
     user_defined: str,
     known: object,
 ) -> list[int]:
-    """Returns the ids of a conversation. `known`: those of its first messages, or None."""
+    """Returns the ids of a conversation. `known`: see :meth:`ggtok.Tokenizer.encode_chat`."""
     found: list[int]
     found, parts = _encoded(loaded, messages, options, chat.IDS, trusted, user_defined, known)
     warn_of_media(len(parts))
@@ -149,9 +149,9 @@ def count_body(
     media_marker: str = media.MARKER,
     image_tokens: media.ImageTokens | None = None,
 ) -> tuple[int, int]:
-    """Returns the number of ids of a request's body, and the number of parts left out of it.
+    """Returns the number of ids of a request's body, and how many parts aren't included in it.
 
-    Parts left out are images, audio and video if `image_tokens` doesn't say how to count them.
+    Images, audio and video aren't included if `image_tokens` doesn't say how to count them.
     """
     media.check_tokens(image_tokens)
     n: int = run_body(
@@ -223,7 +223,7 @@ def _ids_after(
     def prompt(options: Options, conversation: list[Any]) -> Prompt:
         request = _request(loaded, options)
         tools = _tools(request, options)
-        bits = 0 if conversation else chat.PREPARED  # PREPARED allows no messages
+        bits = 0 if conversation else chat.PREPARED  # with PREPARED, C renders even an empty list
         ends = request.known_ends
         found: Prompt = _one(
             request.run(loaded, [conversation], chat.PROMPT, tools, lambda: now, flags, bits, ends)
@@ -330,8 +330,8 @@ def server(loaded: Loaded, options: Options) -> LlamaServer:
 def _cached(file: File, key: Key) -> Request | TemplateError:
     """Caches normalized requests by everything that they depend on.
 
-    The cached request that has no options but the template's also serves as a cache for the
-    policy, which takes milliseconds to create. Errors are cached, too.
+    For each template, the cached request whose options only select that template also serves as a
+    cache for the policy, which takes milliseconds to create. Errors are cached, too.
     """
     return _normalized(file, Options.of_key(key))
 

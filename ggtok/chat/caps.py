@@ -150,7 +150,7 @@ def _find_tools(template: Template, caps: Caps) -> None:
         return
     messages = _calling(_TEXT, ["call00001"])
     text, (name, calls) = _probe(template, messages, [_TOOL_NAME, _CALLS], _TOOLS)
-    # A capability that is false with an object stays false.
+    # A capability that the template lacks for arguments as an object stays false.
     caps.tools = caps.tools and text is not None and name.used
     caps.tool_calls = caps.tool_calls and text is not None and calls.used
 

@@ -43,7 +43,7 @@ def ids_and_parts(
     """Returns the ids and parts of a prompt, without its media.
 
     As in llama.cpp's mtmd_tokenize, each text between markers is encoded separately, without BOS
-    and EOS, which are then added around all.
+    and EOS. These are then added once, before and after all ids.
     """
     native = loaded.native
     if not prompt.media:
@@ -54,7 +54,7 @@ def ids_and_parts(
     flags &= ~ADD_SPECIAL
     for at, text in prompt.around_media():
         if at:
-            flags &= ~CONTINUATION  # it follows a marker
+            flags &= ~CONTINUATION  # the text follows a marker
         found, pieces = native.encode_parts(text.text, flags, parsed_ranges(text, trusted))
         first = len(ids)
         parts += [(at + pos, n, first + k, n_ids, s) for pos, n, k, n_ids, s in pieces]
@@ -180,7 +180,7 @@ def _closing(
 
     A template may write several control tokens after a message. If `ids` end with one of them,
     that token already closes the message. Otherwise the first of them that ends generation closes
-    the message, or else the last one.
+    the message; if none ends generation, the last of them does.
     """
     found, parts = loaded.native.encode_parts(tail.text, flags, list(tail.ranges))
     data = tail.text.encode()

@@ -50,7 +50,7 @@ class Handler:
     always_content: bool = False  # whether to write the content even if the reasoning is continued
     # Whether to write the opening after the template's own generation prompt.
     after_prompt: bool = False
-    # Changes the messages. If keeps_plain, those without calls and reasoning don't change.
+    # Changes the messages. If keeps_plain, messages without calls and reasoning stay the same.
     messages: Callable[[Messages, Json], Messages] | None = None
     keeps_plain: bool = True
     finish: Callable[[Prompt], Prompt] | None = None  # changes prompts without generation prompt
@@ -327,7 +327,7 @@ HANDLERS = (
         ("<mm:think>", "</mm:think>"),
         after_prompt=True,
     ),
-    # DeepSeek V3.2, whose block of calls has a different name than in V4
+    # DeepSeek V3.2, whose block of tool calls has a different name from that in V4
     Handler(("dsml_token", "DSML", "function_calls"), (_DEEPSEEK + "<think>", "</think>")),
     # DeepSeek V4
     Handler(

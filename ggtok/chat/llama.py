@@ -37,7 +37,7 @@ _HARMLESS = re.compile(
     r"|(?:if|and) add_generation_prompt(?=\s*-?%|\s+and)"
 )
 # Checks that the server removes from templates, because they refuse messages that the templates
-# could render. If the first text is in the source, the second one is replaced.
+# could render. In a source that contains the first text, _NEVER replaces the second one.
 _PATCHES = (
     (
         "<|channel|>",
@@ -221,7 +221,7 @@ class LlamaServer:
     def _variables(self, given: Json, thinking: bool, schema: Any = None) -> Json:
         """Returns the template's variables except messages, tools, dates and
         add_generation_prompt."""
-        # If a name occurs twice, the last value counts.
+        # If a variable occurs twice, the later value counts.
         variables: Json = {**self.texts, "enable_thinking": thinking, **given}
         handler = self.handler
         if handler is not None:
@@ -465,7 +465,7 @@ def _thinking(variables: Json) -> bool | None:
 
 
 def _spread(variables: Json) -> Json:
-    """Returns all variables by which templates know a setting that requests have under one name."""
+    """Returns variables for two of the request's settings, under all names that templates use."""
     spread: Json = {}
     preserve = variables.get("preserve_reasoning")
     if isinstance(preserve, bool):

@@ -42,8 +42,8 @@ class Message:
         return sum(type(part) is Marker for part in self.parts)
 
     def pieces(self) -> list[tuple[str, bool]]:
-        """Returns the content in pieces, with blank lines between its parts, of which only texts
-        are included."""
+        """Returns the content in pieces: its texts, with blank lines between them. Other parts are
+        omitted."""
         if not self.parts:
             return [(self.content, False)]
         return separated([part for part in self.parts if type(part) is not Marker], "\n\n")

@@ -3,9 +3,9 @@
 Strings passed to a template come from the conversation. The exception is `Text`, which has ranges
 that are the template's own: roles, special tokens, and text that the preparation adds. A `Prompt`
 is the result: the text, and the ranges that are the template's own. Text that is inserted because
-of other text in the prompt is the template's own only if that other text is, so that a message
-can't imitate it to write a control token. Ranges are half-open, in bytes of UTF-8, and ascending,
-with gaps between them.
+of other text in the prompt is the template's own only if that other text is. Otherwise a message
+could imitate that other text to write a control token. Ranges are half-open, in bytes of UTF-8, and
+ascending, with gaps between them.
 """
 
 from __future__ import annotations

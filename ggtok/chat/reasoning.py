@@ -96,7 +96,7 @@ def find(render: Render, source: str, tool_calls: bool) -> Tags:
 
 
 # Templates whose tags can't be detected. A row has texts in the source, texts that must be absent,
-# whether it applies only if nothing was found, and the tags.
+# whether the row applies only if no tags were found, and the tags.
 _KNOWN = (
     (
         ("content.split('</think>')",),

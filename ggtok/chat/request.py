@@ -21,7 +21,7 @@ Json = dict[str, Any]
 Clock = Callable[[], datetime]
 Messages = Sequence[Mapping[str, Any]]
 # Four texts: BOS and EOS, which are removed from the ends of the prompt because encoding adds them
-# ("" to remove nothing), and two more: if the prompt ends with the first, the second is appended.
+# ("" to remove nothing), and two more: if the prompt ends with the third, the fourth is appended.
 Ends = tuple[str, str, str, str]
 NO_ENDS: Ends = ("", "", "", "")
 Key = tuple[Any, ...]  # the key of a cached request: Options.key
@@ -291,7 +291,7 @@ class Request:
     known_ends: Ends  # instead of `ends` if known ids precede the result
     given: Json  # the caller's variables
     dates: frozenset[str]  # date variables that the template reads
-    timed: bool  # whether the template may call for the current time
+    timed: bool  # whether the template may read the current time
     # Where to continue the last message: "auto", a field's name, or "" not to continue it.
     continues: str = ""
     thinking: bool = False

@@ -19,9 +19,9 @@ MAX_LEVEL = 90  # the deepest nesting of lists and mappings
 # How to convert numbers and tuples: integers as templates see them, integers as JSON writes them,
 # or everything as in Python.
 _WRAPPED, _WRITTEN, _PYTHON = range(3)
-_SHOWN = 60  # the most characters of a key that a message quotes
+_SHOWN = 60  # maximum number of characters of a key to quote in a message
 _INT_END, _UINT_END = 1 << 63, 1 << 64
-_MAX_BITS = 14_000  # the most bits of a template's integer; Python prints at most 4,300 digits
+_MAX_BITS = 14_000  # maximum bits of a template's integer; Python prints at most 4,300 digits
 _MAX_DIGITS = 310  # an integer with more digits than this exceeds every double
 
 
@@ -103,10 +103,9 @@ def _plain(value: Any, how: int, level: int) -> Any:
 
 
 def mapping(value: Any) -> Mapping[str, Any] | None:
-    """Returns a mapping itself, a pydantic model or similar object as a mapping, or else None.
+    """Returns a mapping unchanged, the mapping from an object's model_dump(), or else None.
 
-    From the result of model_dump(), which has all fields, those that are None are dropped, except
-    the content.
+    model_dump() returns all fields, so the fields that are None are dropped, except the content.
     """
     if isinstance(value, (dict, Mapping)):
         return value
@@ -260,7 +259,7 @@ Scaled = tuple[int, int]  # (f, e): the number f * 2**e
 
 
 def shortest_digits(value: float) -> tuple[str, int]:
-    """Returns the decimal digits of a positive double, and the power of ten by which to scale."""
+    """Returns the decimal digits of a positive double, and the power of ten that scales them."""
     f, e, lower_is_closer = _parts(value)
     plus = _normalized(2 * f + 1, e - 1)
     minus = (4 * f - 1, e - 2) if lower_is_closer else (2 * f - 1, e - 1)
@@ -273,7 +272,8 @@ def shortest_digits(value: float) -> tuple[str, int]:
 
 
 def _parts(value: float) -> tuple[int, int, bool]:
-    """Returns f, e, and whether the next smaller double is closer than the next larger one."""
+    """Returns f and e of the value f * 2**e, and whether the next smaller double is closer to the
+    value than the next larger one."""
     fraction, exponent = frexp(value)
     e = max(exponent - _PRECISION, _LEAST_EXPONENT)
     f = int(ldexp(fraction, exponent - e))

@@ -167,7 +167,7 @@ class MergeTree:
         symbols: the initial symbols.
         merges: all merges that apply, in order.
         tokens: the resulting tokens; only the token itself if it is reached.
-        pairs: all pairs of symbols that merge to the token, by precedence.
+        pairs: all pairs of symbols that merge into the token, in order of precedence.
         notes: remarks about other ways to produce the token.
     """
 

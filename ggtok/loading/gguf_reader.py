@@ -26,8 +26,8 @@ _SCALARS = {
 
 
 def first_bytes(source: str | bytes, size: int) -> bytes:
-    """Returns the metadata of anything that :func:`ggtok.load` accepts: a path, a model's name, or
-    bytes."""
+    """Returns the first `size` bytes of a GGUF file. As for :func:`ggtok.load`, `source` is a path,
+    a model's name, or the file's contents."""
     from ggtok import sources
     from ggtok.sources.files import first_shard
 

@@ -30,7 +30,7 @@ Overrides = Mapping[str, "int | float | bool | str"]
 
 
 class Loaded:
-    """The vocabulary of a GGUF file, held in C, with cached values for Python.
+    """The vocabulary of a GGUF file: the tokenizer in C, with values cached for Python.
 
     It is immutable, except for values that are computed lazily. If several threads compute the
     same value at once, they store equal values.
@@ -38,11 +38,11 @@ class Loaded:
     Attributes:
         native: the tokenizer in C.
         path: the file's path, or the model's name; None if loaded from memory.
-        pickled: the source that a pickle contains; None if this can't be pickled.
+        pickled: the source that a pickle contains; None if the vocabulary can't be pickled.
         pre_option, patterns, overrides: the arguments of :func:`ggtok.load`.
         flags: ``add_bos`` and the like.
         found: the source that a model's name resolved to.
-        memo: values that other packages compute once per vocabulary, by package name.
+        memo: a cache for other packages: values that they compute once per vocabulary, by name.
     """
 
     native: Native
@@ -194,7 +194,7 @@ class Loaded:
             if not may_be_name or os.path.exists(path):
                 raise
             missing = e
-        # Imported only here: files take precedence over names, and loading them needs no import.
+        # Imported only here, because loading a file, which is tried first, doesn't need it.
         from ggtok import sources
 
         found = sources.find(name)
@@ -361,7 +361,7 @@ class TokenAttr(IntFlag):
 _INT = r"[+-]?[0-9]{1,40}"
 _SYNTAX = "KEY=TYPE:VALUE[,KEY=TYPE:VALUE...], where TYPE is int, float, bool or str"
 
-_MOST = 200  # characters that a message quotes of an argument
+_MOST = 200  # maximum number of characters of an argument to quote in a message
 
 
 def parse_overrides(arguments: Iterable[str]) -> dict[str, int | float | bool | str]:
@@ -393,8 +393,8 @@ def parse_overrides(arguments: Iterable[str]) -> dict[str, int | float | bool | 
 
 
 def _check_text(part: str) -> None:
-    """Raises InvalidValueError for lone surrogates other than those by which Python represents
-    command-line bytes that aren't UTF-8."""
+    """Raises InvalidValueError for a lone surrogate, unless it is Python's representation of a
+    command-line byte that isn't UTF-8."""
     try:
         part.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as e:

@@ -33,8 +33,9 @@ def text_bytes(text: object, name: str = "text") -> bytes:
 def byte_view(data: object, what: str) -> memoryview:
     """Returns a one-dimensional view of a bytes-like object's memory.
 
-    Callers copy the memory. C reads only ``bytes`` objects in place: even if a view is read-only,
-    other threads and processes may write to its memory while the GIL is released.
+    Callers must copy the memory before they call C, which reads only ``bytes`` objects in place:
+    even if a view is read-only, other threads and processes may write to its memory while the GIL
+    is released.
     """
     try:
         view = memoryview(data)  # type: ignore[arg-type]
@@ -55,7 +56,7 @@ def byte_view(data: object, what: str) -> memoryview:
 
 
 def int32_array(ids: object, name: str = "ids") -> Any:
-    """Returns a copy of token ids, as a cffi array of ints or as the bytes of one."""
+    """Returns a copy of token ids, as an array of C ints or as the bytes of such an array."""
     if isinstance(ids, (list, tuple)):
         pass
     elif isinstance(ids, (str, bytes, bytearray)):
@@ -163,8 +164,8 @@ def on_main_thread() -> bool:
 
 
 def overrides_array(values: dict[str, object], keep: list[object]) -> Any:
-    """Returns an array of ggtok_override, whose strings `keep` keeps alive. No other code may hold
-    `values`."""
+    """Returns an array of ggtok_override, whose strings `keep` keeps alive. `values` must be a copy
+    that no other code can change."""
 
     def string(text: str, what: str) -> Any:
         try:
@@ -205,7 +206,7 @@ def overrides_array(values: dict[str, object], keep: list[object]) -> Any:
 # ---- parse_special ----
 
 
-KEPT = 64  # choice objects to cache; each has an automaton for its tokens
+KEPT = 64  # maximum number of cached choice objects, each with an automaton for its tokens
 _SPECIAL = 1 | 8 | 16  # bits of TokenAttr: UNKNOWN, CONTROL, USER_DEFINED
 
 

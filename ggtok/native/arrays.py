@@ -1,4 +1,4 @@
-"""Converts results to NumPy arrays, and texts and results from and to Arrow data."""
+"""Converts results to NumPy arrays and to Arrow data, and Arrow data to texts."""
 
 from __future__ import annotations
 

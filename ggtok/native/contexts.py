@@ -61,8 +61,8 @@ class Parts(_Context):
         return self._last[2] + begin
 
     def safe_cut(self, text: bytes, begin: int, end: int, tail: bool = False) -> int:
-        """Returns the last position in text[begin:end] that no token crosses, or 0
-        (ggtok_safe_cut)."""
+        """Returns the last position in text[begin:end] that no token crosses, or 0 if none is found
+        (ggtok_safe_cut). If `tail`, this holds whatever text precedes `begin`."""
         flags = TAIL if tail else 0
         n: int = self._call(self._native.safe_cut, self._at(text, begin), end - begin, flags)
         return begin + n if n else 0

@@ -61,8 +61,8 @@ class Use:
 
     Attributes:
         used: whether the value was read.
-        operations: llama.cpp's names for what was done with it: any of ``array_access``,
-            ``object_access``, ``test_is_string`` and ``selectattr``.
+        operations: the operations that the template applied to the value, by llama.cpp's names:
+            any of ``array_access``, ``object_access``, ``test_is_string`` and ``selectattr``.
     """
 
     used: bool

@@ -221,7 +221,7 @@ def is_white_space(c: int) -> bool:
 
 
 def lower(c: int) -> int:
-    """Returns the simple lower case of a code point, which is one code point."""
+    """Returns the lower case of a code point by its simple mapping, which is one code point."""
     lowered: int = lib.ggtok_unicode_to_lower(c)
     return lowered
 

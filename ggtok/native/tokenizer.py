@@ -58,7 +58,7 @@ _SIZE_MAX: int = 2 ** (8 * ffi.sizeof("size_t")) - 1
 
 
 class Splitter:
-    """What ggtok_py_split calls: a `Split`, with the exception that it raised on each thread."""
+    """A `Split` for ggtok_py_split to call, and the exception that it raised on each thread."""
 
     def __init__(self, split: Split) -> None:
         self.split = split

@@ -171,7 +171,7 @@ class Counter:
 
 # ---- merging ----
 
-# A callback that gets the number of merges so far and the count of the last one.
+# A callback that gets the number of merges so far and the count of the last merge.
 Progress = Callable[[int, int], None]
 
 
@@ -186,7 +186,7 @@ class Symbol:
 
 
 class _ProgressCaller:
-    """What ggtok_py_merge calls: `progress`, with the exception that it raised."""
+    """A `Progress` for ggtok_py_merge to call, and the exception that it raised."""
 
     def __init__(self, progress: Progress | None) -> None:
         self.progress = progress
@@ -271,8 +271,8 @@ def merge(
 
 
 def spell(texts: list[bytes], rows: NDArray[Any]) -> list[tuple[bytes, bytes]]:
-    """Returns the two texts that each row of merge()'s result joins, and appends the new symbols to
-    ``texts``."""
+    """Returns, for each row of merge()'s result, the two texts that it joins. Appends the texts of
+    the new symbols to ``texts``."""
     rows = np.ascontiguousarray(rows, _ROW)
     merges: list[tuple[bytes, bytes]] = _spell(texts, rows.ctypes.data, len(rows))
     return merges

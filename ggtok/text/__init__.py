@@ -22,6 +22,6 @@ else:  # see CacheInfo in tokenizer.py
 Chunk.__doc__ = """A part of a text: ``text[start:end]``.
 
 Attributes:
-    start, end: in code points for a ``str``, in bytes for a bytes-like text.
+    start, end: the part's position, in code points for a ``str``, in bytes for a bytes-like text.
     n_tokens: the number of tokens, including those of the prefix and added tokens.
 """

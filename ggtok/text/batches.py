@@ -1,4 +1,4 @@
-"""Encodes batches of texts, with offsets, and texts that arrive in blocks."""
+"""Encodes batches of texts, optionally with offsets, and single texts that arrive in blocks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # ---- batches, and offsets ----
 
 MAX_THREADS = 256
-_UNITS = ("byte", "char", "utf16")  # in the order of ggtok_unit
+_UNITS = ("byte", "char", "utf16")  # in the order of ggtok.h's enum ggtok_unit
 
 
 def encode(native: Native, texts: types.Texts, flags: Flags, threads: int) -> list[list[int]]:

@@ -1,10 +1,10 @@
 """Checks whether any text encodes to exactly the given ids.
 
 The check builds candidate texts from the ids, encodes them, and compares. Special tokens come from
-their own texts. The text between them can only be the texts of the other tokens, up to how spaces
-are written (as a space or as U+2581) and what the normalizer treats as equal. A charsmap (UGM) may
-produce a character that it would itself change; the candidate then has a source of that character
-instead.
+their own texts. The text between them can differ from the texts of the other tokens only in how
+spaces are written (as a space or as U+2581), and in what the normalizer treats as equal. UGM's
+normalizer (the charsmap) may produce a character that it would change if it read that character.
+The candidate then has, in its place, a character that is normalized to it.
 
 Some vocabularies have no tokens for some characters, which encode to nothing. Such a "silent"
 character may be between any two tokens and keep them from merging. If only the first byte of a
@@ -13,7 +13,7 @@ character has no token, the tokens of its other bytes remain.
 The unknown token, and in some vocabularies control tokens, can also come from raw text. The
 neighbouring text is then encoded together with it, without a space prefix after it. So each such
 token has two interpretations, and the text between two of them is valid if it fits one
-combination of their interpretations (`_reach` tracks those that the text so far allows).
+combination of their interpretations (`_reach` tracks which ones the text so far allows).
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ PARTS = re.compile(  # characters, the last 3 bytes of 4-byte characters, and ot
     rb"|(?P<three>[\x80-\xbf]{3})|.",
     re.DOTALL,
 )
-LONGEST = 32  # the most code points, and tokens, in a character's normalized form
-MOST_IDS = 1 << 23  # the most ids to examine, for all characters together
+LONGEST = 32  # maximum number of code points, and of tokens, in a character's normalized form
+MOST_IDS = 1 << 23  # maximum number of ids to examine, for all characters together
 LEADS = b"\xf1", b"\xf2", b"\xf3", b"\xf0"
 # Characters that many vocabularies lack: private use, unassigned, rare scripts.
 RARE = "\ue0a7\U000f1234\U0001fbf7\U000107b6\u0b7e\u0378\u3131\u1f6d\u20bf\u00a7~#\x01"
@@ -170,7 +170,8 @@ class _Check:
                     yield before + mended + after
 
     def _unnormalized(self, text: bytes) -> bytes | None:
-        """Replaces each part that normalization would change by a source of that part.
+        """Replaces each part that normalization would change with a text that has this part as its
+        normalized form.
 
         Returns None if there is no such part.
         """
@@ -207,7 +208,8 @@ class _Check:
             return None
 
     def _sources(self) -> dict[str, str]:
-        """Returns a character for each normalized form that normalization would change again."""
+        """Returns, for each normalized form that normalization would change again, a character that
+        has this form."""
         if self._native.sources is None:
             changed = {}
             left = MOST_IDS

@@ -2,7 +2,7 @@
 
 The text is encoded once, one window at a time (TokenEnds). As a first guess, a chunk ends n of the
 text's tokens after its start. Then the tokens of the chunk's own text are counted (Measure), and
-the end is moved until the chunk fits but wouldn't with one more token.
+the end is moved until the chunk fits, but not with one more token.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ else:  # without importing typing, as in __init__.py
     )
 
 WINDOW = 1 << 18  # bytes to encode at once
-NEAR = 1 << 12  # the least number of bytes to examine after a chunk
+NEAR = 1 << 12  # minimum number of bytes to examine after a chunk
 
 
 def chunks(
@@ -143,8 +143,10 @@ class TokenEnds:
                 return len(self._data)
 
     def before(self, place: int, count: int) -> int:
-        """Returns the end of the count-th token before `place`, which is a token's end; 0 if there
-        are fewer."""
+        """Returns the end of the count-th token before `place`; 0 if there are fewer.
+
+        `place` must be the end of a token.
+        """
         at = int(self._ends.searchsorted(place)) - count
         while at >= 0:
             end = whole_end(self._data, int(self._ends[at]))
@@ -285,8 +287,10 @@ def _longest(chunk: _ChunkText, ends: TokenEnds, options: Options, room: int) ->
 
 
 def _few_characters(chunk: _ChunkText, end: int, n: int) -> tuple[int, int]:
-    """Returns the end and number of tokens of the longest part before `end` that fits, for the case
-    that not even the text's first token does."""
+    """Returns the end and number of tokens of the longest part up to `end` that fits.
+
+    `end` is the end of the text's first token after the chunk's start. Not even that token may fit.
+    """
     best = 0, 0
     at = chunk.start
     count = chunk.fits(end, n)

@@ -73,8 +73,8 @@ def with_prefix(loaded: Loaded, prefix: object) -> list[int]:
         raise InvalidTypeError("prefix must be bytes, not str: pass prefix.encode()")
     begin = byte_view(prefix, "prefix must be bytes").tobytes()
     pieces, ids = _sorted(loaded)
-    # The range ends before the smallest bytes greater than all that begin with the prefix: without
-    # trailing FF bytes, and with one added to the last byte.
+    # The range ends before the smallest byte string that is greater than all strings with this
+    # prefix: the prefix without its trailing FF bytes, and with one added to its last byte.
     stem = begin.rstrip(b"\xff")
     end = bisect_left(pieces, stem[:-1] + bytes([stem[-1] + 1])) if stem else len(ids)
     return sorted(ids[bisect_left(pieces, begin) : end])
@@ -103,6 +103,6 @@ def _sorted(loaded: Loaded) -> tuple[list[bytes], list[int]]:
 def _begins_longer(loaded: Loaded, piece: bytes) -> bool:
     """Whether a longer piece begins with this one."""
     pieces, _ = _sorted(loaded)
-    # Skips equal pieces: the smallest longer piece would be this one followed by NUL.
+    # Skips equal pieces: the smallest longer piece would be this piece followed by NUL.
     at = bisect_left(pieces, piece + b"\0")
     return at < len(pieces) and pieces[at].startswith(piece)

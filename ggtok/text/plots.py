@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 _FORMATS = (".svg", ".png", ".pdf")
 _PICTURE = files.Kind("a picture", lambda _: True)
-_MOST_BARS = 30  # scripts or files in a panel
-_LONGEST = 20  # bytes of a token; longer ones share a bar
+_MOST_BARS = 30  # maximum number of scripts or files in a panel
+_LONGEST = 20  # tokens of at least this many bytes share a bar
 
 
 def plot(found: Mapping[str, Stats], out: str) -> None:
@@ -32,7 +32,7 @@ def plot(found: Mapping[str, Stats], out: str) -> None:
         raise MissingExtraError("a plot needs matplotlib: pip install 'ggtok[plot]'") from None
     panels = _panels(found)
     height = 1.2 + sum(0.8 + 0.24 * len(rows) * max(1, len(found) * 0.6) for _, rows, _ in panels)
-    # Keeps text in an SVG as text, and a $ in a file's name from starting a formula.
+    # Keeps text in an SVG as text, and makes the ids in it the same in every run.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "ggtok"}):
         figure = Figure(figsize=(8, height), layout="constrained")
         sizes = [max(1, len(rows)) for _, rows, _ in panels]
@@ -107,6 +107,7 @@ def _bars(axis: Any, title: str, rows: Rows, label: str, names: list[str]) -> No
         at = [row - 0.4 + size * (i + 0.5) for row in range(len(rows))]
         values = [values[i] for values in rows.values()]
         axis.barh(at, values, height=size, label=shown(os.path.basename(name)).replace("$", r"\$"))
+    # An unescaped $ would start a formula.
     labels = [shown(name).replace("$", r"\$") for name in rows]
     axis.set_yticks(range(len(rows)), labels=labels)
     axis.invert_yaxis()

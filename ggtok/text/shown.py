@@ -15,7 +15,7 @@ TOKENS = ("\x1b[30;46m", "\x1b[30;43m")
 SPECIAL = "\x1b[1;97;45m"
 PLAIN = "\x1b[0m"
 
-_LONGEST = 400  # bytes; more of a piece, or of dropped text, isn't shown
+_LONGEST = 400  # maximum number of bytes to show of a piece, or of dropped text
 _HUES = 12
 TEMPLATE, OTHER = "template", "other"
 # The hue and saturation of each role's background.
@@ -56,8 +56,8 @@ class ShownToken(NamedTuple):
         span: the span of the text from which it comes, in bytes of UTF-8, or None if unknown.
         role: in a conversation, the role of the message from which its text comes,
             ``"template"`` for the template's own text, or ``"other"``; otherwise None.
-        dropped: the text directly before the token that belongs to no token, such as white space
-            that the vocabulary removes.
+        dropped: the text directly before the token, if it belongs to no token, such as white
+            space that the vocabulary removes.
     """
 
     id: int
@@ -119,7 +119,8 @@ class Shown:
             title = escape(_title(token))
             body.append(_dropped(token.dropped))
             piece = _html(_cut(token.piece))
-            # A final line break goes after the element, or its edge would be on the next line.
+            # A final line break goes after the element. Inside, it would put the element's right
+            # border on the next line.
             end = "<br>" if piece.endswith("<br>") else ""
             piece = piece.removesuffix("<br>")
             element = f'<bdi class="{kind}" title="{title}">{piece}</bdi>{end}'

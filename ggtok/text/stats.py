@@ -51,8 +51,8 @@ class Row:
 class Stats:
     """Statistics about texts and the vocabulary that encodes them.
 
-    A token has the script of its letters; if there are several scripts, the last in the order of
-    the table. Tokens without letters are digits, punctuation and symbols, or white space.
+    A token has the script of its letters; if there are several scripts, the one that comes last in
+    `scripts`. Tokens without letters are digits, punctuation and symbols, or white space.
 
     Attributes:
         total: the sum over all texts.
@@ -60,7 +60,8 @@ class Stats:
         scripts: the counts of each script, and of tokens without letters.
         lengths: how many tokens of the texts come from 1, 2, ... bytes.
         used: the number of different tokens in the texts.
-        unused: the number of tokens that aren't in the texts, without special tokens.
+        unused: the number of tokens in the vocabulary, except special ones, that aren't in the
+            texts.
         vocabulary_lengths: how many tokens of the vocabulary have 1, 2, ... bytes, without
             special tokens.
         vocabulary_scripts: how many of these tokens have each script; tokens that aren't UTF-8 are

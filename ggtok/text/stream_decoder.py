@@ -59,8 +59,8 @@ class StreamDecoder:
             raise InvalidValueError(f"errors: {e}") from None
         start = _State(self._ids, errors)
         self._decoded(start, self._ids.checked(prompt_ids, "prompt_ids"))
-        # The end of decode(prompt_ids) that `start` holds back, since further ids may change it.
-        # The part that they don't change isn't returned.
+        # `start` holds back the end of decode(prompt_ids), because further ids may change that end.
+        # Whatever they leave unchanged belongs to the prompt, and isn't returned.
         rest = start.copy()
         try:
             self._rest = self._decoded(rest, (), True)
@@ -346,7 +346,8 @@ class _Stops:
 
     def __init__(self, stops: list[str]) -> None:
         self.any = bool(stops)
-        self.depth = [0]  # by state: the length of the text's longest suffix that may start a stop
+        # For each state, the length of the longest suffix of the text that begins a stop string.
+        self.depth = [0]
         self._next: list[dict[str, int]] = [{}]
         self._found: list[str | None] = [None]
         for stop in stops:

@@ -1,10 +1,11 @@
 """Truncates a text to at most n tokens.
 
-Only the part of the text with its first (or last) tokens is encoded. Its tokens are those of the
-whole text up to a position that no token crosses, whatever follows (ggtok_safe_cut).
+Only the part of the text with its first (or last) tokens is encoded. Up to a position that no token
+crosses, whatever follows (ggtok_safe_cut), the tokens of this part are those of the whole text.
 
-The tokens of a truncated text are counted before it is returned. So if there are too many,
-Parts.count is wrong or, with side="right", Measure.count or the ggtok_safe_cut that it relies on.
+The tokens of a truncated text are counted before the text is returned. So if a result has too many
+tokens, the count is wrong: that of Parts.count or, with side="right", that of Measure.count, which
+relies on ggtok_safe_cut.
 """
 
 from __future__ import annotations
@@ -65,10 +66,10 @@ def beginning(native: Native, head: bytes, n: int, add_special: bool) -> bytes |
 def _has_tokens(parts: Parts, head: bytes, type: str) -> bool:
     """Whether every text that begins with `head` has at least one token.
 
-    Encoding `head` can't answer this, because it may be a long word without a position that no
+    Encoding `head` can't answer this, because `head` may be a long word without a position that no
     token crosses. But the answer is yes if one of its ASCII characters alone encodes to a token:
-    if a merge's result isn't a token, BPE falls back to that token, and other models emit an
-    unknown token. Only UGM's rules may remove a longer text completely.
+    for a symbol that isn't a token, BPE emits the tokens of its single characters, and other
+    models emit an unknown token. Only UGM's rules may remove a longer text completely.
     """
     if type == "UGM":
         return False
