@@ -57,8 +57,7 @@ def _real(name: str, template: str | None = None) -> Callable[[], GGUF]:
 
 
 def _done() -> GGUF:
-    """Builds a chat model whose end of turn isn't among those that llama.cpp knows by their
-    text."""
+    """Builds a chat model with an end of turn that llama.cpp doesn't recognize by its text."""
     gguf = base()
     add_tokens(gguf, ["<|done|>", "<|begin|>"], CONTROL)
     gguf.set(GGML + "eos_token_id", token(gguf, "<|done|>"), "u32")
@@ -69,7 +68,7 @@ def _done() -> GGUF:
 
 
 def _plain_default() -> GGUF:
-    """Builds the same model, but the token that llama.cpp assumes as EOS is an ordinary one."""
+    """Builds the same model without <|im_end|>, an end of turn that llama.cpp does recognize."""
     gguf = _done()
     words = gguf.strings(TOKENS)
     words[token(gguf, "<|im_end|>")] = b"<|other|>"
@@ -107,7 +106,7 @@ def gone(*keys: str) -> Fault:
 
 
 def special(name: str, text: str | int) -> Fault:
-    """Sets a special token's key to an id, or to that of a text."""
+    """Sets a special token's key to an id, or to the id of the token with a text."""
 
     def fault(gguf: GGUF) -> None:
         id = text if isinstance(text, int) else token(gguf, text)
@@ -149,7 +148,7 @@ def shuffled(items: list[Any]) -> list[Any]:
 
 
 def without_last(n: int) -> Fault:
-    """Removes the last tokens, as happens to added tokens that aren't in the base vocabulary."""
+    """Removes the last n tokens, as if a conversion had ignored the added tokens."""
 
     def fault(gguf: GGUF) -> None:
         for key in (TOKENS, TYPES, SCORES):
@@ -182,9 +181,9 @@ class Row:
 
     Attributes:
         original: one of ORIGINALS.
-        fault: what puts the fault into it.
+        fault: the function that puts the fault into the original.
         code: the finding's code.
-        also: codes of other findings that the fault shows.
+        also: codes of other findings that the fault causes.
         fixed: whether ``--fix all`` corrects it.
         lost: codes of the original's findings that the fault hides.
     """
@@ -209,8 +208,8 @@ CORPUS: dict[str, Row] = {
     "pre is default": Row("ChatML", put(GGML + "pre", "default"), "GGT102"),
     "gpt-2 with Qwen's pre": Row("gpt-2", put(GGML + "pre", "qwen2"), "GGT104"),
     "gpt-2 with DeepSeek Coder's pre": Row("gpt-2", put(GGML + "pre", "deepseek-coder"), "GGT104"),
-    # Llama 3's pre also turns on BOS, and keeps words whole that are tokens, even if no merges
-    # produce them.
+    # Llama 3's pre also turns on BOS, and encodes a word that is a token as that token, even if no
+    # merges produce it.
     "Llama 3 with GPT-2's pre": Row(
         "llama-bpe", put(GGML + "pre", "gpt-2"), "GGT104", ("GGT203", "GGT401"), lost=("GGT201",)
     ),

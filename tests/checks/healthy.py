@@ -1,4 +1,4 @@
-"""Small files: one for whose tokenizer there are no findings, and one with three faults."""
+"""Builds two small files: one without findings, and one with three faults."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.support.vocabularies import fixture
 
 GGML = "tokenizer.ggml."
 CONTROL, NORMAL = 3, 1
-# All programs render this template alike, even for contents that are null or in parts.
+# All programs render this template alike, even if a message's content is null or a list of parts.
 CHAT = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n"
     "{% set parts = [m.content] if m.content is string else m.content or [] %}"

@@ -20,7 +20,7 @@ from tests.support.vocabularies import OTHERS, REAL, fixture, real
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE, PROGRAMS = DOCS / "doctor.md", DOCS / "two-programs.md"
-# The page's name for a reason, by words in the reason.
+# The page's label for each reason, by words that occur only in that reason.
 LABELS = {
     "sets enable_thinking": "thinking",
     "sets date_string": "date",
@@ -71,12 +71,12 @@ def kinds() -> str:
 
 @cache
 def findings(name: str) -> list[ggtok.Finding]:
-    """Those in a real vocabulary."""
+    """Returns the findings for a real vocabulary."""
     return ggtok.doctor(real(name))
 
 
 def row(name: str) -> str:
-    """The table row of a real vocabulary: its findings."""
+    """Returns the table row with a real vocabulary's findings."""
     cells = []
     for f in findings(name):
         code = f"**{f.code}**" if f.severity == SERIOUS else f.code
@@ -90,7 +90,7 @@ def rows() -> str:
 
 
 def label(difference: Difference) -> str:
-    """Returns the page's name for a difference's reason."""
+    """Returns the page's label for a difference's reason."""
     [found] = [name for words, name in LABELS.items() if words in difference.reason]
     return found
 
@@ -136,7 +136,7 @@ def in_programs() -> str:
 
 
 def written(which: str, page: Path = PAGE) -> str:
-    """Returns a table as the page has it."""
+    """Returns a table as it is on the page."""
     found = re.search(_TABLE.format(which), page.read_text("utf-8"), re.DOTALL)
     assert found, which
     return found[2]

@@ -182,7 +182,7 @@ def test_ends_of_the_generation_config(pair: tuple[Path, Path], tmp_path: Path) 
     ggtok.edit(model, fix="GGT710", against=original)
     assert codes(ggtok.doctor(model, against=original)) == []
     assert all(map(ggtok.load(model).is_eog, missing))
-    # A token that the file lacks can't end its generations.
+    # A token that isn't in the file can't end generation.
     texts = gguf.strings(GGML + "tokens")
     last = len(texts) - 1
     config.write_text(json.dumps({"eos_token_id": last}))
@@ -198,7 +198,7 @@ def test_ends_of_the_generation_config(pair: tuple[Path, Path], tmp_path: Path) 
 def test_slow_templates(
     pair: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The comparison of templates ends, and says that it wasn't complete."""
+    """The comparison of templates stops at its time limit, and the finding says so."""
     gguf = GGUF.read(pair[0])
     gguf.set("tokenizer.chat_template", CHAT.replace("m.content", "m.content | trim"))
     model = gguf.write(tmp_path / "other.gguf")
@@ -214,7 +214,7 @@ def test_every_code_is_found() -> None:
 
 
 def test_the_repository_that_a_file_names(tmp_path: Path) -> None:
-    """The first address of a page of the Hub."""
+    """--against=auto uses the first address in the metadata that is a repository of the Hub."""
     source, base = "general.source.repo_url", "general.base_model.0.repo_url"
     gguf = GGUF.read(fixture("spm"))
     for address, expected in (
@@ -247,7 +247,7 @@ def hub(pair: tuple[Path, Path]) -> Iterator[Hub]:
 
 def doctor(hub: Hub | None, home: Path, *argv: str, **more: str) -> tuple[int, Any, str]:
     """Runs the command in a process, since huggingface_hub reads its settings on import; returns
-    its status, JSON and messages."""
+    the exit status, JSON and messages."""
     environment = {
         name: value
         for name, value in os.environ.items()

@@ -119,13 +119,14 @@ def test_each_is_found_by_its_code(name: str) -> None:
     assert row.fixed or not next(f for f in found if f.code == row.code).changes
 
 
-# Findings that are left out if one of these codes is found, because they would mean nothing.
+# By code: the codes that doctor doesn't report with it, because they would be meaningless.
 _HIDDEN = dict.fromkeys(("GGT101", "GGT102", "GGT103", "GGT104"), ("GGT404",))
 
 
 @pytest.mark.parametrize("name", FIXED_ROWS)
 def test_corrections(name: str, tmp_path: Path, llama: LlamaCpp) -> None:
-    """Clean, and the original's ids and prompts, which llama.cpp gives, too."""
+    """A corrected file has no findings that `--fix` would correct, and gives the original's ids and
+    prompts. llama.cpp gives the same ids."""
     row = CORPUS[name]
     path = faulty(row).write(tmp_path / "model.gguf")
     assert ggtok.edit(path, fix="all").changes
@@ -158,8 +159,8 @@ PROMPTS = [[5, 7, 100, 9, 33], [5], [7, 9], [40, 41, 42], [99, 3], [12, 200, 13]
 
 
 def logprobs(model: Path) -> list[Any]:
-    """Returns llama-server's most probable tokens after each of PROMPTS; None for an end of
-    generation."""
+    """Returns llama-server's most probable tokens after each of PROMPTS; None if generation ends
+    there."""
     found: list[Any] = []
     with Server(model, CHAT) as server:
         for ids in PROMPTS:
@@ -200,7 +201,8 @@ def test_corrections_keep_the_logits(name: str, tmp_path: Path, llama: LlamaCpp)
 
 
 def test_padding_that_was_lost(tmp_path: Path, llama: LlamaCpp) -> None:
-    """GGT601: llama.cpp loads the model again, with the ids and the logits of the original."""
+    """The correction of GGT601 restores lost padding tokens, so that llama.cpp loads the model
+    again, with the original's ids and logits."""
     original = base()
     add_tokens(original, [f"[PAD{id}]" for id in range(len(original.array(TOKENS)), 416)], UNUSED)
     whole = with_tensors(original, tmp_path)

@@ -72,7 +72,7 @@ def normal_control(gguf: GGUF) -> None:
 
 
 def pairs_of_letters(gguf: GGUF) -> None:
-    """Adds a token and a merge for each pair of letters that has none."""
+    """Adds a token and a merge for each pair of letters that isn't a token."""
     known = set(gguf.strings(GGML + "tokens"))
     every = [a + b for a in ascii_letters for b in ascii_letters]
     new = [pair for pair in every if pair.encode() not in known]
@@ -203,7 +203,7 @@ def test_other_kinds(name: str) -> None:
 
 
 def test_white_space_may_end_a_completion() -> None:
-    """RWKV's files are like this: their EOT is an empty line."""
+    """In RWKV's files, EOT is an empty line."""
     gguf = base()
     gguf.set(GGML + "eot_token_id", token(gguf, "\u010a"), "u32")
     assert codes(gguf) == []

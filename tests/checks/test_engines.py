@@ -40,8 +40,8 @@ def says(role: str, content: Any, **more: Any) -> dict[str, Any]:
     return {"role": role, "content": content, **more}
 
 
-# A template with a single difference, whose line, tag, reason (some of its words) and shortest
-# conversation follow.
+# Templates with a single difference, each with the difference's line, tag, reason (a part of it) and
+# shortest conversation.
 CAUSES: dict[str, tuple[str, int | None, str, str, Chat]] = {
     "a variable": (
         "{#- a comment {% of two\nlines -#}\n{% if enable_thinking is defined %}\nON\n{% endif %}\n"
@@ -141,7 +141,7 @@ def test_findings_tell_where() -> None:
 
 
 def test_slow_templates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The comparison stops, and reports that it is incomplete."""
+    """The comparison stops at its time limit, and reports that it is incomplete."""
     monkeypatch.setattr(engines, "_SECONDS", 0.0)
     gguf = base()
     gguf.set("tokenizer.chat_template", CAUSES["a variable"][0], "str")
@@ -172,7 +172,7 @@ def test_hostile_templates() -> None:
 @pytest.mark.parametrize("dialect", ["llama.cpp", "transformers"])
 def test_markers_change_nothing(dialect: Any) -> None:
     """llama.cpp's templates render the battery's conversations in the same way with and without
-    markers."""
+    markers, except that markers inside macros and values (`inner`) change a few."""
     same = changed = 0
     for name, source in templates().items():
         template = jinja.compile(source, dialect)
@@ -200,7 +200,7 @@ def test_markers_change_nothing(dialect: Any) -> None:
 
 
 def test_templates_of_llamacpp() -> None:
-    """The page's rows are current. Plain pytest checks only some of them."""
+    """The page's rows are up to date. Plain pytest checks only some of them."""
     rows = table.written("templates", table.PROGRAMS).splitlines()[2:]
     assert len(rows) == len(templates()) == 70
     for name, row in some(list(zip(templates(), rows, strict=True)), 5):

@@ -1,4 +1,4 @@
-"""The tables in docs/doctor.md are current, and the tokens reported as unreachable never occur."""
+"""The tables in docs/doctor.md are up to date, and tokens reported as unreachable never occur."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_what_is_unreachable_never_comes(name: str) -> None:
 
 
 def last_merge(text: str, ranks: Ranks) -> tuple[str, str] | None:
-    """Returns the last merge that produces the text if merging its characters yields it, found
-    naively."""
+    """Merges the characters of a text, in the simplest way. Returns the last merge if the result is
+    the whole text, or else None."""
     symbols, last = list(text), None
     while pairs := [pair for pair in pairwise(symbols) if pair in ranks]:
         last = min(pairs, key=ranks.__getitem__)
@@ -76,7 +76,8 @@ def test_idle_merges_are_those_that_never_come_last(name: str) -> None:
         left, _, right = text.decode("utf-8", "surrogateescape").partition(" ")
         if left and right:
             ranks.setdefault((left, right), rank)
-    # The file's merges; then in an order that makes some idle; then with parts that don't exist.
+    # The file's merges; the same merges in an order that makes some idle; and additional merges,
+    # whose parts don't exist.
     reversed_end = dict(zip(ranks, [*range(50), *reversed(range(50, len(ranks)))], strict=True))
     more = {**ranks, ("zzz", "qq"): len(ranks), ("t", "h e"): len(ranks) + 1}
     for given in (ranks, reversed_end, more):

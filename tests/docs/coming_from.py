@@ -213,7 +213,7 @@ def observed(
 
 
 def expected(tok: ggtok.Tokenizer, column: str, cell: str) -> str:
-    """Returns the word that the cell has for this vocabulary."""
+    """Returns the word that the cell means for this vocabulary."""
     word = re.sub(r" \(.*|,.*", "", cell)
     if word == "as the vocabulary asks":
         return "yes" if tok._native.flags()["clean_spaces"] else "no"

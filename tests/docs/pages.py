@@ -98,7 +98,8 @@ def _commands(folder: Path) -> None:
 
 
 def run_page(page: Path, folder: Path) -> list[tuple[Block, str]]:
-    """Runs a page's blocks in `folder`, the current folder; returns each with its actual output."""
+    """Runs a page's blocks in `folder`, the current folder. Returns each block that was run, and
+    the text that it should have: its code with the actual output."""
     names: dict[str, Any] = {}
     done = []
     for block in blocks(page):
@@ -118,8 +119,8 @@ def run_page(page: Path, folder: Path) -> list[tuple[Block, str]]:
 
 
 def _run_python(text: str, names: dict[str, Any]) -> str:
-    """Runs a session and returns it as an interpreter shows it, or a program and returns it with
-    its output."""
+    """Runs a session or a program. Returns the session as an interpreter would show it, or the
+    program, followed by its output."""
     if not text.startswith(">>>"):
         return text + _evaluate(text, names, "exec")
     shown = []

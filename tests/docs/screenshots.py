@@ -54,7 +54,7 @@ def pages() -> dict[str, str]:
 
 
 def small(png: bytes) -> bytes:
-    """Reduces the picture's colours, which shrinks the file to a third."""
+    """Reduces the number of colors, which shrinks the file to a third."""
     from PIL import Image
 
     image = Image.open(io.BytesIO(png)).convert("RGB")

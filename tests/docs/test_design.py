@@ -49,7 +49,7 @@ def first_column(page: str, begins: str) -> str:
 
 
 def load(like: str, tokens: dict[str, int], **keys: object) -> ggtok.Tokenizer:
-    """Loads a fixture with its tokens and types replaced by these."""
+    """Loads a fixture with other tokens (types by text) and other values of keys."""
     gguf = GGUF.read(fixture(like))
     gguf.set("tokenizer.ggml.tokens", list(tokens))
     gguf.set("tokenizer.ggml.token_type", list(tokens.values()))
@@ -151,8 +151,8 @@ def test_misses() -> None:
 
 @pytest.fixture(scope="module")
 def words(c_program: Build) -> Words:
-    """The words of a text by a pre-tokenizer's name."""
-    program = c_program("words", *STEPS)  # the objects are those of `work`
+    """Returns a function that splits a text into words: `words(pre_tokenizer_name, text)`."""
+    program = c_program("words", *STEPS)  # reuses the object files of `work`
 
     def run(name: str, text: str) -> list[str]:
         done = subprocess.run([program, name, text], capture_output=True, check=True)
@@ -306,7 +306,7 @@ def test_blocks() -> None:
 
 
 def test_architecture() -> None:
-    """The fragments, words and ids in the example of docs/architecture.md."""
+    """The ids in the example of docs/architecture.md are right."""
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     tok = ggtok.load(fixture("bpe-llama3"))
     text = re.findall(r'^ "(Hi.*)"$', page, re.MULTILINE)[0]
