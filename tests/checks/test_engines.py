@@ -40,8 +40,8 @@ def says(role: str, content: Any, **more: Any) -> dict[str, Any]:
     return {"role": role, "content": content, **more}
 
 
-# Templates with a single difference, each with the difference's line, tag, reason (a part of it) and
-# shortest conversation.
+# Templates with a single difference, each with the difference's line, its tag, a part of its reason
+# and its shortest conversation.
 CAUSES: dict[str, tuple[str, int | None, str, str, Chat]] = {
     "a variable": (
         "{#- a comment {% of two\nlines -#}\n{% if enable_thinking is defined %}\nON\n{% endif %}\n"
