@@ -29,7 +29,7 @@ from tests.support.work import Measure, measure
 TESTS = Path(__file__).resolve().parent
 
 # Shells start background jobs with SIGINT ignored, and the tests' child processes would inherit
-# that.
+# that setting.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -102,7 +102,7 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects the tests marked `full`, unless `--full` is given."""
+    """Deselects the tests that need --full or, with --sample, all but a random share of them."""
     if config.getoption("--full"):
         return
     share = config.getoption("--sample")

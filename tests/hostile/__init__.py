@@ -1,8 +1,8 @@
-"""Hostile input: files, texts and surroundings that try to harm ggtok. See __main__.py."""
+"""Hostile input: files, texts and file systems that try to harm ggtok. See __main__.py."""
 
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Lets a child process import these tests, but the installed ggtok: the copy in this folder may lack
-# its compiled module.
+# The first line of a child process's code: makes the tests importable. The checkout comes last in
+# sys.path, because its ggtok may lack the compiled module: the installed ggtok takes precedence.
 TESTS = f"import sys; sys.path.append({str(ROOT)!r})"

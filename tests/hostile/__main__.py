@@ -1,14 +1,14 @@
-"""Runs ggtok on hostile input of every kind, in child processes that are watched.
+"""Runs ggtok on hostile input of every kind, in monitored child processes.
 
     python -m tests.hostile                     # everything: about a quarter of an hour
     python -m tests.hostile --every 100         # one input in a hundred
-    python -m tests.hostile --kind limits       # rows whose names contain this
+    python -m tests.hostile --kind limits       # only rows whose names contain "limits"
     python -m tests.hostile --large             # only texts of 1 GB and around 2^31 bytes
 
-Each input is judged (judge.py): loaded and used, rejected with a clear error, or vague. The table
-counts each outcome by kind; "wrong" counts outcomes that the kind must not have, such as a
-truncated file that loads. Inputs that crash their process, or take longer than the row's timeout,
-are kept. The exit status is 1 if anything is wrong.
+Each input is judged (judge.py): it is loaded and used, or rejected with a clear error, or the error
+is vague. The table counts the outcomes of each kind of input; "wrong" counts outcomes that the kind
+doesn't allow, such as a truncated file that loads. Inputs that crash their process, or take longer
+than the row's timeout, are saved in the folder --keep. The exit status is 1 if anything is wrong.
 """
 
 from __future__ import annotations

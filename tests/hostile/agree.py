@@ -1,9 +1,9 @@
-"""Files with odd values: llama.cpp and ggtok load and reject the same ones.
+"""Files with odd values: llama.cpp and ggtok load and reject the same files.
 
-If both load a file, all facts about the vocabulary are compared. Two kinds of files aren't
-compared: those that crash llama.cpp (docs/where-llamacpp-stops.md), and those that it rejects
-although ggtok can use them: with characters above U+10FFFF in a token, models that it can't run,
-and files without a vocabulary, of which it reads keys unrelated to tokens.
+If both load a file, all facts about the vocabulary are compared. Two differences are allowed:
+llama.cpp may crash (docs/where-llamacpp-stops.md), and it may reject a file with a character above
+U+10FFFF in a token, or of a model that it can't run. Big-endian files are skipped, and so are files
+without a vocabulary, because llama.cpp reads keys in them that have nothing to do with tokens.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.hostile.kinds import KINDS, Input
 from tests.hostile.rows import ANY, Row
 from tests.support import llamacpp
 
-STEP = 11  # every 11th input is tried, because the reference is slow
+STEP = 11  # only every 11th input is tried, because the reference is slow
 SECONDS = 5.0  # the reference's timeout for one input
 ITS_OWN_AFFAIR = ("invalid codepoint", "unknown model architecture")
 
@@ -31,7 +31,7 @@ class Agreement(Row):
             "odd files, against llama.cpp", allowed=ANY, sample=150, memory=0, timeout=120
         )
 
-    @cache  # noqa: B019 (there is one)
+    @cache  # noqa: B019 (there is only one instance)
     def _inputs(self) -> list[tuple[int, int]]:
         return [
             (k, i)

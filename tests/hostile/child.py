@@ -1,10 +1,10 @@
 """The child process: judges inputs START, START + STEP, ... of a row.
 
-    python -m tests.hostile.child KIND START STOP STEP BOARD
+    python -m tests.hostile.child ROW START STOP STEP BOARD
 
-BOARD is a file that the watching process maps, too: it has the number of the current input and the
-tally, so that nothing is lost if this process dies. Remarks are written to standard output as JSON
-lines.
+BOARD is a file that this process and its parent both map. It contains the number of the current
+input and the count of each outcome, so that nothing is lost if this process dies. Notes on inputs
+are written to standard output as JSON lines.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-# The current input, the count of each outcome, and the count of wrong outcomes.
+# The number of the current input, the count of each outcome, and the count of wrong outcomes.
 BOARD = struct.Struct(f"<q{len(OUTCOMES) + 1}q")
 WRONG = len(OUTCOMES) + 1
 
 
 def limit_memory(more: int) -> None:
-    """Limits memory, so that a small input that requests more gets a MemoryError, which counts as
-    vague."""
+    """Limits this process to `more` additional bytes of memory. An input that makes ggtok request
+    more gets a MemoryError, which counts as vague."""
     if resource is None or sys.platform != "linux":
         return
     with open("/proc/self/statm") as statm:

@@ -23,8 +23,8 @@ PROBE = (
     b"\xef\xbd\x81\xef\xbd\x9e\xe2\x91\xa0 \xff\xc3(\xe2\x82\xed\xa0\x80\xf5\x90\x80\x80\0"
     b" ACGTACGTAC"
 )
-SAMPLED = 60  # tokens to check in a loaded vocabulary
-LONGEST = 1000  # characters of a message, at most
+SAMPLED = 60  # maximum number of tokens to check in a loaded vocabulary
+LONGEST = 1000  # maximum length of a message, in characters
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ _NAMES_A_CULPRIT = re.compile(
 
 
 def use(tok: ggtok.Tokenizer) -> str:
-    """Encodes, decodes and reads all attributes; returns what is vague about the errors, or ""."""
+    """Encodes, decodes and reads all attributes. Returns what is wrong with the results, or ""."""
     for parse_special in (False, True):
         for add_special in (True, False):
             try:
@@ -96,7 +96,7 @@ def use(tok: ggtok.Tokenizer) -> str:
                 continue
             if any(not -1 <= id < tok.n_tokens for id in ids):
                 return f"an id outside the vocabulary: {ids}"
-            if -1 not in ids:  # -1: there is no unknown token (docs/where-llamacpp-stops.md)
+            if -1 not in ids:  # -1 if there is no unknown token (docs/where-llamacpp-stops.md)
                 for flag in (False, True):
                     tok.decode_bytes(ids, remove_special=flag, unparse_special=not flag)
     n = tok.n_tokens if tok.vocab_type != "NONE" else 0

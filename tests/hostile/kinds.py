@@ -28,12 +28,12 @@ class Input:
     what: str
 
 
-# Similar inputs: how many there are, and a function that creates one by number.
+# A series of similar inputs: their number, and a function that creates input number i.
 Run = tuple[int, Callable[[int], Input]]
 
 
 class Kind(Row):
-    """A row of files, which says how valid files are damaged."""
+    """A row of the table whose inputs are damaged copies of valid files."""
 
     def __init__(
         self,
@@ -80,7 +80,8 @@ def layout_of(name: str) -> Layout:
     return layout(sound(name))
 
 
-# One file for each model, for both byte orders, and one without a vocabulary.
+# Fixtures of every vocabulary type, one of GGUF version 2, one that is big-endian, and one without
+# a vocabulary.
 EACH_MODEL = (
     "none test version-2 big-endian spm bpe-gpt2 bpe-gemma4 wpm ugm rwkv plamo2 plamo3 "
     "bpe-hybriddna bpe-whitespace"
@@ -94,7 +95,7 @@ def replaced(name: str, at: int, new: bytes, what: str) -> Input:
 
 
 def patched(name: str, patches: Sequence[tuple[str, Callable[[GGUF], None]]]) -> Run:
-    """Returns a run with the results of patches to one file."""
+    """Returns a series with the result of each patch to one file."""
 
     def make(i: int) -> Input:
         what, patch = patches[i]
@@ -117,8 +118,8 @@ def truncations() -> Iterator[Run]:
 
 
 def changes(name: str, places: Sequence[int], values: Sequence[int]) -> Run:
-    """Returns a run in which each byte at `places` is replaced by, or (negative) XORed with, each
-    of `values`."""
+    """Returns a series in which each byte at `places` is replaced by each of `values`. A negative
+    value isn't written, but its absolute value is XORed with the byte."""
 
     def make(i: int) -> Input:
         at, value = places[i // len(values)], values[i % len(values)]
@@ -128,6 +129,7 @@ def changes(name: str, places: Sequence[int], values: Sequence[int]) -> Run:
     return len(places) * len(values), make
 
 
+# Values for `changes`. EVERY produces all other values of a byte.
 EVERY = [-x for x in range(1, 256)]
 SOME = [0, 0xFF, 0x80, 0x7F, ord(" "), -1, -0x20, -0x80]
 FEW = [0, 0xFF, -0x20]
@@ -182,7 +184,8 @@ N_LIMITS = len(LIMITS) + 4
 
 
 def limits() -> Iterator[Run]:
-    """Sets lengths and counts to the limits of their types, and to about the file's size."""
+    """Sets lengths and counts to limits of integer types, and to about the number of bytes left in
+    the file."""
 
     def make(name: str, i: int) -> Input:
         found = layout_of(name)
@@ -197,7 +200,7 @@ def limits() -> Iterator[Run]:
 
 
 def nested(gguf: GGUF, key: str, depth: int) -> None:
-    """Nests an array in arrays of one element each."""
+    """Wraps an array in `depth` arrays of one element each."""
     head = struct.pack(gguf.order + "IIQ", ARR, ARR, 1)
     raw = gguf.raw[key.encode()]
     for _ in range(depth):
@@ -206,8 +209,8 @@ def nested(gguf: GGUF, key: str, depth: int) -> None:
 
 
 def types_of_types() -> Iterator[Run]:
-    """Replaces each type of a value or element by each other type; nests arrays in arrays (in
-    arrays)."""
+    """Replaces the type of each value or element by other types and by invalid numbers; nests
+    arrays in arrays."""
     numbers = [*range(15), 255, 256, 2**16, 2**31, 2**32 - 1]
     for name in EACH_MODEL:
         found = layout_of(name)
@@ -264,7 +267,7 @@ def keys_read() -> list[str]:
 
 
 def wrong_types() -> Iterator[Run]:
-    """Sets each key that ggtok reads to a scalar and to an array of each type."""
+    """Sets each key that ggtok reads to a scalar and to arrays of each type; removes each key."""
     for name in EACH_MODEL:
         n = 3 if name == "none" else len(GGUF.parse(sound(name)).array("tokenizer.ggml.tokens"))
         patches = []
@@ -450,7 +453,7 @@ def charsmaps() -> Iterator[Run]:
 
 
 def spliced() -> Iterator[Run]:
-    """Sets one file's values under another file's keys."""
+    """Copies each key, with its value, from one file into another."""
     names = [name for name in EACH_MODEL if name not in ("none", "big-endian")]
     for name, other in product(names, names):
         donor = GGUF.parse(sound(other)).raw

@@ -1,5 +1,5 @@
-"""Texts of 1 GB, and of around 2^31 bytes: they result in correct ids, or in an error before any
-work."""
+"""Texts of 1 GB, and of around 2^31 bytes: ggtok returns correct ids, or raises an error before it
+starts to work."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import ggtok
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
 
-PIECE = 1 << 16  # bytes of the long token, with which large texts have few ids
+PIECE = 1 << 16  # length in bytes of a long token: texts made of this token have few ids
 
 
 def cheap() -> ggtok.Tokenizer:
-    """Loads a vocabulary with a token of 64 kB besides ordinary ones."""
+    """Loads a vocabulary to which a token of 64 kB is added."""
     gguf = GGUF.read(fixture("spm"))
     for key, value in (
         ("tokens", b"x" * PIECE),
@@ -36,7 +36,7 @@ def peak() -> int:
 def check(what: str, n: int, run: Callable[[], str]) -> bool:
     began = time.monotonic()
     with open("/proc/self/clear_refs", "w") as refs:
-        refs.write("5")  # resets the peak
+        refs.write("5")  # resets the peak of resident memory
     try:
         outcome, good = run(), True
     except ggtok.GGTokError as error:
@@ -56,8 +56,8 @@ def main() -> int:
     good = True
 
     def tail(text: object, n: int) -> str:
-        """Checks that the ids are the long token, repeated, then those of the last bytes; returns
-        how many there are, as text."""
+        """Checks that the ids are the long token's, repeated, followed by those of the remaining
+        bytes. Returns the number of ids, as text."""
         ids = tok.encode_array(text, add_special=False)  # type: ignore[arg-type]
         whole, rest = divmod(n, PIECE)
         assert (ids[:whole] == long).all(), "the long tokens"
@@ -99,7 +99,7 @@ def many_words(tok: ggtok.Tokenizer) -> bool:
         ids = tok.encode_array(texts[0], add_special=False)
         assert len(ids) == expected, len(ids)
         assert ids[: len(ten) - period].tolist() == ten[:-period], "the first ids"
-        for at in range(period, len(ids) - 2 * period, 1 << 24):  # later ids repeat these
+        for at in range(period, len(ids) - 2 * period, 1 << 24):  # the ids are periodic
             part = ids[at : min(at + (1 << 24), len(ids) - 2 * period)]
             assert (part == ids[at + period : at + period + len(part)]).all(), at
         return f"{len(ids):,} ids"

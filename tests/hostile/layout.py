@@ -1,4 +1,4 @@
-"""Where a valid GGUF file has its lengths, counts, types, keys and values."""
+"""The positions of lengths, counts, types, keys and values in a valid GGUF file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tests.support.patch import FORMATS, TYPES
 
 STR, ARR = TYPES.index("str"), TYPES.index("arr")
-SHOWN = 3  # strings at each end of an array whose lengths are listed
+SHOWN = 3  # of an array of strings, the first and last SHOWN lengths are listed as fields
 
 
 @dataclass(frozen=True)
@@ -23,19 +23,19 @@ class Field:
 class Layout:
     order: str  # "<" or ">", as in struct
     fields: tuple[Field, ...]
-    end: int  # where the last key/value pair ends
+    end: int  # the position after the last key/value pair
 
     def numbers(self) -> list[Field]:
         """Returns the fields that are lengths and counts."""
         return [f for f in self.fields if f.what.startswith("n_") or f.what.endswith(" length")]
 
     def heads(self) -> list[int]:
-        """Returns the positions of the bytes in all fields except the contents of arrays."""
+        """Returns the positions of all bytes after the header, except in arrays' elements."""
         inside = [f for f in self.fields if f.at >= 24 and not f.what.startswith("string")]
         return [at for f in inside for at in range(f.at, f.at + f.size)]
 
     def contents(self) -> list[int]:
-        """Returns the positions of the bytes after the header that are in no field."""
+        """Returns the positions of the bytes in the elements of arrays."""
         return sorted(set(range(24, self.end)) - set(self.heads()))
 
 

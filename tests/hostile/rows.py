@@ -18,8 +18,8 @@ class Row(ABC):
 
     Attributes:
         allowed: the allowed outcomes (of judge.OUTCOMES).
-        sample: the number of inputs in the reduced run.
-        memory: the bytes that the judging process may allocate beyond those it starts with; 0: any.
+        sample: the number of inputs that `pytest --full` tries.
+        memory: how many bytes the child process may allocate; 0 means no limit.
         timeout: the seconds after which an input counts as hanging.
     """
 
@@ -50,7 +50,7 @@ class Row(ABC):
 
     @abstractmethod
     def keep(self, i: int) -> bytes:
-        """Returns the bytes to keep of an input that killed its process."""
+        """Returns the bytes to save if an input kills its process."""
 
 
 Trial = tuple[str, Callable[[], Verdict]]

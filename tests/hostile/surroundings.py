@@ -1,4 +1,5 @@
-"""Files that another process changes, paths that aren't regular files, and sparse files."""
+"""Files that another process changes, paths that aren't regular files, sparse files, and the peak
+memory for files that are rejected."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def folder() -> Path:
 
 # ---- files that change ----
 
-# Alternately writes two contents to `path`, until the parent process exits.
+# Repeatedly writes one of two contents to `path`, chosen at random, until the parent process exits.
 WRITER = """
 import os, random, sys, time
 mode, path, a, b = sys.argv[1:]
@@ -81,7 +82,7 @@ MODES = (
 
 
 def contents(large: bool) -> tuple[bytes, bytes]:
-    """Returns two vocabularies of equal size, of one block or of many."""
+    """Returns two files of equal size, which are read in one block or, if `large`, in many."""
     both = []
     for letter in "wv":
         gguf = GGUF.read(fixture("spm"))
@@ -104,7 +105,7 @@ def fingerprint(tok: ggtok.Tokenizer) -> list[bytes]:
 
 
 class Writer:
-    """The process that writes, started for the trials with one mode and size."""
+    """The process that changes a file. It is replaced when a trial needs another mode or size."""
 
     def __init__(self) -> None:
         self.at: tuple[str, bool] | None = None
@@ -293,13 +294,13 @@ def bytes_read() -> int:
 
 
 def sparse(large: bool) -> Verdict:
-    """Loads a file with 40 GB of tensors that are holes: only the metadata may be read."""
+    """Loads a file whose 40 GB of tensors are a hole. Only the metadata may be read."""
     data = bytearray(contents(large)[0])
     struct.pack_into("<Q", data, 8, 291)  # the number of tensors
     path = folder() / "sparse.gguf"
     path.write_bytes(data)
     os.truncate(path, 40 * 10**9)
-    os.utime(path, (10**9, 10**9))  # an old time, because a recently written file is read twice
+    os.utime(path, (10**9, 10**9))  # an old mtime, because a recently written file is read twice
     ggtok.load(fixture("test"))
     before = bytes_read()
     tok = ggtok.load(path)
@@ -320,9 +321,10 @@ def sparse_files() -> Sequence[Trial]:
 
 # ---- memory for rejected files ----
 
-# The peak memory for rejecting a file, as a multiple of its size. PLaMo's automaton has a state for
-# each byte of each token's text, which takes up to 70 bytes while it is built. The same applies to
-# texts of more than 256 bytes in the tries of other types (index/trie_long.h).
+# Limits of the peak memory for rejecting a file, as multiples of the file's size. PLaMo's automaton
+# has a state for each byte of each token's text, and a state takes up to 70 bytes during
+# construction. Other types' tries, too, have such states for texts of more than 256 bytes
+# (index/trie_long.h).
 MULTIPLE, PLAMO_MULTIPLE, LONG_MULTIPLE = 16, 80, 48
 
 
@@ -353,7 +355,7 @@ CUT = struct.pack("<Q", 2**40)
 
 
 def heavy(shape: str) -> bytes:
-    """Builds a file of some megabytes that is rejected as late as possible."""
+    """Builds a file of a few megabytes that is rejected as late as possible."""
     model, _, tokens = shape.partition(": ")
     if model == "keys":
         many = [key(f"k{i:06}", "u8", b"\1") for i in range(N)]
@@ -388,7 +390,8 @@ def heavy(shape: str) -> bytes:
     return whole(*keys, WRONG_AT_THE_END)
 
 
-# In a separate process, because memory that another input released would hide what this one uses.
+# Runs in a separate process, because memory that an earlier input released would be used again
+# without raising the peak.
 MEASURE = f"""
 {TESTS}
 import ggtok
@@ -418,7 +421,7 @@ def status(name: str) -> int:
 
 
 def peak_of_refusal(data: bytes) -> tuple[int, str]:
-    """Returns the peak memory in bytes for rejecting a file, and why the error is vague, or ""."""
+    """Returns the peak memory for rejecting a file, in bytes, and why its error is vague, or ""."""
     path = folder() / "heavy.gguf"
     path.write_bytes(data)
     command = [sys.executable, "-c", MEASURE, str(path)]

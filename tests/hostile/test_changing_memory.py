@@ -96,7 +96,7 @@ def test_ids_are_one_state_of_the_memory() -> None:
             assert tok.decode_bytes(writable.toreadonly()) in texts
 
 
-# Loads a vocabulary 300 times from memory in which lengths alternate between their values and
+# Loads a vocabulary 300 times from memory in which lengths alternate between the right values and
 # nonsense. Each load succeeds or raises an error. This runs in a child process, because a fault
 # would crash it.
 ATTACK = """
@@ -155,7 +155,7 @@ def test_only_the_metadata_of_a_mapped_file_is_copied(
     path = tmp_path / "model.gguf"
     with path.open("wb") as file:
         file.write(metadata)
-        file.truncate(3 << 30)  # in place of weights
+        file.truncate(3 << 30)  # a hole in place of the weights
     monkeypatch.setenv(LIMIT, str(len(metadata) + 1000))
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
         assert ggtok.load(mapped).encode("kettle") == ggtok.load(path).encode("kettle")
@@ -165,7 +165,7 @@ def test_only_the_metadata_of_a_mapped_file_is_copied(
 
 
 class PartialFile(Mapping[str, bool]):
-    """A mapping whose length and values change with each call."""
+    """A mapping whose length and keys change with each call."""
 
     def __init__(self) -> None:
         self.asked = 0

@@ -33,7 +33,7 @@ def test_sample(row: watch.Row, tmp_path: Path, request: pytest.FixtureRequest) 
     if row in REFERENCE:
         request.getfixturevalue("llama")  # skips if the reference isn't available
     sample = times(max(2, row.sample // 2), of=row.sample)
-    step = len(row) // sample | 1  # odd, so that it meets all residues of even numbers of values
+    step = len(row) // sample | 1  # odd: inputs with powers of 2 as periods are all reached
     tally = watch.watch(row, tmp_path / "kept", step)
     assert tally.inputs == len(range(0, len(row), step))
     assert tally.clean, "\n".join(watch.table([tally]))
@@ -131,7 +131,7 @@ def test_errors_locate_lone_surrogates(call: str) -> None:
     "name", [b"\xff\xfe", b"\xc2\x9b2J", b"\xe2\x80\xaegpt", b"\xe2\x96" * 300]
 )
 def test_text_of_files_is_escaped(name: bytes, tmp_path: Path) -> None:
-    """Errors escape text from the file, and its name."""
+    """Errors escape text from the file, and the file's name."""
     gguf = GGUF.read(fixture("bpe-gpt2"))
     gguf.set("tokenizer.ggml.pre", name)
     path = gguf.write(tmp_path / os.fsdecode(b"new\nline\xff.gguf"))

@@ -17,9 +17,9 @@ from tests.support.vocabularies import fixture
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
 
 NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 3, 4, 6
-REFUSED = 10  # multiple of the file's size
+REFUSED = 10  # maximum peak for a rejected file, as a multiple of the file's size
 
-# Loads each file in a process forked from one that has already imported everything.
+# Loads each file in a separate process, forked from a process that has already imported ggtok.
 CHILD = """
 import os, sys, warnings
 import ggtok
@@ -70,7 +70,7 @@ TOKENS: dict[str, Callable[[], list[bytes]]] = {
     "one": lambda: letters(1, 1_000_000),
     "Han": lambda: han(1000, 300),
     "one of Han": lambda: han(1, 300_000),
-    # The printed pieces are slightly smaller, and slightly larger, than the limit.
+    # The pieces of these tokens are slightly smaller in total than the limit, or slightly larger.
     "many of Han": lambda: han(7_000, 58),
     "too many of Han": lambda: han(7_000, 60),
     "broken": lambda: [b"\x80%09d\xff" % i for i in range(20_000)],
@@ -162,7 +162,7 @@ def test_other_faults(
     assert times < REFUSED
 
 
-# SECURITY.md's table: upper bounds of the peak for files that load.
+# SECURITY.md's table: the maximum peak for files that load, as a multiple of the file's size.
 LOADED = {
     ("spm", NORMAL): 10,
     ("bpe-gpt2", NORMAL): 10,

@@ -1,4 +1,4 @@
-"""Long texts of one kind: nothing is lost, and work grows linearly.
+"""Long, repetitive texts: nothing is lost, and work grows linearly.
 
 Claim pretok.3.
 """
@@ -56,7 +56,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 
 def chains() -> dict[str, str]:
-    """Returns the chain for each name, by its identifier in pretok/names.c."""
+    """Returns the identifier of each pre-tokenizer name's chain, from pretok/names.c."""
     source = Path(__file__).resolve().parents[2] / "cext" / "pretok" / "names.c"
     row = re.compile(r'^ +\{"([^"]+)", "\w+", [^{}]*\b(CHAIN_\w+)\},$', re.MULTILINE)
     return dict(row.findall(source.read_text()))
@@ -100,7 +100,7 @@ def test_each_name_has_its_chain() -> None:
 @pytest.mark.parametrize("pre", PRE_NAMES)
 def test_pre_tokenizer(pre: str) -> None:
     size = SIZE if FIRST_OF_CHAIN[CHAINS[pre]] == pre else SIZE // 20
-    # mmbert adds a U+2581 before each line; `whitespace` drops white space.
+    # `mmbert` adds a U+2581 before each line; `whitespace` drops white space.
     check(ggtok.load(with_pre(pre)), size, lossless=pre not in ("mmbert", "whitespace"))
 
 
@@ -122,7 +122,7 @@ def check_growth(work: Measure, gguf: bytes | Path) -> None:
 
 @pytest.mark.parametrize("pre", FIRST_OF_CHAIN.values())
 def test_growth_of_pre_tokenizer(pre: str, work: Measure) -> None:
-    """One name per chain is tested, because all its names run the same code."""
+    """Only one name per chain is tested, because all names of a chain run the same code."""
     check_growth(work, with_pre(pre))
 
 
@@ -135,7 +135,8 @@ def test_growth_of_other_vocabulary(name: str, work: Measure) -> None:
 
 
 def with_long_token(name: str, size: int) -> bytes:
-    """Returns a fixture with a token that `size` letters nearly match at every position."""
+    """Returns a fixture with a token that a long text of "a" matches, at every position, except for
+    the last byte of the token."""
     longs = [b"a" * size + b"b", b"a" * (size // 2)]
     if name.startswith("wpm"):
         longs.append("\u2581".encode() + longs[0])
@@ -144,13 +145,13 @@ def with_long_token(name: str, size: int) -> bytes:
 
 @pytest.mark.parametrize("name", ["rwkv", "wpm", "ugm", "ugm-plain", "plamo2"])
 def test_growth_with_a_long_token(name: str, work: Measure) -> None:
-    """From each position, a walk through the trie would be as long as the token."""
+    """A simple trie lookup at each position would take as many steps as the token is long."""
     steps = []
     for size in (SHORT, LONG):
         text = b"a" * (size - 1)
         done = work(with_long_token(name, size), text, text + b"ab")
         steps.append(done.encode[0])
-        assert done.n_ids[1] <= 2, name  # the token, in some types after a space
+        assert done.n_ids[1] <= 2, name  # the token; in some types, a space first
     assert steps[1] < LINEAR * steps[0], steps
 
 
@@ -164,7 +165,7 @@ def test_offsets_after_dropped_words(work: Measure) -> None:
 def test_a_token_of_unknown_bytes_is_not_quadratic(tmp_path: Path) -> None:
     gguf = GGUF.read(fixture("bpe-gpt2"))
     tokens = gguf.strings("tokenizer.ggml.tokens")
-    # A space isn't in the byte map, so the piece contains the token's whole text for each of them.
+    # A space isn't in the byte map, so for each space, the piece contains the token's whole text.
     tokens[5] = b" " * 200_000
     gguf.set("tokenizer.ggml.tokens", tokens)
     gguf.write(tmp_path / "quadratic.gguf")
@@ -183,7 +184,7 @@ def with_tokens(name: str, tokens: list[bytes]) -> bytes:
 
 @pytest.mark.parametrize("token", [b"\x80%09d\xff", b"%09d\x80"])
 def test_growth_with_broken_tokens(token: bytes, work: Measure) -> None:
-    """Each token adds a link to PLaMo's automaton; links aren't searched one by one."""
+    """Each token adds a link to PLaMo's automaton; lookups don't search the links one by one."""
     text = b"123 \xff\x80 456" * 500
     few, many = (
         work(with_tokens("plamo2", [token % i for i in range(n)]), text) for n in (2_000, 8_000)
@@ -193,7 +194,7 @@ def test_growth_with_broken_tokens(token: bytes, work: Measure) -> None:
 
 
 def test_growth_with_a_link_to_a_long_state(work: Measure) -> None:
-    """After the link, there are as many failure links as the state has characters."""
+    """The link leads to a state whose chain of failure links is as long as the token."""
     short, long = (
         work(with_tokens("plamo2", [b"a" * size, b"a" * size + b"\x80"]), b"ba" * 5_000).encode[0]
         for size in (SHORT, LONG)
@@ -210,20 +211,20 @@ def each_once(size: int) -> tuple[list[bytes], bytes]:
 
 
 def nested(size: int) -> tuple[list[bytes], bytes]:
-    """Returns tokens of which, where one ends, all shorter ones end, too; and a text."""
+    """Returns tokens, each of which is a suffix of the next one, and a text."""
     tokens = [b"a" * i for i in range(20, 220)]
     return tokens, tokens[-1][1:] + b"b" + b"a" * size
 
 
 def interlocked(size: int) -> tuple[list[bytes], bytes]:
-    """Returns tokens that begin inside each other, so that where one is found decides which others
-    can begin; and a text."""
+    """Returns tokens that overlap in the text, so that each match decides which others are
+    possible, and the text."""
     tokens = [part * i + b"b" for i in range(1, math.isqrt(size) // 2) for part in (b"ab", b"ba")]
     return tokens, b"".join(token[i % len(token) :] for i, token in enumerate(tokens * 2))[:size]
 
 
 def blanks(size: int) -> tuple[list[bytes], bytes]:
-    """Returns tokens that strip white space and also begin with it; and a text."""
+    """Returns tokens that strip white space and also begin with white space, and a text."""
     tokens = [b" " * (i // 2) + b"x" * (i % 2) for i in range(2, 2 * math.isqrt(size))]
     return tokens, b"".join(tokens)[:size]
 

@@ -1,5 +1,4 @@
-"""Malformed texts: malformed UTF-8, NULs, lone surrogates; and a very large number of empty
-ones."""
+"""Malformed texts (malformed UTF-8, NULs, lone surrogates), and a million empty texts."""
 
 from __future__ import annotations
 
@@ -15,8 +14,8 @@ from tests.hostile.rows import Trial, Trials
 from tests.support.llamacpp import LlamaCpp
 from tests.support.vocabularies import fixture
 
-# Every kind of malformed UTF-8, and its neighbours, but no characters above U+10FFFF, on which
-# llama.cpp aborts (docs/where-llamacpp-stops.md).
+# Every kind of malformed UTF-8, and similar well-formed text, but no characters above U+10FFFF, for
+# which llama.cpp aborts (docs/where-llamacpp-stops.md).
 PARTS: dict[str, bytes] = {
     "a continuation byte alone": b"\x80",
     "the last continuation byte alone": b"\xbf",

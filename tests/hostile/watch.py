@@ -22,7 +22,7 @@ from tests.hostile.table import Row
 
 CHILD = f"{TESTS}; from tests.hostile import child; child.main(*sys.argv[1:])"
 HANG_SECONDS = 20.0  # timeout for one input; the slowest takes a few milliseconds
-REMARKS = 5  # remarks to show for each row, at most
+REMARKS = 5  # maximum number of remarks per row
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Tally:
     kind: str
     inputs: int = 0
     outcomes: list[int] = field(default_factory=lambda: [0] * len(OUTCOMES))
-    wrong: int = 0  # outcomes that this row must not have
+    wrong: int = 0  # number of outcomes that the row doesn't allow
     crashes: int = 0
     hangs: int = 0
     seconds: float = 0.0
@@ -69,7 +69,8 @@ def watch(row: Row, keep: Path, step: int = 1) -> Tally:
 
 
 def _one_child(row: Row, start: int, stop: int, step: int, tally: Tally) -> tuple[int | None, str]:
-    """Runs one child process; returns the input that killed it, and how."""
+    """Runs one child process. Returns the number of the input that killed it, or None, and how the
+    process ended."""
     with (
         tempfile.NamedTemporaryFile() as file,
         tempfile.TemporaryFile() as output,
@@ -100,7 +101,7 @@ def _one_child(row: Row, start: int, stop: int, step: int, tally: Tally) -> tupl
         complaints.seek(0)
         said = complaints.read().decode("utf-8", "replace").strip()
         if at == -1:
-            if said:  # printed, although the library must print nothing
+            if said:  # the library must not print anything
                 tally.wrong += 1
                 tally.remarks.append(f"the child printed: {said[-500:]}")
             return None, ""

@@ -48,7 +48,7 @@ ARITHMETIC = {
 }
 BOOLEAN = {b"&&": b"||", b"||": b"&&"}
 INTEGER = re.compile(rb"(0[xX][0-9a-fA-F]+|[0-9]+)([uUlL]*)")
-# Tokens that can follow the first word of a statement, but not that of a declaration.
+# Tokens that can follow the first word of an expression statement, but not of a declaration.
 NOT_FIRST_BLOCK = {
     *(b"(", b"[", b".", b"->", b"=", b"++", b"--", b"<<=", b">>="),
     *(b"+=", b"-=", b"*=", b"/=", b"%=", b"&=", b"|=", b"^="),
@@ -82,8 +82,8 @@ def tokens(source: bytes) -> list[Token]:
 
 
 def _bodies(found: list[Token]) -> Iterator[list[Token]]:
-    """Yields the tokens of each function's body. At the top level, a body's brace follows a
-    parenthesis, unlike in `= {`, `struct x {` and `enum {`."""
+    """Yields the tokens of each function's body. Of the opening braces at the top level, only a
+    body's follows a parenthesis; others are in `= {`, `struct x {` and `enum {`."""
     depth, begin = 0, -1
     for i, token in enumerate(found):
         if token.text == b"{":
@@ -98,7 +98,7 @@ def _bodies(found: list[Token]) -> Iterator[list[Token]]:
 
 
 def _closing(body: list[Token], i: int) -> int:
-    """Returns the index of the parenthesis that closes body[i]."""
+    """Returns the index of the parenthesis that matches body[i], an opening one."""
     depth = 0
     for j in range(i, len(body)):
         depth += {b"(": 1, b")": -1}.get(body[j].text, 0)

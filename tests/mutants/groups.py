@@ -27,7 +27,7 @@ def groups() -> list[str]:
 
 
 def copy_checkout(folder: Path) -> Path:
-    """Copies the checkout's files, except for those that git ignores."""
+    """Copies the checkout's files, except files that git ignores."""
     shutil.rmtree(folder, ignore_errors=True)
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -88,7 +88,7 @@ def measure(work: Path) -> None:
 
 
 def _keep_seconds(junit: Path, path: Path) -> None:
-    """Adds the time that each test took in a run to the file at `path`."""
+    """Adds the seconds that each test took, from pytest's report, to the file at `path`."""
     seconds = json.loads(path.read_text("utf-8")) if path.exists() else {}
     for case in ElementTree.parse(junit).iter("testcase"):
         file = case.attrib["classname"].replace(".", "/")

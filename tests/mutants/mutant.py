@@ -16,9 +16,9 @@ class Change:
     end: int
     new: bytes
     kind: str
-    first_line: int  # where the statement begins
-    line: int  # where the changed bytes are
-    at_import: bool = False  # whether it is Python code outside of all functions
+    first_line: int  # the line on which the statement begins
+    line: int  # the line of the changed bytes
+    at_import: bool = False  # whether the code runs when a Python module is imported
 
 
 @dataclass(frozen=True)

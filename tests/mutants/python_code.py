@@ -34,7 +34,7 @@ ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
     ast.BitOr: (r"\|", "&"),
 }
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-# A mutation: its kind, the bytes it replaces (start, end), and the replacement.
+# A change: its kind, the range of bytes that it replaces (start, end), and the new text.
 Found = tuple[str, int, int, str]
 
 
@@ -53,8 +53,8 @@ class _Finder:
         return self.lines[node.end_lineno - 1] + node.end_col_offset
 
     def between(self, a: ast.expr, b: ast.expr, operator: str) -> tuple[int, int]:
-        """Returns the operator's position. Besides it, only parentheses, white space and comments
-        can be between the operands."""
+        """Returns the start and end of the operator between two operands. Only parentheses, white
+        space and comments can surround the operator there."""
         gap = self.source[self.end(a) : self.start(b)]
         gap = re.sub(rb"#[^\n]*", lambda match: b" " * len(match[0]), gap)
         found = re.search(operator.encode(), gap)
@@ -62,7 +62,7 @@ class _Finder:
         return self.end(a) + found.start(), self.end(a) + found.end()
 
     def of(self, node: ast.AST) -> Iterator[Found]:
-        """Yields the changes to a node, without those to its children."""
+        """Yields the changes to a node, excluding changes to its children."""
         if isinstance(node, ast.Compare):
             values = [node.left, *node.comparators]
             for a, op, b in zip(values, node.ops, values[1:], strict=False):

@@ -10,7 +10,7 @@
 #define SEEN __attribute__((visibility("default")))
 
 static uint8_t *counters, *counters_end;
-static const uintptr_t *blocks; /* an address and flags for each block */
+static const uintptr_t *blocks; /* for each block, its address and its flags */
 
 void __sanitizer_cov_8bit_counters_init(uint8_t *from, uint8_t *to) {
     counters = from;

@@ -30,8 +30,8 @@ data_file = {data}
 
 
 def measure(work: Path, processes: int, again: bool = False) -> None:
-    """Measures what each test reaches, and writes it to work/reach/GROUP; skips groups that already
-    have such a folder."""
+    """Measures what each test reaches, and writes the result to work/reach/GROUP. Skips groups that
+    were already measured, unless `again`."""
     reach = work / "reach"
     missing = [group for group in groups() if again or not (reach / group / "tests.json").exists()]
     if not missing:
@@ -167,8 +167,8 @@ class Reach:
             path: {int(line): blocks for line, blocks in rows.items()}
             for path, rows in json.loads((work / "reach" / "lines.json").read_text()).items()
         }
-        self.blocks: list[tuple[list[str], Any]] = []  # recorded names, and the blocks of each
-        self.users: dict[str, set[str]] = defaultdict(set)  # the tests of each recorded name
+        self.blocks: list[tuple[list[str], Any]] = []  # per group: recorded names, their blocks
+        self.users: dict[str, set[str]] = defaultdict(set)  # recorded name -> its tests
         self.in_programs = _c_files_of_programs()
         for path in sorted((work / "reach").glob("*/tests.json")):
             self._read(path.parent)
@@ -187,7 +187,8 @@ class Reach:
                 cases[name.partition("[")[0]].append(name)
                 cases[test["file"]].append(name)
         for name, test in tests.items():
-            if not test["measured"] and not test["builds"]:  # it should reach what similar tests do
+            if not test["measured"] and not test["builds"]:
+                # Assume that the test reaches what similar tests reach.
                 for other in cases[name.partition("[")[0]] or cases[test["file"]]:
                     self.users[other].add(name)
         for shared, fixture in facts["shared"].items():
@@ -210,7 +211,8 @@ class Reach:
         return set().union(*(lines[line] for line in within if line in lines))
 
     def _naming(self, path: str) -> set[str]:
-        """Returns the tests in files that mention the module, since they may read its constants."""
+        """Returns the tests in files that mention the module, since such tests may read its
+        constants."""
         name = Path(path.removesuffix("/__init__.py")).stem
         files = {test["file"] for test in self.tests.values()}
         naming = {
@@ -225,7 +227,7 @@ class Reach:
         lines = self.lines.get(mutant.path, {})
         within = range(mutant.change.first_line, mutant.change.line + 1)
         known = [line for line in within if line in lines]
-        if not known:  # the compiler attributes the code to an earlier line
+        if not known:  # the compiler attributed the code to an earlier line
             known = [max((line for line in lines if line < within[0]), default=0)]
         bits = np.zeros(self.blocks[0][1].shape[1], np.uint8)
         for block in {block for line in known for block in lines.get(line, [])}:

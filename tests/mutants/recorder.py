@@ -24,7 +24,7 @@ import pytest
 import ggtok._ffi
 
 SLOW = 1  # seconds; slower tests aren't measured
-MANY, ONE_IN = 24, 4  # if a test has more than MANY cases, one in ONE_IN is measured
+MANY, ONE_IN = 24, 4  # of a test with more than MANY cases, every ONE_IN-th is measured
 
 
 class Recorder:
@@ -45,7 +45,7 @@ class Recorder:
         self.seconds = json.loads(known.read_text("utf-8")) if known.exists() else {}
 
     def take(self) -> None:
-        """Records the blocks that ran since the last call as reached by the current test."""
+        """Records that the current test reached the blocks that ran since the last call."""
         self.module.reach_take(self.counters.ctypes.data_as(ctypes.c_void_p))
         reached = np.packbits(self.counters != 0)
         name = self.now[-1]
@@ -98,7 +98,7 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Function) -> Generator[None, Any, Any]:
-        for cached in self.caches:  # else only the first test would run cached functions
+        for cached in self.caches:  # otherwise only the first test would run cached functions
             cached.cache_clear()
         file = item.nodeid.partition("::")[0]
         builds = file.startswith("tests/c/") or "c_program" in item.fixturenames

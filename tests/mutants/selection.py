@@ -14,7 +14,7 @@ from tests.mutants.groups import group_of
 
 class Selection:
     """Runs the tests that a file lists, in that order. After a failure, the rest of the group is
-    skipped (except in groups listed as `whole`); after enough failed groups, all other tests are
+    skipped (except in groups listed as `whole`); after enough failed groups, all other groups are
     skipped. Failures are written to failed/GROUP immediately, since a mutant may crash the process.
     A hanging test terminates the process, since it may hang in C code."""
 

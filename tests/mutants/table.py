@@ -56,7 +56,7 @@ class Table:
         return f"{self.cost[mode][group]:.0f}"
 
     def _killers(self, result: dict[str, Any], among: set[str] | None = None) -> set[str]:
-        """Returns the groups with a failed test (only counting tests in `among`, if given)."""
+        """Returns the groups with a failed test (if `among` is given, one of these tests)."""
         failed = [
             (group, tests)
             for mode in MODES

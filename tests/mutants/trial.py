@@ -30,7 +30,7 @@ from tests.mutants.reach import Reach
 from tests.mutants.sources import ROOT
 
 MEMORY = 4 << 30  # bytes; a run whose processes use more memory counts as failed
-HANG = 30  # seconds; a test that takes longer (and ten times its usual time) counts as failed
+HANG = 30  # seconds; a test fails if it takes longer than this and than ten times its usual time
 WHOLE = 20  # seconds; groups that take less continue after a failure, to find all failures
 
 
@@ -72,8 +72,8 @@ class Trial:
 
     @contextlib.contextmanager
     def _mutated(self, mutant: Mutant) -> Any:
-        """Applies the mutant to the copy during a `with` block. Yields "", or the reason why the
-        mutant is dropped."""
+        """Applies the mutant to the copy during a `with` block. Yields "" or, if the mutant is
+        dropped, the reason."""
         path = self.copy / mutant.path
         original = path.read_bytes()
         path.write_bytes(mutant.apply(original))
@@ -110,7 +110,7 @@ class Trial:
             run["state"] = "killed" if run["failed"] else "unfinished"
 
     def run(self, tests: Iterable[str], flags: list[str]) -> dict[str, Any]:
-        """Runs the tests, or at most `most` from each group, the cheapest groups first.
+        """Runs the tests, at most `most` of each group, in order of the groups' costs.
 
         In the result, `reached` has the number of tests by group, `ran` the groups whose tests ran,
         and `failed` the failed tests by group.
@@ -189,8 +189,8 @@ class Trial:
 
 
 def _note_end(folder: Path, by_group: dict[str, list[str]]) -> None:
-    """Records failures after a crash: for the test that was running or, if there was none, for all
-    groups."""
+    """Records failures after a crash: that of the current test or, if no test was running, one for
+    each group."""
     current = folder / "current"
     where = current.read_text("utf-8") if current.exists() else ""
     for group in [group_of(where)] if where else list(by_group):

@@ -1,8 +1,8 @@
 """A second tokenizer, in plain Python, that records its steps: the tests compare the library with
 it.
 
-The implementation is as simple as possible, without caches, cuts or tables, and covers every type
-of vocabulary. Text flows as follows: ``explain.py`` finds special tokens; the module for the
-vocabulary's type normalizes and tokenizes the text between them (see the tables in
-:mod:`tests.plain.explain`).
+The implementation covers every vocabulary type, and is as simple as possible: it has neither the
+library's caches and tables, nor does it encode a text in blocks. ``explain.py`` finds the special
+tokens. The module for the vocabulary's type normalizes and tokenizes the text between them (see the
+tables in :mod:`tests.plain.explain`).
 """

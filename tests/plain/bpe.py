@@ -28,7 +28,7 @@ S = TypeVar("S", str, bytes)
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
     """Replaces malformed UTF-8 by U+FFFD and, if the vocabulary escapes spaces, spaces by U+2581.
 
-    For mmbert, inserts a U+2581 at the start of each line.
+    For mmbert, inserts a U+2581 before each nonempty line, unless one or a space is already there.
     """
     escape = v.flags["escape_whitespaces"]
     marks = escape and "MMBERT" in v.pre_flags
@@ -116,8 +116,8 @@ def readable(v: Vocabulary, stored: bytes) -> str:
 
 
 def first_symbols(v: Vocabulary, stored: bytes) -> list[bytes]:
-    """Splits a stored text into its characters. One of GPT-2's characters is one byte of the
-    word."""
+    """Splits a stored text into characters. With GPT-2's characters, each stands for one byte of
+    the word."""
     symbols, at = [], 0
     while at < len(stored):
         symbols.append(stored[at : at + lead_length(stored[at])])
@@ -141,8 +141,8 @@ def merges_of(
     """Returns the merges as (rank, number of the left symbol, left, right), and the remaining
     symbols.
 
-    The lowest rank is merged first, and of equal ranks the leftmost. A merged symbol keeps the
-    number of its first part.
+    The pair with the lowest rank is merged first; ties go to the leftmost pair. A merged symbol
+    keeps the number of its left part.
     """
     now: list[S | None] = []
     now += symbols

@@ -59,13 +59,13 @@ def whole(value: bytes, begin: int, end: int) -> Iterator[Byte]:
 
 
 def each(value: bytes, begin: int) -> Iterator[Byte]:
-    """Returns bytes that come from one source byte each, from `begin` on."""
+    """Returns bytes, each of which comes from one source byte, starting at `begin`."""
     return (Byte(b, begin + i, begin + i + 1) for i, b in enumerate(value))
 
 
 def became(text: bytes, begin: int, end: int, value: bytes) -> Iterator[Byte]:
-    """Returns the bytes of `value`, to which text[begin:end] was normalized. If the two are
-    equal, each byte comes from one source byte, otherwise from the whole range."""
+    """Returns the bytes of `value`, the normalized form of text[begin:end]. If normalization
+    changed nothing, each byte comes from one source byte, otherwise from the whole range."""
     return each(value, begin) if value == text[begin:end] else whole(value, begin, end)
 
 
@@ -79,8 +79,8 @@ def span(made: list[Byte]) -> tuple[int, int]:
 
 
 def retraced(made: Iterable[Byte], of: list[Byte]) -> list[Byte]:
-    """Composes two normalizations, so that the bytes `made` from `of` get their sources in the
-    text."""
+    """Composes two normalizations: the sources of the bytes in `made` are positions in `of`, and
+    are replaced by the sources, in the text, of the bytes at these positions."""
     return [
         Byte(b.value, of[min(b.begin, len(of) - 1)].begin, of[max(b.end, 1) - 1].end) for b in made
     ]

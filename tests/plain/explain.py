@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Normalize = Callable[[Vocabulary, bytes, bool], Iterator[Byte]]
 
 
-# By type: a function that normalizes raw text, and one that tokenizes the normalized text.
+# For each type: a function that normalizes raw text, and one that tokenizes the normalized text.
 _KINDS: dict[str, tuple[Normalize, Callable[[Vocabulary, list[Byte]], Iterator[Word]]]] = {
     "BPE": (bpe.normalized, bpe.words),
     "SPM": (spm.normalized, spm.words),
@@ -33,7 +33,8 @@ _KINDS: dict[str, tuple[Normalize, Callable[[Vocabulary, list[Byte]], Iterator[W
     "RWKV": (simple.unchanged, simple.rwkv_words),
     "TEST": (simple.unchanged, simple.test_words),
 }
-# By type or model, for text that is split before it is normalized: the same two functions.
+# The same for types and models that split raw text before they normalize it. The second function
+# gets the raw text.
 _CUT_FIRST: dict[str, tuple[Normalize, Callable[[Vocabulary, bytes], Iterator[Word]]]] = {
     "PLAMO2": (plamo.normalized, plamo.words),
     "PLAMO3": (plamo.normalized, plamo.words),
@@ -55,8 +56,8 @@ def explain(
 
 
 def vocabulary_of(loaded: Loaded) -> Vocabulary:
-    """Returns the tokenizer's vocabulary, cached. If two threads create it at once, both copies are
-    equal."""
+    """Returns the tokenizer's vocabulary, which is cached. Two threads may create it at the same
+    time; both copies are equal."""
     found: Vocabulary | None = loaded.memo.get("explain")
     if found is None:
         found = loaded.memo["explain"] = Vocabulary(loaded)
@@ -94,7 +95,7 @@ def _one(v: Vocabulary, id: int | None, why: str) -> list[Token]:
 
 
 def _fragments(v: Vocabulary, text: bytes, parsed: bool | frozenset[int]) -> Iterator[Fragment]:
-    prefix = True  # whether text begins here or follows a special token
+    prefix = True  # whether the fragment begins the text or follows a special token
     for part in partition(v, text, parsed):
         if part.id is None:
             yield _raw(v, text[part.begin : part.end], part.begin, prefix)
@@ -149,7 +150,7 @@ def _kind(v: Vocabulary) -> str:
 
 
 def normalized_bytes(v: Vocabulary, text: bytes, prefix: bool) -> list[Byte]:
-    """Normalizes raw text. `prefix`: the text is the beginning of the whole text, or follows a
+    """Normalizes raw text. `prefix` says whether the raw text begins the whole text or follows a
     special token."""
     normalize = (_CUT_FIRST.get(_kind(v)) or _KINDS[v.type])[0]
     return list(normalize(v, text, prefix))
@@ -211,7 +212,7 @@ class Part(NamedTuple):
 
 
 def partition(v: Vocabulary, text: bytes, parsed: bool | frozenset[int]) -> list[Part]:
-    """Divides a text into parts. `parsed`: which control and unknown tokens to parse."""
+    """Divides a text into parts. `parsed` selects the control and unknown tokens to parse."""
     parts = [Part(0, len(text), None, (0, len(text)))]
     for special in v.specials(parsed):
         parts = [
@@ -310,7 +311,7 @@ def _spm_tree(v: Vocabulary, id: int, text: bytes) -> MergeTree:
 
 
 def _can_be(v: Vocabulary, symbol: bytes) -> bool:
-    """Whether a merge can use this symbol: it is a token or a single character."""
+    """Whether a symbol can occur between merges: it is a token or a single character."""
     return len(symbol) <= lead_length(symbol[0]) or v.find(symbol) is not None
 
 
@@ -323,7 +324,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _token_notes(v: Vocabulary, id: int) -> Iterator[str]:
-    """Yields remarks about other ways in which the token can arise."""
+    """Yields remarks on the token's type, and on how it is produced without merges."""
     attr = v.attrs[id]
     if attr & TokenAttr.CONTROL:
         yield "a control token: parsed before any merge, if control tokens are parsed"

@@ -1,4 +1,4 @@
-"""What the plain implementation uses from C: tables, and the order of std::sort."""
+"""The C functions that the plain implementation uses: character tables, and llama.cpp's sort."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sorted_descending(ids: Sequence[int], keys: Sequence[int]) -> list[int]:
 
 
 def chosen_ids(native: Any, parse_special: object) -> bool | frozenset[int]:
-    """Returns the ids in a valid parse_special, or a bool."""
+    """Converts a valid `parse_special` argument to a bool or a set of ids."""
     if not isinstance(parse_special, Iterable):
         return bool(parse_special)
     return frozenset(_ids(native, tuple(parse_special)))

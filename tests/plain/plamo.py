@@ -13,9 +13,10 @@ from ggtok.native.library import is_white_space
 from tests.plain.characters import Byte, became, characters, span, utf8, value
 from tests.plain.vocabulary import LongestMatch, Vocabulary
 
-# llama.cpp's integer scores, in units of 1/10,000. Tokens with a score up to NEVER aren't used.
+# Scores are integers in units of 1/10,000, as in llama.cpp. Tokens that score _NEVER or less aren't
+# used. An unknown character scores _UNKNOWN.
 _UNIT, _NEVER, _UNKNOWN = 10_000, -20_000_000, -10_000_000
-_MOST = 2**31 - 1
+_MOST = 2**31 - 1  # the highest score
 _BREAK = "\uee00"  # ends a part in PLaMo 3, and is dropped
 _BYTE = re.compile(rb"<0x([0-9A-Fa-f]{2})>")
 
@@ -99,7 +100,7 @@ def _tag(codes: list[bytes], at: int) -> int:
 
 
 class _Row(NamedTuple):
-    """The best path from one position to the end, by its first token."""
+    """The best path from one position to the end of the text, given by its first token."""
 
     cost: int
     id: int  # the first token; -1 for an unknown character
@@ -147,7 +148,7 @@ def _word(v: Vocabulary, made: list[Byte]) -> Word:
     sizes: dict[int, int] = {}
     for i in reversed(range(len(starts))):
         best: _Row | None = None
-        for id in tokens.longest.all(text, starts[i]):  # if costs are equal, the longest token wins
+        for id in tokens.longest.all(text, starts[i]):  # of equal costs, the longest token's wins
             n = sizes.setdefault(id, len(list(characters(v.texts[id]))))
             cost = rows[i + n].cost - tokens.scores[id]
             if best is None or cost < best.cost:

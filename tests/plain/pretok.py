@@ -1,8 +1,8 @@
 """Pre-tokenizes with ``re``, by matching expressions against a text of stand-in characters.
 
 Like llama.cpp, this replaces white space beyond ASCII by U+000B. If an expression uses categories,
-every other character beyond ASCII is replaced by one fixed character of its category, and
-``\\p{L}`` matches that character.
+every other character beyond ASCII is replaced by the stand-in for its category, and ``\\p{L}``, for
+example, is translated to a set that contains the letters' stand-in.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tests.plain.chains import EXPRESSIONS
 from tests.plain.native import is_han
 from tests.plain.vocabulary import Vocabulary
 
-# Stand-ins for characters beyond ASCII, by category. llama.cpp's blocks of Chinese characters have
-# a separate one; they include unassigned code points.
+# Stand-ins for characters beyond ASCII, by category. Characters in llama.cpp's blocks of Chinese
+# characters have separate stand-ins: one for letters, and one for unassigned code points.
 _STAND_INS = {"L": "\u03bb", "N": "\u0663", "M": "\u0301", "P": "\u00bf", "S": "\u20ac"}
 _OTHER, _HAN, _HAN_UNASSIGNED = "\ue000", "\u6f22", "\ue001"
 _ASCII = {
@@ -31,9 +31,9 @@ _ASCII = {
     "S": r"$+<=>\^`|~",
 }
 _SPACE = r"\t-\r "
-# The counting scanners as expressions. The second one has empty matches, at which it cuts.
+# The counting scanners as expressions. _GROUPS_LEFT has empty matches, at which a piece is split.
 _GROUPS_RIGHT = (
-    r"\P{N}*\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))"  # text before a number joins its first group
+    r"\P{N}*\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))"  # text before a number belongs to its first group
 )
 _GROUPS_LEFT = r"(?=(?:[0-9]{3})+(?![0-9]))"
 _COUNTING = {"groups_right": _GROUPS_RIGHT, "groups_left": _GROUPS_LEFT}
@@ -51,7 +51,7 @@ class Scanner(NamedTuple):
     pattern: re.Pattern[str]
     alternatives: tuple[str, ...]  # the alternatives in llama.cpp's syntax
     categories: bool  # whether the expression uses categories
-    kept: frozenset[str]  # characters beyond ASCII that it names literally
+    kept: frozenset[str]  # characters beyond ASCII in the expression
 
 
 def words(v: Vocabulary, text: str) -> list[Cut]:

@@ -93,12 +93,12 @@ def whitespace_words(v: Vocabulary, text: bytes) -> Iterator[Word]:
 # ---- the model "hybriddna": BPE, and one token for six bases between <dna> and </dna> ----
 
 _BASES = 6
-_KEY_END = "\ue000".encode()  # ends the texts by which k-mers are looked up; no text matches it
+_KEY_END = "\ue000".encode()  # the end of a k-mer's key in the lookup table
 
 
 def hybriddna_words(v: Vocabulary, text: bytes) -> Iterator[Word]:
-    """Splits off k-mers. All text is BPE unless there are tokens, of any type, for the tags and
-    ``<oov>``."""
+    """Tokenizes text between the tags as k-mers, and other text with BPE. All text is BPE unless
+    the tags and ``<oov>`` are tokens, of any type."""
     tags = [v.find(tag) for tag in (b"<dna>", b"</dna>", b"<oov>")]
     opens, closes, oov = tags
     if opens is None or closes is None or oov is None:

@@ -12,8 +12,8 @@ from tests.plain.vocabulary import Vocabulary
 
 
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
-    """Replaces spaces by U+2581. `prefix`: adds one before the text if the vocabulary adds a
-    prefix."""
+    """Replaces spaces by U+2581. Inserts a U+2581 before the text if `prefix` is true and the
+    vocabulary adds a space prefix."""
     if prefix and v.flags["add_space_prefix"]:
         yield from whole(MARK, 0, 0)
     for i, b in enumerate(text):
@@ -32,12 +32,12 @@ def words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
 class _Pair(NamedTuple):
     left: int
     right: int
-    size: int  # bytes in both symbols when the pair was queued
+    size: int  # total bytes of the two symbols when the pair was queued
     score: float
 
 
 class _Queue:
-    """The heap of libstdc++, whose exact operations decide the order if a score is NaN."""
+    """A heap with exactly libstdc++'s operations, which decide the order if a score is NaN."""
 
     def __init__(self) -> None:
         self._heap: list[_Pair] = []

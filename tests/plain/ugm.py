@@ -72,13 +72,13 @@ class _Tables:
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
     """Normalizes with the charsmap, then handles white space according to the flags.
 
-    Any prefix of a user-defined token stays unchanged.
+    Text that is a prefix of a user-defined token stays unchanged.
     """
     tables = v.keep(_Tables, lambda: _Tables(v))
     remove = v.flags["remove_extra_whitespaces"]
     space = MARK if v.flags["escape_whitespaces"] else b" "
     prefixed, in_word = not prefix, False
-    white: tuple[int, int] | None = None  # dropped white space, the next mark's source
+    white: tuple[int, int] | None = None  # span of dropped white space: the next mark's source
     at = 0
     while at < len(text):
         used = 0
@@ -110,7 +110,7 @@ def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
 
 
 class _Best(NamedTuple):
-    """The best path to one position, by its last token."""
+    """The best path to one position, given by its last token."""
 
     total: float
     id: int
@@ -149,8 +149,8 @@ def words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
 
 
 def _lattice(v: Vocabulary, text: bytes) -> list[_Best]:
-    """Returns the best path to each position; of equal ones, the path whose last token starts
-    first."""
+    """Returns the best path to each position. Of paths with equal sums, the best is the one whose
+    last token starts first."""
     tokens = v.keep(_Tokens, lambda: _Tokens(v))
     best = [_Best(-sys.float_info.max, v.unknown, 0)] * (len(text) + 1)
     best[0] = _Best(0.0, v.unknown, 0)

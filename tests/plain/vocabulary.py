@@ -33,7 +33,8 @@ class Special(NamedTuple):
 class Vocabulary:
     """A tokenizer's vocabulary.
 
-    Reads merges and the charsmap from the file again, because the library keeps only tables.
+    Reads merges and the charsmap from the file again, because the library keeps only the tables
+    that it builds from them.
     """
 
     def __init__(self, loaded: Loaded) -> None:
@@ -51,7 +52,8 @@ class Vocabulary:
         self.chain, self.pre_flags = PRE.get(loaded.pre or "", ((), frozenset()))
 
     def keep(self, kind: type[T], make: Callable[[], T]) -> T:
-        """Returns a table that a module derives from the vocabulary, cached by its class."""
+        """Returns a table derived from the vocabulary. `make` creates it on the first call; the
+        table is cached by its class `kind`."""
         if kind not in self._kept:
             self._kept[kind] = make()
         table: T = self._kept[kind]
@@ -150,7 +152,7 @@ class Vocabulary:
 
     @cached_property
     def first_attrs(self) -> list[int]:
-        """Returns the attributes from the file's types, before llama.cpp's corrections.
+        """Returns the tokens' attributes according to the file, before llama.cpp's corrections.
 
         UGM's tables are built from these attributes.
         """
@@ -169,12 +171,13 @@ class Vocabulary:
 
 
 class LongestMatch:
-    """Finds the longest of some texts at a position. If a text occurs twice, the last id counts."""
+    """Finds the texts of tokens at a position, longest first. If two have the same text, the last
+    id counts."""
 
     def __init__(self, texts: Sequence[bytes], ids: Sequence[int] | None = None) -> None:
         chosen = range(len(texts)) if ids is None else ids
         self._ids = {texts[id]: id for id in chosen if texts[id]}
-        # lengths by first byte, so that one long token doesn't slow down all lookups
+        # Lengths by first byte, so that one long token doesn't slow down all lookups
         self._lengths: dict[int, list[int]] = {}
         for text in self._ids:
             self._lengths.setdefault(text[0], []).append(len(text))

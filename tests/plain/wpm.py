@@ -1,4 +1,5 @@
-"""WPM: each word becomes the longest tokens from the left, or one unknown token."""
+"""WPM: splits each word into the longest matching tokens, from left to right. A word that can't be
+split completely is one unknown token."""
 
 from __future__ import annotations
 
@@ -18,10 +19,11 @@ _CHINESE_FIRST = [first for first, _ in _CHINESE]
 
 
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
-    """Splits text into words, each with U+2581 before it.
+    """Splits text into words, each preceded by U+2581.
 
-    White space, bad bytes and control characters are dropped; so are accents and upper case, if the
-    flags say so. Characters dropped at the end of a word belong to the source of its last byte.
+    White space, bad bytes and control characters are dropped. The vocabulary's flags decide whether
+    accents are dropped, too, and letters lower-cased. Characters dropped at the end of a word
+    belong to the source of its last byte.
     """
     word: list[Byte] = []
     end_of_word = 0

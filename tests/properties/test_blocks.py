@@ -1,4 +1,4 @@
-"""Texts encoded in blocks have the ids of the whole text, in bounded memory.
+"""A text encoded in blocks has the ids of the whole text, in bounded memory.
 
 Claim blocks.1, Claim blocks.2.
 """
@@ -37,7 +37,7 @@ def parts(tok: ggtok.Tokenizer, data: bytes, size: int, **flags: bool) -> list[l
 
 
 def check(tok: ggtok.Tokenizer, data: bytes, size: int, **flags: bool) -> int:
-    """Checks that the parts have the ids of the whole, and returns the number of parts."""
+    """Checks that the parts' ids are those of the whole text, and returns the number of parts."""
     found = parts(tok, data, size, **flags)
     assert [id for part in found for id in part] == tok.encode(data, **flags), (data, size, flags)
     return len(found)
@@ -170,6 +170,6 @@ def test_memory_does_not_grow(name: str) -> None:
         [sys.executable, "-c", MEMORY, fixture(name)], capture_output=True, text=True, check=True
     )
     n, once, grown = map(int, out.stdout.split())
-    # SPM adds a space before the whole text only once.
+    # SPM adds a space before each block that is counted, but to the whole text only once.
     assert n == once or (name == "spm" and abs(n - once) <= 200)
     assert grown < 40 << 10  # kB, for 200 MB of text

@@ -19,7 +19,7 @@ from tests.support.vocabularies import OTHERS, REAL, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]
 SPECIAL = ggtok.TokenAttr.CONTROL | ggtok.TokenAttr.USER_DEFINED | ggtok.TokenAttr.UNKNOWN
-# Vocabularies with few byte tokens, where several texts can give the same incomplete character.
+# Vocabularies with few byte tokens, where different characters can lose bytes and become equal.
 FEW_BYTES = ["bpe-odd"]
 
 
@@ -30,7 +30,7 @@ def test_encoded_texts_are(
     load_fixture: Load, name: str, data: bytes, flags: dict[str, bool]
 ) -> None:
     tok = load_fixture(name)
-    if name.startswith("spm"):  # a stray lead byte consumes bytes of the space mark
+    if name.startswith("spm"):  # a stray lead byte forms a symbol with bytes of the next space mark
         data = data.decode("utf-8", "replace").encode()
     ids = tok.encode(data, **flags)
     assert tok.is_canonical(ids), ids
@@ -67,14 +67,16 @@ def test_real_vocabularies(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["spm-phi3", "bpe-qwen2", "bpe-gemma4", "rwkv", "wpm", "ugm"])
 def test_all_short_texts_and_no_other_ids(load_fixture: Load, name: str) -> None:
-    """The canonical lists of ids with few characters are exactly those of short texts."""
+    """Of the lists of ids with few characters, exactly the encodings of short texts are
+    canonical."""
     tok = load_fixture(name)
     alphabet = " ath\u2581" if name in ("spm-phi3", "ugm", "bpe-gemma4") else " ath"
     seen: set[tuple[int, ...]] = set()
     for n in range(6):
         for chars in itertools.product(alphabet, repeat=n):
             seen.add(tuple(tok.encode("".join(chars), add_special=False)))
-    # Tokens for which all texts that could contain them are among those texts.
+    # Tokens of at most two characters of the alphabet, so that `seen` has all texts of a few
+    # tokens.
     few = [
         id
         for id in range(tok.n_tokens)
@@ -133,8 +135,8 @@ def test_spaces_of_spm(load_fixture: Load) -> None:
 
 
 def test_a_mark_beside_spaces_that_keep_tokens_apart(load_fixture: Load) -> None:
-    """Spaces that separate tokens produce no token here. A space mark in the text, which elsewhere
-    is a space, produces one."""
+    """In this vocabulary, spaces separate words and produce no token. U+2581, which in other
+    vocabularies stands for a space, does produce one."""
     tok = load_fixture("bpe-whitespace")
     for text in "\u2581n o", "n o\u2581", "\u2581 \u2581n\to":
         assert tok.is_canonical(tok.encode(text))
@@ -144,8 +146,8 @@ def test_a_mark_beside_spaces_that_keep_tokens_apart(load_fixture: Load) -> None
 
 
 def test_a_mark_behind_a_user_defined_token_of_spaces(load_fixture: Load) -> None:
-    """Two spaces are a user-defined token; the tokens after it have space marks that don't come
-    from it."""
+    """Two spaces are a user-defined token. The tokens after it contain space marks, which come from
+    other characters."""
     tok = load_fixture("spm")
     spaces = tok.text_to_token("  ")
     for text in "   \u2581", "x   \u2581", "  \u2581\u2581a":
@@ -155,7 +157,7 @@ def test_a_mark_behind_a_user_defined_token_of_spaces(load_fixture: Load) -> Non
 
 
 def test_unknown_text(load_fixture: Load) -> None:
-    """The unknown token may be in the text as such, or result from raw text."""
+    """The unknown token can be spelled out in the text, or result from an unknown character."""
     tok = load_fixture("ugm")
     for text in ("\u0378a", "a\u0378b \u0378 c", "<unk>a"):
         for parse_special in (False, True):

@@ -1,6 +1,7 @@
-"""Files with hash collisions: keys, tokens and merges with the same first hash, and a special token
-that a rolling hash would find at every position of a text. They load and encode with about as much
-work as other files of their size.
+"""Files with hash collisions load and encode with about as much work as other files of their size.
+
+The files have keys, tokens and merges whose hashes are equal until the table gets another seed, and
+a special token that a rolling hash would find at every position of a text.
 
 Claim hash.1.
 """
@@ -25,12 +26,13 @@ from tests.support.work import LINEAR, Measure
 TOKENS, TYPES = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type"
 MERGES = "tokenizer.ggml.merges"
 
-REACH = 256  # the limit in cext/base/hash.h
+REACH = 256  # the greatest allowed reach of a table, from cext/base/hash.h
 N = 20_000  # colliding entries in a file
 
-# The first 8 of 9 to 16 bytes, for which cext/base/hash.h multiplies by 0 while its seed is 0.
+# A prefix of texts of 9 to 16 bytes that collide, because cext/base/hash.h multiplies them by 0 as
+# long as the seed is 0.
 SWALLOW = (0xD1B54A32D192ED03).to_bytes(8, "little")
-OTHERS = SWALLOW[::-1]  # equally long and otherwise equally costly, but without collisions
+OTHERS = SWALLOW[::-1]  # a prefix of equal length, which causes no collisions
 FACTOR = np.uint64(0x9E3779B97F4A7C15)  # the multiplier in cext/models/bpe/table.h
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
@@ -63,15 +65,15 @@ def extras_of(prefix: bytes) -> GGUF:
 
 
 def pairs_of(collide: bool) -> GGUF:
-    """Builds a file with merges of tokens: those with the lowest hashes among many thousand pairs,
-    or any."""
+    """Builds a file with merges of tokens: the pairs with the lowest hashes of four million if
+    `collide`, otherwise random pairs."""
     n_tokens, n = 2000, 31_000
     words = [b"%03x" % i for i in range(n_tokens)]
     gguf = GGUF.read(fixture("bpe-gpt2"))
     old = gguf.strings(TOKENS)
     gguf.set(TOKENS, [*old, *words])
     gguf.set(TYPES, [*gguf.array(TYPES), *[1] * n_tokens])
-    bits = np.uint64(16)  # bits of a symbol's number; symbols are tokens and the results of merges
+    bits = np.uint64(16)  # bits of a symbol's number: tokens and merged texts are symbols
     assert 1 << 15 < len(old) + n_tokens + n < 1 << 16
     left, right = np.divmod(np.arange(n_tokens * n_tokens, dtype=np.uint64), np.uint64(n_tokens))
     first = np.uint64(len(old))
@@ -99,8 +101,9 @@ def made(table: str, collide: bool) -> bytes:
 
 @pytest.fixture(scope="module")
 def reach(c_program: Build) -> Callable[[Path], dict[str, tuple[int, int]]]:
-    """The reach of each table, and whether it was rebuilt."""
-    program = c_program("reach", *STEPS)  # the objects are those of `work`
+    """Returns a function that loads a file and returns the reach of each table, and whether the
+    table was rebuilt."""
+    program = c_program("reach", *STEPS)  # shares its object files with `work`
 
     def run(path: Path) -> dict[str, tuple[int, int]]:
         done = subprocess.run([program, path], capture_output=True, text=True, timeout=60)
@@ -139,9 +142,11 @@ LETTERS = [bytes([c]) for c in b"abcdefghijklmnopqrstuvwxyz"]
 
 
 def run_of_slots(hostile: bool) -> GGUF:
-    """Builds a file with merges of letters and 75,000 merges of tokens. If `hostile`, these fill
-    each slot before the home slot of a key that no pair has (all ones); else they are random. All
-    are near their home slots, so the table isn't rebuilt, but has a long run of full slots."""
+    """Builds a file with merges of letters and 75,000 merges of tokens.
+
+    If `hostile`, the latter fill all slots of a long range, starting just before the home slot of
+    the key ~0, which no pair has; otherwise they are random. All entries are near their home slots,
+    so the table isn't rebuilt."""
     n_tokens, n = 1500, 75_000
     words = [b"Z%03x" % i for i in range(n_tokens)]
     gguf = GGUF.read(fixture("bpe-gpt2"))
@@ -188,8 +193,8 @@ def test_searches_stop_early_in_a_run_of_full_slots(work: Measure) -> None:
 
 
 def test_ids_do_not_depend_on_the_seed() -> None:
-    """A file whose tables are rebuilt with a random seed has the same ids and texts when loaded
-    again."""
+    """A file whose tables are rebuilt with a random seed has the same ids and texts each time it is
+    loaded."""
     data = made("texts", True)
     one, two = ggtok.load(data), ggtok.load(data)
     text = b"Hello " + b" ".join(texts(SWALLOW, 50))
@@ -200,9 +205,9 @@ def test_ids_do_not_depend_on_the_seed() -> None:
 
 
 def test_a_special_token_that_a_rolling_hash_would_find_everywhere(work: Measure) -> None:
-    """With the Thue-Morse sequence as text, any polynomial hash modulo 2**64 of the word equals
-    that of as many b's, so a search by such a hash would compare the whole word at each
-    position."""
+    """The word ends with a Thue-Morse sequence, so any polynomial hash of the word modulo 2**64
+    equals the hash of equally many b's. A search by such a hash would compare the whole word at
+    each position."""
     tail = bytes(b"ac"[bin(i).count("1") & 1] for i in range(2048))
     steps = []
     for n in (20_000, 80_000):
@@ -219,8 +224,8 @@ def test_a_special_token_that_a_rolling_hash_would_find_everywhere(work: Measure
 
 
 def test_special_tokens_with_many_continuations(work: Measure) -> None:
-    """Each of two bytes can be followed by any of 128: they are looked up in a table, not tried in
-    turn."""
+    """The first and the second byte of a token can each be followed by 128 bytes. The next byte is
+    looked up in a table, not compared with each of them."""
     rng = np.random.default_rng(1)
     high = range(128, 256)
     words = [bytes((a, b, c)) for a in range(1, 6) for b in high for c in high]

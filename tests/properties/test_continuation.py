@@ -23,7 +23,7 @@ Load = Callable[[str], ggtok.Tokenizer]
 
 CANT = ["wpm", "wpm-cased", "ugm"]
 CAN = [name for name in NAMES if name not in CANT]
-ASKED = [name for name in CAN if name != "big-endian"]  # the reference doesn't load the last
+ASKED = [name for name in CAN if name != "big-endian"]  # the reference can't load it
 PREFIX = "tokenizer.ggml.add_space_prefix"
 TEXTS = [*PROSE[:4], *CODE[:3], *EMOJI[:2], " a", "  a ", "\n", " ", "", "\u2581a", "Hello world"]
 DATA = [*(text.encode() for text in TEXTS), *(part + b" a" for part in BROKEN[:8])]
@@ -50,7 +50,7 @@ def ways(tok: ggtok.Tokenizer, data: bytes, **flags: Any) -> list[int]:
 def test_equals_llama_cpp_without_a_space_prefix(
     llama: LlamaCpp, tmp_path: Path, name: str
 ) -> None:
-    # The reference caches by path, so other overrides need a copy.
+    # The reference caches vocabularies by path, so loading with overrides requires a copy.
     path = shutil.copy(real(name) if name not in CAN else fixture(name), tmp_path / "copy.gguf")
     reference = llama.load(path, {PREFIX: False})
     tok = quietly(path)
@@ -58,7 +58,7 @@ def test_equals_llama_cpp_without_a_space_prefix(
     with_prefix = 0
     for data, ids in zip(DATA, theirs, strict=True):
         if any(token in data for token in user_defined(tok)):
-            continue  # the reference can't add a prefix to the text after it with this override
+            continue  # with this override, the reference adds no prefix after the token, either
         assert ways(tok, data) == ids, data
         assert tok.encode(data, continuation=True, add_special=False) == ids
         with_prefix += tok.encode(data, add_special=False) != ids
@@ -105,8 +105,8 @@ def test_a_prefix_is_added_after_a_special_token(load_fixture: Load) -> None:
 
 
 def test_parts_continue(load_fixture: Load) -> None:
-    """Continuations are for encoding in parts: the ids of parts, cut between words, join to those
-    of the whole."""
+    """A text can be encoded in parts: if it is divided between words, the ids of the parts, joined,
+    are those of the whole text."""
     for name in ("spm", "bpe-llama3", "rwkv"):
         tok = load_fixture(name)
         ids = tok.encode("Hello") + tok.encode(" world", continuation=True)

@@ -1,4 +1,4 @@
-"""truncate and chunks, compared with their definitions, computed from whole encodings.
+"""truncate and chunks, compared with their definitions, for which the tests encode whole texts.
 
 Claim blocks.3.
 """
@@ -150,7 +150,7 @@ def check_chunks(
             later = ends[bisect_right(ends, chunk.end) :]
             longer = next(end for end in later if end in whole)
             assert count(chunk.start, longer) > n
-            if len(text) < 1000:  # one more token doesn't fit, either
+            if len(text) < 1000:  # nor does one more token of the rest fit
                 rest = prefix + text[chunk.start :]  # type: ignore[operator]
                 moved = [end - len(prefix) + chunk.start for _, end in places(tok, rest)]
                 longer = next((end for end in moved if end > chunk.end and end in whole), 0)
@@ -166,7 +166,7 @@ def check_chunks(
 
 
 def least(tok: ggtok.Tokenizer, text: str, prefix: str = "", add_special: bool = True) -> int:
-    """The smallest n with which every character fits."""
+    """Returns the smallest n with which every character fits into a chunk."""
     counts = (tok.count(prefix + char, add_special=add_special) for char in {*text} or "a")
     return max(1, *counts)
 
@@ -281,7 +281,7 @@ def test_hostile_texts(load_fixture: Load, name: str) -> None:
 
 
 def test_own_words(load_fixture: Load) -> None:
-    """Texts that Python splits into words have no known cuts."""
+    """No cuts are known in texts that Python splits into words."""
     tok = ggtok.load(fixture("bpe-gpt2"), pre_patterns=[r"\S+|\s+"])
     text = " ".join(PROSE[:2])
     check_chunks(tok, text, 20)
@@ -342,7 +342,8 @@ def test_arguments(load_fixture: Load) -> None:
 
 
 def test_long_texts(load_fixture: Load) -> None:
-    """Texts longer than a window, with and without cuts, are split correctly."""
+    """Texts that are longer than one window of chunks.py are split correctly, with and without
+    cuts."""
     tok = load_fixture("bpe-llama3")
     for text, n in (("kettle and pan " * 30_000, 512), ("a" * 300_000, 2000)):
         chunks = tok.chunks(text, n, overlap=5)

@@ -2,7 +2,7 @@
 
 Claim offsets.1, Claim offsets.2, Claim offsets.3, Claim offsets.4,
 Claim offsets.5, Claim offsets.6: compared with the oracle of tests/support/spans.py
-(tests/c/paths.c compares the fast path with the recorded one).
+(tests/c/paths.c compares the fast path with the path that records spans).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.support.vocabularies import OTHERS, REAL, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]
 
-# The oracle doesn't support hybriddna's k-mers, and vocabularies that drop bytes without a token.
+# The oracle supports neither hybriddna's k-mers nor vocabularies that drop bytes without a token.
 PLAIN = [name for name in NAMES if name not in ("bpe-hybriddna", "bpe-odd", "bpe-overlap")]
 # Vocabularies that normalize nothing except the spelling of spaces.
 TILED = ["bpe-gpt2", "bpe-qwen2", "bpe-llama3", "rwkv", "plamo2", "test"]
@@ -55,8 +55,8 @@ def check_shape(tok: ggtok.Tokenizer, text: bytes, **flags: Any) -> tuple[list[i
 
 
 def check(tok: ggtok.Tokenizer, text: bytes, parse_special: bool) -> tuple[int, int]:
-    """Compares with the oracle; returns the number of ranges for which it has only one solution,
-    and of all."""
+    """Compares spans with the oracle's. Returns the number of ranges of ids for which the oracle
+    has only one solution, and the number of all ranges."""
     ids, rows = check_shape(tok, text, add_special=False, parse_special=parse_special)
     found = [tuple(row) for row in rows]
     sure = n = 0
@@ -99,15 +99,15 @@ def test_texts_that_normalizers_change(load_fixture: Load, name: str) -> None:
     assert sure > 0.6 * n > 10
 
 
-# Words, and characters to put into words: dropped by WPM; longer or shorter when normalized; U+2581
-# and the code point after it; and words of the same lengths.
+# Words, and characters to insert into words: characters that WPM drops, characters whose length
+# changes when they are normalized, U+2581 and the code point after it, and words of equal lengths.
 OF_WORDS = [
     "\u00ad", "\u00ad\u00ad", "\x01\x02", "\u0301", "caf\u00e9", "\u00df", "\u1e9e", "\u212a",
     "\u0130", "\u046a", "\u2581", "\u2582", "ab", "abcd", "the", "kettle", "\u4f60", "\u9f98",
     "\u4f60\u00ad", "\u0439", "\u043c\u0438\u0440", ",", "\u3000", " ", " ", " ", " ", "\n",
 ]  # fmt: skip
-# Tokens to add to some vocabularies: longer than their letters in the text, or beginning inside a
-# character.
+# Tokens to add to the vocabulary of each case: longer than the letters in the text to which they
+# correspond, or beginning inside a character.
 WITH = {
     "wpm": [],
     "wpm, longer": ["\u2581\u2c65", "\u2c65"],
@@ -124,16 +124,16 @@ def test_words_that_are_dropped_or_change_their_length(name: str) -> None:
         gguf = GGUF.read(fixture("wpm"))
         add_tokens(gguf, WITH[name], 1)
         tok = ggtok.load(gguf.dump())
-    dropped = "\u00ad\u00ad"  # as long as the words after it, whose ids it must not get
+    dropped = "\u00ad\u00ad"  # dropped, but must not get the ids of the next word
     for text in (
         f"{dropped} abcd {dropped}",
-        f"{dropped} abcd kotazh",  # words of four bytes, of which one or two become tokens
+        f"{dropped} abcd kotazh",
         f"{dropped} abcd kotazh {dropped}",
         "\u046a \u046a",
         f"\ua500{dropped} {dropped}\ua500",  # an unknown word with dropped characters
     ):
         check(tok, text.encode(), parse_special=False)
-    if name == "wpm, longer":  # words of three and one bytes; cached words stay cached
+    if name == "wpm, longer":  # U+023A normalizes to the longer U+2C65
         check(tok, "\u023a\u00e9".encode(), parse_special=False)
     rng = random.Random(5)
     for _ in range(times(200, of=3000)):
@@ -216,7 +216,7 @@ def test_code_points_and_utf16(
     for unit, size in (("char", len), ("utf16", lambda c: len(c.encode("utf-16-le")) // 2)):
         same, converted = tok.encode_with_offsets(text, unit=unit, **flags)
         assert same == ids
-        # Where the character of each byte begins and ends.
+        # For each byte, where its character begins and ends.
         ends = list(itertools.accumulate(map(size, text)))
         begins = [0, *ends[:-1]]
         first = [begins[i] for i, c in enumerate(text) for _ in c.encode()] + [size(text)]
@@ -231,7 +231,7 @@ def test_code_points_and_utf16(
 
 @pytest.mark.parametrize("name", [*OTHERS, "wpm"])
 def test_many_words(load_fixture: Load, name: str) -> None:
-    """More words than fit in one batch, with ASCII and others, separately and together."""
+    """More words than fit in one batch: ranges of ASCII words only, and ranges of all words."""
     tok = quietly(name) if name in OTHERS else load_fixture(name)
     rng = random.Random(name)
     words = [
@@ -301,7 +301,7 @@ def test_hugging_face_tokenizers_agree(name: str, tmp_path: Any) -> None:
         if encoding.ids != ids:
             continue
         own = [list(offsets) for offsets in encoding.offsets]
-        if name == "llama-spm":  # there, the added space is part of the first character
+        if name == "llama-spm":  # tokenizers count the added space as part of the text
             own, spans = own[2:], spans[2:]
         assert own == spans.tolist(), text
         same += 1

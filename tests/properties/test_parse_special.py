@@ -27,7 +27,8 @@ NAMES = ["bpe-gpt2", "spm", "wpm", "rwkv", "ugm-plain"]
 
 @cache
 def made(name: str, chosen: frozenset[str] | None, folder: Path) -> ggtok.Tokenizer:
-    """Builds a vocabulary with these tokens, of which those that aren't chosen are NORMAL."""
+    """Builds a vocabulary with TEXTS as tokens. Control and unknown tokens that aren't in `chosen`
+    become NORMAL."""
     gguf = GGUF.read(fixture(name))
     kinds = [
         kind if chosen is None or text in chosen or kind == USER_DEFINED else NORMAL
@@ -55,7 +56,7 @@ def test_only_selected_tokens_are_parsed(tmp_path_factory: Any, name: str) -> No
             if any(other in text for other in others):
                 continue
             ids = tok.encode(text, parse_special=chosen)
-            if name in ("bpe-gpt2", "rwkv"):  # in other types, raw text can become a NORMAL token
+            if name in ("bpe-gpt2", "rwkv"):  # other types find NORMAL tokens in raw text
                 assert ids == oracle.encode(text, parse_special=True), (chosen, text)
             special = {tok.text_to_token(t) for t in chosen if t in text}
             assert special.isdisjoint(tok.encode(text)) or name in ("spm", "ugm-plain", "rwkv")

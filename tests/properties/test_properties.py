@@ -22,7 +22,7 @@ from tests.support.vocabularies import golden
 Load = Callable[[str], ggtok.Tokenizer]
 
 
-# One vocabulary of each kind, for tests that would be slow with all of them.
+# One vocabulary of each kind, for tests that would be slow with all vocabularies.
 KINDS = ["spm", "bpe-qwen2", "bpe-gemma4", "bpe-odd", "bpe-whitespace", "wpm", "ugm", "rwkv"]
 KINDS += ["plamo2", "plamo3", "bpe-mmbert", "bpe-hybriddna", "test"]
 
@@ -43,7 +43,7 @@ def test_byte_level_vocabularies_lose_nothing(load_fixture: Load, name: str, tex
 
 @given(text=some_text)
 def test_spm_only_loses_its_added_space(load_fixture: Load, text: str) -> None:
-    # SPM spells a space as U+2581, and adds one after a special token.
+    # SPM spells a space as U+2581, and adds a space after a special token.
     text = text.replace("\u2581", "").replace("<", "")
     tok = load_fixture("spm-phi3")
     assert tok.decode(tok.encode(text, add_special=False)) == text
@@ -56,7 +56,7 @@ def test_spm_keeps_every_byte(load_fixture: Load, data: bytes) -> None:
     data = data.replace(space, b"").replace(b"<", b"")
     tok = load_fixture("spm-phi3")
     decoded = tok.decode_bytes(tok.encode(data, add_special=False))
-    # A stray lead byte consumes the first byte of a space mark, which stays a byte.
+    # After a stray lead byte, the bytes of a space mark become byte tokens, which decode unchanged.
     assert decoded.replace(space, b" ") == data
 
 
@@ -72,7 +72,7 @@ def test_decoding_is_the_sum_of_pieces(load_fixture: Load, ids: list[int]) -> No
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "bpe-hybriddna"])
 def test_texts_and_ids(load_fixture: Load, name: str) -> None:
-    """hybriddna looks up k-mers by a different text than the one that it shows."""
+    """hybriddna is an exception: it doesn't look up k-mers by the text that token_text returns."""
     tok = load_fixture(name)
     for id in range(tok.n_tokens):
         assert tok.text_to_token(tok.token_text(id)) == id
@@ -182,8 +182,8 @@ def test_calls_do_not_influence_each_other(load_fixture: Load, data: list[bytes]
 
 
 def test_long_texts(load_fixture: Load) -> None:
-    """The texts are long words and runs of every class; on some, the reference overflows its
-    stack."""
+    """The texts are long words and runs of every class. Some of them make the reference overflow
+    its stack."""
     for name in KINDS:
         tok = load_fixture(name)
         for unit in ("a", " ", "\n", ".", "1", "\u6f22", "\u0301", "ab ", "'s", "\x00", "\u3000"):

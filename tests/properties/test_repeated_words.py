@@ -82,8 +82,7 @@ def test_a_repeated_text_fills_the_cache_once() -> None:
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ["bpe-gpt2", "bpe-llama3", "bpe-gemma4"])
 def test_duplicates_in_a_batch(name: str) -> None:
-    """Duplicates that are deferred are merged once, and their ids are written wherever they
-    occur."""
+    """Equal words that are deferred are merged once, and every occurrence gets their ids."""
     draw = random.Random(7)
     letters = "aetionshrdlu\u00e9\u0436\u4e2d"
     for n_words in (3, 40, 1500):
@@ -102,8 +101,8 @@ def test_duplicates_in_a_batch(name: str) -> None:
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ["bpe-gpt2", "bpe-llama3", "bpe-gemma4"])
 def test_duplicates_where_a_text_ends(name: str) -> None:
-    """Near the end of a text, words are compared by fewer bytes. A regression test: a word there
-    that had been deferred twice in the batch got no ids if an earlier text had left traces."""
+    """A regression test: near the end of a text, where words are compared by fewer bytes, a word
+    that had been deferred twice in the batch got no ids if an earlier text had left data behind."""
     draw = random.Random(11)
     tok = ggtok.load(fixture(name))
     fill = "the " * 300

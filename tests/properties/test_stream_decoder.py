@@ -20,7 +20,7 @@ from tests.support.samples import times
 from tests.support.vocabularies import REAL, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]
-HELD = 40  # characters to hold back at most: an EOS and the token before it
+HELD = 40  # maximum number of characters held back: those of an EOS and of the token before it
 
 
 def behind(tok: ggtok.Tokenizer, prompt: list[int], ids: list[int], **options: object) -> str:
@@ -46,7 +46,7 @@ def until(text: str, stops: Sequence[str]) -> tuple[str, str | None]:
 
 @cache
 def interesting(tok: ggtok.Tokenizer) -> list[int]:
-    """Returns ids whose text continues in the next ids, or is changed by clean-up."""
+    """Returns ids whose text may continue in the next ids or be changed by clean-up."""
     found = list(tok.special_ids)
     odd = (b" ", b"'", b".", b"s", b"re", b"\xe2", b"\x82")
     for id in range(tok.n_tokens):
@@ -84,8 +84,8 @@ def test_any_ids(
     given_out = ""
     for i, id in enumerate(ids):
         given_out += stream.feed(id)
-        # The text returned so far is a prefix of every continuation's, and lacks only a few
-        # characters.
+        # The text returned so far is a prefix of the final text, and only a few characters are held
+        # back.
         assert want.startswith(given_out)
         so_far = behind(tok, prompt, ids[: i + 1], **options)
         assert len(so_far) - len(given_out) <= HELD
@@ -102,7 +102,7 @@ def test_any_ids(
 
 
 def by_bytes(tok: ggtok.Tokenizer, text: str) -> list[int]:
-    """Returns ids for the text's characters that are tokens."""
+    """Returns the ids of the text's characters, without characters that aren't tokens."""
     by_piece = {tok.token_to_piece(id): id for id in range(tok.n_tokens)}
     return [by_piece[c.encode()] for c in text if c.encode() in by_piece]
 
@@ -123,7 +123,7 @@ def test_text_comes_as_early_as_it_can(load_fixture: Load, name: str) -> None:
     rng = random.Random(3)
     hints = interesting(tok)
     usual = [[], *([id] for id in range(tok.n_tokens))]
-    # Clean-up may change text far back, as in "  ' s", which becomes "'s".
+    # Clean-up may change text several characters back: "  ' s" becomes "'s".
     for end in ("' s", "' re", "' ", "'re", "'s", "e", "s", " s", " "):
         usual.append(by_bytes(tok, end))
     for _ in range(4):
@@ -173,7 +173,7 @@ def test_characters_come_whole(load_fixture: Load) -> None:
     ids = tok.encode("a🦊b", add_special=False)
     stream = tok.stream_decoder()
     assert [stream.feed(id) for id in ids] == ["a", *[""] * (len(ids) - 3), "🦊", "b"]
-    cut = tok.stream_decoder(ids[:2])  # ends inside "fox"
+    cut = tok.stream_decoder(ids[:2])  # the prompt ends inside the fox
     assert cut.feed(ids[2:]) + cut.finish() == "🦊b"
 
 
@@ -223,7 +223,7 @@ def test_stop_ids(load_fixture: Load) -> None:
             stream.reset()
             assert stream.stopped is None
             assert stream.feed(two) + stream.finish() == "two"
-    # The id that ends the text releases pending text; a stop string in it may end the text earlier.
+    # A stop id releases the pending text. A stop string in that text takes precedence.
     stream = tok.stream_decoder(stop=["eno", "nex"], stop_ids=[eos])
     assert stream.feed([*one, eos]) == "one"
     assert stream.stopped == eos
@@ -312,7 +312,7 @@ def test_errors(load_fixture: Load) -> None:
         tok.stream_decoder(stop=["a", ""])
     with pytest.raises(ggtok.InvalidValueError, match="errors"):
         tok.stream_decoder(errors="no such")
-    assert stream.feed(tok.encode("fine", add_special=False)) == "fine"  # nothing was held back
+    assert stream.feed(tok.encode("fine", add_special=False)) == "fine"
 
 
 def test_strict(load_fixture: Load) -> None:

@@ -1,7 +1,7 @@
-"""Texts that UGM must not cut at spaces, or may cut only under further conditions.
+"""UGM encodes the spans between white spaces separately, but only under certain conditions.
 
-Each row has a vocabulary that violates, or only just satisfies, one of the conditions for a cut,
-and texts whose ids would change if they were cut in spite of it.
+Each row has a vocabulary that violates one of these conditions, or barely satisfies it, and texts
+whose ids would be wrong if a violation were ignored.
 
 Claim ugm.2.
 """
@@ -63,7 +63,8 @@ ROWS = {
         ["ax b", "ax a", "x a x a", "a a"], tokens=["\u2581", "a", "b"], unknown="\u2581a"
     ),
     "unknown characters at both ends": Row(["xax xbx", "x x", "xx  xx"]),
-    # Surrogates in these texts represent bytes, which are used unchanged and read as one character.
+    # Surrogates in these texts represent malformed bytes. As they begin a user-defined token, they
+    # stay unchanged.
     "bad bytes that begin a user-defined token": Row(
         [
             "a\udce5 b",
@@ -102,8 +103,8 @@ def test_replacements_are_bounded() -> None:
 
 
 def test_real_replacements_are_within_the_bound() -> None:
-    """Each code point is tried alone. The longest replacement in NFKC is that of U+FDFA: 33 bytes
-    for 3."""
+    """The test tries each code point. NFKC has its longest replacement, 33 bytes for 3, for
+    U+FDFA."""
     tok = ggtok.load(real(UGM))
     cpts = [c for c in range(1, 0x110000) if not 0xD800 <= c < 0xE000]
     for i in range(0, len(cpts), 1 << 16):
@@ -146,9 +147,8 @@ def test_against_llama_cpp(name: str, llama: LlamaCpp, tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("attribute", [UNKNOWN, NORMAL])
 def test_unknown_text_whose_characters_begin_tokens(attribute: int) -> None:
-    """Tokens begin with `x`, `y` and `b`, which aren't tokens themselves, so the end of an
-    unknown stretch doesn't follow from its characters. The text may also contain the unknown
-    token's text."""
+    """Some tokens begin with `x` and `y`, which aren't tokens themselves, so a character alone
+    doesn't show whether unknown text ends before it. The unknown token's text may also occur."""
     gguf = GGUF.read(fixture("ugm"))
     tokens = ["<pad>", "</s>", "yy", "\u2581", "\u2581a", "a", "ab", "xa", "xab", "1", "\u20442"]
     types = [CONTROL, CONTROL, attribute, *[NORMAL] * 8]

@@ -14,8 +14,8 @@ from tests.support.vocabularies import fixture
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., TestClient]]:
-    """Returns a function that serves models, by default a fixture: `serve({"a": path},
-    api_keys=["k"])`."""
+    """Returns a function that serves models, by default the fixture bpe-llama3:
+    `serve({"a": path}, api_keys=["k"])`."""
     with ExitStack() as stack:
 
         def start(models: object = None, **options: object) -> TestClient:

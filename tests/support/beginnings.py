@@ -9,13 +9,14 @@ import ggtok
 from ggtok.vocabularies.spelling import NORMAL
 from tests.support.vocabularies import real
 
+# A vocabulary with more than LARGE tokens loses the normal tokens with ids from FIRST on.
 LARGE, FIRST = 33_000, 20_000
 
 
 @cache
 def beginning(name: str) -> ggtok.Vocabulary:
-    """Loads one of REAL or OTHERS. Reduces a large one to its first normal tokens, all tokens of
-    other types, and the merges among these."""
+    """Loads a vocabulary named in REAL or OTHERS. A large vocabulary is reduced to its first normal
+    tokens, all tokens of other types, and the merges among these tokens."""
     v = ggtok.vocabulary(real(name))
     if len(v) <= LARGE:
         return v

@@ -19,7 +19,7 @@ class Lazy:
         return getattr(module, self._name) if self._name else module
 
     def __getattr__(self, attribute: str) -> Any:
-        if attribute.startswith("_"):  # pytest asks for them when it collects the tests
+        if attribute.startswith("_"):  # pytest looks up such names during collection
             raise AttributeError(attribute)
         return getattr(self._imported(), attribute)
 

@@ -31,8 +31,8 @@ def interrupted(
     The first signal arrives after `seconds`, then one every `again` seconds, in case a destructor
     swallows the error. The handler does nothing if `skip` returns true for the interrupted frame.
 
-    The garbage collector is off meanwhile, because Python drops exceptions that handlers raise
-    during `gc.callbacks`, and hypothesis installs such a callback.
+    The garbage collector is disabled during the call, because Python drops exceptions that handlers
+    raise during `gc.callbacks`, and hypothesis installs such a callback.
     """
     error = error or Interrupted()
 

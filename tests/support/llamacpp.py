@@ -1,6 +1,6 @@
 """The live reference: llama.cpp b11549 in a child process.
 
-It adds calls that only tests need to the child process of :mod:`ggtok.inspect.parity`. The
+Extends the child process of :mod:`ggtok.inspect.parity` with calls that only tests need. The
 `xllamacpp` wheel contains all of llama.cpp in one shared library that exports the C API.
 
     with LlamaCpp() as llama:
@@ -95,7 +95,7 @@ class Vocab(process.Vocab):
         return Facts(**self._ask("facts"))
 
     def metadata(self, key: str) -> str:
-        """Returns the value of a key as text, with llama_model_meta_val_str."""
+        """Returns the value of a metadata key as text (llama_model_meta_val_str)."""
         value: str = self._ask("metadata", key)
         return value
 
@@ -105,7 +105,7 @@ class Vocab(process.Vocab):
         return warnings
 
     def free(self) -> None:
-        """Frees the child's copy; the next request loads it again."""
+        """Frees the vocabulary in the child process; the next request loads it again."""
         self._ask("free")
 
 
@@ -127,8 +127,8 @@ class LlamaCpp(process.LlamaCpp):
         return Vocab(self, super().load(path, overrides).path)
 
     def chat(self, template: str, messages: Sequence[tuple[str, str]]) -> str | None:
-        """Renders with llama_chat_apply_template and a generation prompt; None if it doesn't know
-        the template."""
+        """Renders messages with llama_chat_apply_template and a generation prompt. Returns None if
+        llama.cpp doesn't recognize the template."""
         pairs = [(role.encode(), content.encode()) for role, content in messages]
         text: bytes | None = self._request("chat", template.encode(), pairs)
         return None if text is None else text.decode()

@@ -1,11 +1,11 @@
 """Reads and rewrites the key/value pairs of small GGUF files, pair by pair, in milliseconds.
 
-Independent of ggtok's reader (which the tests check) and of the gguf package's (which takes seconds
-for a large vocabulary). Raises an error for files with tensors.
+This reader is independent of ggtok's, which the tests check, and of the gguf package's, which takes
+seconds for a large vocabulary. It raises an error for files with tensors.
 
     gguf = GGUF.read(path)
     gguf.set("tokenizer.ggml.pre", "qwen2")
-    gguf.set("tokenizer.ggml.eos_token_id", 7)          # keeps its type
+    gguf.set("tokenizer.ggml.eos_token_id", 7)          # keeps the key's type
     gguf.set("tokenizer.ggml.scores", [1, 2], "i32")    # an array of another type
     gguf.write(other)
 """
@@ -38,7 +38,7 @@ class GGUF:
     def __init__(self, version: int, order: str) -> None:
         self.version = version
         self.order = order  # "<" or ">", as in struct
-        # The raw bytes of each value, preceded by its type.
+        # Each value as raw bytes, preceded by its type.
         self.raw: dict[bytes, bytes] = {}
 
     @classmethod
@@ -94,7 +94,7 @@ class GGUF:
         return TYPES[inner if kind == _ARR else kind]
 
     def get(self, key: str) -> Value:
-        """Returns a scalar or an array; strings are bytes."""
+        """Returns the value of a key: a scalar or an array, with strings as bytes."""
         raw = self.raw[key.encode()]
         (kind,) = struct.unpack_from(self.order + "I", raw)
         if kind != _ARR:
@@ -159,7 +159,7 @@ class GGUF:
 
 @lru_cache(maxsize=4)
 def _parsed(path: str, changed: int, size: int) -> GGUF:
-    """Returns a parsed file, cached because many tests modify copies of the same one."""
+    """Parses a file. The result is cached, because many tests modify copies of the same file."""
     return GGUF.parse(Path(path).read_bytes())
 
 

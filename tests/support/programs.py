@@ -14,7 +14,7 @@ from tests.c.build import COMPILER, build
 
 
 class Build(Protocol):
-    """A function that builds a program with these compiler flags, once."""
+    """A function that builds a program with compiler flags, and caches the result."""
 
     def __call__(self, program: str, *flags: str) -> Path: ...
 

@@ -7,11 +7,13 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-FULL = False  # whether --full is given; tests/conftest.py sets it before tests are imported
+# Whether to use all cases, as --full and --sample require. tests/conftest.py sets it before pytest
+# imports the tests.
+FULL = False
 
 
 def some(cases: Iterable[T], one_in: int, first: int = 0) -> list[T]:
-    """Returns every `one_in`-th case, starting with number `first` (modulo `one_in`)."""
+    """Returns all cases with --full; else every `one_in`-th, starting at `first` % `one_in`."""
     return list(cases) if FULL else list(cases)[first % one_in :: one_in]
 
 

@@ -5,7 +5,7 @@ with Server() as server:
     server.files["/other.gguf"] = File(data, ranges=False)           # or without ranges
     url = server.url("/model.gguf")
     ...
-    server.requests, server.sent                                     # what happened
+    server.requests, server.sent                                     # the latter in bytes
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class File:
     ranges: bool = True
     etag: str | None = '"one"'
     modified: str | None = None
-    # For each of the first requests, after how many bytes of the body the connection breaks.
+    # For the first requests, in order: after how many bytes of the body to break the connection.
     breaks: list[int] = field(default_factory=list)
-    # For each of the first requests, the status and headers to answer with.
+    # For the first requests, in order: the status and headers of an answer without a body.
     statuses: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     redirect: str | None = None
     pause: float = 0.0  # seconds to wait before sending each block
-    block: int = 1 << 16
-    length: bool = True  # whether to send Content-Length; else the connection ends the body
+    block: int = 1 << 16  # bytes to send at once
+    length: bool = True  # whether to send Content-Length; if not, the body ends with the connection
     chunked: bool = False
     # Changes the headers of an answer and returns its status: (status, headers) -> status.
     lie: Callable[[int, dict[str, str]], int] | None = None
@@ -118,7 +118,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _HTTPServer
 
     def setup(self) -> None:
-        # A small buffer, so that few of the bytes counted as sent are never read by the client.
+        # A small send buffer, so that few bytes count as sent without reaching the client.
         self.request.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
         self.server.connections.append(self.request)
         super().setup()
@@ -238,9 +238,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class Hub(Server):
-    """The part of the Hugging Face Hub's API that lists and fetches files: a revision's tree, and
-    resolve URLs, which redirect to another origin (`store`), as on the Hub for large files. Set
-    HF_ENDPOINT to its `origin`."""
+    """A server with the part of the Hugging Face Hub's API that lists and downloads the files of a
+    revision. Downloads redirect to another origin (`store`), as they do on the Hub for large files.
+    To use the server, set HF_ENDPOINT to its `origin`."""
 
     COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -269,8 +269,8 @@ class Hub(Server):
             )
 
     def fail(self, repo: str, status: int, code: str) -> None:
-        """Answers every request about the repository with this status and with X-Error-Code:
-        `code`."""
+        """Makes the server answer every request about the repository with this status and with
+        the header `X-Error-Code: code`."""
         answer = (status, {"X-Error-Code": code}, {"error": code})
         self.json[f"/api/models/{repo}/tree/main"] = answer
         self.json[f"/{repo}/resolve/main/model.gguf"] = answer

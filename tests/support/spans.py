@@ -1,8 +1,8 @@
 """An oracle for the spans of encode_with_offsets.
 
-The plain implementation (tests/plain) partitions and normalizes the text into bytes that know their
-source. Then the ids are matched with these bytes in every way that the tokens' texts allow. Usually
-there is only one way.
+The plain implementation (tests/plain) partitions and normalizes the text. It records, for each
+normalized byte, the range of the text from which the byte comes. Then the ids are matched with the
+normalized bytes in every way that the tokens' texts allow. Usually there is only one way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.plain import bpe
 from tests.plain.characters import Byte
 from tests.plain.explain import normalized_bytes, partition, vocabulary_of
 
-ENOUGH = 40  # the most ways of matching to find
+ENOUGH = 40  # maximum number of ways to find
 
 Span = tuple[int, int]
 
@@ -33,7 +33,7 @@ def spelling(tok: ggtok.Tokenizer, id: int) -> bytes:
 
 
 def lengths(tok: ggtok.Tokenizer, id: int, made: list[Byte], at: int) -> Iterator[int]:
-    """Yields the numbers of bytes from `at` on that a token may match."""
+    """Yields how many bytes a token may match, starting at byte `at`."""
     if tok.vocab_type == "TEST":
         yield min(5, len(made) - at)
         return
@@ -54,8 +54,8 @@ def lengths(tok: ggtok.Tokenizer, id: int, made: list[Byte], at: int) -> Iterato
 
 
 def ways(tok: ggtok.Tokenizer, ids: list[int], made: list[Byte]) -> list[list[Span]]:
-    """Returns all ways, up to ENOUGH, to match the ids with all bytes."""
-    reach = [{0}]  # the possible start positions of each id
+    """Returns up to ENOUGH ways to match the ids with all the bytes, each as a list of spans."""
+    reach = [{0}]  # for each id, and for the end, the positions where it can be
     for id in ids:
         reach.append({p + n for p in reach[-1] if p < len(made) for n in lengths(tok, id, made, p)})
     found: list[list[Span]] = []
@@ -78,7 +78,8 @@ def ways(tok: ggtok.Tokenizer, ids: list[int], made: list[Byte]) -> list[list[Sp
 def expected(
     tok: ggtok.Tokenizer, text: bytes, ids: list[int], *, parse_special: bool
 ) -> Iterator[tuple[int, int, list[list[Span]]]]:
-    """Yields for each range of ids (begin, end) the possible spans of its ids."""
+    """Yields consecutive ranges of ids, as (begin, end, ways): each way is a possible list of their
+    spans."""
     prefix, k = True, 0
     v = vocabulary_of(tok._loaded)
     for fragment in partition(v, text, parse_special):

@@ -21,8 +21,8 @@ WPM = "bert-bge"
 UGM = "nomic-bert-moe"
 OTHERS = (WPM, UGM)
 
-# Every value of tokenizer.ggml.pre that the reference knows. The last two aren't in its source, but
-# in the library (found by trying all of its strings).
+# Every value of tokenizer.ggml.pre that the reference knows. The last two aren't in llama.cpp's
+# source, but its compiled library accepts them (found by trying all strings in the library).
 PRE_NAMES = tuple(
     (
         "a.x-4.0 afmoe bailingmoe bailingmoe2 bloom chameleon chatglm-bpe codeshell "
@@ -51,7 +51,7 @@ def real_folder() -> Path:
 
 
 def real(name: str) -> Path:
-    """Returns the path of a vocabulary in REAL or OTHERS. The first call downloads all of them."""
+    """Returns the path of a vocabulary in REAL or OTHERS. The first call downloads all files."""
     return real_folder() / f"ggml-vocab-{name}.gguf"
 
 

@@ -1,12 +1,12 @@
-"""Waits for events that should happen immediately. No test depends on how long it takes."""
+"""Waits for events that should happen immediately. No test depends on how long a wait takes."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-LIMIT = 120.0  # seconds that a failing test waits
-_PAUSE = 0.002
+LIMIT = 120.0  # seconds to wait before the test fails
+_PAUSE = 0.002  # seconds between checks
 
 
 def until(happened: Callable[[], object]) -> None:

@@ -1,4 +1,4 @@
-"""Counts work in the steps of tests/c/work.c, which are the same on every machine."""
+"""Measures work as a number of steps, counted by tests/c/work.c: the same on every machine."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-# How much the work may grow for four times the input: linear growth is 4, n log n slightly more,
-# quadratic 16.
+# The factor by which work may grow when the input is four times as long. Linear growth gives 4,
+# n log n slightly more, and quadratic growth 16.
 LINEAR = 5.5
 
 
 @dataclass(frozen=True)
 class Work:
-    """The steps of loading a file and of encoding each text, and the number of ids of each text."""
+    """The steps for loading a file and for encoding each text, and the number of ids per text."""
 
     load: int
     encode: list[int]
