@@ -21,7 +21,7 @@ def _differ(n: int, noun: str = "") -> str:
 
 @dataclass(frozen=True)
 class Report:
-    """Notes about how a vocabulary was produced, each about one thing."""
+    """Notes on how a vocabulary was produced, one for each subject."""
 
     notes: tuple[str, ...] = ()
 
@@ -110,15 +110,15 @@ class TrainingReport(Report):
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference between the source and llama.cpp with the converted vocabulary.
+    """A difference between the source's ids and those of llama.cpp with the converted vocabulary.
 
     Attributes:
-        name: the name of its row in the documentation's table.
+        name: a short name, listed in the table of docs/converting.md.
         text: a description.
-        lines: the number of compared lines that get other ids because of it, or None if no lines
-            were compared.
+        lines: the number of compared lines that get different ids because of this difference, or
+            None if no lines were compared.
         compared: the number of compared lines.
-        example: a line that gets other ids, or None.
+        example: a line that gets different ids, or None.
     """
 
     name: str
@@ -133,7 +133,7 @@ class Difference:
 
     @property
     def share(self) -> float | None:
-        """The share of lines with other ids, from 0 to 1, or None if no lines were compared."""
+        """The share of lines with different ids, from 0 to 1, or None if no lines were compared."""
         return None if self.lines is None or not self.compared else self.lines / self.compared
 
     def __str__(self) -> str:
@@ -153,13 +153,14 @@ class ConversionReport(Report):
         pre: the name of the pre-tokenizer, found or passed by the caller, or None.
         differences: the differences that llama.cpp's rules force. Each has a ``name``, a
             ``text`` and, if the source's own package is installed, the ``share`` of lines with
-            other ids.
+            different ids.
         compared: the number of lines compared with the source's own package; 0 if the package
             isn't installed, or needed too much time or memory (as ``notes`` then say).
-        judge: the package that loaded the source for the comparison, or None. For a folder, it
-            is ``"transformers"`` if that is installed and can load it, else the file's package.
-        differing: the number of compared lines with other ids.
-        unexplained: the lines with other ids that no difference explains.
+        judge: the package that loaded the source for the comparison, or None. For a folder, it is
+            ``"transformers"`` if transformers is installed and can load the folder, else the file's
+            own package.
+        differing: the number of compared lines with different ids.
+        unexplained: the lines with different ids that no difference explains.
     """
 
     format: str = ""
@@ -197,7 +198,7 @@ Pair = tuple[bytes, bytes]
 
 @dataclass(frozen=True)
 class Differs:
-    """Collects the kinds of texts for which another library's ids differ."""
+    """Collects descriptions of the texts for which another library's ids differ from ggtok's."""
 
     allowed: bool  # whether a file may be written despite such differences
     reasons: list[str] = field(default_factory=list)
@@ -208,7 +209,8 @@ class Differs:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Contents:
-    """The part of :class:`ggtok.Vocabulary` that is written to files. See its attributes."""
+    """The part of :class:`ggtok.Vocabulary` that is written to files. That class documents the
+    attributes."""
 
     model: str
     texts: Sequence[bytes]

@@ -1,4 +1,4 @@
-"""Streams the text of training sources. The corpus is never held in memory.
+"""Streams the text of training sources. The corpus is never in memory whole.
 
 Files have the same formats as for ``Tokenizer.encode_files`` and are read by its readers, except
 that text is read here, because training counts the words in each line separately.
@@ -29,7 +29,7 @@ Text = bytes | memoryview
 
 @dataclass(frozen=True)
 class Reading:
-    """How sources are read.
+    """The options for reading sources.
 
     Attributes:
         lines: whether each line of a text is a document.
@@ -139,8 +139,8 @@ def _of_text(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 
 def _valid(part: Text, at: int, faults: Faults, lines: bool) -> Iterator[Text]:
-    """Applies the rule for invalid UTF-8 to a part of the text, at byte offset `at`, and yields
-    it."""
+    """Yields a part of a text after applying the rule for invalid UTF-8. The part begins at the
+    text's byte `at`."""
     try:
         str(part, "utf-8")
         yield part
@@ -282,7 +282,7 @@ def _text(text: Text, lines: bool) -> Iterator[Piece]:
     while start < len(text):
         end = min(start + BLOCK, len(text))
         if end < len(text):
-            # Cut after the last line that ends in the block, or else the first that ends later.
+            # End after the last line that ends in the block, or else after the next line to end.
             newline = text.rfind(b"\n", start, end)
             newline = text.find(b"\n", end) if newline < 0 else newline
             end = len(text) if newline < 0 else newline + 1

@@ -16,13 +16,13 @@ def convert(
 ) -> Vocabulary:
     """Convert another library's vocabulary for llama.cpp.
 
-    The result produces the source's ids as far as llama.cpp's rules allow, and ``v.report`` lists
-    the differences that these rules force. If a package that loads the source is installed, the
-    ids of some hundred natural and hostile lines are compared with those of that package:
-    transformers for a folder, else the file's own package (``tokenizers``, ``sentencepiece``,
-    ``tiktoken``). The report has the share of lines that differ, and ``v.save`` refuses the
-    vocabulary if lines differ for no known reason. The package runs in a child process with limits
-    on time and memory. No code of the source is executed.
+    The result produces the source's ids, except where llama.cpp's rules force differences, which
+    ``v.report`` lists. If a package that loads the source is installed, the ids of several hundred
+    natural and hostile lines are compared with that package's ids: transformers for a folder, else
+    the file's own package (``tokenizers``, ``sentencepiece``, ``tiktoken``). The report has the
+    share of lines that differ, and ``v.save`` refuses the vocabulary if lines differ for no known
+    reason. The package runs in a child process with limits on time and memory. No code from the
+    source is executed.
 
     Args:
         source: a Hugging Face folder, or a single file, which is then read without its folder:

@@ -35,7 +35,7 @@ def refuse_marks(model: dict[str, Any]) -> None:
 
 
 def merges_of(model: dict[str, Any]) -> list[tuple[str, str]]:
-    """Returns the merges, each of which is a string in older files."""
+    """Returns the merges as pairs. In older files, each merge is a string."""
     merges: list[tuple[str, str]] = []
     for i, entry in enumerate(field(model, "merges", list, "model")):
         parts = entry.split(" ") if isinstance(entry, str) else entry
@@ -46,7 +46,7 @@ def merges_of(model: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def last_of_each(model: dict[str, Any]) -> list[tuple[str, str]]:
-    """Returns the merges without duplicates: only the last of each, which tokenizers uses, whereas
+    """Returns the merges without duplicates. Of equal merges, the last is kept, as in tokenizers;
     llama.cpp would use the first."""
     merges = merges_of(model)
     if len(set(merges)) == len(merges):
@@ -90,7 +90,7 @@ def read_byte_level(source: Source, draft: Draft) -> None:
 
 
 def _note_bytes(draft: Draft, known: Container[str]) -> None:
-    """Notes bytes of UTF-8 that have no token."""
+    """Adds a difference if bytes that occur in UTF-8 have no token."""
     characters = [character.decode() for character in spelling.byte_characters()]
     lacking = {byte for byte in _UTF8 if characters[byte] not in known}
     if lacking:
@@ -200,7 +200,8 @@ def _normalizer(source: Source) -> Any:
 
 
 def read_byte_fallback(source: Source, draft: Draft) -> None:
-    """Reads SentencePiece's BPE. llama.cpp merges by score, so scores are negated ranks."""
+    """Reads SentencePiece's BPE. llama.cpp merges by score, so a token's score is the negative of
+    its merge's rank."""
     vocab = vocab_of(source)
     ids = {text: id for id, text in vocab.items()}
     merges = last_of_each(source.model)
@@ -260,7 +261,7 @@ def check_bytes(draft: Draft) -> None:
 def space_prefix(source: Source, draft: Draft, pre_tokenizer: Any) -> bool:
     """Whether the source adds a space before a text.
 
-    Raises VocabError unless spaces become U+2581. Notes other normalizers as differences.
+    Raises VocabError unless spaces become U+2581. Adds a difference for other normalizers.
     """
     prefix, marks = False, False
     others = []
@@ -329,8 +330,8 @@ def _other_normalizers(kinds: list[str]) -> Difference:
 
 
 def _note_order(draft: Draft, merges: list[tuple[str, str]], ids: dict[str, int]) -> None:
-    """Notes a difference if merges are missing, since llama.cpp merges any two tokens whose joint
-    text is a token, by that token's score."""
+    """Adds a difference if merges are missing or in another order. llama.cpp merges any two tokens
+    whose joined text is a token, in the order of the scores of the joined tokens."""
     complete = all_merges(merges, ids)
     if complete == merges:
         return

@@ -2,8 +2,8 @@
 
 A file is loaded by its own package. To find the lines that each of llama.cpp's rules affects, the
 source is changed to follow one rule after another, and loaded again after each change. A folder is
-loaded by transformers, which uses more than the file. In that case, transformers' ids count, and
-the file's package explains the differences.
+also loaded by transformers, which uses more files of the folder. In that case, the ids of
+transformers decide, and the file's own package explains the differences.
 """
 
 from __future__ import annotations
@@ -211,11 +211,11 @@ class Original:
     copy: Callable[[Any], Any] = copy.deepcopy
     parses_special: bool = True  # whether the package parses control tokens in a text
     number: Callable[[int], int] | None = None  # converts the package's ids to llama.cpp's
-    made: bool = False  # whether ggtok completed the document according to its class
+    made: bool = False  # whether ggtok created the document by the rules of the tokenizer's class
 
     def encode(self, differences: Sequence[Difference] = ()) -> Encode | None:
-        """Returns a function that encodes with the source changed to follow these rules, or None if
-        the package isn't installed."""
+        """Returns a function that encodes with the source after the changes of these differences,
+        or None if the package isn't installed."""
         document = self.document
         if differences:
             document = self.copy(document)
@@ -242,8 +242,8 @@ def _copied(document: dict[str, Any]) -> dict[str, Any]:
 def confirmed(
     vocabulary: Vocabulary, original: Original | None, n: int, folder: str | None = None
 ) -> Vocabulary:
-    """Compares ids on `n` lines if the packages are installed, and returns the vocabulary with a
-    report."""
+    """Compares the ids of `n` lines if the packages are installed, and returns the vocabulary with
+    a report."""
     if not n:
         return vocabulary
     lines, theirs = lines_for(vocabulary, n), None
@@ -275,7 +275,8 @@ def _judged(
     original: Original | None,
     theirs: Ids | None,
 ) -> Vocabulary:
-    """Compares with transformers. `theirs` are the ids from the file's own package."""
+    """Compares the vocabulary's ids with those of transformers. `theirs` are the ids from the
+    file's own package."""
     encode, report = Package("transformers").read(os.path.abspath(folder)), vocabulary.report
     if encode is None:
         return vocabulary
@@ -317,8 +318,8 @@ _LOADER = Difference(
 def _explained(
     vocabulary: Vocabulary, original: Original, lines: Sequence[str]
 ) -> tuple[Vocabulary, Ids | None]:
-    """Compares with the file's own package. Returns the vocabulary with a report, and the package's
-    ids."""
+    """Compares the vocabulary's ids with those of the file's own package. Returns the vocabulary
+    with a report, and the package's ids."""
     encode, report = original.encode(), vocabulary.report
     if encode is None:
         return vocabulary, None
@@ -385,8 +386,8 @@ def _changed(
     lines: Sequence[str],
     theirs: Sequence[list[int]],
 ) -> list[set[str] | None]:
-    """Returns for each rule the lines whose ids change when the source, which already follows the
-    earlier rules, also follows this one, or None if it can't follow the rule."""
+    """Applies the changes of the differences to the source, one after another. Returns, for each
+    difference, the lines whose ids its change affects, or None if the difference has no change."""
     changed: list[set[str] | None] = []
     followed: list[Difference] = []
     before = theirs
@@ -422,7 +423,7 @@ _ROUNDING = 2.0**-23  # the relative rounding error of one addition of floats
 
 @dataclass(frozen=True)
 class _Pair:
-    """The source, changed to follow llama.cpp's rules as far as possible, and ggtok's tokenizer."""
+    """Two encoders to compare: the source's, after the changes of all differences, and ggtok's."""
 
     source: Encode
     ours: Encode
@@ -461,8 +462,8 @@ class _Pair:
         return abs(math.fsum(a) - math.fsum(b)) <= bound
 
     def caused(self, lines: Sequence[str], differences: Sequence[Difference]) -> set[str]:
-        """Returns the lines that have equal ids after the causes of these differences are
-        removed."""
+        """Returns the lines that contain causes of these differences, and get equal ids when all
+        of these causes are removed."""
         changed = {}
         for line in lines:
             text = line

@@ -1,8 +1,8 @@
 """The draft of a vocabulary, which readers of formats fill in, and common differences.
 
-For a difference that llama.cpp's rules force, there is a change that makes the source follow
-llama.cpp's rule. With all of these changes, a tokenizer.json must produce ggtok's ids for every
-text. One change alone shows how many lines the rule affects.
+A difference that one of llama.cpp's rules forces may have a change: a function that makes the
+source follow that rule. With all of these changes, a tokenizer.json must produce ggtok's ids for
+every text. One change alone shows how many lines the rule affects.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from ggtok.vocabularies.convert.structure import entries
 from ggtok.vocabularies.spelling import UNUSED
 from ggtok.vocabularies.vocabulary import Vocabulary
 
-MAX_HOLES = 1 << 18  # the most ids without a token, unless there are more tokens than that
+MAX_HOLES = 1 << 18  # the maximum number of ids without a token, unless there are more tokens
 
 
 @dataclass
 class Draft:
-    """An unfinished vocabulary, in which ids may lack tokens. Most attributes are Vocabulary's."""
+    """An unfinished vocabulary, in which ids may lack tokens. Most attributes are those of
+    Vocabulary."""
 
     model: str
     texts: dict[int, bytes] = field(default_factory=dict)
@@ -172,7 +173,8 @@ def _leading_spaces(special: Sequence[str]) -> Callable[[str], str]:
 
 # ---- special tokens' ids, and the tokens added before and after a text ----
 
-# Names in tokenizer_config.json and config.json. If there is no BOS, "cls" becomes BOS.
+# The names of special tokens in tokenizer_config.json and config.json. If there is no BOS, "cls"
+# becomes BOS.
 _NAMES = ("bos", "eos", "unk", "sep", "pad", "mask")
 # Classes in transformers that rebuild the post-processor from the configuration.
 _REBUILT = ("LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTokenizer")

@@ -1,4 +1,4 @@
-"""Detects a source's format and converts it. Each format has a row in a table."""
+"""Detects the format of a source and converts the source. Each format has a row in a table."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _tokenizer_json(path: str, folder: Folder, options: Options) -> Vocabulary:
     document = read_object(path)
     try:
         return _of_document(Source(document, folder, options.pre, options.arch), options)
-    except VocabError as e:  # says where in the document the error is, or names another file
+    except VocabError as e:  # the message names a position in the document, or another file
         if not str(e).startswith(os.path.join(os.path.dirname(path), "")) or folder.path is None:
             e.args = (f"{path}: {e}", *e.args[1:])
         raise

@@ -26,7 +26,7 @@ from ggtok.errors import VocabError
 SECONDS = 60  # the time limit per request
 MEMORY = 3 << 30  # the child's memory limit in bytes
 MAX_ANSWER = 32 << 20  # the longest answer in bytes; about four million ids
-_TOTAL = 10  # the child's CPU time limit, in requests; it also ends a child that lost its parent
+_TOTAL = 10  # the child's CPU time limit, in units of SECONDS; also ends a child without a parent
 
 # A function that encodes texts to ids, parsing special tokens and adding none.
 Encode = Callable[[Sequence[str]], list[list[int]]]
@@ -197,7 +197,7 @@ def _limit(seconds: int, memory: int) -> None:
         return
     for kind, most in ((resource.RLIMIT_CPU, seconds), (resource.RLIMIT_CORE, 0)):
         resource.setrlimit(kind, (most, most))
-    if sys.platform.startswith("linux"):  # others count reserved memory, or have no limit
+    if sys.platform.startswith("linux"):  # other systems count reserved memory, or have no limit
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 
@@ -266,5 +266,5 @@ READERS: dict[str, Callable[[Any], Encode]] = {
     "tokenizers": _tokenizers,
     "sentencepiece": _sentencepiece,
     "tiktoken": _tiktoken,
-    "transformers": _transformers,  # the only one that reads a folder
+    "transformers": _transformers,  # reads a folder, unlike the other packages
 }

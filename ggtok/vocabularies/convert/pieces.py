@@ -26,7 +26,7 @@ _MARK = "\u2581".encode()
 # Classes in transformers that number the pieces as fairseq does.
 _SHIFTED = ("XLMRobertaTokenizer", "XLMRobertaModel", "XLMRobertaForSequenceClassification")
 _OTHERWISE_SHIFTED = ("Camembert", "MBart", "Nllb", "M2M100", "BartphoTokenizer")
-# The tokens that classes add: add_bos, add_eos.
+# Whether a class in transformers adds BOS, and whether it adds EOS.
 _ADDED = {
     "LlamaTokenizer": (True, False),
     "CodeLlamaTokenizer": (True, False),
@@ -71,9 +71,10 @@ def draft_of(model: Model, folder: Folder, arch: str | None) -> tuple[Draft, str
 
 
 def _mergeable_runs(model: Model) -> set[bytes]:
-    """Returns user-defined runs of spaces that merges produce, too.
+    """Returns user-defined tokens that are runs of spaces, and that merges produce, too.
 
-    llama.cpp parses user-defined tokens before it prepends a space, the source afterwards.
+    They can become normal tokens. llama.cpp parses user-defined tokens before it prepends a space,
+    whereas the source parses them afterwards.
     """
     own = {piece.text for piece in model.pieces if piece.type == spelling.USER_DEFINED}
     runs = set()
@@ -177,7 +178,8 @@ def _without_unknown(texts: AbstractSet[bytes]) -> Callable[[str], str]:
 
 
 def _without_texts(own: Sequence[str]) -> Callable[[str], str]:
-    """Returns a function that removes these texts repeatedly. Runs of spaces become one space."""
+    """Returns a function that removes these texts until none occurs. It replaces a text that
+    consists of spaces by one space."""
     longest = sorted(own, key=len, reverse=True)
     pattern = re.compile("|".join(map(re.escape, longest)))
 

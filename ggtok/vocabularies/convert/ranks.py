@@ -1,10 +1,10 @@
 """Recovers merges from ranks, because tiktoken's files don't contain merges.
 
 tiktoken joins the two neighbours whose joint bytes have the lowest rank, leftmost first. The joins
-inside a token's bytes don't depend on the surrounding text, as long as no join crosses their ends.
+inside a token's bytes don't depend on the surrounding text, unless a join crosses the token's ends.
 So a token is always joined from the same two parts: the last two that remain when its own bytes are
-encoded. Therefore one merge per token, in the order of ranks, produces tiktoken's ids. If encoding
-a token's own bytes doesn't produce the token, it is found only as a whole word.
+encoded. Therefore one merge per token, in the order of ranks, produces tiktoken's ids. A token that
+isn't produced when its own bytes are encoded is found only as a whole word.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def last_merge(token: bytes, ranks: Mapping[bytes, int]) -> Pair | None:
     n = len(token)
     if n == 2:
         return (token[:1], token[1:]) if _known(token, ranks) else None
-    ends = list(range(1, n + 1))  # the end of the part that starts here, or 0 if none does
-    begins = list(range(-1, n))  # the start of the previous part
+    ends = list(range(1, n + 1))  # ends[i]: the end of the part that starts at i, or 0 if none does
+    begins = list(range(-1, n))  # begins[i]: the start of the part that ends at i
     heap: list[tuple[int, int, int]] = []
     for at in range(n - 1):
         rank = ranks.get(token[at : at + 2])

@@ -1,4 +1,5 @@
-"""Reads source files within limits: JSON, whose errors name the position, and folders, lazily."""
+"""Reads source files, within limits on size: JSON, with the position in error messages; and
+folders, whose files are read when needed."""
 
 from __future__ import annotations
 
@@ -17,10 +18,12 @@ from ggtok.errors import VocabError
 T = TypeVar("T")
 
 MAX_BYTES = 128 << 20  # bytes in a file; the largest known tokenizer.json has 33 MB
-MAX_VALUES = 1 << 22  # JSON values, each up to 160 bytes in memory; the most known is 1.8 million
+MAX_VALUES = 1 << 22  # JSON values, each up to 160 bytes in memory; known files have 1.8 million
 MAX_TOKENS = 1 << 21  # tokens, which take about 500 bytes each
 MAX_TOKEN_BYTES = 1 << 16  # bytes in one token
-MAX_SPLITS = 1 << 33  # the sum of tokens' squared lengths: some seconds; Gemma 3's is 1 << 24
+# The sum of the squares of all tokens' lengths, for which a search of all splits takes some
+# seconds; Gemma 3's sum is 1 << 24.
+MAX_SPLITS = 1 << 33
 
 _REQUIRED: Any = object()
 _NAMES = {
@@ -191,7 +194,8 @@ _MAX_TEMPLATES = 64
 
 
 class Folder:
-    """The files in a folder. There are none if `path` is None, because the source is one file."""
+    """The files in a folder. If the source is a single file, `path` is None and there are no
+    files."""
 
     def __init__(self, path: str | None) -> None:
         self.path = path
@@ -209,7 +213,7 @@ class Folder:
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """config.json, overridden by its part for the text model."""
+        """The contents of config.json, in which the values for the text model take precedence."""
         config = self._object("config.json")
         part = self.text_config
         if part is None:
@@ -218,7 +222,7 @@ class Folder:
 
     @cached_property
     def text_config(self) -> dict[str, Any] | None:
-        """The part of config.json for the text model, or None."""
+        """The part of config.json that is only for the text model, or None."""
         config = self._object("config.json")
         parts = map(config.get, ("text_config", "llm_config", "lm_config", "language_config"))
         return next((part for part in parts if isinstance(part, dict)), None)
@@ -286,8 +290,8 @@ def _first(part: dict[str, Any], whole: dict[str, Any], key: str) -> Any:
 
 
 def templates_of(config: dict[str, Any]) -> dict[str, str]:
-    """Returns the chat templates in a tokenizer_config.json, which has one, or a list of named
-    ones."""
+    """Returns the chat templates in a tokenizer_config.json, by name. The file has one template, or
+    a list of named templates."""
     value = config.get("chat_template")
     if isinstance(value, str):
         return {"default": value}

@@ -1,4 +1,4 @@
-"""Reads and writes the needed fields of SentencePiece's ``*.model``, a protocol buffer.
+"""Reads and writes the fields of SentencePiece's ``*.model``, a protocol buffer, that ggtok needs.
 
 ModelProto has 1 pieces (1 text, 2 score, 3 type), 2 trainer_spec and 3 normalizer_spec. Field
 numbers come from sentencepiece_model.proto. Other fields are skipped. Time and memory are linear in
@@ -153,7 +153,7 @@ def _malformed(where: str, at: int, reason: str) -> VocabError:
 
 
 def _checked(value: _Value, kind: type, data: bytes, at: int, where: str) -> object:
-    """Converts a field's value to this type; raises VocabError if that isn't possible."""
+    """Converts a field's value to the type `kind`; raises VocabError if that isn't possible."""
     if kind is bytes:
         if not isinstance(value, tuple):
             raise _malformed(where, at, "a field is a number, not a text")

@@ -3,7 +3,7 @@
 A ``pre_tokenizer`` is converted to a list of expressions in a normal form, in which a literal
 newline equals ``\\n``, a possessive loop equals a greedy one that never backtracks, ``Digits``
 equals its expression, and an ``Isolated`` match equals an inverted ``Removed`` one. The list is
-looked up in the chains for llama.cpp's pre-tokenizers.
+looked up among the expressions of llama.cpp's pre-tokenizers (:data:`.patterns.CHAINS`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ggtok.vocabularies.pre_tokenizer_json import is_limited, unlimited
 
 _MAX_STEPS = 64
 _MAX_PATTERN = 1 << 16
-_SHOWN = 1000  # the most characters of an expression in a message; published ones are shorter
+_SHOWN = 1000  # the most characters of an expression in a message; published expressions have fewer
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def chain_of(structure: Structure) -> Chain:
 
     Raises:
         UnknownPreTokenizerError: there is no such chain. The message shows how the most similar
-            one differs.
+            chain differs.
     """
     chain = _chains().get(structure.steps)
     if chain is None:
@@ -174,7 +174,8 @@ def _chains() -> dict[tuple[str, ...], Chain]:
 def pre_for(
     chain: Chain, *, ignore_merges: bool, keep_spaces: bool | None, strips_mask: bool = False
 ) -> Pre:
-    """Returns which of the chain's pre-tokenizers has these flags, or most of them."""
+    """Returns the pre-tokenizer of the chain that matches these flags best: `strips_mask` counts
+    most, then `ignore_merges`, then `keep_spaces`."""
     return max(
         chain.pres,
         key=lambda pre: (

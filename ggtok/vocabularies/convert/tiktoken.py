@@ -41,7 +41,8 @@ from ggtok.vocabularies.pre_tokenizer_json import limited
 
 
 class Known(NamedTuple):
-    """A published file, recognized by its SHA-256, because the file lacks the expression."""
+    """A published file. It is recognized by its SHA-256, because it doesn't contain the expression
+    that splits text."""
 
     name: str
     pre: str
@@ -200,8 +201,8 @@ def finish(draft: Draft, ranks: Mapping[bytes, int], pre: str, chain: Chain | No
 
 
 def original_of(ranks: Ranks, chain: Chain | None) -> tuple[Original | None, list[Difference]]:
-    """Returns the source for tiktoken, with the published expression, and the differences that
-    llama.cpp causes."""
+    """Returns the source in the form that tiktoken reads, with the published expression, and the
+    differences that llama.cpp's expression causes."""
     if chain is None or len(chain.steps) != 1:
         return None, []
     published = chain.published[0] if chain.published else chain.steps
@@ -221,7 +222,7 @@ def original_of(ranks: Ranks, chain: Chain | None) -> tuple[Original | None, lis
 
 # ---- Mistral's tekken.json: special tokens, followed by ranks like tiktoken's ----
 
-# The special tokens, by id, of files that don't list them.
+# The special tokens, in the order of their ids, in files that don't list them.
 _FIRST_SPECIAL = (
     "<unk> <s> </s> [INST] [/INST] [AVAILABLE_TOOLS] [/AVAILABLE_TOOLS] [TOOL_RESULTS] "
     "[/TOOL_RESULTS] [TOOL_CALLS] [IMG] <pad> [IMG_BREAK] [IMG_END] [PREFIX] [MIDDLE] [SUFFIX] "
@@ -308,6 +309,6 @@ def _ranks(document: Mapping[str, Any], n: int) -> dict[bytes, int]:
 
 
 def _after(original: Original, first: int) -> Original:
-    """Returns a source whose package's ids are shifted by `first`. The package doesn't parse
-    special tokens in a text."""
+    """Returns the source with `first` added to its package's ids. The package doesn't parse special
+    tokens in a text."""
     return replace(original, parses_special=False, number=first.__add__)

@@ -1,4 +1,5 @@
-"""Reads the parts of tokenizer.json that are common to all models: tokens and their conditions.
+"""Reads the parts of tokenizer.json that are common to all models: tokens, and the conditions under
+which added tokens match.
 
 Dropped spaces: llama.cpp decides by names whether to drop spaces next to special tokens. Some names
 of pre-tokenizers (for any model) set lstrip for <mask>. A model's name that contains phi-3 sets
@@ -83,7 +84,7 @@ def obey(document: Json, strips: dict[str, str]) -> None:
 
 # ---- overlapping added tokens ----
 
-# Limits for the search: it is skipped if there are more tokens, and ignores longer overlaps.
+# Limits of the search for overlaps: it is skipped for more tokens, and ignores longer overlaps.
 _MOST = 1 << 13
 _LONGEST = 32  # characters in an overlap
 _RUN = re.compile(r"(.)\1*", re.DOTALL)
@@ -91,7 +92,7 @@ _RUN = re.compile(r"(.)\1*", re.DOTALL)
 
 def overlaps(texts: Sequence[str]) -> Difference | None:
     """Returns a difference if some of these tokens overlap, because llama.cpp (longest first) and
-    the source (leftmost first) may then find different ones."""
+    the source (leftmost first) may then find different tokens."""
     found = sorted(_overlapping(texts)) if len(texts) <= _MOST else []
     if not found:
         return None
@@ -100,7 +101,7 @@ def overlaps(texts: Sequence[str]) -> Difference | None:
         "overlaps",
         f"{len(found)} added tokens overlap with others, such as {found[0]!r}: llama.cpp finds the "
         "longest first, the source the leftmost",
-        # They are replaced by a character, so that no other tokens are formed.
+        # Replace each of these tokens by a character, so that its neighbours don't form a token.
         without=lambda line: pattern.sub("\0", line),
     )
 
@@ -170,7 +171,7 @@ class Source:
 
     @property
     def renumbered(self) -> list[str]:
-        """The added tokens to which tokenizers assigns ids other than those in the file."""
+        """The texts of the added tokens whose ids in tokenizers differ from those in the file."""
         entries = self.document.get("added_tokens") or []
         pairs = zip(entries, self.added, strict=True)
         return [row["content"] for given, row in pairs if given["id"] != row["id"]]
@@ -231,7 +232,7 @@ def add_added(source: Source, draft: Draft, *, score: float = 0.0) -> None:
 
 
 def _note_conditions(source: Source, draft: Draft) -> None:
-    """Notes added tokens with matching conditions that llama.cpp doesn't support."""
+    """Adds a difference for added tokens with conditions that llama.cpp doesn't support."""
     conditions = ["lstrip", "rstrip", "single_word"]
     if source.document.get("normalizer") is not None:
         conditions.append("normalized")

@@ -2,9 +2,9 @@
 
 The first two (in older folders ``encoder.json`` and ``vocab.bpe``) are BPE, the last is BERT's
 WordPiece with one line per token. The files don't say how text is split and normalized, but the
-class in tokenizer_config.json does. They are converted to the tokenizer.json that Hugging Face
-would create from them. Unknown classes are refused, because their files look alike but have other
-meanings.
+class in tokenizer_config.json does. The files are converted to the tokenizer.json that Hugging Face
+would create from them. Unknown classes are refused, because their files may look the same but have
+a different meaning.
 """
 
 from __future__ import annotations

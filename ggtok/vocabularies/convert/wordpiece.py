@@ -91,7 +91,7 @@ def _name_unnamed(draft: Draft, vocab: dict[int, str]) -> None:
 
 
 def _normalizer(source: Source, draft: Draft) -> None:
-    """Sets the flags of llama.cpp's normalizer, and notes differences.
+    """Sets the flags of llama.cpp's normalizer, and adds differences.
 
     llama.cpp normalizes like BertNormalizer, and splits text like BertPreTokenizer.
     """
@@ -122,7 +122,7 @@ def _normalizer(source: Source, draft: Draft) -> None:
 
 
 def _note_steps(source: Source, draft: Draft, rows: list[Json], normalizer: Json) -> None:
-    """Notes the source's differences from BertNormalizer and BertPreTokenizer."""
+    """Adds the source's differences from BertNormalizer and BertPreTokenizer."""
     if len(rows) != 1 or any(rows[0].get(key, value) != value for key, value in _BERT.items()):
         names = ", ".join(row["type"] for row in rows) or "no normalizer"
         draft.differences.append(
