@@ -12,7 +12,7 @@ from ggtok.vocabularies import edit as editing
 from ggtok.vocabularies.edit import Edited
 
 ALL = "all"
-_ROUNDS = 4  # a correction may uncover another fault, which is then corrected, too
+_ROUNDS = 4  # the most rounds of corrections; each corrects faults that the previous one uncovered
 
 
 def edit(

@@ -26,8 +26,8 @@ def doctor(
     Args:
         source: a path, a model's name, or the bytes of a GGUF file, as for :func:`ggtok.load`.
             Only the beginning of a remote file is downloaded.
-        against: the original model, with whose tokenizer to compare this one, too: a repository on
-            the Hugging Face Hub (``user/repo``), a folder or file that :func:`ggtok.convert`
+        against: the original model, whose tokenizer is compared with the file's, too: a repository
+            on the Hugging Face Hub (``user/repo``), a folder or file that :func:`ggtok.convert`
             accepts, or ``"auto"`` for the repository that the file names.
 
     Returns:

@@ -111,7 +111,7 @@ def _located(file: File, against: str) -> tuple[str, str]:
 
 
 def _named(file: File) -> str:
-    """The repository that the file names."""
+    """Returns the repository that the file names."""
     from ggtok.sources import hub
 
     values = (file.values.get(key) for key in _ADDRESSES)

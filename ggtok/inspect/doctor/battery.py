@@ -12,12 +12,12 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True)
 class Chat:
-    """A conversation, with what a request has besides messages.
+    """A conversation: messages, and the other parts of a chat request.
 
     Attributes:
         messages: the messages; the arguments of calls are mappings.
         tools: the tools' schemas.
-        prefill: whether the last message is the beginning of the answer.
+        prefill: whether the last message is the beginning of an answer that the model continues.
     """
 
     messages: tuple[Message, ...]
@@ -134,7 +134,8 @@ def _chat(*messages: Message, tools: tuple[Message, ...] = (), prefill: bool = F
     return Chat(messages, tools, prefill)
 
 
-# Each conversation adds one thing to those before it. PLAIN is what every chat program sends.
+# Each conversation has one feature that those before it lack. Every chat program sends conversations
+# like those in PLAIN.
 PLAIN: dict[str, Chat] = {
     "one question": _chat(_HI),
     "a system message": _chat(_SYSTEM, _HI),

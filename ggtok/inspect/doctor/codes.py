@@ -369,8 +369,8 @@ class Finding:
         advice: what to do about it.
         ids: the affected tokens, ascending; may be empty.
         lines: the affected lines of the chat template, ascending, counted from 1; may be empty.
-        changes: the changes of keys that correct it, for :func:`ggtok.edit`; empty if there is no
-            certain correction.
+        changes: the changes to the file's keys that correct the finding, for :func:`ggtok.edit`;
+            empty if there is no certain correction.
         source: the original model with which the file was compared (``against``), or "".
     """
 

@@ -1,8 +1,8 @@
 """Compares the prompts of llama-server and transformers: renders the file's chat template under
 both policies, with the conversations in :mod:`~ggtok.inspect.doctor.battery`.
 
-To find the reason of a difference, one thing is exchanged at a time: llama-server's request is
-rendered in jinja2's dialect instead of llama.cpp's; transformers' request gets llama-server's
+To find the reason for a difference, one thing is changed at a time: llama-server's request is
+rendered in jinja2's dialect instead of llama.cpp's, or transformers' request gets llama-server's
 variables.
 """
 
@@ -29,7 +29,7 @@ from ggtok.inspect.doctor.file import File
 from ggtok.native import chat, jinja
 
 _NOW = datetime(2026, 7, 26, 12, 34, 56)
-_SECONDS = 5.0  # after which no more conversations are rendered; usual templates need a hundredth
+_SECONDS = 5.0  # the time limit for all renderings; typical templates need a hundredth of it
 _SMALLER = 200  # the most attempts to make a conversation smaller
 _MOST = 6  # the most differences that a finding's text lists
 # The most characters that a finding's text quotes of a prompt before a difference (and twice as
@@ -74,15 +74,15 @@ class Rendered:
 
 @dataclass(frozen=True)
 class Difference:
-    """A conversation that gets different prompts in the two programs, or that one refuses.
+    """A conversation for which the programs' prompts differ, or that one of the programs refuses.
 
     Attributes:
         chat: the shortest conversation that was found.
-        name: the conversation of the battery that it comes from.
+        name: the name of the battery's conversation from which `chat` was made.
         one, other: the results of llama-server and transformers.
-        reason: why, in words; "" for refusals.
-        line: the template's line, or None if unknown.
-        tag: the template's tag there.
+        reason: the reason, as a phrase; "" if llama-server refuses the conversation.
+        line: the line of the template at which the results diverge, or None if unknown.
+        tag: the template's tag at which they diverge, or "".
     """
 
     chat: Chat
@@ -276,7 +276,7 @@ class Comparison:
     def _line(
         self, conversation: Chat, one: str, other: str, given: Json
     ) -> tuple[int | None, str]:
-        """The line of the template at which the prompts diverge, and its tag."""
+        """Returns the line of the template at which the prompts diverge, and the tag there."""
         requests = {
             like: self._request(conversation, like, given if like == "transformers" else None)
             for like in PROGRAMS
@@ -306,7 +306,8 @@ def _compiled(source: str, dialect: jinja.Dialect) -> jinja.Template:
 def _by_dialects(
     request: Request, messages: list[Json], conversation: Chat, variables: Json
 ) -> tuple[str | bytes | None, ...]:
-    """The texts that both dialects of Jinja render with the same variables; None: an error."""
+    """Returns the texts that the two dialects of Jinja render with the same variables; None for an
+    error."""
     given = {"add_generation_prompt": True, **variables, "messages": messages}
     if conversation.tools:
         given["tools"] = request.policy.read_tools(list(conversation.tools))
@@ -321,7 +322,7 @@ def _by_dialects(
 
 
 def _preparation(conversation: Chat, made: list[Json]) -> str:
-    """What llama-server changes in the messages before it renders them, as a phrase."""
+    """Describes in a phrase what llama-server changes in the messages before it renders them."""
     before = conversation.messages
     if len(made) != len(before):
         return "llama-server joins messages"
@@ -348,7 +349,7 @@ def _as_sent(message: Json) -> Json:
 
 
 def _change(key: str, before: Any, after: Any) -> str:
-    """How a field of a message changed, as a phrase."""
+    """Describes in a phrase how llama-server changes a field of a message."""
     if key == "content":
         if isinstance(before, list):
             return "joins the parts of a message" if isinstance(after, str) else "changes parts"

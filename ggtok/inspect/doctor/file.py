@@ -91,7 +91,7 @@ class File:
         return ranks
 
     def types_to(self, type: int, ids: Iterable[int]) -> dict[str, object]:
-        """Returns the changes that give tokens a type, or none if the file has no types."""
+        """Returns the changes that set the type of tokens; none if the file has no types."""
         key = GGML + "token_type"
         if key not in self.values:
             return {}

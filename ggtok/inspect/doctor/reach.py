@@ -85,8 +85,8 @@ class Seen:
 
 
 def _completions(piece: bytes) -> Iterator[bytes]:
-    """UTF-8 texts that contain the piece, which itself isn't UTF-8."""
-    inside = len(piece) - len(piece.lstrip(_CONTINUATION))  # the end of a split character
+    """Yields UTF-8 texts that contain the piece, which itself isn't UTF-8."""
+    inside = len(piece) - len(piece.lstrip(_CONTINUATION))  # the number of bytes that end a split character
     leads = bytes(sorted({byte for byte in piece if byte >= 0xC2}))
     before = _heads(inside, leads) if inside else (b"",)
     after = _tails(_missing(piece))
@@ -94,7 +94,7 @@ def _completions(piece: bytes) -> Iterator[bytes]:
         return
     for round in range(len(after)):
         for i, head in enumerate(before):
-            # Heads come in runs of 64. Shift the tails for each run, to vary the combinations.
+            # Heads come in groups of 64. Shift the tails for each group, to vary the combinations.
             text = head + piece + after[(i + i // 64 + round) % len(after)]
             if is_utf8(text):
                 yield text
@@ -106,8 +106,8 @@ _CONTINUATION = bytes(range(0x80, 0xC0))
 
 @lru_cache(maxsize=32)
 def _heads(n: int, leads: bytes) -> tuple[bytes, ...]:
-    """Beginnings of characters that lack n bytes; first those with one of the lead bytes, which are
-    of the same script."""
+    """Returns beginnings of characters that lack n bytes. Those with one of the lead bytes come
+    first, because their characters are probably of the same script."""
     heads = [bytes([lead]) for lead in range(0xC2, 0xF5) if _length(lead) == n + 1]
     if n < 3:
         heads += [
@@ -127,7 +127,7 @@ def _heads(n: int, leads: bytes) -> tuple[bytes, ...]:
 
 
 def _missing(piece: bytes) -> int:
-    """The number of bytes that the character lacks that the piece ends in."""
+    """Returns how many bytes are missing from the last character of the piece."""
     for have in range(1, min(3, len(piece)) + 1):
         lead = piece[-have]
         if lead >= 0xC0:
@@ -139,7 +139,7 @@ def _missing(piece: bytes) -> int:
 
 @cache
 def _tails(n: int) -> tuple[bytes, ...]:
-    """Texts of n bytes that may complete a character."""
+    """Returns sequences of n bytes that may complete a character."""
     if not n:
         return (b"",)
     second = b"\x80\x85\x8f\x90\x9f\xa0\xa5\xbf"  # after F0 and ED, not all are valid
@@ -208,13 +208,13 @@ def unreached(file: File, ids: Sequence[int]) -> tuple[list[int], list[int]]:
     left = seen.left(ids)
     proved = _proof(file)
     impossible = [id for id in left if proved(id)]
-    if not tokens.is_own(file):  # with a wrong pre-tokenizer, the others aren't informative
+    if not tokens.is_own(file):  # with a wrong pre-tokenizer, the others mean nothing
         return impossible, []
     left = sorted({*left} - {*impossible})
     seen.around(file.pieces, left)
     left = seen.left(left)
     seen.completed(file.pieces, left)
-    # Without tokens that a later text has produced after all.
+    # Omit tokens that a later text has produced after all.
     return seen.left(impossible), seen.left(left)
 
 

@@ -80,8 +80,8 @@ def _result(model: str, found: Finding, rule: int) -> dict[str, Any]:
 
 
 def _message(text: str) -> dict[str, str]:
-    """A plain text message: braces are doubled (section 3.11.5 of the standard), and the text of a
-    file can't make a link (3.11.6)."""
+    """Converts a text to a plain text message: doubles braces (section 3.11.5 of the standard), and
+    prevents texts from a file from forming a link (3.11.6)."""
     return {"text": text.replace("{", "{{").replace("}", "}}").replace("](", "] (")}
 
 

@@ -125,8 +125,8 @@ def _endless(file: File, ends: list[str]) -> Iterator[Finding]:
         [id for id in _ids(file.tok, end) if file.is_control(id) or file.tok.is_eog(id)]
         for end in ends
     )
-    # From the chat that ends with the answer, if possible: some templates close answers only before
-    # a question.
+    # Prefer the chat that ends with the answer. Some templates close an answer only if a question
+    # follows.
     ids = next((ids for ids in specials if ids), [])
     first = None if any(map(file.tok.is_eog, ids)) else next(iter(ids), None)
     if first is not None:

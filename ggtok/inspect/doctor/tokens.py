@@ -133,13 +133,14 @@ def _ends(file: File, wrong: set[str]) -> Iterator[Finding]:
 
 
 def _is_word(file: File, id: int) -> bool:
-    """Whether this is an ordinary token other than white space, at which completions may end."""
+    """Whether this is an ordinary token. White space doesn't count, because completions may end
+    with it."""
     text = file.pieces[id]
     return file.types[id] == NORMAL and bool(text.strip()) and not TAG.fullmatch(text)
 
 
 def other_bytes(file: File) -> tuple[int, ...]:
-    """Returns SPM's byte tokens that have a type for text."""
+    """Returns the byte tokens of an SPM or UGM vocabulary that have the type of text tokens."""
     if file.tok.vocab_type not in ("SPM", "UGM"):
         return ()
     return tuple(
@@ -161,8 +162,8 @@ def _bytes(file: File) -> Iterator[Finding]:
 
 
 def _type(attr: int) -> int:
-    """Converts llama.cpp's attributes to the file's type, whose bit llama.cpp's corrections
-    keep."""
+    """Converts a token's attributes in llama.cpp to a type for the file. At least one type's
+    attribute is always set, even if llama.cpp has corrected the token."""
     order = (CONTROL, UNKNOWN, USER_DEFINED, NORMAL)
     return next(type for type in order if attr & _ATTRS[type])
 
@@ -226,7 +227,8 @@ _LISTED = 8  # the most names to list
 
 
 def is_own(file: File) -> bool:
-    """Whether the pre-tokenizer is a model's own, not llama.cpp's default or another model's."""
+    """Whether the pre-tokenizer seems to be this vocabulary's, not llama.cpp's default or another
+    vocabulary's."""
     if misfit(file):
         return False
     name = str(file.tok.pre) if file.unknown_pre is None else "default"
@@ -247,8 +249,8 @@ def _pre_tokenizer(file: File) -> Iterator[Finding]:
         yield finding("GGT104", detail)
 
 
-# Pre-tokenizers that split in different ways, with the names that findings use for them. None of
-# them keeps words that are tokens whole, as Llama 3's does, so damaged merges make no difference.
+# Pre-tokenizers that split in different ways, with the names that findings use for them. Unlike
+# llama-bpe, none of them sets ignore_merges, so damaged merges affect all of them alike.
 _KINDS = {
     "smaug-bpe": "'llama-bpe' or 'smaug-bpe'",
     **{
@@ -258,7 +260,8 @@ _KINDS = {
 }
 _SAMPLE, _FEWEST = 20_000, 1000  # the most and the fewest tokens to compare
 # The share of tokens that the right pre-tokenizer may split although another one doesn't. In
-# published vocabularies it is at most 1.1 % (qwen2), with wrong pre-tokenizers 1.3 % to 30 %.
+# published vocabularies, this share is at most 1.1 % (qwen2). For wrong pre-tokenizers, it is 1.3 %
+# to 30 %.
 _MISFIT = 0.012
 
 

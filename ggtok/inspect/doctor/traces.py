@@ -3,7 +3,7 @@
 Markers are inserted before the template's tags: expressions that output the tag's number between
 private characters. So a marked rendering is a list of events, each a tag and its position in the
 plain text. The last event before the first difference that both renderings share identifies the
-tag: it wrote different texts, or led to different tags.
+tag at which they diverge: it wrote different texts, or led to different tags.
 
 Markers may change what a template does, for instance if it measures or compares text that a macro
 or a block has written. So a marked rendering counts only if it equals the plain one after its
@@ -32,7 +32,7 @@ _INNER = ("macro", "call", "filter")  # blocks whose output becomes a value
 _ENDS = ("endset", *(f"end{name}" for name in _INNER))
 _INDENT = re.compile(r"(?:^|(?<=\n))[ \t]+\Z")
 
-Event = tuple[int, int]  # a tag, and its position in the plain text
+Event = tuple[int, int]  # a tag's number, and its position in the plain text
 
 
 class Marked(NamedTuple):
@@ -106,7 +106,8 @@ def plain(text: str) -> str:
 
 
 def parting(first: str, second: str) -> int | None:
-    """The tag at which two marked renderings diverge; None: before the first tag, or nowhere."""
+    """Returns the tag at which two marked renderings diverge, or None if they diverge before the
+    first tag, or nowhere."""
     at = n_shared(plain(first), plain(second))
     common = set(_events(second, at))
     return next((event[0] for event in reversed(_events(first, at)) if event in common), None)

@@ -18,8 +18,8 @@ from ggtok.tokenizer import TokenAttr, Tokenizer
 FLAG_PAIRS = [(False, False), (False, True), (True, False), (True, True)]
 SPECIAL_ATTRS = TokenAttr.UNKNOWN | TokenAttr.CONTROL | TokenAttr.USER_DEFINED
 _WORDS = 5000  # the most pieces of a vocabulary to use in generated texts
-_SHRINK_CALLS = 300
-_BATCH = 50
+_SHRINK_CALLS = 300  # the most attempts to shorten a text
+_BATCH = 50  # texts per request to llama.cpp
 
 
 def connect() -> tuple[LlamaCpp, str]:
@@ -28,7 +28,7 @@ def connect() -> tuple[LlamaCpp, str]:
     The package is xllamacpp or else llama-cpp-python.
 
     Raises:
-        MissingExtraError: neither is installed and works.
+        MissingExtraError: neither package is installed, or those that are don't work.
     """
     faults = ""
     for package, (module, _) in PACKAGES.items():

@@ -163,12 +163,13 @@ class LlamaCpp:
     def _requests(
         self, answers: list[Any], what: str, path: str, items: list[Any], *flags: bool
     ) -> None:
-        """Appends an answer for each item, or, if the child dies, for the items before that."""
+        """Appends an answer for each item to `answers`. If the child dies on an item, appends those
+        for the items before it, and raises LlamaCppDied."""
         before = len(answers)
         try:
             self._exchange((what, path, items, *flags), len(items), answers)
         except LlamaCppDied as death:
-            # Raises an error if loading fails, too; then no item is to blame.
+            # This raises an error if loading fails, too. Then no item is to blame.
             self._request(*self._load_request(path))
             killer = items[len(answers) - before]
             raise LlamaCppDied(repr((what, path, killer, *flags)), death.status) from None

@@ -91,9 +91,6 @@ EMOJI = ("👍 👍🏽 👨‍👩‍👧‍👦 🏳️‍🌈 🇫🇷🇯�
 
 # ---- generated texts ----
 
-# ruff: noqa: RUF001 (letters that look like others are the point)
-
-
 MAX_BYTES = 6000
 
 # The reference's white space, and similar characters that aren't white space.
@@ -112,7 +109,7 @@ SUFFIXES = "s t re ve m ll d S T RE Ve M Ll LL D re's em clock n't 've \u017f x"
 PUNCTUATION = string.punctuation + "¡¿«»“”‘’…–—•·§¶†‡。、，！？；：「」『』（）۔،؟।॥։‥‹›"
 COMBINING = "\u0300\u0301\u0308\u0323\u0327\u05b0\u064b\u093c\u0e31\u20dd\u3099\ufe0f\U0001d165"
 
-# Different kinds of malformed UTF-8. None decodes above U+10FFFF, which aborts the reference.
+# Different kinds of malformed UTF-8. None decodes above U+10FFFF, which would abort the reference.
 BROKEN = [
     b"\x80", b"\xbf\xbf", b"\xc3", b"\xc3(", b"\xe2\x82", b"\xe2(\xa1", b"\xe2\x82(", b"\xf0\x9f",
     b"\xf0\x9f\x98", b"\xf0(\x8c\xbc", b"\xc0\x80", b"\xc1\x81", b"\xc1\xbf", b"\xe0\x80\xaf",
@@ -334,8 +331,8 @@ class _Maker:
 
 
 def defuse(text: bytes) -> bytes:
-    """Replaces lead bytes of sequences that would decode above U+10FFFF, which would abort the
-    reference."""
+    """Replaces the lead bytes of sequences that decode above U+10FFFF, because such sequences abort
+    the reference."""
     cut = bytearray(text)
     for i in range(len(cut) - 1):
         if 0xF5 <= cut[i] <= 0xF7 or (cut[i] == 0xF4 and 0x90 <= cut[i + 1] <= 0xBF):
