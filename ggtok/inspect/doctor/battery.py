@@ -134,8 +134,8 @@ def _chat(*messages: Message, tools: tuple[Message, ...] = (), prefill: bool = F
     return Chat(messages, tools, prefill)
 
 
-# Each conversation has one feature that those before it lack. Every chat program sends conversations
-# like those in PLAIN.
+# Each conversation has one feature that those before it lack. Those in PLAIN are like the ones that
+# every chat program sends.
 PLAIN: dict[str, Chat] = {
     "one question": _chat(_HI),
     "a system message": _chat(_SYSTEM, _HI),

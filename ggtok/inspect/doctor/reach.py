@@ -86,7 +86,8 @@ class Seen:
 
 def _completions(piece: bytes) -> Iterator[bytes]:
     """Yields UTF-8 texts that contain the piece, which itself isn't UTF-8."""
-    inside = len(piece) - len(piece.lstrip(_CONTINUATION))  # the number of bytes that end a split character
+    # The number of bytes at the start of the piece that end a split character.
+    inside = len(piece) - len(piece.lstrip(_CONTINUATION))
     leads = bytes(sorted({byte for byte in piece if byte >= 0xC2}))
     before = _heads(inside, leads) if inside else (b"",)
     after = _tails(_missing(piece))
