@@ -194,7 +194,7 @@ class WordCounts:
 
         Raises:
             FileError: the file can't be read.
-            InvalidValueError: it isn't a file of counts.
+            InvalidValueError: the file isn't a file of counts.
         """
         name = os.fspath(path)
         try:

@@ -61,8 +61,8 @@ def _check(v: Contents) -> None:
 
 
 def gguf_bytes(v: Contents, *, patterns: bool = False) -> bytes:
-    """Returns the file's bytes. Raises VocabError if there are ``pre_patterns``, unless `patterns`:
-    then the caller passes them to the reader."""
+    """Returns the file's bytes. Raises VocabError if there are ``pre_patterns``, unless `patterns`
+    is set: then the caller passes them to the function that loads the file."""
     if v.pre_patterns is not None and not patterns:
         raise VocabError(
             "a GGUF file can't contain pre_patterns: name a pre-tokenizer that splits text in the "

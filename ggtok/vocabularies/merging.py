@@ -15,8 +15,8 @@ def merges_of(
     """Returns the merges as (rank, number of the left symbol, left, right), and the remaining
     symbols.
 
-    The lowest rank is merged first, and among equal ranks the leftmost. A merged symbol keeps the
-    number of its first part.
+    The pair with the lowest rank is merged first, and of pairs with equal ranks, the leftmost. A
+    merged symbol keeps the number of its first part.
     """
     now: list[S | None] = []
     now += symbols
@@ -34,7 +34,7 @@ def merges_of(
         j = after[i]
         left, right = now[i], now[j] if j >= 0 else None
         if left is None or right is None or ranks.get((left, right)) != rank:
-            continue  # one of the two has been merged in the meantime
+            continue  # one of the two symbols has been merged in the meantime
         merges.append((rank, i, left, right))
         now[i], now[j] = left + right, None
         after[i] = after[j]

@@ -19,7 +19,8 @@ from ggtok.vocabularies.vocabulary import Vocabulary
 
 _MARK = 0x2581
 
-# Characters that SentencePiece ignores, and those it uses internally, aren't in its alphabet.
+# SentencePiece's alphabet doesn't contain the characters that its trainer ignores (_UNSEEN) or uses
+# internally (_MARKS).
 _UNSEEN = {0, 0x20}
 BOUNDARY = b"\x1f"  # replaces the text of a special token
 _MARKS = {ord(BOUNDARY), 0x2585}
@@ -45,8 +46,8 @@ class Beginning:
 
 
 def covered(chars: Iterable[tuple[int, int]], coverage: float) -> list[tuple[int, int]]:
-    """Returns the most frequent characters that together cover this share of the text, computed in
-    float as in SentencePiece."""
+    """Returns the most frequent characters that together cover the share `coverage` of the text.
+    The share is computed in single precision, as in SentencePiece."""
     seen = [c for c in chars if c[0] not in _UNSEEN and not 0xD800 <= c[0] < 0xE000]
     total, so_far = sum(count for _, count in seen), 0
     kept = []
@@ -107,7 +108,7 @@ Sinhala Sora_Sompeng Sundanese Syloti_Nagri Syriac Tagalog Tagbanwa Tai_Le Tai_T
 Tamil Tangut Telugu Thaana Thai Tibetan Tifinagh Tirhuta Ugaritic Vai Warang_Citi Yi
 """.split()
 
-# Characters that got their scripts later, and are Common in SentencePiece 0.2.3.
+# Characters that got their scripts after Unicode 9, and are Common in SentencePiece 0.2.3.
 _LATER = """
 558 560 588-589 58B-58C 5C8-5C9 5EF 61C-61D 7FD-7FF 860-86A 870-891 897-89F 8B5 8BE-8D3 9FC-9FE
 A76 AFA-AFF B53-B55 C04 C3C C5C-C5D C77 C84 CDC-CDD CF3 D00 D04 D3B-D3C D81 E86 E89 E8C E8E-E93
@@ -170,7 +171,8 @@ def _byte_level(counts: WordCounts, o: Options, b: Beginning) -> tuple[list[nati
 
 
 def _raw(counts: WordCounts, o: Options, b: Beginning) -> tuple[list[native.Symbol], bool]:
-    """Like :func:`_byte_level`, but for raw tokens: adds byte tokens <0xXX>, then characters."""
+    """Does the same as :func:`_byte_level` for vocabularies without a byte map: adds byte tokens
+    <0xXX>, then characters."""
     known = {text: id for id, text in enumerate(b.texts)}
     b.add_bytes()
     chars = covered(counts._native.chars(), o.coverage)
@@ -185,8 +187,8 @@ def _raw(counts: WordCounts, o: Options, b: Beginning) -> tuple[list[native.Symb
 def _reserved(
     specials: Sequence[bytes], symbols: Sequence[native.Symbol], of_bytes: bool
 ) -> list[tuple[list[int], int]]:
-    """Returns rows for the special tokens whose texts merges could produce: the numbers of the
-    text's symbols, and the token's number."""
+    """Returns a row for each special token whose text merges could produce: the numbers of the
+    text's symbols, and the token's id."""
     number = {symbol.code: symbol.number for symbol in symbols}
     rows = []
     for id, text in enumerate(specials):
@@ -212,7 +214,7 @@ def _check_size(size: int, least: int) -> None:
 def train_bpe(
     counts: WordCounts, o: Options, progress: native.Progress
 ) -> tuple[Vocabulary, Any, int]:
-    """Trains BPE. Returns the vocabulary, the rows of the merges, and the number of initial symbols
+    """Trains BPE. Returns the vocabulary, a row for each merge, and the number of initial symbols
     in all words."""
     b = Beginning()
     for text in o.specials:
@@ -267,14 +269,15 @@ def _n_symbols(counts: native.Counts, known: set[int]) -> int:
 def train_spm(
     counts: WordCounts, o: Options, progress: native.Progress
 ) -> tuple[Vocabulary, Any, int]:
-    """Like :func:`train_bpe`, but with the ids and scores of SentencePiece's trainer."""
+    """Trains BPE with the ids and scores of SentencePiece's trainer. Returns the same as
+    :func:`train_bpe`."""
     b = Beginning()
     for text in o.specials:
         b.add(text.encode(), spelling.UNKNOWN if text == o.named["unk"] else spelling.CONTROL)
     b.special_ids = {k: o.specials.index(t) for k, t in o.named.items() if t is not None}
     if o.byte_fallback:
         b.add_bytes()
-    words = counts._native.cut_at(b.texts, BOUNDARY)  # so that merges can't produce them
+    words = counts._native.cut_at(b.texts, BOUNDARY)  # so that merges can't produce these texts
     chars = covered(words.chars(), o.coverage)
     alphabet = [chr(code).encode() for code, _ in chars]
     _check_size(o.size, len(b.texts) + len(alphabet))

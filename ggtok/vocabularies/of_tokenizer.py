@@ -1,4 +1,4 @@
-"""The vocabulary of a loaded tokenizer, with the options with which it was loaded."""
+"""Reads the vocabulary of a loaded tokenizer, changed by the options that were passed to load()."""
 
 from __future__ import annotations
 

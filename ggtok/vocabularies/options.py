@@ -31,7 +31,8 @@ class Options:
 
 
 def check_specials(special_tokens: Iterable[str], named: dict[str, str | None]) -> list[str]:
-    """Checks and returns the texts of special tokens. `named` has those of bos and the like."""
+    """Checks and returns the texts of special tokens. Also checks `named`, which has the texts for
+    ``bos``, ``eos``, ``unk`` and ``pad``."""
     if isinstance(special_tokens, (str, bytes)):
         raise InvalidTypeError("special_tokens must be an iterable of str, not one")
     texts = list(special_tokens)
@@ -77,14 +78,15 @@ def _rule(model: str, rule: object) -> str:
 def _specials(
     model: str, special_tokens: Iterable[str], named: dict[str, str | None]
 ) -> tuple[tuple[str, ...], dict[str, str | None]]:
-    """Returns all special tokens in the order of their ids, and the texts of bos and so on."""
+    """Returns all special tokens in the order of their ids, and the texts for ``bos``, ``eos``,
+    ``unk`` and ``pad``."""
     texts = check_specials(special_tokens, named)
     if model == "spm":
         for name, default in (("unk", "<unk>"), ("bos", "<s>"), ("eos", "</s>")):
             named[name] = named[name] or default
         first = [t for name in ("unk", "bos", "eos", "pad") if (t := named[name])]
         return tuple(dict.fromkeys([*first, *texts])), named
-    # Without EOS, llama.cpp would use token 11 for both.
+    # If the file has no BOS or EOS, llama.cpp uses token 11.
     named["eos"] = named["eos"] or _END_OF_TEXT
     last = [t for name in ("bos", "eos", "unk", "pad") if (t := named[name])]
     named["bos"] = named["bos"] or named["eos"]

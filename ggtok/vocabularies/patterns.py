@@ -22,7 +22,7 @@ class Pre(NamedTuple):
 
 class Chain(NamedTuple):
     name: str
-    pres: tuple[Pre, ...]  # of which the first with the right flags is used
+    pres: tuple[Pre, ...]  # structure.pre_for chooses one by its flags
     steps: tuple[str, ...]
     published: tuple[tuple[str, ...], ...] = ()
     written: tuple[str, ...] = ()  # the steps exactly as in the publisher's file
@@ -113,7 +113,7 @@ _SPACE_CASCADE = (
 )
 _EXAONE_WORD = _PREFIX + r"(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+"
 _ASCII_3 = "[0-9][0-9][0-9]"
-_PUNCTUATION = r"[\p{P}$+<=>^`|~]+"  # matches the same as Hugging Face's Punctuation
+_PUNCTUATION = r"[\p{P}$+<=>^`|~]+"  # matches the same text as Hugging Face's Punctuation
 _NUMBER, _NUMBERS = r"\p{N}", r"\p{N}+"
 
 # fmt: off

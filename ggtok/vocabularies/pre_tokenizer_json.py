@@ -1,9 +1,9 @@
-"""llama.cpp's pre-tokenizers in the form of tokenizer.json; Gemma 4's runs of newlines.
+"""Writes llama.cpp's pre-tokenizers in the form of tokenizer.json; checks Gemma 4's newlines.
 
 llama.cpp uses Unicode 15.1. tokenizers 0.23 uses Unicode 16 in expressions and 17 in ``Digits``.
 The two split words with newer letters or numbers differently. So each category is written without
-the characters that were added to it after 15.1. To keep the lists short, their ranges include
-characters of other categories, but no older ones of the same category.
+the characters that were added to it after 15.1. To keep the lists of these characters short, their
+ranges include characters of other categories, but no older characters of the same category.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ggtok.vocabularies.patterns import Chain
 
 # ---- categories limited to Unicode 15.1 ----
 
-# Newer characters, up to Unicode 18. `python -m tests.making.newer_characters` generates and checks
-# this table.
+# Characters that were added to each category after Unicode 15.1, up to Unicode 18.
+# `python -m tests.making.newer_characters` generates and checks this table.
 NEWER = {
     "L": (
         r"\u0558\u058B-\u058C\u088F\u0C5C\u0CDC\u1C89-\u1C8A\u208F\u209D-\u209F\uA7CB-\uA7CF"
@@ -127,8 +127,7 @@ def _sequence(steps: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def unmerged_run(texts: Collection[str], merges: Iterable[tuple[str, str]]) -> str | None:
-    """Returns the shortest token that consists of newlines but that merges don't produce, or
-    None."""
+    """Returns the shortest token of several newlines that merges don't produce, or None."""
     runs = sorted(text for text in texts if len(text) > 1 and not text.strip("\n"))
     ranks: dict[tuple[str, str], int] = {}
     for rank, pair in enumerate(merges):

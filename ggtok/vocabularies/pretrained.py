@@ -16,7 +16,7 @@ _KINDS = {
     ".json": Kind("a JSON object", lambda head: head.lstrip().startswith(b"{")),
     ".jinja": Kind("a template", lambda head: True),
 }
-# Other files that AutoTokenizer reads, too, or prefers.
+# Files that AutoTokenizer would read in addition to the written files, or instead of them.
 _OTHERS = ("added_tokens.json", "chat_template.json", "tekken.json", TEMPLATE)
 
 

@@ -91,15 +91,15 @@ def vocabulary(source: str | os.PathLike[str] | types.Buffer | types.BinaryIO) -
 
 
 def pair(merge: bytes) -> Pair | None:
-    """Splits a merge into its two parts as in llama.cpp; returns None if it hasn't got two."""
+    """Splits a merge into its two parts as in llama.cpp; returns None if there aren't two parts."""
     merge = merge.split(b"\0")[0]
     at = merge.find(b" ", 1)
     return (merge[:at], merge[at + 1 :]) if at > 0 else None
 
 
 def _is_kept(key: str) -> bool:
-    """Whether tokens depend on the key (llama.cpp has special rules for some models' names), or
-    other libraries' tokenizers contain its value."""
+    """Whether the key is part of the vocabulary: either tokens depend on it (llama.cpp has special
+    rules for some models' names), or other libraries' tokenizers contain its value."""
     return key == "general.name" or key.startswith("tokenizer.") or key.endswith(_LENGTH)
 
 

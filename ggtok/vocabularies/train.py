@@ -86,7 +86,7 @@ def _longest(v: Vocabulary) -> tuple[int, ...]:
     stored = np.fromiter(map(len, v.texts), np.int64, len(v))
     stored[np.array(v.types) != spelling.NORMAL] = 0
     # A stored text is at most three times as long as the bytes that it represents, so only long
-    # ones need to be decoded. Decoding all would take as long as many merges.
+    # stored texts need to be decoded. Decoding all of them would take as long as many merges.
     place = max(len(v) - 10, 0)
     tenth = np.partition(stored, place)[place]
     ids = np.flatnonzero((3 * stored >= tenth) & (stored > 0)).tolist()
@@ -113,14 +113,14 @@ def _counted(
     threads: int,
     progress: ProgressFn | None,
 ) -> tuple[WordCounts, float]:
-    """Counts the words in the sources, unless they are already counted; also returns the time for
-    that in seconds."""
+    """Returns the counts of the words in the sources, and the time that counting took in seconds.
+    `sources` may already be counts."""
     began = time.perf_counter()
     if not isinstance(sources, WordCounts):
         counts = WordCounts(cut, max_words)
         fill(counts._native, sources, reading=reading, threads=threads, progress=progress)
         return counts, time.perf_counter() - began
-    default = Cut("bpe", DEFAULT_PRE, None)  # means the counts' own cut
+    default = Cut("bpe", DEFAULT_PRE, None)  # the default arguments fit all counts
     if cut not in (sources._cut, default) or cut.model != sources.model:
         raise InvalidValueError(f"the words of {sources!r} were split in another way")
     return sources, 0.0
@@ -204,7 +204,8 @@ def train(
             tokenizers, two bytes may always be merged). SentencePiece's tokens have at most 16
             characters.
         documents: ``"lines"``: split each line separately, including its newline (SentencePiece:
-            without it). ``"whole"``: split each file or text as a whole; one is held in memory.
+            without it). ``"whole"``: split each file or text as a whole; one at a time is held in
+            memory.
         kind: the format of all files. By default, their extensions select it, as for
             ``Tokenizer.encode_files``.
         field: the field of JSON lines, or the column of tables, that contains the text; by

@@ -31,8 +31,8 @@ class Vocabulary(Contents):
         scores: the scores of the tokens, or None if the model has none.
         merge_texts: the merges, in order, as stored in a GGUF file, or None if the model has none.
         special_ids: ids by name: ``bos``, ``eos``, ``unk``, ``pad``, ``eot``, ``sep``, ``mask``...
-        flags: those of ``add_bos``, ``add_eos``, ``add_sep``, ``add_space_prefix`` and
-            ``remove_extra_whitespaces`` that are set.
+        flags: flags by name: ``add_bos``, ``add_eos``, ``add_sep``, ``add_space_prefix`` and
+            ``remove_extra_whitespaces``. A missing flag has llama.cpp's default.
         chat_template: the default template, or None.
         chat_templates: the other templates, by name.
         pre_patterns: regular expressions that split text instead of ``pre``. GGUF files can't
@@ -138,7 +138,7 @@ class Vocabulary(Contents):
     def smaller(self, n: int) -> Vocabulary:
         """Returns the vocabulary of n tokens that the same training would have produced.
 
-        Merges are in the order of training, so those of a smaller vocabulary are a prefix. Special
+        Merges are in the order of training, so a smaller vocabulary has the first of them. Special
         tokens, the alphabet and byte tokens are kept.
 
         Raises:
@@ -160,7 +160,7 @@ class Vocabulary(Contents):
         assert self.merge_texts is not None
         ids = {text: id for id, text in enumerate(self.texts)}
         made: list[int] = []  # ids in the order of the merges that produce them
-        after: list[int] = []  # for each id, the number of merges up to and including its merge
+        after: list[int] = []  # for each of them, the number of merges up to and including its own
         seen: set[int] = set()
         special = (spelling.CONTROL, spelling.USER_DEFINED, spelling.UNKNOWN)
         for i, (left, right) in enumerate(self.merge_texts):

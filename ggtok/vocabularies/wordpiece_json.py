@@ -1,9 +1,9 @@
 """llama.cpp's WPM in the form of tokenizer.json: the same words, each with U+2581 before it.
 
-The BertNormalizer of tokenizers strips accents and lower-cases by different rules. So this uses a
-charsmap to replace characters, and expressions for characters that are dropped, are white space, or
-are words on their own. The tokens have their texts from the GGUF file, without a prefix inside
-words.
+The BertNormalizer of tokenizers strips accents and lower-cases by different rules. So the file has
+a charsmap that replaces characters, and expressions for characters that are dropped, are white
+space, or are words on their own. The tokens have the same texts as in the GGUF file: inside words,
+they have no prefix.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MARK = "\u2581"
 _SEPARATOR = "\x01"  # a character that is dropped later
 _ASCII = r"[\x{0}-\x{7F}]"
 _OTHER = r"[^\x{0}-\x{7F}]"
-# All code points except surrogates, and planes 4 to 13, which have no characters.
+# All code points except surrogates and those in planes 4 to 13, which have no characters.
 _CODE_POINTS = (range(0xD800), range(0xE000, 0x40000), range(0xE0000, 0x110000))
 
 _CHINESE = (  # one range starts at 2B920 instead of 2B820, as in the original BERT
@@ -128,8 +128,8 @@ def _ranges(code_points: Iterable[int]) -> str:
 _IS_VALUE = 1 << 31
 _HAS_VALUE = 1 << 8
 _BASE = 10  # how many bits a base is shifted by
-# The root's base, and the first base of the other nodes. Below those there are only the 64
-# continuation bytes, so their bases are 64 apart.
+# The root's base, the first base of the other nodes, and the distance between their bases. These
+# nodes have children only for the 64 continuation bytes.
 _ROOT, _OTHERS, _ROW = 256, 512, 64
 
 

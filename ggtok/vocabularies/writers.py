@@ -50,7 +50,8 @@ class Writer(NamedTuple):
 
 
 GGUF = Kind("a GGUF file", lambda head: head.startswith(b"GGUF"))
-# How the tokenizers library's tokenizer.json, a tiktoken file, and a SentencePiece model begin.
+# The beginnings of a tokenizer.json of the tokenizers library, a tiktoken file, and a SentencePiece
+# model.
 _JSON = re.compile(rb'\s*\{\s*"version"\s*:\s*"[^"]*"\s*,\s*"truncation"\s*:')
 _RANK = re.compile(rb"[A-Za-z0-9+/]+=* [0-9]+\r?\n")
 _PIECE = re.compile(rb"\n[\x02-\xff][\x01-\x7f]?\n", re.DOTALL)
@@ -65,8 +66,7 @@ WRITERS = {
 
 
 def checked(path: str | os.PathLike[str], inputs: Iterable[str], *, force: bool) -> Writer:
-    """Returns the writer for `path`, after raising any errors about the path that :func:`write`
-    would raise."""
+    """Checks `path` as :func:`write` does, and returns its writer."""
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidTypeError(f"path must be str or a path, not {type(path).__name__}")
     name = os.fsdecode(os.fspath(path))

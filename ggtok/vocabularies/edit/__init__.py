@@ -33,10 +33,10 @@ class Edited:
     """The result of :func:`ggtok.edit`.
 
     Attributes:
-        path: the file that was written, or would be.
+        path: the file that was written (in a dry run: that would be written).
         changes: the changes that make a difference.
-        in_place: whether only the header was replaced, or can be.
-        size: the number of bytes written, or to be written.
+        in_place: whether only the header was replaced (in a dry run: would be replaced).
+        size: the number of bytes that were written (in a dry run: would be written).
         before, after: the metadata before and after the edit, as the bytes of a GGUF file without
             tensors, which :func:`ggtok.load` accepts.
     """
@@ -92,7 +92,7 @@ def edit(
 def undo(path: str | os.PathLike[str]) -> str:
     """Restore the header that the last :func:`ggtok.edit` replaced; returns the file's path.
 
-    It also restores the old header after an interrupted edit.
+    If an edit was interrupted, the header from before that edit is restored.
 
     Raises:
         FileError: no header is saved, or the file has changed since the edit.
@@ -107,7 +107,7 @@ def undo(path: str | os.PathLike[str]) -> str:
 
 
 def recover(path: str | os.PathLike[str]) -> bool:
-    """Restore the header of a file whose edit was interrupted; returns whether there was one.
+    """Restore the header of a file whose edit was interrupted; returns whether an edit was.
 
     Raises:
         FileError: the file is being edited now, or the saved header or the file is damaged.
@@ -140,8 +140,8 @@ def _opened(source: str, real: str, *, write: bool) -> BinaryIO | place.Locked:
 
 
 def _check(metadata: bytes, changes: list[Change]) -> None:
-    """Raises the error for which ggtok, like llama.cpp, refuses the edited vocabulary or template,
-    if there is one."""
+    """Loads the edited vocabulary and compiles the changed templates. Raises an error if ggtok,
+    like llama.cpp, refuses one of them."""
     from ggtok.tokenizer import load
 
     with warnings.catch_warnings():

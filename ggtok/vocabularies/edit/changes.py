@@ -24,8 +24,8 @@ from ggtok.vocabularies.edit.header import (
 
 _ELEMENT = re.compile(r"(.+)\[(\d+)\]", re.DOTALL)
 _LONGEST_KEY = 65535  # bytes in a key, according to GGUF's specification
-# Keys that can't be changed, with what they determine: another value would make the file unreadable
-# or a different model.
+# Keys that can't be changed, and what each determines. Another value would make the file
+# unreadable, or turn it into a different model.
 _FIXED = {ALIGNMENT: "where the tensors are", "general.architecture": "what the tensors mean"}
 
 
@@ -35,7 +35,7 @@ class Change(NamedTuple):
     Attributes:
         key: the key, or ``key[index]`` for one element of an array.
         before: the value in the file (strings as ``str`` with surrogates for bytes that aren't
-            UTF-8, arrays as lists), or None if it has none.
+            UTF-8, arrays as lists), or None if the file doesn't have the key.
         after: the new value, or None if the key is removed.
     """
 
@@ -80,7 +80,7 @@ def apply(header: Header, changes: Mapping[str, object]) -> tuple[dict[str, Entr
 
 
 class _Array:
-    """An array whose elements change; it is decoded and encoded once for all of them."""
+    """An array of which several elements may change. It is decoded and encoded only once."""
 
     def __init__(self, header: Header, entries: Mapping[str, Entry], key: str) -> None:
         _check(key)
@@ -89,7 +89,7 @@ class _Array:
             raise InvalidValueError(f"{shown(key)}: the file has no such array")
         self._header, self._name = header, shown(key)
         self._of, self._length = header.length(entry)
-        # Scalars that don't change keep their bytes.
+        # Scalars are changed in the array's bytes, so that all other scalars keep their bytes.
         self._strings = cast("list[object]", header.value(entry)) if self._of == STRING else []
         self._raw = bytearray(entry.raw)
 

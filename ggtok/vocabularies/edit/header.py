@@ -1,9 +1,9 @@
 """The header of a GGUF file, in which each value is kept as the file's bytes.
 
 The header consists of the key/value pairs and the table of tensors. The tensors' data begins at the
-next multiple of the alignment, and positions in the table are relative to it, so a header can be
-replaced without changing the table. Values that an edit doesn't change keep their bytes, type and
-byte order.
+next multiple of the alignment. Positions in the table are relative to the beginning of the data, so
+a header can be replaced without changing the table. Values that an edit doesn't change keep their
+bytes, type and byte order.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Header:
         return before
 
     def encoded(self, kind: int, value: object, key: str, of: int | None = None) -> Entry:
-        """Encodes a value as an entry of this type; `of` is the type of an array's elements.
+        """Encodes a value as an entry of type `kind`; `of` is the type of an array's elements.
 
         Raises InvalidTypeError or InvalidValueError, with the key, if the type can't hold the
         value.
@@ -136,8 +136,8 @@ class Header:
     # ---- the whole header ----
 
     def to_bytes(self, entries: Mapping[str, Entry], *, tensors: bool = True) -> bytes:
-        """Returns the header with these entries, without padding, and without the table of tensors
-        unless `tensors`."""
+        """Returns the header with these entries, without padding. `tensors` selects whether it
+        includes the table of tensors."""
         n_tensors = self.n_tensors if tensors else 0
         parts = [self._begin, struct.pack(self.order + "QQ", n_tensors, len(entries))]
         for key, entry in entries.items():

@@ -1,4 +1,4 @@
-"""Writes a new header to a file, in such a way that an interruption never loses anything.
+"""Writes a new header to a file, so that an interruption never loses anything.
 
 In place: the old header is first saved next to the file, as ``NAME.ggtok-journal``, and synced;
 then the new header is written and synced; then the journal is renamed to ``NAME.ggtok-undo``. If
@@ -69,8 +69,8 @@ def write_in_place(file: BinaryIO, path: str, old: bytes, new: bytes) -> None:
 
 
 def write_new(file: BinaryIO, header: Header, new: bytes, out: str, *, undo: bool) -> None:
-    """Writes a file with a new header and another file's data; it appears when it is complete. If
-    `undo`, it replaces the source, whose header is saved.
+    """Writes a file with a new header and the data of a source file. The new file gets its name
+    when it is complete. `undo` means that it replaces the source, whose header is then saved.
 
     Raises:
         FileError: the file can't be written, for example because the disk is full, or the source
@@ -87,7 +87,7 @@ def restore(file: BinaryIO, path: str) -> None:
     """Writes the saved header back into a locked file.
 
     Raises:
-        FileError: no header is saved, or the file's header isn't the one that replaced it.
+        FileError: no header is saved, or the file's header has changed since the edit.
     """
     if not os.path.lexists(path + UNDO):
         raise FileError(f"{path}: nothing to undo: there is no {path}{UNDO}")
@@ -144,7 +144,7 @@ def load_saved(path: str) -> Saved | None:
 
 
 def recover(path: str) -> bool:
-    """Restores the header of a file whose edit was interrupted; returns whether there was one.
+    """Restores the header of a file whose edit was interrupted; returns whether an edit was.
 
     Raises:
         FileError: the file is being edited now, or the journal or the file is damaged.
@@ -153,7 +153,7 @@ def recover(path: str) -> bool:
     if not os.path.lexists(path + JOURNAL):
         return False
     with locked(path) as file:
-        if not os.path.lexists(path + JOURNAL):  # its writer has finished in the meantime
+        if not os.path.lexists(path + JOURNAL):  # the edit has ended in the meantime
             return False
         saved = load_saved(path + JOURNAL)
         if saved is None:
@@ -174,8 +174,8 @@ def recover(path: str) -> bool:
 
 @contextlib.contextmanager
 def _written(source: BinaryIO, data_offset: int, header: bytes, out: str) -> Iterator[None]:
-    """A context that first writes a file with this header and the source's data, and at its end
-    gives the file its name."""
+    """A context that begins by writing a temporary file with this header and the source's data, and
+    ends by renaming that file to `out`."""
     before = os.fstat(source.fileno())
     size = max(0, before.st_size - data_offset)
     free = shutil.disk_usage(os.path.dirname(os.path.abspath(out))).free
@@ -220,7 +220,7 @@ def locked(path: str) -> Iterator[BinaryIO]:
 
 
 def _has_name(file: BinaryIO, path: str) -> bool:
-    """Whether an open file is still the one at `path`. An edit that ended may have replaced it."""
+    """Whether `path` still names the open file. Another edit may have replaced the file."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
     except OSError:

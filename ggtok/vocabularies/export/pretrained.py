@@ -39,7 +39,7 @@ def special_names(tok: Tokenizer) -> dict[str, int]:
     """Returns the ids of transformers' named special tokens (``"bos_token"``...).
 
     Only tokens that llama.cpp parses in a text are included, since transformers parses all named
-    ones. If a file has no BOS, llama.cpp's may be any token.
+    tokens. If a file has no BOS, llama.cpp's default for BOS may be any token.
     """
     ids = {
         "bos_token": None if tok.vocab_type == "WPM" else tok.bos_id,
@@ -101,7 +101,8 @@ def _config(vocabulary: Contents, tok: Tokenizer) -> Json:
 
 
 def _generation(tok: Tokenizer, names: dict[str, int]) -> Json:
-    """Returns generation_config.json. Its EOS are all tokens at which generate() must stop."""
+    """Returns the contents of generation_config.json. The EOS ids in it are those of all tokens
+    that end generation."""
     config: Json = {
         f"{name}_id": names[name] for name in ("bos_token", "pad_token") if name in names
     }

@@ -65,8 +65,8 @@ def sentencepiece(vocabulary: Contents, differs: Differs) -> bytes:
 
 
 def _only_unknown(types: list[int], unk_id: int | None) -> int:
-    """Returns the id of the only unknown token. Others become control tokens, since SentencePiece
-    allows only one."""
+    """Chooses the unknown token, and returns its id. All other unknown tokens become control tokens
+    in `types`, since SentencePiece allows only one."""
     unknown = [id for id, type in enumerate(types) if type == spelling.UNKNOWN]
     if not unknown:
         raise VocabError(f"{_FORMAT}: SentencePiece needs an unknown token")

@@ -1,6 +1,7 @@
 """Writes ``*.tiktoken``: the ranks of byte-level BPE, without the expression and special tokens.
 
-:func:`encoding_arguments` returns these, too, for ``tiktoken.Encoding``.
+:func:`encoding_arguments` also returns the expression and the special tokens, for
+``tiktoken.Encoding``.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ def encoding_arguments(vocabulary: Contents) -> dict[str, object]:
 
 
 def _expression(vocabulary: Contents) -> str:
-    """Returns one expression for the words. It matches all text, since tiktoken drops text between
-    matches."""
+    """Returns one expression that splits text into words. It leaves no text between its matches,
+    since tiktoken would drop such text."""
     if vocabulary.pre_patterns is not None:
         raise VocabError(f"{_FORMAT}: pre_patterns are Python's expressions, not tiktoken's")
     chain = CHAIN_OF_PRE[vocabulary.pre or "default"]

@@ -47,7 +47,7 @@ def found_whole(tok: Tokenizer) -> Iterator[tuple[int, TokenAttr]]:
 def special_of(tok: Tokenizer, format: str, differs: Differs) -> list[Special]:
     """Returns the tokens that llama.cpp parses in a text, by id.
 
-    `differs` collects texts in which the other library finds other tokens, or strips more white
+    `differs` collects texts in which the other library finds different tokens, or strips more white
     space.
     """
     found = [
@@ -76,8 +76,8 @@ def special_of(tok: Tokenizer, format: str, differs: Differs) -> list[Special]:
 
 
 def _conflict(texts: Sequence[bytes]) -> bytes | None:
-    """Returns the joint text of two overlapping tokens in which the two rules find different
-    tokens, or None."""
+    """Returns the joint text of two overlapping tokens in which llama.cpp (longest first) and the
+    other library (leftmost first) find different tokens, or None."""
     begins: dict[bytes, list[bytes]] = {}
     ends = {text[i:] for text in texts for i in range(1, len(text))}
     for text in texts:
@@ -157,7 +157,8 @@ def tokenizer_json(vocabulary: Contents, differs: Differs) -> bytes:
 
 
 def exact_tokenizer_json(vocabulary: Contents) -> bytes:
-    """Like tokenizer_json, but raises VocabError if tokenizers' ids would differ for any text."""
+    """Returns the same as tokenizer_json, but raises VocabError if tokenizers' ids would differ for
+    any text."""
     differs = Differs(allowed=False)
     data = tokenizer_json(vocabulary, differs)
     if differs.reasons:
@@ -349,8 +350,8 @@ def merges_by_score(vocabulary: Contents, texts: Sequence[str]) -> list[list[str
     """Returns all pairs of tokens whose joint text is a token, highest joint score first.
 
     llama.cpp merges joint tokens of equal scores from left to right. An order of merges can express
-    this only if they don't overlap, or if they are runs of one character (which grow from the left
-    if the longest comes first).
+    this only if these tokens don't overlap, or if each is a run of the same character (runs grow
+    from the left if the longest comes first).
 
     Raises:
         VocabError: other joint tokens of equal scores may overlap.
