@@ -83,7 +83,8 @@ def listed(result: object) -> dict[str, int]:
 def test_counts_are_those_of_the_whole(
     run, model: str, size: int, small: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counts don't depend on how a file is split into tasks. (The fixture `test` has no cuts.)"""
+    """Counts don't depend on how a file is split into tasks. (For the fixture `test`, files can't
+    be split.)"""
     monkeypatch.setattr(counting, "PART", PART)
     monkeypatch.setattr(counting, "_SMALL", small)
     monkeypatch.setattr(counting, "_LONG", 20 * PART)

@@ -74,7 +74,7 @@ def test_truncate_whatever_the_blocks(
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", [name for name in fixture_names() if name != "none"])
 def test_no_tokens_of_a_text_that_goes_on(name: str) -> None:
-    """If the beginning of a text already shows that no token fits, the result is that for the whole
+    """If the beginning of a text already determines the result, that is the result for the whole
     text."""
     tok = ggtok.load(fixture(name))
     least = tok.count(b"")

@@ -133,7 +133,7 @@ def test_several_models(run, tmp_path: Path) -> None:
 
 
 def test_sarif_messages(run, tmp_path: Path) -> None:
-    """Braces are doubled, as the standard demands, and a file can't make a link."""
+    """Braces are doubled, as the standard demands, and a text from the file can't form a link."""
     gguf = GGUF.read(HEALTHY)
     gguf.set("tokenizer.ggml.pre", "[x](https://host) {0}")
     log = json.loads(run("doctor", str(gguf.write(tmp_path / "m.gguf")), "--sarif").out)
@@ -143,7 +143,7 @@ def test_sarif_messages(run, tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 def test_the_command_that_corrects_a_finding(run, tmp_path: Path) -> None:
-    """In one line, and only its MODEL is the file."""
+    """The command is on one line, and only its word MODEL is replaced with the file's path."""
     original, folder = tmp_path / "MODEL", tmp_path / ("very long name  " * 8)
     folder.mkdir()
     ggtok.vocabulary(HEALTHY).save_pretrained(original, inexact=True)

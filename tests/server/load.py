@@ -1,7 +1,7 @@
 """Measures requests per second and latencies for /tokenize, compared with llama-server.
 
     python -m tests.server.load                      # the table of docs/serving.md; needs wrk
-    python -m tests.server.load --seconds 200 --connections 16 --servers ggtok  # then memory
+    python -m tests.server.load --seconds 200 --connections 16 --servers ggtok  # memory, too
 
 llama-server comes from the xllamacpp wheel, and serves a model with one layer
 (tests.chat.llamaserver). wrk, on the same machine, sends the same bodies to the servers in turn.

@@ -202,8 +202,8 @@ def vocabulary(name: str) -> Path:
 
 
 def run(name: str, requests: Sequence[Request], to: Result) -> None:
-    """Compares the answers to requests. If a request crashes llama-server, it is counted, and the
-    server is restarted."""
+    """Compares the answers to requests. If a request crashes llama-server, counts the crash and
+    restarts llama-server."""
     template = TEMPLATES[PAIRS.get(name, "tools")]
     left = list(requests)
     while left:

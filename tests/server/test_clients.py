@@ -1,5 +1,5 @@
-"""Popular client libraries work with the endpoints: pip install ".[test-clients]", and pip install
---no-deps lm_eval."""
+"""Tests the endpoints with popular client libraries. These need pip install ".[test-clients]", and
+pip install --no-deps lm_eval."""
 
 from __future__ import annotations
 

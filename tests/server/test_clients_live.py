@@ -1,4 +1,4 @@
-"""Popular client libraries for llama-server work through ``--upstream`` with a live llama-server:
+"""Tests ``--upstream`` in front of a live llama-server, with popular client libraries. These need
 pip install ".[test-clients]".
 
 The model's only layer is all zeros, so its answers are random; the tests compare streams, counts
@@ -29,7 +29,7 @@ TEMPLATE = (
 MESSAGES = [{"role": "user", "content": "Is the kettle on?"}]
 LONG = [{"role": "user", "content": "Is the kettle on? " * 100}]
 ENDLESS = {"ignore_eos": True}  # an option of llama-server: no token ends the answer
-CONTEXT = 1 << 16  # size for the server that is killed: long enough for many seconds of tokens
+CONTEXT = 1 << 16  # tokens; an endless answer takes many seconds to fill such a context
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +56,8 @@ def url(model: Path) -> Iterator[str]:
 
 @pytest.fixture
 def doomed(model: Path) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Runs a server in front of a llama-server, and yields its URL with a function that kills the
-    latter."""
+    """Runs a server in front of a llama-server, and yields the server's URL and a function that
+    kills the llama-server."""
     with (
         Server(model, TEMPLATE, context=CONTEXT) as live,
         running({"m": model}, upstream=live.url) as url,
@@ -224,8 +224,8 @@ def test_anthropic_sees_that_the_upstream_server_died(
 
 
 def test_ollama_recognizes_a_prompt_that_is_too_long(url: str) -> None:
-    """The limit is the live server's context. Its own /api/chat answers in OpenAI's format, which
-    Ollama's client can't read."""
+    """The limit is the live server's context size. The live server's own /api/chat would answer in
+    OpenAI's format, which Ollama's client can't read."""
     ollama = pytest.importorskip("ollama")
     client = ollama.Client(host=url)
     with pytest.raises(ollama.ResponseError, match="only 256") as caught:

@@ -65,7 +65,7 @@ def test_a_server() -> None:
 
 def test_several_processes_and_keys() -> None:
     with started(SPM, "--workers", "2", "--api-key", "a,b", GGTOK_API_KEY="c,d e") as (child, url):
-        # The processes need their time to start.
+        # The worker processes need time to start.
         with httpx2.Client(base_url=url, timeout=waits.LIMIT) as client:
             for key in "", "a,b", "c,d e", "d":
                 headers = {"X-Api-Key": key}

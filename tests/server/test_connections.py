@@ -1,5 +1,5 @@
-"""Slow, numerous and lying clients get errors or are disconnected, and don't block other
-clients."""
+"""Clients that are slow, numerous or malicious get errors or are disconnected, and don't block
+other clients."""
 
 from __future__ import annotations
 
@@ -204,7 +204,8 @@ CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n" % (len(COUNT), 
 def test_changes_of_protocol(
     size: int, head: bytes, body: bytes, start: Callable[..., str]
 ) -> None:
-    """The request is answered, and its body is no request. Java's client asks for HTTP/2 so."""
+    """A request to upgrade the protocol is answered, and its body isn't parsed as a request. Java's
+    HTTP client asks for HTTP/2 in this way."""
     url = start()
     data = (HEAD + head + body) * 3 + LAST
     with connect(url) as connection:
@@ -228,7 +229,7 @@ def test_a_body_is_no_request(start: Callable[..., str]) -> None:
 
 
 def test_headers_after_a_body(start: Callable[..., str]) -> None:
-    """They don't count as headers, which were checked before."""
+    """Headers after the body are ignored, because the checks of headers come before the body."""
     url = start({"api_keys": ["k"]})
     for late in b"X-Api-Key: k", b"Host: localhost", b"Origin: http://evil.example":
         data = HEAD + CHUNKED + late + b"\r\n\r\n"

@@ -1,5 +1,5 @@
-"""Upstream servers that answer with lies, with what isn't HTTP, or without end. Clients get an
-answer that is valid HTTP, and the next request on the same connection gets its own."""
+"""Upstream servers whose answers have wrong headers, aren't HTTP, or never end. The client gets
+valid HTTP, and the next request on the client's connection gets its own answer."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Raw:
             try:
                 connection, _ = self._listening.accept()
             except OSError:
-                return  # closed
+                return  # close() was called
             threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
     def _answer(self, connection: socket.socket) -> None:
@@ -61,12 +61,12 @@ class Raw:
                 self.requests.append(request)
                 for part in self.answer():
                     connection.sendall(part)
-                # Closing while there is something to read would reset the connection.
+                # Closing while there are bytes to read would reset the connection.
                 connection.shutdown(socket.SHUT_WR)
                 while connection.recv(1 << 16):
                     pass
             except OSError:
-                pass  # ggtok closed it
+                pass  # ggtok closed the connection
 
     def close(self) -> None:
         # Closing alone doesn't end accept() in another thread.
@@ -76,7 +76,8 @@ class Raw:
 
 @contextmanager
 def behind(tok: ggtok.Tokenizer, *answer: bytes, **options: Any) -> Iterator[tuple[str, Raw]]:
-    """A server before one that answers each request with these bytes."""
+    """Runs a server in front of an upstream server that answers each request with these bytes, and
+    yields the server's URL and the upstream server."""
     other = Raw(lambda: answer)
     try:
         with running({"m": tok}, upstream=other.url, **options) as url:
@@ -94,7 +95,7 @@ def chunks(data: bytes) -> bytes:
     [
         (OK + b"Content-Length: 3\r\n\r\nabcdef", 200, b"abc"),
         (OK + b"Content-Length: 3, 3\r\n\r\nabc", 200, b"abc"),
-        # The chunks decide.
+        # Chunks take precedence over Content-Length.
         (
             OK + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(b"abcdef"),
             200,
@@ -110,13 +111,13 @@ def chunks(data: bytes) -> bytes:
         (b'HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\nETag: "a"\r\n\r\n', 304, b""),
         (b"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nabcde", 204, b""),
         (b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" * 9 + OK + b"\r\n", 200, b"0\r\n\r\n"),
-        # Redirects are the client's business.
+        # Redirects are passed on: the client may follow them.
         (
             b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
             302,
             b"",
         ),
-        # Control characters in headers, which uvicorn doesn't send.
+        # Control characters in headers are replaced, because uvicorn refuses to send them.
         (OK + b"X-A: a\x01b\x7f\r\nContent-Length: 2\r\n\r\nok", 200, b"ok"),
     ],
 )
@@ -159,7 +160,7 @@ def test_what_is_no_answer(answer: bytes, tok: ggtok.Tokenizer) -> None:
     ],
 )
 def test_answers_without_an_end(answer: bytes, tok: ggtok.Tokenizer) -> None:
-    """The client sees that something is missing: the connection is closed."""
+    """The connection is closed, so that the client notices that the answer is incomplete."""
     with behind(tok, answer) as (url, _):
         found = exchange(url, GET + LAST)
     assert found.startswith(b"HTTP/1.1 200 ") and HEALTH not in found
@@ -192,7 +193,7 @@ def test_a_question(tok: ggtok.Tokenizer) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        gzip.compress(CONTEXT),  # a bomb would have any length
+        gzip.compress(CONTEXT),  # decompressed, an answer could have any length
         b" " * (5 << 20) + CONTEXT,
         b"[" * 100_000,
         b'{"default_generation_settings": {"n_ctx": -1}}',
@@ -216,7 +217,7 @@ def test_a_redirect_is_not_followed(tok: ggtok.Tokenizer) -> None:
 
 
 def test_an_answer_that_drips(tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each byte comes in time, but the answer doesn't."""
+    """Each byte arrives in time, but the whole answer doesn't."""
     monkeypatch.setattr(upstream, "ASK_SECONDS", 0.2)
     enough = threading.Event()
 

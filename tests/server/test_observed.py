@@ -88,7 +88,7 @@ def test_metrics_of_several_processes(tmp_path: Path) -> None:
     assert found["ggtok_loads_total"] == 15
     assert "# TYPE ggtok_loads_total counter" in text
     assert numbers(text)["ggtok_models_loaded"] == 2
-    if os.name != "nt":  # where the files of running processes can't be deleted
+    if os.name != "nt":  # on Windows, the files of running processes can't be deleted
         shutil.rmtree(tmp_path)
         assert mine.text() == text
 

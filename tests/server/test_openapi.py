@@ -71,7 +71,7 @@ def test_examples(path: str, serve: Serve) -> None:
 
 @pytest.mark.parametrize("path", [path for path, row in ROWS.items() if row.request])
 def test_errors(path: str, serve: Serve) -> None:
-    """Refusals of the endpoint, and of the checks before it, are as described."""
+    """The errors of endpoints, and of the checks before them, match the document."""
     operation = document()["paths"][path]["post"]
     schema = operation["responses"]["default"]["content"][JSON_TYPE]["schema"]["$ref"]
     error = document()["components"]["schemas"][schema.rpartition("/")[2]]

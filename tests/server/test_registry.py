@@ -130,7 +130,8 @@ def test_a_model_outlives_its_file(changing: Path) -> None:
 def test_a_file_that_becomes_something_else(
     kind: str, changing: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The model stays, its file is refused without waiting, and a new file is loaded."""
+    """If something else replaces the file, the model stays, reading the file fails at once, and a
+    valid new file is loaded."""
     with TestClient(server.app({"m": changing}), "http://127.0.0.1") as client:
         old = client.post("/tokenize", json={"content": "Hi"}).json()
         changing.unlink()
@@ -144,7 +145,7 @@ def test_a_file_that_becomes_something_else(
             elif kind == "device":
                 changing.symlink_to("/dev/zero")
             elif kind == "socket":
-                monkeypatch.chdir(changing.parent)  # names of sockets are short
+                monkeypatch.chdir(changing.parent)  # the path of a socket must be short
                 bound.bind(changing.name)
             else:
                 changing.touch()
@@ -162,7 +163,7 @@ def test_a_file_that_becomes_something_else(
 
 
 def test_a_model_that_cannot_be_loaded(tmp_path: Path) -> None:
-    """Loading isn't retried at each request, but soon."""
+    """After a failure, loading is retried only after a while, not for each request."""
     registry = Registry(tmp_path / "a.gguf")
     for _ in range(2):
         with pytest.raises(Refusal, match="No such file") as e:

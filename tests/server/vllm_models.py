@@ -155,7 +155,7 @@ CHATS = {
     "chat_template_kwargs": (ABSENT, ABSENT, {"x": "y"}, {}, None, 7, "x", []),
     "tools": (ABSENT, ABSENT, [], None, [TOOL], 7, {}, "x"),
 }
-# All valid: malformed ids get llama-server's answers, because it has the same path.
+# Only valid ids: malformed ones get llama-server's errors, because it has the same path.
 IDS: dict[str, Sequence[object]] = {
     "model": (ABSENT, "m"),
     "tokens": ([], [1, 2, 3], [0], [259] * 300),
