@@ -2,15 +2,14 @@
 
 Each recipe sends its workers a tokenizer (the bytes of its metadata, or the model's name) and
 batches of an Arrow column. A task writes one shard of ids, and returns a record about it. After all
-tasks, one manifest is written. docs/scale.md has examples.
+tasks, the caller writes one manifest. docs/scale.md has examples.
 
     >>> from ggtok import distributed
     >>> distributed.encode_ray(ray.data.read_parquet("s3://..."), tok, "/shared/ids")
 
-**Nothing is lost or duplicated** if a worker dies or a task runs twice. A shard's name is the hash
-of its ids, and a shard is renamed only when it is complete. The manifest lists only the shards
-whose records reached the caller, in the order of the data, and frameworks use each task's result
-once.
+**Nothing is lost or duplicated** if a worker dies or a task runs twice. A shard gets its final
+name, the hash of its ids, only when it is complete. The manifest lists only the shards whose
+records reached the caller, in the order of the data, and frameworks use each task's result once.
 Ignore files that aren't in the manifest.
 """
 
@@ -180,7 +179,7 @@ class _Shard:
         self._pieces, self._size = [], 0
 
     def finish(self) -> Record:
-        """Renames the files to their final names, the file of ids last."""
+        """Gives the files their final names, the file of ids last; returns the shard's record."""
         self._write()
         files = self._format.finish(self._counts.ids, self._counts.documents)
         digest = hashlib.sha256(b"".join(hash.digest() for hash in self._hashes))

@@ -186,7 +186,7 @@ class Tokenizer:
         patterns: tuple[str, ...] | None = _MISSING,
         overrides: Mapping[str, int | float | bool | str] | None = None,
     ) -> None:
-        # Not for users, who call load() with the same arguments.
+        # Users call load() instead.
         if patterns is _MISSING:
             raise InvalidTypeError("tokenizers are made by ggtok.load: ggtok.load(source)")
         self._loaded = Loaded(source, pre, patterns, overrides)

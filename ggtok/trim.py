@@ -21,9 +21,9 @@ def trim_chat(
     and their results. Whole turns are dropped, oldest first, and as few as possible. The messages
     before the first turn, such as a system message, and the last turn are always kept.
 
-    The size of the prompt is what :meth:`Tokenizer.count_chat` returns, which includes the text
-    that the template writes around messages and the beginning of the answer. Leave room for the
-    answer itself.
+    The size of the prompt is what :meth:`Tokenizer.count_chat` returns. It includes the text that
+    the template writes around messages, and the beginning of the answer. Leave room for the answer
+    itself.
 
     Args:
         tok: the tokenizer.

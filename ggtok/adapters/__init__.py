@@ -1,4 +1,4 @@
-"""Tokenizer objects for other libraries, which produce ggtok's ids.
+"""Tokenizer objects that other libraries accept, and that produce ggtok's ids.
 
 For transformers, tokenizers and tiktoken: :func:`transformers_tokenizer`,
 :func:`tokenizers_tokenizer` and :func:`tiktoken_encoding`. For libraries that accept a function or
@@ -7,11 +7,11 @@ a small object that counts tokens: :func:`counter`. For llama-cpp-python:
 
 For constrained decoding: :func:`llguidance_tokenizer`, :func:`xgrammar_tokenizer_info` and
 :func:`outlines_vocabulary`. These libraries compute which tokens a grammar allows next. They need
-each token's piece (its bytes), and the ids that never stand for text, which include the ids that
-end generation (:attr:`ggtok.Tokenizer.special_ids`). A grammar never allows these as text, for
-example inside a JSON string.
+each token's piece (its bytes), and the ids that never stand for text, such as the ids that end
+generation (:attr:`ggtok.Tokenizer.special_ids`). A grammar that expects text, for example inside a
+JSON string, never allows these ids.
 
-Each function imports the library that it needs when it is called.
+Each function imports the library that it needs only when the function is called.
 """
 
 from __future__ import annotations

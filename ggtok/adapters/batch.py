@@ -1,4 +1,4 @@
-"""One call to a transformers tokenizer: computes its result from the texts and options."""
+"""Computes the result of one call to a transformers tokenizer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ATTRIBUTES = {
 
 
 class Batch:
-    """The texts and options of one call. Its results are lists with a value for each encoding."""
+    """The texts and options of one call. Its results are lists with one value per encoding."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Batch:
         return data
 
     def of_ids(self, lists: list[list[int]]) -> dict[str, Any]:
-        """Returns the values for single texts with these ids, which may still need truncation."""
+        """Returns the values for texts (not pairs) with these ids, truncated and padded."""
         if self._truncation is not None:
             lists = [self._cut(ids, self._truncation) for ids in lists]
         if self._tensors and self._padding is not None:
@@ -173,7 +173,7 @@ def _padded_lists(lists: list[list[int]], padding: Padding | None) -> tuple[Any,
 
 
 def _padded_arrays(lists: list[list[int]], padding: Padding) -> tuple[Any, Any, Any]:
-    """Returns the same as _padded_lists, but as arrays, which convert to tensors faster."""
+    """Returns the same as _padded_lists, but as arrays, which are faster to convert to tensors."""
     lengths = np.array([len(ids) for ids in lists], np.int64)
     length = padding.target(lists)
     if lengths.max(initial=0) > length:

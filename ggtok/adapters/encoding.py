@@ -239,7 +239,7 @@ class Encoding:
     # ---- padding ----
 
     def padded(self, length: int, padding: Padding) -> Encoding:
-        """Returns the encoding, and its overflowing ones, padded to `length` tokens."""
+        """Returns this encoding, and its overflowing encodings, padded to `length` tokens."""
         made = self
         if len(self) < length:
             missing = length - len(self)
@@ -255,7 +255,8 @@ class Encoding:
 
 
 def _parts(n: int, length: int, stride: int, direction: str) -> list[Span]:
-    """Divides n tokens into parts of at most `length`; neighbours share `stride` tokens."""
+    """Divides n tokens into parts of at most `length`; neighbouring parts share `stride`
+    tokens."""
     if length >= n:
         return [(0, n)]
     if not length:

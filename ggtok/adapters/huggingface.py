@@ -14,7 +14,7 @@ class Special(NamedTuple):
     """A token that is parsed in a text before the rest is tokenized."""
 
     text: str
-    control: bool  # what those libraries call "special": skip_special_tokens skips it
+    control: bool  # whether those libraries call it "special", and skip_special_tokens skips it
     lstrip: bool
     rstrip: bool
 
@@ -110,7 +110,7 @@ class Core:
         return text.removeprefix(" ") if self.tok.add_space_prefix else text
 
     def words(self, text: str, parse_special: bool) -> list[int]:
-        """Returns the index of each token's word. A special token is a word."""
+        """Returns the index of each token's word. A special token counts as a word."""
         found = self.tok.explain(text, add_special=False, parse_special=parse_special)
         numbers: list[int] = []
         word = 0

@@ -70,13 +70,13 @@ class LlamaCppTokenizer:
         return text
 
     def encode(self, text: str, add_bos: bool = True, special: bool = True) -> list[int]:
-        """Calls :meth:`tokenize` for a ``str``, without its lone surrogates."""
+        """Returns the ids of a ``str`` from :meth:`tokenize`, ignoring lone surrogates."""
         if not isinstance(text, str):
             raise InvalidTypeError(f"text must be str, not {type(text).__name__}")
         return self.tokenize(text.encode("utf-8", "ignore"), add_bos, special)
 
     def decode(self, tokens: Iterable[SupportsIndex]) -> str:
-        """Calls :meth:`detokenize`, and returns a ``str`` without bytes that aren't UTF-8."""
+        """Returns the text from :meth:`detokenize`, ignoring bytes that aren't UTF-8."""
         return self.detokenize(tokens).decode("utf-8", "ignore")
 
     def _piece(self, id: int, special: bool) -> bytes:

@@ -20,7 +20,7 @@ _PROBES = b"a", b" a", b"a  b", b'{"key": [1, -2.5e3, true, null]}', b"\n\t\n"
 def llguidance_tokenizer(tok: Tokenizer, *, also_special: Iterable[SupportsIndex] = ()) -> Any:
     """Returns an ``llguidance.LLTokenizer`` for this vocabulary; needs ``ggtok[llguidance]``.
 
-    llguidance encodes text that a grammar forces, as in the middle of a longer text: without BOS,
+    llguidance encodes text that a grammar forces as if it were inside a longer text: without BOS,
     without a space prefix, and without special tokens.
 
     Args:
@@ -63,8 +63,8 @@ class _ForLLGuidance:
     def __call__(self, text: bytes) -> list[int]:
         """Encodes a text as if inside a longer text, without special tokens.
 
-        User-defined tokens are parsed, unless SPM would insert a space after one, because the
-        grammar didn't force that space.
+        User-defined tokens are parsed. If SPM would then insert a space that the grammar didn't
+        force, they are encoded as plain text instead.
         """
         decoded = b""
         for flags in (

@@ -47,7 +47,7 @@ class TokenizersTokenizer:
 
         Args:
             sequence, pair: texts; lists of words if ``is_pretokenized``.
-            is_pretokenized: each word is encoded separately.
+            is_pretokenized: whether the texts are lists of words, each encoded separately.
             add_special_tokens: add the tokens that the vocabulary's flags ask for.
         """
         item = sequence if pair is None else (sequence, pair)

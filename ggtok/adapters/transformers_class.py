@@ -1,7 +1,8 @@
 """The class of :func:`ggtok.adapters.transformers_tokenizer`. Importing it imports transformers.
 
 The class inherits transformers' methods for special tokens, chats and padding of encoded inputs,
-and overrides those that tokenize. Arguments have the same meaning as in PreTrainedTokenizerFast.
+and overrides the methods that tokenize. Arguments have the same meaning as in
+PreTrainedTokenizerFast.
 """
 
 from __future__ import annotations

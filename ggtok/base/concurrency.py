@@ -95,10 +95,10 @@ class _Raised:
 
 
 def ahead(items: Iterator[T], room: int = 1) -> Iterator[T]:
-    """Yields the items, at most `room` of which a separate thread prefetches.
+    """Yields the items. A separate thread prefetches up to `room` of them.
 
-    If the caller stops early, the thread may be inside the iterator and can't be interrupted. It is
-    a daemon thread, and ends when the iterator returns.
+    If the caller stops early, the thread may be inside the iterator, where it can't be interrupted.
+    So it is a daemon thread, and ends when the iterator returns.
     """
     waiting: Channel[T | _Raised] = Channel(room)
 

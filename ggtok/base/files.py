@@ -219,7 +219,7 @@ def _replace(path: str, data: bytes, status: os.stat_result | None) -> None:
     target = followed(path)
     written = os.path.join(os.path.dirname(target), f".ggtok-{secrets.token_hex(8)}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    # A file that replaces another is private until it gets the other's mode.
+    # A file that replaces another is private until it gets the mode of the other file.
     handle = os.open(written, flags, 0o666 if status is None else 0o600)
     try:
         with os.fdopen(handle, "wb") as file:

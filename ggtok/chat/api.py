@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from ggtok.loading.loaded import Loaded
     from ggtok.native import Part
 
-_REQUESTS = 64  # the most normalized requests to cache
-_RUN = 64  # conversations that a thread encodes per task
+_REQUESTS = 64  # maximum number of normalized requests to cache
+_RUN = 64  # number of conversations that a thread encodes per task
 _TOKENS = ("bos", "eos", "unk", "sep", "pad", "mask")  # tokens whose texts templates can read
 
 
@@ -213,8 +213,8 @@ def _ids_after(
     user_defined: str,
     known: object,
 ) -> tuple[list[int], list[media.Part]]:
-    """Returns the ids, and the images, audio and video (without ids) in messages after the known
-    ones."""
+    """Returns the ids, and the parts (images, audio, video) without ids in the messages after the
+    known ones."""
     flags = encode.flags_of(trusted, user_defined)
     n, ids = encode.check_known(loaded, known, len(conversation))
     options.list_tools()
@@ -290,7 +290,7 @@ def _listed(messages: Any) -> list[Any]:
 
 @contextmanager
 def _numbered(index: int) -> Iterator[None]:
-    """A context that adds the conversation's index to errors."""
+    """Adds the conversation's index to errors that the ``with`` block raises."""
     try:
         yield
     except GGTokError as e:

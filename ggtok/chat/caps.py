@@ -32,16 +32,16 @@ class Caps:
 
     @property
     def only_string(self) -> bool:
-        """Whether a content in parts must be joined to one string."""
+        """Whether content in parts must be joined into a single string."""
         return self.string_content and not self.typed_content
 
     @property
     def only_typed(self) -> bool:
-        """Whether a content that is a string must become a list of one part."""
+        """Whether content that is a string must become a list with one part."""
         return self.typed_content and not self.string_content
 
 
-# Variables that decide whether earlier reasoning is kept, and the value that keeps it.
+# Variables that decide whether earlier reasoning is kept, each with the value that keeps it.
 PRESERVING = {
     "preserve_thinking": True,
     "clear_thinking": False,

@@ -53,9 +53,10 @@ class Handler:
     # Changes the messages. If keeps_plain, messages without calls and reasoning stay the same.
     messages: Callable[[Messages, Json], Messages] | None = None
     keeps_plain: bool = True
-    finish: Callable[[Prompt], Prompt] | None = None  # changes prompts without generation prompt
-    # A pair of texts: if a prompt with a generation prompt, or before a continued answer, ends with
-    # the first text, the second is appended.
+    # Changes a prompt that has no generation prompt.
+    finish: Callable[[Prompt], Prompt] | None = None
+    # Two texts. If a prompt ends with the first, the second is appended. This applies to prompts
+    # with a generation prompt, and to prompts before a continued answer.
     turn: tuple[str, str] = ("", "")
     schema_variable: str = ""  # the variable that gets the schema from response_format
     reads: frozenset[str] = frozenset()  # variables that the handler reads, which must be str
@@ -68,7 +69,7 @@ class Handler:
 
 
 def pieces(handler: Handler, answer: Answer) -> list[tuple[str, bool]]:
-    """Returns the answer's text in pieces, each with whether it is the template's own."""
+    """Returns the answer as pieces: pairs of a text and whether it is the template's own."""
     opening = handler.opening
     before, between = opening(answer) if callable(opening) else opening
     found = [*answer.prompt.turn(*handler.turn), (before, True)]
@@ -146,7 +147,7 @@ def _translated(messages: Messages, variables: Json) -> Messages:
 
 
 def _in_order_of_calls(messages: Messages, variables: Json) -> Messages:
-    """For DeepSeek V4: sorts the results between two answers in the order of the calls."""
+    """For DeepSeek V4: sorts the tool results between two answers in the order of the calls."""
     order: dict[str, int] = {}
     changed = list(messages)
     i = 0
@@ -170,7 +171,8 @@ def _in_order_of_calls(messages: Messages, variables: Json) -> Messages:
 
 
 def _with_responses(messages: Messages, variables: Json) -> Messages:
-    """For older Gemma 4 templates: merges calls, results and the following answer."""
+    """For older Gemma 4 templates: merges a message with tool calls, their results, and the next
+    answer into one message."""
     changed: Messages = []
     i = 0
     while i < len(messages):

@@ -148,8 +148,8 @@ class LlamaServer:
     ) -> Request:
         """Normalizes the options in a request's body; ignores its messages and tools.
 
-        If `prefill`, a last message of the assistant is continued, as the server does unless it
-        was started with --no-prefill-assistant.
+        If `prefill`, a last message that is the assistant's is continued. The server does this
+        unless it was started with --no-prefill-assistant.
         """
         schema = schema_of(body)
         choice = _typed(body, "tool_choice", str, "auto")
@@ -175,7 +175,7 @@ class LlamaServer:
         if thinking is None:
             thinking = self.thinks
         # C reads the variables for each conversation, so pass only those that the template reads.
-        # The caller's variables are always passed, since they may hide a function of the dialect.
+        # The caller's variables are always passed, because they may shadow a built-in function.
         passed = self.template.variables | given.keys()
         variables = self._variables(given, thinking, schema)
         handler = self.handler
@@ -204,7 +204,7 @@ class LlamaServer:
         )
 
     def _bits(self) -> int:
-        """Returns the bits (native/chat.py) that every request with this template has."""
+        """Returns the flags (native/chat.py) that every request with this template has."""
         handler = self.handler
         changes = handler is not None and handler.messages is not None
         changes_all = handler is not None and not handler.keeps_plain
@@ -342,7 +342,7 @@ class LlamaServer:
     def _check_start(self) -> None:
         """Raises TemplateError if llama-server wouldn't start with this template.
 
-        When it starts, the server parses a call, and renders one question with and without a
+        When it starts, the server parses a tool call, and renders one question with and without a
         generation prompt.
         """
         if self.tags.unreadable:

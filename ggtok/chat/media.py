@@ -32,11 +32,11 @@ _TRANSFORMERS = frozenset((*KINDS, "image", "audio", "audio_url", "video"))
 
 
 class Marker(str):
-    """The marker for a part in a message's content."""
+    """The marker that represents a part of a message that isn't text."""
 
 
 def parts_of(messages: Iterable[Any], like: str = "llama.cpp") -> list[Part]:
-    """Returns the parts of the messages that aren't text, in order."""
+    """Returns the messages' parts that aren't text, in order."""
     types = _TRANSFORMERS if like == "transformers" else KINDS
     found: list[Part] = []
     for message in messages:

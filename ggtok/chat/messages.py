@@ -25,7 +25,7 @@ class Message:
     role: str
     content: str = ""
     parts: list[str] = field(default_factory=list)  # texts, and a Marker for each other part
-    calls: list[Json] = field(default_factory=list)  # in the template's form, except arguments
+    calls: list[Json] = field(default_factory=list)  # tool calls, with arguments as received
     reasoning: str = ""
     name: str = ""
     call_id: str = ""
@@ -60,8 +60,8 @@ class Message:
 def separated(parts: list[str], separator: str) -> list[tuple[str, bool]]:
     """Returns the parts and the separators between them as pieces.
 
-    Separators start after the first non-empty part, count as the template's own text, and are
-    omitted before and after markers.
+    There is no separator before the first non-empty part, nor next to a marker. Separators and
+    markers count as the template's own text.
     """
     pieces: list[tuple[str, bool]] = []
     begun = after_marker = False

@@ -35,7 +35,7 @@ def own(text: str) -> Text:
 
 
 def joined(pieces: Iterable[tuple[str, bool]]) -> Text:
-    """Joins pieces, each with whether it is the template's own."""
+    """Joins pieces: pairs of a text and whether it is the template's own."""
     texts: list[str] = []
     ranges: list[tuple[int, int]] = []
     at = 0
@@ -135,7 +135,7 @@ class Prompt:
         return prompt
 
     def end_of_conversation(self) -> int:
-        """Returns the number of characters up to the last one that isn't the template's own."""
+        """Returns the position after the last marker or text that isn't the template's own."""
         data = self.text.encode()
         end = len(data)
         if self.ranges and self.ranges[-1][1] == end:
@@ -168,7 +168,7 @@ class Prompt:
         return [piece for piece in (*pieces, (data[at:].decode(), False)) if piece[0]]
 
     def with_last(self, old: str, new: str) -> Prompt:
-        """Returns the prompt with the last occurrence of `old` replaced by `new`."""
+        """Returns the prompt with the last occurrence of `old` replaced with `new`."""
         at = self.text.rfind(old)
         if at < 0:
             return self

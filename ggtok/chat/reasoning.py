@@ -190,7 +190,7 @@ def _by_scope(render: Render, tags: Tags) -> None:
 
 
 def _fault_of_calls(render: Render, tags: Tags) -> str:
-    """Returns the server's error when it parses a call's JSON, or ""."""
+    """Returns the error that the server gets when it parses the JSON of a tool call, or ""."""
     said = render([_USER, _SAID], _TOOLS, False, True)
     called = render([_USER, _CALLED], _TOOLS, False, True)
     if said is None or called is None:
@@ -209,7 +209,7 @@ def _fault_of_calls(render: Render, tags: Tags) -> str:
 
 
 def _wrapped(text: str, with_space: bool) -> tuple[str, str] | None:
-    """Returns the markers before and after the reasoning, separated from it only by white space.
+    """Returns the markers around the reasoning, from which only white space separates them.
 
     If `with_space`, the second marker includes the white space before it. A regular expression
     would take quadratic time for texts with many brackets.

@@ -97,7 +97,7 @@ class Options:
         return {name: value for name, value in given.items() if value is not None}
 
     def list_tools(self) -> None:
-        """Replaces an iterator or another sequence of tools by a list."""
+        """Replaces an iterator or another sequence of tools with a list."""
         if self.tools is not None and type(self.tools) is not list:
             what = "JSON schemas" if self.like == "transformers" else "mappings"
             self.tools = values.sequence(self.tools, "tools", what)
@@ -241,7 +241,7 @@ class File(NamedTuple):
 
 
 class Policy(Protocol):
-    """Normalizes requests and prepares messages, like llama-server or transformers."""
+    """The rules of llama-server or transformers for normalizing requests and preparing messages."""
 
     source: str
     like: str  # the value of the option `like` that selects this policy

@@ -103,7 +103,7 @@ def _plain(value: Any, how: int, level: int) -> Any:
 
 
 def mapping(value: Any) -> Mapping[str, Any] | None:
-    """Returns a mapping unchanged, the mapping from an object's model_dump(), or else None.
+    """Returns a mapping unchanged, the mapping from an object's model_dump(), or None for others.
 
     model_dump() returns all fields, so the fields that are None are dropped, except the content.
     """
@@ -136,7 +136,7 @@ def sequence(values: Any, what: str, of: str) -> list[Any]:
 
 
 def text(value: str, where: str) -> str:
-    """Returns a str, or an instance of a subclass, as exactly a str. Raises InvalidValueError for
+    """Converts an instance of str, or of a subclass, to exactly str. Raises InvalidValueError for
     lone surrogates."""
     try:
         return _text(value)

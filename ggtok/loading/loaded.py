@@ -268,7 +268,7 @@ def check_not_edited(path: str | bytes) -> None:
 
 
 def metadata(source: object) -> bytes:
-    """Returns a copy of the metadata in an open file, or in memory that others may change."""
+    """Returns a copy of the metadata in an open file, or in memory that other code may change."""
     from ggtok.sources import prefix
 
     if hasattr(source, "read") and not _has_buffer(source):

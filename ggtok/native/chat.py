@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ggtok.native.library import lib
 
-# What a call returns for each conversation.
+# Values of `want`: what Native.chat returns for each conversation.
 IDS: int = lib.GGTOK_CHAT_IDS
 COUNT: int = lib.GGTOK_CHAT_COUNT
 TEXT: int = lib.GGTOK_CHAT_TEXT

@@ -51,7 +51,7 @@ def encode_arrays(
 
 
 def encode_arrow(native: Native, texts: types.Texts, flags: Flags, threads: int) -> Any:
-    """Encodes a batch to the argument of :class:`ggtok.arrow.ArrowIds`."""
+    """Encodes a batch, and returns the argument for :class:`ggtok.arrow.ArrowIds`."""
     return _batch(native, texts, flags, threads, None)
 
 

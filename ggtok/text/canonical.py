@@ -4,16 +4,16 @@ The check builds candidate texts from the ids, encodes them, and compares. Speci
 their own texts. The text between them can differ from the texts of the other tokens only in how
 spaces are written (as a space or as U+2581), and in what the normalizer treats as equal. UGM's
 normalizer (the charsmap) may produce a character that it would change if it read that character.
-The candidate then has, in its place, a character that is normalized to it.
+The candidate then has another character in its place, which the normalizer turns into it.
 
 Some vocabularies have no tokens for some characters, which encode to nothing. Such a "silent"
 character may be between any two tokens and keep them from merging. If only the first byte of a
 character has no token, the tokens of its other bytes remain.
 
 The unknown token, and in some vocabularies control tokens, can also come from raw text. The
-neighbouring text is then encoded together with it, without a space prefix after it. So each such
-token has two interpretations, and the text between two of them is valid if it fits one
-combination of their interpretations (`_reach` tracks which ones the text so far allows).
+neighbouring text is then encoded together with the token's text, without a space prefix after it.
+So each such token has two interpretations, and the text between two such tokens is valid if it fits
+one combination of their interpretations (`_reach` tracks which ones the text so far allows).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class _Check:
 
     def without_added(self, ids: list[int]) -> Iterator[list[int]]:
         """Yields the ids; then, if they include the tokens that add_special adds, the ids without
-        those."""
+        these tokens."""
         yield ids
         whole = self._parts.ids(b"", 0, 0, ADD_SPECIAL).tolist()
         before = self._added_before(whole)
@@ -94,8 +94,8 @@ class _Check:
         return self._reach(stretches, [ids[i] for i in specials])
 
     def _reach(self, stretches: list[list[int]], specials: list[int]) -> bool:
-        """Whether the stretches fit some interpretation of each special token, as itself or as
-        raw text."""
+        """Whether the stretches of ids between special tokens fit some interpretation of these
+        tokens, each as itself or as raw text."""
         itself: list[bytes | None] = [None]
         before = [itself]  # possible interpretations of the special token before a stretch
         for i, stretch in enumerate(stretches):

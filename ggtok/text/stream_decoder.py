@@ -22,8 +22,8 @@ class StreamDecoder:
     The results of :meth:`feed` and :meth:`finish`, joined, are the text of
     ``tok.decode(prompt_ids + ids)``, with the same options, after its longest common prefix with
     ``tok.decode(prompt_ids)``, up to the first stop string or stop id. A call takes time
-    proportional to the number of its ids, whatever the number of earlier ones. Streams can be
-    copied and pickled (with the tokenizer). They aren't thread-safe.
+    proportional to the number of its ids, however many came before. Decoders can be copied and
+    pickled (with the tokenizer). They aren't thread-safe.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class StreamDecoder:
         stop_ids: types.Ids = (),
         eog_ids: Iterable[int] = (),
     ) -> None:
-        # Not for users, who call Tokenizer.stream_decoder with the same arguments.
+        # Users call Tokenizer.stream_decoder instead.
         if loaded is None or flags is None:
             raise InvalidTypeError(
                 "StreamDecoder can't be created directly: call tok.stream_decoder(prompt_ids)"
@@ -235,7 +235,8 @@ class _Ids:
 
 
 def _cleaned(piece: bytes) -> bool:
-    """Whether cleaning may change this piece, or hold part of it back, if no text is held back."""
+    """Whether cleaning may change this piece, or hold part of it back, if no earlier text is held
+    back."""
     return piece[-1:] == b" " or any(b" " + bytes([c]) in piece for c in b"?!.,'")
 
 
@@ -368,7 +369,7 @@ class _Stops:
                 queue.append(child)
                 if at:
                     self._fail[child] = self._step(self._fail[at], c)
-                if self._found[child] is None:  # keep a longer stop string
+                if self._found[child] is None:  # otherwise, a longer stop string ends here
                     self._found[child] = self._found[self._fail[child]]
 
     def _step(self, at: int, c: str) -> int:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ggtok.native import Native
 
 USUAL = 6  # a generous estimate of characters per token
-LEAST = 256  # the fewest characters to encode in the first attempt
+LEAST = 256  # minimum number of characters to encode in the first attempt
 
 
 def truncate(
