@@ -171,10 +171,10 @@ typedef enum ggtok_override_type {
 enum { GGTOK_OVERRIDE_MAX = 127 }; /* maximum bytes of a key, and of a string value */
 
 /*
- * Replaces or adds the value of a key, following the rules of llama.cpp's
- * llama_model_kv_override. An override applies where the vocabulary reads a scalar of
- * its type (int overrides unsigned integers). If the types differ, the file's value
- * is used and a warning is added. Arrays can't be overridden, and ggtok_get_kv still
+ * Replaces or adds the value of a key, following the rules of llama.cpp's llama_model_kv_override.
+ * An override applies where the vocabulary reads a scalar of the override's type
+ * (GGTOK_OVERRIDE_INT applies to unsigned integers). If the types differ, the file's value is used
+ * and a warning is added (see ggtok_warning). Arrays can't be overridden, and ggtok_get_kv still
  * returns the file's values. If two overrides have the same key, the first applies.
  */
 typedef struct ggtok_override {
@@ -203,7 +203,7 @@ GGTOK_API ggtok_status ggtok_load_file(const char *path, const ggtok_load_option
                                        ggtok_tokenizer **out, ggtok_error *err);
 
 /* Loads a vocabulary like ggtok_load_file, but from memory: `data` holds the file, or at least its
- * metadata. It isn't needed after the call. */
+ * metadata, and isn't needed after the call. */
 GGTOK_API ggtok_status ggtok_load_buffer(const void *data, size_t size,
                                          const ggtok_load_options *options, ggtok_tokenizer **out,
                                          ggtok_error *err);
@@ -222,7 +222,7 @@ GGTOK_API ggtok_status ggtok_metadata_size(const void *prefix, size_t n, uint64_
 /* A summary of a file's vocabulary, available without loading it. */
 typedef struct ggtok_summary {
     uint64_t size; /* size of the metadata in bytes; see ggtok_metadata_size */
-    bool known;    /* whether the fields below are set; if not, read up to `size` and call again */
+    bool known;    /* whether the fields below are set; if not, read `size` bytes and call again */
     ggtok_vocab_type type;
     char model[64];    /* value of tokenizer.ggml.model */
     char pre[64];      /* the pre-tokenizer that would be used, even if unknown; "" unless BPE */
@@ -252,9 +252,9 @@ GGTOK_API ggtok_status ggtok_context_new(const ggtok_tokenizer *tok, ggtok_conte
                                          ggtok_error *err);
 GGTOK_API void ggtok_context_free(ggtok_context *ctx);
 
-/* A function that ggtok calls several times a second, on the thread that made the call. Returning
- * false stops the call with GGTOK_ERR_STOPPED. The function must not fork during a batch: the child
- * would continue the batch without its other threads. */
+/* A callback that a long call runs several times a second, on the thread that made the call.
+ * Returning false stops the call with GGTOK_ERR_STOPPED. The callback must not fork during a batch:
+ * the child would continue the batch without its other threads. */
 typedef bool (*ggtok_interrupt_fn)(void *user);
 
 /* Sets a function that is called regularly while this context encodes a long text; NULL (the
@@ -266,20 +266,20 @@ GGTOK_API void ggtok_context_set_interrupt(ggtok_context *ctx, ggtok_interrupt_f
 enum {
     GGTOK_ADD_SPECIAL = 1,   /* add BOS/EOS (CLS/SEP) as the vocabulary's flags specify */
     GGTOK_PARSE_SPECIAL = 2, /* convert the texts of control tokens to those tokens */
-    /* For ggtok_encode_trusted only: wherever the texts of control tokens are plain text, those of
-     * user-defined tokens are, too. Without this flag, they become those tokens everywhere. */
+    /* For ggtok_encode_trusted only: the text of a user-defined token is plain text wherever the
+     * text of a control token is. Without this flag, it becomes the token everywhere. */
     GGTOK_PLAIN_USER_DEFINED = 4,
     GGTOK_NOT_FIRST_BLOCK = 8, /* other text precedes: no BOS, no space prefix at the start */
     GGTOK_NOT_LAST_BLOCK = 16, /* other text follows: no EOS */
-    /* The text continues after other tokens, which may end anywhere: GGTOK_ADD_SPECIAL adds
-     * nothing, and no space prefix is added at the start. (After a special token in the text, the
-     * space prefix is added as usual.) GGTOK_ERR_ARGUMENT for vocabularies whose ids depend on
-     * whether a word begins: WPM, and UGM that removes white space. In contrast, the two flags
-     * above are for blocks of one text. */
+    /* The ids follow other tokens, whose text may end anywhere, even inside a word:
+     * GGTOK_ADD_SPECIAL adds nothing, and no space prefix is added at the start. (After a special
+     * token in the text, the space prefix is added as usual.) GGTOK_ERR_ARGUMENT for vocabularies
+     * whose ids depend on whether a word begins: WPM, and UGM that removes white space. To encode
+     * one text in blocks, use the two flags above instead. */
     GGTOK_CONTINUATION = 32,
     GGTOK_SPANS = 64, /* keep the data that ggtok_spans needs */
-    GGTOK_TAIL = 128, /* ggtok_safe_cut only: unknown text precedes this one */
-    /* ggtok_encode_batch only: other threads may write to the texts during the call, so each
+    GGTOK_TAIL = 128, /* for ggtok_safe_cut only: unknown text precedes `text` */
+    /* For ggtok_encode_batch only: other threads may write to the texts during the call, so each
      * encoding thread copies one text at a time. A text whose data is NULL has no ids. */
     GGTOK_COPY_TEXTS = 256
 };
@@ -297,32 +297,29 @@ GGTOK_API ggtok_status ggtok_encode(ggtok_context *ctx, const char *text, size_t
                                     ggtok_ids *out, ggtok_error *err);
 
 /*
- * Finds where an incomplete text can be cut, so that a text of any length can be
- * encoded in constant memory. `text` holds the next n bytes of the text, from its
- * start or from an earlier cut. Returns the last offset p, 0 < p < n, that is proven
- * safe: whatever follows these n bytes, the ids of the whole are the ids of
- * text[0..p) with `flags` and GGTOK_NOT_LAST_BLOCK, then the ids of the rest with
- * `flags` and GGTOK_NOT_FIRST_BLOCK. No token, special token, white space that a
- * special token strips, normalization or pre-tokenizer match crosses p. Returns 0 if
- * it found no such offset (or ran out of memory, or was stopped): read more of the
- * text and call again. With GGTOK_TAIL the text may be any suffix, cut at a character
- * boundary, of a longer text; p is then also safe in the longer text.
+ * Finds where an incomplete text can be cut, so that a text of any length can be encoded in
+ * constant memory. `text` holds n bytes of a longer text, from its start or from an earlier cut on.
+ * Returns the last offset p, 0 < p < n, that is proven safe: whatever follows these n bytes, the
+ * ids of the whole are the ids of text[0..p) with `flags` and GGTOK_NOT_LAST_BLOCK, then the ids of
+ * the rest with `flags` and GGTOK_NOT_FIRST_BLOCK. No token, special token, white space that a
+ * special token strips, normalization or pre-tokenizer match crosses p. Returns 0 if it found no
+ * such offset (or ran out of memory, or was stopped): read more of the text and call again. With
+ * GGTOK_TAIL, `text` may begin at any character boundary of the longer text; p is safe there, too.
  *
- * Most texts have a safe cut every few words. Some vocabularies allow no cut, or only
- * cuts where a special token begins (if none strips white space), so the whole text
- * must be in memory: type TEST, model hybriddna, any with a ggtok_split_fn, SPM with
- * a NaN score, PLaMo with tokens in malformed UTF-8 or a score of -1000, and UGM
- * whose charsmap or tokens join spaces to their neighbours. For UGM, this assumes
- * exact sums of scores: llama.cpp, and therefore ggtok_encode, rounds them in texts
- * longer than about 70 MB.
+ * Most texts have a safe cut every few words. Some vocabularies allow no cut, or only cuts where a
+ * special token begins (if none strips white space), so the whole text must be in memory: type
+ * TEST, model hybriddna, any with a ggtok_split_fn, SPM with a NaN score, PLaMo with tokens in
+ * malformed UTF-8 or a score of -1000, and UGM whose charsmap or tokens join spaces to their
+ * neighbours. For UGM, the proof assumes exact sums of scores: llama.cpp, and therefore
+ * ggtok_encode, rounds them in texts longer than about 70 MB.
  */
 GGTOK_API size_t ggtok_safe_cut(ggtok_context *ctx, const char *text, size_t n, unsigned flags);
 
 /*
  * A set of special tokens to parse: ids[0 .. n), each CONTROL or UNKNOWN (or user-defined; those
- * are always parsed). Returns GGTOK_ERR_ARGUMENT if an id is of another kind or out of range. The
- * set is immutable: any number of threads may use it. Free it after its last use and before the
- * tokenizer.
+ * are always parsed). Creating a set fails with GGTOK_ERR_ARGUMENT if an id is out of range or
+ * isn't a special token. The set is immutable: any number of threads may use it. Free it after its
+ * last use and before the tokenizer.
  */
 typedef struct ggtok_special_choice ggtok_special_choice;
 
@@ -376,7 +373,8 @@ GGTOK_API void ggtok_convert_spans(const char *text, size_t n, ggtok_span *spans
 
 /* A part of a text that was encoded on its own: one special token, or raw text. */
 typedef struct ggtok_part {
-    size_t pos, n;       /* bytes of the text; a special token stripped any bytes between parts */
+    size_t pos, n;       /* position and length in the text, in bytes; any bytes between parts were
+                            stripped by a special token */
     size_t first, n_ids; /* index of its first id, and the number of its ids */
     bool special;
 } ggtok_part;
@@ -392,10 +390,10 @@ typedef struct ggtok_parts {
  * from bytes that are all inside `trusted` ranges. A token is reserved if it is CONTROL, UNKNOWN or
  * EOG, or if the file marks it as CONTROL (llama.cpp makes some of gpt-oss's control tokens
  * user-defined). The exception is a plain token that is EOG only because the file names no EOS and
- * llama.cpp has a default. Outside the ranges, the text of a reserved token is plain text, however
- * it would become the token: by its spelling, by merges or by normalization. Other user-defined
- * tokens are parsed everywhere, as in ggtok_encode, unless GGTOK_PLAIN_USER_DEFINED is set. If
- * there is no reserved token outside the ranges, the ids equal those from ggtok_encode.
+ * llama.cpp's default applies. Outside the ranges, the text of a reserved token is plain text,
+ * however it would become the token: by its spelling, by merges or by normalization. Other
+ * user-defined tokens are parsed everywhere, as in ggtok_encode, unless GGTOK_PLAIN_USER_DEFINED is
+ * set. If there is no reserved token outside the ranges, the ids equal those from ggtok_encode.
  *
  * Returns GGTOK_ERR_ARGUMENT if the vocabulary has no other tokens for an untrusted text (for
  * instance, a single character that is a control token). Text that no token matches still becomes
@@ -427,9 +425,10 @@ GGTOK_API ggtok_context *ggtok_pool_acquire(ggtok_pool *pool, ggtok_error *err);
 GGTOK_API void ggtok_pool_release(ggtok_pool *pool, ggtok_context *ctx);
 GGTOK_API void ggtok_pool_clear(ggtok_pool *pool);
 
-/* Cache statistics of the idle contexts in a pool: words (and parts of words) found in a cache
- * since each context was created, those not found (a word counts again until it is stored), and the
- * memory in use, in bytes. The caches of a context grow as they fill, up to 29 MB. */
+/* Cache statistics, summed over the idle contexts of a pool. `hits` and `misses` count the words
+ * (and parts of words) that were and weren't found in a cache since the context was created; a word
+ * can miss several times until it is stored. `bytes` is the memory in use. The caches of one
+ * context grow as they fill, up to 29 MB. */
 typedef struct ggtok_cache_info {
     uint64_t hits, misses;
     uint64_t bytes;
@@ -447,7 +446,8 @@ typedef struct ggtok_batch ggtok_batch;
 /*
  * Encodes texts[0 .. n) like ggtok_encode, on `threads` threads, including the calling one.
  * `keep_going` may be NULL. On success, *out holds the ids until it is freed. On failure, *out is
- * NULL and *failed is the index of the first text found to fail, or n.
+ * NULL and *failed is the index of the first text that was found to fail, or n if the failure isn't
+ * due to a text.
  */
 GGTOK_API ggtok_status ggtok_encode_batch(ggtok_pool *pool, const ggtok_bytes *texts, size_t n,
                                           unsigned flags, unsigned threads,
@@ -478,7 +478,7 @@ typedef struct ggtok_batch_options {
     unsigned flags, threads;
     const ggtok_special_choice *choice;
     ggtok_interrupt_fn keep_going;
-    void *user; /* passed to the three functions */
+    void *user; /* passed to the three callbacks */
     ggtok_receive_fn receive;
     ggtok_convert_fn convert;
 } ggtok_batch_options;
@@ -550,7 +550,7 @@ GGTOK_API const char *ggtok_how_name(ggtok_how how); /* "added", "special", "who
 typedef enum ggtok_trace_kind {
     GGTOK_TRACE_TOKEN,   /* an id of the result, which belongs to the preceding word or special
                             token. Fields: id, how, text (its piece), begin, end; score and total,
-                            if scores decide; note, if any */
+                            if the model uses scores; note, if any */
     GGTOK_TRACE_SPECIAL, /* a fragment that is a special token. Fields: text, begin, end, including
                             the white space that it strips */
     GGTOK_TRACE_RAW,     /* a fragment of raw text between special tokens. Fields: text, begin,
@@ -558,7 +558,7 @@ typedef enum ggtok_trace_kind {
     GGTOK_TRACE_NOTE,    /* a remark on the preceding fragment, after its words. Field: note */
     GGTOK_TRACE_WORD,    /* a part of raw text that is tokenized separately; its rules, symbols,
                             merges, places and tokens follow, in this order. Fields: text
-                            (normalized), and its source, begin and end */
+                            (normalized); begin and end (its source) */
     GGTOK_TRACE_RULE,    /* BPE, once for each scanner of the pre-tokenizer. Fields: text (the
                            scanner's name); right (the alternative of its expression that found the
                            word; its data is NULL if the word is between two matches) */
@@ -566,9 +566,9 @@ typedef enum ggtok_trace_kind {
     GGTOK_TRACE_MERGE,   /* two neighbours become one symbol. Fields: text, right; at (the index of
                            the left one among the initial symbols); rank (BPE: the index in the
                            file's list, lowest first) or score (SPM: highest first) */
-    GGTOK_TRACE_PLACE,   /* UGM, PLaMo: the best path to a position (PLaMo: from it to the end).
-                           Fields: at, in bytes (PLaMo: characters) of the word; id, text and score
-                           of the token that ends (PLaMo: begins) there; total */
+    GGTOK_TRACE_PLACE,   /* UGM, PLaMo: the best path to a position (PLaMo: from the position to the
+                            end). Fields: at, in bytes (PLaMo: characters) of the word; id, text and
+                            score of the token that ends (PLaMo: begins) there; total */
     GGTOK_TRACE_PAIR     /* ggtok_trace_token: a pair that merges into the token. Fields: text,
                            right; rank or score */
 } ggtok_trace_kind;
@@ -593,17 +593,17 @@ typedef struct ggtok_trace_event {
 typedef bool (*ggtok_trace_fn)(void *user, const ggtok_trace_event *event);
 
 enum {
-    GGTOK_TRACE_BYTES = 16 << 10, /* maximum bytes of a traced text or token */
-    GGTOK_TRACE_TEXT_BYTES = 16
-        << 20 /* maximum total bytes of the texts of its steps, except rules */
+    GGTOK_TRACE_BYTES = 16 << 10,     /* maximum bytes of a traced text or token */
+    GGTOK_TRACE_TEXT_BYTES = 16 << 20 /* maximum bytes of all events' texts, except rules */
 };
 
 /*
  * Encodes a text like ggtok_encode and reports each step: the special tokens, the words and the
  * rules that found them, the merges in order or the best paths, and the tokens in the order of the
- * ids. The steps are those of llama.cpp's algorithm, without caches and cuts. Returns
- * GGTOK_ERR_ARGUMENT if the text is longer than GGTOK_TRACE_BYTES, or its steps are more than
- * max_events or contain more than GGTOK_TRACE_TEXT_BYTES. Sets *out to the ids (`out` may be NULL).
+ * ids. The steps are those of llama.cpp's algorithm, without ggtok's caches and other fast paths.
+ * Returns GGTOK_ERR_ARGUMENT if the text is longer than GGTOK_TRACE_BYTES, if there are more than
+ * max_events steps, or if their texts are longer in total than GGTOK_TRACE_TEXT_BYTES. Sets *out to
+ * the ids (`out` may be NULL).
  */
 GGTOK_API ggtok_status ggtok_trace(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
                                    size_t max_events, ggtok_trace_fn fn, void *user, ggtok_ids *out,
@@ -786,8 +786,8 @@ typedef struct ggtok_char_count {
     uint64_t count;
 } ggtok_char_count;
 
-/* Counts each character. The result is ordered by descending count, then by code point. Free *out
- * with ggtok_chars_free. */
+/* Counts each character. *out is ordered by descending count, then by code point. Free it with
+ * ggtok_chars_free. */
 GGTOK_API ggtok_status ggtok_counts_chars(const ggtok_counts *counts, ggtok_char_count **out,
                                           size_t *n, ggtok_error *err);
 GGTOK_API void ggtok_chars_free(ggtok_char_count *chars);
@@ -824,8 +824,8 @@ typedef struct ggtok_reserved {
 } ggtok_reserved;
 
 typedef struct ggtok_merge_progress {
-    size_t n_merges, most;
-    uint64_t count; /* occurrences of the last merged pair */
+    size_t n_merges, most; /* new symbols so far, and most_new */
+    uint64_t count;        /* occurrences of the last merged pair */
 } ggtok_merge_progress;
 
 /* Called several times a second on the calling thread. Returning false stops the training. */
@@ -837,10 +837,10 @@ typedef struct ggtok_merge_options {
     const ggtok_symbol *initial; /* symbols of one byte or character; any others divide words */
     size_t n_initial;
     uint32_t first_new;  /* number of the first new symbol; greater than all other numbers */
-    uint32_t most_new;   /* stop after this many new symbols */
-    uint64_t min_count;  /* stop when no pair occurs this often; at least 1 */
+    uint32_t most_new;   /* maximum number of new symbols */
+    uint64_t min_count;  /* stop when every pair occurs fewer times; at least 1 */
     uint32_t max_length; /* GGTOK_RULE_NUMBERS: a new symbol made from three or more initial symbols
-                            must have fewer than this; 0: no limit */
+                            must have fewer of them than this; 0: no limit */
     const ggtok_reserved *reserved; /* in ascending order of `n` */
     size_t n_reserved;
     ggtok_merge_fn progress; /* may be NULL */
@@ -874,7 +874,8 @@ GGTOK_API void ggtok_merges_free(ggtok_merges *merges); /* `merges` may be NULL 
  * stay plain text.
  *
  * The caller supplies all variables of the template (messages, tools, add_generation_prompt,
- * bos_token, ...): these functions know neither vocabularies nor a server's rules for requests.
+ * bos_token, ...): these functions know neither a vocabulary nor the rules by which a server reads
+ * requests.
  */
 typedef struct ggtok_template ggtok_template;
 typedef struct ggtok_rendering ggtok_rendering;

@@ -1,12 +1,12 @@
 /*
  * Encodes many texts on several threads. The texts are divided into chunks of consecutive texts.
- * Threads take chunks in order, so that a chunk's ids can mostly be appended to the result as soon
- * as they are known, and their memory reused. Only long texts come first, the largest first, so
- * that no thread begins one when the others have finished; ids that aren't due yet wait for their
- * turn. Threads exist only during a call: starting one takes about 20 us, and a fork between calls
- * can't lose any.
+ * Threads take chunks in text order, so that most chunks' ids can be appended to the result as soon
+ * as they are known, and their memory reused. Long texts are the exception: they are taken first,
+ * the longest first, so that no thread begins a long text when the others have finished. Their ids
+ * wait for their turn. Threads exist only during a call: starting one takes about 20 us, and a fork
+ * between calls can't lose any.
  *
- * With a `receive` function, nothing is appended. Before it takes another chunk, the calling thread
+ * With a `receive` function, nothing is appended. Before the calling thread takes another chunk, it
  * passes finished ids to that function, while the other threads continue to encode.
  */
 #include <stdlib.h>
@@ -26,7 +26,7 @@ enum {
 
 typedef struct output { /* the result of a chunk, or of the batch */
     idbuf ids;
-    bytebuf spans; /* a ggtok_span for each id, if requested */
+    bytebuf spans; /* a ggtok_span for each id, with GGTOK_SPANS */
 } output;
 
 typedef struct chunk {
@@ -59,7 +59,7 @@ typedef struct job { /* the state of a call, shared by its threads */
     output *spare;     /* memory of appended chunks, for reuse */
     size_t n_spare;    /* at most one per thread */
     unsigned threads;  /* number of threads; at most the number of chunks */
-    unsigned running;  /* number of threads, other than the caller's, that haven't finished */
+    unsigned running;  /* number of unfinished threads, not counting the calling one */
     bool stop;
     ggtok_status status;
     size_t failed; /* index of the text that failed */
@@ -85,8 +85,8 @@ static void output_free(output *o) {
 
 /* ---- chunks ---- */
 
-/* Whether the chunk is long. Only a single text can be: it gets a separate chunk, and other chunks
- * end at their target size. */
+/* Whether the chunk is long. Only a chunk of one text can be long: a long text gets a separate
+ * chunk, and other chunks end at their target size. */
 static bool is_long(const chunk *c) {
     return c->n == 1 && c->n_bytes > CHUNK_MAX;
 }
@@ -123,8 +123,8 @@ static bool make_chunks(job *j, const ggtok_bytes *texts, size_t n, size_t targe
 }
 
 /* Returns the next chunk, with memory for its result, or NULL. If *later is set, try again once
- * others have been appended. If too many ids wait for one chunk, that chunk is next, unless another
- * thread already has it. Call this with the job locked. */
+ * other chunks have been appended. If too many ids wait for one chunk, that chunk is next, unless
+ * another thread already has it (*later is then set). Call this with the job locked. */
 static chunk *next_chunk(job *j, bool *later) {
     chunk *c = NULL;
     *later = false;
@@ -365,8 +365,8 @@ THREAD_BODY(thread_body, arg) {
     return 0;
 }
 
-/* Calls the caller's functions until the other threads, one of which may have a huge text, have
- * finished. */
+/* Calls the caller's callbacks until the other threads have finished; one of them may be encoding a
+ * huge text. */
 static void wait_for_others(worker *w) {
     job *j = w->job;
     lock_acquire(&j->lock);
@@ -377,7 +377,7 @@ static void wait_for_others(worker *w) {
 }
 
 /* Runs the workers; workers[0] is the calling thread. If the system can't create some of the
- * threads, the others do their work. */
+ * threads, the others do the work of the missing ones. */
 static void run(worker *workers, unsigned n) {
     job *j = workers->job;
     j->next = 0;
@@ -422,8 +422,8 @@ static ggtok_status job_init(job *j, size_t n, ggtok_error *err) {
     if (!j->spare || !make_chunks(j, j->texts, n, chunk_bytes(total, j->threads)))
         return ggtok_error_memory(err);
     if (j->threads > j->n_chunks) j->threads = j->n_chunks ? (unsigned)j->n_chunks : 1;
-    /* While one thread encodes a long text, each of the others may encode as much; delays require a
-     * little more. */
+    /* While one thread encodes a long text, each of the others may encode the same amount; MAY_WAIT
+     * allows for delays. */
     size_t longest = j->n_chunks ? j->order[0]->n_bytes : 0;
     j->may_wait = mem_mul(j->threads, longest + MAY_WAIT * chunk_bytes(total, j->threads));
     if (j->options->receive && j->may_wait < SIZE_MAX - RECEIVE) j->may_wait += RECEIVE;
@@ -447,7 +447,7 @@ static void job_free(job *j) {
     lock_free(&j->lock);
 }
 
-/* Encodes the chunks on up to `threads` threads, each with a context from the pool. */
+/* Encodes the chunks on up to j->threads threads, each with a context from the pool. */
 static ggtok_status encode_chunks(job *j, ggtok_pool *pool, ggtok_error *err) {
     unsigned n = 0;
     worker *workers = ggtok_mem_zalloc(j->threads * sizeof *workers);

@@ -3,7 +3,11 @@
 #include "special/places.h"
 #include "unicode/utf8_valid.h"
 
-enum { WINDOW = 1024, MOST = 1 << 16, AFTER = 4 }; /* bytes: blocks to search, and a character */
+enum {
+    WINDOW = 1024,  /* minimum bytes of a block to search */
+    MOST = 1 << 16, /* blocks double up to about this many bytes */
+    AFTER = 4       /* maximum bytes of a character */
+};
 
 typedef struct search {
     const ggtok_tokenizer *tok;
@@ -12,11 +16,12 @@ typedef struct search {
     bool prefixed; /* raw text after a special token gets a space prefix */
     const uint8_t *text;
     size_t n;
-    size_t solid; /* the first byte from here on that isn't white space; n: none */
+    size_t solid; /* offset of the first byte, from the current position on, that isn't white space;
+                     n: none */
 } search;
 
-/* Whether no lead byte before the position announces bytes after it. If so, no symbol crosses the
- * position, wherever the symbols before it begin, even malformed ones. */
+/* Whether no lead byte before the position announces bytes after it. If so, no character crosses
+ * the position, wherever decoding starts, even in malformed text. */
 static bool is_whole(const uint8_t *text, size_t at) {
     for (size_t i = 1; i < 4 && i <= at; i++) {
         if (utf8_lead_len(text[at - i]) > i) return false;
@@ -31,7 +36,7 @@ static bool decode(const uint8_t *p, size_t n, uint32_t *cpt) {
 }
 
 /* Reads the characters before and after the position. Returns false unless both are well-formed and
- * are read as these characters in any context. */
+ * are decoded as these characters in any context. */
 static bool read_place(const search *s, model_place *place) {
     const uint8_t *text = s->text;
     size_t at = place->at, start = at - 1;
@@ -71,7 +76,7 @@ size_t ggtok_safe_cut(ggtok_context *ctx, const char *text, size_t n, unsigned f
            size = longest > WINDOW ? longest : WINDOW;
     /* A tail has no cut near its beginning, that is, within the length of a special token plus the
      * characters that read_place needs. Therefore ggtok_special_places needn't know the text before
-     * the tail, except that white space there may have been stripped. */
+     * the tail, except that a token in it may strip white space at the start of the tail. */
     size_t least = flags & GGTOK_TAIL ? longest + 3 * AFTER : 1;
     interrupt_begin(&ctx->interrupt);
     for (size_t to = n, from; to > least; to = from) {

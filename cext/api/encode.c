@@ -117,7 +117,7 @@ static bool reserve_parts(ggtok_context *ctx, size_t n) {
 typedef enum added { NOTHING, BY_FLAG, ALWAYS } added;
 static const struct {
     added before, after;
-    ggtok_special last; /* the token added after the ids; the one before them is BOS */
+    ggtok_special last; /* the token added after the ids; BOS is added before them */
     ggtok_vocab_flag last_flag;
 } added_tokens[] = {
     [GGTOK_VOCAB_SPM] = {BY_FLAG, BY_FLAG, GGTOK_EOS, GGTOK_FLAG_ADD_EOS},

@@ -30,8 +30,8 @@ static const model_ops *ops_of(const vocab *v) {
 }
 
 /* Finds the newline's id: its byte token in SPM, the padding token in WPM, otherwise the first id
- * of "\n". As in llama.cpp, this happens before the file's special ids are read, so it uses the
- * default ids instead. */
+ * of "\n". As in llama.cpp, this happens before the file's special ids are read, so encoding "\n"
+ * uses the default ids instead. */
 static ggtok_status find_newline(ggtok_tokenizer *tok, ggtok_error *err) {
     vocab *v = &tok->v;
     int32_t id = v->special[GGTOK_PAD];
@@ -238,12 +238,12 @@ static ggtok_status read_up_to(file_handle f, const char *path, bytebuf *data, s
     return GGTOK_OK;
 }
 
-/* Checks that the bytes read are one state of the file. If the file was written to meanwhile, or
- * shortly before (a write sets the time when it begins, so it may still go on), reads its first `n`
- * bytes again and compares. A download that grows after these bytes is fine. */
+/* Checks that the bytes that were read belong to one version of the file. If the file was written
+ * to during the reading or shortly before (the system records only when a write begins), reads the
+ * first `n` bytes again and compares. A download that still grows after these bytes is fine. */
 static ggtok_status check_unchanged(file_handle f, const char *path, const file_state *before,
                                     const uint8_t *data, size_t n, ggtok_error *err) {
-    enum { MOMENT = 2 }; /* seconds after a write during which it may still go on */
+    enum { MOMENT = 2 }; /* seconds; a write that began longer ago is assumed to have ended */
     file_state now;
     bytebuf again = {0};
     if (!file_stat(f, &now)) return io_error(err, errno, path, "read");
@@ -266,9 +266,9 @@ static ggtok_status load_open_file(file_handle f, const char *path,
                                    const ggtok_load_options *options, ggtok_tokenizer **out,
                                    ggtok_error *err) {
     enum {
-        FIRST_BLOCK = 1 << 20,
-        ROOM = 16 << 20
-    }; /* bytes; reserved memory that isn't used costs nothing */
+        FIRST_BLOCK = 1 << 20, /* bytes to read first */
+        ROOM = 16 << 20        /* bytes to reserve; reserved memory that isn't used costs nothing */
+    };
     bytebuf data = {0};
     gguf g = {0};
     ggtok_status s;

@@ -8,8 +8,8 @@ struct ggtok_pool {
     unsigned round;      /* contexts from earlier rounds are freed when they are released */
 };
 
-/* One lock for all pools: it is held for only a few instructions, so one lock per pool would gain
- * nothing. */
+/* Acquires the lock of all pools. It is held for only a few instructions, so a lock per pool would
+ * gain nothing. */
 static void take_lock(void) {
     shared_lock_take(&ggtok_process_locks[LOCK_POOLS]);
 }
@@ -50,8 +50,8 @@ ggtok_context *ggtok_pool_acquire(ggtok_pool *p, ggtok_error *err) {
 }
 
 /* Frees the large buffers of a context. An idle context keeps its caches but not the memory of its
- * largest result, which would add up over many threads. Buffers for a text of about 2 MB stay; for
- * larger texts, mapping new pages takes at most half as long as encoding a cached text. */
+ * largest result, which would add up over many threads. Buffers of up to 2 MB stay. For larger
+ * texts, the cost of mapping new pages is at most half the cost of encoding a cached text. */
 static void shed(ggtok_context *ctx) {
     enum { KEPT = 2 << 20 }; /* maximum bytes of a buffer that is kept */
     if (ctx->ids.cap > KEPT / sizeof *ctx->ids.data) {

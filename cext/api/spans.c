@@ -3,13 +3,15 @@
  *
  * The text is encoded as usual, and its parts are recorded. Then the spans of each part are
  * assigned, unless the model already assigned them: from the lengths of the tokens if the model
- * can, otherwise by encoding the part again with the guarded encoder, which records sources.
+ * supports this, otherwise by encoding the part again with the guarded encoder, which records
+ * sources.
  */
 #include "api/tokenizer.h"
 #include "models/tile.h"
 
-/* Whether token `a` strips white space before token `b` does: longer tokens strip first, and of
- * equal tokens, the left one (the order of partition). */
+/* Whether token `a`, which is left of token `b`, strips white space before `b` does, that is,
+ * whether partition finds it first: it finds longer tokens first, tokens of one length in the set's
+ * order, and equal tokens from left to right. */
 static bool goes_first(const ggtok_context *ctx, const special_set *set, int32_t a, int32_t b) {
     const vocab *v = &ctx->tok->v;
     size_t n = vocab_text(v, (uint32_t)a).n, m = vocab_text(v, (uint32_t)b).n;

@@ -17,7 +17,7 @@ typedef struct tracer {
     void *user;
     size_t left;       /* number of events that may still be reported */
     size_t text_left;  /* total bytes of texts that may still be reported */
-    size_t normalized; /* total bytes of the fragment's words */
+    size_t normalized; /* total bytes of the current fragment's words, which are normalized */
     bool stopped, full;
 } tracer;
 
@@ -28,7 +28,7 @@ static bool report(void *user, ggtok_trace_event *e) {
         gguf_view piece = ggtok_piece_of(&tok->pieces, &tok->v, (uint32_t)e->id, 0, true);
         e->text = (ggtok_bytes){(const char *)piece.p, piece.n};
     }
-    /* Rules are constants, so the words limit them. */
+    /* The texts of rules don't count: they are constants, and each word has only a few. */
     const size_t n = e->kind == GGTOK_TRACE_RULE ? 0 : e->text.n + e->right.n;
     t->full = !t->left || n > t->text_left;
     if (t->full) return false;
@@ -82,8 +82,8 @@ static size_t malformed(const uint8_t *text, size_t n) {
     return count;
 }
 
-/* Adds remarks about the normalization of raw text. `prefix`: whether it starts the text or follows
- * a special token. */
+/* Adds remarks about the normalization of raw text. `prefix`: whether the raw text is at the start
+ * of the text or follows a special token. */
 static bool note_raw(tracer *t, const uint8_t *text, size_t n, bool prefix) {
     const vocab *v = &t->ctx->tok->v;
     const bool wpm = v->type == GGTOK_VOCAB_WPM, ugm = v->type == GGTOK_VOCAB_UGM;

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
-/* The lists in a word's object, and in a token's. Each is written at most once, in the order of the
- * events. */
+/* The lists in the objects of words and tokens. Each list is written at most once per object, in
+ * the order of the events. */
 typedef enum list { RULES, SYMBOLS, MERGES, LATTICE, TOKENS, PAIRS, WORDS, N_LISTS } list;
 
 static const char *const list_names[] = {"rules",  "symbols", "merges", "lattice",
@@ -203,7 +203,7 @@ static void item(json *j, list which) {
     }
 }
 
-/* Writes those lists of `all` that have no items. */
+/* Ends the open list. Writes the lists in the set `all` that have no items as empty lists. */
 static void close_lists(json *j, unsigned all) {
     close_list(j);
     for (unsigned i = 0; i < N_LISTS; i++) {

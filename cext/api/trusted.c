@@ -15,8 +15,8 @@ static bool holds_marked(const ggtok_context *ctx, size_t first) {
     return found;
 }
 
-/* Whether any id from index `first` on has an attribute in `reserved`, which only trusted text may
- * produce. */
+/* Whether any id from index `first` on has an attribute in `reserved`. Only trusted text may
+ * produce such ids. */
 static bool holds_reserved(const ggtok_context *ctx, size_t first, uint32_t reserved) {
     const uint32_t *attr = ctx->tok->v.attr;
     if (!holds_marked(ctx, first)) return false;

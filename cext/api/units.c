@@ -34,8 +34,8 @@ static place move(const uint8_t *text, size_t n, place from, size_t to, bool utf
     return (place){to, from.units + units};
 }
 
-/* Returns the units of the character that text[at] continues, or 0 if no character continues
- * there. */
+/* Returns the number of units of the character that text[at] continues, or 0 if text[at] doesn't
+ * continue a character. */
 static size_t units_inside(const uint8_t *text, size_t n, size_t at, bool utf16) {
     if (at == n || (text[at] & 0xC0) != 0x80) return 0;
     while (at && (text[at] & 0xC0) == 0x80) at--;

@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-enum { ROWS_BETWEEN_ASKING = 1 << 20 };
+enum { ROWS_BETWEEN_ASKING = 1 << 20 }; /* rows between two calls to keep_going */
 
 /* A buffer with more rows doesn't fit into the address space. */
 #define MAX_ROWS (SIZE_MAX > UINT32_MAX ? INT64_C(1) << 45 : INT64_C(1) << 30)
@@ -162,9 +162,9 @@ typedef struct values { /* the rows of an array that is being read */
     const uint8_t *validity;    /* validity bitmap; NULL: no nulls */
     const void *numbers;        /* offsets, views, or indices into a dictionary */
     const char *data;           /* for layouts with offsets: the bytes of the texts */
-    int64_t limit;              /* the size of `data`, which is the last offset */
+    int64_t limit;              /* size of `data` in bytes, which is the last offset */
     const void *const *buffers; /* for VIEWS: the data buffers */
-    const void *sizes;
+    const void *sizes;          /* for VIEWS: the sizes of the data buffers */
     int64_t n_buffers;
 } values;
 
@@ -206,8 +206,9 @@ static ggtok_status begin_texts(const struct ArrowArray *a, layout layout, value
     return GGTOK_OK;
 }
 
-/* Reads the size of the data. Call it after allocating memory for the rows: an array that claims
- * more rows than fit in memory is then refused before its buffers are read. */
+/* Reads the size of the data from the buffer of offsets. Call this after allocating memory for the
+ * rows, so that an array that claims more rows than fit in memory is refused before its buffers are
+ * read. */
 static ggtok_status read_limit(values *v, ggtok_error *err) {
     if (!v->n || (v->layout != OFFSETS_32 && v->layout != OFFSETS_64)) return GGTOK_OK;
     size_t last = v->first + v->n;

@@ -19,7 +19,7 @@ typedef struct arrow_texts {
 
 typedef struct arrow_column { /* the type of a column, as read from its schema */
     bool in_struct;
-    uint8_t layout; /* layout of the texts, or of those in the dictionary; see texts.c */
+    uint8_t layout; /* layout of the texts (or of the dictionary's texts); see texts.c */
     uint8_t index_size;
     bool index_signed;
 } arrow_column;

@@ -19,7 +19,7 @@ static inline size_t hash_reach(int i) {
     return i < 8 ? HASH_REACH : SIZE_MAX;
 }
 
-/* Multiplies and folds the product, as the wyhash family does. */
+/* Multiplies, and XORs the halves of the 128-bit product, as the wyhash family does. */
 static inline uint64_t hash_fold(uint64_t a, uint64_t b) {
 #if defined(__SIZEOF_INT128__)
     __extension__ typedef unsigned __int128 u128;
@@ -73,8 +73,8 @@ static inline uint64_t hash_text(const uint8_t *p, size_t n, uint64_t seed) {
     return hash_end(a, b, h, seed);
 }
 
-/* Equals hash_text, but requires `room` bytes (>= n) to be readable at p. For short texts, the most
- * frequent ones, no branch depends on the length. */
+/* Equals hash_text, but requires `room` bytes (>= n) to be readable at p. For texts of up to 16
+ * bytes, which are the most frequent, no branch depends on the length. */
 static inline uint64_t hash_text_within(const uint8_t *p, size_t n, size_t room, uint64_t seed) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     if (n <= 16 && room >= 16) {

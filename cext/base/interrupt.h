@@ -1,8 +1,8 @@
 /*
  * Lets the caller stop the encoding of a long text.
  *
- * Loops whose length depends on the text count the work that they do. A loop that must stop fails
- * as if memory had run out: the scratch memory is ready for the next text and no cache holds an
+ * Each loop whose length depends on the text counts its work. A loop that must stop fails as if
+ * memory had run out: the scratch memory is ready for the next text and no cache holds an
  * incomplete result. The function that began the call (api/encode.c) checks `stopped` to
  * distinguish an interrupt from a lack of memory.
  */

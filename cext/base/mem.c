@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #ifdef GGTOK_TEST_ALLOC
-/* Test builds define these, to make the k-th allocation fail. */
+/* Test programs define these functions, to make the k-th allocation fail. */
 void *ggtok_test_realloc(void *p, size_t n);
 void ggtok_test_free(void *p);
 #define SYS_REALLOC ggtok_test_realloc

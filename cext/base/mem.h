@@ -15,8 +15,8 @@ void *ggtok_mem_zalloc(size_t n); /* zeroed by the system if possible */
 void ggtok_mem_free(void *p);
 
 /* Announces to the system that the new memory p[0..n) will be written. Linux then backs a large
- * block by huge pages if it has any: a page fault for each small page costs more than writing to
- * it. */
+ * block with huge pages, if any are free: a page fault for each small page costs more than writing
+ * to the page. */
 void ggtok_mem_on_huge_pages(void *p, size_t n);
 
 /* Announces that all of the new memory p[0..n) will be written now, so that the system maps it in
@@ -27,8 +27,8 @@ void ggtok_mem_will_fill(void *p, size_t n);
 void *ggtok_mem_lines(size_t n, void **block);
 
 /* The memory of a growing table: zeroed bytes, aligned to a cache line. Where the system supports
- * it, a large table is mapped once at its maximum size: it needs no clearing, grows in place, and
- * its untouched parts use no memory. */
+ * it, a large table is mapped once at its maximum size: the table needs no clearing, grows in
+ * place, and its untouched parts use no memory. */
 typedef struct mem_table {
     void *data, *block;
     size_t room; /* bytes mapped at data; 0: data is an ordinary block */
@@ -39,8 +39,8 @@ typedef struct mem_table {
 void *ggtok_mem_table_new(mem_table *t, size_t n, size_t most);
 void ggtok_mem_table_free(mem_table *t);
 
-/* The plain build, used only by tests, has no caches, cuts, fused automata or guesses. Tests
- * compare the ids of the other builds with those of the plain build. */
+/* The plain build, used only by tests, has no caches or other fast paths. Tests compare the ids
+ * from other builds with the ids from the plain build. */
 #ifdef GGTOK_TEST_PLAIN
 #define PLAIN 1
 #else

@@ -47,8 +47,8 @@ static void after_fork(void) {
     lock_release(&registry);
 }
 
-/* Runs when the library is loaded. If this ran in the first call instead, another thread could fork
- * during it. */
+/* Runs when the library is loaded. If this ran in the library's first call instead, another thread
+ * could fork during that call. */
 __attribute__((constructor)) static void guard_forks(void) {
     not_guarded = pthread_atfork(before_fork, after_fork, after_fork);
 }

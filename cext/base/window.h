@@ -68,9 +68,8 @@ ALWAYS_INLINE uint64_t window_first(unsigned n) {
     return n < WINDOW ? ((uint64_t)1 << n) - 1 : ~(uint64_t)0;
 }
 
-/* Writes `at` plus the index of each of the n bits of `set`. `places` has room for 64. The number
- * of bits is unpredictable, so the loop works in groups of eight to have few branches that depend
- * on it. */
+/* Writes `at` plus the index of each of the n bits of `set` to `places`, which has room for 64.
+ * Since n is unpredictable, the loop writes groups of eight, so that few branches depend on n. */
 ALWAYS_INLINE void window_places(uint64_t set, unsigned n, size_t at, size_t *places) {
     for (unsigned i = 0; i < n; i += 8) {
         for (unsigned k = 0; k < 8; k++) {

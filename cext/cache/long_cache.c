@@ -1,6 +1,6 @@
 #include "cache/long_cache.h"
 
-/* Limits of log2(number of sets), and of the size of the arena in units of 4 bytes. */
+/* Limits for log2(number of sets), and for the size of the arena in units of 4 bytes. */
 enum { MIN_LOG2 = SMALL ? 2 : 8, MAX_LOG2 = SMALL ? 8 : 15, GROWTH = 2 };
 enum { MIN_ARENA = SMALL ? 1 << 9 : 1 << 10, MAX_ARENA = SMALL ? 1 << 11 : 1 << 19 };
 
@@ -31,13 +31,14 @@ static void forget(long_cache *c) {
 
 static long_slot *put(long_cache *c, long_slot slot) {
     long_slot *set = (long_slot *)long_set(c, (uint64_t)slot.tag << 32);
-    /* Of two stored texts, the first stays, however many other texts occur once. */
+    /* If both slots hold stored texts, the second is replaced: the first survives any number of
+     * texts that occur only once. */
     long_slot *to = set + (!set[0].tag || (!set[0].place && set[1].place) ? 0 : 1);
     *to = slot;
     return to;
 }
 
-/* Allocates the first table or a larger one. On failure, the old one stays. */
+/* Allocates the first table or a larger one. On failure, the old table stays. */
 static void grow(long_cache *c) {
     unsigned log2 = c->slots ? 64 - c->shift + GROWTH : MIN_LOG2;
     size_t n_old = c->slots ? (size_t)2 << (64 - c->shift) : 0;
@@ -66,8 +67,8 @@ static bool reserve(long_cache *c, size_t n) {
     return true;
 }
 
-/* Returns the slot of a text: a new one if the text hasn't occurred before. Returns NULL if out of
- * memory. */
+/* Returns the slot of a text, which is new if the text hasn't occurred before (*seen: whether it
+ * has). Returns NULL if out of memory. */
 static long_slot *slot_of(long_cache *c, uint64_t hash, bool *seen) {
     if (!c->slots || (c->n_seen >> (64 - c->shift) && 64 - c->shift < MAX_LOG2)) grow(c);
     *seen = false;

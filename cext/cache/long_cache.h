@@ -1,7 +1,7 @@
 /*
  * A cache from longer texts to ids: exact, bounded, owned by one thread. Most texts never occur
- * again, so a text is stored when it occurs for the second time, unless the caller requests it at
- * once.
+ * again, so a text is stored only when it occurs for the second time, unless the caller asks to
+ * store it at once.
  */
 #ifndef GGTOK_LONG_CACHE_H
 #define GGTOK_LONG_CACHE_H
@@ -22,10 +22,12 @@ typedef struct long_slot {
 typedef struct long_cache {
     long_slot *slots;                    /* NULL: not allocated yet */
     unsigned shift;                      /* 64 - log2(number of sets) */
-    size_t n_seen;                       /* misses since the table last grew */
+    size_t n_seen;                       /* texts that got a new slot since the table last grew */
     uint32_t *arena;                     /* the entries; NULL: nothing stored yet */
-    size_t used, cap;                    /* size of the arena, in units of 4 bytes */
-    uint32_t recent[LONG_MAX_BYTES + 1]; /* by length: position of the entry noted last; 0: none */
+    size_t used, cap;                    /* used and allocated size of the arena, in units of 4
+                                            bytes */
+    uint32_t recent[LONG_MAX_BYTES + 1]; /* by length of a text: position of the entry last passed
+                                            to long_cache_note; 0: none */
 } long_cache;
 
 /* Layout of an entry: number of bytes | number of ids << 16; the ids; the bytes, padded. */
@@ -57,7 +59,7 @@ static inline const uint32_t *long_cache_find(const long_cache *c, const uint8_t
 }
 
 /* Returns the text's entry if it is the most recent one of its length; otherwise NULL. In code,
- * runs of white space of equal length are frequent, and this finds them without a hash. */
+ * runs of white space of equal length are frequent; this function finds them without a hash. */
 static inline const uint32_t *long_cache_recent(const long_cache *c, const uint8_t *p, size_t n) {
     if (!c->recent[n]) return NULL;
     const uint32_t *e = c->arena + c->recent[n];
@@ -72,7 +74,7 @@ static inline void long_cache_prefetch(const long_cache *c, uint64_t hash) {
     if (c->slots) PREFETCH(long_set(c, hash));
 }
 
-/* Whether the text has occurred before. If not, records that it has. */
+/* Whether the text has occurred before. If not, records this occurrence. */
 bool ggtok_long_cache_seen(long_cache *c, const uint8_t *p, size_t n);
 
 /* Records that p[0..n) has occurred, and stores its ids if it had occurred before or if `at_once`.

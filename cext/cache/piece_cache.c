@@ -14,7 +14,7 @@ static size_t slots_bytes(size_t sets) {
 }
 
 /* Doubles the number of sets (or allocates the first ones) and keeps the pieces. A piece stays in
- * its set or moves up by the old number of sets. */
+ * its set, or moves to the set whose index is greater by the old number of sets. */
 static void grow(piece_cache *c) {
     const size_t n_old = c->slot ? c->mask + 1 : 0, sets = n_old ? 2 * n_old : MIN_SETS;
     mem_table old = c->table;

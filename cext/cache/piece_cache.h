@@ -1,7 +1,7 @@
 /*
- * A cache from pieces of text to ids: exact, bounded, owned by one thread. For models
- * whose result for a text is the concatenation of the results for its words, or for
- * its pieces between cuts (docs/design proves this for each).
+ * A cache from pieces of text to ids: exact, bounded, owned by one thread. It serves models whose
+ * ids for a text are the concatenated ids of its words, or of the pieces into which the text can be
+ * cut (docs/design proves this for each model).
  */
 #ifndef GGTOK_PIECE_CACHE_H
 #define GGTOK_PIECE_CACHE_H
@@ -24,7 +24,7 @@ typedef struct piece_slot { /* a piece and its ids, which fill a cache line */
 /* Sets of two slots; the first slot of a set is the one filled most recently. The cache starts
  * small and doubles while sets overflow, up to 4 MB. */
 typedef struct piece_cache {
-    piece_slot *slot; /* aligned to its size; NULL: not allocated yet */
+    piece_slot *slot; /* aligned to the size of a slot; NULL: not allocated yet */
     mem_table table;
     size_t mask;   /* number of sets - 1 */
     size_t n_lost; /* pieces evicted since the cache last grew */
@@ -75,7 +75,8 @@ static inline const piece_slot *piece_cache_find(const piece_cache *c, const pie
     if (!c->slot) return NULL;
     const piece_slot *s = c->slot + 2 * (hash & c->mask);
     size_t first = piece_same(&s[0].key, k), second = piece_same(&s[1].key, k);
-    return first + second ? s + second : NULL; /* no branch: which slot it is, is unpredictable */
+    /* No branch depends on which slot matches, since that is unpredictable. */
+    return first + second ? s + second : NULL;
 }
 
 static inline void piece_cache_prefetch(const piece_cache *c, uint64_t hash) {

@@ -57,8 +57,8 @@ static piece_key longer_key(const uint64_t key[2]) {
     return longer;
 }
 
-/* Converts a key in the piece cache to that of a short word. Returns false if it is the key of a
- * longer word. */
+/* Converts a key in the piece cache to the key of a short word. Returns false if the word is
+ * longer. */
 static bool short_key(const piece_key *longer, uint64_t key[2]) {
     const uint8_t *bytes = (const uint8_t *)longer->w;
     if (bytes[PIECE_MAX] > WORD_SHORT) return false;
@@ -156,14 +156,14 @@ static word_short *put_near(word_cache *c, word_short *set, const word_short *e)
 }
 
 /* Stores a short word. The frequent words of a text occur early, so words stay in the sets where
- * they were stored first. Most words that aren't in their set aren't stored at all; the set's bits
- * record this and save a search. */
+ * they were stored first. Most words that aren't in their set aren't stored at all; the bits
+ * WORD_NEAR and WORD_FAR of the set show this without a search. */
 static void put_short(word_cache *c, const word_short *e) {
     if (!put_near(c, set_of_key(c, e->key), e)) put_far(c, e);
 }
 
-/* Moves every SELDOM-th far word that is hit into its set. Frequent far words get there in this
- * way, without evicting each other at every hit. */
+/* At every SELDOM-th hit of any far word, moves that word into its set. Frequent far words thus
+ * reach their sets, without evicting each other at every hit. */
 static void promote(word_cache *c, const word_short *e) {
     enum { SELDOM = 4 };
     if (++c->n_far_hits % SELDOM) return;
@@ -333,18 +333,20 @@ bool ggtok_word_cache_get_long(word_cache *c, const uint8_t *p, size_t n, uint64
                                idbuf *out) {
     const uint32_t *e = long_cache_find(&c->longs, p, n, hash);
     if (!e) return false;
-    /* A short word that fits into a set isn't noted, so that it can be promoted. */
+    /* A short word that fits into a set isn't noted as recent, so that its next hit may promote it
+     * (see promote). */
     if (n > WORD_SHORT || long_n(e) > WORD_WIDE_IDS) long_cache_note(&c->longs, e);
     append_long(e, out);
     return true;
 }
 
-/* Looks in the piece cache, and then, for words with more ids than it holds, in the long cache. */
+/* Looks up a word in the piece cache, and then in the long cache, which also holds words with many
+ * ids. */
 static bool get_piece(word_cache *c, const piece_key *key, uint64_t hash, const uint8_t *p,
                       size_t n, idbuf *out) {
     const piece_slot *e = piece_cache_find(&c->pieces, key, hash);
     if (!e) return ggtok_word_cache_get_long(c, p, n, ggtok_long_hash(p, n), out);
-    memcpy(out->data + out->n, e->id, sizeof e->id); /* also overwrites what follows */
+    memcpy(out->data + out->n, e->id, sizeof e->id); /* also overwrites elements after the ids */
     out->n += e->n;
     return true;
 }

@@ -25,7 +25,8 @@
 enum { WORD_SHORT = 15, WORD_SHORT_IDS = 4, WORD_WIDE_IDS = 11 };
 
 /* An id has 29 bits. The upper bits of ids[0] hold the number of ids. In the first entry of a set,
- * the upper bits of ids[3] (WORD_NEAR, WORD_FAR) tell where else words of this set may be. */
+ * the upper bits of ids[3] (WORD_NEAR, WORD_FAR) tell where else words that belong to this set may
+ * be. */
 typedef struct word_short {
     uint64_t key[2]; /* the word; key[1] == 0: the entry is free (a length is never 0) */
     uint32_t ids[WORD_SHORT_IDS];
@@ -47,7 +48,7 @@ enum { WORD_PENDING = 0x80 };
 typedef struct word_cache {
     word_short *shorts;
     unsigned short_shift; /* 64 - log2(number of sets); changes when the table grows */
-    size_t n_moved;       /* number of words whose set was full, since the table last grew */
+    size_t n_moved;       /* number of words that found their set full since the table last grew */
     size_t n_pending;     /* number of pending words; while it isn't 0, the table doesn't grow */
     unsigned n_far_hits;  /* number of hits of far words */
     mem_table table;      /* memory of the sets */
@@ -88,8 +89,8 @@ bool ggtok_word_cache_get_piece(word_cache *c, const uint8_t *p, size_t n, uint6
 bool ggtok_word_cache_get_long(word_cache *c, const uint8_t *p, size_t n, uint64_t hash,
                                idbuf *out);
 
-/* A variant for words of at most LONG_MAX_BYTES bytes. For each length, it finds only the last word
- * that ggtok_word_cache_get_long found. */
+/* Another variant, for words of at most LONG_MAX_BYTES bytes: finds a word only if it is the last
+ * word of its length that ggtok_word_cache_get_long found. */
 bool ggtok_word_cache_get_recent(const word_cache *c, const uint8_t *p, size_t n, idbuf *out);
 
 /* ---- the hot path: short words, with 16 readable bytes ---- */
@@ -131,8 +132,8 @@ static inline unsigned word_same(const uint64_t a[2], const uint64_t b[2]) {
 #endif
 }
 
-/* Returns the key's entry in its set, or NULL. No branch depends on which of the two entries it is,
- * since that is unpredictable. */
+/* Returns the key's entry in its set, or NULL. No branch depends on which entry matches, since that
+ * is unpredictable. */
 static inline const word_short *word_short_find(const word_short *set, const uint64_t key[2]) {
     unsigned first = word_same(set[0].key, key), second = word_same(set[1].key, key);
     return first + second ? set + second : NULL;
@@ -150,7 +151,7 @@ static inline bool word_is_pending(const word_short *e) {
     return ((const uint8_t *)e->key)[WORD_SHORT] & WORD_PENDING;
 }
 
-/* Writes all ids of a wide word but the first four, and returns the number of all its ids. */
+/* Writes all ids of a wide word except the first four, and returns the number of all its ids. */
 static inline size_t word_wide_ids(const word_short *e, int32_t *ids) {
     memcpy(ids + 4, e[1].ids, sizeof e[1].ids);
     memcpy(ids + 8, e[1].key, sizeof e[1].key);

@@ -11,7 +11,7 @@
 
 /* ---- pieces ---- */
 
-enum { AT_ONCE = 16 }; /* bytes copied at once; longer pieces need another copy */
+enum { AT_ONCE = 16 }; /* bytes copied at once; longer pieces need a second copy */
 
 /* Appends a character that represents no byte, as llama.cpp prints it: "[UNK_BYTE_0x<hex of its
  * UTF-8><the whole text>]". Then reserves room for `after`, the number of bytes that follow it in
@@ -57,10 +57,10 @@ typedef struct build {
     fault wrong;
 } build;
 
-/* Whether there is room for the pieces of the tokens from `id` on. Each character that represents
- * no byte prints the whole text, so a file's pieces could take the square of its size; such a file
- * is refused before anything that long is written. (The pieces of other tokens are no longer than
- * their texts.) */
+/* Whether there is room for the pieces of the tokens from `id` on. A character that represents no
+ * byte prints the token's whole text, so the total size of the pieces could be quadratic in the
+ * size of the file; such a file is refused before that much is written. (The pieces of other tokens
+ * are no longer than their texts.) */
 static bool measure(build *b, uint32_t id) {
     uint64_t n = b->out.n;
     b->measured = true;
@@ -71,8 +71,8 @@ static bool measure(build *b, uint32_t id) {
     return n <= b->limit;
 }
 
-/* Appends the bytes of a byte-level token. Most tokens are ASCII letters, perhaps after a space:
- * these are copied at once; `room` is the number of bytes (>= text.n) that can be read. */
+/* Appends the bytes of a byte-level token. Most tokens consist of ASCII letters, perhaps after a
+ * space: the letters are copied at once. `room` is the number of readable bytes (>= text.n). */
 static bool append_bytes_of(build *b, uint32_t id) {
     bytebuf *out = &b->out;
     gguf_view text = vocab_text(b->v, id);
@@ -233,13 +233,14 @@ ALWAYS_INLINE size_t find_after_space(const uint8_t *t, size_t i, size_t n, bool
     return i;
 }
 
-/* The state of a pass, which reads the text at `at` and writes the part it keeps at `n` <= at. */
+/* The state of a pass: it reads the text at offset `at` and writes the bytes it keeps at offset `n`
+ * <= at. */
 typedef struct cleaning {
     uint8_t *text;
     size_t end, at, n;
 } cleaning;
 
-/* Keeps the text up to the next position that find_after_space finds, and moves there. Returns
+/* Keeps the text up to the next position that find_after_space finds, and sets `at` to it. Returns
  * false if there is none. */
 ALWAYS_INLINE bool next_place(cleaning *c, bool punctuation) {
     size_t found = find_after_space(c->text, c->at, c->end, punctuation);

@@ -2,11 +2,11 @@
 
     python cext/gen/pretok_dfa.py [--check]
 
-A pattern is compiled to a list of instructions for a backtracking matcher. A state of the
-automaton is the list of positions in the program where such a matcher could be, in the order in
-which it would try them; a match drops all positions after it. So the last match found is the one
-that the backtracking matcher returns. docs/design/pretokenizers.md, section "The automata",
-explains this and the encoding.
+A pattern is compiled to a program for a backtracking matcher. A state of the automaton is the list
+of positions in the program where such a matcher could be, in the order in which it would try them;
+a match drops all positions after it. So the last match found is the one that the backtracking
+matcher returns. docs/design/pretokenizers.md, section "The automata", explains this and the
+encoding.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ State = tuple[int, ...]
 @dataclass
 class Dfa:
     """An automaton. next[s][x] is (accepts, state): whether a match ends before symbol x, and the
-    state after x, from which DEAD can't continue."""
+    state after x (DEAD: no match can continue)."""
 
     symbol: list[int]  # the symbol of each letter, END included
     next: list[list[tuple[bool, int]]] = field(default_factory=list)
@@ -147,8 +147,8 @@ def determinize(program: Program) -> Dfa:
 
     def follow(threads: State, letter: int | None) -> tuple[bool, list[int]]:
         """Follows splits (and lookaheads if the next letter is known), in order, up to the first
-        match. Keeps one thread per position in the program: a second one could only fail as the
-        first did."""
+        match. Keeps one thread per position in the program: a second one could only fail where the
+        first one failed."""
         out: list[int] = []
         seen: set[int] = set()
         stack = list(reversed(threads))
@@ -238,7 +238,8 @@ def has_gaps(dfa: Dfa) -> bool:
 
 
 def fuse(outer: Dfa, inner: Dfa) -> Dfa:
-    """Returns the chain (outer, inner) as one automaton (docs/design/pretokenizers.md)."""
+    """Combines two automata into one: `inner` scans each piece that `outer` produces
+    (docs/design/pretokenizers.md)."""
     begins = [t for _, t in outer.next[0]]
     for row in outer.next[1:]:
         if not all(a for a, _ in row) or any(
@@ -251,7 +252,8 @@ def fuse(outer: Dfa, inner: Dfa) -> Dfa:
     ]
     end = inner.symbol[END]
 
-    # Runs: the kind of run to which a character belongs depends only on the character.
+    # Whether outer's matches are runs: the kind of run to which a character belongs depends only on
+    # the character.
     runs = all(t in (DEAD, begins[x]) for row in outer.next[1:] for x, (_, t) in enumerate(row))
     if runs and has_gaps(inner):
         raise SystemExit("gaps of the inner pattern would cross the ends of runs")
@@ -266,7 +268,8 @@ def fuse(outer: Dfa, inner: Dfa) -> Dfa:
         if DEAD in reached or not all(inner.next[s][end][0] for s in reached - {0}):
             raise SystemExit("the inner pattern may cut matches of the outer one")
 
-    # States of the result: pairs of outer's state (DEAD: outside its runs) and inner's.
+    # States of the result: pairs of a state of outer (DEAD: outside its matches) and a state of
+    # inner.
     states: dict[tuple[int, int], int] = {}
     queue: list[tuple[int, int]] = []
 
@@ -308,14 +311,15 @@ def silent_loops(dfa: Dfa) -> set[int]:
 
 
 def memo_state(pattern: Pattern | Fused, dfa: Dfa) -> int:
-    """Returns the state to remember, or DEAD; checks the guarantee that the pattern gives."""
+    """Returns the state whose positions the scanner remembers (for MEMO), or DEAD. Checks what the
+    pattern's `lookahead` guarantees."""
     loops = silent_loops(dfa)
     if pattern.lookahead == BOUNDED and loops:
         raise SystemExit(f"{pattern.name}: can read on without bound")
     if pattern.lookahead != MEMO:
         return DEAD
-    # The scanner records an interval of positions, so the loop must stay in one state; and leaving
-    # it must mean failure or an immediate match.
+    # The scanner records an interval of positions, so the loop must stay in one state, and leaving
+    # the loop must mean failure or an immediate match.
     loops = {s for s in loops if any(t == s and not a for a, t in dfa.next[s])}
     if len(loops) != 1:
         raise SystemExit(f"{pattern.name}: {len(loops)} loops to remember")
@@ -328,7 +332,8 @@ def memo_state(pattern: Pattern | Fused, dfa: Dfa) -> int:
 
 
 def unsure(dfa: Dfa) -> list[bool]:
-    """Returns for each state whether the scan may end there without another match."""
+    """Returns, for each state, whether a scan that is in this state may end without finding another
+    match."""
     result = [any(not a and t == DEAD for a, t in row) for row in dfa.next]
     while True:
         more = [
@@ -354,7 +359,8 @@ class High(NamedTuple):
 
 
 def high(windows: Windows, column: Callable[[str], int], by_class: Sequence[int]) -> High:
-    """Classifies characters by the column that they share with those named in `windows`."""
+    """Classifies characters by their column, which is that of one of the sample characters in
+    `windows`."""
     kind = {column(windows.letter): 1, column(windows.mark): 0}
     if windows.han:
         kind[column(windows.han)] = 3
@@ -470,8 +476,8 @@ def encode_sets(sets: dict[int, int]) -> list[str]:
 def encode(
     pattern: Pattern | Fused, dfa: Dfa, highs: dict[High, str], rules: str
 ) -> tuple[list[str], int]:
-    """Returns the C text of the automaton's tables, and their size in bytes. Tables for windows
-    that are already in `highs` are shared."""
+    """Returns the C text of the automaton's tables, and their size in bytes. Automata share equal
+    tables for windows, which are collected in `highs`."""
     end = dfa.symbol[END]
     others = [x for x in range(len(dfa.next[0])) if x != end]
     column = {x: COLUMN_FIRST + i for i, x in enumerate(others)} | {end: COLUMN_END}

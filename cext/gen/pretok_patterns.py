@@ -13,7 +13,7 @@ from typing import NamedTuple
 # What a pattern guarantees about scans that read on without finding a longer match
 # (docs/design/pretokenizers.md, "Linear time").
 BOUNDED = "bounded"  # they stop after a bounded number of characters; checked by the generator
-ONCE = "once"  # the next few scans match the text that was read, and don't read as far ahead
+ONCE = "once"  # the next few scans match the text that was read ahead, and read less far ahead
 MEMO = "memo"  # the scanner remembers the positions where the loop led to no match
 
 
@@ -46,7 +46,7 @@ def _cased(upper: str, lower: str, suffix: str) -> str:
     return f"{_PREFIX}{upper}*{lower}+{suffix}|{_PREFIX}{upper}+{lower}*{suffix}"
 
 
-# Taken literally, as llama.cpp does: the class contains "(", "|", ")" and the space class.
+# Read literally, as by llama.cpp: the set contains "(", "|", ")" and all characters of \s.
 _BLOOM = r"[^(\s|.,!?\u2026\u3002\uFF0C\u3001\u0964\u06D4\u060C)]"
 _MARKS_SLASH = r" ?[^\s\p{L}\p{N}]+[\r\n/]*"
 _V3_WORD = _ASCII_PUNCT_WORD + r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
@@ -190,8 +190,9 @@ PATTERNS = (
 
 
 class Fused(NamedTuple):
-    """A chain that becomes one automaton. All patterns except the last isolate their characters: a
-    character that can be in a match always is in one (docs/design/pretokenizers.md)."""
+    """Patterns that are compiled to one automaton; each pattern splits the pieces of the previous
+    one. All patterns except the last isolate their characters: a character that can be in a match
+    always is in one (docs/design/pretokenizers.md)."""
 
     name: str
     patterns: tuple[str, ...]
@@ -252,7 +253,7 @@ FAST_PATTERNS = (
     Pattern("llm_words", _LLM),
     Pattern("gpt2_digits", _GROUPED.replace("{s}", " ?") + "|" + _GPT2_REST),
     Pattern("gpt2_numbers", _GROUPED.replace("{s}", "") + "|" + _GPT2_REST),
-    # Patterns from above, with their gaps as matches.
+    # Patterns from above, extended to match the text that was in their gaps.
     Pattern("deepseek_v3_whole", _DEEPSEEK_V3 + _GAP),
     Pattern("spark_whole", _SPARK + _GAP, BOUNDED),
     # bloom's words without their numbers; a space that was a number's prefix is a separate word.
@@ -264,7 +265,8 @@ FUSED = (
     Fused("fast_starcoder", ("number", "gpt2")),
     Fused("fast_deepseek_v3", ("numbers_3", "cjk_kana", "deepseek_v3_whole")),
     Fused("fast_minicpm5", ("numbers_3", "minicpm5")),
-    # This chain cuts numbers into threes, then into single digits: only the latter matters.
+    # llama.cpp first cuts numbers into groups of three digits, then into single digits: only the
+    # second step matters.
     Fused("fast_spark", ("number", "cjk_kana", "spark_whole"), BOUNDED),
     Fused("fast_youtu", ("youtu_scripts", "youtu")),
     Fused("fast_afmoe", ("afmoe_scripts", "deepseek_v3_whole")),
@@ -279,9 +281,9 @@ FUSED = (
 
 
 class Windows(NamedTuple):
-    """How a pattern's windows (pretok/windows) classify characters beyond ASCII: those in the same
-    column of the automaton as `letter` are letters, those in the column of `mark` are punctuation,
-    and those in the column of `han`, if given, are letters of a third class."""
+    """How a pattern's windows (pretok/windows) classify characters beyond ASCII. A character in the
+    same column of the automaton as `letter` is a letter, one in the column of `mark` is
+    punctuation, and one in the column of `han`, if set, is a letter of a third class."""
 
     letter: str = "b"
     mark: str = "#"

@@ -1,7 +1,7 @@
 """Parser for the subset of ECMAScript that the pre-tokenizer patterns use.
 
-Characters are classified as in llama.cpp, which matches a transformed text: white space
-beyond ASCII becomes U+000B, so it is in \\s, and in a range only if that contains U+000B;
+Characters are classified as in llama.cpp, which matches a transformed text: white space beyond
+ASCII becomes U+000B, so \\s matches it, and a range matches it only if the range contains U+000B;
 \\s and \\d contain only ASCII; if a pattern contains \\p, every other character beyond ASCII
 becomes one byte for its category. A pattern with \\p must not name a character beyond ASCII
 (llama.cpp refuses it, too), so a set has the same meaning in both kinds of patterns.
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 
 class Props(NamedTuple):
-    """The properties of a code point that a set can test, other than its number."""
+    """The properties of a code point that a set can test, in addition to its number."""
 
     category: str  # first letter of the general category; "" if unassigned
     white_space: bool

@@ -127,8 +127,8 @@ static ggtok_status string_length(const parse *p, size_t pos, uint64_t *n, const
     return *n > MAX_STRING ? bad(p, pos, what) : GGTOK_OK;
 }
 
-/* Requests the minimum that a string array still needs: a string of n bytes, its length, and the
- * lengths of the strings after it. */
+/* Requests the minimum number of bytes that a string array still needs: for a string of n bytes,
+ * its length, and the lengths of the strings after it. */
 static void need_lengths(const parse *p, const gguf_kv *kv, uint64_t n) {
     uint64_t left = n + 8 * (kv->count - p->g->array_i);
     uint64_t room = p->file_size - p->g->array_pos;

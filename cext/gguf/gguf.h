@@ -40,13 +40,13 @@ typedef struct gguf {
     size_t pos;       /* offset of the first key/value not parsed yet; 0: none parsed */
     size_t array_pos; /* if the value at `pos` is a string array: offset of its next element */
     uint64_t array_i; /* index of that element */
-    gguf_kv open;     /* an array cut off at the prefix's end, with a known count; key_n 0: none */
+    gguf_kv open;     /* an array that the prefix cuts off after its count; key_n 0: none */
 } gguf;
 
 /* Parses a prefix of the file. Start with a zeroed *g; a later call continues where the last one
- * stopped. `data` holds the first `size` bytes of the file: those of the last call, and more. If
- * the metadata is complete, sets *need to 0; otherwise, to the prefix size for the next call. That
- * size is at most `file_size` (UINT64_MAX: unknown); a file that would need more is reported as
+ * stopped. `data` holds the first `size` bytes of the file, at least those of the last call. If the
+ * metadata is complete, sets *need to 0; otherwise, to the prefix size for the next call. That size
+ * is at most `file_size` (UINT64_MAX: unknown); a file that would need more is reported as
  * truncated. */
 ggtok_status ggtok_gguf_parse(gguf *g, const uint8_t *data, size_t size, uint64_t file_size,
                               size_t *need, ggtok_error *err);

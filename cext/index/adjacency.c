@@ -1,7 +1,7 @@
 #include "index/adjacency.h"
 
 bool ggtok_adjacency_init(adjacency *p, size_t n_pairs) {
-    enum { MIN_LOG2 = 15, MAX_LOG2 = 23, SPARSE = 8 }; /* SPARSE: bits per pair */
+    enum { MIN_LOG2 = 15, MAX_LOG2 = 23, SPARSE = 8 }; /* SPARSE: minimum bits per pair */
     unsigned log2 = MIN_LOG2;
     while (log2 < MAX_LOG2 && (size_t)1 << log2 < SPARSE * n_pairs) log2++;
     memset(p->ascii, 0, sizeof p->ascii);

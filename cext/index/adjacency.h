@@ -1,7 +1,7 @@
 /*
  * The set of character pairs that occur side by side inside some token. No token crosses the
  * position between two characters of a text that aren't such a pair, so the text can be cut there.
- * docs/design proves this for each model that cuts.
+ * docs/design proves this for each model that cuts texts in this way.
  */
 #ifndef GGTOK_ADJACENCY_H
 #define GGTOK_ADJACENCY_H
@@ -10,8 +10,8 @@
 #include "unicode/utf8.h"
 
 /* A character is represented by the bytes that its lead byte announces, packed with the first byte
- * lowest. An incomplete character is represented by the bytes it has; no two characters have the
- * same representation. */
+ * lowest. An incomplete character is represented by the bytes that are present; no two characters
+ * have the same representation. */
 typedef struct adjacency {
     uint8_t ascii[128][128]; /* pairs of ASCII characters, exact */
     uint64_t *bits;          /* hashed set of the other pairs: false positives, no false
@@ -70,9 +70,10 @@ static inline bool pair_eight_ascii(const uint8_t *p) {
     return !(x & 0x8080808080808080u);
 }
 
-/* Finds cuts in eight bytes: text[at..at + 8) and `before`, the preceding character, are ASCII. Of
- * the offsets at to at + 7, appends to ends[count..] those between two characters that aren't a
- * pair. Returns the new count; may overwrite eight elements of ends[count..]. */
+/* Finds cuts in eight bytes: text[at..at + 8) and `before`, the preceding character, are ASCII.
+ * Appends to ends[count..] each offset from `at` to at + 7 at which the characters before and after
+ * it aren't a pair of the set. Returns the new count; may overwrite eight elements of
+ * ends[count..]. */
 static inline size_t pair_cut_eight(const adjacency *p, const uint8_t *text, size_t at,
                                     uint32_t before, size_t *ends, size_t count) {
     for (size_t i = at; i < at + 8; before = text[i++]) {

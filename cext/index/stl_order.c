@@ -224,9 +224,9 @@ void ggtok_stl_sort(int32_t *items, size_t n, stl_less *less_fn, void *user) {
             last = cut;
         }
     }
-    /* In the first run, each insertion is bounded by the least item. In the others, the library
-     * inserts without a bound check: if the comparisons are consistent, the first run contains the
-     * least item of all. */
+    /* In the first run, an item that goes before all others is moved to the front. After the first
+     * run, the library inserts without a bound check, which is safe if the comparisons are
+     * consistent: the first run then contains the least item. `insert` has the check. */
     for (size_t i = 1; i < n; i++) {
         int32_t value = items[i];
         if (i < RUN && less(&s, value, items[0])) {

@@ -21,7 +21,7 @@ typedef struct range { /* the texts entry[lo..hi), which share the `depth` bytes
     uint32_t lo, hi, depth, unit;
 } range;
 
-/* N_OPEN: the number of blocks in which free units are tried. A greater number fills the array a
+/* N_OPEN: the number of blocks that are searched for free units. A greater number fills the array a
  * little better but takes longer. MAX_MISSES: a block that fails more often is closed. */
 enum { N_OPEN = 8, MAX_MISSES = 24 };
 
@@ -59,8 +59,8 @@ static void load_window(const builder *b, entry *e, size_t n, uint32_t depth) {
     }
 }
 
-/* Whether a goes before b in the order that splitting needs: a text before those of which it is a
- * prefix (by length, since zeros after the end look like NUL bytes), and equal texts in the
+/* Whether a goes before b in the order that splitting needs: a prefix of a text before the text
+ * (the lengths decide, since zeros after the end look like NUL bytes), and equal texts in the
  * caller's order. */
 static inline bool entry_less(const entry *a, const entry *b) {
     if (a->key != b->key) return a->key < b->key;
@@ -81,8 +81,9 @@ static void sort_short(entry *e, size_t n) {
     }
 }
 
-/* Sorts in stable counting passes: by position, by length up to the end of the window, then by the
- * bytes of the window from last to first. A pass that moves nothing is skipped. */
+/* Sorts in stable counting passes: first by length up to the end of the window, then by each byte
+ * of the window from last to first. Equal texts stay in order. A pass that would move nothing is
+ * skipped. */
 static void sort_long(entry *e, entry *spare, size_t n, uint32_t depth) {
     entry *from = e, *to = spare;
     for (int pass = 0; pass < 9; pass++) {
@@ -142,9 +143,9 @@ static bool add_block(builder *b, struct open_block *o) {
     return true;
 }
 
-/* Removes from `low`, a set of low bytes of a base, those with which `label` isn't at a free unit.
- * The low bytes that remain possible are the indices of free units, XORed with the label. The XOR
- * swaps neighbours, pairs of neighbours, and so on up to whole words. */
+/* Removes from `low`, a set of possible low bytes of a base, each byte for which the child `label`
+ * would be at a used unit. The bytes allowed by this label are the indices of free units, XORed
+ * with the label. The XOR swaps neighbours, pairs of neighbours, and so on up to whole words. */
 static inline void narrow(uint64_t low[4], const uint64_t free[4], unsigned label) {
     for (unsigned w = 0; w < 4; w++) {
         uint64_t x = free[w ^ label >> 6];
@@ -203,7 +204,7 @@ static bool place(builder *b, uint32_t parent, const uint8_t *label, size_t n) {
     }
     o->n_free -= (uint32_t)n;
     b->t->unit[parent].link |= o->start | (unsigned)low;
-    /* A block that is full or fails too often isn't tried again. */
+    /* A block that is full or fails too often is closed. */
     if (!o->n_free || o->n_misses > MAX_MISSES) *o = b->open[--b->n_open];
     return true;
 }
@@ -222,8 +223,8 @@ static bool push(builder *b, range r) {
     return true;
 }
 
-/* Returns the link to the tail unit that the byte at `depth` leads to. The link contains as many of
- * the entry's remaining bytes as fit and are still in the entry's key. */
+/* Returns the link of the tail unit to which the byte at `depth` leads. The link contains the first
+ * of the entry's remaining bytes: those that are in the entry's key, at most TRIE_HEAD. */
 static uint32_t tail_link(const entry *e, uint32_t depth) {
     uint32_t rest = e->len - depth - 1, n = 7 - (depth & 7), link = TRIE_TAIL;
     if (n > TRIE_HEAD) n = TRIE_HEAD;

@@ -9,11 +9,11 @@
  *   unit:  link  [ has value : 1 | tail : 1 | base : 30 ]
  *          parent  index of the parent unit (TRIE_FREE: none)
  *
- * A unit below which only one text is left is a tail: it has no children, its value
- * is that text's number, and the rest of the text is compared in the arena. This
- * halves the number of units of a real vocabulary and the time to build them. Instead
- * of a base, a tail has the first bytes of the rest. Most rests have no more bytes or
- * differ in these, so that the text needn't be read.
+ * A unit below which only one text is left is a tail: it has no children, its value is that text's
+ * number, and the rest of the text is compared in the arena. This halves the number of units of a
+ * real vocabulary and the time to build them. Instead of a base, a tail has the first bytes of the
+ * rest. Most rests have no further bytes, or differ from the searched text in these bytes, so that
+ * the token's text needn't be read.
  *
  *   tail:  link  [ 0 | 1 | : 3 | whole rest? : 1 | number of bytes : 2 | bytes : 24 ]
  * Texts may contain any bytes, including NUL.
@@ -29,9 +29,9 @@
 #define TRIE_BASE (TRIE_TAIL - 1)
 #define TRIE_WHOLE (1u << 26)
 enum {
-    TRIE_HEAD = 3,
-    TRIE_HEAD_N = 24
-}; /* maximum bytes of a rest in a link; the bit where their number begins */
+    TRIE_HEAD = 3,   /* maximum bytes of a rest in a link */
+    TRIE_HEAD_N = 24 /* the lowest bit of their number */
+};
 
 typedef struct trie_unit {
     uint32_t link, parent;

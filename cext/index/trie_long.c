@@ -15,12 +15,12 @@ static inline uint32_t advance(const trie_long *l, uint32_t s, uint8_t c) {
     }
 }
 
-/* Returns all units except the root, sorted by depth, and sets *n to their number. Files can make
- * this list large, so it takes two walks: one counts the units, one places them. Returns NULL if
- * out of memory. */
+/* Returns all units except the root, sorted by depth, and sets *n to their number. A file can make
+ * this list large, so it is allocated at its exact size, after a first pass has counted the units.
+ * A second pass places them. Returns NULL if out of memory. */
 static link *list_units(trie_long *l, const uint8_t *reversed, const uint32_t *off, size_t n_texts,
                         size_t *n) {
-    const uint32_t counted = 0; /* temporary value in l->fail: the unit is counted */
+    const uint32_t counted = 0; /* temporary value in l->fail: the unit has been counted */
     size_t deepest = 0;
     for (size_t i = 0; i < n_texts; i++) {
         if (off[i + 1] - off[i] > deepest) deepest = off[i + 1] - off[i];

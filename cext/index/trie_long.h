@@ -16,10 +16,10 @@ enum { TRIE_WALK = 256 };
 
 typedef struct trie_long {
     trie t; /* the long texts, reversed, without tails; unit NULL: there are none */
-    /* For each unit, the longest prefix of its bytes (which are in text order, so that this is a
-     * prefix of the text from here) that is: */
-    uint32_t *fail; /* shorter than the unit, and itself a unit; if there is none, the root */
-    uint32_t *hit;  /* a long text, possibly the unit itself; 0: none */
+    /* A unit stands for a string: the bytes on the path to it, in text order (that is, last byte
+     * first). For each unit, the unit of the longest prefix of its string that is: */
+    uint32_t *fail; /* shorter than the string, and has a unit; the root if there is none */
+    uint32_t *hit;  /* a long text, possibly the whole string; 0: none */
     const uint32_t *off;
 } trie_long;
 
@@ -50,8 +50,8 @@ static inline bool trie_long_for(const trie_long *l, size_t n) {
     return l->t.unit && n > TRIE_WALK;
 }
 
-/* Equals trie_longest at p[i..n), including long texts; l holds the long texts of t. `hits` are
- * those of p[0..n), or NULL if trie_long_for is false. */
+/* Equals trie_longest at p[i..n), including long texts; l holds the long texts of t. `hits` is the
+ * data from ggtok_trie_long_find for p[0..n), or NULL if trie_long_for is false. */
 static inline size_t trie_longest_at(const trie *t, const trie_long *l, const int32_t *hits,
                                      const uint8_t *p, size_t i, size_t n, int32_t *id) {
     if (!hits) return trie_longest(t, p + i, n - i, id);

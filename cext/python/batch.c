@@ -8,7 +8,7 @@
 
 /* The state passed as `user` to a batch's callbacks. */
 typedef struct filling {
-    python_call call; /* must be the first member: ggtok_python_keep_going gets its address */
+    python_call call; /* must come first: ggtok_python_keep_going gets its address */
     entry *e;
     PyObject *lists; /* one list per text; NULL for other results */
     ggtok_unit unit; /* the unit of spans */
@@ -77,8 +77,8 @@ static bool split_joined(PyObject *joined, ggtok_bytes *texts, size_t n) {
     return true;
 }
 
-/* Returns the texts in a list of bytes and of joined texts, which keeps them alive; NULL with an
- * exception set on failure. */
+/* Returns the texts of a list whose items are bytes or joined texts; the list keeps the texts
+ * alive. NULL with an exception set on failure. */
 static ggtok_bytes *texts_of_list(PyObject *list, size_t *n) {
     size_t n_items = (size_t)PyList_Size(list);
     ggtok_bytes *texts = NULL;
@@ -109,7 +109,7 @@ static ggtok_bytes *texts_of_list(PyObject *list, size_t *n) {
     return texts;
 }
 
-/* Returns the texts in a tuple, which keeps them alive; NULL with an exception set on failure
+/* Returns the texts of a tuple; the tuple keeps them alive. NULL with an exception set on failure
  * (TypeError for a text that is neither str nor bytes). */
 static ggtok_bytes *texts_of(PyObject *tuple, size_t n) {
     ggtok_bytes *texts = ggtok_mem_alloc(mem_mul(n, sizeof *texts));
@@ -133,8 +133,8 @@ static void batch_free(PyObject *capsule) {
     ggtok_batch_free(PyCapsule_GetPointer(capsule, BATCH));
 }
 
-/* Returns the arguments from which native/arrays.py makes arrays, which take ownership of the
- * batch. */
+/* Returns the arguments from which native/arrays.py makes arrays. The first argument owns the
+ * batch, and *batch becomes NULL. */
 static PyObject *arrays_of(ggtok_batch **batch, size_t n, bool spans) {
     const int64_t *offsets = ggtok_batch_offsets(*batch);
     const void *data = spans ? (const void *)ggtok_batch_spans(*batch) : ggtok_batch_ids(*batch);
@@ -146,7 +146,7 @@ static PyObject *arrays_of(ggtok_batch **batch, size_t n, bool spans) {
                          (unsigned long long)(uintptr_t)offsets, (Py_ssize_t)n + 1);
 }
 
-/* Makes a column of the batch's ids and takes ownership of the batch. */
+/* Makes a column of the batch's ids. The column owns the batch, and *batch becomes NULL. */
 static PyObject *arrow_of(ggtok_batch **batch, const ggtok_bytes *texts, size_t n) {
     arrow_ids *ids = ggtok_arrow_ids_new(batch, texts, n);
     return ids ? ggtok_py_arrow_ids(ids) : PyErr_NoMemory();

@@ -9,10 +9,10 @@
  * The ids of several conversations are copied to one buffer. For a single conversation, the ids
  * stay in the context, or the text in the env, until the result has been created.
  *
- * This code reads only ordinary messages: exact dicts of exact str, as nearly all are. If there are
- * others, the result lists their indices. Python code (ggtok/chat/llama.py, transformers.py)
- * converts them and calls this again with GGTOK_CHAT_PREPARED. Either way, the template gets the
- * same messages.
+ * This code reads only ordinary messages: exact dicts of exact str, as nearly all are. The result
+ * lists the indices of all other messages. Python code (ggtok/chat/llama.py, transformers.py)
+ * converts these and calls ggtok_py_chat again with GGTOK_CHAT_PREPARED. Either way, the template
+ * gets the same messages.
  */
 #include "python/chat.h"
 
@@ -108,8 +108,8 @@ static known_role *role_of(words *w, PyObject *object) {
     return role;
 }
 
-/* Returns a new text for each message, so that `is sameas` distinguishes them; the bytes are
- * shared. */
+/* Returns a new text for each message, so that `is sameas` distinguishes the roles of two messages;
+ * the bytes are shared. */
 static jinja_value value_of_role(reader *r, const request *p, known_role *role) {
     if (!role->text) {
         jinja_value v = read_role(r, p, role->object);
@@ -118,7 +118,7 @@ static jinja_value value_of_role(reader *r, const request *p, known_role *role) 
     }
     jinja_text *text = jinja_alloc(r->mem, sizeof *text);
     *text = *role->text;
-    ggtok_jinja_env_grow(r->env, 8 + text->n); /* charge as if it were read again */
+    ggtok_jinja_env_grow(r->env, 8 + text->n); /* charge as if the role were read again */
     return jinja_of_text(text);
 }
 

@@ -14,7 +14,7 @@ typedef enum ggtok_chat_want {
     GGTOK_CHAT_COUNT,  /* the number of ids */
     GGTOK_CHAT_TEXT,   /* the text */
     GGTOK_CHAT_PROMPT, /* [text, ranges from the template, generated ranges] */
-    GGTOK_CHAT_PROMPTS /* the same list, followed by that with the opposite add_generation_prompt */
+    GGTOK_CHAT_PROMPTS /* the same three items, then three for the opposite add_generation_prompt */
 } ggtok_chat_want;
 
 /* How to prepare messages, render and encode. */
@@ -28,7 +28,8 @@ typedef enum ggtok_chat_bits {
     GGTOK_CHAT_PREPARED = 1 << 6,     /* messages in a tuple have been prepared by Python */
     GGTOK_CHAT_OWN_MESSAGES = 1 << 7, /* a variable replaces the messages */
     GGTOK_CHAT_GENERATION = 1 << 8,   /* set add_generation_prompt to true */
-    GGTOK_CHAT_BOTH = 1 << 9,         /* require that rendering with the opposite also succeeds */
+    GGTOK_CHAT_BOTH = 1 << 9,         /* fail if rendering with the opposite add_generation_prompt
+                                         fails */
     GGTOK_CHAT_TRUSTED = 1 << 10,     /* parse control tokens in messages, too */
     /* Leave the lists of ids untracked by the garbage collector; call entry.c's `track` once all
      * are made. */

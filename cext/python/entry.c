@@ -67,14 +67,14 @@ static bool is_ascii(PyObject *text) {
 /* ---- large texts ---- */
 
 enum {
-    LARGE = 1 << 15,
-    PART = 1 << 12,
-    TOO_LARGE = 1 << 22
-}; /* LARGE, PART: in characters; TOO_LARGE: size of a spare buffer in bytes */
+    LARGE = 1 << 15,    /* minimum characters of a large text */
+    PART = 1 << 12,     /* characters converted at a time */
+    TOO_LARGE = 1 << 22 /* maximum characters of a text whose UTF-8 is kept, and bytes of `spare` */
+};
 enum { ASK = (1 << 20) - 1 }; /* characters converted between checks for signals */
 
-/* Appends the UTF-8 of at most PART characters. Returns false if they have none or if out of
- * memory. */
+/* Appends the UTF-8 of at most PART characters. Returns false if there is none (a lone surrogate)
+ * or if out of memory. */
 static bool append_part(bytebuf *utf8, PyObject *part) {
     if (is_ascii(part)) {
         Py_ssize_t n;
@@ -95,10 +95,10 @@ static bool append_part(bytebuf *utf8, PyObject *part) {
 
 /*
  * Makes the UTF-8 of a large str with characters beyond ASCII, one part at a time. CPython would
- * make it in new memory three times as large, in which each page costs a fault (a fifth of the time
- * for an uncached text), and keep it with the str. Keeping it is worthwhile only if the text is
- * encoded again, so a text that occurs twice in a row is left to entry_text_of, unless it is too
- * large to keep. Returns false if entry_text_of should be used. It may return true with an
+ * make it in new memory of three times the size, where each page costs a page fault (a fifth of the
+ * time for an uncached text), and keep it with the str. Keeping it is worthwhile only if the text
+ * is encoded again, so a text that occurs twice in a row is left to entry_text_of, unless its UTF-8
+ * is too large to keep. Returns false if entry_text_of should be used. It may return true with an
  * exception set, if a signal handler raised one.
  */
 static bool large_text(entry *e, PyObject *text, bytebuf *utf8) {
@@ -396,9 +396,9 @@ static void loan_free(PyObject *loan) {
     Py_DECREF(self);
 }
 
-/* () -> a context, which is released when this object is freed. An explicit call to release it
- * might not be reached: a signal handler can raise an exception between any two steps of Python
- * code. */
+/* () -> a capsule of a context, which is released when the capsule is freed. An explicit call to
+ * release the context might not be reached: a signal handler can raise an exception between any two
+ * steps of Python code. */
 static PyObject *take(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)args, (void)n_args;

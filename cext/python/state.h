@@ -23,8 +23,8 @@ typedef struct entry { /* the state to which functions are bound */
     ggtok_pool *pool;
     PyObject **ints; /* by id: the token's int object; NULL: not made yet */
     uint32_t n_ints;
-    bytebuf spare;     /* memory for the next large text's UTF-8 */
-    uintptr_t last;    /* address of the last large str, which may be gone */
+    bytebuf spare;     /* memory for the UTF-8 of the next large text */
+    uintptr_t last;    /* address of the last large str, which may have been freed */
     Py_ssize_t last_n; /* number of characters in that str */
     PyObject *error;
 } entry;
@@ -45,7 +45,8 @@ bool entry_encode_flags(PyObject *const *args, unsigned *flags,
  * other object, returns NULL with TypeError set. */
 const char *entry_text_of(PyObject *text, Py_ssize_t *n);
 
-/* Return a list of the ids as ints. The second leaves the list untracked, for ggtok_py_list_end. */
+/* Return a list of the ids as ints. The second one leaves the list untracked; call
+ * ggtok_py_list_end. */
 PyObject *entry_list_of(entry *e, const int32_t *ids, size_t n);
 PyObject *entry_untracked_list_of(entry *e, const int32_t *ids, size_t n);
 

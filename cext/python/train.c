@@ -6,7 +6,7 @@
 #include "python/list.h"
 
 /* (texts, address, n) -> list of the pairs of texts merged by the n ggtok_merge_rows at the
- * address. `texts` is a list of the bytes of each symbol; those of new symbols are appended. */
+ * address. `texts` is a list of the bytes of each symbol; the bytes of new symbols are appended. */
 static PyObject *spell(PyObject *self, PyObject *args) {
     PyObject *texts, *address, *merges = NULL, *pair;
     Py_ssize_t n;

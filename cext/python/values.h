@@ -9,7 +9,7 @@
 
 #define GGTOK_PY_TEMPLATE "ggtok.template" /* name of a template's capsule */
 
-/* The state of a read. A failure jumps out of C functions, so these must own no object except
+/* The state of a read. A failure jumps out of the C functions, so these must own no object except
  * `held`. */
 typedef struct reader {
     jinja_env *env;
@@ -25,7 +25,7 @@ typedef struct reader {
 } reader;
 
 reader ggtok_py_reader(jinja_env *env, jinja_dialect dialect);
-/* Calls body(arena, reader), which may call the functions below; they don't return if they fail. */
+/* Calls body(arena, reader). It may call the functions below, which don't return if they fail. */
 ggtok_status ggtok_py_read(reader *r, void (*body)(jinja_arena *mem, void *user), jinja_error *err);
 
 /* A body for ggtok_py_read: reads reader.variables into the environment. */

@@ -32,8 +32,10 @@ typedef struct walk {
     const trusted_ranges *trusted; /* ranges where reserved tokens are allowed; NULL: everywhere */
     size_t range;                  /* index of the first range that ends after the position */
     size_t begin, end;             /* bounds of that range; SIZE_MAX if there is none */
-    uint32_t node;                 /* the automaton's node for the text of the trusted range */
-    uint32_t open; /* its node for all text read: for tokens allowed in untrusted text */
+    uint32_t node;                 /* node of the automaton after the text read in the current
+                                      trusted range */
+    uint32_t open; /* node after all text read; it finds the tokens that are allowed in untrusted
+                      text */
 } walk;
 
 /* Returns the index of the first range that ends after `from`. */
@@ -79,7 +81,8 @@ static inline uint32_t walk_over(walk *w, const uint8_t *text, size_t i) {
     return any && (!open || any < open) ? any : open;
 }
 
-/* For each possible first byte of a special token, its next position in the text (lazily computed). */
+/* For each possible first byte of a special token, its next position in the text, lazily computed.
+ * */
 typedef struct next_starts {
     size_t at[SPECIAL_STARTS];
 } next_starts;
@@ -87,7 +90,7 @@ typedef struct next_starts {
 /* Returns the first position in text[i..n) where a token may begin, or n. */
 static size_t next_start(const special_set *set, next_starts *next, const uint8_t *text, size_t i,
                          size_t n) {
-    if (set->n_starts) { /* few first bytes, as in most vocabularies: '<', perhaps '[' */
+    if (set->n_starts) { /* there are few first bytes, as in most vocabularies: '<', perhaps '[' */
         size_t first = n;
         for (size_t k = 0; k < set->n_starts; k++) {
             if (next->at[k] <= i) {
@@ -211,7 +214,7 @@ static void accept(const task *t, size_t i) {
 /* Accepts or rejects each candidate in llama.cpp's order. Each number in the heap combines a
  * candidate's token, which may have been replaced by a shorter one, with its index. */
 static bool choose_tokens(const task *t) {
-    enum { STEP = 32 }; /* a candidate costs as much as this many bytes */
+    enum { STEP = 32 }; /* a candidate counts as this many bytes of text */
     partition_scratch *s = t->s;
     const fragment *c = s->spare.data;
     size_t n = s->spare.n;
@@ -340,7 +343,7 @@ static bool take_runs(partition_scratch *s, const special_runs *r, const uint8_t
     return true;
 }
 
-/* Cuts the run tokens out of a raw fragment, parts of which may not be allowed to contain them. */
+/* Cuts the run tokens out of a raw fragment, wherever they are allowed. */
 static bool cut_runs(const task *t, const fragment *raw) {
     const special_runs *r = &t->set->runs;
     const trusted_ranges *only = t->trusted && t->trusted->all ? t->trusted : NULL;

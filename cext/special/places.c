@@ -5,8 +5,8 @@ size_t ggtok_special_longest(const special_set *set, const vocab *v) {
 }
 
 /* Whether a token begins with the node's text, or with a suffix of it, and continues. Amortized
- * over a text, this takes one step per byte: the next byte continues from the node where the loop
- * ends. */
+ * over a text, this takes one step per byte, since special_step follows the same links for the next
+ * byte. */
 static bool is_open(const special_set *set, uint32_t node) {
     while (node && !set->nodes[node].child) node = set->nodes[node].fail;
     return node != 0;
@@ -16,8 +16,8 @@ void ggtok_special_places(const special_set *set, const vocab *v, const uint8_t 
                           size_t to, uint8_t *places) {
     size_t longest = ggtok_special_longest(set, v), i = from > longest ? from - longest : 0;
     uint32_t node = 0;
-    bool stripped = set->strips && i; /* only white space since a token that may be in the text */
-    for (;; i++) {                    /* `node` is the node of the text before i */
+    bool stripped = set->strips && i; /* a token may precede, then only white space */
+    for (;; i++) {                    /* `node` is the node after text[..i) */
         uint32_t token = set->n ? set->nodes[node].token : 0;
         bool open = set->n && is_open(set, node);
         if (token && !open) {

@@ -1,5 +1,5 @@
 /*
- * The positions of a text where it can be cut, since no special token crosses them.
+ * Finds the positions of a text that no special token crosses, so that the text can be cut there.
  */
 #ifndef GGTOK_SPECIAL_PLACES_H
 #define GGTOK_SPECIAL_PLACES_H

@@ -2,7 +2,7 @@
 
 #include "base/bits.h"
 
-/* Returns the byte of which the text is a run, or -1 if it isn't a run. */
+/* If the text is one byte, repeated, returns the byte; otherwise -1. */
 static int only_byte(gguf_view text) {
     for (size_t i = 1; i < text.n; i++) {
         if (text.p[i] != text.p[0]) return -1;
@@ -10,8 +10,8 @@ static int only_byte(gguf_view text) {
     return text.n ? text.p[0] : -1;
 }
 
-/* Returns the byte of which most tokens are runs, if it occurs in no other token; -1 if there is
- * none. */
+/* Of the bytes that occur in several run tokens and in no other token, returns the byte with the
+ * most run tokens; -1 if there is no such byte. */
 static int choose_byte(const vocab *v, const int32_t *ids, size_t n) {
     uint32_t count[256] = {0};
     bool mixed[256] = {false};
@@ -70,7 +70,7 @@ void ggtok_special_runs_free(special_runs *r) {
 }
 
 /* Returns the first position in text[i..to) where r->byte occurs twice in a row, or `to`. Single
- * spaces are everywhere, so no branch depends on them. */
+ * spaces are very frequent, so no branch depends on them. */
 static size_t find_two(const special_runs *r, const uint8_t *text, size_t i, size_t to) {
     const uint8_t byte = (uint8_t)r->byte;
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

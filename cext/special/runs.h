@@ -2,9 +2,10 @@
  * Special tokens that are runs of one byte, such as GPT-NeoX's tokens of 2 to 24 spaces.
  *
  * If they were handled like other tokens, they would overlap at each byte of a run, and partition
- * would take 30 times as long. Here one walk finds them all: in a run of L bytes, the longest such
- * token matches as often as it fits, from the left, the next longest matches in the rest, and so
- * on. This is exact if no other token can match any of these bytes (docs/design/partition.md).
+ * would take 30 times as long. Here one pass over the text finds them all: in a run of L bytes, the
+ * longest such token matches as often as it fits, from the left, the next longest matches in the
+ * rest, and so on. This is exact if no other token can match any of these bytes
+ * (docs/design/partition.md).
  */
 #ifndef GGTOK_PARTITION_RUNS_H
 #define GGTOK_PARTITION_RUNS_H

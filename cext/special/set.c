@@ -93,8 +93,9 @@ static size_t count_tokens(const vocab *v, size_t *bytes) {
     return n;
 }
 
-/* Sorts the special tokens into llama.cpp's order, then removes those that aren't parsed. Sorting
- * comes first, since the sort isn't stable. Returns false if out of memory. */
+/* Sorts the special tokens into llama.cpp's order, then removes the tokens that aren't parsed.
+ * Removing them first could change the order of the others, since the sort isn't stable. Returns
+ * false if out of memory. */
 static bool sort_tokens(special_set *set, const vocab *v, size_t n, bool parse_special,
                         const bool *chosen) {
     uint32_t *length = ggtok_mem_alloc(mem_mul(v->n_tokens, sizeof *length));

@@ -24,20 +24,21 @@ typedef struct special_set {
     size_t n;
     bool strips;         /* whether any token strips white space */
     bool anywhere;       /* whether any token is allowed in untrusted text */
-    uint32_t *open;      /* [n + 1], by token: the longest token that is a suffix of it, or equal,
-                            and is allowed in untrusted text (isn't reserved) */
+    uint32_t *open;      /* [n + 1], by token: the longest suffix of its text (or the whole text)
+                            that is a token allowed in untrusted text (not reserved) */
     special_node *nodes; /* nodes[0] is the root */
     size_t n_nodes;
     uint32_t (*wide)[256]; /* children by byte, 0: none; wide[0] is the root's table */
     size_t n_wide, wide_cap;
     bool first[256];                /* whether any token begins with this byte */
     uint8_t starts[SPECIAL_STARTS]; /* the bytes that tokens begin with */
-    size_t n_starts;                /* number of starts; 0: too many to search for one by one */
+    size_t n_starts;                /* number of bytes in `starts`; 0: there are too many to search
+                                       for one by one */
     special_runs runs;              /* run tokens, which aren't in `ids` */
 } special_set;
 
-/* Builds the set from the special tokens that are always parsed and, with parse_special, the
- * others: those set in chosen[n_tokens], or all if `chosen` is NULL. */
+/* Builds the set from the special tokens that are always parsed and, with parse_special, the other
+ * special tokens: each id with chosen[id], or all if `chosen` is NULL. */
 ggtok_status ggtok_special_set_build(special_set *set, const vocab *v, bool parse_special,
                                      const bool *chosen, ggtok_error *err);
 void ggtok_special_set_free(special_set *set);

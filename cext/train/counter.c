@@ -94,7 +94,7 @@ static bool send(ggtok_counter *c, unsigned shard) {
     return ok;
 }
 
-/* Adds a word to the batch for its shard. Copies `room` (>= its length) bytes of it. */
+/* Adds a word to the batch for its shard. Copies `room` bytes, at least the word's length. */
 ALWAYS_INLINE bool put(ggtok_counter *c, table_word w, size_t room) {
     unsigned shard = table_shard_of(w.hash);
     counter_batch *b = &c->batches[shard];
@@ -107,7 +107,7 @@ ALWAYS_INLINE bool put(ggtok_counter *c, table_word w, size_t room) {
     return true;
 }
 
-/* Adds a word to the table, by a batch if it is short enough. */
+/* Adds a word to the shared table, through a batch if the word is short enough. */
 static bool add_far(ggtok_counter *c, const uint8_t *p, size_t n, uint64_t count) {
     table *t = &c->counts->table;
     if (n > UINT32_MAX) {
@@ -136,7 +136,7 @@ static size_t short_n(const counter_key *key) {
     return n;
 }
 
-/* Like add_far, for a short word, without a branch for each length. */
+/* Like add_far, for a short word, without branches that depend on its length. */
 static bool add_short_far(ggtok_counter *c, const counter_key *key, uint64_t count) {
     const uint8_t *p = (const uint8_t *)key;
     if (!count) return true;
@@ -235,7 +235,7 @@ ALWAYS_INLINE bool add_group(ggtok_counter *c, const uint8_t *text, size_t n, si
             continue;
         }
         counter_key *key = &keys[n_short];
-        if (at_end && n - start < COUNTER_SHORT) { /* fewer readable bytes than a key has */
+        if (at_end && n - start < COUNTER_SHORT) { /* fewer bytes are readable than a key has */
             uint8_t padded[COUNTER_SHORT] = {0};
             memcpy(padded, text + start, length);
             *key = short_key(padded, length);
@@ -287,8 +287,8 @@ static bool add_found(ggtok_counter *c, const uint8_t *text, size_t room) {
     return true;
 }
 
-/* Adds SentencePiece's words: runs of U+2581 and the characters up to the next one. `text` is
- * escaped; `n` is its length, `room` the number of readable bytes. */
+/* Adds SentencePiece's words: each is a run of U+2581 and the characters up to the next U+2581.
+ * `text` is escaped; `n` is its length, `room` the number of readable bytes. */
 static bool add_marked(ggtok_counter *c, const uint8_t *text, size_t n, size_t room) {
     enum { MARK = 3 };
     size_t i = 0;
@@ -306,7 +306,8 @@ static bool add_marked(ggtok_counter *c, const uint8_t *text, size_t n, size_t r
     return add_found(c, text, room);
 }
 
-/* Escapes the text's spaces as the splitting requires, and adds PAD bytes after it. */
+/* Copies the text to c->spaced with its spaces escaped, as the kind of splitting requires, and adds
+ * PAD bytes after the copy. */
 static bool escape(ggtok_counter *c, const uint8_t *text, size_t n) {
     bytebuf *out = &c->spaced;
     out->n = 0;

@@ -21,9 +21,11 @@
 enum {
     COUNTER_SHORT_LOG2 = SMALL ? 4 : 16, /* log2 of the number of sets: 4 MB, on two huge pages */
     COUNTER_LONG_LOG2 = SMALL ? 4 : 12,  /* the same for longer words: 320 KB */
-    COUNTER_FOUND = SMALL ? 160 : 512,   /* words found in a text before they are added */
+    COUNTER_FOUND = SMALL ? 160 : 512,   /* maximum words that are found in a text before they are
+                                            added */
     COUNTER_SINCE = SMALL ? 200
-                          : INT32_MAX, /* words added before the counts of short ones are moved */
+                          : INT32_MAX, /* maximum words between two moves of the short words' counts
+                                          to the table */
     COUNTER_BATCH = SMALL ? 4 : 256,   /* maximum words per batch */
     COUNTER_BATCH_BYTES = 8192
 };

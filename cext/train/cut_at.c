@@ -10,7 +10,7 @@ typedef struct cut_text {
 } cut_text;
 
 typedef struct cut_texts {
-    cut_text *sorted; /* sorted by bytes, so that texts with a common prefix are adjacent */
+    cut_text *sorted; /* sorted bytewise, so that texts with a common prefix are adjacent */
     size_t n;
     bool begins[256]; /* by byte: whether any text begins with it */
 } cut_texts;

@@ -23,8 +23,8 @@ void ggtok_layout_free(layout *l) {
     memset(l, 0, sizeof *l);
 }
 
-/* Writes a word's symbols if `out` isn't NULL; returns the number of slots they take. Characters
- * outside the alphabet divide a word. A single symbol is in no pair and takes no slot. */
+/* Writes a word's symbols to `out`, unless it is NULL; returns the number of slots that they take.
+ * Characters outside the alphabet divide a word. A lone symbol is in no pair and takes no slot. */
 static size_t put_word(const alphabet *a, const uint8_t *p, size_t n, uint32_t *out) {
     size_t written = 0, length = 0;
     uint32_t first = SLOT_NONE;
@@ -128,7 +128,7 @@ static void fill(layout *l, build *b, const table *t, const alphabet *a) {
     l->slots[l->n + 1] = SLOT_FIRST | SLOT_NONE;
 }
 
-/* Records the class of each block's first slot, to shorten searches. */
+/* Records the class of each block's first slot, to shorten searches for a slot's class. */
 static bool index_classes(layout *l) {
     while (l->n >> l->shift >> BLOCKS_LOG2) l->shift++;
     size_t n = (l->n >> l->shift) + 2, class = 0;

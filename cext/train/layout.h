@@ -1,14 +1,14 @@
 /*
  * All distinct words as one flat array of symbols, in which merges are performed.
  *
- * A symbol takes as many slots as it has initial symbols. The first slot holds the symbol; the
- * second and the last hold the number of slots, so that both neighbours are found by reading
- * one slot. After "l o w" became "lo w" and then "low":
+ * A symbol takes one slot for each of its initial symbols. The first slot holds the symbol; the
+ * second and the last hold the number of slots, so that both neighbours are found by reading one
+ * slot. After "l o w" became "lo w" and then "low":
  *
  *     |l |o |w |     |lo|*2|w |     |low|*3|*3|
  *
- * A merge marks the slots that it frees, including the right symbol's first: no slot looks like a
- * symbol that is gone, so lists of positions may be out of date.
+ * A merge marks the slots that it frees, including the first slot of the right symbol. So no slot
+ * looks like a symbol that no longer exists, and lists of positions may be out of date.
  *
  * A bit marks the first slot of each word, which has no left neighbour. Words are grouped in
  * classes of equal count, the frequent ones first. The weight of a slot is its class's count,
@@ -25,7 +25,7 @@
 #define SLOT_NONE SLOT_SYMBOL /* no symbol */
 
 typedef struct layout {
-    uint32_t *slots; /* [n + 1]; the last begins a word */
+    uint32_t *slots; /* [n + 2]; the last two mark the start of a word */
     size_t n;
     uint64_t weight;  /* total weight of all slots */
     uint32_t *starts; /* [n_classes + 1]: first slot of each class, and n */
@@ -60,8 +60,8 @@ static inline size_t layout_class(const layout *l, uint32_t slot, size_t from) {
     return low;
 }
 
-/* Returns the slot of the symbol after the one at `slot` (n: there is none; slot n begins a
- * word). */
+/* Returns the slot of the symbol after the one at `slot` (n: there is none; slot n counts as the
+ * start of a word). */
 static inline uint32_t layout_next(const layout *l, uint32_t slot) {
     uint32_t x = l->slots[slot + 1];
     return x & SLOT_FREE ? slot + (x & ~SLOT_FREE) : slot + 1;

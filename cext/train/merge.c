@@ -3,7 +3,8 @@
 #include "train/part.h"
 #include "train/recount.h"
 
-/* Maximum total bytes of all new symbols; longer texts would be useless and dangerous. */
+/* Maximum total length of all new symbols, in initial symbols. Longer ones would be useless, and
+ * could exhaust the memory. */
 enum { MAX_NEW_LENGTH = SMALL ? 1 << 12 : 1 << 30 };
 
 struct ggtok_merges {
@@ -53,7 +54,7 @@ static bool update_pairs(training *t, uint32_t left, uint32_t right, uint32_t ma
         neighbour *x = &p->right.of[symbol];
         if ((q = ggtok_pairs_find(pairs, right, symbol)))
             q->count -= q->count < x->weight ? q->count : x->weight;
-        if (symbol == left) { /* some of these occurrences were merged themselves */
+        if (symbol == left) { /* some of these neighbours have been merged, too */
             x->weight -= p->doubled;
             x->n -= p->n_doubled;
         }
@@ -138,8 +139,8 @@ static bool keep_going(training *t, uint64_t count) {
 
 /* Returns the initial minimum count of the pairs that are kept. In natural text, the last merge of
  * a vocabulary occurs a fiftieth to a hundredth as often as if the weight were spread evenly over
- * the merges. Most pairs occur fewer than RARE times; they are kept only if that becomes
- * necessary. */
+ * the merges. Most pairs occur fewer than RARE times; such pairs are kept only if no other pairs
+ * are left. */
 enum { RARE = 4 };
 
 static uint64_t first_least(const training *t) {

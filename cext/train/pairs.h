@@ -50,7 +50,7 @@ void ggtok_pairs_will_change(const pairs *p, uint32_t left, uint32_t right);
 pair *ggtok_pairs_add(pairs *p, uint32_t left, uint32_t right, uint64_t count, uint32_t n);
 
 /* Removes the first pair from the heap and returns it, or NULL if there is none. ggtok_pairs_done
- * frees its list. */
+ * frees the pair's list of places. */
 pair *ggtok_pairs_take(pairs *p);
 void ggtok_pairs_done(pair *q);
 

@@ -1,11 +1,10 @@
 /*
- * One thread's part of a merge: the occurrences in its range of slots, which begins and ends at
- * word boundaries.
+ * The part of a merge that works on the slots: replacing the occurrences of the merged pair.
  *
- * First the thread replaces the occurrences, and counts for each distinct neighbour, left and
- * right, how often it occurs. The sums over all parts decide which new pairs are worth keeping;
- * then the thread lists where these occur. So the table of pairs is accessed once per distinct
- * neighbour, not once per occurrence.
+ * First ggtok_part_replace replaces the occurrences, and counts how often each distinct symbol is
+ * the left or right neighbour of one. These counts decide which new pairs are worth keeping. Then
+ * ggtok_part_list lists where the new pairs occur. So the table of pairs is accessed once per
+ * distinct neighbour, not once per occurrence.
  */
 #ifndef GGTOK_TRAIN_PART_H
 #define GGTOK_TRAIN_PART_H
@@ -13,19 +12,17 @@
 #include "train/layout.h"
 #include "train/pairs.h"
 
-typedef struct
-    neighbour { /* a neighbour of the pair being merged; the array, indexed by symbol, is all zero
-                   between merges */
+typedef struct neighbour { /* how often a symbol is a neighbour of the merged pair */
     uint64_t weight;
     uint32_t n;
 } neighbour;
 
 typedef struct side {
-    neighbour *of;
-    uint32_t *met; /* symbols whose element of `of` isn't zero, in order of first occurrence */
+    neighbour *of; /* by symbol; all zero between merges */
+    uint32_t *met; /* symbols whose elements in `of` aren't zero, in order of first occurrence */
     size_t n_met;
-    uint32_t **to; /* by symbol: where the next place of its pair is written; NULL if the pair isn't
-                      kept */
+    uint32_t **to; /* by symbol: where the next place of its new pair is written; NULL if the pair
+                      isn't kept */
 } side;
 
 typedef struct part {
@@ -40,7 +37,7 @@ typedef struct part {
     /* For each merged occurrence, in order: the symbols to its left and right, or SLOT_NONE. */
     uint32_t *around;
     size_t n_around, cap_around;
-    uint32_t *places; /* its slot; overwrites the pair's own list */
+    uint32_t *places; /* the slot of each merged occurrence; overwrites the merged pair's list */
 } part;
 
 bool ggtok_part_reach(
@@ -48,8 +45,8 @@ bool ggtok_part_reach(
 bool ggtok_part_room(part *p, size_t n); /* makes room for n occurrences; false: out of memory */
 void ggtok_part_free(part *p);
 
-/* Replaces the pair (left, right) at places[0..n) of this part by `made`, a symbol with `length`
- * initial symbols. */
+/* Replaces the pair (left, right) at places[0..n) by `made`, a symbol with `length` initial
+ * symbols. */
 void ggtok_part_replace(part *p, uint32_t *places, size_t n, uint32_t left, uint32_t right,
                         uint32_t made, uint32_t length, const symbol *symbols);
 

@@ -1,8 +1,8 @@
 #include "train/recount.h"
 
 /* With few symbols, there is a row of counters for each left symbol; with many, an open-addressing
- * table. If the table would become too large, several walks over the layout each count a share of
- * the pairs. */
+ * table. If the table would become too large, there are several passes over the layout, each of
+ * which counts one share of the pairs, selected by hash. */
 enum { DENSE = SMALL ? 8 : 512, FIRST_LOG2 = SMALL ? 4 : 14, SHARE = SMALL ? 16 : 1 << 23 };
 
 typedef struct tally {
@@ -19,8 +19,9 @@ typedef struct tallies {
     unsigned share, shares;
 } tallies;
 
-/* Uses another hash than the index of pairs: pairs are added to the index in the order of this
- * table, and would otherwise crowd at its front while it is small. */
+/* Returns the index in t->all of a pair's tally, or of the free element for it. The hash differs
+ * from that of the index of pairs: pairs are added to the index in the order of this table; with
+ * the same hash, they would crowd at the front of the index while it is small. */
 static size_t tally_place(const tallies *t, uint64_t key) {
     size_t mask = ((size_t)1 << t->log2) - 1;
     size_t i = (size_t)(pair_hash(key << 32 | key >> 32) >> (64 - t->log2));

@@ -85,7 +85,7 @@ static bool spells(const symbols *s, uint32_t number, const uint32_t *spelled) {
 
 int64_t ggtok_symbols_number(const symbols *s, uint32_t left, uint32_t right) {
     uint32_t n_left = s->all[left].length, n = n_left + s->all[right].length;
-    size_t low = 0, high = s->n_reserved; /* finds the first text of that length */
+    size_t low = 0, high = s->n_reserved; /* find the first text of that length */
     while (low < high) {
         size_t middle = (low + high) / 2;
         if (s->reserved[middle].n < n) {

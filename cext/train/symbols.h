@@ -39,7 +39,7 @@ int64_t ggtok_symbols_number(const symbols *s, uint32_t left, uint32_t right);
 /* Makes the symbol `number` from two symbols. Returns false if out of memory. */
 bool ggtok_symbols_make(symbols *s, uint32_t number, uint32_t left, uint32_t right);
 
-/* Order two pairs of equal count: first by `tie`, then by symbols_before. */
+/* Order two pairs of equal count: first by ggtok_symbols_tie, then by ggtok_symbols_before. */
 uint64_t ggtok_symbols_tie(const symbols *s, uint32_t left, uint32_t right);
 bool ggtok_symbols_before(const symbols *s, const uint32_t a[2], const uint32_t b[2]);
 

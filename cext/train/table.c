@@ -94,7 +94,7 @@ static bool add_block(table_shard *s, size_t size) {
 static size_t arena_take(table_shard *s, size_t size) {
     if ((s->n_chunks << TABLE_CHUNK_LOG2) - s->used < size && !add_block(s, size)) return SIZE_MAX;
     size_t offset = s->used;
-    /* A block of several chunks contains one record; other records begin in chunks with an
+    /* A block of several chunks contains only one record, since only its first chunk has an
      * address. */
     s->used = size > TABLE_CHUNK ? s->n_chunks << TABLE_CHUNK_LOG2 : offset + size;
     return offset;

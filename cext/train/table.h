@@ -6,7 +6,7 @@
  *   slot     tag (24 bits of the hash) | offset of the record in the arena + 1 (40 bits)
  *   record   count (8 bytes) | length (1 byte, or 255 and 4 more) | the word's bytes
  *
- * So a word of 7 bytes takes 16 bytes, and its share of the slots, which are at most 0.7 full:
+ * So a word of 7 bytes takes 16 bytes plus its share of the slots, of which at most 70 % are used:
  * about 28 bytes in all, for any number of threads. The hash is seeded with a secret of the
  * process.
  */

@@ -1,7 +1,6 @@
 /*
  * UTF-8 as llama.cpp reads it. Only length bits and continuation bits are checked, so overlong
- * forms and surrogates are decoded. A byte that doesn't start such a sequence decodes to U+FFFD on
- * its own.
+ * forms and surrogates are decoded. Each byte that isn't part of such a sequence decodes to U+FFFD.
  *
  * "Well-formed in the wide sense", below, means: shortest forms of 0..10FFFF, surrogates included.
  * ggtok_utf8_sanitize (unicode/utf8_valid.h) converts any text to this form.
@@ -13,8 +12,8 @@
 
 #define UTF8_REPLACEMENT 0xFFFDu
 
-/* Returns the sequence length that a lead byte announces; 1 for continuation bytes:
- * unicode_len_utf8. */
+/* Returns the sequence length that a lead byte announces; 1 for continuation bytes. Equals
+ * llama.cpp's unicode_len_utf8. */
 static inline size_t utf8_lead_len(uint8_t c) {
     return c < 0xC0 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
 }
@@ -35,9 +34,10 @@ static inline uint32_t utf8_next(const uint8_t **p) {
 }
 
 /*
- * Decodes one code point of arbitrary bytes, p < end, and returns the number of bytes used:
- * unicode_cpt_from_utf8, but decoding a malformed byte to U+FFFD as its caller does. Sequences
- * above U+10FFFF, which abort llama.cpp, count as malformed bytes.
+ * Decodes one code point of arbitrary bytes, p < end, and returns the number of bytes used. Equals
+ * llama.cpp's unicode_cpt_from_utf8, except that a malformed byte decodes to U+FFFD, as in
+ * llama.cpp's caller of that function. Sequences above U+10FFFF, which abort llama.cpp, count as
+ * malformed bytes.
  */
 size_t ggtok_utf8_decode(const uint8_t *p, const uint8_t *end, uint32_t *cpt);
 

@@ -72,8 +72,8 @@ TARGET_AVX2 static inline __m256i faults(const uint8_t *p) {
     return _mm256_xor_si256(found, _mm256_and_si256(due, _mm256_set1_epi8((char)SECOND)));
 }
 
-/* Returns the length of a well-formed prefix. It ends near the end of the last valid block, before
- * a character that may be incomplete there. */
+/* Returns the length of a well-formed prefix. The prefix ends near the end of the last valid block,
+ * before a character that may continue after the block. */
 TARGET_AVX2 static size_t valid_blocks_avx2(const uint8_t *p, size_t n) {
     enum { BLOCK = 32 };
     size_t i = 0;
@@ -134,7 +134,7 @@ size_t ggtok_utf8_valid_prefix(const uint8_t *p, size_t n) {
 }
 
 bool ggtok_utf8_sanitize(bytebuf *out, const uint8_t *p, size_t n, interrupt *in) {
-    enum { STEP = 16 }; /* a malformed byte costs as much as this many bytes */
+    enum { STEP = 16 }; /* a malformed byte counts as this many well-formed bytes */
     size_t i = 0;
     while (i < n) {
         size_t good = ggtok_utf8_valid_prefix(p + i, n - i);

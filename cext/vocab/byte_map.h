@@ -41,7 +41,8 @@ static inline size_t byte_map_spell(uint8_t byte, uint8_t out[2]) {
     return n;
 }
 
-/* Whether the first n of 16 bytes represent themselves, as '!' to '~' do. */
+/* Whether the first n of the 16 bytes at p are all in the range '!' to '~', whose bytes represent
+ * themselves. */
 static inline bool byte_map_is_plain(const uint8_t *p, size_t n) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     const uint64_t ones = 0x0101010101010101u;

@@ -38,9 +38,9 @@ ggtok_status ggtok_vocab_keys_open(vocab_keys *k, const ggtok_load_options *opti
     return k->met ? GGTOK_OK : ggtok_error_memory(err);
 }
 
-/* Warns about overrides that were not used, if their keys begin with "tokenizer.". llama.cpp never
- * warns. Other keys may be read by the rest of the model, but an override of a tokenizer key that
- * the tokenizer doesn't read is a mistake. */
+/* Warns about unused overrides whose keys begin with "tokenizer.", which llama.cpp doesn't. Other
+ * keys may be read by the rest of the model, but an override of a tokenizer key that the tokenizer
+ * doesn't read is a mistake. */
 ggtok_status ggtok_vocab_keys_close(vocab_keys *k, ggtok_error *err) {
     static const char prefix[] = "tokenizer.";
     for (size_t i = 0; i < k->n_overrides; i++) {
@@ -62,7 +62,7 @@ void ggtok_vocab_keys_free(vocab_keys *k) {
     k->met = NULL;
 }
 
-/* Sets *o to the override for `key` if there is one of this type, and otherwise to NULL, so that the
+/* Sets *o to the override for `key` if there is one of this type, otherwise to NULL, so that the
  * file's value applies. An override of another type causes a warning, as in llama.cpp (which warns
  * at each read; this warns once). */
 static ggtok_status override_of(vocab_keys *k, const char *key, ggtok_override_type type,

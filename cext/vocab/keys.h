@@ -25,8 +25,8 @@
 #define KEY_STRIP_ACCENTS "tokenizer.ggml.normalizer.strip_accents"
 #define KEY_SUPPRESS "tokenizer.ggml.suppress_tokens"
 
-/* The source of values: the file, and the caller's overrides of its scalars. Initially zero except
- * for g and warnings. */
+/* The source of values: the file, and the caller's overrides of its scalars. Zero it before use,
+ * except for `g` and `warnings`. */
 typedef struct vocab_keys {
     const gguf *g;
     bytebuf *warnings;
@@ -35,7 +35,8 @@ typedef struct vocab_keys {
     bool *met; /* [n_overrides]: whether the override's key has been read */
 } vocab_keys;
 
-/* Open checks the caller's overrides; close warns about those whose keys were never read. */
+/* The first function checks the caller's overrides; the second warns about overrides whose keys
+ * were never read. */
 ggtok_status ggtok_vocab_keys_open(vocab_keys *k, const ggtok_load_options *options,
                                    ggtok_error *err);
 ggtok_status ggtok_vocab_keys_close(vocab_keys *k, ggtok_error *err);

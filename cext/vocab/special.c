@@ -218,7 +218,7 @@ static bool detect_ids(vocab *v) {
         if (which == GGTOK_EOT) {
             /* Every EOT text is in eog_texts, so all candidates become control and EOG tokens
              * anyway. Which one is EOT matters only to callers that ask for its id, and deciding
-             * takes a walk over the whole vocabulary: see ggtok_vocab_find_eot. */
+             * takes a pass over the whole vocabulary: see ggtok_vocab_find_eot. */
             *id = n == 1 ? ids[0] : VOCAB_EOT_OPEN;
             continue;
         }
@@ -315,7 +315,8 @@ static bool collect_eog(vocab *v) {
         int32_t id = find(v, eog_texts[i]);
         if (id >= 0 && (!add_eog(v, id) || !make_control(v, id))) return false;
     }
-    for (size_t i = 0; i < sizeof harmony / sizeof *harmony; i++) { /* gpt-oss: always shown */
+    /* gpt-oss's tokens become user-defined, so that their text is always shown. */
+    for (size_t i = 0; i < sizeof harmony / sizeof *harmony; i++) {
         int32_t id = find(v, harmony[i]);
         if (id >= 0) retype(v, id, GGTOK_ATTR_USER_DEFINED);
     }
@@ -331,7 +332,7 @@ static bool collect_eog(vocab *v) {
         remove_eog(v, id);
         retype(v, id, GGTOK_ATTR_USER_DEFINED);
     }
-    /* In gemma4 and plamo </s> is a plain token. */
+    /* In gemma4 and plamo, </s> is a plain token. */
     if ((eog_has(v, "<|tool_response>") || eog_has(v, "<|plamo:eos|>")) && eog_has(v, "</s>")) {
         int32_t id = find(v, "</s>");
         remove_eog(v, id);
@@ -354,8 +355,8 @@ static bool is_plain_default(const vocab *v, uint32_t id) {
            !is_tag(vocab_key(v, id));
 }
 
-/* Sets VOCAB_RESERVED for special tokens, in addition to those that were control tokens in the
- * file. */
+/* Sets VOCAB_RESERVED for special tokens. (Tokens that were control tokens in the file already have
+ * it.) */
 static void reserve_special(vocab *v) {
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         if (v->attr[id] & (GGTOK_ATTR_CONTROL | GGTOK_ATTR_UNKNOWN)) v->attr[id] |= VOCAB_RESERVED;

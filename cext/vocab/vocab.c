@@ -325,7 +325,8 @@ int32_t ggtok_vocab_byte_token(const vocab *v, uint8_t byte) {
     return byte ? ggtok_vocab_find(v, &byte, 1) : GGTOK_NO_TOKEN; /* no text contains a NUL */
 }
 
-/* Returns strtol(two characters, 16) as a byte; accepts leading spaces, a sign and "0x". */
+/* Returns strtol(p, NULL, 16) of at most two characters, as a byte. Like strtol, accepts leading
+ * white space and a sign. */
 static int hex_pair(const uint8_t *p, size_t n) {
     int value = 0, sign = 1;
     while (n && (*p == ' ' || (*p >= '\t' && *p <= '\r'))) p++, n--;

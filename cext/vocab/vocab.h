@@ -34,8 +34,8 @@ typedef struct vocab {
     uint32_t *text_off; /* [n_tokens + 1], offsets into text */
     float *score;
     uint32_t *attr;        /* [n_tokens], ggtok_attr bits and VOCAB_RESERVED */
-    vocab_range marked[2]; /* these contain all reserved and user-defined ids, and some others: in
-                              most vocabularies, they are the first and last ids */
+    vocab_range marked[2]; /* two ranges that contain all reserved and user-defined ids, and perhaps
+                              others; in most vocabularies, the first and the last ids */
     token_map by_text;
     uint32_t kmer_from; /* hybriddna: from this id on, a trailing U+E000 is part of the key but not
                            of the text; n_tokens if there are no k-mers */
@@ -48,7 +48,8 @@ typedef struct vocab {
     bytebuf warnings; /* NUL-terminated sentences; see base/error.h */
 } vocab;
 
-/* Return the key by which a token is looked up, and its text (as from llama_vocab_get_text). */
+/* Return the key by which a token is looked up, and the token's text (as from
+ * llama_vocab_get_text). */
 static inline gguf_view vocab_key(const vocab *v, uint32_t id) {
     return (gguf_view){v->text + v->text_off[id], v->text_off[id + 1] - v->text_off[id]};
 }
@@ -61,11 +62,12 @@ static inline gguf_view vocab_text(const vocab *v, uint32_t id) {
 int32_t ggtok_vocab_find(const vocab *v, const void *text, size_t n); /* -1: no such token */
 
 /* Returns the id of the token for one byte in SPM, UGM and PLaMo: <0xXX>, otherwise (except in
- * PLaMo) the token whose text is that byte; -1 if there is neither. llama_vocab::byte_to_token. */
+ * PLaMo) the token whose text is that byte; -1 if there is neither. Equals
+ * llama_vocab::byte_to_token. */
 int32_t ggtok_vocab_byte_token(const vocab *v, uint8_t byte);
 
 /* Returns the byte of a token with attribute BYTE, read from its text; -1 if the text is too short.
- * llama_vocab::token_to_byte. */
+ * Equals llama_vocab::token_to_byte. */
 int ggtok_vocab_token_byte(const vocab *v, uint32_t id);
 
 /* Checks the keys for everything that ggtok_vocab_load_special rejects, before anything is
@@ -78,8 +80,8 @@ ggtok_status ggtok_vocab_load_tokens(vocab *v, vocab_keys *k, const ggtok_load_o
                                      ggtok_error *err);
 ggtok_status ggtok_vocab_load_special(vocab *v, vocab_keys *k, ggtok_error *err);
 
-/* Fills *out except its size. Leaves `known` false if the part of the file that was read (with
- * `whole`, all of its metadata) doesn't contain enough. See ggtok_peek. */
+/* Fills *out, except its field `size`. Leaves `known` false if the part of the file that was read
+ * (with `whole`, all of its metadata) doesn't contain enough. See ggtok_peek. */
 ggtok_status ggtok_vocab_summarize(const gguf *g, bool whole, ggtok_summary *out, ggtok_error *err);
 void ggtok_vocab_free(vocab *v);
 
