@@ -3,8 +3,8 @@
     python tests/c/build.py [--cc CC] [--program NAME] [--objects FOLDER] OUT [FLAG...]
 
 Programs share object files: each is compiled once for each compiler and set of flags ($CFLAGS come
-first). Files with the same preprocessed source are identical, so for a macro that only tests
-define, only the files that use it are recompiled.
+first). An object file is identified by its preprocessed source, so a macro that only tests define
+recompiles only the files that use it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ COMPILER = os.environ.get("CC") or shutil.which("cc")
 
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 THREADS = ("-fsanitize=thread",)
-# Calls a function of the program at each of the library's basic blocks, but not at the program's
-# own.
+# Each basic block of the library calls a function of the program; the program's own blocks don't.
 STEPS = ("-fsanitize-coverage=trace-pc",)
 
 # The sources for encoding and decoding: the library without templates, training and Python.
@@ -87,8 +86,8 @@ def build(
     plain = [word for word in command if word not in STEPS]
     with tempfile.TemporaryDirectory(prefix="ggtok-objects-") as own:
         folder = objects or Path(own)
-        # In random order, so that processes that start at the same time compile different objects,
-        # and later find many already compiled.
+        # A random order lets processes that start at the same time compile different objects; each
+        # later finds those of the others.
         shuffled = random.Random(os.getpid()).sample(sources, len(sources))
         made = {
             source: object_of(source, plain if source in programs else command, folder)
@@ -115,16 +114,16 @@ def build_module(
 
 
 def command_of(flags: Sequence[str], cc: str | None = None) -> list[str]:
-    """The compiler command with the flags. It is the same for modules and programs, so that a
-    compiler cache serves both."""
+    """Returns the compiler command with the flags. Modules and programs use the same command, so
+    that a compiler cache serves both."""
     sanitized = any(flag.startswith("-fsanitize=") for flag in flags)
     reports = ["-g1", "-fno-omit-frame-pointer", "-fPIC"] if sanitized else []
     return [*_compiler(cc), *shlex.split(os.environ.get("CFLAGS", "")), "-O1", *reports, *flags]
 
 
 def object_of(source: Path, command: Sequence[str], folder: Path) -> Path:
-    """Compiles a source file in a folder that other processes may write to at the same time;
-    returns the object file's path."""
+    """Compiles a source file to an object file in `folder`, where other processes may write at the
+    same time; returns the object file's path."""
     folder.mkdir(parents=True, exist_ok=True)
     standard = ["-std=c11"] if source.suffix == ".c" else []
     # Relative names let a compiler cache also serve other copies of the repository.

@@ -105,12 +105,12 @@ static void check_spans(const ggtok_tokenizer *tok) {
         at = spans[i].end;
     }
     CHECK(ids.n > 4 && at == (int64_t)n);
-    ggtok_span whole[2] = {{0, 8}, {8, (int64_t)n}}; /* each has a part of a character */
+    ggtok_span whole[2] = {{0, 8}, {8, (int64_t)n}}; /* each contains part of a character */
     ggtok_convert_spans(text, n, whole, 2, GGTOK_UNIT_BYTE);
     CHECK(whole[0].end == 8 && whole[1].begin == 8);
     ggtok_convert_spans(text, n, whole, 2, GGTOK_UNIT_CHAR);
     CHECK(whole[0].end == 8 && whole[1].begin == 7 && whole[1].end == 14);
-    const char rest[] = "\xBD\xA0"; /* of a character: nothing before it is read */
+    const char rest[] = "\xBD\xA0"; /* the end of a character; nothing before it may be read */
     ggtok_span inside = {1, 2};
     ggtok_convert_spans(rest, 2, &inside, 1, GGTOK_UNIT_UTF16);
     CHECK(inside.begin == 0 && inside.end == 0);
@@ -573,7 +573,8 @@ static void check_overrides(const char *path) {
     }
 }
 
-/* Gets from a chat request to ids in C alone: messages never become control tokens. */
+/* Renders a chat request and encodes it, all in C. Messages aren't in trusted ranges, so they never
+ * become control tokens. */
 static void check_templates(const ggtok_tokenizer *tok) {
     static const char source[] =
         "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}";

@@ -6,10 +6,10 @@
  *                                     STEPS: a smaller step budget than usual
  *
  * A case is a line "DIALECT N_JSON N_TEMPLATE\n" (dialect 0: llama.cpp, 1: transformers), followed
- * by the variables as JSON and the template. For each case, the output has a letter (C: doesn't
- * compile, J: malformed JSON, E: failed, O: rendered), steps, bytes of stack, the text's length,
- * the length of the rest, and the rest: the text or the error. Callgrind's counters are dumped
- * after each case. The exit status is 2 if a rendering modified its template.
+ * by the variables as JSON and the template. For each case, the output is a letter (C: doesn't
+ * compile, J: malformed JSON, E: failed, O: rendered), the number of steps, the bytes of stack, a
+ * length of at most 200 and so many bytes of the text or of the error. Callgrind's counters are
+ * dumped after each case. The exit status is 2 if a rendering modified its template.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -43,7 +43,7 @@ typedef struct work {
     size_t n_json, n_source, number;
     jinja_dialect dialect;
     char kind;
-    uint64_t steps, most; /* most: the step budget, or 0 for the usual one */
+    uint64_t steps, most; /* most: the step budget; 0: the usual budget */
     bool written;
     jinja_env *env;
     jinja_error err;
@@ -95,7 +95,7 @@ static void *run(void *user) {
     return NULL;
 }
 
-/* Runs the work on this stack and returns how many bytes of it were used. */
+/* Runs the work on this stack and returns how many bytes of the stack were used. */
 static size_t run_on(uint8_t *stack, size_t size, work *w) {
     size_t unused = 0;
 #ifdef __SANITIZE_ADDRESS__

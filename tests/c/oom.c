@@ -59,7 +59,7 @@ static ggtok_status ask(ggtok_context *ctx, const char *text, unsigned flags, re
         return s;
     }
     s = ggtok_decode(ctx, r->ids, r->n, GGTOK_UNPARSE_SPECIAL, &out, err);
-    if (s == GGTOK_ERR_ARGUMENT) s = GGTOK_OK; /* there is no unknown token: an id is -1 */
+    if (s == GGTOK_ERR_ARGUMENT) s = GGTOK_OK; /* an id is -1: there is no unknown token */
     if (s) {
         result_free(r);
         return s;
@@ -103,7 +103,7 @@ static bool ask_all(const char *path, ggtok_context *ctx, const expected *want, 
 }
 
 /* Loads the file and runs the texts while the at-th allocation fails. Sets *done if there are fewer
- * allocations. */
+ * than `at` allocations. */
 static bool run(const char *path, const ggtok_load_options *options, const expected *want,
                 size_t at, bool on, bool *done) {
     ggtok_tokenizer *tok;

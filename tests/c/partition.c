@@ -1,7 +1,7 @@
 /*
  * Compares ggtok_partition_text with a literal implementation of llama.cpp's rule, on random
- * special tokens and texts made of these. Prints the first difference; the exit status is 1 if
- * there is one.
+ * special tokens and on texts that are made of these tokens. Prints the first difference; the exit
+ * status is 1 if there is one.
  *
  *     partition [VOCABULARIES [SEED]]    VOCABULARIES: default 20000, each with about 20 texts
  *

@@ -4,8 +4,9 @@
  *
  *     paths FILE.gguf ...
  *
- * The plain build has neither caches nor cuts, so equal checksums confirm Claim bpe.1, Claim bpe.2,
- * Claim spm.1, Claim rwkv.1, Claim wpm.1, Claim ugm.1, Claim plamo.1, Claim tries.1.
+ * The plain build neither caches words nor cuts texts into pieces, so equal checksums confirm
+ * Claim bpe.1, Claim bpe.2, Claim spm.1, Claim rwkv.1, Claim wpm.1, Claim ugm.1, Claim plamo.1,
+ * Claim tries.1.
  */
 #include "ggtok.h"
 #include "made_texts.h"
@@ -33,7 +34,8 @@ static uint64_t sum_of(ggtok_context *ctx, const char *text, size_t n, unsigned 
 }
 
 /* Encodes short words of MANY ids, first each on its own, then many in one text. A group of such
- * words needs the most room: if a buffer is too small, sanitizers detect it here. */
+ * words needs more room in buffers than any other, so sanitizers detect here whether a buffer is
+ * too small. */
 static uint64_t sum_of_groups(const ggtok_tokenizer *tok, uint64_t sum) {
     static char words[WORDS][WORD], text[WORDS * WORD];
     ggtok_context *ctx;

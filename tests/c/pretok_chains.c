@@ -1,7 +1,8 @@
 /*
- * Compares the words from the fast chains in pretok/names.c (windows, fused automata) with those
- * from llama.cpp's chains, on generated texts and on each of their lines. Prints the first
- * difference for each chain; the exit status is 1 if there is any.
+ * Compares two ways to split texts into words, for each row of pretok/names.c: by the fast scanners
+ * (windows, fused automata), and by the same chain of scanners as in llama.cpp. The texts are
+ * generated; each of their lines is also compared. Prints the first difference for each chain; the
+ * exit status is 1 if there is any.
  *
  *     pretok_chains [TEXTS [SEED]]    TEXTS: number for each chain (default 2000)
  *
@@ -44,7 +45,7 @@ static void print_bytes(const uint8_t *text, size_t from, size_t to) {
 
 static const size_t batches[] = {1, 2, 63, 64, 65, 512};
 
-/* Finds the ends of all words with llama.cpp's chains, one line at a time. */
+/* Finds the ends of all words with llama.cpp's chain, one line at a time. */
 static size_t walk_lines(const pretok_row *row, const uint8_t *text, size_t n,
                          size_t ends[MAX_TEXT]) {
     size_t total = 0;

@@ -25,8 +25,8 @@ static uint8_t *read_all(const char *path, size_t *n) {
     return data;
 }
 
-/* The object files are shared with tests/c/work.c, which counts their executed basic blocks with
- * this function. Here, nothing is counted. */
+/* The object files are shared with tests/c/work.c, in which each basic block calls this function.
+ * Here, it does nothing. */
 void __sanitizer_cov_trace_pc(void);
 void __sanitizer_cov_trace_pc(void) {}
 

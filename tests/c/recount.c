@@ -1,7 +1,8 @@
 /*
  * Counts the pairs in random words, and checks that the order in which they are inserted into the
- * index of pairs is independent of their home slots. The index grows meanwhile; if the first pairs
- * all belonged to its beginning, each insertion would probe all earlier ones.
+ * index of pairs is independent of their home slots. The index grows during the insertions; if the
+ * home slots of the first pairs were all at its beginning, each insertion would probe all earlier
+ * pairs.
  */
 #include "train/recount.h"
 #include "random.h"

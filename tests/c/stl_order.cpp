@@ -1,7 +1,7 @@
 /*
- * stl_order.c against the C++ library that it replays (libstdc++): std::sort of many
- * lists, some made to drive it into its heap sort, and std::unordered_map's order.
- * Prints the first difference; exit status 1 if any.
+ * Compares stl_order.c with the C++ library whose orders it reproduces (libstdc++): std::sort on
+ * many lists, some of which make it fall back to heap sort, and the iteration order of
+ * std::unordered_map. Prints the first difference; the exit status is 1 if there is one.
  *
  * Claim stl.1.
  */
@@ -33,10 +33,10 @@ static bool same_sort(const std::vector<uint32_t> &key) {
     return got == want;
 }
 
-/* Keys that make quicksort go as deep as it can: McIlroy's adversary settles them while
- * the list is being sorted. */
+/* Returns keys that make quicksort recurse as deeply as possible. McIlroy's adversary chooses them
+ * while the list is being sorted. */
 static std::vector<uint32_t> killer(size_t n) {
-    const uint32_t gas = 0; /* not settled: less than all that is, since largest goes first */
+    const uint32_t gas = 0; /* the key of an item without a chosen key: less than any chosen key */
     std::vector<uint32_t> key(n, gas);
     std::vector<int32_t> ids(n);
     uint32_t next = (uint32_t)n;
@@ -70,7 +70,7 @@ static bool same_map(size_t n) {
     size_t first = SIZE_MAX;
     bool ok = map.size() != n || ggtok_stl_map_first(arena.data(), off.data(), (uint32_t)n,
                                                      candidates.data(), candidates.size(), &first);
-    if (map.size() != n) return true; /* two alike */
+    if (map.size() != n) return true; /* two texts are equal */
     for (const auto &entry : map) {
         auto at = std::find(candidates.begin(), candidates.end(), entry.second);
         if (at == candidates.end()) continue;
@@ -81,7 +81,7 @@ static bool same_map(size_t n) {
     return false;
 }
 
-/* The drawing in docs/design/stl-orders.md. */
+/* Checks the example drawn in docs/design/stl-orders.md. */
 static bool example() {
     const char *const texts[] = {"<|im_end|>", "<|eot_id|>", "[EOT]"};
     const size_t bucket[] = {5, 0, 5};
@@ -98,7 +98,8 @@ static bool example() {
     }
     size_t at = 0;
     for (const auto &entry : map) ok &= entry.second == order[at++];
-    for (size_t from = 0; from < 3; from++) { /* the first of all, of the last two, of the last */
+    /* The candidates are all texts, the last two, and the last one. */
+    for (size_t from = 0; from < 3; from++) {
         size_t first = SIZE_MAX;
         ok &= ggtok_stl_map_first((const uint8_t *)arena.data(), off.data(), 3, order + from,
                                   3 - from, &first) &&

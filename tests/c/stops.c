@@ -14,9 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIZE = 300000, BETWEEN = 1 << 17 }; /* bytes per text; most bytes between two callbacks */
+enum {
+    SIZE = 300000,    /* bytes of a text */
+    BETWEEN = 1 << 17 /* maximum bytes between two calls of the callback */
+};
 
-/* What the texts repeat: words, one long word, a run, special tokens, malformed UTF-8. */
+/* Each text repeats one of these: words, one letter, white space, special tokens, malformed UTF-8,
+ * ... */
 static const char *const repeated[] = {
     "The quick brown kettle, 123 of them; it's fine\n",
     "a",
@@ -83,7 +87,7 @@ static bool check_text(const ggtok_tokenizer *tok, ggtok_context *ctx, const cha
         for (int known = 0; known < 2; known++) { /* uncached, then cached */
             ggtok_context *c = known ? ctx : fresh;
             ggtok_status s = encode(c, text, last, &a, &sum, &err);
-            if (!known || s) { /* for cached text, callbacks may be rarer */
+            if (!known || s) { /* for cached text, the callback may be called less often */
                 if (s != GGTOK_ERR_STOPPED || a.asked != last || err.status != s) {
                     printf("told to stop at question %zu: status %d, %zu questions\n", last, s,
                            a.asked);
@@ -161,7 +165,7 @@ static bool check_pool(const char *path, char *text) {
     ggtok_bytes texts[] = {{text, SIZE}};
     ggtok_status s = ggtok_encode_batch(pool, texts, 1, 0, 2, never, &asked, &batch, &failed, &err);
     bool fine = s == GGTOK_ERR_STOPPED && !batch && failed == 1 &&
-                asked == 2; /* the batch itself asks once more */
+                asked == 2; /* the batch itself calls it once more */
     asked = 0;
     ggtok_context *ctx = ggtok_pool_acquire(pool, &err);
     ggtok_context_set_interrupt(ctx, never, &asked);

@@ -79,8 +79,8 @@ def test_against_the_definition_on(machine: str, name: str, c_program: Build) ->
 
 
 def test_all_paths_give_the_same_ids(c_program: Build, sanitizers: tuple[str, ...]) -> None:
-    """The code for this processor, that for others, small caches, and the plain build (without
-    caches, cuts and windows) all give the same ids."""
+    """The ids are the same from the code for this processor, the code for other processors, a build
+    with small caches and the plain build (without caches and other fast paths)."""
     builds = {
         "here": sanitizers,
         **OTHER_MACHINES,

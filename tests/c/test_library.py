@@ -28,7 +28,7 @@ def run(*command: str | Path) -> str:
 
 
 def install(folder: Path, shared: bool) -> Path:
-    """Installs the library and returns its folder."""
+    """Installs the library; returns the folder that contains it."""
     prefix = folder / "prefix"
     options = [f"-DBUILD_SHARED_LIBS={shared:d}", f"-DCMAKE_INSTALL_PREFIX={prefix}"]
     options += ["-DCMAKE_INSTALL_LIBDIR=lib", "-DCMAKE_BUILD_TYPE=None"]  # to compile faster
@@ -65,7 +65,7 @@ def test_a_program_links_it_beside_ggml(installed: Path, tmp_path: Path) -> None
 @pytest.mark.full
 def test_global_symbols_have_a_prefix(static: Path) -> None:
     """Without a prefix, symbols such as ggml's gguf_type_name would collide in a program that links
-    both."""
+    both libraries."""
     listed = run("nm", "-g", "--defined-only", static / "lib" / "libggtok.a")
     symbols = {line.split()[-1].lstrip("_") for line in listed.splitlines() if " " in line}
     assert len(symbols) > 150

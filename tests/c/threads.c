@@ -1,6 +1,6 @@
 /*
  * Sixteen threads use one tokenizer, each with its own context, and must get the same ids and texts
- * as a single thread. To be run under ThreadSanitizer, too.
+ * as a single thread. It is also run under ThreadSanitizer.
  *
  *     threads FILE.gguf ...
  */

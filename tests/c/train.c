@@ -20,7 +20,7 @@ enum { SPLIT_BYTES = 3 };
 /* ---- texts ---- */
 
 #ifdef GGTOK_TEST_ALLOC
-enum { TEXT = 60 }; /* bytes of a text; few, since each allocation needs another training run */
+enum { TEXT = 60 }; /* bytes of a text; few, since each failing allocation needs another run */
 #else
 enum { TEXT = 6000 };
 #endif
@@ -140,7 +140,7 @@ static ggtok_status alphabet(const kind *k, const ggtok_counts *counts, ggtok_sy
         uint16_t script = chars[i].code < 0x300 ? 1 : 2;
         symbols[i] = (ggtok_symbol){chars[i].code, i, script, kind};
     }
-    --*n; /* leave out the rarest character */
+    --*n; /* exclude the rarest character */
     ggtok_chars_free(chars);
     return GGTOK_OK;
 }

@@ -1,7 +1,7 @@
 /*
- * Tests the word cache: it returns exactly the ids that were stored for a word, whatever else is
- * stored; a word that is hit repeatedly is promoted to its set; and when the table grows, far words
- * move to their sets.
+ * Tests the word cache: it returns exactly the ids that were stored for a word, whatever other
+ * words are stored; a word that is hit repeatedly is promoted to its set; and when the table grows,
+ * far words move to their sets.
  *
  *   word_cache [CACHES [SEED]]
  *
@@ -75,8 +75,8 @@ static bool is_kept(word_cache *c, const uint8_t *word, size_t n) {
     return ggtok_word_cache_get(c, word, n, n, &out);
 }
 
-/* Makes an uncached word pending as number *i, unless it already is, or there is no room. Returns
- * false if a lookup finds it, or if a second claim returns another entry or number. */
+/* Makes an uncached word pending as number *i, unless it is already pending or there is no room.
+ * Returns false if a lookup finds it, or if a second claim returns another entry or number. */
 static bool begin_waiting(word_cache *c, const uint8_t *word, size_t n, waiting *all, size_t *i) {
     waiting *w = &all[*i];
     uint8_t padded[16] = {0};
@@ -163,8 +163,8 @@ static bool is_near(const word_cache *c, const uint64_t key[2]) {
     return word_short_find(set, key) || word_short_near(c, set, key);
 }
 
-/* Stores words of n_ids ids until the table has grown a few times. Returns whether nearly all of
- * them are in or next to their sets, and whether the sets that have far words are marked. */
+/* Stores words of n_ids ids until the table has grown a few times. Returns whether nearly all words
+ * are in their sets or in the next ones, and all sets with far words are marked as having them. */
 static bool come_home(size_t n_ids) {
     enum { GROWTHS = 4 };
     word_cache c;

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Called at each basic block of objects that tests/c/work.c shares, and counts nothing here. */
+/* The object files are shared with tests/c/work.c, in which each basic block calls this function.
+ * Here, it does nothing. */
 void __sanitizer_cov_trace_pc(void);
 void __sanitizer_cov_trace_pc(void) {}
 

@@ -2,7 +2,7 @@
  * Counts the work of loading a file and encoding texts in steps, which don't depend on the machine
  * or its load. A step is an executed basic block of the library, or 16 bytes processed by memcmp,
  * memcpy or a similar function. The library is compiled with -fsanitize-coverage=trace-pc, this
- * file without it.
+ * file is not.
  *
  *     work [-p | -t] [-s] FILE.gguf [TEXT...]
  *
@@ -13,7 +13,7 @@
  *     -t    parse them, but only in 999 of every 1000 bytes (ggtok_encode_trusted)
  *     -s    find spans, too (ggtok_spans)
  */
-#undef _FORTIFY_SOURCE /* else it would define the functions below as macros */
+#undef _FORTIFY_SOURCE /* otherwise, the headers would define the functions below as macros */
 #define _FORTIFY_SOURCE 0
 
 #include "ggtok.h"
@@ -31,7 +31,7 @@ void __sanitizer_cov_trace_pc(void) {
 
 /* ---- the C library's loops ---- */
 
-/* Without volatile, compilers would replace the loops by calls to these very functions. */
+/* Without volatile, compilers would turn each loop into a call to the function that contains it. */
 typedef volatile unsigned char byte;
 
 enum { BYTES_A_STEP = 16 };

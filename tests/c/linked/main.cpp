@@ -1,4 +1,4 @@
-// Tokenizes with ggtok and calls ggml's functions, which lie in a library beside it.
+// Tokenizes with ggtok, and calls functions with ggml's names, which are in another library.
 //
 //     linked FILE.gguf TEXT
 #include <ggtok.h>
