@@ -1,11 +1,11 @@
 """Records llama-server's answers to `requests.REQUESTS` for each of llama.cpp's chat templates.
 
-    python -m tests.chat.answers --vocab qwen2 --vocab llama-bpe     # some 3 minutes
+    python -m tests.chat.answers --vocab qwen2 --vocab llama-bpe     # about 3 minutes
 
 There is one file for each vocabulary and template in a cache folder (GGTOK_CHAT_ANSWERS, by default
 next to the downloaded templates), so that comparisons can be repeated quickly; recorded requests
 aren't sent again. A file has the capabilities that the server reports for the template and, for
-each body (by name, with its JSON), the time and either the prompt with its ids or the error.
+each request (by name), the JSON body, the time, and either the prompt and its ids or the error.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def ask(server: Server, body: Body) -> dict[str, Any]:
         return {**answer, "error": error}
     if not media.parts_of(_messages(body)):
         return {**answer, "prompt": prompt, "ids": server.ids(prompt)}
-    # Computed as in mtmd_tokenize, simplified: the vocabularies here add at most a BOS.
+    # Simplified from mtmd_tokenize, because the vocabularies here add at most a BOS.
     texts = prompt.split(media.MARKER)
     ids = server.ids("") + [id for text in texts for id in server.ids(text, add_special=False)]
     status, count = server.post("/v1/chat/completions/input_tokens", answer["body"])
@@ -88,7 +88,7 @@ def missing(record: dict[str, Any], bodies: dict[str, Body]) -> dict[str, Body]:
 def record(
     servers: Servers, vocab: str, name: str, template: str, bodies: dict[str, Body]
 ) -> dict[str, Any]:
-    """Completes a template's record: sends all bodies that it lacks."""
+    """Completes a template's record: sends the requests that aren't recorded yet."""
     done = recorded(vocab, name, template)
     wanted = list(missing(done, bodies).items())
     while wanted and done["failed"] is None:

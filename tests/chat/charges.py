@@ -5,7 +5,7 @@
     python -m tests.chat.charges --save    # writes steps.txt: the steps of each builtin
 
 Callgrind counts the instructions of each builtin in both dialects, on each kind of large value and
-with each kind of large argument, and those of other constructs that loop over names and arguments.
+with each kind of large argument, and of other constructs that loop over names and arguments.
 A rendering may use 30 million steps, which should take about a second. If a construct executes far
 more instructions than it is charged for, a rendering can take minutes.
 """
@@ -26,8 +26,8 @@ from tests.chat import jinja_tables
 from tests.chat.jinja_program import Case, render
 
 JINJA = Path(__file__).resolve().parents[2] / "cext" / "jinja"
-EACH = 400  # most instructions per step
-START = 30_000  # instructions that every rendering needs, for errors, for example
+EACH = 400  # the maximum number of instructions per step
+START = 30_000  # instructions that a rendering may use without charge, for an error, for example
 
 # A large value of each kind: 128 kB of text, or a thousand items.
 LARGE: dict[str, Any] = {
@@ -62,8 +62,8 @@ class Charged(NamedTuple):
 
 
 def _given(names: str) -> Iterator[list[str]]:
-    """Yields lists of arguments for these parameters: one list of usual values, others with one
-    large value."""
+    """Yields lists of arguments for these parameters: first, a list of usual values; then, lists
+    in which one value is large."""
 
     def sane(name: str) -> str:
         return _SANE.get(name) or jinja_tables.meant(name)
@@ -138,7 +138,7 @@ def _both() -> Iterator[str]:
 
 
 def _templates() -> Iterator[str]:
-    """Yields templates for constructs other than builtins."""
+    """Yields templates for constructs that aren't builtins."""
     numbers = range(400)
     yield "{{ '" + "{}" * 400 + "'.format(" + "1, " * 400 + ") }}"
     yield "{{ '" + "{x}" * 400 + "'.format(" + ", ".join(f"a{i}=1" for i in numbers) + ", x=1) }}"
@@ -196,7 +196,7 @@ def _measure(program: Path, some: Sequence[Case]) -> list[Charged]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "counts"
         command = ["valgrind", "--tool=callgrind", "--combine-dumps=yes"]
-        first = Case("llama.cpp", "{{ 1 }}")  # also counts what starting costs
+        first = Case("llama.cpp", "{{ 1 }}")  # its count includes the program's start
         took = render([*command, f"--callgrind-out-file={file}", program], [first, *some])[1:]
         counts, at = {}, -1
         for line in file.open():
@@ -217,8 +217,8 @@ _NAME = re.compile(r"\| (\w+)\(|\bis (\w+)\(|\.(\w+)\(|\) is (\w+)|\{% (\w+)")
 
 
 def steps_by_builtin(program: Path, some: Sequence[Case]) -> str:
-    """Returns a line for each builtin or other construct in each dialect, with its cases' total of
-    steps."""
+    """Returns a line for each builtin or other construct in each dialect, with the sum of the steps
+    of its cases."""
     sums: Counter[str] = Counter()
     for at in range(0, len(some), 400):
         part = some[at : at + 400]

@@ -106,7 +106,7 @@ SETTINGS: dict[str, tuple[list[dict[str, Any]] | None, dict[str, Any]]] = {
 
 
 def replaced(value: Any, old: str, new: str) -> Any:
-    """Returns a copy of the value in which all texts are changed."""
+    """Returns a copy of the value with `new` instead of `old` in all texts."""
     if isinstance(value, str):
         return value.replace(old, new)
     if isinstance(value, dict):

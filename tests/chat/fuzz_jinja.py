@@ -5,11 +5,11 @@
 
 With --sanitize, the engine runs under AddressSanitizer and UndefinedBehaviorSanitizer (including
 casts from floats to integers), on the same templates and on each builtin with each kind of value.
-Its results aren't compared.
+Results aren't compared.
 
-`differs` decides which differences count. It ignores those that docs/design/jinja.md documents:
-integers beyond 64 bits, how functions and generators are printed, and features of transformers'
-filters that are useless in templates.
+`differs` decides which differences count. It ignores the differences that docs/design/jinja.md
+documents: integers beyond 64 bits, how functions and generators are printed, and features of
+transformers' filters that are useless in templates.
 """
 
 from __future__ import annotations

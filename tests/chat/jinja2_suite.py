@@ -31,7 +31,7 @@ from tests.support import samples
 Case = tuple[str, dict[str, Any]]
 
 
-# Documented differences, recognized by the engine's message and the template's contents.
+# Documented differences, each with patterns for ggtok's error message and for the template.
 KINDS = {
     "a statement that isn't there": (
         "unknown statement '(autoescape|block|extends|from|import|include)'",
@@ -87,7 +87,7 @@ def _variables(given: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _recorded(cases: dict[str, Case]) -> Iterator[None]:
-    """Records each template that is compiled, with the variables for which it is rendered."""
+    """Records each template that jinja2 compiles, and the variables with which it is rendered."""
     compile, from_code = jinja2.Environment.compile, jinja2.Template.from_code.__func__
     new_context = jinja2.Template.new_context
     sources: dict[Any, str] = {}  # template sources by code object

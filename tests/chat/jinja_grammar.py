@@ -2,8 +2,8 @@
 """Random templates from the whole grammar of both dialects, for comparisons with references.
 
 Most expressions have operands of the right types, so that four of five templates render. A few
-operands have another type, since errors belong to a dialect, too. The rows of `_EXPRESSIONS` say
-how to build each type; `<type>` is an operand.
+operands have another type, because the dialects also differ in which operands are errors. The rows
+of `_EXPRESSIONS` say how to build each type; `<type>` is an operand.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _read(python: bool) -> dict[str, list[tuple[str, ...]]]:
         for way in ways.split(" || "):
             parts = tuple(re.split(r"<(\w+)>", way.strip().replace("\\\\", "\\")))
             made.setdefault(kind, []).append(parts)
-    if not python:  # leave out features of transformers' dialect
+    if not python:  # drop ways that need a type of transformers' dialect
         made = {k: [w for w in ways if all(t in made for t in w[1::2])] for k, ways in made.items()}
     return made
 
@@ -185,7 +185,7 @@ _ITEM = {"ints": "int", "strs": "str", "rows": "dict", "list": "any", "gen": "an
 
 
 class Grammar:
-    """Generates templates from a seed. `python`: in transformers' dialect instead of
+    """Generates templates from a seed. `python` selects transformers' dialect instead of
     llama.cpp's."""
 
     def __init__(self, seed: int, python: bool = False) -> None:
@@ -378,7 +378,7 @@ class Grammar:
         return f"{tag(f'with x = {value}, z = 1')}{inner}{tag('endwith')}"
 
     def _generator(self, tag: Tag, a: str, b: str, depth: int) -> str:
-        """Returns a generator that several constructs consume."""
+        """Returns an assignment of a generator, and constructs that consume the generator."""
         uses = [
             *(
                 "{{ g | first }}",

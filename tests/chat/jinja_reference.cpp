@@ -1,8 +1,10 @@
-// llama.cpp's template engine on a pipe: for each template and JSON text that it is given, how
-// rendering went. tests/chat/fuzz_jinja.py compiles it against the pinned source distribution.
+// Runs llama.cpp's template engine: reads templates and their variables from standard input, and
+// writes the results to standard output. tests/chat/jinja_references.py compiles this file with the
+// pinned source distribution.
 //
-//     in:  "N M\n", N bytes of template, M bytes of JSON
-//     out: "K N\n", N bytes: K is C (can't be compiled), E (failed) or O (the text)
+//     in:  "N M\n", N bytes of template, M bytes of JSON with the variables
+//     out: "K N\n", N bytes. K is O (followed by the text), C (by the error of the compilation) or
+//          E (by the error of the rendering)
 #include <cstdio>
 #include <cstdlib>
 #include <string>

@@ -126,8 +126,8 @@ class LlamaCpp:
 
 @cache
 def _environment() -> Any:
-    """Returns an environment like the one in transformers for chat templates; with --full, the
-    original."""
+    """Returns an environment like the one in transformers for chat templates. (With --full, tests
+    use the original instead.)"""
     from jinja2 import TemplateError, nodes
     from jinja2.ext import Extension, loopcontrols
     from jinja2.sandbox import ImmutableSandboxedEnvironment

@@ -110,7 +110,7 @@ _MEANT = {
     "indent": "2 0 '-'".split(),
     "separators": ["(',', ':')"],
 }
-_ALONE = {"indent", "separators"}  # wrong types raise errors earlier than in Python
+_ALONE = {"indent", "separators"}  # get no wrong types, whose errors come earlier than in Python
 _ANY = (
     "none true false 0 1 2 7 -1 1.5 '' 'a' 'gt' 'b' [] ['a'] {} undef (1,2) range(2) ints s".split()
 )
@@ -164,7 +164,7 @@ def called(r: random.Random) -> str:
 
 
 def formatted(r: random.Random) -> str:
-    """Returns a value formatted by `%` or by str.format."""
+    """Returns an expression that formats a value with `%` or str.format."""
 
     def some(*ways: str) -> str:
         return r.choice(ways)
@@ -255,7 +255,7 @@ _LLAMA_ARGUMENTS = ["", "1", "'a'", "'a', 'b'", "attribute='k'", "'k', 'eq', 1",
 
 
 def builtins(dialect: str) -> list[tuple[str, str, list[str]]]:
-    """Returns for each builtin a call with OPERAND, its name, and its arguments."""
+    """Returns for each builtin a call of the placeholder OPERAND, a name, and argument lists."""
     if dialect == "llama.cpp":
         rows = [(f"OPERAND | {name}", name, _LLAMA_ARGUMENTS) for name in LLAMA]
         rows += [(f"OPERAND.{name}", f".{name}", _LLAMA_ARGUMENTS) for name in LLAMA]
@@ -318,8 +318,8 @@ _GROUPS = {
 
 
 def table() -> list[str]:
-    """Returns for each group the number of pairs of a builtin and a kind of value, and how many of
-    them render with some arguments."""
+    """Returns a row for each group and, in it, a cell for each dialect: how many pairs of a builtin
+    and a kind of value render with some arguments, and the number of all pairs."""
     from tests.chat.jinja_grammar import VALUES
     from tests.chat.jinja_references import own
 

@@ -5,7 +5,7 @@
 
 A function that loops or scans memory must charge steps for it: with JINJA_EACH, jinja_charge or
 jinja_charge_bytes, or by calling a function that charges for its arguments. `unpaid` finds loops
-that don't. Those that are allowed are listed in _REASONS, with the reason why they are short.
+that don't. _REASONS lists the functions that may have such loops, and why these are short.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 JINJA = Path(__file__).resolve().parents[2] / "cext" / "jinja"
-# Files whose work is linear in the size of the source and done once per source.
+# Files whose work is linear in the size of the source, and is done only once per source.
 READERS = {"lexer", "parser", "json_reader"}
 _FUNCTION = re.compile(
     r"^(?:static |JINJA_NOINLINE |_Noreturn )*[\w *]+?\b(\w+)\([^;{}]*\) \{\n(.*?)^\}", re.M | re.S

@@ -6,7 +6,7 @@ import ggtok
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
 
-# A template that writes roles and contents, with placeholders for the rows.
+# Writes roles, reasoning, contents and calls. Some rows of TEMPLATES change parts of this text.
 _PLAIN = """\
 {%- for m in messages -%}
 <|{{ m.role }}|>
@@ -31,7 +31,7 @@ _ALL = """\
 
 
 def _marked(*texts: str, body: str = _ALL) -> str:
-    """Returns a template with these texts in a comment, by which handlers recognize families."""
+    """Returns a template with these texts in a comment. Handlers find its family by such texts."""
     return "{#- " + " ".join(texts) + " -#}\n" + body
 
 
@@ -188,7 +188,7 @@ TEMPLATES: dict[str, str] = {
 
 
 def templated(name: str = "bpe-qwen2", **templates: str) -> ggtok.Tokenizer:
-    """Returns a small vocabulary with chat templates under these names."""
+    """Returns a tokenizer for a small vocabulary with chat templates under these names."""
     gguf = GGUF.read(fixture(name))
     for key, source in templates.items():
         suffix = "" if key == "default" else f".{key}"

@@ -1,7 +1,7 @@
 """Media that llama-server can read, and the projector file that enables it to do so.
 
-A projector converts images and sounds to the model's vectors. This one has no layers, only zeros,
-and produces IMAGE_TOKENS tokens for each image and AUDIO_TOKENS for each sound.
+A projector converts images and sounds to the model's vectors. This projector has no layers, only
+zeros, and produces IMAGE_TOKENS tokens for each image and AUDIO_TOKENS for each sound.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import numpy as np
 from ggtok.chat.media import KINDS
 from ggtok.chat.media import MARKER as MARKER
 
-_SIZE, _PATCH, _MEL = 32, 16, 128  # pixels, pixels, frequency bins
+_SIZE, _PATCH, _MEL = 32, 16, 128  # width of an image and of a patch, in pixels; frequency bins
 _POSITIONS = 1500  # positions in 30 seconds of sound
 IMAGE_TOKENS = (_SIZE // _PATCH) ** 2
-AUDIO_TOKENS = 187  # 30 seconds of 100 frames, stacked by 8, two stacks per token
+AUDIO_TOKENS = 187  # for 30 seconds, with 100 frames a second and 16 frames per token
 
 
 def write_projector(path: Path, width: int) -> Path:
@@ -103,11 +103,12 @@ AUDIO = {
     "type": "input_audio",
     "input_audio": {"data": base64.b64encode(_wav()).decode(), "format": "wav"},
 }
-# The server must run ffmpeg to count these, but not to render them.
+# The server needs ffmpeg to count the tokens of videos, but not to render them.
 VIDEO = {"type": "video_url", "video_url": {"url": _url("video/mp4", b"\0" * 9)}}
 INPUT_VIDEO = {"type": "input_video", "input_video": {"data": "AAAA"}}
 
 
 def n_tokens(part: Any) -> int:
-    """Returns the number of tokens that a server with this projector counts, for image_tokens=."""
+    """Returns how many tokens a server with this projector counts for a part. Tests pass this
+    function as image_tokens."""
     return AUDIO_TOKENS if KINDS[part["type"]] == "audio" else IMAGE_TOKENS

@@ -1,7 +1,7 @@
-"""Which control tokens a template's output may contain in every engine.
+"""Templates, and the control tokens that their output may contain in every engine.
 
 A character has the template's origin if it comes from the template's text, or from a message's role
-that templates know, or is computed only from such characters. Text from a message never has it.
+that templates know, or is computed only from such characters. Other text from a message never does.
 Rows are rendered with spm-phi3's vocabulary.
 """
 

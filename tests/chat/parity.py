@@ -6,7 +6,7 @@
     python -m tests.chat.parity --random 100 --made          # under the tests' own templates
 
 Compares for each template the capabilities and, for each request, the prompt or the error, the ids
-with `trusted=True`, and the ids by default. The latter may differ only if the request contains a
+with `trusted=True`, and the ids by default. The last may differ only if the request contains a
 control token's text. Answers that aren't recorded yet are recorded first (`tests.chat.answers`).
 The exit status is 1 if there is a difference that no row in EXCEPTIONS explains.
 """
@@ -38,14 +38,14 @@ from tests.chat.requests import REQUESTS
 from tests.support.vocabularies import real
 
 VOCABS = ("qwen2", "llama-bpe")
-SHOWN = 10  # differences to print, at most
+SHOWN = 10  # the maximum number of differences to print
 
 # Error messages for requests that only the server rejects, for reasons unrelated to the template.
 # Each is a row in docs/chat.md.
 EXCEPTIONS = (
-    # a JSON schema, for a tool or the answer, that it can't convert to a grammar
+    # a JSON schema, for a tool or the answer, that the server can't convert to a grammar
     re.compile(r"JSON schema error at "),
-    # the beginning of an answer that its answer parser rejects
+    # the beginning of an answer that the server's answer parser rejects
     re.compile(r"The model produced output that does not match the expected"),
     # images, audio and video, which ggtok doesn't read
     re.compile(r"Invalid base64 value|Invalid uri|Failed to download image|file:// URLs are not"),

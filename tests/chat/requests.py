@@ -1,7 +1,7 @@
 """Bodies of chat requests, as a client sends them to llama-server.
 
 There is a row for each feature of a request: roles, tools, calls, reasoning, content parts, empty
-and hostile texts, a final assistant message, and fields other than the messages.
+and hostile texts, a final assistant message, and the other fields of a body.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def _plain_default(gguf: GGUF, tok: ggtok.Tokenizer) -> int | None:
 
 
 def _added(name: str, texts: Sequence[str], type: int, end: str | None = None) -> GGUF:
-    """Returns a fixture with additional tokens; one of them can become the end of a turn."""
+    """Returns a fixture with additional tokens. `end` is the text of the token that ends a turn."""
     gguf = GGUF.read(fixture(name))
     known = set(gguf.strings("tokenizer.ggml.tokens"))
     add_tokens(gguf, [text for text in texts if text.encode() not in known], type)
@@ -53,8 +53,8 @@ def _added(name: str, texts: Sequence[str], type: int, end: str | None = None) -
 
 
 def _merging(name: str, words: Sequence[str]) -> GGUF:
-    """Returns a fixture with tokens that merges produce from letters; the last one is the end of a
-    turn, with type NORMAL."""
+    """Returns a fixture with tokens that merges produce from letters. The last word's token, of
+    type NORMAL, ends a turn."""
     texts = [word[:i] for word in words for i in range(1, len(word) + 1)]
     gguf = _added(name, list(dict.fromkeys(texts)), NORMAL, words[-1])
     key = "tokenizer.ggml.merges"
@@ -100,12 +100,12 @@ VOCABULARIES: dict[str, Callable[[], GGUF]] = {
         for end in ("stop", "\u2581stop", "kettle", "\n\n")
     },
     "spm-bytes, an empty line ends": partial(_added, "spm-bytes", ["\n\n"], NORMAL, "\n\n"),
-    # texts as RWKV's files spell them; its models end turns with an empty line
+    # texts as RWKV's files spell them; RWKV models end turns with an empty line
     **{
         f"rwkv, {end!r} ends": partial(_added, "rwkv", [end], NORMAL, end)
         for end in ("stop", "kettle", r"\n\n")
     },
-    # "stop" inside a word, at its beginning, and with an accent
+    # a token inside a word, a token at the beginning of a word, and such a token of one letter
     **{
         f"{name}, {end!r} ends": partial(_added, name, [end], NORMAL, end)
         for name in ("wpm", "wpm-cased")

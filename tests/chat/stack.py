@@ -19,18 +19,20 @@ from typing import NamedTuple
 JINJA = Path(__file__).resolve().parents[2] / "cext" / "jinja"
 PARSER = "parser.c"
 ENTERS = "ggtok_jinja_fail_depth"  # a function that the inline jinja_enter calls
-RETURN_ADDRESS = 8
-# Calls through pointers: the callers, and patterns that find the functions that they may call.
+RETURN_ADDRESS = 8  # bytes
 
 
 def _rules(fields: str) -> tuple[str, re.Pattern[str]]:
-    """Returns the functions in the dialects' tables of rules."""
+    """Returns the files with the dialects' tables of rules, and a pattern for the functions in
+    these fields of the tables."""
     pattern = rf"^    \.(?:{fields.replace(' ', '|')}) = (\w+),$"
     return "llama/eval python/exec", re.compile(pattern, re.MULTILINE)
 
 
 _ROWS = re.compile(r'^    \{"[^"]+", [^{}]*?(?:", )?(\w+), \w[\w |]*\},$', re.MULTILINE)
 _LLAMA_ROWS = re.compile(r'^    \{"[^"]+", [\w |]+,\s+(\w+),\s+(?:NULL|"[^"]*")\},$', re.MULTILINE)
+# Calls through pointers. For the names of callers: files, and a pattern that finds in them the
+# functions that may be called.
 POINTERS = {
     "ggtok_jinja_eval": _rules("name"),
     "eval_nested": _rules(
@@ -49,7 +51,7 @@ POINTERS = {
         "llama/list",
         re.compile(r"^static bool (less_\w+)\(", re.MULTILINE),
     ),
-    "ggtok_jinja_protect": ("", re.compile("$^")),  # it calls nothing
+    "ggtok_jinja_protect": ("", re.compile("$^")),  # what it calls never calls it
 }
 # Calls that can't close a cycle, and why.
 HARMLESS = {
@@ -117,7 +119,7 @@ def _behind_pointers(caller: str) -> set[str]:
 
 
 def worst(graph: Graph) -> tuple[float, list[str]]:
-    """Returns the cycle that needs the most stack per level, and its number of bytes."""
+    """Returns the most stack per level that a cycle of calls needs, in bytes, and that cycle."""
     low, high, cycle = 0.0, float(sum(graph.stack.values())), []
     while high - low > 1:
         middle = (low + high) / 2
@@ -129,7 +131,7 @@ def worst(graph: Graph) -> tuple[float, list[str]]:
 
 
 def _cycle_over(graph: Graph, each: float) -> list[str]:
-    """Returns a cycle that needs more than this number of bytes per level, or an empty list."""
+    """Returns a cycle that needs more than `each` bytes per level, or an empty list."""
     weight = {name: size - each * (name in graph.levels) for name, size in graph.stack.items()}
     longest = dict.fromkeys(graph.stack, 0.0)
     before: dict[str, str] = {}

@@ -260,8 +260,8 @@ def test_control_tokens_of_messages() -> None:
 
 
 def test_text_that_preparation_adds_is_the_templates() -> None:
-    """Text that preparation adds counts as the template's, such as "im_" before a role, and the
-    text before continued answers."""
+    """Text that preparation adds before a continued answer counts as the template's, unlike a role
+    that templates don't know."""
     tok = templated(default="{% for m in messages %}{{ '<|im_' + m.role + '|>' }}{% endfor %}")
     assert tok.encode_chat([says("start", "")]) != tok.encode("<|im_start|>", parse_special=True)
     tok = templated(default=TEMPLATES["qwen coder"])

@@ -191,9 +191,6 @@ def test_lazy_filters_on_top_of_each_other_take_little_stack(load_fixture: Load)
     assert tok.apply_chat_template(HI, template=template, like="transformers") == "a"
 
 
-# ---- continuing a message ----
-
-
 # ---- ids ----
 
 
@@ -279,9 +276,9 @@ def test_user_defined_tokens_are_found_everywhere(load_fixture: Load) -> None:
 @given(st.data())
 @pytest.mark.parametrize("name", ["bpe-qwen2", "bpe-overlap", "spm-phi3", "bpe-jina", "wpm"])
 def test_trusted_ranges(name: str, load_fixture: Load, data: st.DataObject) -> None:
-    """If all text is trusted, the result equals parse_special=True; if none is, it equals False.
-    Otherwise, each special token is inside a trusted range, and raw text in these ranges contains
-    none."""
+    """If all text is trusted, the ids are those with parse_special=True; if none is, those with
+    parse_special=False. Otherwise, each special token is inside a trusted range, and raw text in
+    these ranges doesn't contain a special token's text."""
     tok = load_fixture(name)
     special = ggtok.TokenAttr.CONTROL | ggtok.TokenAttr.UNKNOWN
     texts = {
@@ -332,7 +329,7 @@ def test_assistant_mask(name: str, like: Any, load_fixture: Load) -> None:
         *HI,
         {"role": "assistant", "content": ""},
     ]
-    if name == "wpm":  # not supported, because its tokens don't show the original text
+    if name == "wpm":  # WPM isn't supported, because its tokens don't show the original text
         with pytest.raises(ggtok.InvalidValueError, match="WPM"):
             tok.encode_chat(messages, template=MARKED, like=like, return_assistant_mask=True)
         return

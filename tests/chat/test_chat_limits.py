@@ -154,8 +154,8 @@ for name, template in templates.items():
 json.dump(results, sys.stdout)
 """
 MEMORY = 900 << 20
-# Templates that the engine renders. In llama.cpp's dialect, numbers have 64 bits, and missing
-# attributes are undefined.
+# Templates that render in both dialects; HARMLESS_TO has those that render in only one dialect. In
+# llama.cpp's dialect, numbers have 64 bits, and missing attributes are undefined.
 HARMLESS = {
     "branches",
     "deep varargs",
@@ -176,7 +176,7 @@ HARMLESS_TO = {
     ],
     "transformers": ["cycler", "deep", "deep, of plain lists", "format widths", "truncate"],
 }
-MOST = 64 << 20  # characters of a rendered text, at most
+MOST = 64 << 20  # the maximum number of characters in a rendered text
 
 
 @pytest.mark.full

@@ -113,8 +113,8 @@ def keys(value: Any) -> Iterator[str]:
 
 
 def from_conversations(text: str) -> bool:
-    """Whether the text comes from a conversation: some templates write <KEY>, and some messages
-    contain such text."""
+    """Whether text that looks like a special token comes from a conversation: some templates write
+    a key as <KEY>, and some messages contain tags."""
     inside = text.strip("</>")
     return inside in {"b", "now", "clear", *keys([CONVERSATIONS, SETTINGS])}
 
@@ -151,8 +151,8 @@ def with_special_tokens(name: str, control: list[str], user_defined: list[str]) 
 
 
 def as_llama_server(tok: ggtok.Tokenizer, text: str) -> list[int]:
-    """Encodes by llama-server's rule: the template's BOS and EOS are removed if the vocabulary adds
-    its own."""
+    """Encodes a prompt as llama-server does: removes the template's BOS or EOS if the vocabulary
+    adds that token."""
     if tok.add_bos and tok.bos_id is not None:
         text = text.removeprefix(tok.token_to_piece(tok.bos_id).decode())
     if tok.add_eos and tok.eos_id is not None:
@@ -164,8 +164,8 @@ def as_llama_server(tok: ggtok.Tokenizer, text: str) -> list[int]:
 @pytest.mark.parametrize("vocabulary", ["bpe-gpt2", "spm-bytes", "spm-phi3"])
 def test_ids_of_the_text_and_no_token_out_of_a_message(vocabulary: str) -> None:
     """With harmless messages, the ids are those of the rendered text. If the texts of all control
-    tokens (whole, cut, adjacent) are inserted into messages, tools and documents, the number of no
-    control token changes."""
+    tokens (whole, cut, adjacent) are inserted into messages, tools and documents, the number of
+    each control token stays the same."""
     compared = injected = 0
     for i, (name, source) in enumerate(templates().items()):
         rest: dict[str, Any] = {

@@ -201,7 +201,7 @@ def test_results_in_the_order_of_calls() -> None:
     assert order(*results("b", "a")) == ["B", "A"]
     assert order(unnamed, *results("b", "a"))[1:] == ["B", "A"]
     assert order(calls, *results("b"), says("system", "s"), *results("a")) == ["B", "s", "A"]
-    # results are sorted in the order of the closest calls before them
+    # results get the order of the closest preceding calls
     assert order(calls, says("assistant", "no calls"), *results("b", "a"))[1:] == ["A", "B"]
 
 

@@ -1,4 +1,4 @@
-"""For each family of templates, messages imitate the texts that its handler looks for."""
+"""For each family of templates, messages imitate the texts that the family's handler looks for."""
 
 from __future__ import annotations
 

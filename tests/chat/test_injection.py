@@ -171,7 +171,7 @@ def test_vocabularies_that_find_control_tokens_in_raw_text(name: str, load_fixtu
     tok = load_fixture(name)
     control = next(id for id in range(tok.n_tokens) if tok.is_control(id))
     text = tok.token_text(control).decode()
-    assert control in tok.encode(text)  # llama.cpp finds it, too
+    assert control in tok.encode(text)  # llama.cpp finds the token, too
     ids = tok.encode_chat(says(f"a{text}"), template=f"{{{{ messages[0].content }}}}{text}")
     assert ids.count(control) == 1 and ids[-1] == control
     assert tok.decode(ids) == f"a{text}{text}"
@@ -203,7 +203,7 @@ def test_text_without_another_token_is_refused() -> None:
 
 
 def test_an_empty_line_ends_rwkvs_turns() -> None:
-    """An empty line in the template ends a turn; one in a message doesn't."""
+    """An empty line in the template ends a turn; an empty line in a message doesn't."""
     gguf = GGUF.read(fixture("rwkv"))
     texts = gguf.strings("tokenizer.ggml.tokens")
     end = texts.index(rb"\n\n")

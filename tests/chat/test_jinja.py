@@ -116,7 +116,7 @@ def test_what_the_dialects_make_of_a_template(
 
 @pytest.mark.parametrize("dialect", [LLAMA, PYTHON])
 def test_most_random_templates_render(dialect: jinja.Dialect) -> None:
-    """If they didn't, random templates would test little."""
+    """Random templates that fail would test little."""
     sources = [Grammar(seed, dialect == PYTHON).template() for seed in range(300)]
     rendered = sum(own(source, VALUES, dialect)[0] == "O" for source in sources)
     assert rendered > 0.8 * len(sources)
@@ -199,8 +199,8 @@ def of_template(source: str, dialect: jinja.Dialect, **values: Any) -> str:
 
 
 def test_what_formats_take_from_messages_is_not_the_templates() -> None:
-    """The fill character in a format, and a character given by its number, come from the
-    message."""
+    """If a fill character, or the number of a character, comes from a message, so do the resulting
+    characters."""
     for source, shown in (
         ("{{ '{:{}>3}|'.format('a', '<') }}", "<<a|"),
         ("{{ '{:{}>3}|'.format('a', s) }}", "..a|"),
@@ -357,7 +357,7 @@ def test_local_time_is_shown_unless_given() -> None:
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the reference is glibc's strftime")
 @pytest.mark.parametrize("letter", "aAbBcCdDeFgGhHIjklmMnpPrRStTuUVwWxXyY")
 def test_dates_are_those_of_glibc(letter: str) -> None:
-    """The dates are around New Year, when the week may belong to either year, and in leap years."""
+    """Some dates are around New Year, when the week may belong to either year, or in leap years."""
     for day in (
         datetime(2026, 3, 7, 15, 4, 5),
         datetime(2027, 1, 1, 0, 0, 0),

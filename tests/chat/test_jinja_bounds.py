@@ -19,7 +19,7 @@ from tests.chat.jinja_references import own
 from tests.support.programs import Build
 
 TEMPLATES = Path(__file__).with_name("templates.txt").read_text(encoding="utf-8").splitlines()
-STACK = 384 << 10  # bytes, as documented
+STACK = 384 << 10  # bytes; docs/design/jinja.md documents this limit
 
 # Regression tests: reading missing values, and integers beyond 64 bits.
 FOUND = {
@@ -61,7 +61,7 @@ def program(c_program: Build) -> Path:
 
 
 def test_no_rendering_writes_to_its_template(program: Path) -> None:
-    """Threads can share a template: the program fails if a rendering changes its memory."""
+    """Threads can share a template: the program fails if a rendering changes the template."""
     names = "{{ dict(abc=1) | first | length }}{% macro m() %}{{ kwargs | list }}{% endmacro %}"
     sources = [*TEMPLATES, f"{names}{{{{ m(é=1)[2:] }}}}", "{{ '日本'[1] ~ x.日 }}"]
     took = render([program], [Case(d, source, VALUES) for source in sources for d in DIALECTS])
@@ -158,8 +158,8 @@ def test_what_nests_takes_little_stack(program: Path) -> None:
 @pytest.mark.full
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc's call graph")
 def test_no_recursion_takes_more_stack_for_each_level(tmp_path: Path) -> None:
-    """All of the engine's recursion is covered, not only the cases above: 800 levels of 480 bytes
-    are 384 kB."""
+    """Checks all of the engine's recursion, not only the cases above. 800 levels of 480 bytes need
+    384 kB."""
     each, cycle = stack.worst(stack.read(tmp_path))
     assert each <= 480, cycle
 
@@ -181,6 +181,6 @@ def test_steps_stand_for_instructions(program: Path) -> None:
 
 @pytest.mark.full
 def test_no_charge_is_lost(program: Path) -> None:
-    """Each builtin is charged as many steps as recorded. (To update them: python -m
-    tests.chat.charges --save.)"""
+    """Each builtin is charged the recorded number of steps. (python -m tests.chat.charges --save
+    updates the record.)"""
     assert charges.steps_by_builtin(program, charges.cases()) == charges.STEPS.read_text()

@@ -35,6 +35,7 @@ WELL_FORMED = [
     b'\t\r\n "x" \n',
     b"[" * 60 + b"]" * 60,
 ]
+# Malformed texts, and the offset that the error should name (None: any).
 MALFORMED = {
     b"": 0,
     b"nul": 0,

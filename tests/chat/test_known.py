@@ -66,7 +66,7 @@ def test_same_as_without_where_the_ids_are(tok: Tokenizer, end: int) -> None:
     kept = [*prompt, *tok.encode("Hello you")]
     assert tok.encode_chat(TURNS, known=(3, kept)) == whole
     assert tok.encode_chat(iter(TURNS), known=[3, iter([*kept, end])]) == whole  # type: ignore[arg-type]
-    # With several more messages than are known; before, there was one.
+    # Here, three messages follow the known ids; above, one message does.
     assert tok.encode_chat([*TURNS, *TURNS[2:]], known=(3, kept))[: len(whole)] == whole
 
 
@@ -103,8 +103,9 @@ def test_a_template_that_writes_earlier_messages_otherwise() -> None:
 
 
 def test_several_tokens_behind_a_message(tok: Tokenizer, end: int) -> None:
-    """If one of the tokens that end a message is among the known ids, encoding goes on after it.
-    Otherwise the token that ends a generation is added, and then the template's text after it."""
+    """If the known ids end with one of the tokens that close a message, encoding continues after
+    that token. Otherwise, it adds the token that ends generation, and the template's text after
+    that token."""
     start = tok.text_to_token("<|im_start|>")
     text = "<|endoftext|>"
     pad = tok.text_to_token(text)
@@ -138,8 +139,8 @@ def test_nothing_closes_a_message(tok: Tokenizer) -> None:
 
 
 def test_white_space_that_a_token_takes() -> None:
-    """Phi-3's control tokens strip the white space after them, which isn't encoded a second
-    time."""
+    """Phi-3's control tokens strip the white space after them. If the known ids end with such a
+    token, that white space isn't encoded."""
     tok = load(fixture("spm-phi3"))
     end = tok.text_to_token("<|end|>")
     assert end is not None and tok.token_attr(end) & ggtok.TokenAttr.RSTRIP

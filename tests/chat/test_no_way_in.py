@@ -84,6 +84,6 @@ def test_no_way_in(name: str, tok: Tokenizer) -> None:
             assert found == expected, template[:60]
             rendered += 1
     assert rendered > 90
-    # If one became a control token, the test would notice.
+    # With trusted=True, the string does become a control token, which the test would notice.
     trusted = api.run_body(tok._loaded, hostile, chat.IDS, trusted=True, template=TEMPLATES["all"])
     assert tok.text_to_token(END) in trusted

@@ -67,7 +67,7 @@ def templated(
     head: Callable[[bool], str] = lambda thinking: "",
     fails: Callable[[list[Json]], bool] = lambda messages: False,
 ) -> reasoning.Render:
-    """Returns a template that is written as a Python function."""
+    """Returns the render function of a template whose parts are written in Python."""
 
     def render(
         messages: list[Json], tools: list[Json] | None, generation: bool, thinking: bool
@@ -90,7 +90,7 @@ def reasoned(before: str, after: str) -> Callable[[Json], str]:
 
 
 def with_calls(answer: Callable[[Json], str]) -> Callable[[Json], str]:
-    """Returns the same template, but messages have reasoning only together with tool calls."""
+    """Returns a function like `answer` that writes reasoning only in messages with tool calls."""
     return lambda m: f"{answer(m)}[call]" if m.get("tool_calls") else str(m["content"])
 
 
@@ -180,8 +180,8 @@ def test_beside_calls_that_do_not_render(calls: bool) -> None:
     ],
 )
 def test_calls_are_read_as_json(call: str, fault: str) -> None:
-    """Calls are parsed as JSON, after removing the tags around reasoning, if the function's name is
-    in the right place."""
+    """If a call looks like JSON around the function's name, it is parsed as JSON, after the tags
+    around reasoning are removed."""
     answer = reasoned("<t>", "</t>")
     render = templated(lambda message: call if message.get("tool_calls") else answer(message))
     found = reasoning.find(render, "", tool_calls=True).unreadable

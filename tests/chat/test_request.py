@@ -158,7 +158,7 @@ def test_requests(like: str, ways: Counter[str]) -> None:
             read, prepared = both(
                 tok, body["messages"], want, k == 0, template=template, like=like, **fields
             )
-            # If a request has several faults, the two ways may report different ones.
+            # If a request has several faults, C and Python may report different faults.
             wrong = isinstance(read, tuple) and isinstance(prepared, tuple)
             assert wrong or read == prepared, (body, template, fields)
     assert ways["C"] > 300

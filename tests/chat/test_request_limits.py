@@ -124,7 +124,7 @@ def test_other_threads_run_meanwhile() -> None:
 
     thread = threading.Thread(target=run)
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(LIMIT)  # threads don't have to release the GIL
+    sys.setswitchinterval(LIMIT)  # Python won't make a thread release the GIL
     try:
         thread.start()
         turns = 0

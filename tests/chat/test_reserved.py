@@ -184,7 +184,7 @@ def chat(tok: ggtok.Tokenizer, text: str) -> list[int]:
     [("bpe-gpt2", None), ("bpe-gpt2", "\u0120tea"), ("spm", "tea"), ("ugm", "tea")],
 )
 def test_plain_text_that_is_eos_by_default_stays_text(name: str, text: str | None) -> None:
-    """In GPT-2's vocabulary, for example, it is ",", which ordinary text needs."""
+    """In GPT-2's vocabulary, for example, the default EOS is ",", which ordinary text needs."""
     gguf = without_eos(name, text)
     with pytest.warns(
         ggtok.VocabWarning, match="the file names no EOS token .* llama.cpp's default"
@@ -241,7 +241,7 @@ def without_reserved(gguf: GGUF, reserved: frozenset[int]) -> GGUF:
         else:
             new.remove("tokenizer.ggml.merges")
     if "general.name" in new:
-        new.set("general.name", "none")  # else phi-3 would need certain tokens
+        new.set("general.name", "none")  # with phi-3's name, llama.cpp would need certain tokens
     return new
 
 
@@ -251,8 +251,8 @@ def without_reserved(gguf: GGUF, reserved: frozenset[int]) -> GGUF:
     [n for n in [*VOCABULARIES, *REAL] if "hybriddna" not in n and n != "big-endian"],
 )
 def test_ids_are_those_without_the_tokens(name: str, llama: LlamaCpp, tmp_path: Path) -> None:
-    """If a message's ids in llama.cpp contain a reserved token, it gets the ids from a vocabulary
-    without such tokens. Otherwise it gets llama.cpp's."""
+    """If llama.cpp's ids for a message contain a reserved token, ggtok returns llama.cpp's ids with
+    a vocabulary that lacks the reserved tokens. Otherwise, ggtok returns llama.cpp's ids."""
     gguf, tok, reserved = vocabulary(name)
     path = gguf.write(tmp_path / "usual.gguf")
     usual_vocab = llama.load(path)
@@ -265,7 +265,7 @@ def test_ids_are_those_without_the_tokens(name: str, llama: LlamaCpp, tmp_path: 
         if id not in reserved and tok.token_attr(id) & user
     ]
     texts = [made_text(chooser, [*texts_of(tok, reserved), "plain"]) for _ in range(150)]
-    # User-defined tokens would divide the text first.
+    # Excludes texts with user-defined tokens, which would divide the text first.
     texts = [text for text in texts if text and not any(s in text for s in special)]
     raw = [text.encode() for text in texts]
     usual = usual_vocab.survivors(raw, False, False)

@@ -21,7 +21,7 @@ from tests.support.vocabularies import fixture, real
 SEED = 19
 # llama.cpp's templates: one without a handler, two with handlers, one that rejects many requests.
 SAMPLE = ("Qwen-Qwen3-0.6B", "openai-gpt-oss-120b", "google-gemma-4-31B-it", "Kimi-K2-Instruct")
-# The tests' own templates: all that change messages, and a random selection of the others.
+# The tests' own templates for which ggtok changes messages. (test_generated_requests adds others.)
 MADE = (
     "harmony",
     "minimax",
@@ -96,8 +96,8 @@ def test_templates_that_are_not_served(servers: Servers, tok: Tokenizer) -> None
             tok.apply_chat_template([user()], template=TEMPLATES[name])
 
 
-# Ways in which templates write a call to n with the arguments a, and whether the server can parse
-# it.
+# Ways in which templates write a call of n with the arguments a, and whether the server can parse
+# such a call.
 CALLS = {
     """{{ '{"name": "' + n + '", "arguments": ' + a + '}' }}""": False,
     """{"name": "{{ n }}", "arguments": {{ a }}}""": False,

@@ -20,7 +20,7 @@ def tok() -> ggtok.Tokenizer:
 
 
 def turns_dropped(tok: ggtok.Tokenizer, messages: list[Any], budget: int, **options: Any) -> Any:
-    """Implements the rule naively."""
+    """Drops the oldest turn until the rest fits, or returns None if the last turn doesn't fit."""
     kept = list(messages)
     while tok.count_chat(kept, **options) > budget:
         turns = [n for n, message in enumerate(kept) if message["role"] == "user"]

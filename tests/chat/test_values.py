@@ -157,7 +157,7 @@ def test_doubles_read_back() -> None:
 
 
 def test_paths_take_linear_time() -> None:
-    """If a path were built for each of many deeply nested values, it would take minutes."""
+    """If the conversion built a path for each value, it would take minutes."""
     values.from_python({"k" * 500_000: [0] * 100_000}, "x")
     with pytest.raises(InvalidTypeError, match=r"^x\['k{59}\]\[1\]: must be str, a number,"):
         values.from_python({"k" * 500_000: [0, b""]}, "x")
