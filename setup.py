@@ -1,4 +1,5 @@
-"""What pyproject.toml can't say: the C module is described by cext/build_ffi.py."""
+"""Options that pyproject.toml can't express: the C module, defined by cext/build_ffi.py, and the
+wheel's tag."""
 
 import sysconfig
 

@@ -3,11 +3,11 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_QUIET=1
-export PIP_COMPILE=0 # Python compiles modules when they are imported
-unset PYTHONDONTWRITEBYTECODE # and keeps the result for the next process
+export PIP_COMPILE=0 # pip needn't compile modules, because Python compiles them on import
+unset PYTHONDONTWRITEBYTECODE # later processes reuse the compiled modules
 export PIP_CONSTRAINT=$PWD/.ci/constraints.txt
 strict="-Wall -Wextra -Werror"
-# git refuses a checkout that belongs to another user.
+# By default, git refuses a checkout that belongs to another user.
 export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0=$PWD
 seed=$((16#$(git rev-parse --short=7 HEAD 2>/dev/null || echo 1))) # each commit tests different inputs
 
@@ -33,7 +33,7 @@ environment() {
     [ $# = 0 ] || CC=gcc CFLAGS=$strict pip install "$@"
 }
 
-# Copies the checkout without anything built, and makes the copy the current folder.
+# Copies the checkout without build products, and makes the copy the current folder.
 enter_copy() {
     mkdir "$scratch/checkout"
     if [ -e .git ]; then

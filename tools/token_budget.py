@@ -1,4 +1,4 @@
-"""Counts the tokens of changed files before and after a change; action.yml runs this.
+"""Counts the tokens of changed files before and after a change. action.yml runs this script.
 
 Reads its arguments from the environment variables that action.yml sets: MODEL, PATHS, BUDGET,
 MAX_INCREASE, BASE. Writes a table to standard output and to GITHUB_STEP_SUMMARY, and the outputs
@@ -30,7 +30,7 @@ def git(*args: str) -> bytes:
 
 
 def limit(env: Mapping[str, str], name: str) -> int | None:
-    """Returns a number of tokens, such as 8000 or 8k; None if the variable isn't set."""
+    """Returns the number of tokens in a variable, such as 8000 or 8k, or None if it isn't set."""
     value = env.get(name, "").strip()
     if not value:
         return None
@@ -42,7 +42,7 @@ def limit(env: Mapping[str, str], name: str) -> int | None:
 
 def base_of(commit: str) -> str:
     """Returns the commit to compare with: the merge base of `commit` and HEAD."""
-    if not commit.strip("0"):  # all zeros: the first push of a branch
+    if not commit.strip("0"):  # not set, or zeros for the first push of a branch: use an empty tree
         return git("hash-object", "-t", "tree", os.devnull).decode().strip()
     found = subprocess.run(
         ["git", "merge-base", "--end-of-options", commit, "HEAD"], capture_output=True, check=False
@@ -55,8 +55,8 @@ def base_of(commit: str) -> str:
 
 
 def counts(tok: ggtok.Tokenizer, base: str, paths: list[str]) -> list[tuple[str, int, int]]:
-    """Returns the path of each changed text file, and its number of tokens in the base and in the
-    head."""
+    """Returns the path of each changed text file, and its number of tokens in the base and in
+    HEAD."""
     diff = git("diff", "--raw", "-z", "--no-renames", "--no-abbrev", base, "HEAD", "--", *paths)
     fields = diff.split(b"\0")
     rows = []

@@ -1,4 +1,4 @@
-"""A copy of the sources, and the distributions built from it."""
+"""Fixtures: a copy of the sources, and the distributions built from it."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Files that builds, tests or tools create: left out if git can't list the sources.
+# Files that builds, tests or tools create. They are excluded where git can't list the sources.
 NOT_SOURCES = re.compile(
     r"(^|/)(\.git|\.hypothesis|\.[a-z]+_cache|__pycache__|build|dist|[^/]*\.egg-info)(/|$)"
     r"|\.(so|pyd|pyc|o)$"

@@ -53,7 +53,7 @@ class Runner:
                 continue
             assert step.keys() <= {"run", "shell", "env", "id"}
             assert step["shell"] == "bash"
-            assert "${{" not in step["run"]  # else an input could inject a command
+            assert "${{" not in step["run"]  # otherwise an input could inject a command
             ran.status, outputs = self._step(step, context, ran)
             context["steps"][step.get("id", "")] = {"outputs": outputs}
             if ran.status:
@@ -76,7 +76,7 @@ class Runner:
         environment = {
             **{n: v for n, v in os.environ.items() if not n.startswith(("PYTHON", "GITHUB_"))},
             "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
-            # The first step builds and installs ggtok; without optimization, that is faster.
+            # The first step builds and installs ggtok, which is faster without optimization.
             "CFLAGS": "-O0",
             "PIP_COMPILE": "0",
             "RUNNER_TEMP": str(self.temp),

@@ -40,7 +40,7 @@ def test_the_wheel_has_the_package_and_no_more(wheel: Path) -> None:
 
 
 def test_the_source_distribution_has_all_sources(checkout: Path, sdist: Path) -> None:
-    """The source distribution contains what building and testing the package needs."""
+    """The source distribution contains everything that building and testing the package needs."""
     with tarfile.open(sdist) as archive:
         names = {member.name.partition("/")[2] for member in archive if member.isfile()}
     files = [path for path in checkout.rglob("*") if path.is_file()]
@@ -91,7 +91,8 @@ def installed(
     return Installed(tmp_path_factory.mktemp("installed"), source)
 
 
-# Modules that need a package from an extra. Whichever module imports them checks for the package.
+# Modules that need a package from an extra. The code that imports such a module checks for the
+# package first.
 NEED = {
     "ggtok.adapters.transformers_class": "transformers",
     **dict.fromkeys(
@@ -141,7 +142,8 @@ def test_the_package_can_be_looked_at(installed: Installed, code: str) -> None:
     installed.run(installed.python, "-W", "error", "-c", code)
 
 
-# The main use of each subcommand, and part of its output. They run in this order.
+# The main use of each subcommand, and part of its output. The order matters, because some commands
+# read the output of earlier ones.
 JOBS: dict[str, tuple[list[str], str]] = {
     "tokenize": (["model.gguf", "Hello, world", "--ids"], "[662, 39, 523, 75, 78, 11,"),
     "detokenize": (["model.gguf", "39", "72"], "Hi"),

@@ -52,7 +52,8 @@ def test_an_array_of_spans(text: str) -> None:
 
 @pytest.mark.parametrize("named", ["as before NumPy 2", "as since NumPy 2", "nowhere"])
 def test_numpys_functions_are_found(named: str) -> None:
-    """The functions are found in either of NumPy's modules; each call fails if neither has them."""
+    """NumPy's C functions are in one module since NumPy 2, and in another one before it. If both
+    are missing, every call fails."""
     program = """
 import sys, ggtok, numpy
 path, named = sys.argv[1:]

@@ -1,4 +1,4 @@
-"""Batches whose results are lists, which are created while other threads still encode."""
+"""Batches that return lists: the lists are created while other threads are still encoding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import ggtok
 from tests.support.interrupts import posix, stop_midway
 from tests.support.vocabularies import fixture
 
-HUGE = 5 << 18  # bytes of a text that exceeds a chunk of several texts
+HUGE = 5 << 18  # size in bytes of a text that is too large to share a chunk with other texts
 
 
 def _texts(sizes: list[int]) -> list[str]:
@@ -75,7 +75,7 @@ def test_the_lists_are_those_of_single_texts(
 def test_ids_are_referred_to_once_for_each_place(tok: ggtok.Tokenizer) -> None:
     texts = ["Hello, world"] * 50_000
     kept = max(tok.encode(texts[0]))
-    assert kept > 256  # references to smaller ints aren't counted
+    assert kept > 256  # CPython doesn't count references to small ints
     before = sys.getrefcount(kept)
     n = tok.encode(texts[0]).count(kept)
     for threads in (1, 3):
@@ -89,7 +89,7 @@ def test_ids_are_referred_to_once_for_each_place(tok: ggtok.Tokenizer) -> None:
 
 @pytest.mark.parametrize("at", [0, 25_000, 49_999])
 def test_a_text_that_fails_leaves_nothing(at: int) -> None:
-    """If a text can't be converted, the call fails before it encodes any."""
+    """If a text can't be converted, the call fails before it encodes any text."""
     tok = ggtok.load(fixture("bpe-llama3"))
     texts: list[Any] = ["Hello, world"] * 50_000
     kept = max(tok.encode(texts[0]))
@@ -189,7 +189,8 @@ def test_chats_are_tracked_when_all_are_encoded(tok: ggtok.Tokenizer, threads: i
 
 
 def test_texts_that_are_split_in_c(tok: ggtok.Tokenizer) -> None:
-    """The reader of files passes texts that C splits in such a list; callers can't."""
+    """In a batch, the code that reads files can pass many texts as one item, which C splits.
+    Callers of the public API can't."""
     chooser = random.Random(7)
     texts = [chooser.choice((b"", b"Hello", b"the kettle " * 9)) for _ in range(2000)]
     joined = b"".join(text + b"|" for text in texts), b"|", len(texts)

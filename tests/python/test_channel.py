@@ -25,14 +25,14 @@ def interrupts() -> Iterator[None]:
 
     def handler(_: int, frame: FrameType | None) -> None:
         if frame and frame.f_globals.get("__name__", "").startswith("coverage."):
-            signal.setitimer(signal.ITIMER_REAL, 0.0001, 5)  # try later, else coverage keeps a lock
+            signal.setitimer(signal.ITIMER_REAL, 0.0001, 5)  # later: coverage may hold a lock
             return
         raise Interrupted
 
     if not hasattr(signal, "setitimer"):
         pytest.skip("needs POSIX timers")
     before = signal.signal(signal.SIGALRM, handler)
-    gc.disable()  # exceptions raised in gc.callbacks are dropped, and hypothesis installs one
+    gc.disable()  # Python drops exceptions raised in gc callbacks, and hypothesis has one
     yield
     gc.enable()
     signal.setitimer(signal.ITIMER_REAL, 0)

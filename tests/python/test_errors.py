@@ -49,7 +49,7 @@ HEADER = 24
 FIRST_KEY = HEADER + 8  # the offset at which the first key begins
 U32 = kv(b"a.key", "u32", struct.pack("<I", 1))
 FIRST_VALUE = FIRST_KEY + 5 + 4  # the offset of the first value if its key has five bytes
-SECOND_KEY = FIRST_VALUE + 4 + 8
+SECOND_KEY = FIRST_VALUE + 4 + 8  # the offset of the key after a first value of four bytes
 
 # The file's bytes, and the key and offset in the error (None: not checked).
 MALFORMED: dict[str, tuple[bytes, str | None, int | None]] = {
@@ -149,7 +149,7 @@ def test_malformed(row: str, tmp_path: Path) -> None:
 
 
 def _metadata_size(data: bytes) -> int:
-    """Finds the end of the last key/value pair by truncating the file."""
+    """Returns the end of the last key/value pair, which it finds by truncating the file."""
     size = len(data)
     while size:
         try:
@@ -388,7 +388,7 @@ def test_lone_surrogate_position(tok: ggtok.Tokenizer) -> None:
         tok.encode(text)
     assert caught.value.start == 20
     assert "20" in str(caught.value)
-    # Passed as bytes, it is ordinary text.
+    # The same text as UTF-8 bytes is accepted.
     assert tok.encode(text.encode("utf-8", "surrogatepass"))
 
 
@@ -422,7 +422,7 @@ def test_no_such_file(tmp_path: Path) -> None:
 
 
 def test_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(OSError) as caught:  # noqa: PT011 (which one depends on the system)
+    with pytest.raises(OSError) as caught:  # noqa: PT011 (the exception depends on the system)
         ggtok.load(tmp_path)
     assert isinstance(caught.value, ggtok.GGTokError)
 

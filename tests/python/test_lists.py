@@ -1,4 +1,4 @@
-"""Lists of ids: no other code ever sees an incomplete one."""
+"""Lists of ids: no other code ever sees an incomplete list."""
 
 from __future__ import annotations
 

@@ -58,7 +58,8 @@ assert first.encode("still works") == want
 @linux
 def test_memory_runs_out() -> None:
     """Every call raises MemoryError, and works again once memory is available."""
-    # With a fixed threshold, large blocks are returned to the system and must be allocated again.
+    # With this threshold, malloc returns freed blocks of 64 kB and more to the system, so that each
+    # call must request memory again.
     refused = run(NO_MEMORY, fixture("bpe-llama3"), MALLOC_MMAP_THRESHOLD_="65536").split()
     assert len(refused) == 5
     assert refused.count("True") >= 2
@@ -66,8 +67,8 @@ def test_memory_runs_out() -> None:
 
 @pytest.mark.parametrize("by_python", [False, True])
 def test_no_memory_to_encode(by_python: bool) -> None:
-    """A memory limit can't make small allocations alone fail, so C functions are replaced by ones
-    that raise MemoryError."""
+    """A memory limit can't make only small allocations fail. Instead, the test replaces C functions
+    by functions that raise the error for lack of memory."""
     from ggtok.native.library import ffi, lib
     from ggtok.native.tokenizer import _Failed
 

@@ -33,6 +33,6 @@ def test_not_installed() -> None:
 
 
 def test_cffi_is_missing() -> None:
-    """The message doesn't blame how ggtok was installed."""
+    """The error names the missing module, and doesn't suggest that ggtok was installed wrongly."""
     code = "import sys; sys.modules['_cffi_backend'] = None\ntry: import ggtok\n"
     assert run(code + "except ImportError as error: print(error.name)") == "_cffi_backend\n"

@@ -42,7 +42,7 @@ def test_type_hints_resolve() -> None:
 
 
 def _keywords(method: str) -> dict[str, tuple[object, object]]:
-    """Returns a method's keyword arguments: their defaults and annotations by name."""
+    """Returns the defaults and annotations of a method's keyword arguments, by name."""
     parameters = inspect.signature(getattr(ggtok.Tokenizer, method)).parameters.values()
     return {p.name: (p.default, p.annotation) for p in parameters if p.kind == p.KEYWORD_ONLY}
 
@@ -72,8 +72,8 @@ def _keywords(method: str) -> dict[str, tuple[object, object]]:
     ],
 )
 def test_signatures_agree(method: str, like: str, more: str, less: str) -> None:
-    """`method` has the keywords of `like`, plus `more`, without `less` (which may have other
-    defaults)."""
+    """`method` has the keywords of `like`, with the same defaults and annotations, and the keywords
+    in `more`. Keywords in `less` may be missing or differ."""
     ours, theirs = _keywords(method), _keywords(like)
     shared = theirs.keys() - set(less.split())
     assert {name: ours[name] for name in shared} == {name: theirs[name] for name in shared}
@@ -249,7 +249,7 @@ def test_special_methods() -> None:
     tok, spm = ggtok.load(fixture("bpe-gpt2")), ggtok.load(fixture("spm"))
     assert len(tok) == tok.n_tokens == 757
     none = ggtok.load(fixture("none"))
-    assert none  # an object is true even if it has no tokens
+    assert none  # a tokenizer is true even if it has no tokens
     assert none == ggtok.load(fixture("none"))
     assert (
         repr(tok) == f"<ggtok.Tokenizer {str(fixture('bpe-gpt2'))!r} BPE pre='gpt-2' n_tokens=757>"

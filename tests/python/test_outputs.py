@@ -26,7 +26,7 @@ def counts() -> ggtok.WordCounts:
     return ggtok.count_words("some words")
 
 
-# One of the functions in WRITERS, each of which writes a file.
+# The functions in WRITERS, each of which writes a file.
 def save(path: Path, **options: Any) -> None:
     ggtok.vocabulary(BPE).save(path, inexact=True, **options)
 
@@ -55,8 +55,8 @@ WRITERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_files_of_another_format(tmp_path: Path, name: str) -> None:
-    """Files of another format are replaced only with force; empty ones and those of the same format
-    always."""
+    """A file of another format is overwritten only with force. An empty file, or one of the same
+    format, is always overwritten."""
     write, path = WRITERS[name], tmp_path / name
     for other in (NOTES, b"a line\nand another\n", b"\0\1\2"):
         path.write_bytes(other)
@@ -143,7 +143,7 @@ def test_folders(tmp_path: Path) -> None:
 
 @posix
 def test_other_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Errors for sockets, disks, and files without write permission, and errors from the system."""
+    """Writing to a socket, without permission or against a limit of the system raises an error."""
     import socket
 
     monkeypatch.chdir(tmp_path)

@@ -20,7 +20,7 @@ from tests.support.vocabularies import fixture
 TEXTS = [b"Hello, world", b"  two  spaces ", "naïve 12345\n\n".encode(), b"<s>a</s> <mask>b", b""]
 GGML = "tokenizer.ggml."
 
-# Fixtures and overrides, which must each have the same effect as in llama.cpp.
+# Fixtures and overrides. The overrides must have the same effect as in llama.cpp.
 CASES: list[tuple[str, dict[str, Override]]] = [
     ("spm", {GGML + "add_bos_token": False}),
     ("spm", {GGML + "add_bos_token": True, GGML + "add_eos_token": True}),

@@ -113,7 +113,8 @@ def test_iterables_and_parts(load_fixture: Load, monkeypatch: pytest.MonkeyPatch
     whole = tok.stats([lines])
     monkeypatch.setattr(module, "_PART", 64)
     assert tok.stats([lines]) == whole
-    assert tok.stats(["\N{SNOWMAN}" * 100]).total.bytes == 300  # no line ends: cut anyway
+    # A text without line ends is divided, too.
+    assert tok.stats(["\N{SNOWMAN}" * 100]).total.bytes == 300
 
 
 def test_bytes_that_are_not_utf8(load_fixture: Load) -> None:

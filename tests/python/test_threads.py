@@ -126,7 +126,7 @@ def test_an_unknown_number_of_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 def _in_fork(work: Callable[[], bool]) -> bool:
     """Returns the result of `work` in a forked child, which is killed if it hangs."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # its warning about threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python warns about threads
         child = os.fork()
     if not child:
         try:
@@ -185,8 +185,8 @@ def test_fork(name: str, before: str) -> None:
 
 
 def test_no_thread_of_a_batch_is_idle_while_there_is_work(c_program: Build) -> None:
-    """Batches have texts of equal and of different sizes, with a huge one first, in the middle or
-    last."""
+    """The batches have texts of equal and of different sizes, with a huge text first, in the middle
+    or last."""
     done = subprocess.run([c_program("batch", "-O1")], capture_output=True, text=True)
     assert (done.stdout, done.returncode) == ("ok\n", 0)
 
@@ -215,7 +215,7 @@ def test_fork_while_threads_do_everything() -> None:
         lambda: ggtok.train(batch, 300),
     ]
     for work in works:
-        work()  # import its modules now: forking while a thread imports is Python's own problem
+        work()  # import modules now: Python itself can't always fork during imports
     stop = threading.Event()
 
     def repeat(work: Callable[[], object]) -> None:
@@ -261,8 +261,8 @@ def test_fork_while_a_property_is_computed(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_fork_while_the_hub_is_asked() -> None:
-    """In the child, huggingface_hub isn't left silenced on behalf of a thread that doesn't exist
-    there."""
+    """A thread that queries the Hub silences huggingface_hub's logger. A forked child, in which
+    this thread doesn't exist, must restore the logger's level."""
     logger = logging.getLogger("huggingface_hub")
     before = logger.level
     entered, leave = threading.Event(), threading.Event()
@@ -404,7 +404,7 @@ def test_process_pools(method: str, row: str) -> None:
     tok = LOADED[row]()
     want = [tok.encode_batch([TEXT] * 50, threads=2)[0]] * 8
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # its warning about threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python warns about threads
         context = multiprocessing.get_context(method)
         with ProcessPoolExecutor(2, mp_context=context) as pool:
             assert list(pool.map(_encode, [tok] * 8, [TEXT] * 8)) == want
@@ -412,8 +412,8 @@ def test_process_pools(method: str, row: str) -> None:
 
 # ---- signals ----
 
-# tests/c/stops.c tests how soon calls stop. These tests check that they stop early, and only on the
-# main thread.
+# tests/c/stops.c tests how soon calls stop. The tests below check that a call stops before its end,
+# and only on the main thread.
 
 
 @posix
@@ -466,7 +466,7 @@ def test_a_signal_stops_one_text(call: str) -> None:
 
 @posix
 def test_a_signal_stops_the_search_for_a_cut() -> None:
-    """A text of one word has no cut, so the search runs to its end."""
+    """A text of one word has no cut, so the search continues to the end of the text."""
     own = ggtok.load(fixture("bpe-llama3"))._native
     blocks, native, found = Blocks(own), own.safe_cut, list[int]()
 

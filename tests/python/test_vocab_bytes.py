@@ -1,4 +1,4 @@
-"""Pieces as bytes, tokens by prefix, token healing, and whether tokenizers are equal."""
+"""Pieces as bytes, tokens by prefix, token healing, and equality of tokenizers."""
 
 from __future__ import annotations
 

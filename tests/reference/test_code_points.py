@@ -15,8 +15,8 @@ ALL = [c for c in range(1, 0x110000) if c not in SURROGATES]
 BLOCK = 256  # code points per text
 
 
-# WPM's ranges of code points are part of its code, so all are tried. The other types use tables,
-# which other tests compare directly.
+# WPM's ranges of code points are part of its code, so its test tries all code points. The other
+# types use tables, which other tests compare directly.
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Decoding removes spaces before punctuation, in every order and at any distance."""
+"""Decoding removes the spaces before punctuation that llama.cpp removes, or keeps all spaces."""
 
 from __future__ import annotations
 

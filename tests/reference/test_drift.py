@@ -24,8 +24,8 @@ if (tokenizer_pre.empty()) {
 
 @pytest.fixture(autouse=True)
 def small_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replaces gpt-2, with which the tests would take ten times as long (test_parity_live uses
-    it)."""
+    """Replaces gpt-2 by a small vocabulary, because gpt-2 would make the tests take ten times as
+    long. (test_parity_live tests gpt-2.)"""
     monkeypatch.setattr(drift, "real", lambda name: fixture("bpe-gpt2"))
 
 

@@ -1,4 +1,4 @@
-"""Encodes llama.cpp's own test texts and compares the ids with those that it expects."""
+"""Encodes llama.cpp's own test texts and compares the ids with the ids that it expects."""
 
 from __future__ import annotations
 

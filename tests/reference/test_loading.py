@@ -31,7 +31,7 @@ def tokens(*added: str | bytes, type: int = CONTROL) -> Patch:
 
 
 def keys(**values: object) -> Patch:
-    """Sets tokenizer.ggml.* keys (None removes one)."""
+    """Sets tokenizer.ggml.* keys (None removes the key)."""
 
     def patch(gguf: GGUF) -> None:
         for name, value in values.items():
@@ -271,7 +271,7 @@ def test_made_up_decisions(seed: int, llama: LlamaCpp, tmp_path: Path) -> None:
         *chooser.sample(EOT, chooser.randint(0, len(EOT))),
         *chooser.sample(FIM, chooser.randint(0, len(FIM))),
         *chooser.sample(OTHER, chooser.randint(0, len(OTHER))),
-        # Add tokens up to about those numbers at which the map grows: 541, 1109 and 2357.
+        # Add tokens until their number is near one at which the map grows: 541, 1109 or 2357.
         *(f"w{i}" for i in range(chooser.choice((0, 9, 180, 230, 400, 780, 1500, 2100)))),
     ]
     own = {"<|endoftext|>"}
@@ -293,7 +293,8 @@ def test_made_up_decisions(seed: int, llama: LlamaCpp, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_order_of_equal_lengths(seed: int, llama: LlamaCpp, tmp_path: Path) -> None:
-    """Up to 1,000 special tokens with few different lengths overlap: std::sort's order decides."""
+    """Up to 1,000 special tokens, many of equal length, overlap: the order of std::sort decides
+    which ones are found."""
     chooser = random.Random(seed)
     gguf = GGUF.read(fixture("version-2"))
     n = chooser.choice((10, 16, 17, 20, 33, 64, 100, 250, 1000))

@@ -43,7 +43,8 @@ def test_fixture(name: str, llama: LlamaCpp) -> None:
     check(parity.compare(name, fixture(name), times(60, of=150), SEED, llama=llama))
 
 
-# With model gpt2, `whitespace` aborts at the first space; a separate fixture tests it.
+# With model gpt2 and pre-tokenizer `whitespace`, llama.cpp aborts at the first space. A separate
+# fixture tests this pre-tokenizer.
 PRES = [pre for pre in PRE_NAMES if pre != "whitespace"]
 
 
@@ -68,7 +69,7 @@ def test_pre_tokenizer(pre: str, gpt2: bytes, llama: LlamaCpp, tmp_path: Path) -
 @pytest.mark.full
 @pytest.mark.parametrize("pre", PRES)
 def test_flags_of_pre_tokenizer(pre: str, llama: LlamaCpp, tmp_path: Path) -> None:
-    """A pre-tokenizer's name implies the same flags and attributes in both."""
+    """A pre-tokenizer's name implies the same flags and attributes in ggtok and in llama.cpp."""
     for name in ("bpe-gemma4", "bpe-llama3"):
         gguf = GGUF.read(fixture(name))
         gguf.set("tokenizer.ggml.model", "gpt2")

@@ -1,7 +1,7 @@
-"""Compares BPE vocabularies with random merges with llama.cpp, which doesn't cut texts.
+"""Compares ggtok with llama.cpp, which never divides texts, on BPE vocabularies with random merges.
 
-The merges join bytes within few characters, across characters, and long symbols. If only one merge
-joins two characters, that merge must prevent a cut between them.
+The merges join bytes of one character, bytes of adjacent characters, and long symbols. Even a
+single merge that joins two characters must prevent a cut between them.
 
 Claim bpe.2.
 """
@@ -24,7 +24,7 @@ from tests.support.vocabularies import fixture
 Merge = tuple[bytes, bytes]
 LETTERS = "abxé\u00c0\u0800\u6f22\u0300\U00010400"
 
-# In each row, the last merge is the only one that joins these two characters.
+# In each row, only the last merge joins the two characters that the row's name describes.
 ROWS: dict[str, tuple[list[Merge], str]] = {
     "a long symbol before a character": (
         [

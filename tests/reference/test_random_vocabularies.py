@@ -2,8 +2,8 @@
 tokens.
 
 Tokens consist of few different characters, so that many are adjacent, overlap or are prefixes of
-others. Some begin or end inside a character, and some are longer than the trie's walk. llama.cpp
-has no cuts, caches or automata, so this tests those.
+others. Some begin or end inside a character, and some are too long for the ordinary tries. The
+comparison tests ggtok's cuts, caches and automata, because llama.cpp has none of these.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def long_piece(chooser: random.Random, alphabet: str) -> bytes:
 
 
 def token_texts(chooser: random.Random, alphabet: str, whole: bool) -> list[bytes]:
-    """Returns random texts for tokens; if `whole`, short ones of whole characters."""
+    """Returns random texts for tokens: if `whole`, only short texts of whole characters."""
     made = [piece(chooser, alphabet, 5) for _ in range(chooser.randint(1, 60))]
     if not whole:
         made += [long_piece(chooser, alphabet) for _ in range(chooser.choice((0, 0, 1, 6)))]
@@ -124,7 +124,7 @@ def ugm(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
 
 
 def ugm_words(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
-    """Makes tokens with spaces only as their first character, so that texts can be cut at
+    """Makes tokens that contain a space only as their first character, so that texts can be cut at
     spaces."""
     mark = "\u2581".encode()
     parts = [part for data in made for part in data.split(b" ") if part]
@@ -152,13 +152,13 @@ def plamo2(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
 
 
 def numbered(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
-    """Makes a vocabulary whose ids are a hash modulo its number of tokens."""
+    """Makes a vocabulary of type TEST, in which ids are hashes modulo the number of tokens."""
     n = chooser.choice((1, 2, 3, 7, 255, 256, 257, 1000, 65537, chooser.randrange(1, 100_000)))
     fill(gguf, [b"%x" % id for id in range(n)], [NORMAL] * n, chooser)
 
 
 def special(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
-    """Adds special tokens, some of which strip white space, to those of a fixture."""
+    """Adds special tokens to a fixture, in which some tokens strip white space."""
     there = gguf.strings("tokenizer.ggml.tokens")
     own = [data for data in made if data not in there]
     kinds = chooser.choice(([CONTROL], [USER_DEFINED], [CONTROL, UNKNOWN, USER_DEFINED]))
@@ -173,7 +173,8 @@ KINDS = {
     "plamo2": plamo2,
     "test": numbered,
 }
-# Fixtures whose special tokens strip no white space, or only before or only after them.
+# Fixtures with special tokens that strip no white space, only white space after the token, or only
+# white space before it.
 KINDS |= dict.fromkeys(("spm-bytes", "spm-phi3", "bpe-jina"), special)
 STRIPS = {"spm-phi3": [b"<|end|>"], "bpe-jina": [b"<mask>"]}
 
@@ -184,7 +185,7 @@ STRIPS = {"spm-phi3": [b"<|end|>"], "bpe-jina": [b"<mask>"]}
 def test_against_llama_cpp(kind: str, seed: int, llama: LlamaCpp, tmp_path: Path) -> None:
     chooser = random.Random(f"{kind} {seed}")
     alphabet = ALPHABETS[seed % len(ALPHABETS)]
-    if kind == "rwkv":  # elsewhere, tokens can't contain NUL, which ends texts in llama.cpp
+    if kind == "rwkv":  # in other types, a NUL ends a token's text in llama.cpp
         alphabet = alphabet.replace("b", "\0")
     # llama.cpp's table for PLaMo2 has all prefixes of all suffixes of tokens, so tokens must be
     # short.

@@ -27,7 +27,7 @@ BAD = "\ufffd".encode()
 
 
 def keys(**values: object) -> Patch:
-    """Sets tokenizer.ggml.* keys (None removes one)."""
+    """Sets tokenizer.ggml.* keys (None removes the key)."""
 
     def patch(gguf: GGUF) -> None:
         for key, value in values.items():
@@ -40,7 +40,7 @@ def keys(**values: object) -> Patch:
 
 
 def first_tokens(n: int) -> Patch:
-    """Keeps only the first n tokens, so that the special ids that llama.cpp assumes are out of
+    """Keeps only the first n tokens, so that llama.cpp's default ids of special tokens are out of
     range."""
 
     def patch(gguf: GGUF) -> None:
@@ -185,7 +185,8 @@ def test_what_would_be_added_is_only_asked_for_when_it_is() -> None:
 
 
 def test_no_unknown_token(llama: LlamaCpp, tmp_path: Path) -> None:
-    """RWKV's unknown id is then -1, on which llama.cpp crashes when it detokenizes it."""
+    """Without an unknown token, RWKV encodes unknown bytes as -1, and llama.cpp crashes when it
+    detokenizes -1."""
     gguf = GGUF.read(fixture("rwkv"))
     gguf.remove("tokenizer.ggml.unknown_token_id")
     path = gguf.write(tmp_path / "patched.gguf")

@@ -49,7 +49,8 @@ def test_the_workflow_runs_each_wheel() -> None:
 
 
 def files(target: Target, **changed: bytes | None) -> dict[str, bytes]:
-    """Returns the files of a small wheel for the target; None omits a file."""
+    """Returns the files of a small wheel for the target. `changed` adds, replaces or (None) removes
+    files."""
     tags = "".join(f"Tag: cp310-abi3-{tag}\n" for tag in target.tags)
     result = {
         f"ggtok/{target.module}": b"the module",

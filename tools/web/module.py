@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WASM = ROOT / "web" / "wasm"
-# Parts of cext/ that the module leaves out: for Python, for training, and for threads.
+# Parts of cext/ that aren't in the module: code for Python, for training, and for threads.
 LEFT_OUT = (
     "cext/arrow",
     "cext/python",
@@ -72,7 +72,7 @@ def build(out: Path, work: Path) -> None:
     library = Path(ziglang.__file__).parent
     zig = (library / "zig", "cc", *TARGET)
     setjmp = library / "lib/libc/wasi/libc-top-half/musl/src/setjmp/wasm32/rt.c"
-    # Hide this machine's paths; otherwise the module would depend on the folder.
+    # Hide this machine's paths; otherwise the module would depend on the folder of the checkout.
     maps = (f"-ffile-prefix-map={ROOT}=.", f"-ffile-prefix-map={library}=zig")
     include = ("-I", "web/wasm", "-I", "cext")
     objects = {work / f"{i}.o": path for i, path in enumerate((*sources(), setjmp))}

@@ -1,7 +1,8 @@
 """Assembles the page: one HTML file with its style, its scripts and the WebAssembly module.
 
 The page loads nothing else, so it works from a server, as a file and as an e-mail attachment. Its
-security policy allows one script, by its hash, WebAssembly, and workers from the page's own text.
+security policy allows only one script, identified by its hash, WebAssembly, and workers that this
+script creates.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 WEB = Path(__file__).resolve().parents[2] / "web"
 NODE_MODULES = WEB / "node_modules"
 
-# `connect-src` lets users open models by address. frame-ancestors is absent: it has no effect in a
+# `connect-src` lets users open models by URL. frame-ancestors is absent: it has no effect in a
 # <meta>.
 POLICY = (
     "default-src 'none'; script-src '{script}' 'wasm-unsafe-eval'; style-src '{style}'; "
@@ -34,7 +35,7 @@ def build(wasm: Path, out: Path) -> None:
         "script": script,
         "style": style,
         "policy": POLICY.format(script=_hash(script), style=_hash(style)),
-        # Chromium can't start module workers from file:// pages, so this is a classic script.
+        # Chromium can't start module workers from file:// pages, so the worker is a classic script.
         "worker": f"(async()=>{{{_bundle('js/worker-main.js')}}})()",
         "wasm": base64.b64encode(gzip.compress(wasm.read_bytes(), mtime=0)).decode(),
     }
@@ -54,7 +55,7 @@ def _bundle(entry: str) -> str:
         entry,
         "--bundle",
         "--minify",
-        "--keep-names",  # keep class names, which errors carry from the worker to the page
+        "--keep-names",  # errors carry class names from the worker to the page
         "--format=esm",
         "--target=es2022",
         "--charset=utf8",

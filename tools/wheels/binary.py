@@ -83,7 +83,7 @@ def _pe(pe: Any) -> Binary:
     )
 
 
-FLAT_LOOKUP = -2  # the ordinal for a symbol that is looked up in all loaded libraries
+FLAT_LOOKUP = -2  # the ordinal of a symbol that is looked up in all loaded libraries
 
 
 def _macho(macho: Any) -> Binary:

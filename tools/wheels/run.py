@@ -18,7 +18,7 @@ MINUTES = 10  # time limit, since an emulator may hang
 
 def run(wheel: Path, target: Target, work: Path, command: str | None = None) -> tuple[bool, str]:
     """Returns whether nothing failed, and a text that says what ran, or why nothing could run.
-    `command` is the user's command for a Python."""
+    `command` is the command of the Python to use, if the user gave one."""
     try:
         python = given(target, command) if command else find(target, work)
         return True, _run(wheel, python, work / target.name)
