@@ -1,4 +1,4 @@
-"""A dataset for distributed encoding, and checks for the result."""
+"""Creates a dataset for distributed encoding, and checks the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recipes and their jobs, with fake frameworks that run tasks immediately.
+"""Tests the recipes and their jobs with fake frameworks that run tasks immediately.
 
 ``python -m tests.distributed`` uses the real frameworks.
 """

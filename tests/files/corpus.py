@@ -32,7 +32,7 @@ def documents(seed: int, n: int, longest: int = 400) -> list[str]:
 def ids_of(
     tok: ggtok.Tokenizer, texts: Iterable[str | bytes], eos: int | None, **options: bool
 ) -> Ids:
-    """Returns each document's ids from ``encode``, followed by EOS unless it is None."""
+    """Returns each document's ids from ``encode``, followed by `eos` unless `eos` is None."""
     return [tok.encode(text, **options) + ([eos] if eos is not None else []) for text in texts]
 
 
@@ -47,7 +47,7 @@ def cut(ids: np.ndarray, offsets: np.ndarray) -> Ids:
 
 
 def compressed(path: Path, data: bytes) -> Path:
-    """Writes a file in two members or frames, compressed as its extension says."""
+    """Writes a compressed file of two members or frames. The extension selects the compression."""
     half = len(data) // 2
     if path.suffix == ".gz":
         data = gzip.compress(data[:half]) + gzip.compress(data[half:])

@@ -1,4 +1,5 @@
-"""Creates malformed tables that no library writes: their metadata contradicts their contents."""
+"""Creates malformed tables that no library would write, since their metadata contradicts their
+contents."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ def _value(kind: int, value: Any) -> bytes:
 
 
 def thrift(fields: dict[int, Column]) -> bytes:
-    """Encodes a struct in Thrift's compact protocol, from each field's type and value by its
-    number."""
+    """Encodes a struct in Thrift's compact protocol. `fields` contains the type and value of each
+    field, by field number."""
     out, last = b"", 0
     for number, (kind, value) in fields.items():
         out += bytes([(number - last) << 4 | kind]) + _value(kind, value)
@@ -55,12 +56,12 @@ def parquet(
 
     Args:
         metadata: whether the column chunk has its metadata.
-        encrypted: whether it claims to be encrypted.
+        encrypted: whether the column chunk claims to be encrypted.
         chunks: the number of column chunks in the row group, all of the same column.
         name: the column's name.
         size: the size that the row group claims, in bytes.
     """
-    levels = _varint(rows << 1) + b"\0"  # a run of zeros
+    levels = _varint(rows << 1) + b"\0"  # definition levels, all of them 0
     page = struct.pack("<I", len(levels)) + levels
     about = {1: (_I32, rows), 2: (_I32, 0), 3: (_I32, 3), 4: (_I32, 3)}
     sizes = {2: (_I32, len(page)), 3: (_I32, len(page))}

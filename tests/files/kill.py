@@ -25,7 +25,7 @@ from typing import Any
 import ggtok
 from ggtok.corpora import run
 
-# A child process: sets size limits, then encodes.
+# The code of a child process, which sets size limits and then encodes.
 _CHILD = """
 import json, sys
 import ggtok

@@ -1,7 +1,7 @@
-"""Megatron's own reader of indexed datasets, from its wheel, with a stand-in for torch.
+"""Loads Megatron's own reader of indexed datasets from Megatron's wheel, without torch.
 
-Runs only ``megatron/core/datasets/indexed_dataset.py``, which needs a base class from torch, and
-only names from Megatron's other modules.
+Only ``megatron/core/datasets/indexed_dataset.py`` is run. It needs a base class from torch and
+names from Megatron's other modules, for which there are stand-ins here.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def module() -> Any:
 
 
 class _Names(types.ModuleType):
-    """A module that has every attribute; none of them does anything."""
+    """A module in which every name is a function that does nothing."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

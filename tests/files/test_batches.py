@@ -188,7 +188,7 @@ def test_errors_come_after_the_texts_before_them(tok: ggtok.Tokenizer) -> None:
 
 
 def test_memory_is_bounded(tok: ggtok.Tokenizer) -> None:
-    """The reader is only a few batches ahead, and batches that were yielded are freed."""
+    """The reader is at most a few batches ahead, and batches that were yielded are freed."""
     asked = 0
 
     def texts() -> Iterator[str]:

@@ -208,8 +208,8 @@ def test_a_document_too_long_for_megatron(
 )
 @pytest.mark.parametrize("add_special", [True, False])
 def test_eos_once(tmp_path: Path, source: Path, name: str, adds: bool, add_special: bool) -> None:
-    """Documents end with one EOS, even if the vocabulary adds EOS itself; add_special decides about
-    BOS."""
+    """Documents end with one EOS, even if the vocabulary adds EOS itself. They begin with BOS only
+    if add_special is set."""
     gguf = GGUF.read(fixture(name))
     gguf.set("tokenizer.ggml.eos_token_id", 3)
     if name != "wpm":  # in WPM, 3 is SEP, which is always added
@@ -243,7 +243,8 @@ def test_no_eos(load_fixture: Load, tmp_path: Path, source: Path) -> None:
 def test_long_documents_of_other_models(
     load_fixture: Load, tmp_path: Path, small: None, name: str
 ) -> None:
-    """Long documents are encoded in parts if the vocabulary has cuts, otherwise as a whole."""
+    """Long documents are encoded in parts if the vocabulary type allows this, otherwise as a
+    whole."""
     tok = load_fixture(name)
     text = " ".join(documents(2, 100)).encode()
     (tmp_path / "a.txt").write_bytes(text)

@@ -77,7 +77,8 @@ def test_offsets_that_lead_elsewhere(tok: ggtok.Tokenizer, tmp_path: Path, error
 
 
 def test_texts_that_are_not_utf8(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
-    """Malformed UTF-8 makes only its document faulty, even in a column of strings, not the file."""
+    """A document with malformed UTF-8 doesn't make the whole file invalid, even in a column of
+    strings."""
     path = tmp_path / "a.arrow"
     for kind in (pa.string(), pa.large_string(), pa.string_view()):
         path.write_bytes(hostile.arrow(pa.array(["a", "b#c"], kind), b"b#c", b"b\xffc"))
@@ -154,7 +155,8 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc tells how much
     ],
 )
 def test_parquet_files_that_claim(tmp_path: Path, options: dict[str, Any], says: str) -> None:
-    """These files of a few hundred bytes crashed pyarrow or made it allocate gigabytes."""
+    """With these files of a few hundred bytes, pyarrow on its own crashes or allocates
+    gigabytes."""
     path = tmp_path / "a.parquet"
     path.write_bytes(hostile.parquet(options.pop("rows", 5), **options))
     assert path.stat().st_size < 400
@@ -227,7 +229,7 @@ def bases() -> dict[str, list[bytes]]:
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 def test_mutated_files(tok: ggtok.Tokenizer, tmp_path: Path, kind: str) -> None:
-    """A mutated file is either read, or raises an error of ggtok that names it."""
+    """A mutated file is either read, or raises one of ggtok's errors, which names the file."""
     r, path = random.Random(4), tmp_path / f"a.{kind}"
     some = bases()[kind]
     read = unnamed = 0

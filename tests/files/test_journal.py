@@ -181,7 +181,8 @@ def test_nested_entries(tok: ggtok.Tokenizer, begun: Path) -> None:
 
 
 def test_manifests_that_are_malformed(tok: ggtok.Tokenizer, begun: Path) -> None:
-    """A malformed manifest counts as missing, so the output isn't recognized as an earlier one."""
+    """A malformed manifest counts as missing, so its files aren't recognized as the output of an
+    earlier run."""
     tok.encode_files(begun / "a.txt", begun / "o")
     path = begun / "o.manifest.json"
     manifest = json.loads(path.read_bytes())

@@ -31,8 +31,8 @@ ROWS: list[tuple[bytes, str]] = [
     (LINE + b"\n", "jsonl"),
     (b"\xef\xbb\xbf" + LINE + b"\r\n" + LINE, "jsonl"),
     (b"\n \n" + LINE + b"\n\n" + LINE, "jsonl"),
-    (b'{"body": "a"}\n{"body": "b"}\n', "jsonl"),  # then fails because the field is missing
-    (b'{"text": "cut\n' + LINE, "jsonl"),  # then fails because of the malformed line
+    (b'{"body": "a"}\n{"body": "b"}\n', "jsonl"),  # reading fails later: a field is missing
+    (b'{"text": "cut\n' + LINE, "jsonl"),  # reading fails later: a line is malformed
     (b'{"body": "a"}\n', "text"),
     (b'{"text": 3}', "text"),
     (PRETTY, "text"),
@@ -74,7 +74,8 @@ def test_arrays_of_records_are_refused(tok: ggtok.Tokenizer, tmp_path: Path, dat
 def test_only_the_beginning_is_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: None
 ) -> None:
-    """A single line that is longer than the part examined may be JSON lines or text."""
+    """If the first line is an object and doesn't end in the part that is examined, the caller must
+    pass `kind`."""
     monkeypatch.setattr(jsonl_reader, "LOOK", 1000)
     path = tmp_path / "a.json"
     path.write_bytes(LINE + b"\n" + LINE + b"\xff" * 10_000)

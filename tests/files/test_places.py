@@ -1,4 +1,5 @@
-"""Reading can continue from any place; also details that larger tests reach only by chance."""
+"""Reading can continue from any position. Also tests details that larger tests reach only by
+chance."""
 
 from __future__ import annotations
 
@@ -42,8 +43,8 @@ def source(path: Path) -> Source:
 
 
 def meaning(pieces: list[Piece]) -> tuple[list[bytes], Counts]:
-    """The documents that aren't dropped, however they are divided into pieces, and the counts of
-    faults."""
+    """Returns the documents that aren't dropped, regardless of how they are divided into pieces,
+    and the counts of faults."""
     found: list[bytes] = []
     text: bytes | None = b""
     faults = Counts()
@@ -66,7 +67,7 @@ def places(read: Read, found: Source) -> None:
     assert len(pieces) > 8
     for n in range(len(pieces) - 1):
         before, rest = pieces[: n + 1], list(read(found, pieces[n].next))
-        # Inside a document, dropped text isn't reported again.
+        # If `before` ends inside a document, the first piece of `rest` continues that document.
         assert rest[0].begins == before[-1].ends
         assert meaning([*before, *rest]) == meaning(pieces), n
         assert sum(piece.size for piece in [*before, *rest]) == sum(p.size for p in pieces)
@@ -90,7 +91,7 @@ def test_text(tok: ggtok.Tokenizer, tmp_path: Path, small: None, end: str, error
 def test_faults_in_groups(
     tmp_path: Path, tok: ggtok.Tokenizer, separator: bytes, errors: str
 ) -> None:
-    """A group's faulty documents are treated like each would be alone."""
+    """Faulty documents in a group are treated as if each of them were alone."""
     r = random.Random(2)
     texts = [r.choice([b"", b"a", "\u00e4".encode(), b"b\xff", b"\xc3"]) for _ in range(9999)]
     path = tmp_path / "a.txt"

@@ -449,7 +449,7 @@ def test_a_journal_that_vanishes_while_its_lock_is_waited_for(
 
 
 class Full:
-    """A file on a disk that is full after some bytes."""
+    """A file on a disk that becomes full after some bytes."""
 
     def __init__(self, file: Any, room: int) -> None:
         self.file, self.room = file, room

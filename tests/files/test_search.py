@@ -134,7 +134,7 @@ def test_include_and_exclude(
     here: Path, patterns: dict[str, list[str]], expected: list[str]
 ) -> None:
     assert found("c", **patterns) == expected
-    assert found(["c/x/y/d.md", "c"], exclude=["*"]) == ["c/x/y/d.md"]  # passed by name
+    assert found(["c/x/y/d.md", "c"], exclude=["*"]) == ["c/x/y/d.md"]  # passed by path
 
 
 def test_include_and_exclude_of_globs(here: Path) -> None:

@@ -116,8 +116,8 @@ def test_what_can_not_be_sharded(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", ["", ".manifest.json", ".journal"])
 def test_an_output_of_its_own_is_not_its_shards(end: str, tmp_path: Path) -> None:
-    """Otherwise, --verify could overlook a damaged output and report that old shards are
-    complete."""
+    """If any file of the output `o` exists, older shards of `o` are ignored. Otherwise, --verify
+    could overlook a damaged output and report that the shards are complete."""
     (tmp_path / "o-00000-of-00001.manifest.json").touch()
     (tmp_path / f"o{end}").touch()
     assert shards.existing(str(tmp_path / "o")) == [str(tmp_path / "o")]

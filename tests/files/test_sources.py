@@ -49,8 +49,8 @@ def test_text_by_separator(
 def test_whole_files(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, end: str, expected: list[list[int]]
 ) -> None:
-    """The documents are whole files, including a long one, given as folders, globs or single paths;
-    they are sorted, and hidden ones are left out."""
+    """Each file is a document, and one of them is long. Files from folders and globs are sorted,
+    and hidden files are ignored."""
     folder = tmp_path / "in"
     (folder / "below").mkdir(parents=True)
     for i, text in enumerate(TEXTS):
@@ -231,7 +231,7 @@ def test_jsonl_parsers_agree(
     assert (counts["invalid_utf8"], counts["empty"], counts["missing"]) == (4, 1, 4)
     kept = [b"a", b"b", "\U0001f600".encode(), *[b"a"] * 3, b"a\0b", *[b"a"] * 2]
     assert ids == ids_of(tok, kept, tok.eos_id)
-    assert counts["skipped"] == len(LINES) - len(kept)  # not the blank line, but the added {}
+    assert counts["skipped"] == len(LINES) - len(kept)  # the added {} makes up for the blank line
 
 
 def parquet(table: pa.Table, path: Path) -> None:
@@ -292,7 +292,8 @@ def test_tables_with_nulls(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
 def test_faulty_documents(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, errors: str, end: str
 ) -> None:
-    """Random short and long documents have faults anywhere; U+FFFD is inserted as Python does."""
+    """Random short and long documents have faults at random positions. U+FFFD replaces the same
+    bytes as in Python's decoder."""
     r = random.Random(3)
     bad = [b"\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf0\x9f\x98"]
     texts = [text.encode().replace(b"|", b"") for text in documents(4, 80, 900)]
@@ -512,7 +513,7 @@ def test_documents_that_are_too_long(
     small: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Data that must be in memory as a whole has a size limit."""
+    """Documents and records that must fit in memory whole have a size limit."""
     from ggtok.corpora import text
 
     for module in (text, jsonl_reader):
@@ -525,7 +526,7 @@ def test_documents_that_are_too_long(
         parquet(pa.table({"text": [long]}), tmp_path / "c.parquet")
     tok.encode_files(tmp_path / "a.txt", tmp_path / "o")
     assert raw_ids(tmp_path / "o") == ids_of(tok, [long], tok.eos_id)
-    whole = load_fixture("test")  # a vocabulary without cuts
+    whole = load_fixture("test")  # a vocabulary with which documents can't be divided
     for name, options, which in (
         *([("a.txt", {"format": "arrow"}, tok)] if samples.FULL else []),
         ("b.jsonl", {}, tok),

@@ -1,7 +1,7 @@
 """python -m tests.making.consumers: tests exported vocabularies in other libraries.
 
     python -m tests.making.consumers                   # the fixtures and llama.cpp's vocabularies
-    python -m tests.making.consumers spm qwen2         # some
+    python -m tests.making.consumers spm qwen2         # only these
     python -m tests.making.consumers --work DIR        # keep the files and the environment
 
 Each vocabulary is written in each format, unless that is rejected with a reason. Written files must
@@ -34,13 +34,15 @@ from ggtok.vocabularies.vocabulary import Vocabulary
 from tests.support.vocabularies import OTHERS, REAL, fixture, fixture_names, real
 
 NEXT = "tokenizers==1.0.0rc3"
-# What 1.0rc's wheels reject: they support only the published expressions, recognized by their text.
+# Errors with which 1.0rc may reject a file, and their meaning for the table. The wheels of 1.0rc
+# support only published expressions, which they recognize by their text.
 LACKS = {
     "this `Split` pattern needs a system-regex backend": "lacks the expressions",
     "This byte-level vocabulary has no token for bytes": "wants tokens for bytes of no character",
 }
 FORMATS = ("json", "tiktoken", "model")
-# Runs in the other environment: reads lines from standard input and writes their ids.
+# The program that runs in the other environment: it reads lines from standard input and writes
+# their ids.
 READER = """
 import json, sys
 from tokenizers import Tokenizer
@@ -51,7 +53,7 @@ json.dump([tokenizer.encode(line, add_special_tokens=False).ids for line in line
 
 
 class Refused(Exception):
-    """The library can't load the file, or encode with it; the message is the library's."""
+    """Raised with a library's own message if it can't load a file, or can't encode with it."""
 
 
 Encode = Callable[[Sequence[str]], list[list[int]]]
@@ -83,8 +85,8 @@ def _in(python: str | Path, path: Path) -> Encode:
 
 
 def _tiktoken(v: Vocabulary, path: Path) -> Encode:
-    """Encodes with tiktoken, which supports only one expression. If several are needed, it gets
-    each word separately."""
+    """Returns a function that encodes with tiktoken. Since tiktoken supports only one expression,
+    words are encoded one by one if the pre-tokenizer has several expressions."""
     import tiktoken
     from tokenizers import Regex
     from tokenizers.pre_tokenizers import Sequence as Steps
@@ -112,7 +114,7 @@ def _sentencepiece(path: Path) -> Encode:
 
 
 def readers(v: Vocabulary, path: Path, python: Path) -> dict[str, Encode]:
-    """Returns the libraries that read the file, by name."""
+    """Returns an encoding function for each library that reads the file, by the library's name."""
     if path.suffix == ".json":
         return {"0.23": _in(sys.executable, path), "1.0rc": _in(python, path)}
     if path.suffix == ".tiktoken":
@@ -135,7 +137,8 @@ def unmade(v: Vocabulary) -> set[str]:
 
 
 def differing(v: Vocabulary, encode: Encode, special: bool, without: set[str]) -> int:
-    """Counts which of 3,000 lines have other ids. tiktoken doesn't support user-defined tokens."""
+    """Returns how many of 3,000 lines get different ids. Skips lines with user-defined tokens,
+    which tiktoken doesn't support, unless `special`."""
     tok = v.tokenizer()
     own = [
         tok.token_text(id).decode("utf-8", "replace")
@@ -159,7 +162,7 @@ def again_the_same(v: Vocabulary, path: Path, *, inexact: bool) -> bool:
 
 
 def compared(v: Vocabulary, path: Path, name: str, encode: Encode) -> tuple[str, bool]:
-    """Returns a library's result for the lines, and whether it is correct."""
+    """Describes a library's result for the lines, and returns whether the result is correct."""
     without = unmade(v) if name == "1.0rc" else set()
     try:
         n = differing(v, encode, path.suffix == ".json", without)
@@ -171,7 +174,7 @@ def compared(v: Vocabulary, path: Path, name: str, encode: Encode) -> tuple[str,
 
 
 def tried(v: Vocabulary, path: Path, python: Path) -> tuple[str, bool]:
-    """Returns the result for one format, and whether it is correct."""
+    """Describes the results for one format, and returns whether they are correct."""
     found, exact = [], True
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ggtok.VocabWarning)

@@ -49,7 +49,7 @@ def train(
     """Returns merges and their counts until there are `size` texts, including the initial symbols.
 
     `before` is the sort key for equally frequent pairs; `may_join` decides which pairs can merge;
-    `number` has the texts that are already symbols.
+    `number` contains the numbers of texts that are already symbols.
     """
     known = dict(number or {})
     texts = list(texts)

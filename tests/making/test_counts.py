@@ -227,7 +227,7 @@ def test_progress_of_merging_can_stop_it() -> None:
 
 
 def test_a_thread_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads that were started before it exit."""
+    """If a thread can't start, the threads that were started before it exit."""
     start, started = threading.Thread.start, []
 
     def limited(thread: threading.Thread) -> None:
@@ -246,7 +246,7 @@ def test_a_thread_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @posix
 def test_an_interrupt_ends_counting(capfd: pytest.CaptureFixture[str]) -> None:
-    """The source is endless; nothing is printed."""
+    """Ctrl-C ends counting, even with an endless source, and nothing is printed."""
     assert interrupted(lambda: ggtok.count_words(endless(), pre="gpt-2", threads=2), 0.05)
     assert capfd.readouterr() == ("", "")
 
@@ -254,8 +254,8 @@ def test_an_interrupt_ends_counting(capfd: pytest.CaptureFixture[str]) -> None:
 def test_an_interrupt_ends_merging(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The library asks periodically whether to continue; here, the interrupt happens at the second
-    time."""
+    """Ctrl-C ends merging. The library asks periodically whether to continue; here, the interrupt
+    happens the second time."""
     counts = ggtok.count_words("".join(f"{i * 7919:x} " for i in range(100_000)), pre="gpt-2")
     asked = []
 
@@ -294,7 +294,7 @@ pieces = st.text("ab<", min_size=1, max_size=4).map(str.encode)
 @settings(max_examples=times(100, of=2000), deadline=None)
 @given(st.lists(st.text("ab< \u2581", max_size=12), max_size=20), st.lists(pieces, max_size=6))
 def test_words_are_cut_at_texts(lines: list[str], texts: list[bytes]) -> None:
-    """Words are cut as by a regular expression that tries the longest text first."""
+    """Words are split as by a regular expression that tries the longest text first."""
     counts = ggtok.count_words("\n".join(lines), model="spm")._native
     words = Counter[bytes]()
     longest_first = [re.escape(text) for text in sorted(texts, key=len, reverse=True)]
@@ -357,7 +357,7 @@ def test_max_words_drops_the_rarest() -> None:
 
 
 def test_max_words_where_all_are_frequent() -> None:
-    """All words occur more often than the small counts that the limit tallies."""
+    """The limit holds, even if no word is rare."""
     text = "".join(f"w{i} " * 400 for i in range(3000))
     counts = ggtok.count_words(text, pre="gpt-2", max_words=1024, threads=1)
     assert 0 < len(counts) <= 1024

@@ -92,7 +92,8 @@ def test_values_of_every_type(model: Path) -> None:
 
 
 def test_many_elements(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are changed at once: the array isn't decoded and encoded for each of them."""
+    """Many elements of an array are changed at once: the array isn't decoded and encoded for each
+    of them."""
     from ggtok.vocabularies.edit.header import ARRAY, Header
 
     encoded = Header.encoded
@@ -114,7 +115,7 @@ def test_many_elements(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [texts[id] for id in range(0, 680, 2)] == [b"token %d" % id for id in range(0, 680, 2)]
     assert texts[1] == ggtok.vocabulary(fixture("bpe-llama3")).texts[1]
     assert tok.n_tokens == 680
-    # The later change of one key wins, be it of an element or of the array.
+    # If an element and the whole array are both changed, the later change wins.
     a, b = [str(i) for i in range(680)], [f"x{i}" for i in range(680)]
     for later in ({f"{key}[0]": "y", key: a}, {key: b, f"{key}[1]": "1", key + "[0]": "0"}):
         ggtok.edit(model, later, force=True)
@@ -172,7 +173,7 @@ def test_split_models(model: Path, tmp_path: Path) -> None:
     with pytest.raises(ggtok.InvalidValueError, match=r"must end with -00001-of-00002\.gguf"):
         ggtok.edit(first, {NAME: "x"}, out=tmp_path / "x.gguf")
     ggtok.edit(first, {NAME: "x"}, out=tmp_path / "n-00001-of-00002.gguf")
-    # An interrupted edit of the first file is found by the name of any other.
+    # An interrupted edit of the first file is also found by the name of any other file.
     data = first.read_bytes()
     place.save(str(first), JOURNAL, data[:24], data[:24], len(data))
     with pytest.raises(ggtok.FileError, match="is running or was interrupted"):
@@ -369,7 +370,7 @@ def test_one_edit_at_a_time(model: Path) -> None:
 
 
 def test_a_file_that_another_edit_replaced(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is opened before the other edit ends, and locked afterwards."""
+    """The file is opened before the other edit ends, and locked after it."""
     fcntl = pytest.importorskip("fcntl")
     lock = fcntl.flock
 

@@ -1,5 +1,5 @@
-"""Sources that resemble llama.cpp's vocabularies, but aren't like them: rejected, or read
-correctly."""
+"""Sources that look like vocabularies that llama.cpp supports, but have another meaning, are
+rejected or read correctly."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def vocab_merges(path: Path, merges: list[str], class_: str | None, name: str = 
 
 @pytest.mark.parametrize("class_", [None, "GPT2Tokenizer", "GPT2TokenizerFast", "RobertaTokenizer"])
 def test_marks_that_end_words(class_: str | None, tmp_path: Path) -> None:
-    """CLIP and XLM have such marks: if they were read like GPT-2's merges, each word would have
-    other ids."""
+    """CLIP's and XLM's merges contain marks that end words. If they were read like GPT-2's merges,
+    each word would get different ids."""
     folder = vocab_merges(tmp_path, ["a b", "c d</w>", "ab cd</w>"], class_)
     with pytest.raises(ggtok.VocabError, match=r"merge 2 has 'd</w>': .*end_of_word_suffix"):
         ggtok.convert(folder)

@@ -68,7 +68,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
         ({"sources": []}, "there is no text to train on"),
         ({"sources": "", "model": "spm"}, "there is no text to train on"),
         ({"model": "spm", "special_tokens": ["<0x41>"]}, "'<0x41>' has the form of a byte token"),
-        # Errors before the corpus is read.
+        # These errors are raised before the corpus is read.
         (
             {"pre": "gemma4", "special_tokens": ["<0x41>"], "sources": ""},
             "'<0x41>' has the form of a byte token",

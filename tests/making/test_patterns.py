@@ -1,4 +1,4 @@
-"""In tokenizers, each chain's expressions cut text like the pre-tokenizer."""
+"""In tokenizers, the expressions of each chain split text like llama.cpp's pre-tokenizer."""
 
 from __future__ import annotations
 

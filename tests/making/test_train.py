@@ -294,8 +294,8 @@ def test_neither_threads_nor_order_matter() -> None:
 
 @pytest.mark.full
 def test_words_of_all_lengths() -> None:
-    """Words are counted inline if they are short, otherwise as longer keys, only in the table, or
-    in a separate chunk."""
+    """Depending on its length, a word is counted inline, as a longer key, only in the table, or in
+    a separate chunk."""
     rng = random.Random(2)
     words = ["".join(rng.choices("abc", k=k)) for k in (1, 2, 14, 15, 16, 31, 32, 254, 255, 256)]
     words += ["".join(rng.choices("abc", k=k)) for k in (8191, 8192, 8193, 65536, 70000, 200000)]

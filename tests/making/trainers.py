@@ -1,4 +1,4 @@
-"""python -m tests.making.trainers: compares merges with trainers that can't be in the tests' extra.
+"""python -m tests.making.trainers: compares merges with those of trainers outside the tests' extra.
 
     python -m tests.making.trainers --texts 300              # makes a virtual environment for them
     python -m tests.making.trainers --python VENV/bin/python # uses one that has them

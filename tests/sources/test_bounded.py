@@ -43,7 +43,7 @@ ELSEWHERE = {
     "sources/cache.py": "a temporary file of its own",
 }
 _OPENERS = {"open", "fdopen", "read_bytes", "read_text", "write_bytes", "write_text", "memmap"}
-# Names of our own modules and objects that have methods with these names.
+# ggtok's own modules and objects with functions of these names, whose calls don't count.
 _OURS = {"files", "output", "reading", "writing"}
 
 
@@ -193,7 +193,7 @@ for name in sys.argv[3:]:
 
 @pytest.mark.parametrize("kind", ["fifo", "zero"])
 def test_folders_that_are_counted(tmp_path: Path, kind: str) -> None:
-    """Rule files may be of any kind, in parent folders, too."""
+    """A FIFO or an endless device may be in place of an ignore file, also in a parent folder."""
     (tmp_path / "in" / "below").mkdir(parents=True)
     (tmp_path / "in" / "below" / "a.txt").write_text("some text")
     code = """
@@ -228,7 +228,7 @@ print([counted.error for counted in counter.count(["a.txt"]) if counted])
 
 
 def test_small_json_is_still_read(tmp_path: Path) -> None:
-    """The size limits exceed what the programs write."""
+    """The size limits allow larger files than those that the programs write."""
     from ggtok.sources import lmstudio
 
     (tmp_path / "settings.json").write_text(json.dumps({"downloadsFolder": "/x" * 1000}))

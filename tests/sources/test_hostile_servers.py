@@ -154,7 +154,7 @@ def test_the_time_limit_holds_for_resolving_a_name(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(connect, "resolve", lambda host, port: go_on.wait(LIMIT))
     with pytest.raises(UnreachableError, match="no answer within 1 seconds"):
         ggtok.load("https://slow.test/model.gguf")
-    go_on.set()  # so far, resolving had returned no address
+    go_on.set()  # until now, resolving hasn't returned
 
 
 class Time:
@@ -173,8 +173,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 def seconds(clock: Time, limit: float, rates: Iterator[float]) -> float:
-    """Returns when a body times out that delivers these numbers of bytes in each tenth of a
-    second."""
+    """Returns the time in seconds after which a body times out. `rates` are the numbers of bytes
+    that arrive in each tenth of a second."""
     watch = connect.Clock(limit)
     watch.start_body()
     try:
@@ -376,8 +376,8 @@ def test_http_is_read_from_this_machine_itself(
 def test_an_address_that_is_another_once_connected(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only after connecting, when both ends have the same address, does it turn out to be this
-    machine's."""
+    """Only the connection shows that the server is this machine: both of its ends have the same
+    address."""
     monkeypatch.setattr(
         connect,
         "classify",
@@ -441,7 +441,7 @@ def telling(name: str, text: str, **how: Any) -> File:
     ],
 )
 def test_a_validator_that_no_request_can_name(server: Server, file: File) -> None:
-    """A regression test: it made every load after the first one fail."""
+    """Regression test: such a validator made every load after the first fail."""
     server.files["/model.gguf"] = file
     url = server.url("/model.gguf")
     for _ in range(3):

@@ -405,4 +405,4 @@ def test_a_large_model_costs_its_metadata(
     kept = [file for file in tmp_path.rglob("*") if file.is_file() and file != path]
     assert len(kept) == 1
     assert kept[0].parent == tmp_path / "cache"
-    assert size < kept[0].stat().st_size < size + prefix.TENSORS + 1000  # includes names of weights
+    assert size < kept[0].stat().st_size < size + prefix.TENSORS + 1000  # includes names of tensors

@@ -224,8 +224,8 @@ def test_a_repository_that_changes(served: Hub) -> None:
 
 
 def test_doctor_reads_the_header_alone(served: Hub) -> None:
-    """The header of a tensor follows the vocabulary: its number of rows is compared with the number
-    of tokens."""
+    """`ggtok doctor` compares a tensor's number of rows, which follows the vocabulary in the file,
+    with the number of tokens, and downloads no more than that."""
     data = bytearray(fixture("bpe-overlap").read_bytes())
     rows, name = ggtok.load(fixture("bpe-overlap")).n_tokens + 1, b"token_embd.weight"
     struct.pack_into("<Q", data, 8, 1)
@@ -440,7 +440,7 @@ def test_llamacpps_older_cache(
         assert tok.pre == pre
         assert tok.source is not None
         assert tok.source.kind == "llama.cpp"
-    # If its address is stored, a file isn't mistaken for one from another repository.
+    # A file whose URL is stored isn't mistaken for a file from another repository.
     for name in CACHED:
         url = f"https://huggingface.co/user/repo_model/resolve/main/{name}"
         (folder / f"user_repo_{name.replace('/', '_')}.json").write_text(json.dumps({"url": url}))

@@ -490,7 +490,7 @@ def test_a_summary_equals_the_loaded_model(name: str, tmp_path: Path) -> None:
 
 
 def test_only_beginnings_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the beginnings of whole files and of truncated ones are read."""
+    """Only the beginnings of files are read, whether whole or truncated."""
     path = write(tmp_path / "model.gguf", LLAMA)
     monkeypatch.setattr(listing, "_FIRST", 700)
     read = 0

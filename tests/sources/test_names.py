@@ -211,7 +211,7 @@ def test_a_hub_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
             pytest.raises(ggtok.UnreachableError, match="no answer within 1 seconds"),
         ):
             ggtok.load("hf://user/repo/x.gguf")
-        go_on.set()  # so far, the Hub had not answered
+        go_on.set()  # until now, the Hub hasn't answered
     assert heard == ["waiting for the Hugging Face Hub (hf://user/repo/x.gguf) ..."]
 
 

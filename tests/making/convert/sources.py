@@ -100,8 +100,8 @@ def unigram_with_mask() -> dict[str, Any]:
 
 
 def gemma4() -> ggtok.Vocabulary:
-    """Returns the fixture with only those merges whose tokens exist, and with merges of
-    newlines."""
+    """Returns the fixture, with merges of newlines, and without merges whose parts or results
+    aren't tokens."""
     v = ggtok.vocabulary(fixture("bpe-gemma4"))
     known = set(v.texts)
     merges = [pair for pair in v.merge_texts or () if {*pair, b"".join(pair)} <= known]

@@ -212,7 +212,7 @@ def test_two_special_tokens_in_front_are_named(tmp_path: Path) -> None:
     v = convert(path)
     exact(v)
     (template,) = (d for d in report_of(v).differences if d.name == "template")
-    assert template.lines is None  # lines are compared without added tokens
+    assert template.lines is None  # lines are compared without BOS and EOS
 
 
 def test_byte_fallback_merges_by_score(tmp_path: Path) -> None:
@@ -289,14 +289,14 @@ def test_repeated_merges(tmp_path: Path) -> None:
 
 
 def test_merges_in_any_order(tmp_path: Path) -> None:
-    """A token's merges may follow those that use it, or form a cycle with its parts."""
+    """A merge that produces a token may come after merges that use the token."""
     document = sources.bpe(model={"merges": sources.bpe()["model"]["merges"][::-1]})
     exact(convert(sources.write(tmp_path / "tokenizer.json", document)))
 
 
 @pytest.mark.parametrize("mask", [True, False])
 def test_spaces_before_a_mask(mask: bool, tmp_path: Path) -> None:
-    """llama.cpp drops such spaces with some pre-tokenizers that split like GPT-2's."""
+    """Some pre-tokenizers that split like GPT-2's make llama.cpp drop spaces before <mask>."""
     document = sources.bpe()
     row = {**document["added_tokens"][0], "id": 900, "content": "<mask>", "lstrip": mask}
     document["added_tokens"].append(row)
@@ -311,8 +311,8 @@ def test_spaces_before_a_mask(mask: bool, tmp_path: Path) -> None:
 
 
 def test_spaces_after_special_tokens(tmp_path: Path) -> None:
-    """If the spaces are dropped exactly as in Phi-3, the model's name makes llama.cpp do it,
-    too."""
+    """If the source drops spaces exactly as Phi-3 does, the converted model gets a name that makes
+    llama.cpp drop them, too."""
     document = sources.phi3()
     v = convert(sources.write(tmp_path / "tokenizer.json", document))
     exact(v)
@@ -443,7 +443,7 @@ def test_tiktoken_and_tekken(tmp_path: Path) -> None:
 
 
 def test_a_tiktoken_file_with_an_empty_token(tmp_path: Path) -> None:
-    """Whisper's file is like this: an unused token gets the id."""
+    """As in Whisper's file, the last token is empty. It is ignored."""
     data = sources.tiktoken_file() + b"= %d\n" % len(sources.ranks())
     v = convert(sources.write(tmp_path / "x.tiktoken", data), pre="gpt-2")
     exact(v)

@@ -211,7 +211,8 @@ def test_unigram_is_written_on_request(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", ["tokenizer.json", "x.tiktoken", "x.model"])
 def test_round_trips(end: str, tmp_path: Path) -> None:
-    """If the files of all fixtures are written, converted and written again, they are the same."""
+    """The files that are written for all fixtures stay the same if they are converted and written
+    again."""
     written = set()
     for name in fixture_names():
         path = tmp_path / end
@@ -371,9 +372,10 @@ def test_special_tokens_that_strip_white_space(tmp_path: Path) -> None:
 def test_characters_newer_than_unicode_15_1(
     pre: str, published: str | None, tmp_path: Path
 ) -> None:
-    """llama.cpp doesn't treat them as letters. On request, the published expressions are
-    written."""
-    # A letter in both Unicode versions, with the same first bytes, is merged with the a before it.
+    """llama.cpp doesn't treat newer characters as letters. With inexact=True, the published
+    expressions are written, which do."""
+    # U+1C80, which is a letter in both Unicode versions and has the same first two bytes as the
+    # newer U+1C89, is merged with the a before it.
     v = ggtok.train("a\u1c80 " * 9, 260, pre=pre)
     texts = [f"a{c}b 1{c}2 {c}{c} {c}'s" for c in "\u0897\u1c89\U00010d4e\U00010d41\U00011de9"]
     want = v.tokenizer().encode_batch(texts)

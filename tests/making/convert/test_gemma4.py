@@ -35,8 +35,8 @@ def report_of(path: Path, **options: Any) -> tuple[ggtok.Vocabulary, ConversionR
 
 
 def published(path: Path) -> Path:
-    """Returns a vocabulary like Gemma's files, which split at spaces, although the normalizer
-    leaves none."""
+    """Returns a vocabulary like those in Gemma's files, which split text at spaces, although the
+    normalizer replaces all spaces."""
     document = json.loads(path.read_bytes())
     document["pre_tokenizer"] = {
         "type": "Split",

@@ -113,7 +113,7 @@ def wordpiece(**model: Any) -> dict[str, Any]:
     return document
 
 
-# Sources that are created on demand: documents of other kinds, and what they need.
+# Functions that create malformed documents for models other than byte-level BPE, and the errors.
 OTHER_KINDS: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
     "an unknown token that isn't there": (
         lambda: sources.byte_fallback(

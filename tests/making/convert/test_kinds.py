@@ -34,7 +34,7 @@ def test_wordpiece_that_is_not_cut_like_berts(tmp_path: Path) -> None:
     lines = lines_of(v)
     assert lines["normalizer"] and lines["pre-tokenizer"] and lines["template"] is None
     tok = v.tokenizer()
-    assert tok.encode("the") == [1, tok.text_to_token("\u2581the"), 2]  # [CLS], [SEP] by their text
+    assert tok.encode("the") == [1, tok.text_to_token("\u2581the"), 2]  # recognizes [CLS] and [SEP]
     alike = convert(sources.write(tmp_path / "tokenizer.json", sources.wordpiece()))
     assert not {"normalizer", "pre-tokenizer", "template"} & named(alike)
 
@@ -119,7 +119,7 @@ def test_added_tokens_that_overlap(tmp_path: Path) -> None:
         (["abc", "cd"], False),  # the first is longer, so both programs choose it
         (["abab"], False),
         (["abab", "x"], False),
-        (["<" + _LONG, _LONG + ">>"], False),  # this kind of overlap isn't looked for
+        (["<" + _LONG, _LONG + ">>"], False),  # such a long overlap isn't detected
     ],
 )
 def test_which_tokens_overlap(texts: list[str], found: bool) -> None:

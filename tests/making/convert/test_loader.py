@@ -56,7 +56,8 @@ def test_bert(tmp_path: Path) -> None:
 def test_a_class_that_is_read_wrongly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """tokenizers loads what ggtok makes of the class, and therefore agrees with it."""
+    """tokenizers agrees with ggtok's wrong rules for the class, since it loads the document that
+    ggtok creates by them. Only the comparison with transformers detects the error."""
     wrong = vocab_files._CLASSES["GPT2Tokenizer"]._replace(pre="qwen2")
     monkeypatch.setitem(vocab_files._CLASSES, "GPT2Tokenizer", wrong)
     source, out = folder(tmp_path, tokenizer_class="GPT2Tokenizer"), tmp_path / "x.gguf"
@@ -73,7 +74,7 @@ def test_a_class_that_is_read_wrongly(
 
 
 def test_a_class_that_has_its_own_rules(tmp_path: Path) -> None:
-    """LlamaTokenizer in version 5 adds spaces by rules that tokenizer.json doesn't contain."""
+    """LlamaTokenizer in transformers 5 adds spaces by rules that tokenizer.json doesn't contain."""
     document = sources.byte_fallback()
     report = report_of(ggtok.convert(folder(tmp_path, document, tokenizer_class="LlamaTokenizer")))
     assert report.judge == "transformers" and report.unexplained == ()
@@ -107,8 +108,8 @@ def test_sentencepiece(tmp_path: Path) -> None:
 
 
 def test_without_the_files_own_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the files' own package, nothing explains why lines differ; the report only says that
-    they may."""
+    """If the files' own package is missing, no line counts as unexplained, since the differences in
+    the report may explain all of them."""
     monkeypatch.setattr(originals, "is_installed", lambda name: name == "transformers")
     sources.write(tmp_path / "tokenizer.model", sources.spm("unigram"))
     sources.write(tmp_path / "tokenizer_config.json", {"tokenizer_class": "T5Tokenizer"})

@@ -224,7 +224,7 @@ def test_a_published_tiktoken_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_vocabularies_that_tokenizer_json_cannot_express(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     v = ggtok.convert(sources.write(tmp_path / "a.json", sources.wordpiece()))
-    few = replace(v, texts=v.texts[:50], types=[1] * 50, special_ids={})  # BERT's start at 100
+    few = replace(v, texts=v.texts[:50], types=[1] * 50, special_ids={})  # BERT's ids start at 100
     with pytest.raises(ggtok.VocabError, match="no token to add before or after a text"):
         few.save(path)
     few = replace(few, special_ids={"bos": 1, "sep": 2})
