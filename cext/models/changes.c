@@ -48,7 +48,7 @@ ALWAYS_INLINE uint64_t window_halts(const uint8_t *p, const change_leads *leads,
 }
 
 ALWAYS_INLINE size_t look(changes *c, const change_leads *leads, bool ascii, size_t *places) {
-    uint8_t last = 0xEA; /* the first of the lead bytes up to E9 that don't halt */
+    uint8_t last = 0xEA; /* the lead bytes from this one to E9 don't halt */
     while (last > 0xE1 && !leads->halts[last - 1]) last--;
     if (last == 0xEA) last = 0;
     size_t i = (size_t)c->at, n = 0;

@@ -3,18 +3,19 @@
  *
  * The text of a chat template is trusted; messages in it are not: they must not produce tokens that
  * begin or end a turn. Partition finds such tokens only in trusted text (special/partition.h), but
- * raw text can also become one: by a merge, as a token of a unigram or longest-match model, or
- * because normalization makes its text from other letters. So a fragment whose ids contain one is
- * encoded again, by rules that skip such a token wherever a byte of its text is not trusted:
+ * raw text can also become one of them: by a merge, as a token of a unigram or longest-match model,
+ * or because normalization turns other letters into the token's text. So a fragment whose ids
+ * contain a reserved token is encoded again, by rules that skip the token wherever a byte of its
+ * text is untrusted:
  *
- *   SPM, BPE     no merge makes it, and a character that is one falls back to bytes
- *   WPM, RWKV    it doesn't match; the next shorter token is tried
- *   UGM, PLaMo   no path contains it
+ *   SPM, BPE     no merge produces the token; a character that equals it falls back to bytes
+ *   WPM, RWKV    the token doesn't match; the next shorter token is tried
+ *   UGM, PLaMo   no path contains the token
  *
  * Encoding a fragment in this way, without caches, can also record the source of each token: see
  * text_guard's `spans` and docs/design/offsets.md.
  *
- * If some text then has no tokens, the guard records the refused token, and encoding fails. Text
+ * If some text has no other tokens, the guard records the refused token, and encoding fails. Text
  * that no token matches still becomes the unknown token, unless that token ends generation. If no
  * token is skipped, the ids are the usual ones.
  */
@@ -36,8 +37,8 @@ typedef struct text_guard {
     size_t cap;
     bool spans;                /* whether sources are recorded. If so: */
     const uint8_t *bytes;      /* the bytes that `source` describes */
-    const ggtok_range *origin; /* the range of each of them in the fragment; NULL: the byte
-                                  itself */
+    const ggtok_range *origin; /* the range of each of these bytes in the fragment; NULL:
+                                  `bytes` is the fragment */
     ggtok_range *from;         /* the range of each byte of `text` in the fragment */
     size_t from_cap;
     ggtok_span *made; /* the spans of the ids, in the order of the ids */
@@ -59,13 +60,14 @@ bool ggtok_guard_record(text_guard *g, const vocab *v, const uint8_t *fragment, 
 /* Whether all of source[from..from + n) is trusted. */
 bool ggtok_guard_trusts(const text_guard *g, size_t from, size_t n);
 
-/* Clear the model's text, and complete it. Return false if out of memory. */
+/* Clear `text`, and complete it after the last byte. Return false if out of memory. */
 void ggtok_guard_clear(text_guard *g);
 bool ggtok_guard_seal(text_guard *g);
 
-/* Append bytes to the model's text: those that source[from..from + len) becomes (each byte is its
- * own source if they are equal); those that source[begin..end) becomes as a whole; or those that
- * are added before source[at]. Return false if out of memory. */
+/* Append p[0..n) to `text`. ggtok_guard_put: source[from..from + len) becomes these bytes; if they
+ * are the same bytes, each is its own source. ggtok_guard_put_all: the source of each byte is the
+ * whole of source[begin..end). ggtok_guard_add: the bytes are inserted before source[at]. Return
+ * false if out of memory. */
 bool ggtok_guard_put(text_guard *g, const void *p, size_t n, size_t from, size_t len);
 bool ggtok_guard_put_all(text_guard *g, const void *p, size_t n, bool trusted, size_t begin,
                          size_t end);
@@ -80,7 +82,7 @@ bool ggtok_guard_made_of(text_guard *g, size_t begin, size_t end);
  * source[begin]. */
 ggtok_range ggtok_guard_origin(const text_guard *g, size_t begin, size_t end);
 
-/* Extends the last id's span over text that was dropped after it, up to source[end]. */
+/* Extends the last id's span to source[end], because the text after the span was dropped. */
 static inline void ggtok_guard_extend(text_guard *g, size_t end) {
     if (g->spans) g->made[g->n_made - 1].end = (int64_t)end;
 }
@@ -93,7 +95,7 @@ static inline bool guard_allows(const text_guard *g, int32_t id, size_t from, si
     return id < 0 || !(g->v->attr[id] & g->reserved) || g->foreign[from] == g->foreign[from + n];
 }
 
-/* Records a token that has no alternative. */
+/* Records a token that the text may not become, but that has no alternative. */
 static inline void guard_refuse(text_guard *g, int32_t id) {
     if (g->refused < 0) g->refused = id;
 }
@@ -104,7 +106,7 @@ static inline void guard_unknown(text_guard *g, int32_t id, size_t from, size_t 
         guard_refuse(g, id);
 }
 
-/* Like trie_longest_at in the guard's text, among the tokens that are allowed. */
+/* Like trie_longest_at, for the guard's text and only the tokens that the guard allows. */
 size_t ggtok_guard_longest(const text_guard *g, const trie *t, const trie_long *l,
                            const int32_t *hits, size_t i, int32_t *id);
 

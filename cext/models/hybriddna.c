@@ -1,9 +1,9 @@
 /*
- * hybriddna: a BPE vocabulary in which <dna>...</dna> encloses a sequence of bases,
- * six to a token. Everything else is encoded by BPE.
+ * hybriddna: a BPE vocabulary with additional tokens of six bases each, for sequences of
+ * bases between <dna> and </dna>. Everything else is encoded by BPE.
  *
- * In this code the tags are ordinary text: if they are special tokens, partition
- * has already cut them out and none are found below.
+ * This code finds the tags in raw text. If they are special tokens, partition has already
+ * removed them, and raw text contains none.
  */
 #include "models/model.h"
 #include "models/trace.h"
@@ -11,7 +11,8 @@
 
 enum { K = 6, N_KMERS = 1 << 2 * K };
 
-/* The k-mers of the four bases (which are nearly all k-mers), indexed by two bits per base. */
+/* `kmer` has the tokens for all sequences of A, C, G and T, indexed by two bits per base. Tokens
+ * with other letters, which are rare, are looked up by text. */
 typedef struct dna_model {
     void *bpe;
     int32_t kmer[N_KMERS]; /* -1: no such token */
@@ -123,7 +124,7 @@ static bool push(const model_call *call, int32_t id, ggtok_how how, ggtok_bytes 
     size_t at = (size_t)(p - s->spaced.data);
     if (!ggtok_guard_made_of(g, at, at + n)) return false;
     if (!g->trace) return true;
-    g->trace->marks = false; /* BPE may have set it for its text */
+    g->trace->marks = false; /* BPE may have set it for an earlier part */
     ggtok_trace_event e = {.id = id, .how = how, .note = note};
     return ggtok_trace_word_of(g, p, n, at, at + n) && ggtok_trace_token_at(g, e, g->n_made - 1);
 }
@@ -157,7 +158,8 @@ static ggtok_status encode_rest(const model_call *rest, const dna_scratch *s, co
     return status;
 }
 
-/* Appends one token per six bases, in upper case; the last group is padded with A. */
+/* Appends one token for each six bases, converted to upper case. The last group is padded with
+ * A. */
 static bool push_kmers(const model_call *call, const uint8_t *seq, size_t n, int32_t oov) {
     const dna_model *m = call->model;
     uint8_t base[256];

@@ -1,6 +1,6 @@
 /*
- * The models: raw text -> ids. There is one row of operations per vocabulary type; each has a
- * separate file or folder and is used only through these functions.
+ * The models: raw text -> ids. Each vocabulary type has one row of operations, implemented in a
+ * separate file or folder, and is used only through these functions.
  */
 #ifndef GGTOK_MODEL_H
 #define GGTOK_MODEL_H
@@ -14,7 +14,7 @@ typedef struct cache_counts {
     uint64_t hits, misses;
 } cache_counts;
 
-/* The spans of the ids of one fragment, assigned as the ids are made; see docs/design/offsets.md.
+/* The spans of the ids of one fragment, assigned while it is encoded; see docs/design/offsets.md.
  * data[i] is the span of the id out->data[i]; `base` is added to offsets in the fragment. */
 typedef struct span_buf {
     ggtok_span *data;
@@ -32,21 +32,22 @@ typedef struct model_call {
     idbuf *out;         /* ids are appended here */
     cache_counts *counts;
     ggtok_error *err;
-    interrupt *interrupt; /* NULL: never stops */
+    interrupt *interrupt; /* NULL: the call can't be stopped */
     text_guard *guard;    /* for encode_guarded; otherwise NULL */
     span_buf *spans;      /* spans for `encode` to assign, if it can; NULL: no spans requested */
 } model_call;
 
-/* A position in raw text between two well-formed characters. No sequence of bytes that a model may
- * read as one character crosses it, nor the beginning of the first character. */
+/* A position in raw text between two well-formed characters. Neither this position nor the
+ * beginning of the first character is inside a sequence of bytes that a model may read as one
+ * character. */
 typedef struct model_place {
     const uint8_t *text;
     size_t start, at;       /* text[start..at) is the first; the second begins at text[at] */
     uint32_t before, after; /* the code points of the two characters */
 } model_place;
 
-/* Raw text, the ids that `encode` made from it, and their spans, to be assigned; `base` is added to
- * offsets in the text. */
+/* Arguments of `place`: raw text, the ids that `encode` produced for it, and the spans to assign.
+ * `base` is added to offsets in the text. */
 typedef struct model_source {
     const uint8_t *text;
     size_t n;
@@ -65,19 +66,19 @@ typedef struct model_ops {
     void (*scratch_free)(void *scratch);                     /* accepts NULL */
     /* Appends the ids of text[0..n), n >= 1, which may contain any bytes. */
     ggtok_status (*encode)(const model_call *call, const uint8_t *text, size_t n);
-    /* Encodes under call->guard, whose source is the text. */
+    /* Like `encode`, with call->guard, whose source is the text. */
     ggtok_status (*encode_guarded)(const model_call *call, const uint8_t *text, size_t n);
-    /* Finds spans from the lengths of the ids, if `encode` doesn't assign them. Returns false if
-     * the lengths aren't sufficient or memory runs out; use encode_guarded then. NULL: never
-     * possible. */
+    /* Assigns spans from the lengths of the tokens, if `encode` doesn't assign them. Returns false
+     * if the lengths don't determine the spans or memory runs out; use encode_guarded then. NULL:
+     * always use encode_guarded. */
     bool (*place)(const model_call *call, const model_source *source);
     size_t (*cache_bytes)(const void *scratch); /* NULL: the model has no cache */
-    /* Whether, for every text with this position, the ids are those of its two parts. May return
-     * false even if they are. NULL: always false. */
+    /* Whether text can be cut at this position: whatever precedes and follows, the ids of the two
+     * parts, joined, are those of the text. May return false even if so. NULL: always false. */
     bool (*may_cut)(const vocab *v, const void *model, void *scratch, const model_place *place);
-    /* Reports the merges of a token's own text to call->guard->trace, and the pairs that merge into
-     * the token; appends the resulting ids. Sets *out; `reached` tells whether its text can be
-     * merged at all. NULL: the model has no merges. */
+    /* Merges a token's own text and appends the resulting ids. Reports these merges, and the pairs
+     * that merge into the token, to call->guard->trace. Sets *out; out->reached is false if merging
+     * can't produce the token's text. NULL: the model has no merges. */
     ggtok_status (*trace_token)(const model_call *call, uint32_t id, ggtok_token_trace *out);
     /* Whether two models, of vocabularies with the same tokens and flags, were built from the same
      * merges and charsmap. NULL: models of this type depend only on tokens and flags. */

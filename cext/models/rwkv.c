@@ -2,8 +2,9 @@
  * RWKV: repeatedly finds the longest token that matches the next bytes.
  *
  * A token that crosses the position between two characters contains the two side by side, or parts
- * of them. Where no token can, the text is cut: the longest token before the position doesn't
- * depend on what follows it, and the search restarts there. The pieces are cached.
+ * of them. If no token can cross a position, the text is cut there: the longest match before the
+ * position doesn't depend on what follows, and the search restarts at the position. The pieces are
+ * cached.
  */
 #include "index/trie_long.h"
 #include "models/bpe/cuts.h"
@@ -150,9 +151,9 @@ static void *rwkv_scratch_new(const vocab *v, const void *model) {
 
 /*
  * Encodes a piece that isn't cached. If no token is a prefix of the text, the unknown id represents
- * one byte. llama.cpp does so only if no token even begins with that byte; if it reads a prefix of
- * a token but no whole token, it emits id 0 and starts over at the same byte, forever (until memory
- * runs out). We treat that byte like the others.
+ * one byte. llama.cpp does so only if no token even begins with that byte; if only a prefix of a
+ * token matches, llama.cpp emits id 0 and starts over at the same byte, until memory runs out.
+ * Here, the unknown id represents that byte, too.
  */
 static ggtok_status encode_piece(const model_call *call, const uint8_t *text, size_t n,
                                  size_t room) {
@@ -190,7 +191,7 @@ typedef struct cutter {
     uint32_t last; /* the previous character, as from next_char */
 } cutter;
 
-#define STRAY 0xFF000000u /* combined with a byte; no character's last byte is FF */
+#define STRAY 0xFF000000u /* flag of a stray byte; no character's last byte is FF */
 
 /* Returns the character at p, packed as in an adjacency, or a stray byte; sets *size. */
 static inline uint32_t next_char(const uint8_t *p, size_t n, size_t *size) {
@@ -218,8 +219,8 @@ static inline bool joined(const rwkv_model *m, uint32_t a, uint32_t b, const uin
     return whole || ggtok_bpe_cuts_joins_partial(&m->cuts, a, b);
 }
 
-/* Writes the next cuts in order: fewer than `most` only at the end of the text, which is then the
- * last cut. No branch depends on where pieces end. */
+/* Writes the next cuts in order, at most `most`, and returns their number. The end of the text is
+ * the last cut. No branch depends on where pieces end. */
 static size_t find_cuts(cutter *c, size_t *ends, size_t most) {
     const rwkv_model *m = c->m;
     const uint8_t *text = c->text;

@@ -1,6 +1,7 @@
 /*
- * SPM: symbols are characters. The pair whose text is the token with the best score is merged
- * first; of equals, the leftmost. A symbol that isn't a token at the end falls back to bytes.
+ * SPM: the initial symbols are characters. Repeatedly merges the pair whose text is the token with
+ * the best score (the leftmost of several). In the end, a symbol that isn't a token falls back to
+ * bytes.
  *
  * A merge joins two neighbours only if some token's text contains them side by side. So the text
  * can be cut between two characters that occur side by side in no token, and each piece can be
@@ -47,8 +48,8 @@ typedef struct spm_state { /* scratch memory */
 
 #define NO_SYMBOL SIZE_MAX
 
-/* Adds the pairs of a token's text. Its last character may be incomplete: it then matches only at
- * the end of a text that ends in the same way. */
+/* Adds the pairs of a token's text. The text's last character may be incomplete; it then matches
+ * only the same incomplete character at the end of an encoded text. */
 static void add_pairs(adjacency *pairs, gguf_view text) {
     uint32_t before = 0;
     for (size_t i = 0, len; i < text.n; i += len) {
@@ -227,7 +228,7 @@ static void merge_short(const model_call *call, const uint8_t *p, short_word *w,
 
 /* ---- many symbols: llama.cpp's queue, which is libstdc++'s heap ---- */
 
-/* Whether x leaves the queue after y. With NaN it is false in both directions; the result then
+/* Whether x leaves the queue after y. With NaN, this is false in both directions; the result then
  * depends on how the heap moves its elements, so the moves below are those of libstdc++. */
 static inline bool after(const bigram *x, const bigram *y) {
     return x->score < y->score || (x->score == y->score && x->left > y->left);
@@ -452,8 +453,7 @@ static ggtok_status encode_guarded(const model_call *call, const uint8_t *text, 
 
 /* ---- spans ---- */
 
-/* Computes the length of each token in the text. The token of a byte that fell back, or the unknown
- * token for it, has length 1. */
+/* Computes how many bytes of the text each token represents. A byte token represents one byte. */
 static bool measure(const vocab *v, const spm_model *m, tiles *t) {
     if (t->len) return true;
     if (!(t->len = ggtok_mem_alloc(mem_mul(v->n_tokens, sizeof *t->len)))) return false;

@@ -29,7 +29,7 @@ bool ggtok_tile_source(const model_call *call, const uint8_t *text, size_t n, si
     if (!n_ids) return true;
     source->ids = out->data + first;
     source->spans = to->data + first;
-    /* Any other id is a token found in the vocabulary. */
+    /* All ids except the unknown one were found in the vocabulary. */
     const int32_t unknown = call->v->special[GGTOK_UNK];
     return (uint32_t)unknown < call->v->n_tokens ||
            ggtok_tile_are_tokens(call->v, source->ids, n_ids);
@@ -78,8 +78,9 @@ bool ggtok_tile_is_plain(const uint8_t *text, size_t n) {
     return ggtok_utf8_valid_prefix(text, n) == n && !ggtok_tile_holds_mark(text, n);
 }
 
-/* A walk over the transformed text. `left` bytes of the last unit of the text's result haven't been
- * consumed. Their source is text[begin..end) or, if `own`, each byte is its own source. */
+/* A walk over the transformed text, unit by unit: a unit is a byte or character of the text, or an
+ * added U+2581. `left` bytes of the last unit's result haven't been consumed. Their source is
+ * text[begin..end) or, if `own`, each byte is its own source. */
 typedef struct walk {
     const uint8_t *text;
     size_t n, at;

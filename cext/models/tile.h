@@ -7,7 +7,7 @@
 #include "models/model.h"
 
 /* The number of bytes of the text that a token represents, with spaces unescaped; TILE_ASK:
- * unknown, or too large. It is one byte, so that the lengths of a large vocabulary fit in the
+ * unknown, or too large. A length takes one byte, so that those of a large vocabulary fit in the
  * processor's caches. */
 typedef uint8_t tile_length;
 enum { TILE_ASK = UINT8_MAX };
@@ -26,8 +26,8 @@ typedef struct tile_text {
     bool repair;     /* characters get their shortest forms; malformed bytes become U+FFFD */
 } tile_text;
 
-/* Whether all ids are tokens. The unknown id may be -1 or out of range if the file doesn't specify
- * it. */
+/* Whether all ids are tokens. The id of the unknown token may be -1 or out of range if the file
+ * doesn't specify it. */
 bool ggtok_tile_are_tokens(const vocab *v, const int32_t *ids, size_t n);
 
 /* Fills *source with the ids from index `first` on, which `encode` appended for text[0..n), and
@@ -43,13 +43,14 @@ tile_length ggtok_tile_length(gguf_view text, bool escape);
  * Returns false if the lengths don't add up to the text's length. */
 bool ggtok_tile(const tiles *t, const model_source *source, bool prefix);
 
-/* Like ggtok_tile, for a text that is transformed first. A token whose length differs from that of
- * its text represents one byte. Returns false if the lengths don't add up, or if interrupted. */
+/* Like ggtok_tile, for a text that is transformed first. In the transformed text, a token
+ * represents the bytes of its own text; a byte token, one byte. Returns false if the lengths don't
+ * add up, or if interrupted. */
 bool ggtok_tile_walk(const model_call *call, const tiles *t, const model_source *source,
                      tile_text kind);
 
-/* Computes t->len and t->whole for vocabularies whose words each begin with U+2581; the length of
- * the unknown token is unknown. Returns false if out of memory. */
+/* Computes t->len and t->whole for vocabularies whose words each begin with U+2581; the unknown
+ * token gets TILE_ASK. Returns false if out of memory. */
 bool ggtok_tile_measure_words(tiles *t, const vocab *v);
 
 /* Whether the text contains U+2581. */

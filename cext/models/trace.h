@@ -1,10 +1,10 @@
 /*
  * The steps of one encode call, for ggtok_trace. A guard that records spans may have a trace, to
- * which encode_guarded reports its steps. It encodes without caches and cuts, so these are
- * llama.cpp's steps.
+ * which encode_guarded reports its steps. encode_guarded uses no caches and never
+ * encodes parts of a word separately, so its steps are llama.cpp's.
  *
- * A function returns false if it ran out of memory or the trace was stopped; the model then fails
- * as if memory had run out.
+ * The functions return false if memory runs out or the callback stops the trace; in both cases, the
+ * model fails as if memory had run out.
  */
 #ifndef GGTOK_MODEL_TRACE_H
 #define GGTOK_MODEL_TRACE_H
@@ -28,7 +28,8 @@ static inline bool trace_emit(const trace *t, ggtok_trace_event event) {
     return t->fn(t->user, &event);
 }
 
-/* Reports the word text[at..at + n) of the guard's text, n >= 1; `end` is the end of its source. */
+/* Reports the word text[at..at + n) of the guard's text, n >= 1; `end` is the end of the word's
+ * source. */
 bool ggtok_trace_word_until(text_guard *g, size_t at, size_t n, size_t end);
 bool ggtok_trace_word(text_guard *g, size_t at, size_t n);
 /* Reports the word p[0..n), whose source is source[begin..end). */

@@ -80,7 +80,7 @@ static bool note_origin(ws_scratch *s, const text_guard *g, size_t at, size_t le
     return true;
 }
 
-/* Whether llama.cpp splits at the code point. It doesn't split at a space that will be escaped. */
+/* Whether llama.cpp splits at the code point. Spaces that will be escaped don't split the text. */
 static bool is_space(const vocab *v, uint32_t cpt) {
     if (cpt < 0x80) {
         return (cpt == ' ' && !v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES]) || (cpt >= 9 && cpt <= 13);

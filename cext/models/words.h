@@ -8,8 +8,8 @@
 #include "cache/word_cache.h"
 #include "models/model.h"
 
-/* Short texts are copied so that WORDS_PAD bytes after them are readable. Then their last words
- * also take the hot path. */
+/* A text of fewer than WORDS_SHORT bytes is copied, so that WORDS_PAD bytes after it are readable.
+ * Looking up its last words is then as fast as looking up the others. */
 enum { WORDS_SHORT = 1024, WORDS_PAD = 32 };
 
 /* Returns the text or, if it is short, its copy in `pad`; NULL if out of memory. Sets *room to the

@@ -274,14 +274,15 @@ static bool place(const model_call *call, const model_source *source) {
            ggtok_tile_walk(call, &s->tiles, source, kind);
 }
 
-/* Whether the text can be cut at the position. The word there may continue beyond the known text. A
- * text can also be cut inside a word if no merge joins there and words aren't looked up whole. */
+/* Whether the text can be cut at the position; only two characters of the words there are known. A
+ * cut inside a word is possible if no merge joins the two characters and words aren't looked up
+ * whole. */
 static bool may_cut(const vocab *v, const void *model, void *scratch, const model_place *place) {
     const bpe_model *m = model;
     bpe_state *s = scratch;
     uint32_t before = place->before, after = place->after;
     if (m->split || (!s->places && !(s->places = ggtok_pretok_places_new(v->pre)))) return false;
-    /* A text begins with U+2581, as each line does, so one must follow the position. */
+    /* U+2581 is added to each text and line that doesn't begin with it, so the second part must. */
     bool marks = m->pre_flags & PRETOK_MARK_LINES && v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES];
     if (marks && before == '\n') return after != '\n';
     if (marks && after != ' ' && after != MARK) return false;
@@ -313,7 +314,7 @@ static bool unspell(const bpe_table *t, const uint8_t *p, size_t n, bytebuf *out
     return true;
 }
 
-/* Returns a half of a pair: as bytes if it represents any; otherwise as it is stored. */
+/* Returns one half of a pair: the bytes that it represents, or its text if it represents none. */
 static ggtok_bytes half(const bpe_table *t, const uint8_t *p, size_t n, bytebuf *out) {
     out->n = 0;
     bool ok = unspell(t, p, n, out);
@@ -326,7 +327,7 @@ static bool trace_pairs(const model_call *call, gguf_view text) {
     const bpe_table *t = &m->table;
     bpe_state *s = call->scratch;
     trace *to = call->guard->trace;
-    uint64_t *found = ggtok_mem_alloc(mem_mul(text.n + 1, sizeof *found)); /* rank, length */
+    uint64_t *found = ggtok_mem_alloc(mem_mul(text.n + 1, sizeof *found)); /* rank << 32 | n_left */
     size_t n = 0;
     bool ok = found && bytebuf_reserve(&s->mapped, text.n) && bytebuf_reserve(&s->spaced, text.n);
     for (size_t i = 1; ok && i < text.n; i++) {

@@ -66,7 +66,7 @@ size_t ggtok_bpe_cuts_find(const bpe_cuts *c, const uint8_t *word, size_t n, siz
                 joined |= ggtok_bpe_cuts_joins_partial(c, char_at(word + at - len, len, &same),
                                                        char_at(word + at, next_len, &same));
             }
-            ends[count] = at; /* overwritten if it isn't an end, which is unpredictable */
+            ends[count] = at; /* overwritten unless it is an end: saves an unpredictable branch */
             count += !joined;
             at += next_len;
             a = b;

@@ -1,7 +1,7 @@
 /*
  * Where a word can be cut without changing its merges: between two characters that no
- * merge joins. (RWKV has tokens instead of merges; a token joins the bytes on the two
- * sides of each position in it.)
+ * merge joins. (RWKV has no merges; there, each token joins the bytes on the two sides
+ * of every position inside it.)
  *
  * A merge (left, right) joins left's last byte and right's first byte. If there is a
  * character boundary of the text between them, left ends with the whole first character
@@ -22,7 +22,8 @@ typedef struct bpe_cuts {
     uint64_t partial[256][4];
 } bpe_cuts;
 
-/* Adds a merge, given the last bytes of left (4, or all of them) and the first bytes of right. */
+/* Adds a merge, given the last bytes of left and the first bytes of right: 4 or, if the symbol is
+ * shorter, all. */
 void ggtok_bpe_cuts_add(bpe_cuts *c, const uint8_t *left, size_t n_left, const uint8_t *right,
                         size_t n_right);
 
@@ -38,8 +39,9 @@ bool ggtok_bpe_cuts_joins_partial(const bpe_cuts *c, uint32_t a, uint32_t b);
  * text + at. */
 bool ggtok_bpe_cuts_joined(const bpe_cuts *c, const uint8_t *text, size_t start, size_t at);
 
-/* Finds the pieces of the well-formed word[from..n): writes up to `max` (> 8) ends and returns
- * their number. If there are fewer than `max`, the last is n. `from` < n must begin a piece. */
+/* Finds the pieces of the well-formed word[from..n): writes up to `max` (> 8) of their ends and
+ * returns the number written. If the last of these isn't n, call again from there: `from` must be the
+ * beginning of a piece, and less than n. */
 size_t ggtok_bpe_cuts_find(const bpe_cuts *c, const uint8_t *word, size_t n, size_t from,
                            size_t *ends, size_t max);
 

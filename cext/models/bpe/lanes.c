@@ -13,7 +13,7 @@ typedef struct lane {
     uint64_t begins; /* bits for the positions where symbols begin, for 0, and for the word's end */
     uint32_t at;     /* position of the symbol that was merged last */
     uint32_t before; /* position of the symbol before it */
-    struct {         /* the pairs that it now belongs to, and their prefetched slots */
+    struct {         /* the two pairs of the merged symbol, and their prefetched slots */
         uint64_t key;
         size_t slot;
     } left, right;
@@ -29,8 +29,8 @@ bool ggtok_bpe_has_lanes(const bpe_table *t) {
     return !PLAIN && !t->raw_utf8 && !t->merged && t->symbol_bits + t->repeat_bits < RANK_BITS;
 }
 
-/* The fields of the table that are needed here, by value: compilers must assume that every write of
- * a byte may change data behind pointers. */
+/* Copies of the table's fields. Behind a pointer, they would have to be read again after each write
+ * of a byte, which may change any object. */
 typedef struct pairs {
     const uint64_t *slots;
     size_t mask, reach;
@@ -53,7 +53,8 @@ ALWAYS_INLINE uint64_t pair_of(pairs t, const lane *m, size_t left, size_t right
 #ifdef CPU_DISPATCH
 #include <immintrin.h>
 
-/* Equals bpe_rank, given the pair's slot; the bucket of that slot nearly always decides. */
+/* Returns what bpe_rank returns, given the pair's home slot. Nearly always, the bucket of that slot
+ * suffices. */
 static TARGET_AVX2 inline uint32_t rank_at_avx2(pairs t, size_t own, uint64_t key) {
     const __m128i shift = _mm_cvtsi32_si128((int)t.rank_bits);
     const __m256i keys = _mm256_set1_epi64x((int64_t)key);
@@ -80,7 +81,7 @@ static TARGET_AVX2 inline uint32_t rank_at_avx2(pairs t, size_t own, uint64_t ke
 #define rank_at_avx2 rank_at
 #endif
 
-/* Equals bpe_rank, given the pair's slot. */
+/* Returns what bpe_rank returns, given the pair's home slot. */
 ALWAYS_INLINE uint32_t rank_at(pairs t, size_t own, uint64_t key) {
     for (size_t steps = 0;; steps++) {
         uint64_t slot = t.slots[bpe_pair_at(own, steps, t.mask)];
@@ -95,8 +96,8 @@ ALWAYS_INLINE uint32_t order_of(uint32_t rank, size_t place) {
     return rank << PLACE_BITS | (uint32_t)(place - 1);
 }
 
-/* Returns the least order. m->order must not include recent writes: all elements are read at once,
- * and the read would have to wait for the write. */
+/* Returns the least order. Call this before new writes to m->order: all elements are read at once,
+ * and the read would have to wait for such a write. */
 ALWAYS_INLINE uint32_t least_order(const lane *m) {
     uint32_t least = no_order;
     for (size_t k = 1; k <= BPE_TASK_MAX; k++) least = m->order[k] < least ? m->order[k] : least;
@@ -146,8 +147,8 @@ ALWAYS_INLINE bool lane_begin(const bpe_table *table, pairs t, lane *m, bpe_task
     return true;
 }
 
-/* Looks up the pairs beside the symbol that was merged last, and merges the next pair. Returns
- * false if none is left. */
+/* Looks up the two pairs of the symbol that was merged last, and merges the next pair. Returns
+ * false if no pair is left. */
 ALWAYS_INLINE bool lane_step(pairs t, lane *m, bool avx2) {
     size_t at = m->at, before = m->before;
     uint32_t least = least_order(m);

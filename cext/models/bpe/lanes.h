@@ -5,8 +5,8 @@
  * time is spent waiting for memory. Sixteen words take turns: a lane prefetches its two pairs,
  * then waits while the other lanes continue.
  *
- *     lane 0   merge a pair, prefetch ->  ...  the ranks are here: merge the next pair, ...
- *     lane 1       merge a pair, prefetch ->  ...  the ranks are here: ...
+ *     lane 0   merge a pair, prefetch ->  ...  the ranks have arrived: merge the next pair, ...
+ *     lane 1       merge a pair, prefetch ->  ...  the ranks have arrived: ...
  *     lane 2           merge a pair, prefetch ->  ...  no pair is left: take the next task
  */
 #ifndef GGTOK_BPE_LANES_H
@@ -26,7 +26,7 @@ typedef struct bpe_task {
 /* Whether this table supports lanes. */
 bool ggtok_bpe_has_lanes(const bpe_table *t);
 
-/* Finds the ids of each word, which are those of ggtok_bpe_merge_word. */
+/* Computes the ids of each word. They equal those of ggtok_bpe_merge_word. */
 void ggtok_bpe_merge_tasks(const bpe_table *t, bpe_task *tasks, size_t n);
 
 #endif

@@ -152,8 +152,8 @@ static inline uint32_t allowed(const bpe_table *t, guarded w, uint32_t rank, siz
                                                                                    : rank;
 }
 
-/* Emits the bytes p[0..n) of `symbol`, a token that the guard forbids and that remains after
- * merging. Each byte needs a separate token; in byte-level vocabularies, it has only this one. */
+/* Emits a token for each byte of p[0..n), which merging left as `symbol`, a token that the guard
+ * forbids. In byte-level vocabularies, such a token is a single byte and has no alternative. */
 static void emit_forbidden(const bpe_table *t, guarded w, uint32_t symbol, const uint8_t *p,
                            size_t n, size_t at, idbuf *out) {
     for (size_t i = 0; i < n; i++) {
@@ -168,7 +168,8 @@ static void emit_forbidden(const bpe_table *t, guarded w, uint32_t symbol, const
     }
 }
 
-/* Bytes fell back to the ids from index `before` on: refuses those that the guard forbids. */
+/* Checks the ids from index `before` on, to which bytes fell back. Refuses those that the guard
+ * forbids. */
 static void check_bytes(guarded w, size_t at, size_t n, const idbuf *out, size_t before) {
     for (size_t k = before; w.g && k < out->n; k++) {
         if (!guard_allows(w.g, out->data[k], w.at + at, n)) guard_refuse(w.g, out->data[k]);
@@ -205,8 +206,8 @@ static bool trace_merge(const bpe_table *t, bpe_scratch *s, guarded w, const uin
                              start[after] - start[gone]);
 }
 
-/* Reports the ids from index `before` on, which represent bytes without another token and have the
- * last spans. */
+/* Reports the ids from index `before` on, to which bytes fell back. Their spans are the last
+ * recorded. */
 static bool trace_bytes(guarded w, const idbuf *out, size_t before) {
     for (size_t k = before; k < out->n; k++) {
         ggtok_trace_event e = {.id = out->data[k],

@@ -1,5 +1,5 @@
-/* Merges one word: always the pair of lowest rank first, of equals the leftmost, until no pair
- * merges. */
+/* Merges one word: repeatedly merges the pair of lowest rank (the leftmost of several), until no
+ * pair has a merge. */
 #ifndef GGTOK_BPE_MERGE_H
 #define GGTOK_BPE_MERGE_H
 

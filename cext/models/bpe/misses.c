@@ -12,9 +12,9 @@ static bool can_defer(const bpe_misses *m, size_t n, const idbuf *out) {
     return m->n < BPE_BATCH && n <= LONG_MAX_BYTES && out->n - m->out_from <= UINT32_MAX;
 }
 
-/* Returns the index of the miss of which miss i is a duplicate, or i. Most misses are pending in
- * the cache, where the next miss of the same bytes finds them. Of the others, the last miss for
- * each hash is remembered. */
+/* Returns the index of the first miss with the same bytes as miss i; i if there is no other. Most
+ * misses have a pending entry in the cache, by which a duplicate finds them. For the rest, `recent`
+ * has the last miss for each hash. */
 static uint16_t first_of_duplicates(bpe_state *s, uint16_t i) {
     bpe_misses *m = s->misses;
     bpe_miss *w = &m->miss[i];
@@ -79,7 +79,7 @@ static void forget(bpe_state *s, bpe_miss *w) {
     w->pending = NULL;
 }
 
-/* Stores the ids. A failure only costs time: the word is then encoded on its own. */
+/* Stores the ids. A failure only costs time: the word is then encoded separately. */
 static void store_ids(bpe_state *s, bpe_miss *w, const int32_t *ids, size_t n) {
     idbuf *to = &s->misses->ids;
     if (w->pending) {

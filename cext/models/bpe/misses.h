@@ -17,17 +17,17 @@
  *
  *     out      17  5 6  42  7  5 6  9                the misses' ids are inserted
  *
- * These functions handle a repeated word: `defer` finds the duplicate within a batch, mostly by the
- * pending entry of the first occurrence in the cache; store_ids puts its ids there; words_at
- * (models/words.c) hits it from the next batch on. If ids are wrong, docs/design/misses.md lists
- * which function to suspect.
+ * Three functions handle a repeated word. Within a batch, `defer` recognizes the duplicate, mostly
+ * because the first occurrence has a pending entry in the cache; store_ids writes the word's ids to
+ * that entry; from the next batch on, words_at (models/words.c) finds the ids there. If ids are
+ * wrong, docs/design/misses.md says which function to suspect.
  */
 #ifndef GGTOK_BPE_MISSES_H
 #define GGTOK_BPE_MISSES_H
 
 #include "models/bpe/word.h"
 
-enum { BPE_BATCH = 1024, BPE_RECENT_LOG2 = 10 }; /* words; log2 of `recent` */
+enum { BPE_BATCH = 1024, BPE_RECENT_LOG2 = 10 }; /* words per batch; log2 of the size of `recent` */
 
 typedef struct bpe_miss {
     const uint8_t *p;
@@ -36,7 +36,7 @@ typedef struct bpe_miss {
     uint32_t first;      /* once encoded, its ids are ids.data[first..first + n_ids) */
     uint16_t n_ids;
     uint16_t n, room; /* n: its length; room: number of readable bytes at p, at least n */
-    uint16_t same_as; /* index of the miss that has its ids: itself, or the first duplicate */
+    uint16_t same_as; /* index of the first miss with the same bytes, which has the ids */
     bool is_piece, encoded;
 } bpe_miss;
 

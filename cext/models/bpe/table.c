@@ -86,9 +86,9 @@ static size_t find_space(const uint8_t *p, size_t i, size_t n, size_t room) {
     return i < n ? i : n;
 }
 
-/* Splits a merge at its first space that isn't its first character. Returns false for a merge
- * without such a space, which in llama.cpp has two empty halves that no text ever looks up; like
- * any merge with an empty half, it is skipped. `room` bytes are readable. */
+/* Splits a merge at its first space, ignoring a space in first place. Returns false if there is no
+ * such space or a half is empty; such merges are skipped. (In llama.cpp, a merge without a space
+ * has two empty halves, which no text ever looks up.) `room` bytes are readable. */
 static bool split_merge(gguf_view text, size_t room, merge *m) {
     if (!text.n || !text.p[0]) return false;
     size_t space = find_space(text.p, 1, text.n, room), end = space + 1;
@@ -249,8 +249,8 @@ static unsigned bits_for(uint64_t n) { /* number of bits to count from 0 to n - 
     return bits;
 }
 
-/* Returns the greatest number of merges that make one symbol; 0 if the symbols made are not in
- * ascending order. */
+/* Returns the greatest number of merges that produce the same symbol; 0 if the symbols that merges
+ * produce aren't in ascending order. */
 static uint64_t most_repeats(const uint32_t *merged, const halves *pairs, size_t n) {
     uint64_t repeats = 0, most = 1;
     uint32_t last = 0;

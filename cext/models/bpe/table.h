@@ -28,14 +28,14 @@ typedef struct bpe_extras {
 typedef struct bpe_table {
     uint32_t n_tokens;
     bool raw_utf8; /* symbols are UTF-8 characters, not bytes in GPT-2's byte map */
-    bool escapes;  /* each space in a word is a U+2581 */
+    bool escapes;  /* each space in a word stands for U+2581 */
     bpe_extras extras;
     /* Pair -> rank, open addressing, at most 0.6 full. A slot is
      *     left : symbol_bits | right : symbol_bits | rank + 1 : rank_bits
      * and 0 when free: 8 bytes, so that a look-up takes one cache line.
      *
-     * Ranks need only have the order of the merges, not their numbers. If the symbols that
-     * merges make never descend (trainers number them so), a rank is
+     * Only the order of the ranks matters, not their values. If the symbols that successive merges
+     * produce are ascending (trainers number them in this order), a rank is
      *     symbol | index among the merges that make it : repeat_bits
      * and includes what the pair becomes, which saves another look-up. */
     uint64_t *pairs; /* in buckets; see bpe_pair_at */
@@ -45,12 +45,12 @@ typedef struct bpe_table {
     uint64_t pair_factor; /* BPE_PAIR_FACTOR, unless the file's pairs are chosen to collide */
     unsigned pair_shift, symbol_bits, rank_bits, repeat_bits;
     uint32_t *merged; /* by rank: the symbol that the pair becomes; NULL: ranks include it */
-    /* Used if `merged` is NULL: indices, ascending, of the file's merges that belong to no pair
-     * (repeated ones, or those without two halves). */
+    /* Used if `merged` is NULL: ascending indices of the file's merges without an entry in
+     * `pairs` (duplicates, and merges without two halves). */
     uint32_t *unused;
     size_t n_unused, n_pairs;
-    /* The ranks of merges of two bytes, for the initial symbols of a word, so that few of these
-     * need a look-up of the pair. Exact unless `raw_utf8`, which doesn't use it. */
+    /* The ranks of the merges of two bytes. They save the look-ups for the initial symbols of a
+     * word. Not used if `raw_utf8`, where they wouldn't be exact. */
     uint32_t byte_rank[256][256];
     bpe_cuts cuts;
     uint8_t byte_char[256][2]; /* GPT-2's character for each byte, in UTF-8; [1] == 0: one byte */
@@ -78,8 +78,8 @@ static inline size_t bpe_pair_slot(const bpe_table *t, uint64_t key) {
     return (size_t)(((key ^ key >> 15) * t->pair_factor) >> t->pair_shift);
 }
 
-/* Returns the slot after `steps` steps of a pair's search: first the other slots of the home
- * bucket, then the next bucket. So a bucket that isn't full ends the search. */
+/* Returns the slot that the search for a pair reaches after `steps` steps. The search visits first
+ * the other slots of the home bucket, then the next bucket, so a bucket that isn't full ends it. */
 enum { BPE_BUCKET = 8 };
 static inline size_t bpe_pair_at(size_t own, size_t steps, size_t mask) {
     return ((own + steps / BPE_BUCKET * BPE_BUCKET) & mask) ^ steps % BPE_BUCKET;

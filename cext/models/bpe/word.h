@@ -17,8 +17,8 @@ typedef struct bpe_model {
     bpe_table table;
     unsigned pre_flags;
     uint32_t longest[256]; /* by first byte: length of the longest word that is one token */
-    /* By bpe_start(word): the same length for words that begin with three bytes from 0x80 on. A
-     * sentence in Chinese is one word, and seldom begins like a token of its length. */
+    /* The same length, by bpe_start(word), for words that begin with three non-ASCII bytes. A whole
+     * Chinese sentence is one word, but a token as long seldom begins with the same bytes. */
     uint32_t longest_high[4096];
     ggtok_split_fn split; /* the caller's splitter, which replaces the pre-tokenizer */
     void *split_user;
@@ -44,8 +44,8 @@ static inline uint32_t bpe_start(const uint8_t *word) {
     return three * 0x9E3779B1u >> 20;
 }
 
-/* Whether the word is too short to be worth cutting into pieces that merges don't join. Where
- * characters have three bytes, as in Chinese, pieces are few and recur. */
+/* Whether the word is too short to be worth cutting into pieces. In scripts with three-byte
+ * characters, such as Chinese, shorter words are cut, too: their pieces are few and recur. */
 static inline bool bpe_is_whole(const uint8_t *word, size_t n) {
     enum { WHOLE = 31, WHOLE_WIDE = 15, WIDE = 0xE0 };
     return n <= WHOLE_WIDE || (n <= WHOLE && word[0] < WIDE && word[1] < WIDE);
@@ -70,8 +70,8 @@ static inline size_t bpe_spell(const bpe_table *t, const uint8_t *word, size_t n
 }
 
 /* Like bpe_spell, if `room` bytes (>= n) are readable at `word` and `out` has room for 16 more
- * bytes. A short word whose characters, except the first, represent themselves takes no loop, whose
- * end would be unpredictable; nearly all words of ASCII letters are such words. */
+ * bytes. A short word whose characters, except the first, represent themselves is copied without a
+ * loop of unpredictable length. Nearly all words of ASCII letters are of this kind. */
 static inline size_t bpe_spell_within(const bpe_table *t, const uint8_t *word, size_t n,
                                       size_t room, uint8_t *out) {
     if (n <= 16 && room > 16 && byte_map_is_plain(word + 1, n - 1)) {
@@ -88,8 +88,8 @@ static inline size_t bpe_spell_within(const bpe_table *t, const uint8_t *word, s
 bool ggtok_bpe_find_token(const bpe_model *m, bpe_state *s, const vocab *v, const uint8_t *word,
                           size_t n, int32_t *id);
 
-/* Encodes the pieces of a word that merges don't join, each from the cache or with `encode`. A word
- * that isn't worth cutting is merged whole. */
+/* Cuts a word into pieces that no merge joins, and encodes each from the cache or with `encode`. A
+ * word that isn't worth cutting is merged whole. */
 ggtok_status ggtok_bpe_encode_pieces(const model_call *call, word_fn encode, const uint8_t *word,
                                      size_t n, size_t room);
 

@@ -67,11 +67,11 @@ static int by_link(const void *a, const void *b) {
 }
 
 /*
- * Adds odd links. A token r in malformed UTF-8 links, for its first character c, the state of its
- * (repaired) rest to that of the longest prefix of the repaired r. But if r comes before its own
- * rest in the order of reversed bytes, llama.cpp has not yet numbered the rest and links from the
- * root. Of several links from one state for one character, the last wins; c itself, if it is a
- * state, also counts as a link.
+ * Adds odd links. Let r be a token in malformed UTF-8, c its first character, and s the repaired
+ * text after c. The token adds a link for c from the state s to the longest prefix of c s that is a
+ * state. But if r comes before s in the order of reversed bytes, llama.cpp has not yet numbered s
+ * and links from the root. Of several links from one state for one character, the last wins; c, if
+ * it is a state, also counts as a link.
  */
 bool ggtok_plamo2_link_odd(plamo2_build *b) {
     plamo2_model *m = b->m;
@@ -154,7 +154,7 @@ static bool leads_over(const plamo2_model *m, uint32_t s, uint32_t cpt) {
 /*
  * Computes m->skip. After an odd link, which may lead to a state of any length, a walk could follow
  * as many failure links as the state has characters, and do so at each character. But a walk that
- * finds no way from a state can skip the following states that have no other ways.
+ * finds no way from a state can skip the next states on the failure path that have no other ways.
  */
 bool ggtok_plamo2_find_skips(plamo2_build *b) {
     plamo2_model *m = b->m;

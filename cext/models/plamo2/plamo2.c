@@ -1,6 +1,6 @@
 /*
- * PLaMo2 and PLaMo3: tokens with the greatest sum of integer scores, found from the end of the
- * text; a character that no token covers falls back to byte tokens.
+ * PLaMo2 and PLaMo3: find the tokens with the greatest sum of integer scores, from the end of the
+ * text. A character that no token covers falls back to byte tokens.
  *
  * llama.cpp flattens all suffixes of all tokens, each with all its prefixes, into one table. That
  * table is the Aho-Corasick automaton of the reversed tokens: a state is the longest suffix of a
@@ -24,9 +24,9 @@
 enum { SCORE_INVALID = -20000000, SCORE_UNKNOWN = -10000000 };
 
 typedef struct plamo2_scratch {
-    bytebuf text;    /* a copy of the text that was repaired, or padded for the cache */
+    bytebuf text;    /* the repaired text, if the text is malformed */
     int64_t *sum;    /* by character of a piece, and at its end: the least cost */
-    uint32_t *taken; /* by character: the row used; no positions, so pieces may have any length */
+    uint32_t *taken; /* by character: the first row of the best path from there */
     size_t cap;
     idbuf ids; /* ids of one piece */
     piece_cache cache;
@@ -86,8 +86,8 @@ static ggtok_status read_byte_tokens(plamo2_build *b) {
     return GGTOK_OK;
 }
 
-/* Adds the key of token `id` if it is of the requested kind. For a token in malformed UTF-8, only
- * the text after its first character counts, in repaired form. */
+/* Adds the key of token `id` if its text is malformed (`want_odd`) or well-formed. The key of a
+ * malformed token is only the text after its first character, in repaired form. */
 static ggtok_status add_key(plamo2_build *b, uint32_t id, bool want_odd) {
     gguf_view t = vocab_text(b->v, id);
     bool odd = ggtok_utf8_valid_prefix(t.p, t.n) != t.n;
@@ -207,7 +207,7 @@ static bool link_states(plamo2_build *b) {
     m->row[0] = (row){SCORE_UNKNOWN, -1, 1, PLAMO2_NOWHERE};
     for (size_t i = 0; i < b->n_states; i++) {
         plamo2_state l = b->states[i];
-        /* The prefixes of c s are c x for the prefixes x of s, which are its failure links. */
+        /* The prefixes of c s are c x for the prefixes x of s, which are the failure links of s. */
         uint32_t fail = l.parent ? plamo2_advance(m, m->state[l.parent].fail, l.p, l.len) : 0;
         m->state[l.unit] = (state){fail, m->state[fail].row};
         int32_t key = m->t.unit[l.unit].link & TRIE_VALUE ? m->t.value[l.unit] : -1;
@@ -464,9 +464,9 @@ static size_t tag_at(const uint8_t *p, const uint8_t *end) {
 
 /*
  * Returns the end of the part that starts at `from`: the first later position where a tag or a long
- * run (two spaces, or four of any other character except newlines) begins or ends, or next to a
- * BREAK. Runs don't extend over the ends of tags. Sets *tag to the end of the last tag found, for
- * the next call.
+ * run (two spaces, or four of any other character except newlines) begins or ends, or that is next
+ * to a BREAK. Runs don't extend over the ends of tags. Sets *tag to the end of the last tag found,
+ * for the next call.
  */
 static const uint8_t *part_end(const uint8_t *from, const uint8_t *end, const uint8_t **tag) {
     for (const uint8_t *p = from, *next; p < end; p = next) {

@@ -34,8 +34,9 @@ typedef struct plamo2_model {
     size_t n_rows;
     odd_link *odd; /* sorted by `from`, then by `cpt` */
     size_t n_odd;
-    uint32_t
-        *skip; /* by state, if there are odd links: the next on the failure path with other ways */
+    /* By state, if there are odd links: the next state on its failure path that continues with a
+     * character with which the state itself doesn't. */
+    uint32_t *skip;
     adjacency pairs;
     bool whole; /* texts can't be cut into pieces */
     bool parts; /* the model is PLaMo3 */
@@ -54,15 +55,14 @@ typedef struct plamo2_build {
     ggtok_error *err;
     bytebuf text;    /* the keys, which are reversed before they enter the trie */
     uint32_t *off;   /* [n + 1]: key i is the reverse of text[off[i] .. off[i + 1]) */
-    uint32_t *token; /* id of key i; NOWHERE: none, the key is there for its suffixes */
+    uint32_t *token; /* id of key i; NOWHERE: none, only the key's suffixes matter */
     size_t n;
     idbuf odd;            /* ids of tokens in malformed UTF-8 */
     plamo2_state *states; /* all states except the root, sorted by depth */
     size_t n_states;
 } plamo2_build;
 
-/* Equals ggtok_utf8_encode, but also encodes values above U+10FFFF (up to 1FFFFF), in four
- * bytes. */
+/* Like ggtok_utf8_encode, but also encodes values above U+10FFFF (up to 1FFFFF), in four bytes. */
 size_t ggtok_plamo2_encode(uint32_t c, uint8_t out[4]);
 
 /* Decodes one character as unicode_cpt_from_utf8 does, including those above U+10FFFF (which PLaMo2
@@ -95,8 +95,8 @@ static inline uint32_t plamo2_advance(const plamo2_model *m, uint32_t s, const u
 /* Like plamo2_advance, for a model with odd links. */
 uint32_t ggtok_plamo2_advance_odd(const plamo2_model *m, uint32_t s, const uint8_t *p, size_t len);
 
-/* The best paths from each of a word's `chars` characters to its end: the row used at the
- * character, and the cost. */
+/* The best paths from each of the `chars` characters of a word to the word's end: taken[i] is the
+ * first row of the path from character i, and sum[i] is the path's cost. */
 typedef struct plamo2_path {
     const plamo2_model *m;
     const int64_t *sum;
@@ -104,17 +104,17 @@ typedef struct plamo2_path {
     size_t chars;
 } plamo2_path;
 
-/* The first function reports to g->trace the word text[0..n) and its paths; the second reports the
- * token used at a character, or the n bytes that represent it, which are the last of `ids` and of
- * the spans. */
+/* Report to g->trace: ggtok_plamo2_trace_places, the word text[0..n) and its paths;
+ * ggtok_plamo2_trace_taken, the token at character `at` or, if the character fell back to bytes,
+ * its n byte tokens, which are the last of `ids` and have the last spans. */
 bool ggtok_plamo2_trace_places(text_guard *g, const plamo2_path *path, const uint8_t *text,
                                size_t n);
 bool ggtok_plamo2_trace_taken(text_guard *g, const plamo2_path *path, size_t at, const idbuf *ids,
                               size_t n);
 
-/* The first function adds the odd links from b->odd to the automaton, whose failure links must be
- * complete. Once they are final, the second computes the data that walks over them need. Both
- * return false if out of memory. */
+/* ggtok_plamo2_link_odd adds the odd links of the tokens in b->odd to the automaton, whose failure
+ * links must be complete. ggtok_plamo2_find_skips computes m->skip from the final failure links.
+ * Both return false if out of memory. */
 bool ggtok_plamo2_link_odd(plamo2_build *b);
 bool ggtok_plamo2_find_skips(plamo2_build *b);
 

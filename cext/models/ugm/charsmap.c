@@ -105,8 +105,8 @@ static bool has_child(const charsmap *m, size_t unit, uint8_t c) {
     return child >= m->n_units || (m->unit[child] & (1u << 31 | 0xFF)) == c;
 }
 
-/* Whether no sequence ends at the unit, and none continues with a byte other than the n from
- * `first` on. */
+/* Whether no sequence ends at the unit, and none continues with a byte other than the n bytes
+ * from `first` on. */
 static bool only_goes_on(const charsmap *m, size_t unit, uint8_t first, uint8_t n) {
     if (unit >= m->n_units || m->unit[unit] >> 8 & 1) return false;
     for (unsigned next = 1; next < 256; next++) {

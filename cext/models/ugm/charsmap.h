@@ -36,7 +36,7 @@ void ggtok_charsmap_free(charsmap *m);
 
 /*
  * Finds the longest sequence at p[0..n) that has a replacement. Returns its length and sets *with
- * and *with_n to the replacement; returns 0 if there is none. Sets *fault to a sentence where
+ * and *with_n to the replacement; returns 0 if there is none. Sets *fault to a message where
  * llama.cpp throws (a link outside the array, a replacement outside the text or without an end),
  * and if the replacement is longer than CHARSMAP_MOST allows.
  */
@@ -46,9 +46,9 @@ size_t ggtok_charsmap_match(const charsmap *m, const uint8_t *p, size_t n, const
 /* Whether ASCII byte c, if followed by another ASCII byte, never matches anything. */
 bool ggtok_charsmap_keeps_ascii(const charsmap *m, uint8_t c);
 
-/* What a character becomes if no combining mark from U+0300 to U+037F follows. KEPT: it is kept.
- * KEPT_UNJOINED: it is kept if no mark for which charsmap_joins is true follows, either. REPLACED:
- * it is replaced if no such mark follows. */
+/* What happens to a character if no combining mark from U+0300 to U+037F follows. KEPT: it is kept.
+ * KEPT_UNJOINED: it is kept unless a mark for which charsmap_joins is true follows. REPLACED: it is
+ * replaced unless such a mark follows. UNSURE: not known. */
 typedef enum charsmap_fate {
     CHARSMAP_UNSURE,
     CHARSMAP_KEPT,

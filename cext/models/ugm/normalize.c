@@ -16,7 +16,7 @@ static inline void put_space(const ugm_run *r, bytebuf *norm) {
     }
 }
 
-/* Appends one normalized byte; there must be room for 7. */
+/* Appends one normalized byte; there must be room for 7 bytes. */
 static inline void put(ugm_run *r, bytebuf *norm, uint8_t c) {
     const bool *flag = r->call->v->flag;
     if (c != ' ') {
@@ -46,8 +46,8 @@ static size_t user_prefix(const trie *user, const uint8_t *p, size_t n) {
     return i;
 }
 
-/* Returns the length of the sequence at p, or 0 if it is malformed: unicode_cpt_from_utf8 without
- * its value. Values above U+10FFFF are accepted, since they are never encoded again. */
+/* Returns the length of the sequence at p, or 0 if llama.cpp's unicode_cpt_from_utf8 would reject
+ * it. Values above U+10FFFF are accepted, since they are copied, not encoded again. */
 static size_t sequence(const uint8_t *p, size_t n) {
     size_t len = utf8_lead_len(*p);
     if (*p >= 0xF8 || (*p >= 0x80 && len == 1) || len > n) return 0;
@@ -57,7 +57,7 @@ static size_t sequence(const uint8_t *p, size_t n) {
     return len;
 }
 
-/* Appends with[0..n), which text[from..from + used) becomes, also to the guard's text. */
+/* Appends with[0..n), to which text[from..from + used) is normalized; also to the guard's text. */
 static bool put_guarded(ugm_run *r, const uint8_t *with, size_t n, size_t from, size_t used) {
     bytebuf *norm = &r->s->norm;
     text_guard *g = r->call->guard;
@@ -129,7 +129,8 @@ static inline size_t graphic_run(const uint8_t *p) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     uint64_t x, y;
     memcpy(&x, p, 8);
-    /* These sums carry into a byte's top bit if it is at least 21, and if it is 7F. */
+    /* The first sum sets a byte's top bit if the byte is at least 0x21; the second, if it is
+     * 0x7F. */
     y = x & EACH(0x7F);
     uint64_t stop = ~((y + EACH(0x80 - 0x21)) & ~(y + EACH(1)) & ~x) & EACH(0x80);
     return stop ? bits_lowest(stop) / 8 : 8;
@@ -170,8 +171,8 @@ static uint8_t find_kind(const ugm_model *m, const uint8_t *p, size_t len) {
 }
 
 /*
- * Returns the length of the character at p if it has two or three bytes and is kept;
- * otherwise 0, which decides nothing. Charsmaps compose letters with combining marks,
+ * Returns the length of the character at p if it has two or three bytes and is known to be
+ * kept; otherwise 0. Charsmaps compose letters with combining marks,
  * whose UTF-8 begins with CC or CD, so this returns 0 for a character before such a
  * mark. Four bytes must be readable.
  */
@@ -207,7 +208,7 @@ ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool 
         if (r->cut && norm->n >= drain_at) {
             ggtok_status status = ggtok_ugm_drain(r, false);
             if (status) return status;
-            /* The rest will be scanned again; doubling the threshold keeps that linear. */
+            /* The rest will be scanned again; doubling the threshold keeps the cost linear. */
             drain_at = 2 * norm->n + BLOCK;
             if (r->drained + (double)norm->n > r->m->exact_len) break;
         }

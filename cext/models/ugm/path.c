@@ -14,7 +14,8 @@ static bool reserve_best(ugm_scratch *s, size_t n) {
     return true;
 }
 
-/* Offers a path to the position `to` whose last token has `len` bytes. */
+/* Offers a path to the position `to`; `id`, its last token, has `len` bytes. Keeps the better
+ * path. */
 static inline void offer(best *to, double sum, int32_t id, size_t len) {
     if (sum > to->score) *to = (best){sum, id, (uint32_t)len};
 }
@@ -25,8 +26,8 @@ static inline double sum_with(const ugm_run *r, double here, int32_t id) {
     return here + (user ? 0.0 : v->score[id]);
 }
 
-/* Offers all tokens with which text[i..n) begins. Returns whether one of them is the character of
- * `len` bytes. */
+/* Offers the paths that continue at i with a token of text[i..n). Returns whether such a token is
+ * the single character at i, of `len` bytes. */
 static inline bool offer_tokens(const ugm_run *r, const int32_t *hits, const uint8_t *text,
                                 size_t i, size_t n, size_t len) {
     const trie *t = &r->m->tokens;
@@ -107,8 +108,8 @@ static bool trace_path(const ugm_run *r, const uint8_t *text, size_t n) {
  * Finds the ids of text[0..n) and writes them to s->ids, from last to first, with adjacent unknown
  * ids fused.
  *
- * Ties: of equal sums, the first one found wins, which is the one whose last token begins first
- * (and a token wins over the unknown character with the same bytes).
+ * Ties: of paths with equal sums, the first found wins, which is the path whose last token begins
+ * first. A token wins over the unknown character with the same bytes.
  */
 static bool find_path(const ugm_run *r, const uint8_t *text, size_t n) {
     const trie_long *longs = &r->m->longs;

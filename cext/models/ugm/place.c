@@ -1,7 +1,7 @@
 /*
  * Assigns spans to UGM's ids if the text can be cut into spans (words_apart in ugm.c), called words
- * here. Each word is normalized to words that begin with U+2581, and the texts of the ids tile
- * these.
+ * here. Each word is normalized to one or more strings that begin with U+2581, and the texts of the
+ * ids tile these strings.
  */
 #include "models/tile.h"
 #include "models/ugm/ugm.h"
@@ -29,8 +29,9 @@ static void put_span(placing *p, size_t begin, size_t end) {
 }
 
 /*
- * A walk over the normalization of text[at..end), run by run. `left` bytes of the current run
- * remain. Their source is text[from..to) or, if `own`, each byte is its own source.
+ * A walk over the normalization of text[at..end), run by run: the bytes of a run have a common
+ * source or are kept. `left` bytes of the current run remain. Their source is text[from..to) or, if
+ * `own`, each byte is its own source.
  */
 typedef struct walk {
     const placing *placing;
@@ -161,8 +162,8 @@ static bool take_unknown(walk *w, const placing *p, ggtok_range *span) {
     return is_token(m, text.p, text.n);
 }
 
-/* Assigns spans along a word from the lengths of its ids' texts. Returns false if these don't
- * decide. */
+/* Assigns spans along a word from the lengths of its ids' texts. Returns false if the
+ * lengths don't determine the spans. */
 static bool place_lengths(placing *p, size_t start, size_t end) {
     const model_source *s = p->source;
     const vocab *v = p->call->v;
@@ -202,8 +203,8 @@ static bool place_path(placing *p, ugm_run *r, const text_guard *g, size_t base)
     return true;
 }
 
-/* Assigns the spans of any other word, in the text from p->white to `end`, by finding its path
- * again. */
+/* Assigns the spans of a word whose lengths don't determine them, by finding its path again. The
+ * word is in the text from p->white to `end`. */
 static bool place_changed(placing *p, size_t end) {
     ugm_scratch *s = p->call->scratch;
     text_guard *g = &s->guard;
@@ -227,8 +228,8 @@ static bool place_changed(placing *p, size_t end) {
 
 /*
  * Assigns spans along text[at..stop), words separated by one byte of white space each. Returns the
- * position up to which this worked; if that isn't `stop`, only the words before it are valid. Claim
- * offsets.6.
+ * position up to which it assigned spans; unless that is `stop`, only the spans of whole words
+ * before the position are valid. See claim offsets.6.
  */
 static int64_t place_stretch(placing *p, int64_t at, int64_t stop) {
     const ugm_scratch *s = p->call->scratch;

@@ -42,8 +42,9 @@ static size_t ugm_cache_bytes(const void *scratch) {
 /*
  * Whether texts can be cut into spans. Each span is normalized to words that begin with U+2581,
  * which no token contains after its first character, so the text can be cut before each span. And
- * no span begins with the unknown id, so runs of it end with their span: U+2581 is a token, and the
- * unknown token isn't among the tokens that begin with it.
+ * consecutive unknown ids never cross from one span into the next: the ids of a span don't begin
+ * with the unknown id, since U+2581 is a token and the unknown token's text doesn't begin with
+ * U+2581.
  */
 static bool words_apart(const vocab *v, const ugm_model *m) {
     const uint8_t *mark = (const uint8_t *)SPACE_MARK;
@@ -154,7 +155,7 @@ static ggtok_status ugm_encode(const model_call *call, const uint8_t *text, size
     const ugm_model *m = call->model;
     ggtok_error unwanted;
     model_call own = *call;
-    if (!own.err) own.err = &unwanted; /* ggtok_ugm_run_text needs its status */
+    if (!own.err) own.err = &unwanted; /* ggtok_ugm_run_text returns its status */
     size_t before = call->out->n;
     ugm_scratch *s = call->scratch;
     if (!s->kind && !(s->kind = ggtok_mem_zalloc(N_KINDS))) return ggtok_error_memory(call->err);
@@ -188,8 +189,9 @@ static bool ends_spans(const ugm_model *m, uint32_t cpt) {
 }
 
 /* Whether text[0..at), once normalized, is certain to end with a whole character
- * (ggtok_ugm_ends_open). Its last three bytes decide. Some of them may come from far before, since
- * white space collapses and the charsmap drops characters. At least three bytes follow the text. */
+ * (ggtok_ugm_ends_open). The last three normalized bytes decide. Some of these may come from far
+ * back in the text, since white space collapses and the charsmap drops characters. At least three
+ * bytes must be readable after text[0..at). */
 static bool is_closed(const ugm_model *m, ugm_scratch *s, const uint8_t *text, size_t at) {
     enum { FAR = 32 }; /* maximum number of characters to look back */
     size_t stay = 0;

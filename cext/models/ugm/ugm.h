@@ -55,7 +55,7 @@ typedef struct ugm_scratch {
     bool is_open;       /* whether a span ended inside a character */
     uint8_t *kind;      /* by character below U+10000: its kind, computed lazily; see plain_char */
     change_leads leads; /* characters that aren't known to be kept */
-    bool asked[256];    /* by first byte: whether `leads` has been computed */
+    bool asked[256];    /* by first byte: whether `leads` has been computed for it */
     bool by_span;       /* whether texts are cut into spans; see words_apart */
     tiles tiles;
     text_guard guard; /* for a word whose path must be found again */
@@ -107,7 +107,8 @@ ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool 
  * and contain no space. `room` bytes are readable at p. */
 size_t ggtok_ugm_plain(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t n, size_t room);
 
-/* For `changes`: finds the characters that aren't kept in a text that is cut into spans. */
+/* User data of ggtok_ugm_find_changes, which finds the characters that aren't kept, for `changes`,
+ * in a text that is cut into spans. */
 typedef struct ugm_finder {
     const ugm_model *m;
     ugm_scratch *s;
@@ -116,15 +117,15 @@ typedef struct ugm_finder {
 void ggtok_ugm_changes_init(const ugm_model *m, ugm_scratch *s);
 void ggtok_ugm_find_changes(changes *c);
 
-/* Normalizes the beginning of p[0..n) to with[0..with_n), white space as spaces. Returns the number
- * of bytes used; on a fault in the charsmap, returns 0 and sets *fault. */
+/* Normalizes the beginning of p[0..n) to with[0..with_n), all white space to spaces. Returns the
+ * number of bytes used; on a fault in the charsmap, returns 0 and sets *fault. */
 size_t ggtok_ugm_match(const ugm_model *m, const uint8_t *p, size_t n, const uint8_t **with,
                        size_t *with_n, const char **fault);
 
 /*
  * Whether p[0..n) ends inside a character from the path's point of view: the last character would
  * then include the bytes that follow, even white space. Normalized text ends in this way after
- * malformed bytes that begin a user-defined token, since they are kept unchanged.
+ * malformed bytes that begin a user-defined token, since such bytes are kept unchanged.
  */
 static inline bool ggtok_ugm_ends_open(const uint8_t *p, size_t n) {
     for (size_t k = 1; k <= 3 && k <= n; k++) {
@@ -138,8 +139,8 @@ static inline bool ggtok_ugm_ends_open(const uint8_t *p, size_t n) {
 bool ggtok_ugm_can_place(const model_call *call);
 
 /* Assigns spans to the ids from index `first` on, which belong to the words in s->found. The white
- * space before the first word begins at *white, which is advanced. Returns false if that is
- * impossible. */
+ * space before the first word begins at *white; sets *white to the beginning of the white space
+ * after the last. Returns false if the spans can't be assigned. */
 bool ggtok_ugm_place(const model_call *call, const uint8_t *text, size_t n, size_t first,
                      size_t *white);
 

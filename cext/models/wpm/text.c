@@ -80,8 +80,8 @@ typedef struct kinds {
     unsigned known; /* number of classified bytes; the window cuts off the next character */
 } kinds;
 
-/* Removes from `leads` those lead bytes that begin only parts of words. Takes one step for each
- * distinct lead byte, of which a window has few. */
+/* Removes from `leads` the lead bytes whose characters are all parts of words. Takes one step for
+ * each distinct lead byte, of which a window has few. */
 ALWAYS_INLINE uint64_t without_letters(const wpm_text *t, const uint8_t *p, uint64_t leads,
                                        uint64_t two) {
     for (two &= leads; two;) {
@@ -141,8 +141,8 @@ ALWAYS_INLINE bool classify(wpm_text *t, const vocab *v, const uint8_t *p, kinds
 }
 
 /*
- * Appends the words that end in the window at p, before which no word has begun. Returns the start
- * of the next window; 0 if this one decides nothing, because its first word is too long; SIZE_MAX
+ * Appends the words that end in the window at p, which must not begin inside a word. Returns the
+ * start of the next window, relative to this one; 0 if the window's first word doesn't end in it; SIZE_MAX
  * if out of memory.
  */
 ALWAYS_INLINE size_t add_words(wpm_text *t, const vocab *v, const uint8_t *p, size_t at,

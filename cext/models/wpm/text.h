@@ -28,10 +28,10 @@ enum {
 
 typedef struct wpm_text {
     wpm_char *page[WPM_PAGES];
-    /* Those of the lead bytes of two-byte characters (C0 to DF) that are known to begin only parts
-     * of words: most letters of Latin, Greek and Cyrillic. */
+    /* Bit i: all characters with lead byte C0 + i are known to be parts of words, as are most
+     * letters of Latin, Greek and Cyrillic. */
     uint32_t in_words;
-    bool grows;           /* some character on a computed page becomes longer */
+    bool grows;           /* normalization makes a character on a computed page longer */
     interrupt *interrupt; /* interrupt of the current call */
 } wpm_text;
 
@@ -43,7 +43,8 @@ typedef struct wpm_words { /* word i is text[start[i]..end[i]) */
 bool ggtok_wpm_text_init(wpm_text *t, const vocab *v); /* zero *t first; false: out of memory */
 void ggtok_wpm_text_free(wpm_text *t);
 
-/* Computes the page of a character. Returns NULL if out of memory. */
+/* Computes a page: the normalized characters from number * WPM_PAGE on. Returns NULL if out of
+ * memory. */
 const wpm_char *ggtok_wpm_new_page(wpm_text *t, const vocab *v, uint32_t number);
 
 static inline const wpm_char *wpm_char_of(wpm_text *t, const vocab *v, uint32_t cpt) {
@@ -59,9 +60,9 @@ static inline bool wpm_is_chinese_lead(uint8_t c) {
     return (uint8_t)(c - WPM_CHINESE_LEAD) < WPM_CHINESE_LEADS;
 }
 
-/* Finds the next words in text[*at..n), where no word has begun before *at, and moves *at past
- * them. Finds none at the end of the text and in long white space. Returns false if out of memory
- * or interrupted. */
+/* Finds the next words in text[*at..n), and moves *at past them; *at must not be inside a word.
+ * Finds none at the end of the text and in long white space. Returns false if out of memory or
+ * interrupted. */
 bool ggtok_wpm_words(wpm_text *t, const vocab *v, const uint8_t *text, size_t n, size_t *at,
                      wpm_words *spans);
 

@@ -33,7 +33,7 @@ typedef struct wpm_scratch {
     idbuf hits;       /* long tokens by position, from ggtok_trie_long_find */
     word_cache words; /* keys: words of the text, not normalized */
     tiles tiles;
-    size_t unmatched; /* offset where split_guarded found no token; SIZE_MAX: it found all */
+    size_t unmatched; /* offset at which split_guarded found no token, or SIZE_MAX */
 } wpm_scratch;
 
 static void wpm_free(void *model) {
@@ -96,7 +96,7 @@ static void *wpm_scratch_new(const vocab *v, const void *model) {
 
 /*
  * Finds the ids of the word in s->word, phantom included: the longest token at each position, over
- * bytes. If there is none at some position, the whole word is unknown.
+ * bytes. If no token matches at some position, the whole word is unknown.
  *
  * Cost: the walk at each position takes at most TRIE_WALK steps, or as many as the vocabulary's
  * longest token has bytes, and a walk that finds nothing ends the word.
@@ -203,7 +203,7 @@ static bool assign_changed(const model_call *call, const model_source *source, s
         size_t n = text.n;
         if (i == k && !one) {
             if (n < PHANTOM || memcmp(text.p, SPACE_MARK, PHANTOM))
-                return false; /* a token is part of the phantom */
+                return false; /* the first token ends inside the phantom */
             n -= PHANTOM;
         }
         *span = (ggtok_span){place.at, place.at};
@@ -216,8 +216,8 @@ static bool assign_changed(const model_call *call, const model_source *source, s
     return one || (ggtok_changes_drop(&c, &place, stop) && place.at == stop);
 }
 
-/* Whether the n bytes at p are one character from U+4E00 to U+9FFF; these characters are kept. Its
- * id may be the unknown id. */
+/* Whether the n bytes at p are one character from U+4E00 to U+9FFF; these characters are kept. The
+ * id of such a character may be the unknown id. */
 static inline bool is_chinese(const uint8_t *p, size_t n) {
     return (uint8_t)(*p - 0xE4) <= 0xE9 - 0xE4 && n == 3 && p[1] >= (*p == 0xE4 ? 0xB8 : 0x80) &&
            utf8_continues(p[1]) && utf8_continues(p[2]);
@@ -276,7 +276,7 @@ static bool assign_letters(const model_call *call, const model_source *source, s
 }
 
 /* Assigns the spans of a batch of words. A character that is dropped at the end of a word belongs
- * to the word's last id. Claim offsets.5. */
+ * to the word's last id. See claim offsets.5. */
 static bool assign_words(const model_call *call, const uint8_t *text, size_t n, size_t first) {
     wpm_scratch *s = call->scratch;
     const wpm_words *f = &s->spans;
