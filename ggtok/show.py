@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from ggtok.native import Part
 
 _EXPECTED = "show takes a text, ids, or the messages of a conversation"
+# _Sources may examine the prompt and the messages this many times, and as many more characters.
+_PASSES, _MORE = 16, 1 << 26
+_VISIT = 64  # what looking at one string costs, as a number of characters
 
 
 def of(
@@ -83,9 +87,8 @@ def _of_messages(
 ) -> Shown:
     """Returns a conversation's tokens, each with the role of the message from which it comes.
 
-    For each range of the prompt that the template didn't write itself, a message is searched that
-    has a string equal to the range's text or, failing that, a string that contains this text. The
-    search starts at the message found for the previous range.
+    If a range of the prompt isn't the template's own text, `_Sources` finds the message from which
+    the text comes.
     """
     prompt, ids, parts = api.prompt_parts(loaded, messages, keywords)
     data = prompt.text.encode()
@@ -103,35 +106,80 @@ def _of_messages(
 
 
 def _roles(data: bytes, own: Ranges, messages: Sequence[Any]) -> list[tuple[int, str]]:
-    """Divides the prompt into ranges, and returns the end and role of each."""
+    """Divides the prompt into ranges, and returns the end (in bytes) and the role of each."""
     messages = [m if isinstance(m, Mapping) else m.model_dump() for m in messages]
     roles = [message["role"] if message.get("role") in ROLES else OTHER for message in messages]
-    strings = [[string.strip() for string in _strings(message)] for message in messages]
-    first = 0  # the index of the message for the previous range
-
-    def role_of(text: str) -> str:
-        nonlocal first
-        for found in (str.__eq__, str.__contains__):
-            for i in range(first, len(messages)):
-                for k, string in enumerate(strings[i]):
-                    if found(string, text):
-                        first = i
-                        if string == text:
-                            del strings[i][k]
-                        return roles[i]
-        return OTHER
-
+    sources = _Sources(messages, len(data))
     ranges: list[tuple[int, str]] = []
     at = 0
     for begin, end in (*own, (len(data), len(data))):
         if begin > at:
-            text = data[at:begin].decode(errors="replace").strip()
-            role = role_of(text)
-            ranges.append((begin, role))
+            source = sources.find(data[at:begin].decode(errors="replace").strip())
+            ranges.append((begin, OTHER if source is None else roles[source]))
         if end > begin:
             ranges.append((end, TEMPLATE))
         at = end
     return ranges or [(0, TEMPLATE)]
+
+
+class _Sources:
+    """Finds the messages from which the texts in a prompt come, in the order of the prompt.
+
+    The time is linear in the size of the prompt and the messages, because the number of characters
+    that searches may examine is limited. When it is used up, a text is found only if it equals a
+    whole string of a message.
+
+    Attributes:
+        left: the number of characters that searches may still examine.
+    """
+
+    def __init__(self, messages: Sequence[Mapping[str, Any]], prompt_size: int) -> None:
+        self._strings = [[string.strip() for string in _strings(message)] for message in messages]
+        # For each string, the end of the last text that was found in it, or -1 if the text was the
+        # whole string, which isn't searched again.
+        self._ends = [[0] * len(strings) for strings in self._strings]
+        self._places: dict[str, deque[tuple[int, int]]] = {}  # indices into _strings, by string
+        size = prompt_size
+        for i, strings in enumerate(self._strings):
+            for k, string in enumerate(strings):
+                self._places.setdefault(string, deque()).append((i, k))
+                size += len(string)
+        self._first = 0  # the index of the message found for the previous text
+        self.left = _PASSES * size + _MORE
+
+    def find(self, text: str) -> int | None:
+        """Returns the index of the first message that has the text as a string or, failing that, in
+        a string. The search starts at the message found for the previous text."""
+        places = self._places.get(text, deque())
+        while places and places[0][0] < self._first:
+            places.popleft()
+        if places:
+            self._first, k = places.popleft()
+            self._ends[self._first][k] = -1
+            return self._first
+        for i in range(self._first, len(self._strings)):
+            for k in range(len(self._strings[i])):
+                if self.left <= 0:
+                    return None
+                if self._contains(i, k, text):
+                    self._first = i
+                    return i
+        return None
+
+    def _contains(self, i: int, k: int, text: str) -> bool:
+        string, end = self._strings[i][k], self._ends[i][k]
+        self.left -= _VISIT
+        if end < 0:
+            return False
+        at = string.find(text, end)
+        self.left -= (len(string) if at < 0 else at + len(text)) - end
+        if at < 0 and end:
+            at = string.find(text, 0, end + len(text) - 1)
+            self.left -= end + len(text)
+        if at < 0:
+            return False
+        self._ends[i][k] = at + len(text)
+        return True
 
 
 def _strings(value: Any) -> Iterator[str]:

@@ -18,14 +18,12 @@ def plain(messages: Sequence[Message], texts: Sequence[str]) -> list[int | None]
     found: list[int | None] = []
     first = 0
     for text in texts:
-        index = next((i for i in range(first, len(strings)) if text in strings[i]), None)
+        following = range(first, len(strings))
+        index = next((i for i in following if text in strings[i]), None)
         if index is not None:
             strings[index].remove(text)
         else:
-            containing = (
-                i for i in range(first, len(strings)) if any(text in s for s in strings[i])
-            )
-            index = next(containing, None)
+            index = next((i for i in following if any(text in s for s in strings[i])), None)
         first = first if index is None else index
         found.append(index)
     return found
