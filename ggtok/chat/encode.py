@@ -162,6 +162,8 @@ def after_known(
     said_end = beginning.end_of_conversation()
     tail = beginning.rest(said_end)
     added, last, end = _closing(loaded, ids, tail, flags)
+    if last is None and ids and loaded.native.attr(ids[-1]) & TokenAttr.CONTROL:
+        last = ids[-1]
     rest = prompt.rest(said_end + end)
     if last is not None and loaded.native.attr(last) & TokenAttr.RSTRIP:
         rest = rest.rest(len(rest.text) - len(rest.text.lstrip(C_SPACES)))
