@@ -150,7 +150,7 @@ class Faults:
             except UnicodeDecodeError as e:
                 what = f"not valid UTF-8 ({e.reason} at its byte {e.start})"
                 faults = self.found("invalid_utf8", where, what)
-                text = _mended(text)
+                text = _repaired(text)
         elif not text:
             faults = self.found("empty", where, "an empty document")
         return self.piece(text, size, next, at, faults)
@@ -160,11 +160,11 @@ class Faults:
         of their faults."""
         kept, counts = [], Counts()
         for text in texts:
-            mended = _mended(text)
+            repaired = _repaired(text)
             counts.empty += not text
-            counts.invalid_utf8 += mended is not text
-            if self.rule == "replace" or (text and mended is text):
-                kept.append(mended)
+            counts.invalid_utf8 += repaired is not text
+            if self.rule == "replace" or (text and repaired is text):
+                kept.append(repaired)
             else:
                 counts.skipped += 1
         return kept, counts
@@ -174,7 +174,7 @@ class Faults:
         return Piece(None if dropped else text, size, next, at, faults=faults)
 
 
-def _mended(text: bytes) -> bytes:
+def _repaired(text: bytes) -> bytes:
     """Returns the text with malformed UTF-8 replaced by U+FFFD."""
     try:
         if not text.isascii():

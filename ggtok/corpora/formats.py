@@ -230,9 +230,9 @@ class Arrow(Raw):
         with pa.ipc.new_file(sink, self._schema) as writer:
             for _ in range(len(blocks) // _BLOCK.size):
                 writer.write_batch(empty)
-        made = sink.getvalue().to_pybytes()
-        (length,) = struct.unpack_from("<i", made, len(made) - len(_MAGIC) - 4)
-        footer = bytearray(made[-len(_MAGIC) - 4 - length : -len(_MAGIC) - 4])
+        file = sink.getvalue().to_pybytes()
+        (length,) = struct.unpack_from("<i", file, len(file) - len(_MAGIC) - 4)
+        footer = bytearray(file[-len(_MAGIC) - 4 - length : -len(_MAGIC) - 4])
         if blocks:
             at = _vector(footer, _FIELD_BATCHES)
             footer[at : at + len(blocks)] = blocks

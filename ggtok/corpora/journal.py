@@ -263,10 +263,10 @@ def check_sources(sources: Any) -> None:
 
 
 def counts(value: Any) -> Counts:
-    made = Counts(**value)
-    for each in made.as_dict().values():
+    checked = Counts(**value)
+    for each in checked.as_dict().values():
         number(each)
-    return made
+    return checked
 
 
 def check_checkpoint(state: Any) -> None:

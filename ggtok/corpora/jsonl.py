@@ -127,7 +127,7 @@ def _piece(
         record = _parser()(line)
         faulty = None
     except Exception:
-        record, faulty = _judged(line, faults, where)
+        record, faulty = _parse_rejected(line, faults, where)
     if faulty is not None and (faulty.skipped or faulty.malformed):
         return faults.piece(b"", size, next, at, faulty)
     if type(record) is not dict:
@@ -146,7 +146,7 @@ def _piece(
     return faults.document(data, size, next, at, where)
 
 
-def _judged(line: bytes, faults: Faults, where: str) -> tuple[object, Any]:
+def _parse_rejected(line: bytes, faults: Faults, where: str) -> tuple[object, Any]:
     """Parses a line that the fast parser rejected. Returns the line's value, and the counts for its
     fault (None if the line is valid)."""
     faulty = None

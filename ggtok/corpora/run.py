@@ -116,27 +116,27 @@ class Run:
     def summary(self) -> Summary:
         """Starts or resumes the run, and returns its summary."""
         model = vocabulary.path(self._loaded)
-        there = finished.existing(self._out, self._files(), () if model is None else (model,))
+        existing = finished.existing(self._out, self._files(), () if model is None else (model,))
         journal = Journal(self._out + ".journal")
         try:
             if journal.plan is not None and self._resume:
-                self._go_on(journal, journal.plan)
+                self._check_resumed(journal, journal.plan)
                 if journal.complete:
                     # The earlier run was killed when the files were complete, but not all renamed.
                     self._give_names(journal)
                     formats.clean(self._out)
                     journal.remove()
                     return self._finished()
-            elif self._resume and self._files()[0] in there and not self._force:
+            elif self._resume and self._files()[0] in existing and not self._force:
                 try:
                     return self._finished(already=True)
                 finally:
                     journal.remove()
             else:
-                self._begin(journal, there)
+                self._begin(journal, existing)
             output = _Output(self._out, self._format(self._out, self._dtype), journal)
             try:
-                summary = self._carried_out(output)
+                summary = self._encode_all(output)
             except BaseException:
                 output.close()
                 if journal.last is None:  # there is no checkpoint from which to resume
@@ -149,13 +149,13 @@ class Run:
         finally:
             journal.close()
 
-    def _begin(self, journal: Journal, there: list[str]) -> None:
+    def _begin(self, journal: Journal, existing: list[str]) -> None:
         """Removes unfinished files and starts a journal. Raises an error for files that weren't
         written by a run for this output, unless `force` is set."""
         if journal.plan is None and not self._force:
             left = filter(os.path.lexists, formats.unfinished(self._out))
             try:
-                finished.check_own(self._files()[-1], there, left)
+                finished.check_own(self._files()[-1], existing, left)
             except BaseException:
                 journal.remove()
                 raise
@@ -170,7 +170,7 @@ class Run:
                 give_name(path)
         sync_folder(journal.path)
 
-    def _go_on(self, journal: Journal, before: dict[str, Any]) -> None:
+    def _check_resumed(self, journal: Journal, before: dict[str, Any]) -> None:
         """Checks that the journal belongs to a run with the same plan."""
         journal.plan = None  # frees the list of sources, which may be long
         was = before["options"]["errors"]
@@ -185,7 +185,7 @@ class Run:
     def _compare(self, before: dict[str, Any]) -> None:
         compare(self._out, {**self._plan(), "sources": list(self._states())}, before)
 
-    def _carried_out(self, output: _Output) -> Summary:
+    def _encode_all(self, output: _Output) -> Summary:
         output.open()
         resumed, counts = output.ids, Counts(**output.counts.as_dict())
         total = sum(source.size for source in self._sources)

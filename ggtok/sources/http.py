@@ -154,7 +154,7 @@ class Reader:
             self._read()
         return b"" if self.unchanged else self._prefix.whole(TENSORS)
 
-    def _ends(self) -> float:
+    def _deadline(self) -> float:
         """Returns the deadline, given the number of bytes read so far."""
         return self._began + 2 * self._timeout + len(self._prefix.data) / SLOWEST
 
@@ -178,7 +178,7 @@ class Reader:
             elif not self.unchanged:
                 failures += 1
                 # Leave enough time for another attempt.
-                until = self._ends() - self._timeout / 2
+                until = self._deadline() - self._timeout / 2
                 if failures >= _ATTEMPTS or time.monotonic() + wait > until:
                     raise UnreachableError(
                         f"{self._name}: gave up after {failures} "
@@ -202,23 +202,23 @@ class Reader:
             parsed = httpx2.URL(url)
         except (httpx2.InvalidURL, ValueError) as e:
             raise InvalidValueError(f"{self._name}: not a URL: {shown(str(e))}") from None
-        if why := _unreadable(parsed):
-            raise InvalidValueError(f"{self._name}: {why}")
+        if reason := _unreadable(parsed):
+            raise InvalidValueError(f"{self._name}: {reason}")
         return parsed.copy_with(fragment=None)
 
     def _redirected(self, where: str) -> httpx2.URL:
         """Returns the URL in a Location header."""
         try:
             parsed = self._at.join(where)
-            why = _unreadable(parsed)
+            reason = _unreadable(parsed)
         except (httpx2.InvalidURL, ValueError) as e:
             # The query may contain a signature.
             to = shown(where.partition("?")[0], _QUOTED_MOST)
             raise self._error(
                 f"the server redirects to '{to}', which is not a URL: {shown(str(e), _QUOTED_MOST)}"
             ) from None
-        if why:
-            raise InvalidValueError(f"{self._name}: the server redirects, but {why}")
+        if reason:
+            raise InvalidValueError(f"{self._name}: the server redirects, but {reason}")
         return parsed.copy_with(fragment=None)
 
     @contextmanager
@@ -230,7 +230,7 @@ class Reader:
         if self.kept_validator and not start:
             key = "If-None-Match" if _is_etag(self.kept_validator) else "If-Modified-Since"
             ask[key] = self.kept_validator
-        clock = Clock(self._timeout, self._ends())
+        clock = Clock(self._timeout, self._deadline())
         for _ in range(_REDIRECTS):
             own = self._headers if _origin(self._at) == _origin(self._url) else {}
             try:
@@ -332,10 +332,10 @@ class Reader:
         known, at = len(data), 0
         wanted = 0
         for block in answer.blocks():
-            again = block[: max(0, known - at)]
-            if again != data[at : at + len(again)]:
+            repeated = block[: max(0, known - at)]
+            if repeated != data[at : at + len(repeated)]:
                 raise _Changed
-            data += block[len(again) :]
+            data += block[len(repeated) :]
             at += len(block)
             if at >= known and len(data) >= wanted:
                 size = self._prefix.size()

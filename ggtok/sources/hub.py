@@ -242,10 +242,10 @@ class _Hub:
             raise self._unreachable(str(e)) from e
         self._reached = True
 
-    def _unreachable(self, why: str) -> UnreachableError:
+    def _unreachable(self, reason: str) -> UnreachableError:
         return UnreachableError(
             f"{self.shown}: not on this machine, and the Hugging Face Hub can't be reached: "
-            f"{why}{self._hint()}"
+            f"{reason}{self._hint()}"
         )
 
     def fetch(self) -> Found:

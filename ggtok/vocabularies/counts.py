@@ -340,8 +340,8 @@ def fill(
 def check_cut(model: object, pre: object, pre_patterns: Sequence[str] | None) -> Cut:
     """Checks the arguments that define how texts are split into words."""
     if model == "spm":
-        for name, given in ("pre", pre != DEFAULT_PRE), ("pre_patterns", pre_patterns is not None):
-            if given:
+        for name, used in ("pre", pre != DEFAULT_PRE), ("pre_patterns", pre_patterns is not None):
+            if used:
                 raise InvalidValueError(
                     Wording(Argument(name), " has no effect with ", Argument("model", "'spm'"))
                 )

@@ -27,8 +27,8 @@ def vocabulary_of(tok: Tokenizer) -> Vocabulary:
             "this tokenizer was loaded from memory other than bytes, so its vocabulary can't be "
             "read again: load it from a path or from bytes"
         )
-    made = vocabulary(loaded.pickled)
-    flags, special_ids = dict(made.flags), dict(made.special_ids)
+    stored = vocabulary(loaded.pickled)
+    flags, special_ids = dict(stored.flags), dict(stored.special_ids)
     flag_names = {_GGML + key: name for name, key in FLAG_KEYS.items()}
     special_names = {f"{_GGML}{key}_token_id": name for name, key in SPECIAL_KEYS.items()}
     for key, value in (loaded.overrides or {}).items():
@@ -39,8 +39,8 @@ def vocabulary_of(tok: Tokenizer) -> Vocabulary:
         elif key.startswith("tokenizer."):
             raise VocabError(f"the override of {key} can't be written")
     return replace(
-        made,
-        pre=loaded.pre_option or made.pre,
+        stored,
+        pre=loaded.pre_option or stored.pre,
         pre_patterns=loaded.patterns,
         flags=flags,
         special_ids=special_ids,

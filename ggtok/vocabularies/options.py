@@ -93,7 +93,7 @@ def _specials(
     return tuple(dict.fromkeys([*texts, *last])), named
 
 
-def refuse(model: str, raw: bool, given: dict[str, bool]) -> None:
+def refuse(model: str, raw: bool, passed: dict[str, bool]) -> None:
     """Raises InvalidValueError for an option that has no effect on the model."""
     of = {
         "alphabet": model == "bpe" and not raw,
@@ -102,8 +102,8 @@ def refuse(model: str, raw: bool, given: dict[str, bool]) -> None:
         "split_digits": model != "bpe",
         "max_token_length": model == "bpe",
     }
-    for name, is_given in given.items():
-        if is_given and not of.get(name, model != "ugm"):
+    for name, is_passed in passed.items():
+        if is_passed and not of.get(name, model != "ugm"):
             raise InvalidValueError(
                 Wording(Argument(name), " has no effect with ", Argument("model", repr(model)))
             )

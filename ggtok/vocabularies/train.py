@@ -64,7 +64,7 @@ def _text_bytes(counts: WordCounts) -> int:
     return n - marks * (len(spelling.MARK) - 1)
 
 
-def _made_but_unused(v: Vocabulary, rows: Any) -> tuple[int, ...]:
+def _unused(v: Vocabulary, rows: Any) -> tuple[int, ...]:
     """Returns the ids of tokens whose occurrences have all become parts of other tokens."""
     if not len(rows):
         return ()
@@ -240,7 +240,7 @@ def train(
     if model == "ugm":
         from ggtok.vocabularies.unigram import train_unigram
 
-        given = {
+        passed = {
             "pre": pre != DEFAULT_PRE,
             "pre_patterns": pre_patterns is not None,
             "rule": rule is not None,
@@ -250,7 +250,7 @@ def train(
             "max_token_length": max_token_length is not None,
             "max_words": max_words is not None,
         }
-        refuse(model, False, given)
+        refuse(model, False, passed)
         made = train_unigram(
             sources,
             size,
@@ -322,7 +322,7 @@ def train(
         held_out_tokens=held[1],
         last_count=int(rows["count"][-1]) if len(rows) else 0,
         longest=_longest(made),
-        unused=_made_but_unused(made, rows),
+        unused=_unused(made, rows),
         seconds=seconds,
         memory={"count": info.memory, "peak": _peak_memory()},
     )

@@ -211,7 +211,7 @@ class Original:
     copy: Callable[[Any], Any] = copy.deepcopy
     parses_special: bool = True  # whether the package parses control tokens in a text
     number: Callable[[int], int] | None = None  # converts the package's ids to llama.cpp's
-    made: bool = False  # whether ggtok created the document by the rules of the tokenizer's class
+    generated: bool = False  # whether ggtok created the document by the rules of a class
 
     def encode(self, differences: Sequence[Difference] = ()) -> Encode | None:
         """Returns a function that encodes with the source after the changes of these differences,
@@ -228,9 +228,9 @@ class Original:
         return lambda lines: [list(map(number, ids)) for ids in encode(lines)]
 
 
-def hugging_face(document: dict[str, Any], *, made: bool = False) -> Original:
+def hugging_face(document: dict[str, Any], *, generated: bool = False) -> Original:
     """Returns an Original for a tokenizer.json, which Hugging Face's tokenizers reads."""
-    return Original(document, Package("tokenizers"), json.dumps, _copied, made=made)
+    return Original(document, Package("tokenizers"), json.dumps, _copied, generated=generated)
 
 
 def _copied(document: dict[str, Any]) -> dict[str, Any]:
@@ -284,17 +284,17 @@ def _judged(
     if original is not None and not original.parses_special:
         # The package doesn't parse control tokens, so lines with their texts can't be compared.
         control = _texts_of(vocabulary, spelling.CONTROL)
-        lines = [line for line in lines if _taken_out(line, control) == line]
-    given = dict(zip(lines, encode(lines), strict=True))
+        lines = [line for line in lines if _without_texts(line, control) == line]
+    expected = dict(zip(lines, encode(lines), strict=True))
     ours = encode_ours(vocabulary, parse_special=True)(lines)
-    differing = [line for line, ids in zip(lines, ours, strict=True) if given[line] != ids]
+    differing = [line for line, ids in zip(lines, ours, strict=True) if expected[line] != ids]
     known, differences = set(report.unexplained), report.differences
     if original is None or theirs is None:
         unexplained = [] if differences else differing
     else:
-        loader = {line for line in differing if theirs[line] != given[line]}
-        unexplained = [x for x in differing if x in known or (original.made and x in loader)]
-        if loader and not original.made:
+        loader = {line for line in differing if theirs[line] != expected[line]}
+        unexplained = [x for x in differing if x in known or (original.generated and x in loader)]
+        if loader and not original.generated:
             row = _measured(_LOADER, loader, lines)
             differences = (*differences, row)
     report = replace(
@@ -369,12 +369,12 @@ def _found_by_text(vocabulary: Vocabulary, tok: Tokenizer) -> list[Difference]:
         Difference(
             "control-by-text",
             f"llama.cpp treats {len(texts)} normal tokens as control tokens, such as {texts[0]!r}",
-            without=lambda line: _taken_out(line, texts),
+            without=lambda line: _without_texts(line, texts),
         )
     ]
 
 
-def _taken_out(line: str, texts: Sequence[str]) -> str:
+def _without_texts(line: str, texts: Sequence[str]) -> str:
     for text in texts:
         line = line.replace(text, "")
     return line

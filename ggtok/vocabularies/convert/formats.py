@@ -104,7 +104,7 @@ def _tokenizer_json(path: str, folder: Folder, options: Options) -> Vocabulary:
 
 def _of_document(source: Source, options: Options, format: str | None = None) -> Vocabulary:
     draft, name = draft_of(source)
-    original = confirm.hugging_face(source.document, made=format is not None)
+    original = confirm.hugging_face(source.document, generated=format is not None)
     vocabulary = draft.vocabulary(format or name)
     return confirm.confirmed(vocabulary, original, options.lines, source.folder.path)
 

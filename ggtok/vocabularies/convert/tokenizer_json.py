@@ -174,7 +174,7 @@ class Source:
         """The texts of the added tokens whose ids in tokenizers differ from those in the file."""
         entries = self.document.get("added_tokens") or []
         pairs = zip(entries, self.added, strict=True)
-        return [row["content"] for given, row in pairs if given["id"] != row["id"]]
+        return [row["content"] for entry, row in pairs if entry["id"] != row["id"]]
 
 
 def _ids_of_model(vocab: Any) -> dict[str, int] | None:

@@ -116,10 +116,10 @@ def _merges(path: str) -> list[str]:
 def _refuse_suffix(path: str, merges: Sequence[str]) -> None:
     """Raises VocabError for merges of characters with a suffix that marks the ends of words."""
     pairs = [merge.split(" ") for merge in merges]
-    made = {"".join(pair) for pair in pairs}
+    results = {"".join(pair) for pair in pairs}
     for number, pair in enumerate(pairs, 1):
         for part in pair:
-            if len(part) > len(_SUFFIX) and part.endswith(_SUFFIX) and part not in made:
+            if len(part) > len(_SUFFIX) and part.endswith(_SUFFIX) and part not in results:
                 raise VocabError(
                     f"{path}: merge {number} has {part!r}: words end with {_SUFFIX!r} "
                     "(end_of_word_suffix), which llama.cpp's BPE doesn't support"

@@ -69,17 +69,17 @@ def edit(
         place.check_in_place(real)
     with _opened(source, real, write=target is None and not dry_run) as file:
         header = Header(file, source)
-        entries, made = apply(header, changes)
+        entries, effective = apply(header, changes)
         before, after = header.metadata(header.entries), header.metadata(entries)
         if not force:
-            _check(after, made)
+            _check(after, effective)
         fitted = header.fitted(entries) if target is None and header.n_tensors else None
         in_place = fitted is not None
         new = header.padded(entries) if fitted is None else fitted
         data = 0 if in_place else max(0, place.size_of(file) - header.data_offset)
         size = len(new) + data
-        result = Edited(target or source, tuple(made), in_place, size, before, after)
-        if dry_run or (target is None and not made):
+        result = Edited(target or source, tuple(effective), in_place, size, before, after)
+        if dry_run or (target is None and not effective):
             return result
         if in_place:
             file.seek(0)

@@ -57,7 +57,7 @@ def apply(header: Header, changes: Mapping[str, object]) -> tuple[dict[str, Entr
         )
     entries = dict(header.entries)
     arrays: dict[str, _Array] = {}
-    made = []
+    effective = []
     for key, value in changes.items():
         if not isinstance(key, str):
             raise InvalidTypeError(f"a key must be str, not {type(key).__name__}")
@@ -73,10 +73,10 @@ def apply(header: Header, changes: Mapping[str, object]) -> tuple[dict[str, Entr
             before = _change(header, entries, key, value)
         after = None if value is None else _plain(value)
         if before != after or type(before) is not type(after):
-            made.append(Change(key, before, after))
+            effective.append(Change(key, before, after))
     for key, array in arrays.items():
         entries[key] = array.entry()
-    return entries, made
+    return entries, effective
 
 
 class _Array:
@@ -133,9 +133,9 @@ def _check(key: str) -> None:
         raise InvalidValueError(
             f"{shown(key, 60)!r} can't be a key: keys have 1 to {_LONGEST_KEY} bytes, and no NUL"
         )
-    why = _FIXED.get(key, "the file's part of a model" if key.startswith("split.") else None)
-    if why is not None:
-        raise InvalidValueError(f"{key} says {why}, and can't be changed")
+    reason = _FIXED.get(key, "the file's part of a model" if key.startswith("split.") else None)
+    if reason is not None:
+        raise InvalidValueError(f"{key} says {reason}, and can't be changed")
 
 
 def _new(header: Header, key: str, value: object) -> Entry:

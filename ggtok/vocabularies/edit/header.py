@@ -148,8 +148,8 @@ class Header:
 
     def padded(self, entries: Mapping[str, Entry]) -> bytes:
         """Returns the header with these entries, padded with zeros up to the start of the data."""
-        made = self.to_bytes({key: entry for key, entry in entries.items() if key != PADDING})
-        return made + bytes(self.aligned(len(made)) - len(made) if self.n_tensors else 0)
+        header = self.to_bytes({key: entry for key, entry in entries.items() if key != PADDING})
+        return header + bytes(self.aligned(len(header)) - len(header) if self.n_tensors else 0)
 
     def metadata(self, entries: Mapping[str, Entry]) -> bytes:
         """Returns only the values, as a GGUF file without tensors."""
@@ -167,8 +167,8 @@ class Header:
             if room < 0:
                 return None
             entries[PADDING] = self.encoded(STRING, b" " * room, PADDING)
-        made = self.to_bytes(entries)
-        return made + bytes(self.data_offset - len(made))
+        header = self.to_bytes(entries)
+        return header + bytes(self.data_offset - len(header))
 
     # ---- the parts of the file ----
 

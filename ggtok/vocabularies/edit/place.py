@@ -250,17 +250,19 @@ def check_in_place(path: str) -> None:
     """Raises InvalidValueError for files that belong to a store, or have several hard links."""
     parts = path.replace(os.sep, "/").split("/")
     name = parts[-1]
-    why = None
+    reason = None
     if "blobs" in parts and name.startswith(("sha256-", "sha256:")):
-        why = "is a blob of Ollama's, which is named by its contents and may belong to many models"
+        reason = (
+            "is a blob of Ollama's, which is named by its contents and may belong to many models"
+        )
     elif any(part.startswith("models--") for part in parts) and (
         "blobs" in parts or "snapshots" in parts
     ):
-        why = "is in the cache of the Hugging Face Hub, which would no longer match its source"
+        reason = "is in the cache of the Hugging Face Hub, which would no longer match its source"
     elif os.stat(path).st_nlink > 1:
-        why = "has several names (hard links), all of which would change"
-    if why is not None:
-        raise InvalidValueError(f"{path} {why}: write a new file instead")
+        reason = "has several names (hard links), all of which would change"
+    if reason is not None:
+        raise InvalidValueError(f"{path} {reason}: write a new file instead")
 
 
 def _write_at_start(file: BinaryIO, header: bytes) -> None:
