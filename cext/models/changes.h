@@ -55,8 +55,8 @@ size_t ggtok_changes_look(changes *c, const change_leads *leads, bool ascii, siz
 /* Starts a search for the changes in text[begin..end). */
 void ggtok_changes_begin(changes *c, const uint8_t *text, size_t begin, size_t end);
 
-/* Continues the search after all changes in `found` have been used. Returns false if the text ends without
- * another change. */
+/* Continues the search after all changes in `found` have been used. Returns false if the text ends
+ * without another change. */
 bool ggtok_changes_find(changes *c);
 
 /* Returns the position of the next change, or a lower bound for that position. */

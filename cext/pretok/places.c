@@ -97,8 +97,8 @@ static bool find_states(const pretok_scanner *s, walk *w) {
     return true;
 }
 
-/* Finds the characters before which scans in this state end as they do at the end of the text
- * (`alike`), and those of them before which they end with a match (`matched`). */
+/* Finds the characters before which a scan in this state ends as it does at the end of the text
+ * (`alike`) and, of these, the characters before which it ends with a match (`matched`). */
 static void find_ends(const pretok_scanner *s, const walk *w, unsigned state, columns *alike,
                       columns *matched) {
     bool match = ends_match(s, s->next[state + PRETOK_COLUMN_END]);

@@ -15,7 +15,7 @@
 
 enum { PRETOK_MAX_CHAIN = 8 };
 
-/* Flags that a pre-tokenizer's name sets before the file's own keys override them. */
+/* Flags that a pre-tokenizer's name sets. Keys of the file are read later and may override them. */
 enum {
     PRETOK_IGNORE_MERGES = 1 << 0, /* a word that is a token is not merged */
     PRETOK_ADD_BOS = 1 << 1,
@@ -36,7 +36,7 @@ enum {
 
 typedef struct pretok_row pretok_row;
 
-/* Return the row of a name (NULL: unknown name), and the i-th row of the table (NULL: no more). */
+/* Return the row for a name, or the i-th row of the table; NULL if there is none. */
 const pretok_row *ggtok_pretok_find(const char *name, size_t n);
 const pretok_row *ggtok_pretok_at(size_t i);
 const char *ggtok_pretok_name(const pretok_row *row);
@@ -54,7 +54,7 @@ typedef struct pretok_stage {
     size_t match_end; /* end of a match known to start at pos, or 0 */
     size_t memo[2];   /* private to the scanner: what it knows about the text ahead */
     bool lines;       /* cut each line of the piece separately (windows only) */
-    size_t line_end;  /* and a line ends here, if this is after pos */
+    size_t line_end;  /* with `lines`: end of the line at pos; unknown if at most pos */
     size_t start;     /* start of the next piece in `ends` */
     unsigned next, n; /* ends[next .. n): pieces not yet passed to the next scanner */
     size_t ends[PRETOK_BUFFER];

@@ -1,7 +1,7 @@
 /*
  * The rules by which the scanners of llama.cpp's chain found each word, for ggtok_trace. The words
- * come from a walk (pretok.h), which may use a chain of fewer scanners; the functions below find
- * their rules.
+ * come from a walk (pretok.h), which may use a chain of fewer scanners; the functions below run
+ * llama.cpp's chain to find the rules.
  */
 #ifndef GGTOK_PRETOK_RULES_H
 #define GGTOK_PRETOK_RULES_H
@@ -29,8 +29,8 @@ typedef struct pretok_rules {
 void ggtok_pretok_rules_begin(pretok_rules *r, const pretok_row *row, const uint8_t *text,
                               size_t n);
 
-/* Sets r->rule for the next word, text[begin..end). Returns false if the chain cuts a different
- * word. */
+/* Sets r->rule for the next word, text[begin..end). Returns false if llama.cpp's chain finds
+ * a different word. */
 bool ggtok_pretok_rules_next(pretok_rules *r, size_t begin, size_t end);
 
 #endif

@@ -21,8 +21,9 @@ typedef size_t pretok_cut(const pretok_scanner *self, const uint8_t *text, preto
                           size_t *ends, size_t max);
 
 /*
- * An automaton reads one column of `next` per character. The rows of `next` are its
- * states; a state is the offset of its row, 0 the initial one. A cell is:
+ * For each character, an automaton reads one cell of the table `next`: in the row of
+ * its state and the column of the character. A state is the offset of its row in
+ * `next`; the initial state is 0. A cell is:
  *
  *   below begin           the next state
  *   below PRETOK_SAVE     the next state; a match ended before this character,
@@ -30,7 +31,7 @@ typedef size_t pretok_cut(const pretok_scanner *self, const uint8_t *text, preto
  *   PRETOK_SAVE + state   the next state; a match ends before this character,
  *                         but a longer one may follow
  *   PRETOK_MEMO + state   the next state, which is memo_state
- *   PRETOK_STOP_HERE      a match ends before this character; no longer one can
+ *   PRETOK_STOP_HERE      a match ends before this character; no longer match is possible
  *   PRETOK_STOP_SAVED     no other match can end from here on
  *   PRETOK_STOP_BACK      as PRETOK_STOP_SAVED, and the last match ended one character back
  *   PRETOK_STOP_DECODE    the character is not ASCII: look up its class's column
@@ -51,9 +52,9 @@ enum {
  * class (`han` in gen/pretok_patterns.py), or others. */
 typedef struct pretok_high {
     uint8_t leads[16]; /* bit r of [b]: only letters begin with the byte 0xC0 + 16 * r + b */
-    uint64_t
-        planes[2048]; /* bit i of [2 * b]: code point 64 * b + i is a letter; of [2 * b + 1]: it
-                              is another character; of both: it is a letter of the third class */
+    /* For code point 64 * b + i: bit i of planes[2 * b] is set for letters, of planes[2 * b + 1]
+     * for others, of both for letters of the third class, and of neither for punctuation. */
+    uint64_t planes[2048];
 } pretok_high;
 
 /* An instruction of a pattern's program, which a backtracking matcher runs: consume a character of
@@ -86,7 +87,7 @@ struct pretok_scanner {
     const uint8_t *ascii;  /* column of each byte; from 0x80 on 0, the column of STOP_DECODE */
     const uint8_t *class_; /* column of each class of code points */
     unsigned begin; /* states from this one on are copies that record that a match has just ended */
-    unsigned memo_state;     /* the loop in which the stage records failures, or PRETOK_NO_MEMO */
+    unsigned memo_state; /* state of the loop whose failures `memo` records; or PRETOK_NO_MEMO */
     const pretok_high *high; /* NULL if no windows implement the pattern */
     /* For windows only: the automaton for text that they can't decide. */
     const pretok_scanner *plain;
@@ -97,8 +98,8 @@ struct pretok_row {
     const char *source; /* suffix of llama.cpp's LLAMA_VOCAB_PRE_TYPE_* */
     unsigned flags;
     const pretok_scanner *chain[PRETOK_MAX_CHAIN]; /* as in llama.cpp; NULL after the last */
-    const pretok_scanner
-        *fast[PRETOK_MAX_CHAIN]; /* an equivalent chain of fewer scanners; empty if there is none */
+    /* An equivalent chain of fewer scanners; empty if there is none. */
+    const pretok_scanner *fast[PRETOK_MAX_CHAIN];
 };
 
 /* Starts a walk with row->chain instead of row->fast: the reference for tests. */
@@ -107,12 +108,12 @@ void ggtok_pretok_begin_plain(pretok_walk *w, const pretok_row *row, const uint8
 pretok_cut ggtok_pretok_dfa_cut;
 pretok_cut ggtok_pretok_line_cut; /* like dfa_cut, but stops at the end of the line at st->pos */
 
-/* Cuts numbers (category N) into threes, counted from the right end of their run. Only the right
- * end of a group is a cut: "ab1234c" becomes ab1 234 c. */
+/* Divides runs of numeric characters (category N) into groups of three, counted from the right end
+ * of the run. Cuts only at the right end of each group: "ab1234c" becomes ab1 234 c. */
 extern const pretok_scanner ggtok_pretok_groups_right;
 
-/* Cuts at every position where the number of ASCII digits up to the end of their run is a multiple
- * of three: "ab1234c" becomes ab1 234c. */
+/* Cuts before an ASCII digit if the number of digits from there to the end of their run is a
+ * multiple of three: "ab1234c" becomes ab1 234c. */
 extern const pretok_scanner ggtok_pretok_groups_left;
 
 /* Cuts into lines and runs of newlines, faster than the automaton. */

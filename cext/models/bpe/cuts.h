@@ -40,8 +40,8 @@ bool ggtok_bpe_cuts_joins_partial(const bpe_cuts *c, uint32_t a, uint32_t b);
 bool ggtok_bpe_cuts_joined(const bpe_cuts *c, const uint8_t *text, size_t start, size_t at);
 
 /* Finds the pieces of the well-formed word[from..n): writes up to `max` (> 8) of their ends and
- * returns the number written. If the last of these isn't n, call again from there: `from` must be the
- * beginning of a piece, and less than n. */
+ * returns the number written. If the last of these isn't n, call again from there: `from` must be
+ * the beginning of a piece, and less than n. */
 size_t ggtok_bpe_cuts_find(const bpe_cuts *c, const uint8_t *word, size_t n, size_t from,
                            size_t *ends, size_t max);
 

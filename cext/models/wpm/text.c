@@ -142,8 +142,8 @@ ALWAYS_INLINE bool classify(wpm_text *t, const vocab *v, const uint8_t *p, kinds
 
 /*
  * Appends the words that end in the window at p, which must not begin inside a word. Returns the
- * start of the next window, relative to this one; 0 if the window's first word doesn't end in it; SIZE_MAX
- * if out of memory.
+ * start of the next window, relative to this one; 0 if the window's first word doesn't end in it;
+ * SIZE_MAX if out of memory.
  */
 ALWAYS_INLINE size_t add_words(wpm_text *t, const vocab *v, const uint8_t *p, size_t at,
                                wpm_words *spans) {

@@ -8,8 +8,8 @@
 #include "pretok/windows/classes.h"
 #include "unicode/utf8.h"
 
-/* Returns those of `leads` with which only letters begin. Takes one step for each distinct byte, of
- * which a window has few. */
+/* Returns the lead bytes in `leads` whose characters are all letters. Takes one step for each
+ * distinct byte, of which a window has few. */
 ALWAYS_INLINE uint64_t letters_only(const pretok_high *high, const uint8_t *p, uint64_t leads) {
     uint64_t letters = 0;
     while (leads) {

@@ -1,6 +1,6 @@
 /*
- * Finds the bytes that only letters begin with, using AVX2. The other classes use the SSE2 code,
- * compiled for AVX2.
+ * Finds the lead bytes whose characters are all letters, with AVX2. The other classes use the SSE2
+ * code, compiled for AVX2.
  */
 #ifndef GGTOK_PRETOK_CLASSES_AVX2_H
 #define GGTOK_PRETOK_CLASSES_AVX2_H

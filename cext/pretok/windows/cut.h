@@ -1,6 +1,6 @@
 /*
- * Cuts a piece window by window. What a window can't decide is left to the next one: its last word,
- * and everything after a byte that is in no class. If a window decides nothing, the pattern's
+ * Cuts a piece window by window. What a window can't decide (its last word, and everything after a
+ * byte that is in no class) is left to the next one. If a window decides nothing, the pattern's
  * automaton takes over.
  */
 #ifndef GGTOK_PRETOK_CUT_H

@@ -11,8 +11,8 @@
 
 typedef struct shape {
     /* Words of letters. */
-    bool any_prefix;   /* a word may begin with one [^\r\n\p{L}\p{N}]; otherwise its only prefix is
-                          a space, which can also be a prefix of numbers */
+    bool any_prefix;   /* a word may begin with one character of [^\r\n\p{L}\p{N}]; otherwise its
+                          only prefix is a space, which numbers may have, too */
     bool ascii_prefix; /* punctuation is a prefix only if it and the next letter are ASCII */
     bool cased;        /* a lower-case letter ends a word before an upper-case one */
     bool han;          /* Chinese letters are words, without a prefix */
@@ -24,10 +24,10 @@ typedef struct shape {
     /* Punctuation: everything but letters, digits and white space. */
     bool punct_apart; /* cut out first: no space is its prefix, and white space ends before it */
     enum { NO_CONTRACTIONS, OWN_WORD, SUFFIX } contractions; /* SUFFIX: part of the word before */
-    bool either_case;                                        /* upper case, too */
+    bool either_case;                                        /* contractions in upper case, too */
     /* Digits. */
     unsigned digits;      /* maximum digits per word; 0: no limit */
-    bool prefixed_digits; /* a space is the prefix of a word with fewer digits */
+    bool prefixed_digits; /* a word of fewer than `digits` digits may have a space as prefix */
     bool digits_apart;    /* cut out first: white space ends before them */
     /* Bytes that are in no class and therefore left to the automaton. */
     bool no_controls, no_backtick, no_digits;

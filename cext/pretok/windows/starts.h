@@ -46,8 +46,8 @@ ALWAYS_INLINE groups group_classes(const classes *c) {
     return g;
 }
 
-/* Returns the starts of words of letters, except those that start with a prefix. Lowers *known to
- * the first position that can't be decided. */
+/* Returns the starts of words of letters, except words with a prefix. Lowers *known to the first
+ * position that can't be decided. */
 ALWAYS_INLINE uint64_t letter_starts(const classes *c, const groups *g, shape s, unsigned *known) {
     uint64_t starts = g->letter & ~(g->letter << 1);
     if (!s.any_prefix) {
@@ -68,7 +68,7 @@ ALWAYS_INLINE uint64_t letter_starts(const classes *c, const groups *g, shape s,
     }
     if (s.cased) {
         starts |= c->upper & (g->letter & ~c->upper) << 1;
-        uint64_t doubt = c->upper & (g->letter & c->high) << 1; /* after a letter without case */
+        uint64_t doubt = c->upper & (g->letter & c->high) << 1; /* after a letter of unknown case */
         if (doubt && bits_lowest(doubt) < *known) *known = bits_lowest(doubt);
     }
     return starts;
@@ -120,21 +120,22 @@ ALWAYS_INLINE uint64_t contract(uint64_t starts, const classes *c, const groups 
             if (at < *known) *known = at;
             break;
         }
-        if (suffix && *done && at == *done) continue; /* a word has at most one; this is a prefix */
+        /* A word contains at most one contraction; an apostrophe right after it is a prefix. */
+        if (suffix && *done && at == *done) continue;
         if (!(n = contraction(p + at, s.either_case))) continue;
         *done = at + n;
         uint64_t inside =
-            ((uint64_t)1 << n) - (suffix ? 1 : 2); /* the contraction: at most `at` is a start */
+            ((uint64_t)1 << n) - (suffix ? 1 : 2); /* of these bytes, only `at` may be a start */
         starts &= ~(inside << at);
         starts |= g->letter & (uint64_t)1 << *done;
     }
     return starts;
 }
 
-/* Returns the starts of words that are runs of one class with a prefix. A newline in `ends`, which
- * ends a text, is a start only if it begins a run; the starts after it aren't included. Lowers
- * *known to the first position that can't be decided; sets *done to the end of the last
- * contraction. */
+/* Returns the starts of words that are runs of one class, perhaps with a prefix. A newline in
+ * `ends`, which ends a text, is a start only if it begins a run; the starts after it aren't
+ * included. Lowers *known to the first position that can't be decided; sets *done to the end of the
+ * last contraction. */
 ALWAYS_INLINE uint64_t run_starts(const classes *c, uint64_t ends, const uint8_t *p, shape s,
                                   unsigned *known, unsigned *done) {
     const groups g = group_classes(c);
