@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 BATCH_BYTES = 8 << 20
 _TEXTS = 1 << 17  # the maximum number of texts in a batch
+_VALID = "texts must be an iterable of texts, an Arrow stream, or the path of a file of lines"
 
 
 def encode_batches(
@@ -76,9 +77,8 @@ def _check(source: object, batch_bytes: int) -> None:
     if batch_bytes < 1:
         raise InvalidValueError(f"batch_bytes must be positive, but is {batch_bytes}")
     if isinstance(source, (str, bytes, bytearray, memoryview)):
-        what = "texts must be an iterable of texts, an Arrow stream, or the path of a file of lines"
         hint = "; pass a file's name as a pathlib.Path" if isinstance(source, str) else ""
-        raise InvalidTypeError(f"{what}, not {type(source).__name__}{hint}")
+        raise InvalidTypeError(f"{_VALID}, not {type(source).__name__}{hint}")
 
 
 def _batches(source: Any, batch_bytes: int) -> Iterator[tuple[tuple[bytes, ...], int]]:
@@ -108,8 +108,7 @@ def _texts(source: Any) -> Iterator[Any]:
         return _lines(os.fspath(source))
     if hasattr(source, "__arrow_c_stream__"):
         return _arrow(source)
-    what = "texts must be an iterable of texts, an Arrow stream, or the path of a file of lines"
-    return iter(iterated(source, what))
+    return iter(iterated(source, _VALID))
 
 
 def _lines(path: str | bytes) -> Iterator[bytes]:

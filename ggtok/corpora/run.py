@@ -134,11 +134,13 @@ class Run:
                     journal.remove()
             else:
                 self._begin(journal, existing)
-            output = _Output(self._out, self._format(self._out, self._dtype), journal)
+            output = None
             try:
+                output = _Output(self._out, self._format(self._out, self._dtype), journal)
                 summary = self._encode_all(output)
             except BaseException:
-                output.close()
+                if output is not None:
+                    output.close()
                 if journal.last is None:  # there is no checkpoint from which to resume
                     formats.clean(self._out)
                     journal.remove()

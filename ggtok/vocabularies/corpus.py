@@ -18,7 +18,7 @@ from ggtok.corpora.documents import RULES, Faults, Fields, Place, without_bom
 from ggtok.corpora.jsonl import decided
 from ggtok.corpora.sources import TABLES, Search, Source, checked_kind
 from ggtok.corpora.streams import Stream, naming
-from ggtok.errors import FileError, InvalidTypeError, InvalidValueError, MissingExtraError
+from ggtok.errors import FileError, InvalidTypeError, InvalidValueError
 from ggtok.native import text_bytes
 
 BLOCK = 1 << 20  # bytes to read or count at a time, which fit in the processor's cache
@@ -291,14 +291,7 @@ def _text(text: Text, lines: bool) -> Iterator[Piece]:
 
 
 def _arrow(source: object, lines: bool) -> Iterator[Piece]:
-    try:
-        import pyarrow as pa
-    except ModuleNotFoundError:
-        raise MissingExtraError(
-            "an Arrow stream of texts needs pyarrow: run 'pip install pyarrow'"
-        ) from None
-    from ggtok.corpora.tables import texts
-
+    pa = tables.pyarrow("an Arrow stream of texts")
     try:
         column = (
             pa.chunked_array(source) if hasattr(source, "__arrow_c_stream__") else pa.array(source)
@@ -307,7 +300,7 @@ def _arrow(source: object, lines: bool) -> Iterator[Piece]:
         raise InvalidTypeError(f"sources: an Arrow stream must be of strings ({e})") from None
     for chunk in getattr(column, "chunks", [column]):
         try:
-            for rows in texts(pa, chunk, "sources", "of the Arrow stream"):
+            for rows in tables.texts(pa, chunk, "sources", "of the Arrow stream"):
                 for text in rows:
                     if text is not None:
                         yield from _text(text, lines)

@@ -154,8 +154,6 @@ def script_of(codes: Sequence[int]) -> list[int]:
 
 # ---- byte-level BPE ----
 
-# ---- byte-level ----
-
 
 def _byte_level(counts: WordCounts, o: Options, b: Beginning) -> tuple[list[native.Symbol], bool]:
     """Adds the alphabet's bytes. Returns the initial symbols, and whether they are bytes."""

@@ -113,8 +113,6 @@ def _value(value: Any) -> object:
 def _checked(source: Any) -> tuple[bytes, tuple[str, ...]]:
     """Checks that ggtok can load a source; returns the metadata's bytes, and the file's paths."""
     from ggtok.loading.loaded import metadata
-    from ggtok.sources.files import first_shard
-    from ggtok.tokenizer import load
 
     is_path = isinstance(source, (str, os.PathLike))
     data = source if is_path else metadata(source)

@@ -140,10 +140,15 @@ def test_undo_restores_every_byte(model: Path) -> None:
 
 
 def test_nothing_to_change_writes_nothing(model: Path) -> None:
-    ggtok.edit(model, {NAME: "a"})
+    """Values that the file stores in the same bytes aren't changes: 0.1 is stored in single
+    precision."""
+    values = {NAME: "a", "x.float": 0.1, "x.floats": [0.1, 1], "x.nan": float("nan"), "x.s": ["a"]}
+    ggtok.edit(model, values)
     before = model.stat()
     (model.parent / f"{model.name}{UNDO}").unlink()
-    assert ggtok.edit(model, {NAME: "a"}).changes == ()
+    elements = {"x.floats[0]": 0.1, "x.floats[1]": 1, "x.s[0]": b"a", "x.float": 0.1}
+    for again in (values, elements):
+        assert ggtok.edit(model, again).changes == ()
     assert model.stat() == before
     assert not os.path.exists(f"{model}{UNDO}")
 
@@ -197,7 +202,11 @@ def test_wrong_changes(model: Path) -> None:
         ({"tokenizer.ggml.pre": 5}, type_, "pre is a string, not int"),
         ({"x": object()}, type_, "x: a value must be bool, int"),
         ({"x": []}, type_, "the type of an empty array is unknown"),
-        ({"x": 1 << 70}, value, "can't be"),
+        ({"x": 1 << 70}, value, "can't be 1180591620717411303424"),
+        ({"x": -(10**5000)}, value, "x is int64, which can't be a number of 16610 bits"),
+        ({"x": "a\ud800"}, value, "x: the character 1 is a lone surrogate"),
+        ({"x\ud800": 1}, value, "the character 1 is a lone surrogate"),
+        ({"tokenizer.ggml.tokens[" + "9" * 5000 + "]": "x"}, value, "the array has 680 elements"),
         ({"x" * 70000: 1}, value, "keys have 1 to 65535 bytes"),
         ({"": 1}, value, "keys have 1 to 65535 bytes"),
         ({5: 1}, type_, "a key must be str, not int"),
@@ -245,8 +254,12 @@ def test_links_stay_links(model: Path, tmp_path: Path) -> None:
 
 
 def test_wrong_files(model: Path, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        ggtok.edit(tmp_path / "missing.gguf", {NAME: "x"})
+    for dry_run in (False, True):
+        with pytest.raises(ggtok.FileError, match="No such file") as missing:
+            ggtok.edit(tmp_path / "missing.gguf", {NAME: "x"}, dry_run=dry_run)
+        assert isinstance(missing.value, FileNotFoundError)
+        with pytest.raises(ggtok.FileError, match="Is a directory"):
+            ggtok.edit(tmp_path, {NAME: "x"}, dry_run=dry_run)
     (tmp_path / "text.txt").write_text("text")
     with pytest.raises(ggtok.GGUFError):
         ggtok.edit(tmp_path / "text.txt", {NAME: "x"})

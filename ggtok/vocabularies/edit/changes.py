@@ -20,10 +20,12 @@ from ggtok.vocabularies.edit.header import (
     UINT64,
     Entry,
     Header,
+    utf8,
 )
 
 _ELEMENT = re.compile(r"(.+)\[(\d+)\]", re.DOTALL)
 _LONGEST_KEY = 65535  # bytes in a key, according to GGUF's specification
+_INDEX_DIGITS = 18  # the maximum number of digits in an index; no array is so long
 # Keys that can't be changed, and what each determines. Another value would make the file
 # unreadable, or turn it into a different model.
 _FIXED = {ALIGNMENT: "where the tensors are", "general.architecture": "what the tensors mean"}
@@ -66,14 +68,13 @@ def apply(header: Header, changes: Mapping[str, object]) -> tuple[dict[str, Entr
             name = element[1]
             if name not in arrays:
                 arrays[name] = _Array(header, entries, name)
-            before = arrays[name].change(int(element[2]), value)
+            before, differs = arrays[name].change(element[2], value)
         else:
             if key in arrays:
                 entries[key] = arrays.pop(key).entry()
-            before = _change(header, entries, key, value)
-        after = None if value is None else _plain(value)
-        if before != after or type(before) is not type(after):
-            effective.append(Change(key, before, after))
+            before, differs = _change(header, entries, key, value)
+        if differs:
+            effective.append(Change(key, before, None if value is None else _plain(value)))
     for key, array in arrays.items():
         entries[key] = array.entry()
     return entries, effective
@@ -90,18 +91,19 @@ class _Array:
         self._header, self._name = header, shown(key)
         self._of, self._length = header.length(entry)
         # Scalars are changed in the array's bytes, so that all other scalars keep their bytes.
-        self._strings = cast("list[object]", header.value(entry)) if self._of == STRING else []
+        self._strings = cast("list[bytes]", header.value(entry)) if self._of == STRING else []
         self._raw = bytearray(entry.raw)
 
-    def change(self, index: int, value: object) -> object:
-        """Changes an element; returns the old value."""
-        name = f"{self._name}[{index}]"
-        if index >= self._length:
+    def change(self, digits: str, value: object) -> tuple[object, bool]:
+        """Changes an element. Returns the old value, and whether the new value differs from it."""
+        name = f"{self._name}[{shown(digits, _INDEX_DIGITS)}]"
+        # Python refuses to convert thousands of digits.
+        if len(digits) > _INDEX_DIGITS or (index := int(digits)) >= self._length:
             raise InvalidValueError(f"{name}: the array has {self._length} elements")
         if self._of == STRING:
-            self._header.encoded(STRING, value, name)  # checks the type
-            before, self._strings[index] = self._strings[index], value
-            return _plain(before)
+            old, new = self._strings[index], self._header.encoded(STRING, value, name).raw[8:]
+            self._strings[index] = new
+            return _plain(old), new != old
         return self._header.set_element(self._raw, index, value, name)
 
     def entry(self) -> Entry:
@@ -110,8 +112,11 @@ class _Array:
         return Entry(ARRAY, bytes(self._raw))
 
 
-def _change(header: Header, entries: dict[str, Entry], key: str, value: object) -> object:
-    """Changes, adds or removes a value, and returns the old value or None."""
+def _change(
+    header: Header, entries: dict[str, Entry], key: str, value: object
+) -> tuple[object, bool]:
+    """Changes, adds or removes a value. Returns the old value or None, and whether the new value
+    differs from it."""
     _check(key)
     old = entries.get(key)
     before = None if old is None else _plain(header.value(old))
@@ -124,11 +129,11 @@ def _change(header: Header, entries: dict[str, Entry], key: str, value: object) 
     else:
         of = header.length(old)[0] if old.kind == ARRAY else None
         entries[key] = header.encoded(old.kind, value, shown(key), of)
-    return before
+    return before, entries.get(key) != old
 
 
 def _check(key: str) -> None:
-    size = len(key.encode("utf-8", "surrogateescape"))
+    size = len(utf8(key, shown(key, 60)))
     if not 0 < size <= _LONGEST_KEY or "\0" in key:
         raise InvalidValueError(
             f"{shown(key, 60)!r} can't be a key: keys have 1 to {_LONGEST_KEY} bytes, and no NUL"

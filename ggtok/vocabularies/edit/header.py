@@ -39,6 +39,7 @@ PADDING = "ggtok.padding"
 _FIRST = 24  # the number of bytes of the magic, the version and the two counts
 _STEP = 1 << 20
 _MOST_DIMENSIONS = 4
+_SHOWN_BITS = 128  # the size of the largest integers that messages contain
 
 
 class Entry(NamedTuple):
@@ -111,14 +112,18 @@ class Header:
         """Returns the type of an array's elements, and their number."""
         return self._unpack("IQ", entry.raw, 0)  # type: ignore[return-value]
 
-    def set_element(self, raw: bytearray, index: int, value: object, name: str) -> object:
-        """Changes an element in the bytes of an array of scalars; returns the old value."""
+    def set_element(
+        self, raw: bytearray, index: int, value: object, name: str
+    ) -> tuple[object, bool]:
+        """Changes an element in the bytes of an array of scalars. Returns the old value, and
+        whether the new value differs from it."""
         (of,) = self._unpack("I", raw, 0)
         packed = self._packed(of, value, name)
         at = 12 + len(packed) * index
         (before,) = self._unpack(FORMATS[of], raw, at)
+        differs = raw[at : at + len(packed)] != packed
         raw[at : at + len(packed)] = packed
-        return before
+        return before, differs
 
     def encoded(self, kind: int, value: object, key: str, of: int | None = None) -> Entry:
         """Encodes a value as an entry of type `kind`; `of` is the type of an array's elements.
@@ -229,7 +234,7 @@ class Header:
     def _packed(self, kind: int, value: object, key: str) -> bytes:
         if kind == STRING:
             if isinstance(value, str):
-                value = value.encode("utf-8", "surrogateescape")
+                value = utf8(value, key)
             if not isinstance(value, bytes):
                 raise InvalidTypeError(f"{key} is a string, not {type(value).__name__}")
             return struct.pack(self.order + "Q", len(value)) + value
@@ -241,5 +246,17 @@ class Header:
         try:
             return struct.pack(self.order + FORMATS[kind], value)
         except (struct.error, OverflowError):
-            message = f"{key} is {NAMES[kind]}, which can't be {value!r}"
+            bits = value.bit_length() if isinstance(value, int) else 0
+            number = repr(value) if bits <= _SHOWN_BITS else f"a number of {bits} bits"
+            message = f"{key} is {NAMES[kind]}, which can't be {number}"
             raise InvalidValueError(message) from None
+
+
+def utf8(text: str, name: str) -> bytes:
+    """Encodes a string, in which surrogates stand for bytes that aren't UTF-8."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as e:
+        raise InvalidValueError(
+            f"{name}: the character {e.start} is a lone surrogate, which UTF-8 can't contain"
+        ) from None

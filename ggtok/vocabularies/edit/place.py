@@ -247,7 +247,13 @@ def temporary(path: str) -> Iterator[tuple[str, BinaryIO]]:
 
 
 def check_in_place(path: str) -> None:
-    """Raises InvalidValueError for files that belong to a store, or have several hard links."""
+    """Raises InvalidValueError for files that belong to a store, or have several hard links, and
+    FileError for missing files, folders and devices."""
+    try:
+        status = os.stat(path)
+    except OSError as e:
+        raise file_error(e.errno or 0, e.strerror or str(e), path) from None
+    check_regular(status, path)
     parts = path.replace(os.sep, "/").split("/")
     name = parts[-1]
     reason = None
@@ -259,7 +265,7 @@ def check_in_place(path: str) -> None:
         "blobs" in parts or "snapshots" in parts
     ):
         reason = "is in the cache of the Hugging Face Hub, which would no longer match its source"
-    elif os.stat(path).st_nlink > 1:
+    elif status.st_nlink > 1:
         reason = "has several names (hard links), all of which would change"
     if reason is not None:
         raise InvalidValueError(f"{path} {reason}: write a new file instead")
