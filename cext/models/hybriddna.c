@@ -182,10 +182,10 @@ static bool push_kmers(const model_call *call, const uint8_t *seq, size_t n, int
         char note[sizeof unknown + K];
         memcpy(note, unknown, sizeof unknown);
         memcpy(note + sizeof unknown - 1, kmer, K);
-        bool known = id >= 0;
-        ggtok_bytes why = {note, known ? 0 : sizeof unknown - 1 + K};
-        if (!push(call, known ? id : oov, known ? GGTOK_HOW_KMER : GGTOK_HOW_UNKNOWN, why, seq + i,
-                  n - i < K ? n - i : K)) {
+        bool found = id >= 0;
+        ggtok_bytes reason = {note, found ? 0 : sizeof unknown - 1 + K};
+        if (!push(call, found ? id : oov, found ? GGTOK_HOW_KMER : GGTOK_HOW_UNKNOWN, reason,
+                  seq + i, n - i < K ? n - i : K)) {
             return false;
         }
     }

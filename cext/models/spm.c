@@ -165,9 +165,9 @@ static bool emit_guarded(const model_call *call, const uint8_t *p, size_t n, int
         id = m->byte_id[p[i]];
         if (id < 0) guard_unknown(g, call->v->special[GGTOK_UNK], at + i, 1);
         if (id >= 0 && !guard_allows(g, id, at + i, 1)) guard_refuse(g, id);
-        bool given = id >= 0 || call->v->special[GGTOK_UNK] >= 0;
-        if (given && !ggtok_guard_made(g, at + i, 1)) return false;
-        if (given && g->trace && !trace_byte(call, p[i], id)) return false;
+        bool has_id = id >= 0 || call->v->special[GGTOK_UNK] >= 0;
+        if (has_id && !ggtok_guard_made(g, at + i, 1)) return false;
+        if (has_id && g->trace && !trace_byte(call, p[i], id)) return false;
     }
     emit(call, p, n, GGTOK_NO_TOKEN);
     return true;

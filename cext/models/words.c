@@ -85,7 +85,7 @@ ALWAYS_INLINE void prepare(const word_cache *cache, probe *probes, const word_li
 
 /* Finds the sets for probes that haven't been used yet, after the cache has grown and moved its
  * sets. */
-static void find_sets_again(const word_cache *cache, probe *probes, size_t from, size_t n) {
+static void refresh_sets(const word_cache *cache, probe *probes, size_t from, size_t n) {
     for (size_t i = from; i < n; i++) probes[i].set = word_short_set(cache, probes[i].key);
 }
 
@@ -141,8 +141,8 @@ ALWAYS_INLINE ggtok_status words_at(const model_call *call, word_cache *cache, w
                                           w.ends[i] - start, w.n - start);
             if (s) return s;
             if (cache->short_shift != before) {
-                find_sets_again(cache, now, i + 1, group);
-                find_sets_again(cache, next, 0, group_of(&rest));
+                refresh_sets(cache, now, i + 1, group);
+                refresh_sets(cache, next, 0, group_of(&rest));
             }
             if (!idbuf_reserve(out, GROUP_IDS)) return ggtok_error_memory(call->err);
             to = out->data + out->n;
@@ -150,9 +150,9 @@ ALWAYS_INLINE ggtok_status words_at(const model_call *call, word_cache *cache, w
         }
         out->n = (size_t)(to - out->data);
         w = rest;
-        probe *done = now;
+        probe *previous = now;
         now = next;
-        next = done;
+        next = previous;
     }
     return GGTOK_OK;
 }

@@ -31,8 +31,8 @@ static void add(columns *c, unsigned column) {
     c->bits[column >> 6] |= (uint64_t)1 << (column & 63);
 }
 
-static void keep(columns *c, const columns *those) {
-    for (size_t i = 0; i < WORDS; i++) c->bits[i] &= those->bits[i];
+static void keep(columns *c, const columns *other) {
+    for (size_t i = 0; i < WORDS; i++) c->bits[i] &= other->bits[i];
 }
 
 /* ---- one automaton ---- */

@@ -146,10 +146,10 @@ static bool find_path(const ugm_run *r, const uint8_t *text, size_t n) {
         } else if (g) {
             g->n_made -= g->spans; /* fused with the next unknown token */
         }
-        bool done = at[i].len == i || !at[i].len; /* 0: all sums are NaN, so no path */
-        size_t from = done ? 0 : i - at[i].len;
+        bool at_start = at[i].len == i || !at[i].len; /* 0: all sums are NaN, so no path */
+        size_t from = at_start ? 0 : i - at[i].len;
         if (g && !ggtok_guard_made(g, from, end - from)) return false;
-        if (done) break;
+        if (at_start) break;
         was_unknown = unknown;
     }
     if (g && g->spans) ggtok_guard_reverse(g, ids->n);

@@ -283,22 +283,22 @@ static size_t stretch_end(const ugm_spans *f, size_t i) {
  * for the others, one by one. */
 static bool place_words(placing *p, const ugm_spans *f) {
     const int64_t base = p->source->base;
-    for (size_t i = 0, even = 0; i < f->n;) {
-        if (i >= even) even = stretch_end(f, i);
+    for (size_t i = 0, stretch = 0; i < f->n;) {
+        if (i >= stretch) stretch = stretch_end(f, i);
         const size_t first = p->k, from = i;
-        const int64_t stop = (int64_t)f->end[even - 1];
+        const int64_t stop = (int64_t)f->end[stretch - 1];
         const int64_t at = place_stretch(p, (int64_t)f->start[i] - 1, stop);
-        if (at == stop) i = even;
-        while (i < even && (int64_t)f->end[i] <= at) i++;
+        if (at == stop) i = stretch;
+        while (i < stretch && (int64_t)f->end[i] <= at) i++;
         const size_t end = i > from ? f->end[i - 1] : p->white;
-        if (i < even) { /* go back to the incomplete word */
+        if (i < stretch) { /* go back to the incomplete word */
             while (p->k > first &&
                    (i == from || p->source->spans[p->k - 1].begin >= base + (int64_t)end))
                 p->k--;
         }
         if (i > from) p->source->spans[first].begin = base + (int64_t)p->white;
         p->white = end;
-        if (i == even) continue;
+        if (i == stretch) continue;
         if (!place_lengths(p, f->start[i], f->end[i]) && !place_changed(p, f->end[i])) return false;
         changes_skip(&p->changes, (int64_t)f->end[i++]);
     }
@@ -309,8 +309,8 @@ bool ggtok_ugm_can_place(const model_call *call) {
     enum { MATCHED = GGTOK_ATTR_NORMAL | GGTOK_ATTR_USER_DEFINED | GGTOK_ATTR_UNUSED };
     ugm_scratch *s = call->scratch;
     int32_t unk = call->v->special[GGTOK_UNK];
-    bool met = unk >= 0 && (uint32_t)unk < call->v->n_tokens && call->v->attr[unk] & MATCHED;
-    return call->spans && !met && ggtok_tile_measure_words(&s->tiles, call->v);
+    bool is_matched = unk >= 0 && (uint32_t)unk < call->v->n_tokens && call->v->attr[unk] & MATCHED;
+    return call->spans && !is_matched && ggtok_tile_measure_words(&s->tiles, call->v);
 }
 
 bool ggtok_ugm_place(const model_call *call, const uint8_t *text, size_t n, size_t first,
