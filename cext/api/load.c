@@ -245,20 +245,20 @@ static ggtok_status check_unchanged(file_handle f, const char *path, const file_
                                     const uint8_t *data, size_t n, ggtok_error *err) {
     enum { MOMENT = 2 }; /* seconds; a write that began longer ago is assumed to have ended */
     file_state now;
-    bytebuf again = {0};
+    bytebuf second = {0};
     if (!file_stat(f, &now)) return io_error(err, errno, path, "read");
     bool same = !memcmp(&now, before, sizeof now);
     if (same && (int64_t)time(NULL) - now.seconds > MOMENT) return GGTOK_OK;
-    ggtok_status s = read_up_to(f, path, &again, n, err);
-    if (!s && memcmp(again.data, data, n)) {
+    ggtok_status s = read_up_to(f, path, &second, n, err);
+    if (!s && memcmp(second.data, data, n)) {
         size_t at = 0;
-        while (again.data[at] == data[at]) at++;
+        while (second.data[at] == data[at]) at++;
         s = ggtok_error_set_at(
             err, GGTOK_ERR_GGUF, NULL, 0, at,
             "'%s' was changed while it was read, at byte %llu or before; load it again", path,
             (unsigned long long)at);
     }
-    ggtok_mem_free(again.data);
+    ggtok_mem_free(second.data);
     return s;
 }
 

@@ -141,8 +141,7 @@ static ggtok_status parse_strings(parse *p, gguf_kv *kv) {
     gguf *g = p->g;
     ggtok_status s;
     while (g->array_i < kv->count) {
-        uint64_t n;
-        n = 0;
+        uint64_t n = 0;
         if (have(p, g->array_pos, 8, &s)) {
             s = string_length(p, g->array_pos, &n, "a string is longer than 1 GiB");
             if (s) return s;

@@ -66,21 +66,21 @@ const arrow_texts *ggtok_py_arrow_texts(PyObject *capsule) {
 
 /* The contents of a capsule, or of a pair of capsules, moved here so that only this call uses
  * them. */
-typedef struct taken {
+typedef struct contents {
     bool is_array;
     arrow_column column; /* the type of the array, from its schema */
     struct ArrowArray array;
     struct ArrowArrayStream stream;
-} taken;
+} contents;
 
 /*
  * Moves the contents here. Runs under the GIL, which other libraries also hold when they move
  * contents out of the same capsule. Without a GIL, threads of ggtok are still safe from each other;
  * see ggtok_arrow_take_array. Returns false with an exception set.
  */
-static bool take(PyObject *first, PyObject *second, taken *t) {
+static bool take(PyObject *first, PyObject *second, contents *t) {
     ggtok_error err;
-    *t = (taken){.is_array = second != Py_None};
+    *t = (contents){.is_array = second != Py_None};
     if (!t->is_array) {
         struct ArrowArrayStream *stream = PyCapsule_GetPointer(first, STREAM);
         if (stream && ggtok_arrow_take_stream(stream, &t->stream, &err)) return fail(&err);
@@ -100,7 +100,7 @@ static bool take(PyObject *first, PyObject *second, taken *t) {
 static PyObject *read_texts(PyObject *self, PyObject *args) {
     PyObject *first, *second, *main;
     ggtok_error err;
-    taken t;
+    contents t;
     (void)self;
     if (!PyArg_ParseTuple(args, "OOO", &first, &second, &main)) return NULL;
     arrow_texts *texts = ggtok_mem_zalloc(sizeof *texts);

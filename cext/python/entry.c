@@ -105,9 +105,9 @@ static bool large_text(entry *e, PyObject *text, bytebuf *utf8) {
     Py_ssize_t n = PyUnicode_CheckExact(text) ? PyUnicode_GetLength(text) : 0;
     if (n < LARGE || is_ascii(text)) return false;
     if (KEEP) {
-        bool again = e->last == (uintptr_t)text && e->last_n == n;
+        bool same_text = e->last == (uintptr_t)text && e->last_n == n;
         e->last = (uintptr_t)text, e->last_n = n;
-        if (again && n < TOO_LARGE) return false;
+        if (same_text && n < TOO_LARGE) return false;
         *utf8 = e->spare, e->spare = (bytebuf){0};
     }
     bool ok = bytebuf_reserve(utf8, (size_t)n);

@@ -60,7 +60,7 @@ static size_t find(const cut_texts *c, const uint8_t *p, size_t i, size_t n, siz
     return n;
 }
 
-static bool any_holds_one(const cut_texts *c, const ggtok_counts *counts) {
+static bool any_word_contains_text(const cut_texts *c, const ggtok_counts *counts) {
     table_word w;
     size_t length;
     for (unsigned i = 0; i < TABLE_SHARDS; i++) {
@@ -108,7 +108,7 @@ ggtok_status ggtok_counts_cut_at(const ggtok_counts *counts, const char *text, c
         c.begins[c.sorted[i].p[0]] = true;
     }
     if (n) qsort(c.sorted, n, sizeof *c.sorted, by_bytes);
-    if ((*any = any_holds_one(&c, counts))) s = ggtok_counter_new(to, &counter, err);
+    if ((*any = any_word_contains_text(&c, counts))) s = ggtok_counter_new(to, &counter, err);
     if (counter) s = add_cut(&c, counts, boundary, counter, err);
     ggtok_counter_free(counter);
     ggtok_mem_free(c.sorted);

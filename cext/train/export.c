@@ -42,30 +42,30 @@ static int by_count_and_code(const void *a, const void *b) {
 ggtok_status ggtok_counts_chars(const ggtok_counts *counts, ggtok_char_count **out, size_t *n,
                                 ggtok_error *err) {
     enum { CODES = 0x110000 };
-    uint64_t *of = ggtok_mem_zalloc(CODES * sizeof *of);
+    uint64_t *count_of = ggtok_mem_zalloc(CODES * sizeof *count_of);
     *out = NULL;
     *n = 0;
-    if (!of) return ggtok_error_memory(err);
+    if (!count_of) return ggtok_error_memory(err);
     for (unsigned i = 0; i < TABLE_SHARDS; i++) {
         table_word w;
         for (size_t at = 0; ggtok_table_next(&counts->table.shards[i], &at, &w);) {
             for (const uint8_t *p = w.p; p < w.p + w.n;) {
-                uint64_t *count = &of[utf8_next(&p)];
+                uint64_t *count = &count_of[utf8_next(&p)];
                 *count = *count > UINT64_MAX - w.count ? UINT64_MAX : *count + w.count;
             }
         }
     }
-    for (size_t i = 0; i < CODES; i++) *n += of[i] > 0;
+    for (size_t i = 0; i < CODES; i++) *n += count_of[i] > 0;
     *out = ggtok_mem_alloc(mem_mul(*n, sizeof **out));
     if (!*out) {
-        ggtok_mem_free(of);
+        ggtok_mem_free(count_of);
         return ggtok_error_memory(err);
     }
     ggtok_char_count *w = *out;
     for (uint32_t i = 0; i < CODES; i++) {
-        if (of[i]) *w++ = (ggtok_char_count){i, of[i]};
+        if (count_of[i]) *w++ = (ggtok_char_count){i, count_of[i]};
     }
-    ggtok_mem_free(of);
+    ggtok_mem_free(count_of);
     qsort(*out, *n, sizeof **out, by_count_and_code);
     return GGTOK_OK;
 }

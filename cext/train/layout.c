@@ -52,8 +52,9 @@ static int by_count(const void *a, const void *b) {
 typedef struct build {
     frequent *frequent;
     size_t n_frequent, cap;
-    uint64_t of[SMALL_COUNT]; /* by small count: slots of all words with that count; later, the next
-                                 free slot */
+    /* For each small count, the number of slots of all words with that count; later, the next free
+     * slot for such a word. */
+    uint64_t slots_of[SMALL_COUNT];
 } build;
 
 /* Computes the number of slots for each count. */
@@ -73,7 +74,7 @@ static ggtok_status measure(layout *l, build *b, const table *t, const alphabet 
             }
             l->weight += w.count * size;
             if (w.count < SMALL_COUNT) {
-                b->of[w.count] += size;
+                b->slots_of[w.count] += size;
                 continue;
             }
             if (b->n_frequent == b->cap) {
@@ -111,15 +112,15 @@ static void fill(layout *l, build *b, const table *t, const alphabet *a) {
         at += put_word(a, f->p, f->n, l->slots + at);
     }
     for (size_t count = SMALL_COUNT; count-- > 1;) {
-        size_t size = (size_t)b->of[count];
-        b->of[count] = at;
+        size_t size = (size_t)b->slots_of[count];
+        b->slots_of[count] = at;
         if (size) add_class(l, count, at);
         at += size;
     }
     for (unsigned i = 0; i < TABLE_SHARDS; i++) {
         for (size_t k = 0; ggtok_table_next(&t->shards[i], &k, &w);) {
             if (w.count >= SMALL_COUNT) continue;
-            uint64_t *place = &b->of[w.count];
+            uint64_t *place = &b->slots_of[w.count];
             *place += put_word(a, w.p, w.n, l->slots + *place);
         }
     }

@@ -31,46 +31,46 @@ static bool update_pairs(training *t, uint32_t left, uint32_t right, uint32_t ma
     part *p = &t->part;
     pairs *pairs = &t->pairs;
     pair *q;
-    for (size_t i = 0; i < p->left.n_met; i++) {
-        uint32_t symbol = p->left.met[i];
-        if (i + LATER < p->left.n_met) ggtok_pairs_will_find(pairs, p->left.met[i + LATER], left);
-        if (i + SOON < p->left.n_met) ggtok_pairs_will_change(pairs, p->left.met[i + SOON], left);
-        neighbour *x = &p->left.of[symbol];
+    for (size_t i = 0; i < p->left.n_seen; i++) {
+        uint32_t symbol = p->left.seen[i];
+        if (i + LATER < p->left.n_seen) ggtok_pairs_will_find(pairs, p->left.seen[i + LATER], left);
+        if (i + SOON < p->left.n_seen) ggtok_pairs_will_change(pairs, p->left.seen[i + SOON], left);
+        neighbour *x = &p->left.counts[symbol];
         if ((q = ggtok_pairs_find(pairs, symbol, left)))
             q->count -= q->count < x->weight ? q->count : x->weight;
-        p->left.to[symbol] = NULL;
+        p->left.next[symbol] = NULL;
         if (x->weight >= pairs->least && ggtok_symbols_may_join(&t->symbols, symbol, made)) {
             if (!(q = ggtok_pairs_add(pairs, symbol, made, x->weight, x->n))) return false;
-            p->left.to[symbol] = q->places;
+            p->left.next[symbol] = q->places;
         }
         *x = (neighbour){0, 0};
     }
-    for (size_t i = 0; i < p->right.n_met; i++) {
-        uint32_t symbol = p->right.met[i];
-        if (i + LATER < p->right.n_met)
-            ggtok_pairs_will_find(pairs, right, p->right.met[i + LATER]);
-        if (i + SOON < p->right.n_met)
-            ggtok_pairs_will_change(pairs, right, p->right.met[i + SOON]);
-        neighbour *x = &p->right.of[symbol];
+    for (size_t i = 0; i < p->right.n_seen; i++) {
+        uint32_t symbol = p->right.seen[i];
+        if (i + LATER < p->right.n_seen)
+            ggtok_pairs_will_find(pairs, right, p->right.seen[i + LATER]);
+        if (i + SOON < p->right.n_seen)
+            ggtok_pairs_will_change(pairs, right, p->right.seen[i + SOON]);
+        neighbour *x = &p->right.counts[symbol];
         if ((q = ggtok_pairs_find(pairs, right, symbol)))
             q->count -= q->count < x->weight ? q->count : x->weight;
         if (symbol == left) { /* some of these neighbours have been merged, too */
             x->weight -= p->doubled;
             x->n -= p->n_doubled;
         }
-        p->right.to[symbol] = NULL;
+        p->right.next[symbol] = NULL;
         if (x->n && x->weight >= pairs->least &&
             ggtok_symbols_may_join(&t->symbols, made, symbol)) {
             if (!(q = ggtok_pairs_add(pairs, made, symbol, x->weight, x->n))) return false;
-            p->right.to[symbol] = q->places;
+            p->right.next[symbol] = q->places;
         }
         *x = (neighbour){0, 0};
     }
-    p->left.to[made] = NULL;
+    p->left.next[made] = NULL;
     if (p->n_doubled && p->doubled >= pairs->least &&
         ggtok_symbols_may_join(&t->symbols, made, made)) {
         if (!(q = ggtok_pairs_add(pairs, made, made, p->doubled, p->n_doubled))) return false;
-        p->left.to[made] = q->places;
+        p->left.next[made] = q->places;
     }
     return true;
 }
@@ -213,7 +213,6 @@ static ggtok_status prepare(training *t, const ggtok_counts *counts, ggtok_error
     ggtok_status s = ggtok_layout_build(&t->layout, &counts->table, &a, err);
     ggtok_mem_free(a.symbol);
     t->part.layout = &t->layout;
-    t->part.end = (uint32_t)t->layout.n;
     return s;
 }
 

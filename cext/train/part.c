@@ -5,14 +5,14 @@
 enum { AHEAD = 24 };
 
 static bool side_reach(side *s, size_t old, size_t cap) {
-    neighbour *of = ggtok_mem_realloc(s->of, mem_mul(cap, sizeof *of));
-    if (of) s->of = of;
-    uint32_t *met = ggtok_mem_realloc(s->met, mem_mul(cap, sizeof *met));
-    if (met) s->met = met;
-    uint32_t **to = ggtok_mem_realloc(s->to, mem_mul(cap, sizeof *to));
-    if (to) s->to = to;
-    if (!of || !met || !to) return false;
-    memset(of + old, 0, (cap - old) * sizeof *of);
+    neighbour *counts = ggtok_mem_realloc(s->counts, mem_mul(cap, sizeof *counts));
+    if (counts) s->counts = counts;
+    uint32_t *seen = ggtok_mem_realloc(s->seen, mem_mul(cap, sizeof *seen));
+    if (seen) s->seen = seen;
+    uint32_t **next = ggtok_mem_realloc(s->next, mem_mul(cap, sizeof *next));
+    if (next) s->next = next;
+    if (!counts || !seen || !next) return false;
+    memset(counts + old, 0, (cap - old) * sizeof *counts);
     return true;
 }
 
@@ -38,17 +38,17 @@ bool ggtok_part_room(part *p, size_t n) {
 void ggtok_part_free(part *p) {
     side *sides[] = {&p->left, &p->right};
     for (int i = 0; i < 2; i++) {
-        ggtok_mem_free(sides[i]->of);
-        ggtok_mem_free(sides[i]->met);
-        ggtok_mem_free(sides[i]->to);
+        ggtok_mem_free(sides[i]->counts);
+        ggtok_mem_free(sides[i]->seen);
+        ggtok_mem_free(sides[i]->next);
     }
     ggtok_mem_free(p->around);
 }
 
-static inline void meet(side *s, uint32_t symbol, uint64_t weight) {
-    neighbour *x = &s->of[symbol];
-    s->met[s->n_met] = symbol;
-    s->n_met += x->n++ == 0;
+static inline void count_neighbour(side *s, uint32_t symbol, uint64_t weight) {
+    neighbour *x = &s->counts[symbol];
+    s->seen[s->n_seen] = symbol;
+    s->n_seen += x->n++ == 0;
     x->weight += weight;
 }
 
@@ -57,9 +57,9 @@ void ggtok_part_replace(part *p, uint32_t *places, size_t n, uint32_t left, uint
     const layout *l = p->layout;
     uint32_t *slots = l->slots;
     const uint32_t left_length = symbols[left].length;
-    size_t done = 0, class = 0;
+    size_t n_replaced = 0, class = 0;
     uint64_t weight = l->n_classes ? l->counts[0] : 0;
-    p->left.n_met = p->right.n_met = 0;
+    p->left.n_seen = p->right.n_seen = 0;
     p->replaced = p->doubled = p->n_doubled = 0;
     for (size_t i = 0; i < n; i++) {
         if (i + AHEAD < n) PREFETCH_WRITE(&slots[places[i + AHEAD]]);
@@ -80,34 +80,34 @@ void ggtok_part_replace(part *p, uint32_t *places, size_t n, uint32_t left, uint
             if (before == made) { /* the previous occurrence, just merged: the two are adjacent */
                 p->doubled += weight;
                 p->n_doubled++;
-                p->around[2 * done - 1] = SLOT_NONE;
+                p->around[2 * n_replaced - 1] = SLOT_NONE;
             } else {
-                meet(&p->left, before, weight);
+                count_neighbour(&p->left, before, weight);
             }
         }
         if (after & SLOT_FIRST) {
             after = SLOT_NONE;
         } else {
-            meet(&p->right, after, weight);
+            count_neighbour(&p->right, after, weight);
         }
-        p->around[2 * done] = before;
-        p->around[2 * done + 1] = after;
-        places[done++] = at;
+        p->around[2 * n_replaced] = before;
+        p->around[2 * n_replaced + 1] = after;
+        places[n_replaced++] = at;
     }
     p->places = places;
-    p->n_around = done;
+    p->n_around = n_replaced;
 }
 
 void ggtok_part_list(part *p, const symbol *symbols) {
     for (size_t i = 0; i < p->n_around; i++) {
         uint32_t before = p->around[2 * i], after = p->around[2 * i + 1], at = p->places[i];
         if (before != SLOT_NONE) {
-            uint32_t **to = &p->left.to[before];
-            if (*to) *(*to)++ = at - symbols[before].length;
+            uint32_t **next = &p->left.next[before];
+            if (*next) *(*next)++ = at - symbols[before].length;
         }
         if (after != SLOT_NONE) {
-            uint32_t **to = &p->right.to[after];
-            if (*to) *(*to)++ = at;
+            uint32_t **next = &p->right.next[after];
+            if (*next) *(*next)++ = at;
         }
     }
 }

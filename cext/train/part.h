@@ -18,16 +18,14 @@ typedef struct neighbour { /* how often a symbol is a neighbour of the merged pa
 } neighbour;
 
 typedef struct side {
-    neighbour *of; /* by symbol; all zero between merges */
-    uint32_t *met; /* symbols whose elements in `of` aren't zero, in order of first occurrence */
-    size_t n_met;
-    uint32_t **to; /* by symbol: where the next place of its new pair is written; NULL if the pair
-                      isn't kept */
+    neighbour *counts; /* by symbol; all zero between merges */
+    uint32_t *seen; /* symbols with a nonzero element in `counts`, in order of first occurrence */
+    size_t n_seen;
+    uint32_t **next; /* by symbol: where to write the next place of its new pair; NULL: not kept */
 } side;
 
 typedef struct part {
     const layout *layout;
-    uint32_t begin, end; /* range of slots */
     side left, right;
     size_t cap;        /* number of symbols for which the arrays have room */
     uint64_t replaced; /* weight of the merged occurrences */
@@ -40,9 +38,10 @@ typedef struct part {
     uint32_t *places; /* the slot of each merged occurrence; overwrites the merged pair's list */
 } part;
 
-bool ggtok_part_reach(
-    part *p, size_t n_symbols); /* makes room for symbols below n_symbols; false: out of memory */
-bool ggtok_part_room(part *p, size_t n); /* makes room for n occurrences; false: out of memory */
+/* Make room for symbols with numbers below n_symbols, and for n occurrences. Return false if out of
+ * memory. */
+bool ggtok_part_reach(part *p, size_t n_symbols);
+bool ggtok_part_room(part *p, size_t n);
 void ggtok_part_free(part *p);
 
 /* Replaces the pair (left, right) at places[0..n) by `made`, a symbol with `length` initial
@@ -50,7 +49,7 @@ void ggtok_part_free(part *p);
 void ggtok_part_replace(part *p, uint32_t *places, size_t n, uint32_t left, uint32_t right,
                         uint32_t made, uint32_t length, const symbol *symbols);
 
-/* Writes the places of new pairs to their lists (`to`). */
+/* Writes the places of new pairs to their lists, at `next`. */
 void ggtok_part_list(part *p, const symbol *symbols);
 
 #endif

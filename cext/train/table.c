@@ -189,13 +189,13 @@ static bool store_new(table *t, table_shard *s, const table_word *w, size_t slot
 /* Returns the least count such that at most `most` words occur more often. */
 static uint64_t threshold(const table_shard *s, size_t most) {
     enum { SMALL_COUNTS = 256 };
-    size_t of[SMALL_COUNTS] = {0}, above = s->n, at = 0;
+    size_t words_of[SMALL_COUNTS] = {0}, above = s->n, at = 0;
     table_word w;
     while (ggtok_table_next(s, &at, &w)) {
-        if (w.count < SMALL_COUNTS) of[w.count]++;
+        if (w.count < SMALL_COUNTS) words_of[w.count]++;
     }
     uint64_t count = 0;
-    while (count + 1 < SMALL_COUNTS && above > most) above -= of[++count];
+    while (count + 1 < SMALL_COUNTS && above > most) above -= words_of[++count];
     if (above <= most) return count;
     /* Few words are this frequent: double the count until it is high enough. */
     for (; above > most; count *= 2) {

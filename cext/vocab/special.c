@@ -38,18 +38,18 @@ static ggtok_status load_ids(vocab *v, vocab_keys *k, ggtok_error *err) {
         int32_t *id = &v->special[id_keys[i].which];
         if (*id >= 0 && (uint32_t)*id >= v->n_tokens)
             *id = GGTOK_NO_TOKEN; /* the default id is out of range */
-        uint32_t given;
+        uint32_t value;
         bool found;
-        ggtok_status s = ggtok_vocab_key_u32(k, id_keys[i].key, &given, &found, err);
+        ggtok_status s = ggtok_vocab_key_u32(k, id_keys[i].key, &value, &found, err);
         if (s) return s;
         if (!found) continue;
-        if (given < v->n_tokens) {
-            *id = (int32_t)given;
+        if (value < v->n_tokens) {
+            *id = (int32_t)value;
             named[id_keys[i].which] = true;
         } else if (!ggtok_warnings_add(&v->warnings,
                                        "key '%s' is %lu, but the vocabulary has %lu tokens; the "
                                        "default, %ld, is used",
-                                       id_keys[i].key, (unsigned long)given,
+                                       id_keys[i].key, (unsigned long)value,
                                        (unsigned long)v->n_tokens, (long)*id)) {
             return ggtok_error_memory(err);
         }

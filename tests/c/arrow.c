@@ -52,13 +52,13 @@ static int get_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out) 
     return 0;
 }
 
-static unsigned n_given;
+static unsigned n_arrays;
 
 static int get_next(struct ArrowArrayStream *stream, struct ArrowArray *out) {
     (void)stream;
     *out = (struct ArrowArray){0};
-    if (n_given == CHUNKS) return 0;
-    n_given++;
+    if (n_arrays == CHUNKS) return 0;
+    n_arrays++;
     out->length = ROWS;
     out->null_count = -1;
     out->n_buffers = 3;
@@ -104,13 +104,13 @@ static bool run(const ggtok_tokenizer *tok, size_t at, bool on, size_t *n_ids, b
     struct ArrowArray out = {0};
     struct ArrowSchema schema = {0};
     size_t before = blocks_held();
-    n_given = n_released = 0;
+    n_arrays = n_released = 0;
     start_failing(at, on);
     ggtok_status s = encode(tok, &out, &schema);
     *done = !failed;
     start_failing(0, false);
-    CHECK(n_released == n_given + 2);
-    CHECK(s ? s == GGTOK_ERR_MEMORY && at : n_given == CHUNKS);
+    CHECK(n_released == n_arrays + 2);
+    CHECK(s ? s == GGTOK_ERR_MEMORY && at : n_arrays == CHUNKS);
     if (!s) {
         const uint8_t *bits = out.buffers[0];
         const int64_t *ends = out.buffers[1];

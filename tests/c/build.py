@@ -89,11 +89,11 @@ def build(
         # A random order lets processes that start at the same time compile different objects; each
         # later finds those of the others.
         shuffled = random.Random(os.getpid()).sample(sources, len(sources))
-        made = {
+        compiled = {
             source: object_of(source, plain if source in programs else command, folder)
             for source in shuffled
         }
-        linked = [str(made[source]) for source in sources]
+        linked = [str(compiled[source]) for source in sources]
         subprocess.run([*command, "-o", str(out), *linked, library, "-lm", "-pthread"], check=True)
 
 
@@ -143,9 +143,9 @@ def _name(compiler: tuple[str, ...], source: Path) -> str:
     """Returns the name of an object file, derived from the preprocessed source and the remaining
     flags."""
     command = [*compiler, "-E", str(source)]
-    read = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
-    what = [word for word in compiler if not word.startswith(("-D", "-U", "-I"))]
-    return hashlib.sha256("\0".join(what).encode() + read.stdout).hexdigest()[:32]
+    preprocessed = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
+    remaining = [word for word in compiler if not word.startswith(("-D", "-U", "-I"))]
+    return hashlib.sha256("\0".join(remaining).encode() + preprocessed.stdout).hexdigest()[:32]
 
 
 @cache

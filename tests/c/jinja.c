@@ -44,7 +44,7 @@ typedef struct work {
     jinja_dialect dialect;
     char kind;
     uint64_t steps, most; /* most: the step budget; 0: the usual budget */
-    bool written;
+    bool modified;
     jinja_env *env;
     jinja_error err;
     jinja_result out;
@@ -90,7 +90,7 @@ static void *run(void *user) {
     CALLGRIND_DUMP_STATS_AT(name);
     w->steps = before - ggtok_jinja_env_arena(w->env)->steps_left;
     if (!status) w->kind = 'O';
-    w->written = sum != sum_of(t);
+    w->modified = sum != sum_of(t);
     ggtok_jinja_template_free(t);
     return NULL;
 }
@@ -133,7 +133,7 @@ int main(int argc, char **argv) {
         w.json = take(w.n_json);
         w.source = take(w.n_source);
         w.env = NULL;
-        w.steps = w.written = 0;
+        w.steps = w.modified = 0;
         size_t used = run_on(stack, size, &w);
         const char *text = w.kind == 'O' ? w.out.text : w.err.message;
         size_t n = w.kind == 'O' ? w.out.n : strlen(text);
@@ -142,7 +142,7 @@ int main(int argc, char **argv) {
         fwrite(text, 1, n, stdout);
         printf("\n");
         fflush(stdout);
-        if (w.written) status = 2, fprintf(stderr, "case %zu wrote to its template\n", w.number);
+        if (w.modified) status = 2, fprintf(stderr, "case %zu modified its template\n", w.number);
         ggtok_jinja_env_free(w.env);
         free(w.json);
         free(w.source);

@@ -72,9 +72,9 @@ static const char *const words[] = {
     "<sentinel:12>",
 };
 
-static size_t put(uint8_t *text, size_t n, const char *what, size_t len) {
+static size_t put(uint8_t *text, size_t n, const char *bytes, size_t len) {
     if (n + len > MAX_TEXT) return n;
-    memcpy(text + n, what, len);
+    memcpy(text + n, bytes, len);
     return n + len;
 }
 

@@ -41,8 +41,8 @@ static void result_free(result *r) {
 }
 
 /* Encodes a text with spans, and decodes the ids. */
-static ggtok_status ask(ggtok_context *ctx, const char *text, unsigned flags, result *r,
-                        ggtok_error *err) {
+static ggtok_status encode_and_decode(ggtok_context *ctx, const char *text, unsigned flags,
+                                      result *r, ggtok_error *err) {
     ggtok_ids ids;
     ggtok_bytes out = {NULL, 0};
     *r = (result){0};
@@ -85,14 +85,14 @@ typedef struct expected {
 } expected;
 
 /* Runs every text with all flags and checks the results, while allocations may fail. */
-static bool ask_all(const char *path, ggtok_context *ctx, const expected *want, size_t at,
-                    bool on) {
+static bool check_texts(const char *path, ggtok_context *ctx, const expected *want, size_t at,
+                        bool on) {
     for (int i = 0; i < N_TEXTS; i++) {
         for (unsigned flags = 0; flags < 4; flags++) {
             result r;
             ggtok_error err;
             bool before = failed;
-            ggtok_status s = ask(ctx, texts[i], flags, &r, &err);
+            ggtok_status s = encode_and_decode(ctx, texts[i], flags, &r, &err);
             bool right = s == want->status[i][flags] && (s || same(&r, &want->r[i][flags]));
             CHECK(right || (failed && s == GGTOK_ERR_MEMORY && err.status == s && err.message[0]));
             CHECK(right || failed != before || on);
@@ -117,11 +117,11 @@ static bool run(const char *path, const ggtok_load_options *options, const expec
         CHECK(s ? s == GGTOK_ERR_MEMORY && failed && !ctx : ctx != NULL);
     }
     if (!s) {
-        if (!ask_all(path, ctx, want, at, on)) return false;
+        if (!check_texts(path, ctx, want, at, on)) return false;
         for (int i = 0; i < GGTOK_N_SPECIAL; i++) ggtok_special_id(tok, (ggtok_special)i);
         *done = !failed;
         start_failing(0, false); /* no more allocations fail */
-        if (!ask_all(path, ctx, want, at, on)) return false;
+        if (!check_texts(path, ctx, want, at, on)) return false;
         for (int i = 0; i < GGTOK_N_SPECIAL; i++) {
             CHECK(ggtok_special_id(tok, (ggtok_special)i) == want->special[i]);
         }
@@ -149,7 +149,8 @@ static bool record(const char *path, const ggtok_load_options *options, expected
     CHECK(!ggtok_context_new(tok, &ctx, &err));
     for (int i = 0; i < N_TEXTS; i++) {
         for (unsigned flags = 0; flags < 4; flags++) {
-            want->status[i][flags] = ask(ctx, texts[i], flags, &want->r[i][flags], &err);
+            want->status[i][flags] =
+                encode_and_decode(ctx, texts[i], flags, &want->r[i][flags], &err);
         }
     }
     for (int i = 0; i < GGTOK_N_SPECIAL; i++) {

@@ -18,17 +18,18 @@ enum { MAX_TOKENS = 64, MAX_TOKEN = 40, MAX_TEXT = 400, MAX_RANGES = 8, KMER_MAR
 
 /* ---- vocabularies ---- */
 
-typedef struct made {
+typedef struct test_vocab {
     vocab v;
     uint8_t arena[MAX_TOKENS * (MAX_TOKEN + KMER_MARK)];
     uint32_t off[MAX_TOKENS + 1], attr[MAX_TOKENS];
-} made;
+} test_vocab;
 
 static const char *const alphabets[] = {"a",     "ab",  "a ",    "ab \n",    " ",
                                         " \t\n", "<a>", "<|a >", "abcdefgh "};
 
 /* Builds a piece from an alphabet: random characters, a run, or a variant of an existing token. */
-static size_t make_piece(const made *m, uint32_t n_tokens, const char *alphabet, uint8_t *out) {
+static size_t make_piece(const test_vocab *m, uint32_t n_tokens, const char *alphabet,
+                         uint8_t *out) {
     size_t n = 1 + below(below(3) ? 4 : MAX_TOKEN / 2), letters = strlen(alphabet);
     uint8_t run = (uint8_t)alphabet[below(letters)];
     bool one = below(3) == 0;
@@ -50,7 +51,7 @@ static size_t make_piece(const made *m, uint32_t n_tokens, const char *alphabet,
 
 /* Builds a vocabulary in which two tokens may have equal texts, as in hybriddna, where a suffix
  * that isn't part of the search distinguishes them. */
-static void make_vocab(made *m, const char *alphabet) {
+static void make_vocab(test_vocab *m, const char *alphabet) {
     static const uint32_t kinds[] = {0,
                                      GGTOK_ATTR_NORMAL,
                                      GGTOK_ATTR_CONTROL | VOCAB_RESERVED,
@@ -76,7 +77,7 @@ static void make_vocab(made *m, const char *alphabet) {
     m->v.n_tokens = n;
 }
 
-static size_t make_text(const made *m, const char *alphabet, uint8_t *text) {
+static size_t make_text(const test_vocab *m, const char *alphabet, uint8_t *text) {
     size_t n = 0, want = below(below(2) ? 20 : MAX_TEXT - MAX_TOKEN);
     while (n < want) {
         if (below(2)) {
@@ -166,7 +167,7 @@ static size_t by_rule(const vocab *v, bool parse_special, const uint8_t *text, s
 
 /* ---- comparison ---- */
 
-static size_t n_out, n_runs, n_strips, n_trusted; /* counters to check that each case occurs */
+static size_t n_rejected, n_runs, n_strips, n_trusted; /* counters to check that each case occurs */
 
 static void show(const char *who, const uint8_t *text, const fragment *f, size_t n) {
     printf("  %s:", who);
@@ -177,8 +178,9 @@ static void show(const char *who, const uint8_t *text, const fragment *f, size_t
     printf("\n");
 }
 
-static bool check(const made *m, const special_set *set, bool parse_special, partition_scratch *s,
-                  const uint8_t *made_text, size_t n, const trusted_ranges *trusted) {
+static bool check(const test_vocab *m, const special_set *set, bool parse_special,
+                  partition_scratch *s, const uint8_t *made_text, size_t n,
+                  const trusted_ranges *trusted) {
     fragment want[MAX_TEXT];
     uint8_t *text = malloc(n + !n); /* exact size, for sanitizers to detect overreads */
     if (!text) abort();
@@ -199,7 +201,7 @@ static bool check(const made *m, const special_set *set, bool parse_special, par
 }
 
 static bool check_vocabulary(partition_scratch *s) {
-    static made m;
+    static test_vocab m;
     uint8_t text[MAX_TEXT];
     ggtok_range ranges[MAX_RANGES];
     const char *alphabet = PICK(alphabets);
@@ -217,7 +219,7 @@ static bool check_vocabulary(partition_scratch *s) {
         const trusted_ranges *trusted = PICK(kinds);
         n_trusted += trusted == &some;
         same = check(&m, &set, parse_special, s, text, n, trusted);
-        for (size_t k = 0; k < s->spare.n; k++) n_out += s->spare.data[k].n == 0;
+        for (size_t k = 0; k < s->spare.n; k++) n_rejected += s->spare.data[k].n == 0;
     }
     ggtok_special_set_free(&set);
     return same;
@@ -230,7 +232,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; !bad && i < n; i++) bad += !check_vocabulary(&s);
     ggtok_partition_scratch_free(&s);
     printf("%zu vocabularies (%zu with runs, %zu that strip), %zu texts with "
-           "ranges, %zu candidates out: %zu differ\n",
-           n, n_runs, n_strips, n_trusted, n_out, bad);
-    return bad || !n_runs || !n_strips || !n_trusted || !n_out;
+           "ranges, %zu candidates rejected: %zu differ\n",
+           n, n_runs, n_strips, n_trusted, n_rejected, bad);
+    return bad || !n_runs || !n_strips || !n_trusted || !n_rejected;
 }

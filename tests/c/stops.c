@@ -40,13 +40,13 @@ static const char *const repeated[] = {
 };
 enum { N_REPEATED = sizeof repeated / sizeof *repeated };
 
-typedef struct asker {
-    size_t asked, last; /* call number `last` returns false; 0: none does */
-} asker;
+typedef struct callback_state {
+    size_t n_calls, last; /* call number `last` returns false; 0: none does */
+} callback_state;
 
-static bool answer(void *user) {
-    asker *a = user;
-    return ++a->asked != a->last;
+static bool keep_going(void *user) {
+    callback_state *state = user;
+    return ++state->n_calls != state->last;
 }
 
 static unsigned long long sum_of(const ggtok_ids *ids) {
@@ -56,46 +56,46 @@ static unsigned long long sum_of(const ggtok_ids *ids) {
 }
 
 /* Encodes the text with a callback that returns false at call number `last`. */
-static ggtok_status encode(ggtok_context *ctx, const char *text, size_t last, asker *a,
+static ggtok_status encode(ggtok_context *ctx, const char *text, size_t last, callback_state *state,
                            unsigned long long *sum, ggtok_error *err) {
     ggtok_ids ids;
-    *a = (asker){.last = last};
-    ggtok_context_set_interrupt(ctx, answer, a);
+    *state = (callback_state){.last = last};
+    ggtok_context_set_interrupt(ctx, keep_going, state);
     ggtok_status s = ggtok_encode(ctx, text, SIZE, GGTOK_PARSE_SPECIAL, &ids, err);
     *sum = sum_of(&ids);
     ggtok_context_set_interrupt(ctx, NULL, NULL);
     return s;
 }
 
-static bool all_places;
-static size_t next_place;
+static bool all_stops;
+static size_t next_stop;
 
 static bool check_text(const ggtok_tokenizer *tok, ggtok_context *ctx, const char *text,
-                       size_t *asked) {
-    asker a;
+                       size_t *n_calls) {
+    callback_state state;
     ggtok_error err;
     unsigned long long want, sum;
-    if (encode(ctx, text, 0, &a, &want, &err)) return printf("%s\n", err.message), false;
-    *asked = a.asked;
-    next_place++;
+    if (encode(ctx, text, 0, &state, &want, &err)) return printf("%s\n", err.message), false;
+    *n_calls = state.n_calls;
+    next_stop++;
     for (size_t k = 0; k < 3; k++) {
-        if (!all_places && k != next_place % 3) continue;
-        size_t last = k == 0 ? !!*asked : k == 1 ? *asked / 2 : *asked;
+        if (!all_stops && k != next_stop % 3) continue;
+        size_t last = k == 0 ? !!*n_calls : k == 1 ? *n_calls / 2 : *n_calls;
         ggtok_context *fresh;
         if (!last) continue;
         if (ggtok_context_new(tok, &fresh, &err)) return false;
-        for (int known = 0; known < 2; known++) { /* uncached, then cached */
-            ggtok_context *c = known ? ctx : fresh;
-            ggtok_status s = encode(c, text, last, &a, &sum, &err);
-            if (!known || s) { /* for cached text, the callback may be called less often */
-                if (s != GGTOK_ERR_STOPPED || a.asked != last || err.status != s) {
-                    printf("told to stop at question %zu: status %d, %zu questions\n", last, s,
-                           a.asked);
+        for (int cached = 0; cached < 2; cached++) { /* uncached, then cached */
+            ggtok_context *c = cached ? ctx : fresh;
+            ggtok_status s = encode(c, text, last, &state, &sum, &err);
+            if (!cached || s) { /* for cached text, the callback may be called less often */
+                if (s != GGTOK_ERR_STOPPED || state.n_calls != last || err.status != s) {
+                    printf("stopped at call %zu of the callback: status %d, %zu calls\n", last, s,
+                           state.n_calls);
                     return false;
                 }
             }
-            if (encode(c, text, 0, &a, &sum, &err) || sum != want) {
-                printf("other ids once it was stopped at question %zu\n", last);
+            if (encode(c, text, 0, &state, &sum, &err) || sum != want) {
+                printf("different ids after a stop at call %zu of the callback\n", last);
                 return false;
             }
         }
@@ -106,18 +106,18 @@ static bool check_text(const ggtok_tokenizer *tok, ggtok_context *ctx, const cha
 
 /* Checks ggtok_safe_cut in the same way: a search through the whole text must call the callback. */
 static bool check_cut(ggtok_context *ctx, const char *text) {
-    asker all = {0}, first = {.last = 1};
-    ggtok_context_set_interrupt(ctx, answer, &all);
+    callback_state all = {0}, first = {.last = 1};
+    ggtok_context_set_interrupt(ctx, keep_going, &all);
     size_t at = ggtok_safe_cut(ctx, text, SIZE, 0);
-    ggtok_context_set_interrupt(ctx, answer, &first);
+    ggtok_context_set_interrupt(ctx, keep_going, &first);
     size_t stopped = ggtok_safe_cut(ctx, text, SIZE, 0);
     ggtok_context_set_interrupt(ctx, NULL, NULL);
-    if ((at || all.asked >= SIZE / BETWEEN) && stopped == (all.asked ? 0 : at) &&
-        first.asked == !!all.asked && ggtok_safe_cut(ctx, text, SIZE, 0) == at) {
+    if ((at || all.n_calls >= SIZE / BETWEEN) && stopped == (all.n_calls ? 0 : at) &&
+        first.n_calls == !!all.n_calls && ggtok_safe_cut(ctx, text, SIZE, 0) == at) {
         return true;
     }
-    printf("cut at %zu: %zu questions; told to stop: at %zu, %zu questions\n", at, all.asked,
-           stopped, first.asked);
+    printf("cut at %zu, %zu calls; when stopped: at %zu, %zu calls\n", at, all.n_calls, stopped,
+           first.n_calls);
     return false;
 }
 
@@ -131,14 +131,14 @@ static bool check(const char *path, int number, char *text) {
     }
     ggtok_vocab_type type = ggtok_type(tok);
     /* NONE has no model; TEST only hashes the text, at 2 GB/s. */
-    bool asks = type != GGTOK_VOCAB_NONE && type != GGTOK_VOCAB_TEST;
-    for (int i = 0; asks && i < N_REPEATED; i++) {
-        size_t n = strlen(repeated[i]), asked = 0;
-        if (!all_places && (i + number) % 2) continue;
+    bool calls_back = type != GGTOK_VOCAB_NONE && type != GGTOK_VOCAB_TEST;
+    for (int i = 0; calls_back && i < N_REPEATED; i++) {
+        size_t n = strlen(repeated[i]), n_calls = 0;
+        if (!all_stops && (i + number) % 2) continue;
         for (size_t at = 0; at < SIZE; at++) text[at] = repeated[i][at % n];
-        bool fine = check_text(tok, ctx, text, &asked) && check_cut(ctx, text);
-        if (fine && asked >= SIZE / BETWEEN) continue;
-        printf("%s: text %d: %zu questions\n", path, i, fine ? asked : 0);
+        bool fine = check_text(tok, ctx, text, &n_calls) && check_cut(ctx, text);
+        if (fine && n_calls >= SIZE / BETWEEN) continue;
+        printf("%s: text %d: %zu calls of the callback\n", path, i, fine ? n_calls : 0);
         return false;
     }
     ggtok_context_free(ctx);
@@ -159,30 +159,31 @@ static bool check_pool(const char *path, char *text) {
     ggtok_batch *batch;
     ggtok_ids ids;
     ggtok_error err;
-    size_t asked = 0, failed;
+    size_t n_calls = 0, failed;
     if (ggtok_load_file(path, NULL, &tok, &err) || ggtok_pool_new(tok, &pool, &err)) return false;
     memset(text, 'a', SIZE);
     ggtok_bytes texts[] = {{text, SIZE}};
-    ggtok_status s = ggtok_encode_batch(pool, texts, 1, 0, 2, never, &asked, &batch, &failed, &err);
+    ggtok_status s =
+        ggtok_encode_batch(pool, texts, 1, 0, 2, never, &n_calls, &batch, &failed, &err);
     bool fine = s == GGTOK_ERR_STOPPED && !batch && failed == 1 &&
-                asked == 2; /* the batch itself calls it once more */
-    asked = 0;
+                n_calls == 2; /* the batch itself calls it once more */
+    n_calls = 0;
     ggtok_context *ctx = ggtok_pool_acquire(pool, &err);
-    ggtok_context_set_interrupt(ctx, never, &asked);
+    ggtok_context_set_interrupt(ctx, never, &n_calls);
     ggtok_pool_release(pool, ctx);
     fine &= ggtok_pool_acquire(pool, &err) == ctx;
-    fine &= !ggtok_encode(ctx, text, SIZE, 0, &ids, &err) && !asked;
+    fine &= !ggtok_encode(ctx, text, SIZE, 0, &ids, &err) && !n_calls;
     ggtok_pool_release(pool, ctx);
     ggtok_pool_free(pool);
     ggtok_free(tok);
-    if (!fine) printf("%s: batch: status %d, %zu questions\n", path, s, asked);
+    if (!fine) printf("%s: batch: status %d, %zu calls of the callback\n", path, s, n_calls);
     return fine;
 }
 
 int main(int argc, char **argv) {
     char *text = malloc(SIZE);
-    all_places = argc > 1 && !strcmp(argv[1], "-a");
-    int first = 1 + all_places;
+    all_stops = argc > 1 && !strcmp(argv[1], "-a");
+    int first = 1 + all_stops;
     bool fine = text && argc > first && check_pool(argv[first], text);
     for (int i = first; fine && i < argc; i++) fine = check(argv[i], i, text);
     free(text);

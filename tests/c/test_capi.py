@@ -53,28 +53,36 @@ def output(*command: str | Path) -> str:
     return done.stdout
 
 
-def test_c_program(c_program: Build, sanitizers: tuple[str, ...]) -> None:
+def test_the_c_api_works_without_python(c_program: Build, sanitizers: tuple[str, ...]) -> None:
     """The program includes only ggtok.h."""
     assert output(c_program("capi", *sanitizers), fixture("bpe-gpt2")) == "ok\n"
 
 
 @pytest.mark.parametrize("name", AGAINST_DEFINITIONS)
-def test_against_the_definition(name: str, c_program: Build, sanitizers: tuple[str, ...]) -> None:
+def test_fast_code_equals_its_definition(
+    name: str, c_program: Build, sanitizers: tuple[str, ...]
+) -> None:
     """To run more cases by hand: python tests/c/build.py --program NAME it && ./it 100000 SEED."""
     output(c_program(name, *sanitizers), *AGAINST_DEFINITIONS[name])
 
 
-def test_pairs_of_a_recount(c_program: Build, sanitizers: tuple[str, ...]) -> None:
+def test_a_recount_adds_pairs_in_random_order(
+    c_program: Build, sanitizers: tuple[str, ...]
+) -> None:
     output(c_program("recount", *sanitizers))
 
 
-def test_small_caches_of_words(c_program: Build, sanitizers: tuple[str, ...]) -> None:
+def test_a_small_word_cache_returns_the_stored_ids(
+    c_program: Build, sanitizers: tuple[str, ...]
+) -> None:
     output(c_program("word_cache", "-DGGTOK_TEST_SMALL", *sanitizers))
 
 
 @pytest.mark.parametrize("name", ["pretok_chains", "utf8_valid", "utf8_ucs4"])
 @pytest.mark.parametrize("machine", OTHER_MACHINES)
-def test_against_the_definition_on(machine: str, name: str, c_program: Build) -> None:
+def test_fast_code_equals_its_definition_on_other_machines(
+    machine: str, name: str, c_program: Build
+) -> None:
     output(c_program(name, *OTHER_MACHINES[machine]), *AGAINST_DEFINITIONS[name])
 
 
@@ -96,38 +104,40 @@ def test_all_paths_give_the_same_ids(c_program: Build, sanitizers: tuple[str, ..
         assert ids[name] == ids["here"], name
 
 
-def test_allocations_that_fail(c_program: Build, sanitizers: tuple[str, ...]) -> None:
+def test_a_failed_allocation_is_reported_without_a_leak(
+    c_program: Build, sanitizers: tuple[str, ...]
+) -> None:
     """Each allocation fails in turn while every fixture loads, encodes and decodes: there is a
     clean error, no leak, and the ids afterwards are the same."""
     shown = output(c_program("oom", "-DGGTOK_TEST_ALLOC", *sanitizers), *FIXTURES)
     assert shown.count(" failures\n") == len(FIXTURES) + 1
 
 
-def test_arrow_columns_when_memory_runs_out(c_program: Build) -> None:
+def test_arrow_columns_are_released_once_when_memory_runs_out(c_program: Build) -> None:
     """Each allocation fails in turn: the caller's arrays are released once, and nothing leaks."""
     shown = output(c_program("arrow", "-DGGTOK_TEST_ALLOC"), fixture("bpe-gpt2"))
     assert shown.endswith("failures\n")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork here")
-def test_forks_and_structs_while_threads_contend(c_program: Build) -> None:
+def test_forks_structs_and_templates_work_while_threads_contend(c_program: Build) -> None:
     assert output(c_program("contended"), fixture("bpe-gpt2"), TEMPLATES) == "ok\n"
 
 
-def test_calls_that_are_told_to_stop(c_program: Build) -> None:
+def test_calls_stop_when_the_callback_returns_false(c_program: Build) -> None:
     """Calls stop soon, with any text and any vocabulary, and the context is still usable."""
     others = [path for path in FIXTURES if path.stem not in KINDS]
     assert output(c_program("stops"), *others) == "ok\n"
 
 
-def test_memory_of_calls_that_are_told_to_stop(
+def test_stopped_calls_access_only_valid_memory(
     c_program: Build, sanitizers: tuple[str, ...]
 ) -> None:
     """Memory stays bounded, for one vocabulary of each kind."""
     assert output(c_program("stops", *sanitizers), *map(fixture, KINDS)) == "ok\n"
 
 
-def test_traces_that_end_early(c_program: Build, sanitizers: tuple[str, ...]) -> None:
+def test_traces_can_end_early(c_program: Build, sanitizers: tuple[str, ...]) -> None:
     """Traces are stopped at each step, limited to each number of steps, and run with each
     allocation failing."""
     assert output(c_program("trace", "-DGGTOK_TEST_ALLOC", *sanitizers), *FIXTURES) == "ok\n"
@@ -147,7 +157,9 @@ def test_all_builds_train_alike(c_program: Build, sanitizers: tuple[str, ...]) -
         assert merges[flags] == merges[sanitizers], flags
 
 
-def test_training_where_allocations_fail(c_program: Build, sanitizers: tuple[str, ...]) -> None:
+def test_a_failed_allocation_in_training_is_reported_without_a_leak(
+    c_program: Build, sanitizers: tuple[str, ...]
+) -> None:
     """One allocation in four fails in turn: there is a clean error and no leak. `python -m tests.c
     train-oom` tries every allocation."""
     program = c_program("train", "-DGGTOK_TEST_ALLOC", "-DGGTOK_TEST_SMALL", *sanitizers)

@@ -54,7 +54,7 @@ def installed(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.mark.full
-def test_a_program_links_it_beside_ggml(installed: Path, tmp_path: Path) -> None:
+def test_a_program_links_ggtok_together_with_ggml(installed: Path, tmp_path: Path) -> None:
     run("cmake", "-S", LINKED, "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={installed}")
     run("cmake", "--build", tmp_path)
     printed = run(tmp_path / "linked", fixture("bpe-gpt2"), "Hello world")
@@ -73,7 +73,7 @@ def test_global_symbols_have_a_prefix(static: Path) -> None:
 
 
 @pytest.mark.full
-def test_the_shared_library_exports_the_api_alone(shared: Path) -> None:
+def test_the_shared_library_exports_only_the_api(shared: Path) -> None:
     listed = run("nm", "-D", "--defined-only", shared / "lib" / "libggtok.so")
     names = {line.split()[-1] for line in listed.splitlines()}
     header = (shared / "include" / "ggtok.h").read_text()
@@ -84,7 +84,7 @@ def test_the_shared_library_exports_the_api_alone(shared: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.skipif(not shutil.which("pkg-config"), reason="needs pkg-config")
-def test_pkg_config_knows_it(installed: Path, tmp_path: Path) -> None:
+def test_pkg_config_finds_the_library(installed: Path, tmp_path: Path) -> None:
     words = subprocess.run(
         ["pkg-config", "--cflags", "--libs", "--static", "ggtok"],
         env={"PKG_CONFIG_PATH": str(installed / "lib" / "pkgconfig"), "PATH": "/usr/bin:/bin"},
@@ -102,7 +102,7 @@ def test_pkg_config_knows_it(installed: Path, tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.skipif(not shutil.which("pkg-config"), reason="needs pkg-config")
-def test_the_examples_of_the_page(installed: Path, tmp_path: Path) -> None:
+def test_the_program_of_the_page_prints_what_the_page_says(installed: Path, tmp_path: Path) -> None:
     """The program in docs/c.md, built with the page's CMake lines and with its command, prints what
     the page says."""
     page = (ROOT / "docs" / "c.md").read_text("utf-8")
@@ -128,7 +128,7 @@ def test_the_examples_of_the_page(installed: Path, tmp_path: Path) -> None:
     assert shown.split() == printed.split()
 
 
-def test_one_version_everywhere() -> None:
+def test_the_header_has_the_version_of_the_package() -> None:
     header = (ROOT / "cext" / "ggtok.h").read_text()
     version = re.search(r'#define GGTOK_VERSION "(.*)"', header)
     assert version and version[1] == ggtok.__version__

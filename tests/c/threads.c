@@ -16,7 +16,7 @@
 enum { N_THREADS = 16, ROUNDS = 5 };
 
 /* Computes a checksum of a context's results for all texts; 0 if memory runs out. */
-static unsigned long long answers(const ggtok_tokenizer *tok, int from) {
+static unsigned long long checksum(const ggtok_tokenizer *tok, int from) {
     ggtok_context *ctx;
     ggtok_error err;
     unsigned long long sum = 1;
@@ -54,7 +54,7 @@ typedef struct job {
 
 static void *work(void *arg) {
     job *j = arg;
-    j->sum = answers(j->tok, j->from);
+    j->sum = checksum(j->tok, j->from);
     return NULL;
 }
 
@@ -72,7 +72,7 @@ static bool check(const char *path) {
         if (pthread_create(&threads[i], NULL, work, &jobs[i])) abort();
     }
     for (int i = 0; i < N_THREADS; i++) pthread_join(threads[i], NULL);
-    unsigned long long want = answers(tok, 0);
+    unsigned long long want = checksum(tok, 0);
     bool same = want != 0;
     for (int i = 0; i < N_THREADS; i++) same &= jobs[i].sum == want;
     if (!same) printf("%s: threads differ\n", path);

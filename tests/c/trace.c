@@ -69,8 +69,8 @@ static bool check(const char *path, const call *c, size_t step) {
         some = (counter){.stop_at = SIZE_MAX};
         CHECK(run(c, at, &some, &err) == GGTOK_ERR_ARGUMENT && some.n == at);
     }
-    counter again = {.stop_at = SIZE_MAX};
-    CHECK(!run(c, all.n, &again, &err) && again.n == all.n && again.tokens == all.tokens);
+    counter repeated = {.stop_at = SIZE_MAX};
+    CHECK(!run(c, all.n, &repeated, &err) && repeated.n == all.n && repeated.tokens == all.tokens);
     return true;
 }
 

@@ -197,10 +197,10 @@ static ggtok_status copy(const ggtok_counts *counts, bool print) {
 static ggtok_status cut_at(const ggtok_counts *counts, bool print) {
     static const char cut[] = "ththea";
     static const size_t ends[] = {2, 5, 6}, none[] = {1};
-    const ggtok_counts_options how = {.cut = GGTOK_CUT_CALLER};
+    const ggtok_counts_options options = {.cut = GGTOK_CUT_CALLER};
     ggtok_counts *to;
     bool any;
-    ggtok_status s = ggtok_counts_new(&how, &to, NULL);
+    ggtok_status s = ggtok_counts_new(&options, &to, NULL);
     if (s) return s;
     s = ggtok_counts_cut_at(counts, "\x7F", none, 1, '\x1F', to, &any, NULL);
     CHECK(s || (!any && !ggtok_counts_get_info(to).n_words));
