@@ -215,7 +215,7 @@ def test_memory_is_bounded(tok: ggtok.Tokenizer) -> None:
             assert not thread.is_alive()
 
 
-def test_two_at_once(tok: ggtok.Tokenizer) -> None:
+def test_several_iterators_at_once(tok: ggtok.Tokenizer) -> None:
     """Several iterators use a tokenizer at the same time, in one thread and in several."""
     a, b = (tok.encode_batches(TEXTS, batch_bytes=999, threads=2) for _ in range(2))
     pairs = list(zip(a, b, strict=True))
@@ -232,7 +232,9 @@ def test_two_at_once(tok: ggtok.Tokenizer) -> None:
     assert results == 4 * [ids_of(tok, TEXTS, None)]
 
 
-def test_many_short_texts(tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_have_a_maximum_number_of_texts(
+    tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The number of texts in a batch is bounded, not only their size."""
     monkeypatch.setattr(iterate, "_TEXTS", 10)
     batches = list(tok.encode_batches([""] * 25))

@@ -107,7 +107,7 @@ def test_read_back(
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_nothing(tok: ggtok.Tokenizer, tmp_path: Path, format: Any) -> None:
+def test_outputs_without_documents(tok: ggtok.Tokenizer, tmp_path: Path, format: Any) -> None:
     """Outputs without documents, and documents without ids, are readable."""
     (tmp_path / "in.txt").write_bytes(b"")
     made: Any = {"format": format, "dtype": "uint16"}
@@ -171,7 +171,7 @@ def test_the_extension_selects_arrow(tok: ggtok.Tokenizer, tmp_path: Path, sourc
         assert pa.ipc.open_file(tmp_path / out).read_all().num_rows == 1
 
 
-def test_types(tok: ggtok.Tokenizer) -> None:
+def test_dtypes(tok: ggtok.Tokenizer) -> None:
     """The dtype "auto" is the smallest type that fits all ids; for Megatron, its own rule
     applies."""
     from ggtok.corpora.formats import find
@@ -207,7 +207,9 @@ def test_a_document_too_long_for_megatron(
     [("bpe-llama3", False), ("spm", True), ("ugm", True), ("wpm", True), ("bpe-gpt2", True)],
 )
 @pytest.mark.parametrize("add_special", [True, False])
-def test_eos_once(tmp_path: Path, source: Path, name: str, adds: bool, add_special: bool) -> None:
+def test_documents_end_with_one_eos(
+    tmp_path: Path, source: Path, name: str, adds: bool, add_special: bool
+) -> None:
     """Documents end with one EOS, even if the vocabulary adds EOS itself. They begin with BOS only
     if add_special is set."""
     gguf = GGUF.read(fixture(name))

@@ -66,7 +66,7 @@ def rows() -> list[tuple[str, bytes]]:
 
 
 @pytest.mark.parametrize("errors", ["raise", "replace", "skip"])
-def test_offsets_that_lead_elsewhere(tok: ggtok.Tokenizer, tmp_path: Path, errors: str) -> None:
+def test_offsets_outside_the_buffers(tok: ggtok.Tokenizer, tmp_path: Path, errors: str) -> None:
     """Offsets outside the buffers raise an error before any text is read."""
     path = tmp_path / "a.arrow"
     for name, data in rows():
@@ -154,7 +154,9 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc tells how much
         ({"rows": (1 << 31) - 1, "size": 1}, "row 0: the field 'text' is null"),
     ],
 )
-def test_parquet_files_that_claim(tmp_path: Path, options: dict[str, Any], says: str) -> None:
+def test_parquet_files_with_wrong_metadata(
+    tmp_path: Path, options: dict[str, Any], says: str
+) -> None:
     """With these files of a few hundred bytes, pyarrow on its own crashes or allocates
     gigabytes."""
     path = tmp_path / "a.parquet"

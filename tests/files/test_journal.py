@@ -161,7 +161,7 @@ def test_other_malformed_entries(tok: ggtok.Tokenizer, begun: Path, entry: objec
     refused(tok, begun, r"o.journal: the entry at byte [0-9]+ is malformed; remove the file")
 
 
-def test_checkpoints_that_cannot_be(tok: ggtok.Tokenizer, begun: Path) -> None:
+def test_impossible_checkpoints(tok: ggtok.Tokenizer, begun: Path) -> None:
     """Well-formed checkpoints that no run can have written are rejected."""
     entries = read(begun)
     last = entries[-1]["checkpoint"]

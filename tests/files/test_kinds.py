@@ -71,7 +71,7 @@ def test_arrays_of_records_are_refused(tok: ggtok.Tokenizer, tmp_path: Path, dat
     assert raw_ids(tmp_path / "o") == ids_of(tok, [data], tok.eos_id)
 
 
-def test_only_the_beginning_is_looked_at(
+def test_only_the_beginning_is_examined(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: None
 ) -> None:
     """If the first line is an object and doesn't end in the part that is examined, the caller must
@@ -154,7 +154,7 @@ def test_a_byte_order_mark_is_dropped(
 
 @pytest.mark.parametrize("errors", ["raise", "replace", "skip"])
 @pytest.mark.parametrize("separator", [None, "\n"])
-def test_empty_files_hold_no_document(
+def test_empty_files_have_no_document(
     tok: ggtok.Tokenizer, tmp_path: Path, errors: Any, separator: Any
 ) -> None:
     folder = tmp_path / "in"

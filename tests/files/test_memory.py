@@ -29,7 +29,7 @@ print(peaks[1] - peaks[0], peaks[1])
 @pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells a peak of its own")
 @pytest.mark.parametrize("kind", ["whole.txt", "cut.txt", "a.jsonl"])
-def test_peak(tmp_path: Path, kind: str) -> None:
+def test_peak_memory_does_not_grow_with_the_file(tmp_path: Path, kind: str) -> None:
     texts = documents(1, 100, 2000)
     data = jsonl(texts) if kind.endswith("l") else "|".join(texts).encode() + b"|"
     names = []

@@ -31,7 +31,7 @@ def refused(tok: ggtok.Tokenizer, match: str, *args: Any, **options: Any) -> Non
 
 @posix
 @pytest.mark.parametrize("options", [{}, {"resume": False}, {"resume": False, "force": True}])
-def test_what_is_no_file(
+def test_paths_that_are_not_regular_files(
     tok: ggtok.Tokenizer, text: Path, tmp_path: Path, options: dict[str, Any]
 ) -> None:
     """Devices, FIFOs, and links under names that the caller didn't pass are left unchanged."""
@@ -79,7 +79,9 @@ def test_modes_are_kept(tok: ggtok.Tokenizer, text: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["o", "o.offsets", "o.manifest.json", "o.partial"])
-def test_files_of_others(tok: ggtok.Tokenizer, text: Path, tmp_path: Path, name: str) -> None:
+def test_other_files_are_not_replaced(
+    tok: ggtok.Tokenizer, text: Path, tmp_path: Path, name: str
+) -> None:
     """Other files are replaced only with force=True; outputs of earlier runs may be replaced, even
     by another format."""
     (tmp_path / name).write_text("precious")
@@ -95,7 +97,7 @@ def test_files_of_others(tok: ggtok.Tokenizer, text: Path, tmp_path: Path, name:
     refused(tok, "exists, and has no manifest", text, tmp_path / "o", resume=False)
 
 
-def test_a_journal_of_others(tok: ggtok.Tokenizer, text: Path, tmp_path: Path) -> None:
+def test_other_journals_are_not_replaced(tok: ggtok.Tokenizer, text: Path, tmp_path: Path) -> None:
     (tmp_path / "o.journal").write_text("12 May: precious\n")
     for options in ({}, {"resume": False}, {"force": True}):
         refused(tok, r"o.journal: is not a journal", text, tmp_path / "o", **options)

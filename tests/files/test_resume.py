@@ -139,7 +139,7 @@ def test_killed(tmp_path: Path) -> None:
     assert max(lost) <= sizes["CHECKPOINT"] + 4 * sizes["BYTES"]
 
 
-def test_a_finished_output_is_not_made_again(
+def test_a_finished_output_is_not_written_again(
     tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.txt").write_text("some text")

@@ -100,14 +100,14 @@ def test_links_are_followed(here: Path) -> None:
     assert found("c/**/*.txt") == ["c/a.txt", "c/out/f.txt", "c/x/b.txt"]
 
 
-def test_many_loops_end(here: Path) -> None:
+def test_many_cycles_of_links_end(here: Path) -> None:
     for name in "lmnopq":
         (here / "c" / name).symlink_to(".")
     assert found("c") == found("c/**") == ALL
     assert len(found("c/**/*")) == 3
 
 
-def test_links_that_lead_nowhere(here: Path) -> None:
+def test_dangling_links(here: Path) -> None:
     (here / "c" / "gone").symlink_to("nowhere")
     (here / "c" / "self").symlink_to("self")
     message = "^c/gone: a dangling link is skipped .and 1 more.$"
@@ -144,7 +144,7 @@ def test_include_and_exclude_of_globs(here: Path) -> None:
         found("c", include=["*.nothing"])
 
 
-def test_a_search_goes_on(here: Path) -> None:
+def test_a_search_finds_a_file_only_once(here: Path) -> None:
     search = Search()
     assert len(search.find("c/x")) == 2
     assert [source.path for source in search.find("c")] == ["c/a.txt"]

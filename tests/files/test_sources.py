@@ -471,7 +471,9 @@ def test_a_source_that_changes_meanwhile(tok: ggtok.Tokenizer, tmp_path: Path, s
         tok.encode_files(tmp_path, tmp_path / "o", progress=change)
 
 
-def test_extras(tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_extras(
+    tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If a package is missing, the error names the extra that installs it."""
     for name in ("a.txt.zst", "a.parquet", "a.arrow"):
         (tmp_path / name).write_bytes(b"x")

@@ -196,7 +196,7 @@ def test_a_thread_that_fails(threads: int, when: str, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_progress_can_stop_it(threads: int) -> None:
+def test_progress_can_stop_counting(threads: int) -> None:
     seen: list[ggtok.Progress] = []
 
     def progress(p: ggtok.Progress) -> None:
@@ -293,7 +293,7 @@ pieces = st.text("ab<", min_size=1, max_size=4).map(str.encode)
 
 @settings(max_examples=times(100, of=2000), deadline=None)
 @given(st.lists(st.text("ab< \u2581", max_size=12), max_size=20), st.lists(pieces, max_size=6))
-def test_words_are_cut_at_texts(lines: list[str], texts: list[bytes]) -> None:
+def test_words_are_split_at_texts(lines: list[str], texts: list[bytes]) -> None:
     """Words are split as by a regular expression that tries the longest text first."""
     counts = ggtok.count_words("\n".join(lines), model="spm")._native
     words = Counter[bytes]()
@@ -317,7 +317,7 @@ def items(counts: native.Counts) -> Iterator[tuple[bytes, int]]:
 # ---- patterns ----
 
 
-def test_words_that_patterns_cut() -> None:
+def test_words_split_by_patterns() -> None:
     assert words("ab ab", pre_patterns=[r"\S+"]) == {"ab": 2, " ": 1}
     with pytest.raises(ggtok.InvalidValueError, match=r"pre_patterns\[0\]"):
         ggtok.count_words("a", pre_patterns=["("])
@@ -454,7 +454,7 @@ def test_counts_that_cannot_be_read_or_written(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_words_of_the_caller_alone() -> None:
+def test_counts_without_a_pre_tokenizer_accept_no_text() -> None:
     counts = native.Counts()
     with pytest.raises(ggtok.InvalidValueError, match="accept only words"):
         native.Counter(counts).add(b"a", False)

@@ -461,7 +461,7 @@ def test_a_full_disk(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.listdir(model.parent) == [model.name]
 
 
-def test_padding_is_used_again(model: Path) -> None:
+def test_padding_is_reused(model: Path) -> None:
     size = model.stat().st_size
     ggtok.edit(model, {NAME: "x" * 500})
     larger = model.stat().st_size

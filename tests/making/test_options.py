@@ -130,7 +130,7 @@ def test_special_tokens_of_pieces() -> None:
     assert v.tokenizer().encode("ab")[0] == 1
 
 
-def test_pieces_equal_to_special_tokens_are_not_made() -> None:
+def test_merges_do_not_produce_special_tokens() -> None:
     text = "zabab yabab xabab"
     assert b"abab" in ggtok.train(text, 270, model="spm").texts
     v = ggtok.train(text, 270, model="spm", special_tokens=["abab"])
@@ -142,7 +142,7 @@ def test_no_byte_fallback() -> None:
     assert v.texts == [b"<unk>", b"<s>", b"</s>", b"a", b"b", "\u2581".encode()]
 
 
-def test_lengths() -> None:
+def test_max_token_length() -> None:
     v = ggtok.train("abcdefgh " * 9, 400, max_token_length=5)
     assert max(map(len, v.tokens[1:])) == 4
 

@@ -69,7 +69,7 @@ def test_limited_expressions_are_recognized() -> None:
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain.name)
-def test_expressions_cut_as_the_pre_tokenizer_does(chain: Chain) -> None:
+def test_expressions_split_like_the_pre_tokenizer(chain: Chain) -> None:
     gguf = GGUF.read(fixture("bpe-gpt2"))
     gguf.set("tokenizer.ggml.pre", chain.pres[0].name)
     tok = ggtok.load(gguf.dump())

@@ -36,7 +36,7 @@ def vocabulary(**fields: object) -> ggtok.Vocabulary:
     return ggtok.Vocabulary(**{**basis, **fields})  # type: ignore[arg-type]
 
 
-def test_import_ggtok_does_not_import_it() -> None:
+def test_import_ggtok_does_not_import_vocabularies() -> None:
     names = {"numpy", "gguf", "ggtok.vocabularies"}
     code = f"import ggtok, sys; print(sorted({names} & {{*sys.modules}}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -220,7 +220,7 @@ def test_saving_fails(tmp_path: Path) -> None:
     assert next(iter(writers.WRITERS)) == ".gguf"
 
 
-def test_shown() -> None:
+def test_repr_and_report() -> None:
     v = vocabulary()
     assert repr(v) == "<ggtok.Vocabulary gpt2 gpt-2: 4 tokens>" and len(v) == 4
     assert str(replace(v, report=ggtok.Report(("one", "two"))).report) == "one\ntwo"
@@ -258,7 +258,7 @@ def test_smaller_in_any_order_of_ids() -> None:
     assert pieces.smaller(3).scores == [-5.0, -6.0, 0.0]
 
 
-def test_no_smaller_one() -> None:
+def test_sizes_that_are_impossible() -> None:
     with pytest.raises(ggtok.InvalidValueError, match="has only 4 tokens"):
         vocabulary().smaller(5)
     with pytest.raises(ggtok.InvalidValueError, match="alone are 3 tokens"):

@@ -204,7 +204,9 @@ FLOOR = connect.SLOWEST / 10
         (itertools.cycle([FLOOR * 11, *[0] * 9]), float("inf")),
     ],
 )
-def test_the_floor_slides(clock: Time, rates: Iterator[float], end: float) -> None:
+def test_the_minimum_rate_holds_in_every_period(
+    clock: Time, rates: Iterator[float], end: float
+) -> None:
     assert seconds(clock, 2, rates) == pytest.approx(end, abs=0.31)
 
 
@@ -316,7 +318,7 @@ NEARER = [
 
 
 @pytest.mark.parametrize(("start", "end"), list(itertools.permutations(HOSTS, 2)))
-def test_redirects_lead_no_nearer(world: World, start: str, end: str) -> None:
+def test_redirects_do_not_lead_closer(world: World, start: str, end: str) -> None:
     url = redirect(world, start, world.url(end))
     begins = "public.test" if start == "other.test" else start
     if (begins, end) in NEARER:
@@ -356,7 +358,7 @@ def test_a_name_that_resolves_to_another_address_the_next_time(
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "127.1", "2130706433", "[::ffff:127.0.0.1]", "[::1]", "localhost."]
 )
-def test_this_machine_in_other_words(world: World, host: str) -> None:
+def test_other_names_of_this_machine(world: World, host: str) -> None:
     for scheme in ("https", "http"):
         url = redirect(world, "public.test", f"{scheme}://{host}:1/model.gguf")
         with pytest.raises(FileError, match="redirects from outside"):
@@ -373,9 +375,7 @@ def test_http_is_read_from_this_machine_itself(
         ggtok.load(f"http://localhost:{port}/model.gguf")
 
 
-def test_an_address_that_is_another_once_connected(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_public_address_of_this_machine(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the connection shows that the server is this machine: both of its ends have the same
     address."""
     monkeypatch.setattr(

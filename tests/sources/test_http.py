@@ -74,7 +74,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize("kind", GOOD)
-def test_servers_that_serve(server: Server, kind: str) -> None:
+def test_valid_servers(server: Server, kind: str) -> None:
     url = serve(server, GOOD[kind])
     tok = ggtok.load(url)
     assert tok.encode("Hello, world") == IDS
@@ -166,7 +166,7 @@ BAD: dict[str, tuple[File, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_servers_that_lie_or_fail(server: Server, kind: str) -> None:
+def test_invalid_servers(server: Server, kind: str) -> None:
     file, error, says = BAD[kind]
     url = serve(server, file)
     with pytest.raises(error, match=says) as caught:

@@ -152,7 +152,7 @@ def test_paths_that_are_not_names(name: str) -> None:
         *("hf://user/repo@a%2F../x.gguf", "s3://a/b"),
     ],
 )
-def test_names_that_go_wrong(name: str) -> None:
+def test_malformed_names(name: str) -> None:
     with pytest.raises(InvalidValueError, match="hf://"):
         ggtok.load(name)
 
@@ -207,7 +207,7 @@ def test_a_repository(served: Hub) -> None:
         ("hf://user/repo@v1", "gpt-2"),
     ],
 )
-def test_parts_of_it(here: Hub, name: str, pre: str | None) -> None:
+def test_quantizations_files_and_revisions(here: Hub, name: str, pre: str | None) -> None:
     here.add("user/repo", {"model.gguf": fixture("bpe-gpt2").read_bytes()}, revision="v1")
     assert ggtok.load(name).pre == pre
 
@@ -223,7 +223,7 @@ def test_a_repository_that_changes(served: Hub) -> None:
     assert len(cache.entries()) == 1
 
 
-def test_doctor_reads_the_header_alone(served: Hub) -> None:
+def test_doctor_downloads_only_the_header(served: Hub) -> None:
     """`ggtok doctor` compares a tensor's number of rows, which follows the vocabulary in the file,
     with the number of tokens, and downloads no more than that."""
     data = bytearray(fixture("bpe-overlap").read_bytes())
@@ -305,7 +305,7 @@ def test_a_hub_that_fails(here: Hub, capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == ("", "")
 
 
-def test_no_hub(here: Hub) -> None:
+def test_a_hub_that_can_not_be_reached(here: Hub) -> None:
     assert ggtok.load("user/repo").pre == "llama-bpe"
     here.__exit__()
     with pytest.raises(ggtok.UnreachableError, match=r"can't be reached: .*refused"):

@@ -528,7 +528,7 @@ def with_a_long_text(size: int) -> bytes:
     return gguf.dump()
 
 
-def test_a_vocabulary_far_behind_the_beginning(tmp_path: Path) -> None:
+def test_a_vocabulary_far_from_the_beginning(tmp_path: Path) -> None:
     write(tmp_path / "model.gguf", with_a_long_text(200_000))
     (model,) = listing.models([str(tmp_path)])
     assert (model.pre, model.n_tokens) == ("llama-bpe", ggtok.load(LLAMA).n_tokens)
@@ -558,7 +558,7 @@ def test_a_file_that_is_removed_meanwhile(tmp_path: Path) -> None:
     assert gone.error == "No such file or directory"
 
 
-def test_links_in_circles(tmp_path: Path) -> None:
+def test_cycles_of_links(tmp_path: Path) -> None:
     real = write(tmp_path / "models" / "a" / "model.gguf", SPM)
     for name in ("one", "two", "a/three"):
         (tmp_path / "models" / name).symlink_to(tmp_path / "models", target_is_directory=True)

@@ -154,7 +154,7 @@ def test_names_that_are_found(models: None, name: str, pre: str) -> None:
         ("something", "No such file or directory"),
     ],
 )
-def test_names_that_are_answered(models: None, no_network: list[str], name: str, says: str) -> None:
+def test_names_with_suggestions(models: None, no_network: list[str], name: str, says: str) -> None:
     for file in ("X-Q4_0.gguf", "x-Q4_1.gguf", "folder/model.gguf", "notes.txt"):
         write(Path(file), LLAMA)
     says = says.replace("?", r"\?").replace("/", "[/\\\\]") if "?" in says else says

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 
 @pytest.mark.parametrize("chain", [c for c in CHAINS if c.published], ids=lambda c: c.name)
-def test_each_chain_is_found_by_its_structure_and_cuts_alike(chain: Any, tmp_path: Path) -> None:
+def test_each_chain_is_found_by_its_structure_and_splits_alike(chain: Any, tmp_path: Path) -> None:
     for published in chain.published:
         document = sources.bpe(pre_tokenizer=sources.split(*published))
         ignores = chain.pres[0].ignore_merges
@@ -102,7 +102,7 @@ def test_an_unknown_structure_names_the_nearest(tmp_path: Path) -> None:
         ({"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}] * 65}, "more than 64 steps"),
     ],
 )
-def test_impossible_structures(pre_tokenizer: Any, message: str, tmp_path: Path) -> None:
+def test_unsupported_structures(pre_tokenizer: Any, message: str, tmp_path: Path) -> None:
     path = sources.write(tmp_path / "tokenizer.json", sources.bpe(pre_tokenizer=pre_tokenizer))
     with pytest.raises(ggtok.VocabError) as e:
         ggtok.convert(path)
@@ -133,7 +133,7 @@ def test_differences_are_named_with_their_shares(tmp_path: Path) -> None:
     assert f"of {N} lines differ (" in text
 
 
-def test_a_prefix_space_is_not_taken_for_newer_characters(tmp_path: Path) -> None:
+def test_a_prefix_space_is_not_mistaken_for_newer_characters(tmp_path: Path) -> None:
     document = sources.bpe("gpt-2")
     document["pre_tokenizer"] = {**sources.BYTE_LEVEL, "add_prefix_space": True}
     v = convert(sources.write(tmp_path / "tokenizer.json", document))

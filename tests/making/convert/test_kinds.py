@@ -23,7 +23,7 @@ def lines_of(v: ggtok.Vocabulary) -> dict[str, int | None]:
     return {difference.name: difference.lines for difference in report_of(v).differences}
 
 
-def test_wordpiece_that_is_not_cut_like_berts(tmp_path: Path) -> None:
+def test_wordpiece_that_does_not_split_like_bert(tmp_path: Path) -> None:
     document = sources.wordpiece(
         normalizer={"type": "Sequence", "normalizers": WORDS},
         pre_tokenizer={"type": "Whitespace"},
