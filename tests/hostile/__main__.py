@@ -25,15 +25,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.hostile", description=__doc__.split("\n")[0]
     )
-    parser.add_argument("--kind", default="", help="only rows whose names hold this")
-    parser.add_argument("--every", type=int, default=1, help="one input in so many")
+    parser.add_argument("--kind", default="", help="only rows whose names contain this")
+    parser.add_argument("--every", type=int, default=1, help="only every N-th input", metavar="N")
     parser.add_argument(
         "--keep",
         type=Path,
         default=Path("hostile-findings"),
-        help="folder for inputs that end their process",
+        help="folder for inputs that crash or hang",
     )
-    parser.add_argument("--large", action="store_true", help="texts of 1 GB and more instead")
+    parser.add_argument("--large", action="store_true", help="only texts of 1 GB and more")
     args = parser.parse_args()
     if args.large:
         from tests.hostile.large import main as large
@@ -46,7 +46,7 @@ def main() -> int:
             for line in list(table(tallies[-1:]))[len(tallies) > 1 :]:
                 print(line, flush=True)
     if not tallies:
-        parser.error(f"no row's name holds {args.kind!r}: {', '.join(row.name for row in ROWS)}")
+        parser.error(f"no row's name contains {args.kind!r}: {', '.join(row.name for row in ROWS)}")
     print(last_line(tallies))
     return 0 if all(tally.clean for tally in tallies) else 1
 

@@ -22,7 +22,7 @@ from tests.support import llamacpp
 
 STEP = 11  # only every 11th input is tried, because the reference is slow
 SECONDS = 5.0  # the reference's timeout for one input
-ITS_OWN_AFFAIR = ("invalid codepoint", "unknown model architecture")
+ALLOWED_REJECTIONS = ("invalid codepoint", "unknown model architecture")
 
 
 class Agreement(Row):
@@ -38,7 +38,7 @@ class Agreement(Row):
             for k, kind in enumerate(KINDS)
             if kind.agrees
             for i in range(0, len(kind), STEP)
-            if not KINDS[k][i].what.startswith(("none", "big-endian"))
+            if not KINDS[k][i].description.startswith(("none", "big-endian"))
         ]
 
     def __len__(self) -> int:
@@ -51,8 +51,8 @@ class Agreement(Row):
     def judge(self, i: int) -> Verdict:
         return agreement(self.input(i).data)
 
-    def what(self, i: int) -> str:
-        return self.input(i).what
+    def describe(self, i: int) -> str:
+        return self.input(i).description
 
     def keep(self, i: int) -> bytes:
         return self.input(i).data
@@ -72,16 +72,16 @@ def agreement(data: bytes) -> Verdict:
     llama, path = reference()
     path.write_bytes(data)
     try:
-        tok, ours = parity.load(path), "loads"
+        tok, ours = parity.load(path), "loads it"
         verdict = Verdict(LOADED)
     except ggtok.GGTokError as error:
-        tok, ours = None, f"refuses ({error})"
+        tok, ours = None, f"rejects it ({error})"
         verdict = Verdict(GGUF_ERROR if isinstance(error, ggtok.GGUFError) else VOCAB_ERROR)
     try:
         vocab = llama.load(path)
         if tok is None:
             vocab.free()
-            return Verdict(VAGUE, f"llama.cpp loads, ggtok {ours}")
+            return Verdict(VAGUE, f"llama.cpp loads it, ggtok {ours}")
         result = parity.Result("")
         parity.compare_vocabulary(vocab, tok, result)
         vocab.free()
@@ -89,6 +89,6 @@ def agreement(data: bytes) -> Verdict:
     except llamacpp.LlamaCppDied:
         return verdict
     except llamacpp.LlamaCppError as error:
-        if tok is None or any(why in str(error) for why in ITS_OWN_AFFAIR):
+        if tok is None or any(reason in str(error) for reason in ALLOWED_REJECTIONS):
             return verdict
-        return Verdict(VAGUE, f"ggtok loads, llama.cpp refuses ({error})")
+        return Verdict(VAGUE, f"ggtok loads it, llama.cpp rejects it ({error})")

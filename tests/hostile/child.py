@@ -57,8 +57,8 @@ def main(name: str, start: str, stop: str, step: str, board_path: str) -> None:
         wrong = verdict.outcome not in row.allowed
         counts[WRONG] += wrong
         if verdict.note or wrong:
-            note = verdict.note or f"{OUTCOMES[verdict.outcome]} is not what this must give"
-            print(json.dumps([i, verdict.outcome == VAGUE, note]), flush=True)
+            note = verdict.note or f"{OUTCOMES[verdict.outcome]!r} isn't an allowed outcome"
+            print(json.dumps([i, note]), flush=True)
     counts[0] = -1  # the row is done
 
 

@@ -25,11 +25,11 @@ from tests.support.vocabularies import fixture, fixture_names
 @dataclass(frozen=True)
 class Input:
     data: bytes
-    what: str
+    description: str
 
 
 # A series of similar inputs: their number, and a function that creates input number i.
-Run = tuple[int, Callable[[int], Input]]
+Series = tuple[int, Callable[[int], Input]]
 
 
 class Kind(Row):
@@ -38,15 +38,15 @@ class Kind(Row):
     def __init__(
         self,
         name: str,
-        runs: Callable[[], Iterator[Run]],
+        series: Callable[[], Iterator[Series]],
         allowed: frozenset[int] = ANY,
         *,
         sample: int,
         agrees: bool = False,
     ) -> None:
         super().__init__(name, allowed=allowed, sample=sample)
-        self._runs = cache(lambda: list(runs()))
-        self._ends = cache(lambda: list(accumulate(n for n, _ in self._runs())))
+        self._series = cache(lambda: list(series()))
+        self._ends = cache(lambda: list(accumulate(n for n, _ in self._series())))
         self.agrees = agrees  # whether llama.cpp and ggtok must load and reject the same files
 
     def __len__(self) -> int:
@@ -55,13 +55,13 @@ class Kind(Row):
     def __getitem__(self, i: int) -> Input:
         ends = self._ends()
         k = bisect.bisect_right(ends, i)
-        return self._runs()[k][1](i - (ends[k - 1] if k else 0))
+        return self._series()[k][1](i - (ends[k - 1] if k else 0))
 
     def judge(self, i: int) -> Verdict:
         return of_load(self[i].data)
 
-    def what(self, i: int) -> str:
-        return self[i].what
+    def describe(self, i: int) -> str:
+        return self[i].description
 
     def keep(self, i: int) -> bytes:
         return self[i].data
@@ -94,7 +94,7 @@ def replaced(name: str, at: int, new: bytes, what: str) -> Input:
     return Input(data[:at] + new + data[at + len(new) :], f"{name}: {what} at byte {at}")
 
 
-def patched(name: str, patches: Sequence[tuple[str, Callable[[GGUF], None]]]) -> Run:
+def patched(name: str, patches: Sequence[tuple[str, Callable[[GGUF], None]]]) -> Series:
     """Returns a series with the result of each patch to one file."""
 
     def make(i: int) -> Input:
@@ -109,7 +109,7 @@ def patched(name: str, patches: Sequence[tuple[str, Callable[[GGUF], None]]]) ->
 # ---- bytes ----
 
 
-def truncations() -> Iterator[Run]:
+def truncations() -> Iterator[Series]:
     for name in fixture_names():
         yield (
             layout_of(name).end,
@@ -117,7 +117,7 @@ def truncations() -> Iterator[Run]:
         )
 
 
-def changes(name: str, places: Sequence[int], values: Sequence[int]) -> Run:
+def changes(name: str, places: Sequence[int], values: Sequence[int]) -> Series:
     """Returns a series in which each byte at `places` is replaced by each of `values`. A negative
     value isn't written, but its absolute value is XORed with the byte."""
 
@@ -135,12 +135,12 @@ SOME = [0, 0xFF, 0x80, 0x7F, ord(" "), -1, -0x20, -0x80]
 FEW = [0, 0xFF, -0x20]
 
 
-def header_bytes() -> Iterator[Run]:
+def header_bytes() -> Iterator[Series]:
     for name in fixture_names():
         yield changes(name, range(24), EVERY)
 
 
-def head_bytes() -> Iterator[Run]:
+def head_bytes() -> Iterator[Series]:
     """Changes keys, types, lengths, counts, and values that aren't arrays."""
     for name in (*SMALL, "version-2"):
         yield changes(name, layout_of(name).heads(), EVERY)
@@ -148,14 +148,14 @@ def head_bytes() -> Iterator[Run]:
         yield changes(name, layout_of(name).heads(), SOME)
 
 
-def array_bytes() -> Iterator[Run]:
+def array_bytes() -> Iterator[Series]:
     for name in SMALL:
         yield changes(name, layout_of(name).contents(), EVERY)
     for name in EACH_MODEL[3:]:
         yield changes(name, layout_of(name).contents(), FEW)
 
 
-def random_damage() -> Iterator[Run]:
+def random_damage() -> Iterator[Series]:
     """Changes a few bytes at once."""
 
     def make(name: str, i: int) -> Input:
@@ -183,7 +183,7 @@ LIMITS = sorted(
 N_LIMITS = len(LIMITS) + 4
 
 
-def limits() -> Iterator[Run]:
+def limits() -> Iterator[Series]:
     """Sets lengths and counts to limits of integer types, and to about the number of bytes left in
     the file."""
 
@@ -193,7 +193,7 @@ def limits() -> Iterator[Run]:
         left = len(sound(name)) - field.at - field.size
         value = LIMITS[k] if k < len(LIMITS) else max(left + k - len(LIMITS) - 2, 0)
         new = struct.pack(found.order + "Q", value)
-        return replaced(name, field.at, new, f"{field.what} {value} ({field.key})")
+        return replaced(name, field.at, new, f"{field.name} {value} ({field.key})")
 
     for name in EACH_MODEL:
         yield len(layout_of(name).numbers()) * N_LIMITS, lambda i, name=name: make(name, i)
@@ -208,22 +208,22 @@ def nested(gguf: GGUF, key: str, depth: int) -> None:
     gguf.raw[key.encode()] = raw
 
 
-def types_of_types() -> Iterator[Run]:
+def types_of_types() -> Iterator[Series]:
     """Replaces the type of each value or element by other types and by invalid numbers; nests
     arrays in arrays."""
     numbers = [*range(15), 255, 256, 2**16, 2**31, 2**32 - 1]
     for name in EACH_MODEL:
         found = layout_of(name)
-        fields = [f for f in found.fields if f.what in ("type", "element type")]
+        fields = [f for f in found.fields if f.name in ("type", "element type")]
 
         def make(i: int, name: str = name, order: str = found.order, fields=fields) -> Input:
             field, number = fields[i // len(numbers)], numbers[i % len(numbers)]
             new = struct.pack(order + "I", number)
-            return replaced(name, field.at, new, f"{field.what} {number} ({field.key})")
+            return replaced(name, field.at, new, f"{field.name} {number} ({field.key})")
 
         yield len(fields) * len(numbers), make
 
-        keys = [f.key for f in fields if f.what == "element type"]
+        keys = [f.key for f in fields if f.name == "element type"]
         yield patched(
             name,
             [
@@ -234,7 +234,7 @@ def types_of_types() -> Iterator[Run]:
         )
 
 
-def duplicate_keys() -> Iterator[Run]:
+def duplicate_keys() -> Iterator[Series]:
     for name in EACH_MODEL:
         gguf = GGUF.parse(sound(name))
         keys = list(gguf.raw)
@@ -266,7 +266,7 @@ def keys_read() -> list[str]:
     return sorted(set(keys))
 
 
-def wrong_types() -> Iterator[Run]:
+def wrong_types() -> Iterator[Series]:
     """Sets each key that ggtok reads to a scalar and to arrays of each type; removes each key."""
     for name in EACH_MODEL:
         n = 3 if name == "none" else len(GGUF.parse(sound(name)).array("tokenizer.ggml.tokens"))
@@ -306,7 +306,7 @@ def element(key: str, at: Sequence[int], value: object) -> Callable[[GGUF], None
     return patch
 
 
-def odd_tokens() -> Iterator[Run]:
+def odd_tokens() -> Iterator[Series]:
     """Sets token texts that are empty, not UTF-8, very long, or have unexpected contents."""
     for name in EACH_MODEL[1:]:
         n = len(GGUF.parse(sound(name)).array(TOKENS))
@@ -323,7 +323,7 @@ def odd_tokens() -> Iterator[Run]:
         yield patched(name, patches)
 
 
-def duplicate_tokens() -> Iterator[Run]:
+def duplicate_tokens() -> Iterator[Series]:
     for name in EACH_MODEL[1:]:
         n = len(GGUF.parse(sound(name)).array(TOKENS))
         pairs = [(i, j) for i in range(0, n - 1, 7) for j in {i + 1, n - 1} if i != j]
@@ -342,7 +342,7 @@ def element_copied(values: list, i: int, j: int) -> list:
     return values
 
 
-def short_arrays() -> Iterator[Run]:
+def short_arrays() -> Iterator[Series]:
     """Sets types and scores for fewer or more tokens than the file has."""
     for name in EACH_MODEL[1:]:
         gguf = GGUF.parse(sound(name))
@@ -366,7 +366,7 @@ NUMBERS = [float("nan"), float("inf"), float("-inf"), -0.0, 1e-45, 3e38, -3e38, 
 ODD_TYPES = [-(2**31), -1, 0, 7, 8, 255, 2**31 - 1]
 
 
-def odd_numbers() -> Iterator[Run]:
+def odd_numbers() -> Iterator[Series]:
     """Sets scores that are NaN, infinite or huge, and invalid token types."""
     for name in EACH_MODEL[1:]:
         gguf = GGUF.parse(sound(name))
@@ -382,7 +382,7 @@ def odd_numbers() -> Iterator[Run]:
         yield patched(name, patches)
 
 
-def special_ids() -> Iterator[Run]:
+def special_ids() -> Iterator[Series]:
     """Sets ids that are out of range, and the same id for every special token."""
     keys = [key for key in keys_read() if key.endswith("_token_id")]
     for name in EACH_MODEL[1:]:
@@ -408,7 +408,7 @@ ODD_MERGES = [
 ]
 
 
-def odd_merges() -> Iterator[Run]:
+def odd_merges() -> Iterator[Series]:
     """Sets merges that name no tokens, aren't two words, or are duplicates."""
     for name in [name for name in EACH_MODEL if MERGES in GGUF.parse(sound(name))]:
         n = len(GGUF.parse(sound(name)).array(MERGES))
@@ -425,7 +425,7 @@ def odd_merges() -> Iterator[Run]:
         yield patched(name, patches)
 
 
-def charsmaps() -> Iterator[Run]:
+def charsmaps() -> Iterator[Series]:
     """Sets charsmaps that are truncated, or whose links and replacements are out of range."""
     sound_map = bytes(int(x) for x in GGUF.parse(sound("ugm")).array(CHARSMAP))
 
@@ -452,7 +452,7 @@ def charsmaps() -> Iterator[Run]:
     yield 4000, lambda i: patched("ugm", [(f"charsmap damaged {i}", as_map(damage(i)))])[1](0)
 
 
-def spliced() -> Iterator[Run]:
+def spliced() -> Iterator[Series]:
     """Copies each key, with its value, from one file into another."""
     names = [name for name in EACH_MODEL if name not in ("none", "big-endian")]
     for name, other in product(names, names):

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 import ggtok
+from tests.support.memory import peak
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
 
@@ -28,11 +29,6 @@ def cheap() -> ggtok.Tokenizer:
     return ggtok.load(gguf.dump())
 
 
-def peak() -> int:
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
-
-
 def check(what: str, n: int, run: Callable[[], str]) -> bool:
     began = time.monotonic()
     with open("/proc/self/clear_refs", "w") as refs:
@@ -44,9 +40,8 @@ def check(what: str, n: int, run: Callable[[], str]) -> bool:
     except AssertionError as error:
         outcome, good = f"WRONG: {error}", False
     seconds = time.monotonic() - began
-    print(
-        f"{what:<44}{n:>14,} bytes {seconds:>8.1f} s {peak() / 1e9:>7.2f} GB at the peak  {outcome}"
-    )
+    memory = f"{1024 * peak() / 1e9:>7.2f} GB at the peak"
+    print(f"{what:<44}{n:>14,} bytes {seconds:>8.1f} s {memory}  {outcome}")
     return good
 
 

@@ -13,7 +13,7 @@ SHOWN = 3  # of an array of strings, the first and last SHOWN lengths are listed
 
 @dataclass(frozen=True)
 class Field:
-    what: str  # "n_kv", "key length", "type", ...
+    name: str  # "n_kv", "key length", "type", ...
     at: int
     size: int
     key: str = ""
@@ -27,11 +27,11 @@ class Layout:
 
     def numbers(self) -> list[Field]:
         """Returns the fields that are lengths and counts."""
-        return [f for f in self.fields if f.what.startswith("n_") or f.what.endswith(" length")]
+        return [f for f in self.fields if f.name.startswith("n_") or f.name.endswith(" length")]
 
     def heads(self) -> list[int]:
         """Returns the positions of all bytes after the header, except in arrays' elements."""
-        inside = [f for f in self.fields if f.at >= 24 and not f.what.startswith("string")]
+        inside = [f for f in self.fields if f.at >= 24 and not f.name.startswith("string")]
         return [at for f in inside for at in range(f.at, f.at + f.size)]
 
     def contents(self) -> list[int]:

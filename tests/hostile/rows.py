@@ -45,7 +45,7 @@ class Row(ABC):
     def judge(self, i: int) -> Verdict: ...
 
     @abstractmethod
-    def what(self, i: int) -> str:
+    def describe(self, i: int) -> str:
         """Returns a short description of the input."""
 
     @abstractmethod
@@ -78,8 +78,8 @@ class Trials(Row):
     def judge(self, i: int) -> Verdict:
         return self._make()[i][1]()
 
-    def what(self, i: int) -> str:
+    def describe(self, i: int) -> str:
         return self._make()[i][0]
 
     def keep(self, i: int) -> bytes:
-        return self.what(i).encode()
+        return self.describe(i).encode()

@@ -149,13 +149,13 @@ def writer() -> Writer:
     return Writer()
 
 
-def while_it_changes(mode: str, large: bool) -> Verdict:
+def load_while_changing(mode: str, large: bool) -> Verdict:
     writer().start(mode, large)
     try:
         tok = ggtok.load(writer().path)
     except FileNotFoundError as error:
-        ours = mode == "deleted and made" and isinstance(error, ggtok.FileError)
-        return Verdict(OTHER) if ours else Verdict(VAGUE, repr(error))
+        expected = mode == "deleted and made" and isinstance(error, ggtok.FileError)
+        return Verdict(OTHER) if expected else Verdict(VAGUE, repr(error))
     except Exception as error:
         if mode == "replaced":
             return Verdict(VAGUE, f"the file was whole at all times: {error!r}")
@@ -175,7 +175,7 @@ def changing() -> Sequence[Trial]:
     return [
         (
             f"{mode}, {'large' if large else 'small'}, load {i}",
-            lambda mode=mode, large=large: while_it_changes(mode, large),
+            lambda mode=mode, large=large: load_while_changing(mode, large),
         )
         for large, n in ((False, 500), (True, 40))
         for mode in MODES
@@ -223,7 +223,7 @@ def fixture_copy() -> Path:
 # ---- not regular files ----
 
 
-def no_file(path: Path, number: int, before: Callable[[Path], object] | None) -> Verdict:
+def load_non_file(path: Path, number: int, before: Callable[[Path], object] | None) -> Verdict:
     if before is not None:
         before(path)
     # Root may read everything, so become another user for a moment.
@@ -244,12 +244,12 @@ def no_file(path: Path, number: int, before: Callable[[Path], object] | None) ->
     return Verdict(LOADED)
 
 
-def no_files() -> Sequence[Trial]:
+def non_files() -> Sequence[Trial]:
     at = folder()
     rows: list[tuple[str, Path, int, Callable[[Path], object] | None]] = [
         ("nothing", at / "nothing.gguf", errno.ENOENT, None),
         ("a folder", at, errno.EISDIR, None),
-        ("a file with a folder's name", at / "sound.gguf" / "x", errno.ENOTDIR, made_beside),
+        ("a file with a folder's name", at / "sound.gguf" / "x", errno.ENOTDIR, write_parent),
         ("a name too long", at / ("n" * 300), errno.ENAMETOOLONG, None),
         ("a link to itself", at / "loop", errno.ELOOP, lambda p: p.is_symlink() or p.symlink_to(p)),
         (
@@ -260,20 +260,20 @@ def no_files() -> Sequence[Trial]:
         ),
         ("a pipe", at / "pipe", errno.ESPIPE, lambda p: p.exists() or os.mkfifo(p)),
         ("a socket", at / "socket", errno.ENXIO, listen),
-        ("a locked file", at / "locked.gguf", errno.EACCES, locked),
+        ("a locked file", at / "locked.gguf", errno.EACCES, write_locked),
         *((str(p), p, errno.ESPIPE, None) for p in map(Path, DEVICES) if p.exists()),
     ]
-    return [(what, lambda p=p, n=n, b=b: no_file(p, n, b)) for what, p, n, b in rows]
+    return [(what, lambda p=p, n=n, b=b: load_non_file(p, n, b)) for what, p, n, b in rows]
 
 
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/urandom", "/dev/tty0")
 
 
-def made_beside(path: Path) -> None:
+def write_parent(path: Path) -> None:
     path.parent.write_bytes(fixture("test").read_bytes())
 
 
-def locked(path: Path) -> None:
+def write_locked(path: Path) -> None:
     folder().chmod(0o755)
     path.write_bytes(fixture("test").read_bytes())
     path.chmod(0)
@@ -397,30 +397,21 @@ MEASURE = f"""
 import ggtok
 from pathlib import Path
 from tests.hostile.judge import vagueness
-from tests.hostile.surroundings import status
+from tests.support.memory import peak, resident
 
 path = Path(sys.argv[1])
 Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
-before = status("VmRSS")
+before = resident()
 try:
     ggtok.load(path)
     note = "loaded"
 except Exception as error:
-    peak = status("VmHWM")
     note = vagueness(error, path.stat().st_size)
-print(peak - before, note)
+print((peak() - before) * 1024, note)
 """
 
 
-def status(name: str) -> int:
-    """Returns a number from /proc/self/status, in bytes."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(name + ":"):
-            return int(line.split()[1]) * 1024
-    raise LookupError(name)
-
-
-def peak_of_refusal(data: bytes) -> tuple[int, str]:
+def peak_of_rejection(data: bytes) -> tuple[int, str]:
     """Returns the peak memory for rejecting a file, in bytes, and why its error is vague, or ""."""
     path = folder() / "heavy.gguf"
     path.write_bytes(data)
@@ -428,28 +419,28 @@ def peak_of_refusal(data: bytes) -> tuple[int, str]:
     done = subprocess.run(command, cwd=path.parent, capture_output=True, text=True)
     if done.returncode:
         return 0, f"exit status {done.returncode}: {done.stderr[-300:]}"
-    taken, _, note = done.stdout.strip().partition(" ")
-    return int(taken), note
+    peak, _, note = done.stdout.strip().partition(" ")
+    return int(peak), note
 
 
-def refusal(shape: str) -> Verdict:
+def rejection(shape: str) -> Verdict:
     data = heavy(shape)
-    taken, note = peak_of_refusal(data)
+    peak, note = peak_of_rejection(data)
     model, _, tokens = shape.partition(": ")
     most = MULTIPLE
     if model.startswith("plamo"):
         most = PLAMO_MULTIPLE
     elif model in ("bert", "t5", "rwkv") and tokens == "long":
         most = LONG_MULTIPLE
-    if not note and taken > most * len(data):
-        note = f"{taken / len(data):.1f} times its {len(data)} bytes taken while refusing it"
+    if not note and peak > most * len(data):
+        note = f"rejecting {len(data)} bytes took {peak / len(data):.1f} times as much memory"
     return Verdict(VAGUE, note) if note else Verdict(VOCAB_ERROR)
 
 
 MODELS = ("llama", "gpt2", "gemma4", "bert", "t5", "rwkv", "plamo2", "hybriddna", "whitespace")
 
 
-def refusals() -> Sequence[Trial]:
+def rejections() -> Sequence[Trial]:
     shapes = ["keys: no model", "keys: cut"]
     shapes += [
         f"{model}: {tokens}"
@@ -457,7 +448,7 @@ def refusals() -> Sequence[Trial]:
         for tokens in ("empty", "short", "spread", "long", "chain")
         if (model, tokens) != ("gpt2", "empty")
     ]
-    return [(shape, lambda s=shape: refusal(s)) for shape in shapes]
+    return [(shape, lambda s=shape: rejection(s)) for shape in shapes]
 
 
 LINUX = sys.platform == "linux"
@@ -465,12 +456,15 @@ POSIX = sys.platform != "win32"
 SURROUNDINGS = [
     Trials("files that change while they are read", changing, allowed=ANY | NO_FILE, sample=150),
     *([Trials("files that change afterwards", afterwards)] if POSIX else []),
-    *([Trials("what is no file", no_files, allowed=NO_FILE)] if POSIX else []),
+    *([Trials("paths that aren't files", non_files, allowed=NO_FILE)] if POSIX else []),
     *([Trials("40 GB of holes after the metadata", sparse_files)] if LINUX else []),
     *(
         [
             Trials(
-                "memory taken while refusing", refusals, allowed=frozenset((VOCAB_ERROR,)), sample=6
+                "memory for rejecting files",
+                rejections,
+                allowed=frozenset((VOCAB_ERROR,)),
+                sample=6,
             )
         ]
         if LINUX

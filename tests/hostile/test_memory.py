@@ -98,7 +98,7 @@ def peak(gguf: GGUF, tmp_path: Path) -> tuple[float, str]:
     return peaks([gguf], tmp_path)[0]
 
 
-def made(name: str, tokens: str, kind: int) -> GGUF:
+def file_with(name: str, tokens: str, kind: int) -> GGUF:
     gguf = GGUF.read(fixture(name))
     add_tokens(gguf, TOKENS[tokens](), kind)
     return gguf
@@ -113,7 +113,7 @@ def test_a_faulty_key_is_found_before_tables_are_built(
     faults = [f for f in FAULTS if f != "phi-3" or name in ("ugm", "wpm")]
     files = []
     for fault in faults:
-        gguf = made(name, tokens, USER_DEFINED)
+        gguf = file_with(name, tokens, USER_DEFINED)
         FAULTS[fault][1](gguf)
         files.append(gguf)
     for fault, (times, outcome) in zip(faults, peaks(files, tmp_path), strict=True):
@@ -140,7 +140,7 @@ def beyond_unicode(gguf: GGUF) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "tokens", "kind", "put", "named"),
+    ("name", "tokens", "kind", "damage", "message"),
     [
         ("ugm", "one", USER_DEFINED, short_byte, "is a byte token"),
         ("wpm", "long", NORMAL, short_byte, "is a byte token"),
@@ -153,12 +153,12 @@ def beyond_unicode(gguf: GGUF) -> None:
     ],
 )
 def test_other_faults(
-    name: str, tokens: str, kind: int, put: Callable[[GGUF], None], named: str, tmp_path: Path
+    name: str, tokens: str, kind: int, damage: Callable[[GGUF], None], message: str, tmp_path: Path
 ) -> None:
-    gguf = made(name, tokens, kind)
-    put(gguf)
+    gguf = file_with(name, tokens, kind)
+    damage(gguf)
     times, outcome = peak(gguf, tmp_path)
-    assert named in outcome
+    assert message in outcome
     assert times < REFUSED
 
 
@@ -183,14 +183,14 @@ ROWS += [("plamo2", NORMAL, "broken")]
 @pytest.mark.parametrize(("name", "kind"), LOADED)
 def test_peak_of_loading(name: str, kind: int, tmp_path: Path) -> None:
     tokens = [row[2] for row in ROWS if row[:2] == (name, kind)]
-    found = peaks([made(name, how, kind) for how in tokens], tmp_path)
-    for how, (times, outcome) in zip(tokens, found, strict=True):
-        assert outcome == "loaded", how
-        assert times < LOADED[name, kind], (how, times)
+    found = peaks([file_with(name, size, kind) for size in tokens], tmp_path)
+    for size, (times, outcome) in zip(tokens, found, strict=True):
+        assert outcome == "loaded", size
+        assert times < LOADED[name, kind], (size, times)
 
 
 def test_peak_for_tokens_of_other_characters(tmp_path: Path) -> None:
-    gguf = made("bpe-gpt2", "many of Han", NORMAL)
+    gguf = file_with("bpe-gpt2", "many of Han", NORMAL)
     times, outcome = peak(gguf, tmp_path)
     assert outcome == "loaded"
     assert 50 < times < LOADED["bpe-gpt2", NORMAL] + 64 + 2**20 / len(gguf.dump()), times

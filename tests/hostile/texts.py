@@ -126,7 +126,7 @@ def surrogate(call: str, before: str, one: str) -> Verdict:
             return Verdict(VAGUE, f"at {error.start}, not {len(before)}")
         names = f"U+{ord(one[0]):04X}" in str(error) and str(len(before)) in str(error)
         if not names:
-            return Verdict(VAGUE, f"names neither the surrogate nor its place: {error}")
+            return Verdict(VAGUE, f"doesn't name the surrogate and its position: {error}")
         notes = getattr(error, "__notes__", ["texts[1]"])
         if "batch" in call and "texts[1]" not in str(notes):
             return Verdict(VAGUE, f"does not say which text: {error} {notes}")

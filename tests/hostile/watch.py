@@ -21,7 +21,6 @@ from tests.hostile.judge import OUTCOMES
 from tests.hostile.table import Row
 
 CHILD = f"{TESTS}; from tests.hostile import child; child.main(*sys.argv[1:])"
-HANG_SECONDS = 20.0  # timeout for one input; the slowest takes a few milliseconds
 REMARKS = 5  # maximum number of remarks per row
 
 
@@ -51,18 +50,18 @@ def watch(row: Row, keep: Path, step: int = 1) -> Tally:
     began = time.monotonic()
     start, stop = 0, len(row)
     while start < stop:
-        culprit, how = _one_child(row, start, stop, step, tally)
+        culprit, ending = _one_child(row, start, stop, step, tally)
         if culprit is None:
             break
         tally.inputs += 1
-        if how == "hang":
+        if ending == "hang":
             tally.hangs += 1
         else:
             tally.crashes += 1
         keep.mkdir(parents=True, exist_ok=True)
         path = keep / f"{row.name.replace(' ', '-').replace(':', '')}-{culprit}.gguf"
         path.write_bytes(row.keep(culprit))
-        tally.remarks.append(f"{how} on {row.what(culprit)}: {path}")
+        tally.remarks.append(f"{ending} on {row.describe(culprit)}: {path}")
         start = culprit + step
     tally.seconds = time.monotonic() - began
     return tally
@@ -74,7 +73,7 @@ def _one_child(row: Row, start: int, stop: int, step: int, tally: Tally) -> tupl
     with (
         tempfile.NamedTemporaryFile() as file,
         tempfile.TemporaryFile() as output,
-        tempfile.TemporaryFile() as complaints,
+        tempfile.TemporaryFile() as errors,
     ):
         file.write(bytes(BOARD.size))
         file.flush()
@@ -86,26 +85,26 @@ def _one_child(row: Row, start: int, stop: int, step: int, tally: Tally) -> tupl
             cwd=tempfile.gettempdir(),
             stdin=subprocess.DEVNULL,
             stdout=output,
-            stderr=complaints,
+            stderr=errors,
         )
-        how = _until_it_ends(child, board, row.timeout)
+        ending = _until_it_ends(child, board, row.timeout)
         at, *counts = BOARD.unpack_from(board)
         for outcome in range(len(OUTCOMES)):
             tally.outcomes[outcome] += counts[outcome]
             tally.inputs += counts[outcome]
         tally.wrong += counts[WRONG - 1]
         output.seek(0)
-        for i, _, note in map(json.loads, output.read().splitlines()):
+        for i, note in map(json.loads, output.read().splitlines()):
             if len(tally.remarks) < REMARKS:
-                tally.remarks.append(f"{row.what(i)}: {note}")
-        complaints.seek(0)
-        said = complaints.read().decode("utf-8", "replace").strip()
+                tally.remarks.append(f"{row.describe(i)}: {note}")
+        errors.seek(0)
+        printed = errors.read().decode("utf-8", "replace").strip()
         if at == -1:
-            if said:  # the library must not print anything
+            if printed:  # the library must not print anything
                 tally.wrong += 1
-                tally.remarks.append(f"the child printed: {said[-500:]}")
+                tally.remarks.append(f"the child printed: {printed[-500:]}")
             return None, ""
-        return at, f"{how} ({said[-300:]})" if said and how != "hang" else how
+        return at, f"{ending} ({printed[-300:]})" if printed and ending != "hang" else ending
 
 
 def _until_it_ends(child: subprocess.Popen[bytes], board: mmap.mmap, timeout: float) -> str:
