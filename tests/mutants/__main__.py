@@ -38,16 +38,29 @@ def parse() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--seed", type=int, default=1, help="selects the mutants")
-    parser.add_argument("--count", type=int, default=20, help="of each language")
+    parser.add_argument(
+        "--count", type=int, default=20, help="mutants of each language (default: 20)"
+    )
     parser.add_argument("--lang", choices=LANGUAGES, help="default: both")
-    parser.add_argument("--list", action="store_true", help="print them, and do nothing else")
-    parser.add_argument("--costs", action="store_true", help="measure what each group costs")
+    parser.add_argument("--list", action="store_true", help="only print the mutants")
+    parser.add_argument("--costs", action="store_true", help="measure how long each group takes")
     parser.add_argument("--reach", action="store_true", help="measure again what each test reaches")
-    parser.add_argument("--table", action="store_true", help="print the table, and do nothing else")
-    parser.add_argument("-n", type=int, default=1, help="processes that measure what tests reach")
-    parser.add_argument("--enough", type=int, default=3, help="groups that fail, then stop")
-    parser.add_argument("--most", type=int, default=10**6, help="tests of a group, drawn at random")
-    parser.add_argument("--minutes", type=float, default=600, help="begin no mutant after these")
+    parser.add_argument("--table", action="store_true", help="only print the table")
+    parser.add_argument(
+        "-n", type=int, default=1, help="number of processes that measure what tests reach"
+    )
+    parser.add_argument(
+        "--enough", type=int, default=3, help="number of failed groups after which a trial stops"
+    )
+    parser.add_argument(
+        "--most",
+        type=int,
+        default=10**6,
+        help="maximum number of tests of a group, drawn at random",
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=600, help="start no mutant after this time"
+    )
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "mutants-work")
     parser.add_argument("--no-resume", action="store_true", help="forget earlier results")
     return parser.parse_args()

@@ -49,7 +49,7 @@ ARITHMETIC = {
 BOOLEAN = {b"&&": b"||", b"||": b"&&"}
 INTEGER = re.compile(rb"(0[xX][0-9a-fA-F]+|[0-9]+)([uUlL]*)")
 # Tokens that can follow the first word of an expression statement, but not of a declaration.
-NOT_FIRST_BLOCK = {
+STATEMENT_TOKENS = {
     *(b"(", b"[", b".", b"->", b"=", b"++", b"--", b"<<=", b">>="),
     *(b"+=", b"-=", b"*=", b"/=", b"%=", b"&=", b"|=", b"^="),
 }
@@ -129,14 +129,14 @@ def _statements(body: list[Token]) -> Iterator[tuple[int, int]]:
         i += 1
 
 
-def _deletes(statement: list[Token]) -> bool:
+def _is_deletable(statement: list[Token]) -> bool:
     """Whether the statement can be deleted: it isn't a declaration, and has an effect."""
     first, second = statement[0], statement[1]
     if first.text in (b"break", b"continue", b"goto", b"++", b"--"):
         return True
     if first.text == b"*":
-        return any(token.text in NOT_FIRST_BLOCK for token in statement)
-    return first.kind == "word" and first.text not in KEYWORDS and second.text in NOT_FIRST_BLOCK
+        return any(token.text in STATEMENT_TOKENS for token in statement)
+    return first.kind == "word" and first.text not in KEYWORDS and second.text in STATEMENT_TOKENS
 
 
 def _whole(body: list[Token]) -> Iterator[tuple[str, int, int, bytes, int]]:
@@ -144,7 +144,7 @@ def _whole(body: list[Token]) -> Iterator[tuple[str, int, int, bytes, int]]:
     for begin, end in _statements(body):
         statement = body[begin : end + 1]
         here = statement[0].start, statement[-1].end, statement[0].line
-        if _deletes(statement):
+        if _is_deletable(statement):
             yield "statement", here[0], here[1], b";", here[2]
         if statement[0].text == b"return" and len(statement) > 2:
             value = [token.text for token in statement[1:-1]]

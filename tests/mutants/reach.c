@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SEEN __attribute__((visibility("default")))
+#define EXPORT __attribute__((visibility("default")))
 
 static uint8_t *counters, *counters_end;
 static const uintptr_t *blocks; /* for each block, its address and its flags */
@@ -22,17 +22,17 @@ void __sanitizer_cov_pcs_init(const uintptr_t *from, const uintptr_t *to) {
     blocks = from;
 }
 
-SEEN size_t reach_n_blocks(void) {
+EXPORT size_t reach_n_blocks(void) {
     return (size_t)(counters_end - counters);
 }
 
 /* Writes the blocks' addresses, relative to the module's base address. */
-SEEN void reach_blocks(const char *base, uintptr_t *out) {
+EXPORT void reach_blocks(const char *base, uintptr_t *out) {
     for (size_t i = 0; i < reach_n_blocks(); i++) out[i] = blocks[2 * i] - (uintptr_t)base;
 }
 
 /* Copies the counters and resets them. */
-SEEN void reach_take(uint8_t *out) {
+EXPORT void reach_take(uint8_t *out) {
     memcpy(out, counters, reach_n_blocks());
     memset(counters, 0, reach_n_blocks());
 }

@@ -29,11 +29,13 @@ data_file = {data}
 """
 
 
-def measure(work: Path, processes: int, again: bool = False) -> None:
+def measure(work: Path, processes: int, remeasure: bool = False) -> None:
     """Measures what each test reaches, and writes the result to work/reach/GROUP. Skips groups that
-    were already measured, unless `again`."""
+    were already measured, unless `remeasure`."""
     reach = work / "reach"
-    missing = [group for group in groups() if again or not (reach / group / "tests.json").exists()]
+    missing = [
+        group for group in groups() if remeasure or not (reach / group / "tests.json").exists()
+    ]
     if not missing:
         return
     copy = copy_checkout(reach / "copy")

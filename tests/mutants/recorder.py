@@ -40,7 +40,7 @@ class Recorder:
         self.shared: dict[str, str] = {}  # recorded name -> fixture that several tests share
         self.now = [""]
         self.caches: list[Any] = []
-        self.left: set[str] = set()
+        self.unmeasured: set[str] = set()
         known = folder.parent.parent / "seconds.json"
         self.seconds = json.loads(known.read_text("utf-8")) if known.exists() else {}
 
@@ -77,7 +77,7 @@ class Recorder:
         cases = defaultdict(list)
         for item in session.items:
             cases[item.nodeid.partition("[")[0]].append(item.nodeid)
-        self.left = {
+        self.unmeasured = {
             name
             for names in cases.values()
             if len(names) > MANY
@@ -109,7 +109,7 @@ class Recorder:
             "fixtures": [*item.fixturenames],
             "file": file,
             "builds": builds,
-            "measured": not builds and not slow and item.nodeid not in self.left,
+            "measured": not builds and not slow and item.nodeid not in self.unmeasured,
         }
         return (yield from self.within(item.nodeid))
 

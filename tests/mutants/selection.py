@@ -19,12 +19,12 @@ class Selection:
     A hanging test terminates the process, since it may hang in C code."""
 
     def __init__(self, path: Path) -> None:
-        told = json.loads(path.read_text("utf-8"))
-        self.order = {test: i for i, test in enumerate(told["tests"])}
+        plan = json.loads(path.read_text("utf-8"))
+        self.order = {test: i for i, test in enumerate(plan["tests"])}
         self.folder = path.parent / "failed"
-        self.whole: list[str] = told["whole"]  # groups that continue after a failure
-        self.enough: int = told["enough"]
-        self.hang: dict[str, float] = told["hang"]
+        self.whole: list[str] = plan["whole"]  # groups that continue after a failure
+        self.enough: int = plan["enough"]
+        self.hang: dict[str, float] = plan["hang"]
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(

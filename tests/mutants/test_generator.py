@@ -44,7 +44,7 @@ def shown(source: bytes, changes: itertools.chain[Change]) -> set[tuple[int, str
     }
 
 
-def test_c() -> None:
+def test_only_code_in_c_functions_is_changed() -> None:
     """Comments, strings, preprocessor lines and tables aren't changed."""
     assert shown(C, c_code.changes(C)) == {
         (6, "constant", "0", "1"),
@@ -65,7 +65,7 @@ def test_c() -> None:
     }
 
 
-def test_python() -> None:
+def test_only_executed_python_code_is_changed() -> None:
     """Comments, docstrings, annotations and f-strings aren't changed."""
     assert shown(PYTHON, python_code.changes(PYTHON)) == {
         (2, "constant", "8", "9"),

@@ -23,7 +23,7 @@ Address            Line   Column File   ISA Discriminator Flags
 """
 
 
-def test_line_tables() -> None:
+def test_line_tables_are_parsed() -> None:
     assert list(_rows(LINES)) == [("cext/base/mem.c", 1, 0x1120), ("cext/base/mem.h", 20, 0x112A)]
 
 
@@ -31,7 +31,7 @@ def run(**failed: list[str]) -> dict[str, object]:
     return {"ran": ["chat", "cli"], "failed": failed}
 
 
-def test_the_table_goes_by_what_runs_without_full_now() -> None:
+def test_the_table_counts_the_tests_that_run_without_full_now() -> None:
     results = [
         {"name": "cext/a.c:1:1: a -> b", "plain": run(chat=["tests/chat/test_a.py::a"])},
         {

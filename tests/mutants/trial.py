@@ -101,11 +101,11 @@ class Trial:
         failed = [name for names in run["failed"].values() for name in names]
         if not 0 < len(failed) <= 2:
             return
-        again = self.run({name for name in failed if "::" in name}, flags)["failed"]
-        if again:
-            run["unreliable"] = again
+        recurring = self.run({name for name in failed if "::" in name}, flags)["failed"]
+        if recurring:
+            run["unreliable"] = recurring
             run["failed"] = {
-                group: names for group, names in run["failed"].items() if group not in again
+                group: names for group, names in run["failed"].items() if group not in recurring
             }
             run["state"] = "killed" if run["failed"] else "unfinished"
 
@@ -137,8 +137,8 @@ class Trial:
         hang = {name: max(HANG, 10 * seconds[name]) for name in order}
         state = "survived"
         while order and state == "survived":
-            told = {"tests": order, "whole": whole, "enough": self.enough, "hang": hang}
-            (folder / "tests.json").write_text(json.dumps(told), "utf-8")
+            plan = {"tests": order, "whole": whole, "enough": self.enough, "hang": hang}
+            (folder / "tests.json").write_text(json.dumps(plan), "utf-8")
             ended = self._pytest(folder, order, flags, limit)
             if ended == "time":
                 state = "unfinished"

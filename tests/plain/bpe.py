@@ -12,8 +12,8 @@ from tests.plain import pretok
 from tests.plain.characters import (
     MARK,
     Byte,
-    became,
     characters,
+    converted,
     lead_length,
     span,
     utf8,
@@ -38,14 +38,14 @@ def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
             yield from whole(MARK, begin, begin)
         line = marks and c == 0x0A
         space = escape and c == 0x20
-        yield from whole(MARK, begin, end) if space else became(text, begin, end, utf8(c))
+        yield from whole(MARK, begin, end) if space else converted(text, begin, end, utf8(c))
 
 
-def words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
+def words(v: Vocabulary, norm: list[Byte]) -> Iterator[Word]:
     at = 0
-    for cut in pretok.words(v, value(made).decode("utf-8", "surrogatepass")):
+    for cut in pretok.words(v, value(norm).decode("utf-8", "surrogatepass")):
         data = cut.text.encode("utf-8", "surrogatepass")
-        source = made[at : at + len(data)]
+        source = norm[at : at + len(data)]
         at += len(data)
         yield _word(v, data, *span(source), list(cut.rules))
 
@@ -55,7 +55,7 @@ def _word(v: Vocabulary, data: bytes, begin: int, end: int, rules: list[Rule]) -
     if takes_whole(v, data) and (id := v.find(stored)) is not None:
         token = v.token(id, "whole word", why="a word that is a token isn't merged")
         return Word(text_of(data), begin, end, [token], rules)
-    symbols = first_symbols(v, stored)
+    symbols = first_symbols(stored)
     merges, left = merge(v, symbols)
     tokens = [token for symbol in left for token in tokens_of(v, symbol)]
     shown = [readable(v, symbol) for symbol in symbols]
@@ -115,7 +115,7 @@ def readable(v: Vocabulary, stored: bytes) -> str:
     return text_of(stored if data is None else data)
 
 
-def first_symbols(v: Vocabulary, stored: bytes) -> list[bytes]:
+def first_symbols(stored: bytes) -> list[bytes]:
     """Splits a stored text into characters. With GPT-2's characters, each stands for one byte of
     the word."""
     symbols, at = [], 0

@@ -63,24 +63,24 @@ def each(value: bytes, begin: int) -> Iterator[Byte]:
     return (Byte(b, begin + i, begin + i + 1) for i, b in enumerate(value))
 
 
-def became(text: bytes, begin: int, end: int, value: bytes) -> Iterator[Byte]:
+def converted(text: bytes, begin: int, end: int, value: bytes) -> Iterator[Byte]:
     """Returns the bytes of `value`, the normalized form of text[begin:end]. If normalization
     changed nothing, each byte comes from one source byte, otherwise from the whole range."""
     return each(value, begin) if value == text[begin:end] else whole(value, begin, end)
 
 
-def value(made: Iterable[Byte]) -> bytes:
-    return bytes(b.value for b in made)
+def value(norm: Iterable[Byte]) -> bytes:
+    return bytes(b.value for b in norm)
 
 
-def span(made: list[Byte]) -> tuple[int, int]:
+def span(norm: list[Byte]) -> tuple[int, int]:
     """Returns the span of the text from which these bytes, at least one, come."""
-    return made[0].begin, made[-1].end
+    return norm[0].begin, norm[-1].end
 
 
-def retraced(made: Iterable[Byte], of: list[Byte]) -> list[Byte]:
-    """Composes two normalizations: the sources of the bytes in `made` are positions in `of`, and
+def composed(norm: Iterable[Byte], of: list[Byte]) -> list[Byte]:
+    """Composes two normalizations: the sources of the bytes in `norm` are positions in `of`, and
     are replaced by the sources, in the text, of the bytes at these positions."""
     return [
-        Byte(b.value, of[min(b.begin, len(of) - 1)].begin, of[max(b.end, 1) - 1].end) for b in made
+        Byte(b.value, of[min(b.begin, len(of) - 1)].begin, of[max(b.end, 1) - 1].end) for b in norm
     ]

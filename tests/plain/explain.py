@@ -124,12 +124,12 @@ def _special(v: Vocabulary, text: bytes, part: Part, id: int) -> Fragment:
 
 
 def _raw(v: Vocabulary, text: bytes, base: int, prefix: bool) -> Fragment:
-    made = normalized_bytes(v, text, prefix)
+    norm = normalized_bytes(v, text, prefix)
     cut_first = _CUT_FIRST.get(_kind(v))
     if cut_first is not None:
         words = list(cut_first[1](v, text))
     else:
-        words = list(_KINDS[v.type][1](v, made)) if made else []
+        words = list(_KINDS[v.type][1](v, norm)) if norm else []
     normalized = b"".join(raw_of(word.text) for word in words)
     return Fragment(
         text_of(text),
@@ -260,7 +260,7 @@ def _bpe_tree(v: Vocabulary, id: int, stored: bytes) -> MergeTree:
     elif v.flags["escape_whitespaces"] and b" " in word:
         notes.append("it contains a space, but spaces become U+2581 before merging")
     else:
-        symbols = bpe.first_symbols(v, stored)
+        symbols = bpe.first_symbols(stored)
         cuts = pretok.words(v, word.decode("utf-8", "surrogatepass")) if _is_utf8(word) else []
         if len(cuts) > 1:
             pieces = " | ".join(repr(cut.text) for cut in cuts)
@@ -286,7 +286,7 @@ def _bpe_tree(v: Vocabulary, id: int, stored: bytes) -> MergeTree:
 
 
 def _spm_tree(v: Vocabulary, id: int, text: bytes) -> MergeTree:
-    symbols = bpe.first_symbols(v, text)
+    symbols = bpe.first_symbols(text)
     merges, left = spm.merge(v, symbols)
     score = v.score(id)
     ends = [0]
@@ -295,7 +295,7 @@ def _spm_tree(v: Vocabulary, id: int, text: bytes) -> MergeTree:
     pairs = [
         Merge(text_of(text[:i]), text_of(text[i:]), score=score)
         for i in ends[1:-1]
-        if _can_be(v, text[:i]) and _can_be(v, text[i:])
+        if _can_be_symbol(v, text[:i]) and _can_be_symbol(v, text[i:])
     ]
     return MergeTree(
         id=id,
@@ -310,7 +310,7 @@ def _spm_tree(v: Vocabulary, id: int, text: bytes) -> MergeTree:
     )
 
 
-def _can_be(v: Vocabulary, symbol: bytes) -> bool:
+def _can_be_symbol(v: Vocabulary, symbol: bytes) -> bool:
     """Whether a symbol can occur between merges: it is a token or a single character."""
     return len(symbol) <= lead_length(symbol[0]) or v.find(symbol) is not None
 

@@ -10,7 +10,7 @@ from ggtok.errors import VocabError
 from ggtok.explain.steps import Place, Token, Word, text_of
 from ggtok.loading.loaded import TokenAttr
 from ggtok.native.library import is_white_space
-from tests.plain.characters import Byte, became, characters, span, utf8, value
+from tests.plain.characters import Byte, characters, converted, span, utf8, value
 from tests.plain.vocabulary import LongestMatch, Vocabulary
 
 # Scores are integers in units of 1/10,000, as in llama.cpp. Tokens that score _NEVER or less aren't
@@ -31,16 +31,16 @@ def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
             continue
         if v.type == "PLAMO3" and c == 0xEE00:
             continue
-        yield from became(text, begin, end, utf8(c))
+        yield from converted(text, begin, end, utf8(c))
 
 
 def words(v: Vocabulary, text: bytes) -> Iterator[Word]:
     """Yields the words: for PLaMo 2, the whole text; for PLaMo 3, each part."""
     if v.type == "PLAMO2":
-        made = list(normalized(v, text, False))
-        return iter([_word(v, made)] if made else [])
+        norm = list(normalized(v, text, False))
+        return iter([_word(v, norm)] if norm else [])
     chars = [
-        list(became(text, begin, end, utf8(c))) for begin, end, c in characters(text, 0x1FFFFF)
+        list(converted(text, begin, end, utf8(c))) for begin, end, c in characters(text, 0x1FFFFF)
     ]
     return (
         _word(v, [b for char in part for b in char])
@@ -140,9 +140,9 @@ def _is_shortest(text: bytes) -> bool:
     return b"".join(utf8(c) for *_, c in characters(text)) == text
 
 
-def _word(v: Vocabulary, made: list[Byte]) -> Word:
+def _word(v: Vocabulary, norm: list[Byte]) -> Word:
     tokens = v.keep(_Tokens, lambda: _Tokens(v))
-    text = value(made)
+    text = value(norm)
     starts = [begin for begin, _, _ in characters(text, 0x1FFFFF)]
     rows = [_Row(0, -1, 0)] * (len(starts) + 1)
     sizes: dict[int, int] = {}
@@ -172,7 +172,7 @@ def _word(v: Vocabulary, made: list[Byte]) -> Word:
         )
         for i, row in enumerate(rows[:-1])
     ]
-    return Word(text_of(text), *span(made), path, lattice=lattice)
+    return Word(text_of(text), *span(norm), path, lattice=lattice)
 
 
 def _tokens(v: Vocabulary, tokens: _Tokens, text: bytes, row: _Row) -> Iterator[Token]:

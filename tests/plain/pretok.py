@@ -86,8 +86,8 @@ def _scan(name: str, text: str) -> Iterator[tuple[str, Rule]]:
     scanner = _scanner(name)
     stand_in = "".join(_stand_in(c, scanner) for c in text)
     if name == "groups_left":
-        places = [m.start() for m in scanner.pattern.finditer(stand_in) if m.start()]
-        for begin, end in pairwise([0, *places, len(text)]):
+        cuts = [m.start() for m in scanner.pattern.finditer(stand_in) if m.start()]
+        for begin, end in pairwise([0, *cuts, len(text)]):
             yield text[begin:end], Rule(name, _GROUPS_LEFT if begin else None)
         return
     at = 0
@@ -157,22 +157,22 @@ _ESCAPE = re.compile(r"\\[pP]\{(\w+)\}|\\([sSd])|\\.|\[\^?|\]|\$|.", re.DOTALL)
 
 def _translated(expression: str, kept: frozenset[str]) -> str:
     """Translates categories, which ``re`` doesn't support, to sets of stand-ins."""
-    made, in_set = [], False
+    translated, in_set = [], False
     for part in _ESCAPE.finditer(expression):
         text = part[0]
         if part[1] or part[2]:
             negated = text[1] in "PS"
             members = _members(part[1] or "s", kept) if part[2] != "d" else "0-9"
             assert not (in_set and negated), expression
-            made.append(members if in_set else f"[{'^' * negated}{members}]")
+            translated.append(members if in_set else f"[{'^' * negated}{members}]")
             continue
         if in_set:
             in_set = text != "]"
-            made.append(rf"\{text}" if text in "[|&~" else text)
+            translated.append(rf"\{text}" if text in "[|&~" else text)
             continue
         in_set = text.startswith("[")
-        made.append(r"\Z" if text == "$" else text)
-    return "".join(made)
+        translated.append(r"\Z" if text == "$" else text)
+    return "".join(translated)
 
 
 def _members(name: str, kept: frozenset[str]) -> str:

@@ -10,10 +10,10 @@ from tests.plain import bpe
 from tests.plain.characters import (
     MARK,
     Byte,
-    became,
     characters,
+    composed,
+    converted,
     each,
-    retraced,
     span,
     utf8,
     value,
@@ -29,9 +29,9 @@ def unchanged(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
     return each(text, 0)
 
 
-def rwkv_words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
+def rwkv_words(v: Vocabulary, norm: list[Byte]) -> Iterator[Word]:
     """For RWKV: the whole text is one word; its tokens are the longest matches from the left."""
-    text = value(made)
+    text = value(norm)
     longest = v.keep(LongestMatch, lambda: LongestMatch(v.pieces))
     tokens: list[Token] = []
     at = 0
@@ -45,13 +45,13 @@ def rwkv_words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
         else:
             tokens.append(v.token(id, "longest match"))
             at += len(v.pieces[id])
-    yield Word(text_of(text), *span(made), tokens)
+    yield Word(text_of(text), *span(norm), tokens)
 
 
-def test_words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
+def test_words(v: Vocabulary, norm: list[Byte]) -> Iterator[Word]:
     """For TEST, llama.cpp's dummy vocabulary: each id is a hash of five bytes."""
-    for at in range(0, len(made), _CHUNK):
-        part = made[at : at + _CHUNK]
+    for at in range(0, len(norm), _CHUNK):
+        part = norm[at : at + _CHUNK]
         number = 0
         for b in part:
             number = number * 31 + b.value
@@ -74,8 +74,8 @@ def _segments(v: Vocabulary, text: bytes) -> Iterator[list[Byte]]:
                 yield segment
             segment = []
         else:
-            made = lower(c) if v.flags["lowercase"] and c is not None else c
-            segment += became(text, begin, end, utf8(made))
+            code = lower(c) if v.flags["lowercase"] and c is not None else c
+            segment += converted(text, begin, end, utf8(code))
     if segment:
         yield segment
 
@@ -86,8 +86,8 @@ def whitespace_normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[
 
 def whitespace_words(v: Vocabulary, text: bytes) -> Iterator[Word]:
     for segment in _segments(v, text):
-        made = retraced(bpe.normalized(v, value(segment), False), segment)
-        yield from bpe.words(v, made)
+        norm = composed(bpe.normalized(v, value(segment), False), segment)
+        yield from bpe.words(v, norm)
 
 
 # ---- the model "hybriddna": BPE, and one token for six bases between <dna> and </dna> ----
@@ -105,33 +105,33 @@ def hybriddna_words(v: Vocabulary, text: bytes) -> Iterator[Word]:
         yield from bpe.words(v, list(bpe.normalized(v, text, False)))
         return
     escape = v.flags["escape_whitespaces"]  # spaces between the tags are escaped, too
-    made = [
+    norm = [
         b
         for i, c in enumerate(text)
         for b in whole(MARK if escape and c == 0x20 else bytes([c]), i, i + 1)
     ]
-    data, at = value(made), 0
+    data, at = value(norm), 0
     while at < len(data):
         start = data.find(b"<dna>", at)
         start = len(data) if start < 0 else start
         if start > at:
-            yield from _rest(v, made[at:start])
+            yield from _rest(v, norm[at:start])
         if start == len(data):
             break
         at = start + len(b"<dna>")
-        yield _tag(v, made[start:at], opens)
+        yield _tag(v, norm[start:at], opens)
         end = data.find(b"</dna>", at)
         end = len(data) if end < 0 else end
         for i in range(at, end, _BASES):
-            yield _kmer(v, made[i : min(i + _BASES, end)], oov)
+            yield _kmer(v, norm[i : min(i + _BASES, end)], oov)
         if end == len(data):
             break
         at = end + len(b"</dna>")
-        yield _tag(v, made[end:at], closes)
+        yield _tag(v, norm[end:at], closes)
 
 
 def _rest(v: Vocabulary, part: list[Byte]) -> Iterator[Word]:
-    return bpe.words(v, retraced(bpe.normalized(v, value(part), False), part))
+    return bpe.words(v, composed(bpe.normalized(v, value(part), False), part))
 
 
 def _tag(v: Vocabulary, part: list[Byte], id: int) -> Word:

@@ -20,13 +20,13 @@ def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
         yield from whole(MARK, i, i + 1) if b == 0x20 else each(bytes([b]), i)
 
 
-def words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
+def words(v: Vocabulary, norm: list[Byte]) -> Iterator[Word]:
     """Yields one word: the whole text."""
-    symbols = first_symbols(v, value(made))
+    symbols = first_symbols(value(norm))
     merges, left = merge(v, symbols)
     tokens = [token for symbol in left for token in tokens_of(v, symbol)]
     shown = [text_of(symbol) for symbol in symbols]
-    yield Word(text_of(value(made)), *span(made), tokens, symbols=shown, merges=merges)
+    yield Word(text_of(value(norm)), *span(norm), tokens, symbols=shown, merges=merges)
 
 
 class _Pair(NamedTuple):
@@ -90,14 +90,14 @@ def merge(v: Vocabulary, symbols: list[bytes]) -> tuple[list[Merge], list[bytes]
     before = [*range(-1, len(symbols) - 1)]
     queue = _Queue()
 
-    def ask(left: int, right: int) -> None:
+    def enqueue(left: int, right: int) -> None:
         if left >= 0 and right >= 0:
             text = now[left] + now[right]
             if (id := v.find(text)) is not None:
                 queue.push(_Pair(left, right, len(text), v.score(id)))
 
     for i in range(len(symbols) - 1):
-        ask(i, i + 1)
+        enqueue(i, i + 1)
     merges = []
     while queue:
         left, right, size, score = queue.pop()
@@ -109,8 +109,8 @@ def merge(v: Vocabulary, symbols: list[bytes]) -> tuple[list[Merge], list[bytes]
         after[left] = after[right]
         if after[left] >= 0:
             before[after[left]] = left
-        ask(before[left], left)
-        ask(left, after[left])
+        enqueue(before[left], left)
+        enqueue(left, after[left])
     return merges, [symbol for symbol in now if symbol]
 
 

@@ -12,8 +12,8 @@ from ggtok.loading.loaded import TokenAttr
 from tests.plain.characters import (
     MARK,
     Byte,
-    became,
     characters,
+    converted,
     lead_length,
     span,
     utf8,
@@ -93,7 +93,7 @@ def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
                 begin, end, c = next(characters(text[at : at + 4], 0x1FFFFF))
                 used = end - begin
                 with_ = utf8(None) if c is None else text[at : at + used]
-        for b in became(text, at, at + used, with_):
+        for b in converted(text, at, at + used, with_):
             if b.value != 0x20:
                 if not in_word and (remove or (v.flags["add_space_prefix"] and not prefixed)):
                     yield from whole(space, *(white or (b.begin, b.begin)))
@@ -136,16 +136,16 @@ class _Tokens:
         self.unknown = _single(lowest - 10.0)
 
 
-def words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
+def words(v: Vocabulary, norm: list[Byte]) -> Iterator[Word]:
     """Yields one word: the whole text."""
-    text = value(made)
+    text = value(norm)
     best = _lattice(v, text)
     lattice = [
         Place(at, b.id, text_of(text[at - b.size : at]), b.total - best[at - b.size].total, b.total)
         for at, b in enumerate(best)
         if b.size
     ]
-    yield Word(text_of(text), *span(made), _path(v, best), lattice=lattice)
+    yield Word(text_of(text), *span(norm), _path(v, best), lattice=lattice)
 
 
 def _lattice(v: Vocabulary, text: bytes) -> list[_Best]:

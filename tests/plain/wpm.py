@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ggtok.explain.steps import Token, Word, text_of
 from ggtok.native.library import category, first_of_nfd, is_white_space, lower
-from tests.plain.characters import MARK, Byte, became, characters, span, utf8, value, whole
+from tests.plain.characters import MARK, Byte, characters, converted, span, utf8, value, whole
 from tests.plain.vocabulary import LongestMatch, Vocabulary
 
 _CHINESE = (  # llama.cpp's ranges; one starts at 2B920, not at 2B820 as in BERT's code
@@ -30,20 +30,20 @@ def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
     strip = v.flags["strip_accents"]
     begins = True  # whether the next character starts a word
     for begin, end, c in characters(text):
-        made = 0 if c is None else first_of_nfd(c) if strip else c  # 0 is dropped below
-        if is_white_space(made):
+        code = 0 if c is None else first_of_nfd(c) if strip else c  # 0 is dropped below
+        if is_white_space(code):
             begins = True
             continue
-        if is_dropped(made, strip):
+        if is_dropped(code, strip):
             end_of_word = end_of_word if begins else end
             continue
-        alone = stands_alone(made)
+        alone = stands_alone(code)
         if begins or alone:
             yield from _up_to(word, end_of_word)
             word = [b._replace(word=i == 0) for i, b in enumerate(whole(MARK, begin, begin))]
         if v.flags["lowercase"]:
-            made = lower(made)
-        word += became(text, begin, end, utf8(made))
+            code = lower(code)
+        word += converted(text, begin, end, utf8(code))
         begins, end_of_word = alone, end
     yield from _up_to(word, end_of_word)
 
@@ -67,10 +67,10 @@ def stands_alone(c: int) -> bool:
     return block >= 0 and c <= _CHINESE[block][1]
 
 
-def words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
-    begins = [i for i, b in enumerate(made) if b.word]
-    for begin, end in zip(begins, [*begins[1:], len(made)], strict=True):
-        part = made[begin:end]
+def words(v: Vocabulary, norm: list[Byte]) -> Iterator[Word]:
+    begins = [i for i, b in enumerate(norm) if b.word]
+    for begin, end in zip(begins, [*begins[1:], len(norm)], strict=True):
+        part = norm[begin:end]
         yield Word(text_of(value(part)), *span(part), _tokens(v, value(part)))
 
 

@@ -32,42 +32,42 @@ def spelling(tok: ggtok.Tokenizer, id: int) -> bytes:
     return data
 
 
-def lengths(tok: ggtok.Tokenizer, id: int, made: list[Byte], at: int) -> Iterator[int]:
+def lengths(tok: ggtok.Tokenizer, id: int, norm: list[Byte], at: int) -> Iterator[int]:
     """Yields how many bytes a token may match, starting at byte `at`."""
     if tok.vocab_type == "TEST":
-        yield min(5, len(made) - at)
+        yield min(5, len(norm) - at)
         return
     text = tok.token_text(id)
-    if len(text) == 6 and text.startswith(b"<0x") and made[at].value == int(text[3:5], 16):
+    if len(text) == 6 and text.startswith(b"<0x") and norm[at].value == int(text[3:5], 16):
         yield 1
     if id == tok.unk_id:
         if tok.vocab_type == "WPM":
-            stop = next((i for i in range(at + 1, len(made)) if made[i].word), len(made))
-            if made[at].word:
+            stop = next((i for i in range(at + 1, len(norm)) if norm[i].word), len(norm))
+            if norm[at].word:
                 yield stop - at
         elif tok.vocab_type == "UGM":
-            yield from range(1, len(made) - at + 1)
+            yield from range(1, len(norm) - at + 1)
         else:
             yield 1
-    elif (word := spelling(tok, id)) == bytes(b.value for b in made[at : at + len(word)]):
+    elif (word := spelling(tok, id)) == bytes(b.value for b in norm[at : at + len(word)]):
         yield len(word)
 
 
-def ways(tok: ggtok.Tokenizer, ids: list[int], made: list[Byte]) -> list[list[Span]]:
+def ways(tok: ggtok.Tokenizer, ids: list[int], norm: list[Byte]) -> list[list[Span]]:
     """Returns up to ENOUGH ways to match the ids with all the bytes, each as a list of spans."""
     reach = [{0}]  # for each id, and for the end, the positions where it can be
     for id in ids:
-        reach.append({p + n for p in reach[-1] if p < len(made) for n in lengths(tok, id, made, p)})
+        reach.append({p + n for p in reach[-1] if p < len(norm) for n in lengths(tok, id, norm, p)})
     found: list[list[Span]] = []
-    partial: list[tuple[int, int, list[Span]]] = [(len(ids), len(made), [])]
+    partial: list[tuple[int, int, list[Span]]] = [(len(ids), len(norm), [])]
     while partial and len(found) < ENOUGH:
         k, end, spans = partial.pop()
         if not k:
             found += [spans] if not end else []
             continue
         for p in reach[k - 1]:
-            if p < end and end - p in lengths(tok, ids[k - 1], made, p):
-                span = made[p].begin, made[end - 1].end
+            if p < end and end - p in lengths(tok, ids[k - 1], norm, p):
+                span = norm[p].begin, norm[end - 1].end
                 partial.append((k - 1, p, [span, *spans]))
     return found
 
@@ -92,10 +92,10 @@ def expected(
         own = tok.encode(raw, add_special=False, parse_special=[], continuation=False)
         if not prefix:
             raise AssertionError("raw text after raw text")
-        made = normalized_bytes(v, raw, prefix)
+        norm = normalized_bytes(v, raw, prefix)
         n = len(own)
         assert ids[k : k + n] == own
         shift = fragment.begin
-        yield k, k + n, [[(a + shift, b + shift) for a, b in way] for way in ways(tok, own, made)]
+        yield k, k + n, [[(a + shift, b + shift) for a, b in way] for way in ways(tok, own, norm)]
         prefix, k = False, k + n
     assert k == len(ids)
