@@ -106,16 +106,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--full"):
         return
     share = config.getoption("--sample")
-    drawn = random.Random(config.getoption("--sample-seed"))
+    rng = random.Random(config.getoption("--sample-seed"))
 
     def runs(item: pytest.Item) -> bool:
         full = _is_full(item.path) or item.get_closest_marker("full") is not None
-        return full and drawn.random() < share if share else not full
+        return full and rng.random() < share if share else not full
 
     chosen = [item for item in items if runs(item)]
     if len(chosen) < len(items):
-        left = set(chosen)
-        config.hook.pytest_deselected(items=[item for item in items if item not in left])
+        kept = set(chosen)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = chosen
 
 

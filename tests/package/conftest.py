@@ -32,8 +32,8 @@ def sdist(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("sdist")
     code = "import sys; from setuptools.build_meta import build_sdist; build_sdist(sys.argv[1])"
     run(sys.executable, "-c", code, out, cwd=checkout)
-    (made,) = out.iterdir()
-    return made
+    (path,) = out.iterdir()
+    return path
 
 
 @pytest.fixture(scope="session")
@@ -42,5 +42,5 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-index", "--no-deps"]
     run(*pip, "-w", out, sdist, cwd=out)
-    (made,) = out.iterdir()
-    return made
+    (path,) = out.iterdir()
+    return path

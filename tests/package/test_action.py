@@ -118,17 +118,19 @@ def evaluated(text: str, context: dict[str, Any]) -> str:
 def runner(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Runner:
     folder = tmp_path_factory.mktemp("action") / "with a space"
     (folder / "repository").mkdir(parents=True)
-    made = Repository(folder / "repository")
-    model = made.root / MODEL
+    repository = Repository(folder / "repository")
+    model = repository.root / MODEL
     shutil.copy(fixture("bpe-llama3"), model)
-    return Runner(checkout, made, folder / "temp")
+    return Runner(checkout, repository, folder / "temp")
 
 
 @pytest.mark.timeout(1200)  # the test builds ggtok
 def test_a_pull_request(runner: Runner) -> None:
-    made = runner.repository
-    base = made.commit({"prompt.md": b"one", "code.py": b"x = 1", ".gitignore": b"model.gguf\n"})
-    made.commit({"prompt.md": b"one two three", "$(touch ran).md": b"new"})
+    repository = runner.repository
+    base = repository.commit(
+        {"prompt.md": b"one", "code.py": b"x = 1", ".gitignore": b"model.gguf\n"}
+    )
+    repository.commit({"prompt.md": b"one two three", "$(touch ran).md": b"new"})
     event = {"pull_request": {"base": {"sha": base}}, "before": "unused"}
     ran = runner.run(event, model=MODEL, budget="1k")
     assert ran.status == 0, ran.out

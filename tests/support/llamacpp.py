@@ -68,8 +68,8 @@ class Facts:
 class Vocab(process.Vocab):
     """A vocabulary that the child process has loaded."""
 
-    def _ask(self, what: str, *args: Any) -> Any:
-        return self._owner._request(what, self.path, *args)
+    def _call(self, method: str, *args: Any) -> Any:
+        return self._owner._request(method, self.path, *args)
 
     def detokenize(self, ids: Sequence[int], remove_special: bool, unparse_special: bool) -> bytes:
         return self.detokenize_many([ids], remove_special, unparse_special)[0]
@@ -88,25 +88,25 @@ class Vocab(process.Vocab):
         self, special: bool, lstrip: int = 0, ids: Sequence[int] | None = None
     ) -> list[bytes]:
         """Returns llama_token_to_piece for these tokens (default: all)."""
-        pieces: list[bytes] = self._ask("pieces", special, lstrip, ids)
+        pieces: list[bytes] = self._call("pieces", special, lstrip, ids)
         return pieces
 
     def facts(self) -> Facts:
-        return Facts(**self._ask("facts"))
+        return Facts(**self._call("facts"))
 
     def metadata(self, key: str) -> str:
         """Returns the value of a metadata key as text (llama_model_meta_val_str)."""
-        value: str = self._ask("metadata", key)
+        value: str = self._call("metadata", key)
         return value
 
     def warnings(self) -> list[str]:
         """Returns the warnings that llama.cpp logged while it loaded the vocabulary."""
-        warnings: list[str] = self._ask("load_warnings")
+        warnings: list[str] = self._call("load_warnings")
         return warnings
 
     def free(self) -> None:
         """Frees the vocabulary in the child process; the next request loads it again."""
-        self._ask("free")
+        self._call("free")
 
 
 class LlamaCpp(process.LlamaCpp):
@@ -136,8 +136,8 @@ class LlamaCpp(process.LlamaCpp):
     def drafts(self, target: Vocab, draft: Vocab) -> bool:
         """Whether the vocabularies are compatible for speculative decoding, according to
         llama.cpp's common_speculative_are_compatible."""
-        may: bool = self._request("drafts", target.path, draft.path)
-        return may
+        compatible: bool = self._request("drafts", target.path, draft.path)
+        return compatible
 
 
 # ---- the child process ----
@@ -188,8 +188,8 @@ class _Worker(XLlamaCppBackend):
     def drafts(self, target: str, draft: str) -> bool:
         compatible = self.lib["_Z33common_speculative_are_compatiblePK11llama_modelS1_"]
         compatible.restype, compatible.argtypes = ctypes.c_bool, [ctypes.c_void_p] * 2
-        may: bool = compatible(self.model(target), self.model(draft))
-        return may
+        result: bool = compatible(self.model(target), self.model(draft))
+        return result
 
     def detokenize(
         self, path: str, lists: list[list[int]], remove_special: bool, unparse_special: bool

@@ -44,9 +44,9 @@ class GGUF:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> GGUF:
         status = os.stat(path)
-        known = _parsed(os.fspath(path), status.st_mtime_ns, status.st_size)
-        self = cls(known.version, known.order)
-        self.raw = dict(known.raw)
+        parsed = _parsed(os.fspath(path), status.st_mtime_ns, status.st_size)
+        self = cls(parsed.version, parsed.order)
+        self.raw = dict(parsed.raw)
         return self
 
     @classmethod
@@ -56,7 +56,7 @@ class GGUF:
         order = "<" if data[4:6] != b"\0\0" else ">"
         version, n_tensors, n_kv = struct.unpack_from(order + "IQQ", data, 4)
         if n_tensors:
-            raise ValueError("a file with tensors")
+            raise ValueError("the file has tensors")
         self = cls(version, order)
         at = 24
         for _ in range(n_kv):

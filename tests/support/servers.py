@@ -126,14 +126,14 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         pass
 
-    def _count(self, data: bytes) -> None:
+    def _write(self, data: bytes) -> None:
         self.wfile.write(data)
         self.server.owner.sent += len(data)
 
     def do_CONNECT(self) -> None:
         owner = self.server.owner
         owner.requests.append(Request(self.command, self.path, {}))
-        self._count(b"HTTP/1.1 502 Said\r\nContent-Length: 0\r\n\r\n")
+        self._write(b"HTTP/1.1 502 Said\r\nContent-Length: 0\r\n\r\n")
 
     def do_HEAD(self) -> None:
         self._answer()
@@ -159,7 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
             headers["Content-Length"] = str(len(body))
             self._head(request, status, headers)
             if self.command == "GET":
-                self._count(body)
+                self._write(body)
             return
         file = owner.files.get(path)
         if file is None:
@@ -181,7 +181,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _head(self, request: Request, status: int, headers: dict[str, str]) -> None:
         request.status = status
         lines = [f"HTTP/1.1 {status} Said", *(f"{k}: {v}" for k, v in headers.items())]
-        self._count("\r\n".join([*lines, "", ""]).encode())
+        self._write("\r\n".join([*lines, "", ""]).encode())
 
     def _send(self, request: Request, file: File) -> None:
         size = file.size()
@@ -228,10 +228,10 @@ class _Handler(BaseHTTPRequestHandler):
                     self.close_connection = True
                     self.connection.shutdown(socket.SHUT_RDWR)
                     return
-                self._count(b"%x\r\n%s\r\n" % (len(block), block) if file.chunked else block)
+                self._write(b"%x\r\n%s\r\n" % (len(block), block) if file.chunked else block)
                 start += len(block)
         if file.chunked:
-            self._count(b"0\r\n\r\n")
+            self._write(b"0\r\n\r\n")
 
 
 # ---- a Hub ----
@@ -249,14 +249,14 @@ class Hub(Server):
         self.store = store
 
     def add(
-        self, repo: str, files: dict[str, bytes | Path], revision: str = "main", **how: Any
+        self, repo: str, files: dict[str, bytes | Path], revision: str = "main", **options: Any
     ) -> None:
         self.json[f"/api/models/{repo}/tree/{revision}"] = [
             {"type": "file", "path": name, "size": 1, "oid": "0" * 40} for name in files
         ]
         for name, content in files.items():
             blob = hashlib.sha256(f"{repo}/{revision}/{name}".encode()).hexdigest()
-            self.store.files[f"/{blob}"] = File(content, **how)
+            self.store.files[f"/{blob}"] = File(content, **options)
 
             def hub_headers(status: int, headers: dict[str, str], blob: str = blob) -> int:
                 headers["X-Repo-Commit"] = self.COMMIT

@@ -15,4 +15,4 @@ def until(happened: Callable[[], object]) -> None:
         if happened():
             return
         time.sleep(_PAUSE)
-    raise TimeoutError(f"it did not happen within {LIMIT:.0f} seconds")
+    raise TimeoutError(f"the event didn't happen within {LIMIT:.0f} seconds")

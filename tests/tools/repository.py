@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.vocabularies import FIXTURES
+from tests.support.vocabularies import fixture
 
 ROOT = Path(__file__).resolve().parents[2]
-MODEL = FIXTURES / "gguf" / "bpe-llama3.gguf"
+MODEL = fixture("bpe-llama3")
 
 
 class Repository:

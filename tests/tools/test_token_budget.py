@@ -11,11 +11,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from tests.support.vocabularies import FIXTURES
-from tests.tools.repository import Repository
-
-ROOT = Path(__file__).resolve().parents[2]
-MODEL = FIXTURES / "gguf" / "bpe-llama3.gguf"
+from tests.tools.repository import MODEL, ROOT, Repository
 
 
 @pytest.fixture
@@ -61,7 +57,7 @@ def test_counts_what_changed(
     assert output == f"tokens={total}\nincrease={total - sum(a for a, _ in rows.values())}\n"
 
 
-def test_limits(repository: Repository) -> None:
+def test_limits_decide_the_exit_status(repository: Repository) -> None:
     base = repository.commit({"a.md": b"one " * 10})
     repository.commit({"a.md": b"one " * 100})
     over = repository.run(BASE=base, BUDGET="50")
@@ -80,7 +76,7 @@ def test_the_first_commit(repository: Repository) -> None:
         assert "| a.md | 0 |" in repository.run(BASE=base).stdout
 
 
-def test_errors(repository: Repository) -> None:
+def test_errors_are_annotations(repository: Repository) -> None:
     repository.commit({"a.md": b"one"})
     for env, message in (
         ({"BUDGET": "many"}, "budget must be a number of tokens, such as 8000 or 8k: 'many'"),
@@ -97,7 +93,7 @@ def test_errors(repository: Repository) -> None:
         assert done.stdout.count("\n") == 1
 
 
-def test_the_hook_counts_what_it_is_given(tmp_path: Path) -> None:
+def test_the_hook_counts_the_named_files(tmp_path: Path) -> None:
     """The hook counts the files whose names pre-commit appends to its entry and args."""
     text = (ROOT / ".pre-commit-hooks.yaml").read_text()
     entry = re.findall(r"^  entry: ggtok (.*)$", text, re.MULTILINE)

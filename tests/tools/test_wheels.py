@@ -28,7 +28,7 @@ WINDOWS, MACOS = BY_NAME["windows-amd64"], BY_NAME["macosx-x86_64"]
 STABLE = {"PyList_New", "PyUnicode_Type"}
 
 
-def test_tags() -> None:
+def test_tags_of_all_targets() -> None:
     assert {target.name: target.tag for target in TARGETS} == {
         "manylinux-x86_64": "cp310-abi3-manylinux2014_x86_64.manylinux_2_17_x86_64",
         "manylinux-aarch64": "cp310-abi3-manylinux2014_aarch64.manylinux_2_17_aarch64",
@@ -81,13 +81,13 @@ def named(folder: Path, target: Target) -> Path:
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
-def test_a_good_wheel(target: Target, tmp_path: Path) -> None:
+def test_a_good_wheel_has_no_faults(target: Target, tmp_path: Path) -> None:
     wheel = pack(named(tmp_path, target), files(target))
     assert check.tags(wheel, target) == check.contents(wheel, target) == []
     assert check.paths(wheel, check.machine_paths(tmp_path)) == []
 
 
-def test_another_name_or_tag(tmp_path: Path) -> None:
+def test_faults_of_name_and_tags(tmp_path: Path) -> None:
     wheel = pack(named(tmp_path, MUSL), files(MANYLINUX))
     assert check.tags(wheel, MUSL) == [
         "its tags are cp310-abi3-manylinux2014_x86_64, cp310-abi3-manylinux_2_17_x86_64"
@@ -110,19 +110,19 @@ def test_another_name_or_tag(tmp_path: Path) -> None:
         ({"py.typed": None}, "it lacks ggtok/py.typed"),
     ],
 )
-def test_other_contents(changed: dict[str, Any], fault: str, tmp_path: Path) -> None:
+def test_faults_of_contents(changed: dict[str, Any], fault: str, tmp_path: Path) -> None:
     wheel = pack(named(tmp_path, MANYLINUX), files(MANYLINUX, **changed))
     assert check.contents(wheel, MANYLINUX) == [fault]
 
 
-def test_a_record_of_other_files(tmp_path: Path) -> None:
+def test_faults_of_the_record(tmp_path: Path) -> None:
     wheel = pack(named(tmp_path, MANYLINUX), files(MANYLINUX), "ggtok/py.typed,sha256=0,0\n")
     faults = check.contents(wheel, MANYLINUX)
     assert "RECORD lacks the digest of ggtok/py.typed" in faults
     assert len(faults) == 3
 
 
-def test_a_folder_of_the_machine(tmp_path: Path) -> None:
+def test_paths_of_the_machine_are_faults(tmp_path: Path) -> None:
     data = b"built in " + str(tmp_path / "work" / "cext").encode()
     wheel = pack(named(tmp_path, MACOS), files(MACOS, **{"_ffi.abi3.so": data}))
     faults = check.paths(wheel, check.machine_paths(tmp_path / "work"))
@@ -154,7 +154,7 @@ DYLIB = Binary(
 )
 
 
-def test_good_modules() -> None:
+def test_good_modules_have_no_faults() -> None:
     assert check.module(ELF, MANYLINUX, STABLE) == []
     assert check.module(DLL, WINDOWS, STABLE) == []
     assert check.module(DYLIB, MACOS, STABLE) == []
@@ -197,11 +197,11 @@ def test_good_modules() -> None:
         (replace(ELF, faults=("it has a run path",)), MANYLINUX, "it has a run path"),
     ],
 )
-def test_other_modules(found: Binary, target: Target, fault: str) -> None:
+def test_faults_of_modules(found: Binary, target: Target, fault: str) -> None:
     assert check.module(found, target, STABLE) == [fault]
 
 
-def test_the_symbols_of_musl(tmp_path: Path) -> None:
+def test_symbols_of_musl(tmp_path: Path) -> None:
     stub = tmp_path / "lib" / "libc" / "musl" / "libc.S"
     stub.parent.mkdir(parents=True)
     stub.write_text(
@@ -211,7 +211,7 @@ def test_the_symbols_of_musl(tmp_path: Path) -> None:
     assert check.musl_symbols(tmp_path / "zig") == {"a", "b", "c"}
 
 
-def test_the_time_of_linking(tmp_path: Path) -> None:
+def test_the_link_time_is_replaced(tmp_path: Path) -> None:
     dll = tmp_path / "_ffi.pyd"
     dll.write_bytes(bytes(0x3C) + b"\x40\0\0\0" + b"PE\0\0\x64\x86\x01\0" + b"\xff" * 8)
     set_link_time(dll, 0x01020304)
@@ -219,7 +219,7 @@ def test_the_time_of_linking(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_the_module_that_is_tested_here() -> None:
+def test_facts_of_the_installed_module() -> None:
     pytest.importorskip("lief")
     from ggtok import _ffi
 
