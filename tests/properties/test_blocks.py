@@ -45,7 +45,7 @@ def check(tok: ggtok.Tokenizer, data: bytes, size: int, **flags: bool) -> int:
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=some_bytes, size=st.integers(1, 9), flags=flags)
-def test_any_text(
+def test_blocks_of_any_text(
     load_fixture: Load, name: str, data: bytes, size: int, flags: dict[str, bool]
 ) -> None:
     check(load_fixture(name), data, size, **flags)
@@ -106,7 +106,7 @@ def test_every_vocabulary_can_be_cut_before_special_tokens(load_fixture: Load) -
     assert check(tok, b"<|im_end|>" * 50, 10, parse_special=True) > 40
 
 
-def test_texts_without_a_cut(load_fixture: Load) -> None:
+def test_texts_without_a_cut_are_encoded_at_once(load_fixture: Load) -> None:
     for name in ("test", "bpe-hybriddna"):
         assert check(load_fixture(name), b"two words\n" * 50, 20) == 1
     tok = ggtok.load(fixture("bpe-gpt2"), pre_patterns=[r"\S+|\s+"])
@@ -133,7 +133,7 @@ def test_blocks_of_every_kind(load_fixture: Load) -> None:
     assert [i for part in found for i in part.tolist()] == tok.encode(large)
 
 
-def test_errors(load_fixture: Load) -> None:
+def test_errors_are_raised(load_fixture: Load) -> None:
     tok = load_fixture("bpe-llama3")
     with pytest.raises(ggtok.InvalidTypeError, match="text must be str or bytes-like"):
         list(encode_blocks(tok._native, [1]))  # type: ignore[list-item]
@@ -163,7 +163,7 @@ print(n, tok.count(block, add_special=False) * 200, peak() - before)
 
 
 @pytest.mark.full
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells a peak of its own")
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 @pytest.mark.parametrize("name", ["bpe-llama3", "spm"])
 def test_memory_does_not_grow(name: str) -> None:
     out = subprocess.run(

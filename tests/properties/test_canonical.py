@@ -26,7 +26,7 @@ FEW_BYTES = ["bpe-odd"]
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in FEW_BYTES])
 @settings(max_examples=times(20, of=60))
 @given(data=some_bytes, flags=flags)
-def test_encoded_texts_are(
+def test_ids_of_texts_are_canonical(
     load_fixture: Load, name: str, data: bytes, flags: dict[str, bool]
 ) -> None:
     tok = load_fixture(name)
@@ -54,15 +54,15 @@ def test_real_vocabularies(name: str) -> None:
     ids = range(tok.n_tokens)
     specials = [tok.token_text(id) for id in ids if tok.token_attr(id) & SPECIAL][:400]
     words = [tok.token_to_piece(id) for id in rng.sample(ids, 300)]
-    refused = 0
+    rejected = 0
     for text in texts(23, 25, words, specials or [b"<s>"]):
         for parse_special in (False, True):
             found = tok.encode(text[:400], parse_special=parse_special)
             assert tok.is_canonical(found), text[:400]
             if found:
                 found[rng.randrange(len(found))] = rng.randrange(tok.n_tokens)
-                refused += not tok.is_canonical(found)
-    assert refused > 2
+                rejected += not tok.is_canonical(found)
+    assert rejected > 2
 
 
 @pytest.mark.parametrize("name", ["spm-phi3", "bpe-qwen2", "bpe-gemma4", "rwkv", "wpm", "ugm"])
@@ -82,7 +82,7 @@ def test_all_short_texts_and_no_other_ids(load_fixture: Load, name: str) -> None
         for id in range(tok.n_tokens)
         if (piece := tok.token_to_piece(id)) and set(piece) <= set(b" ath") and len(piece) <= 2
     ]
-    accepted = refused = 0
+    accepted = rejected = 0
     for n in range(1, 4):
         for ids in itertools.product(few, repeat=n):
             if len(tok.decode_bytes(ids)) + 1 > 4:
@@ -90,12 +90,12 @@ def test_all_short_texts_and_no_other_ids(load_fixture: Load, name: str) -> None
             canonical = tok.is_canonical(ids)
             assert canonical == (ids in seen), ids
             accepted += canonical
-            refused += not canonical
+            rejected += not canonical
     assert accepted > 5
-    assert refused > 2
+    assert rejected > 2
 
 
-def test_split_tokens_are_not(load_fixture: Load) -> None:
+def test_split_tokens_are_not_canonical(load_fixture: Load) -> None:
     tok = load_fixture("bpe-qwen2")
     ids = tok.encode("the kettle was singing")
     split = 0
@@ -122,7 +122,7 @@ def test_special_tokens_stand_for_themselves(load_fixture: Load) -> None:
     assert tok.is_canonical(spelled)
 
 
-def test_spaces_of_spm(load_fixture: Load) -> None:
+def test_spm_text_needs_its_space_prefix(load_fixture: Load) -> None:
     """SPM adds a space before a text, and before text that follows a special token."""
     tok = load_fixture("spm-phi3")
     with_space = tok.encode("a", add_special=False)
@@ -134,7 +134,7 @@ def test_spaces_of_spm(load_fixture: Load) -> None:
     assert tok.is_canonical([tok.eos_id, *with_space])  # type: ignore[list-item]
 
 
-def test_a_mark_beside_spaces_that_keep_tokens_apart(load_fixture: Load) -> None:
+def test_a_space_mark_where_spaces_produce_no_token(load_fixture: Load) -> None:
     """In this vocabulary, spaces separate words and produce no token. U+2581, which in other
     vocabularies stands for a space, does produce one."""
     tok = load_fixture("bpe-whitespace")
@@ -145,7 +145,7 @@ def test_a_mark_beside_spaces_that_keep_tokens_apart(load_fixture: Load) -> None
     assert not tok.is_canonical([mark, tok.text_to_token("<0xFC>")])
 
 
-def test_a_mark_behind_a_user_defined_token_of_spaces(load_fixture: Load) -> None:
+def test_a_space_mark_after_a_user_defined_token_of_spaces(load_fixture: Load) -> None:
     """Two spaces are a user-defined token. The tokens after it contain space marks, which come from
     other characters."""
     tok = load_fixture("spm")
@@ -156,7 +156,7 @@ def test_a_mark_behind_a_user_defined_token_of_spaces(load_fixture: Load) -> Non
         assert tok.is_canonical(ids)
 
 
-def test_unknown_text(load_fixture: Load) -> None:
+def test_unknown_text_is_canonical(load_fixture: Load) -> None:
     """The unknown token can be spelled out in the text, or result from an unknown character."""
     tok = load_fixture("ugm")
     for text in ("\u0378a", "a\u0378b \u0378 c", "<unk>a"):

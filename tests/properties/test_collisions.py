@@ -95,7 +95,7 @@ MAKERS: dict[str, Callable[[bool], GGUF]] = {
 
 
 @cache
-def made(table: str, collide: bool) -> bytes:
+def file_of(table: str, collide: bool) -> bytes:
     return MAKERS[table](collide).dump()
 
 
@@ -109,7 +109,7 @@ def reach(c_program: Build) -> Callable[[Path], dict[str, tuple[int, int]]]:
         done = subprocess.run([program, path], capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stdout
         rows = (line.split() for line in done.stdout.splitlines())
-        return {name: (int(steps), int(again)) for name, steps, again in rows}
+        return {name: (int(steps), int(rebuilt)) for name, steps, rebuilt in rows}
 
     return run
 
@@ -119,7 +119,7 @@ def reach(c_program: Build) -> Callable[[Path], dict[str, tuple[int, int]]]:
 def test_no_table_of_a_fixture_is_rebuilt(
     name: str, reach: Callable[[Path], dict[str, tuple[int, int]]]
 ) -> None:
-    assert all(steps < 32 and not again for steps, again in reach(fixture(name)).values())
+    assert all(steps < 32 and not rebuilt for steps, rebuilt in reach(fixture(name)).values())
 
 
 @pytest.mark.parametrize("table", MAKERS)
@@ -127,14 +127,14 @@ def test_a_table_with_collisions_is_rebuilt(
     table: str, reach: Callable[[Path], dict[str, tuple[int, int]]], tmp_path: Path
 ) -> None:
     for collide in (False, True):
-        (tmp_path / "made.gguf").write_bytes(made(table, collide))
-        steps, again = reach(tmp_path / "made.gguf")[table]
-        assert steps <= REACH and bool(again) == collide
+        (tmp_path / "file.gguf").write_bytes(file_of(table, collide))
+        steps, rebuilt = reach(tmp_path / "file.gguf")[table]
+        assert steps <= REACH and bool(rebuilt) == collide
 
 
 @pytest.mark.parametrize("table", MAKERS)
 def test_a_file_with_collisions_loads_like_others(table: str, work: Measure) -> None:
-    hostile, ordinary = (work(made(table, collide)).load for collide in (True, False))
+    hostile, ordinary = (work(file_of(table, collide)).load for collide in (True, False))
     assert hostile < 2 * ordinary, (hostile, ordinary)  # collisions would cost 100 times as much
 
 
@@ -195,7 +195,7 @@ def test_searches_stop_early_in_a_run_of_full_slots(work: Measure) -> None:
 def test_ids_do_not_depend_on_the_seed() -> None:
     """A file whose tables are rebuilt with a random seed has the same ids and texts each time it is
     loaded."""
-    data = made("texts", True)
+    data = file_of("texts", True)
     one, two = ggtok.load(data), ggtok.load(data)
     text = b"Hello " + b" ".join(texts(SWALLOW, 50))
     assert one.encode(text) == two.encode(text)

@@ -21,9 +21,9 @@ from tests.support.vocabularies import SPM, UGM, WPM, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]
 
-CANT = ["wpm", "wpm-cased", "ugm"]
-CAN = [name for name in NAMES if name not in CANT]
-ASKED = [name for name in CAN if name != "big-endian"]  # the reference can't load it
+CANNOT_CONTINUE = ["wpm", "wpm-cased", "ugm"]
+CAN_CONTINUE = [name for name in NAMES if name not in CANNOT_CONTINUE]
+COMPARED = [name for name in CAN_CONTINUE if name != "big-endian"]  # the reference can't load it
 PREFIX = "tokenizer.ggml.add_space_prefix"
 TEXTS = [*PROSE[:4], *CODE[:3], *EMOJI[:2], " a", "  a ", "\n", " ", "", "\u2581a", "Hello world"]
 DATA = [*(text.encode() for text in TEXTS), *(part + b" a" for part in BROKEN[:8])]
@@ -35,7 +35,7 @@ def quietly(path: Path, **options: Any) -> ggtok.Tokenizer:
         return ggtok.load(path, **options)
 
 
-def ways(tok: ggtok.Tokenizer, data: bytes, **flags: Any) -> list[int]:
+def encode_all_ways(tok: ggtok.Tokenizer, data: bytes, **flags: Any) -> list[int]:
     """Returns the ids, after checking that all methods return the same ones."""
     ids = tok.encode(data, continuation=True, **flags)
     assert tok.encode_array(data, continuation=True, **flags).tolist() == ids
@@ -46,12 +46,14 @@ def ways(tok: ggtok.Tokenizer, data: bytes, **flags: Any) -> list[int]:
     return ids
 
 
-@pytest.mark.parametrize("name", [*ASKED, *SPM, "llama-bpe"])
+@pytest.mark.parametrize("name", [*COMPARED, *SPM, "llama-bpe"])
 def test_equals_llama_cpp_without_a_space_prefix(
     llama: LlamaCpp, tmp_path: Path, name: str
 ) -> None:
     # The reference caches vocabularies by path, so loading with overrides requires a copy.
-    path = shutil.copy(real(name) if name not in CAN else fixture(name), tmp_path / "copy.gguf")
+    path = shutil.copy(
+        real(name) if name not in CAN_CONTINUE else fixture(name), tmp_path / "copy.gguf"
+    )
     reference = llama.load(path, {PREFIX: False})
     tok = quietly(path)
     theirs = reference.tokenize_many(DATA, add_special=False, parse_special=False)
@@ -59,20 +61,20 @@ def test_equals_llama_cpp_without_a_space_prefix(
     for data, ids in zip(DATA, theirs, strict=True):
         if any(token in data for token in user_defined(tok)):
             continue  # with this override, the reference adds no prefix after the token, either
-        assert ways(tok, data) == ids, data
+        assert encode_all_ways(tok, data) == ids, data
         assert tok.encode(data, continuation=True, add_special=False) == ids
         with_prefix += tok.encode(data, add_special=False) != ids
     assert bool(with_prefix) == (tok.add_space_prefix and tok.vocab_type in ("SPM", "UGM"))
     reference.free()
 
 
-@pytest.mark.parametrize("name", CAN)
+@pytest.mark.parametrize("name", CAN_CONTINUE)
 @settings(max_examples=times(10, of=20))
 @given(data=some_bytes)
-def test_of_any_text(load_fixture: Load, name: str, data: bytes) -> None:
+def test_continuation_of_any_text(load_fixture: Load, name: str, data: bytes) -> None:
     """Nothing is added: up to the first special token, the ids are the same as without a prefix."""
     tok = load_fixture(name)
-    ids = ways(tok, data)
+    ids = encode_all_ways(tok, data)
     if not (tok.add_space_prefix and tok.vocab_type in ("SPM", "UGM")):
         assert ids == tok.encode(data, add_special=False)
         return
@@ -104,7 +106,7 @@ def test_a_prefix_is_added_after_a_special_token(load_fixture: Load) -> None:
     assert tok.encode("a", continuation=True) != tok.encode("a", add_special=False)
 
 
-def test_parts_continue(load_fixture: Load) -> None:
+def test_a_text_can_be_encoded_in_parts(load_fixture: Load) -> None:
     """A text can be encoded in parts: if it is divided between words, the ids of the parts, joined,
     are those of the whole text."""
     for name in ("spm", "bpe-llama3", "rwkv"):
@@ -113,8 +115,8 @@ def test_parts_continue(load_fixture: Load) -> None:
         assert ids == tok.encode("Hello world")
 
 
-@pytest.mark.parametrize("name", [*CANT, WPM, UGM])
-def test_vocabularies_that_cant(name: str) -> None:
+@pytest.mark.parametrize("name", [*CANNOT_CONTINUE, WPM, UGM])
+def test_vocabularies_that_cannot_continue_a_text(name: str) -> None:
     tok = quietly(real(name) if name in (WPM, UGM) else fixture(name))
     why = "begins with a new word" if tok.vocab_type == "WPM" else "white space is removed"
     calls: list[Callable[[], object]] = [
@@ -130,7 +132,7 @@ def test_vocabularies_that_cant(name: str) -> None:
     assert tok.encode("a")
 
 
-def test_ugm_that_keeps_white_space_can(load_fixture: Load) -> None:
+def test_ugm_that_keeps_white_space_can_continue_a_text(load_fixture: Load) -> None:
     tok = load_fixture("ugm-plain")
     ids = tok.encode("Hello", continuation=True)
     assert ids == tok.encode("Hello", continuation=True, add_special=True)

@@ -31,14 +31,14 @@ def quiet(name: str) -> ggtok.Tokenizer:
         return ggtok.load(real(name))
 
 
-def places(tok: ggtok.Tokenizer, text: str | bytes) -> list[tuple[int, int]]:
+def token_spans(tok: ggtok.Tokenizer, text: str | bytes) -> list[tuple[int, int]]:
     """Returns the spans of the text's tokens, in code points (str) or bytes."""
     unit = "char" if isinstance(text, str) else "byte"
     spans = tok.encode_with_offsets(text, add_special=False, unit=unit)[1]
     return [(int(a), int(b)) for a, b in spans]
 
 
-def whole_places(text: bytes) -> set[int]:
+def character_boundaries(text: bytes) -> set[int]:
     """Returns the boundaries of characters; a malformed byte counts as one character."""
     ends, end = {0}, 0
     for char in text.decode("utf-8", "surrogateescape"):
@@ -52,23 +52,24 @@ def first_tokens(tok: ggtok.Tokenizer, text: str, n: int, add_special: bool) -> 
     if tok.count(text, add_special=add_special) <= n:
         return text
     data = text.encode()
-    whole = whole_places(data)
+    boundaries = character_boundaries(data)
     room = n - tok.count("", add_special=add_special)
-    for _, end in reversed(places(tok, data)[:room]):
-        if end in whole and tok.count(data[:end], add_special=add_special) <= n:
+    for _, end in reversed(token_spans(tok, data)[:room]):
+        if end in boundaries and tok.count(data[:end], add_special=add_special) <= n:
             return data[:end].decode()
     return ""
 
 
 def last_tokens(tok: ggtok.Tokenizer, text: str, n: int, add_special: bool) -> str:
+    """Implements the definition of truncate with side="left"."""
     if tok.count(text, add_special=add_special) <= n:
         return text
     data = text.encode()
-    whole = whole_places(data)
+    boundaries = character_boundaries(data)
     room = n - tok.count("", add_special=add_special)
-    spans = places(tok, data)
+    spans = token_spans(tok, data)
     for start, _ in spans[len(spans) - room :]:
-        if start in whole and tok.count(data[start:], add_special=add_special) <= n:
+        if start in boundaries and tok.count(data[start:], add_special=add_special) <= n:
             return data[start:].decode()
     return ""
 
@@ -100,7 +101,7 @@ def test_truncate_bytes(load_fixture: Load, name: str, text: bytes, part: float)
         assert type(got) is bytes
         assert text.startswith(got) if side == "right" else text.endswith(got)
         assert tok.count(got) <= n
-        assert (len(got) if side == "right" else len(text) - len(got)) in whole_places(text)
+        assert (len(got) if side == "right" else len(text) - len(got)) in character_boundaries(text)
         assert tok.truncate(memoryview(bytearray(text)), n, side=side) == got  # type: ignore[arg-type]
 
 
@@ -129,12 +130,12 @@ def check_chunks(
 
     assert chunks[0].start == 0
     assert chunks[-1].end == len(text)
-    whole = whole_places(text) if isinstance(text, bytes) else range(len(text) + 1)
+    boundaries = character_boundaries(text) if isinstance(text, bytes) else range(len(text) + 1)
     for chunk in chunks:
         assert chunk.start < chunk.end
         assert chunk.n_tokens == count(chunk.start, chunk.end) <= n
         if isinstance(text, bytes):
-            assert {chunk.start, chunk.end} <= whole
+            assert {chunk.start, chunk.end} <= boundaries
     assert (
         empty.join(
             text[a.start : min(a.end, b.start)]
@@ -143,23 +144,23 @@ def check_chunks(
         + text[chunks[-1].start :]
         == text
     )  # type: ignore[operator]
-    ends = sorted({end for _, end in places(tok, text)} | {len(text)})
+    ends = sorted({end for _, end in token_spans(tok, text)} | {len(text)})
     for chunk, after in pairwise(chunks):
         assert chunk.end < after.end
         if not at:
             later = ends[bisect_right(ends, chunk.end) :]
-            longer = next(end for end in later if end in whole)
+            longer = next(end for end in later if end in boundaries)
             assert count(chunk.start, longer) > n
             if len(text) < 1000:  # nor does one more token of the rest fit
                 rest = prefix + text[chunk.start :]  # type: ignore[operator]
-                moved = [end - len(prefix) + chunk.start for _, end in places(tok, rest)]
-                longer = next((end for end in moved if end > chunk.end and end in whole), 0)
+                moved = [end - len(prefix) + chunk.start for _, end in token_spans(tok, rest)]
+                longer = next((end for end in moved if end > chunk.end and end in boundaries), 0)
                 assert not longer or count(chunk.start, longer) > n
         if not overlap:
             assert after.start == chunk.end
             continue
         own = prefix + text[chunk.start : chunk.end]  # type: ignore[operator]
-        starts = [start - len(prefix) + chunk.start for start, _ in places(tok, own)]
+        starts = [start - len(prefix) + chunk.start for start, _ in token_spans(tok, own)]
         assert min(starts[-overlap:]) >= after.start
         assert after.start > chunk.start
     return chunks
@@ -194,7 +195,7 @@ def test_chunks(
 )
 @settings(max_examples=times(20, of=60))
 @given(text=some_text, overlap=st.integers(1, 5), more=st.integers(0, 12))
-def test_overlap(load_fixture: Load, name: str, text: str, overlap: int, more: int) -> None:
+def test_chunks_overlap(load_fixture: Load, name: str, text: str, overlap: int, more: int) -> None:
     tok = load_fixture(name)
     try:
         check_chunks(tok, text, least(tok, text) + more, overlap=overlap)
@@ -205,7 +206,9 @@ def test_overlap(load_fixture: Load, name: str, text: str, overlap: int, more: i
 
 @pytest.mark.parametrize("name", ["spm", "bpe-llama3", "wpm", "ugm", "rwkv"])
 @given(text=some_bytes, more=st.integers(0, 8))
-def test_chunks_of_bytes(load_fixture: Load, name: str, text: bytes, more: int) -> None:
+def test_chunks_of_bytes_end_between_characters(
+    load_fixture: Load, name: str, text: bytes, more: int
+) -> None:
     tok = load_fixture(name)
     try:
         check_chunks(tok, text, 3 + more)
@@ -234,7 +237,7 @@ def test_real_vocabularies(name: str) -> None:
         assert tok.truncate(text, n, side="left") == last_tokens(tok, text, n, True)
 
 
-def test_at(load_fixture: Load) -> None:
+def test_chunks_end_at_separators(load_fixture: Load) -> None:
     tok = load_fixture("bpe-llama3")
     text = "".join(f"Sentence {i} is here. And on.\n" + "\n" * (i % 3 == 0) for i in range(40))
     separators = ("\n\n", "\n", ". ")
@@ -280,7 +283,7 @@ def test_hostile_texts(load_fixture: Load, name: str) -> None:
             assert tok.truncate(text, k, side="left") == last_tokens(tok, text, k, True)
 
 
-def test_own_words(load_fixture: Load) -> None:
+def test_texts_that_python_splits(load_fixture: Load) -> None:
     """No cuts are known in texts that Python splits into words."""
     tok = ggtok.load(fixture("bpe-gpt2"), pre_patterns=[r"\S+|\s+"])
     text = " ".join(PROSE[:2])
@@ -290,7 +293,7 @@ def test_own_words(load_fixture: Load) -> None:
         assert tok.count(tok.truncate(text, 9, side=side)) == 9  # type: ignore[arg-type]
 
 
-def test_what_does_not_fit(load_fixture: Load) -> None:
+def test_errors_say_which_n_would_do(load_fixture: Load) -> None:
     tok = load_fixture("bpe-llama3")
     for text, n, options in (
         ("abc", 1, {}),

@@ -32,7 +32,7 @@ def test_a_large_str_is_converted_in_parts(load_fixture: Load, filler: str, size
     assert tok.decode(tok.encode(texts[1])) == texts[1]
 
 
-def test_large_strs_on_threads(load_fixture: Load) -> None:
+def test_threads_can_convert_large_strs(load_fixture: Load) -> None:
     """Threads share the buffers that are kept between calls."""
     tok = load_fixture("bpe-gpt2")
     texts = [f"{i}\u4f60 caf\u00e9 " * (20_000 + i) for i in range(4)]

@@ -70,7 +70,7 @@ def check(tok: ggtok.Tokenizer, text: bytes, parse_special: bool) -> tuple[int, 
 @pytest.mark.parametrize("name", PLAIN)
 @settings(max_examples=times(20, of=60))
 @given(data=some_bytes, parse_special=st.booleans())
-def test_any_text(load_fixture: Load, name: str, data: bytes, parse_special: bool) -> None:
+def test_spans_of_any_text(load_fixture: Load, name: str, data: bytes, parse_special: bool) -> None:
     tok = load_fixture(name)
     check(tok, data[:150], parse_special)
 
@@ -230,7 +230,7 @@ def test_code_points_and_utf16(
 
 
 @pytest.mark.parametrize("name", [*OTHERS, "wpm"])
-def test_many_words(load_fixture: Load, name: str) -> None:
+def test_more_words_than_fit_in_a_batch(load_fixture: Load, name: str) -> None:
     """More words than fit in one batch: ranges of ASCII words only, and ranges of all words."""
     tok = quietly(name) if name in OTHERS else load_fixture(name)
     rng = random.Random(name)
@@ -334,11 +334,13 @@ def stripping(folder: Any) -> ggtok.Tokenizer:
 @pytest.mark.parametrize("name", ["spm-phi3", "bpe-jina"])
 @settings(max_examples=times(20, of=60))
 @given(parts=st.lists(st.sampled_from(["<|end|>", "</s>", "<mask>", " ", "\n ", "a"]), max_size=8))
-def test_stripping_among_others(load_fixture: Load, name: str, parts: list[str]) -> None:
+def test_special_tokens_strip_next_to_each_other(
+    load_fixture: Load, name: str, parts: list[str]
+) -> None:
     check(load_fixture(name), "".join(parts).encode(), True)
 
 
-def test_added_tokens_are_empty(load_fixture: Load) -> None:
+def test_added_tokens_have_empty_spans(load_fixture: Load) -> None:
     tok = load_fixture("wpm")
     _, spans = tok.encode_with_offsets("a b")
     assert (spans[0].tolist(), spans[-1].tolist()) == ([0, 0], [3, 3])
@@ -355,7 +357,7 @@ def test_added_tokens_are_empty(load_fixture: Load) -> None:
 
 
 @pytest.mark.parametrize("name", ["bpe-llama3", "spm", "wpm", "ugm", "bpe-whitespace", "bpe-odd"])
-def test_batches(load_fixture: Load, name: str) -> None:
+def test_batches_have_the_spans_of_single_texts(load_fixture: Load, name: str) -> None:
     tok = load_fixture(name)
     texts = [*PROSE, *CODE, *EMOJI, "", " ", "\u00e9" * 50, "a" * 5000, *["short text"] * 200]
     for unit in ("byte", "char"):
@@ -386,7 +388,7 @@ def test_texts_of_every_kind(load_fixture: Load) -> None:
     assert tok.encode_with_offsets(text, unit="char")[1][-1].tolist() == [len(text) - 1, len(text)]
 
 
-def test_splitting_in_python() -> None:
+def test_spans_of_words_that_python_splits() -> None:
     tok = ggtok.load(fixture("bpe-gpt2"), pre_patterns=[r"\S+|\s+"])
     _, spans = tok.encode_with_offsets("two  words\u00e9")
     assert spans[0, 0] == 0
@@ -435,7 +437,7 @@ def test_errors(load_fixture: Load, case: str) -> None:
     assert isinstance(caught.value, ggtok.GGTokError)
 
 
-def test_no_vocabulary() -> None:
+def test_offsets_without_a_vocabulary() -> None:
     tok = ggtok.load(fixture("none"))
     with pytest.raises(ggtok.VocabError):
         tok.encode_with_offsets("a")

@@ -26,7 +26,7 @@ NAMES = ["bpe-gpt2", "spm", "wpm", "rwkv", "ugm-plain"]
 
 
 @cache
-def made(name: str, chosen: frozenset[str] | None, folder: Path) -> ggtok.Tokenizer:
+def vocabulary_with(name: str, chosen: frozenset[str] | None, folder: Path) -> ggtok.Tokenizer:
     """Builds a vocabulary with TEXTS as tokens. Control and unknown tokens that aren't in `chosen`
     become NORMAL."""
     gguf = GGUF.read(fixture(name))
@@ -44,13 +44,13 @@ def made(name: str, chosen: frozenset[str] | None, folder: Path) -> ggtok.Tokeni
 def test_only_selected_tokens_are_parsed(tmp_path_factory: Any, name: str) -> None:
     """The ids are those of a vocabulary in which only the selected tokens are special."""
     folder = tmp_path_factory.mktemp("made")
-    tok = made(name, None, folder)
+    tok = vocabulary_with(name, None, folder)
     rng = random.Random(name)
     others = [tok.token_text(id).decode() for id in tok.special_ids if id < tok.n_tokens - 6]
     differing = 0
     for _ in range(20):
         chosen = rng.sample([t for t in TEXTS if t != "y>"], rng.randrange(1, 5))
-        oracle = made(name, frozenset(chosen), folder)
+        oracle = vocabulary_with(name, frozenset(chosen), folder)
         for _ in range(10):
             text = "".join(rng.choice([*TEXTS, "a ", " b", "<", ">", "x"]) for _ in range(9))
             if any(other in text for other in others):
@@ -139,7 +139,7 @@ def test_errors_name_the_entry(
         assert isinstance(caught.value, ggtok.GGTokError)
 
 
-def test_few_selections_are_cached(load_fixture: Load) -> None:
+def test_the_cache_of_selections_is_bounded(load_fixture: Load) -> None:
     """The cache stays bounded, however many selections are used."""
     from ggtok.native.arguments import KEPT
 

@@ -71,7 +71,7 @@ def test_decoding_is_the_sum_of_pieces(load_fixture: Load, ids: list[int]) -> No
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "bpe-hybriddna"])
-def test_texts_and_ids(load_fixture: Load, name: str) -> None:
+def test_text_to_token_inverts_token_text(load_fixture: Load, name: str) -> None:
     """hybriddna is an exception: it doesn't look up k-mers by the text that token_text returns."""
     tok = load_fixture(name)
     for id in range(tok.n_tokens):
@@ -85,7 +85,9 @@ def test_texts_and_ids(load_fixture: Load, name: str) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 @given(data=some_bytes, flags=flags)
-def test_one_text(load_fixture: Load, name: str, data: bytes, flags: dict[str, bool]) -> None:
+def test_all_methods_agree_on_one_text(
+    load_fixture: Load, name: str, data: bytes, flags: dict[str, bool]
+) -> None:
     tok = load_fixture(name)
     ids = tok.encode(data, **flags)
     assert all(0 <= id < tok.n_tokens for id in ids)
@@ -115,7 +117,7 @@ def test_str_is_its_utf8(load_fixture: Load, text: str, flags: dict[str, bool]) 
 
 
 @given(batch=st.lists(some_bytes, max_size=12), threads=st.integers(0, 4), flags=flags)
-def test_batches(
+def test_batches_equal_single_texts(
     load_fixture: Load, batch: list[bytes], threads: int, flags: dict[str, bool]
 ) -> None:
     tok = load_fixture("bpe-llama3")
@@ -137,7 +139,7 @@ def test_batches(
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_threads(load_fixture: Load, name: str) -> None:
+def test_threads_share_a_tokenizer(load_fixture: Load, name: str) -> None:
     """Many threads share a tokenizer; batches are large enough for several threads."""
     tok = load_fixture(name)
     batch = list(texts(5, 400, [b" the", b"ing"], [b"<s>", b"<|im_end|>"]))
@@ -181,7 +183,7 @@ def test_calls_do_not_influence_each_other(load_fixture: Load, data: list[bytes]
             assert [tok.encode(text) for text in reversed(data)] == first[::-1]
 
 
-def test_long_texts(load_fixture: Load) -> None:
+def test_long_texts_of_one_class_are_encoded(load_fixture: Load) -> None:
     """The texts are long words and runs of every class. Some of them make the reference overflow
     its stack."""
     for name in KINDS:

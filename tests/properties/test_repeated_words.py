@@ -19,7 +19,7 @@ Load = Callable[[str], ggtok.Tokenizer]
 @pytest.mark.parametrize(
     "name", ["bpe-gpt2", "spm", "wpm", "ugm", "rwkv", "plamo2", "bpe-hybriddna"]
 )
-def test_caches(load_fixture: Load, name: str) -> None:
+def test_caches_never_change_an_id(load_fixture: Load, name: str) -> None:
     """Caches count their hits, stay within their bound, and never change an id."""
     tok = ggtok.load(fixture(name))
     assert tok.cache_info() == (0, 0, tok.cache_info().maxsize, 0)
@@ -37,7 +37,7 @@ def test_caches(load_fixture: Load, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["bpe-llama3", "spm", "wpm", "ugm", "rwkv"])
-def test_long_words(name: str) -> None:
+def test_more_long_words_than_fit_in_a_cache(name: str) -> None:
     """There are more words than fit in a cache; some are repeated before it is full."""
     rng = random.Random(name)
     tok = ggtok.load(fixture(name))
@@ -81,7 +81,7 @@ def test_a_repeated_text_fills_the_cache_once() -> None:
 
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ["bpe-gpt2", "bpe-llama3", "bpe-gemma4"])
-def test_duplicates_in_a_batch(name: str) -> None:
+def test_duplicates_in_a_batch_get_ids(name: str) -> None:
     """Equal words that are deferred are merged once, and every occurrence gets their ids."""
     draw = random.Random(7)
     letters = "aetionshrdlu\u00e9\u0436\u4e2d"
@@ -100,7 +100,7 @@ def test_duplicates_in_a_batch(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ["bpe-gpt2", "bpe-llama3", "bpe-gemma4"])
-def test_duplicates_where_a_text_ends(name: str) -> None:
+def test_duplicates_where_a_text_ends_get_ids(name: str) -> None:
     """A regression test: near the end of a text, where words are compared by fewer bytes, a word
     that had been deferred twice in the batch got no ids if an earlier text had left data behind."""
     draw = random.Random(11)

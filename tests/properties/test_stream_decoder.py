@@ -74,22 +74,22 @@ options = st.fixed_dictionaries(
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=times(20, of=60))
 @given(data=st.data(), options=options)
-def test_any_ids(
+def test_streamed_text_equals_decode(
     load_fixture: Load, name: str, data: st.DataObject, options: dict[str, object]
 ) -> None:
     tok = load_fixture(name)
     prompt, ids = data.draw(any_ids(tok)), data.draw(any_ids(tok))
     want = behind(tok, prompt, ids, **options)
     stream = tok.stream_decoder(prompt, **options)  # type: ignore[arg-type]
-    given_out = ""
+    returned = ""
     for i, id in enumerate(ids):
-        given_out += stream.feed(id)
+        returned += stream.feed(id)
         # The text returned so far is a prefix of the final text, and only a few characters are held
         # back.
-        assert want.startswith(given_out)
+        assert want.startswith(returned)
         so_far = behind(tok, prompt, ids[: i + 1], **options)
-        assert len(so_far) - len(given_out) <= HELD
-    assert given_out + stream.finish() == want
+        assert len(so_far) - len(returned) <= HELD
+    assert returned + stream.finish() == want
     stream.reset()
     assert stream.feed(ids) + stream.finish() == want
     stops = data.draw(st.lists(st.text(alphabet=want + "ab ", min_size=1, max_size=3), max_size=3))
@@ -122,13 +122,13 @@ def test_text_comes_as_early_as_it_can(load_fixture: Load, name: str) -> None:
     tok = load_fixture(name)
     rng = random.Random(3)
     hints = interesting(tok)
-    usual = [[], *([id] for id in range(tok.n_tokens))]
+    continuations = [[], *([id] for id in range(tok.n_tokens))]
     # Clean-up may change text several characters back: "  ' s" becomes "'s".
     for end in ("' s", "' re", "' ", "'re", "'s", "e", "s", " s", " "):
-        usual.append(by_bytes(tok, end))
+        continuations.append(by_bytes(tok, end))
     for _ in range(4):
         ids = [rng.choice(hints) for _ in range(6)]
-        more = [*usual, *([rng.choice(hints) for _ in range(3)] for _ in range(300))]
+        more = [*continuations, *([rng.choice(hints) for _ in range(3)] for _ in range(300))]
         stream, text = tok.stream_decoder(clean_spaces=None), ""
         for i, id in enumerate(ids):
             text += stream.feed(id)
@@ -187,7 +187,7 @@ def test_an_eos_at_the_end_is_dropped() -> None:
     assert stream.feed(eos) + stream.finish() == ""
 
 
-def test_stops(load_fixture: Load) -> None:
+def test_stop_strings(load_fixture: Load) -> None:
     tok = load_fixture("bpe-llama3")
     ids = tok.encode("one\nUser: two", add_special=False)
     stream = tok.stream_decoder(tok.encode("User:"), stop=["User:", "\nUser:", "zzz"])
@@ -260,15 +260,15 @@ def test_copies_are_independent(
     stream = tok.stream_decoder(prompt, stop=stops, stop_at_eog=True, **options)  # type: ignore[arg-type]
     alone = tok.stream_decoder(prompt, stop=stops, stop_at_eog=True, **options)  # type: ignore[arg-type]
     assert stream.feed(ids) == alone.feed(ids)
-    other = COPIES[how](stream)
-    other.feed(others)
-    again = COPIES[how](stream)
+    first = COPIES[how](stream)
+    first.feed(others)
+    second = COPIES[how](stream)
     want = [*map(alone.feed, more), alone.finish()]
     assert [*map(stream.feed, more), stream.finish()] == want
-    assert [*map(again.feed, more), again.finish()] == want
-    assert again.stopped == stream.stopped == alone.stopped
-    other.reset(), alone.reset()
-    assert other.feed(ids) == alone.feed(ids)
+    assert [*map(second.feed, more), second.finish()] == want
+    assert second.stopped == stream.stopped == alone.stopped
+    first.reset(), alone.reset()
+    assert first.feed(ids) == alone.feed(ids)
 
 
 @cache
@@ -315,7 +315,7 @@ def test_errors(load_fixture: Load) -> None:
     assert stream.feed(tok.encode("fine", add_special=False)) == "fine"
 
 
-def test_strict(load_fixture: Load) -> None:
+def test_strict_errors_are_raised(load_fixture: Load) -> None:
     tok = load_fixture("bpe-llama3")
     fox = tok.encode("🦊", add_special=False)
     stream = tok.stream_decoder(fox[:1], errors="strict")

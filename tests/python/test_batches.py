@@ -72,7 +72,7 @@ def test_the_lists_are_those_of_single_texts(
             assert np.array_equal(spans, tok.encode_with_offsets(text, unit=unit)[1])
 
 
-def test_ids_are_referred_to_once_for_each_place(tok: ggtok.Tokenizer) -> None:
+def test_each_id_in_a_list_holds_one_reference(tok: ggtok.Tokenizer) -> None:
     texts = ["Hello, world"] * 50_000
     kept = max(tok.encode(texts[0]))
     assert kept > 256  # CPython doesn't count references to small ints
@@ -148,7 +148,7 @@ def test_python_out_of_memory_leaves_nothing() -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("ok\n", "", 0)
 
 
-def test_collections_on_another_thread(tok: ggtok.Tokenizer) -> None:
+def test_the_collector_finds_no_incomplete_list(tok: ggtok.Tokenizer) -> None:
     """The collector never finds an incomplete list: reading one would crash."""
     texts = ["Hello, world", "the kettle " * 30, ""] * 3000
     want = tok.encode_batch(texts, threads=1)
@@ -188,7 +188,7 @@ def test_chats_are_tracked_when_all_are_encoded(tok: ggtok.Tokenizer, threads: i
     assert all(gc.is_tracked(each) for each in (lists, *lists))
 
 
-def test_texts_that_are_split_in_c(tok: ggtok.Tokenizer) -> None:
+def test_c_splits_joined_texts(tok: ggtok.Tokenizer) -> None:
     """In a batch, the code that reads files can pass many texts as one item, which C splits.
     Callers of the public API can't."""
     chooser = random.Random(7)

@@ -66,7 +66,9 @@ def tok() -> ggtok.Tokenizer:
 
 
 @pytest.mark.parametrize(("function", "name", "annotation"), list(keywords()))
-def test_other_types(tok: ggtok.Tokenizer, function: str, name: str, annotation: str) -> None:
+def test_other_types_are_rejected(
+    tok: ggtok.Tokenizer, function: str, name: str, annotation: str
+) -> None:
     short = function.split(".")[-1]
     of: Any = (
         ggtok.vocabulary(CHAT) if "save" in short else ggtok if short in ("train", "edit") else tok
@@ -79,7 +81,7 @@ def test_other_types(tok: ggtok.Tokenizer, function: str, name: str, annotation:
             call(*ARGUMENTS[short], **{name: wrong})
 
 
-def test_numpy_bools(tok: ggtok.Tokenizer) -> None:
+def test_numpy_bools_are_accepted(tok: ggtok.Tokenizer) -> None:
     yes, no = np.True_, np.bool_(False)
     assert tok.encode("a", add_special=no) == tok.encode("a", add_special=False)
     assert tok.encode("a", add_special=yes, continuation=yes) == tok.encode("a", continuation=True)
@@ -96,13 +98,13 @@ def test_numpy_bools(tok: ggtok.Tokenizer) -> None:
         assert tok.encode_chat(HI, **{**options, "add_generation_prompt": no}) == want
 
 
-def test_parse_special(tok: ggtok.Tokenizer) -> None:
+def test_parse_special_rejects_other_types(tok: ggtok.Tokenizer) -> None:
     for wrong in (1, None, 0.5):
         with pytest.raises(ggtok.InvalidTypeError, match="parse_special must be True or False"):
             tok.encode("a", parse_special=wrong)  # type: ignore[arg-type]
 
 
-def test_adapters_and_jobs(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
+def test_adapters_and_jobs_reject_other_types(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
     own = LlamaCppTokenizer(tok)
     calls: list[tuple[Callable[[], object], str]] = [
         (lambda: own.tokenize(b"a", add_bos="no"), "add_bos"),  # type: ignore[arg-type]

@@ -47,22 +47,22 @@ def interrupt_after(round: int) -> None:
 
 def test_items_come_in_order_within_the_capacity() -> None:
     channel: Channel[int] = Channel(2)
-    given: list[int] = []
+    sent: list[int] = []
 
-    def give() -> None:
+    def send() -> None:
         for i in range(20):
             assert channel.put(i)
-            given.append(i)
+            sent.append(i)
         channel.end()
 
-    thread = threading.Thread(target=give)
+    thread = threading.Thread(target=send)
     thread.start()
-    taken = []
+    received = []
     while (item := channel.get()) is not None:
-        taken.append(item)
-        assert len(given) <= len(taken) + 3
+        received.append(item)
+        assert len(sent) <= len(received) + 3
     thread.join()
-    assert taken == list(range(20)) and channel.get() is None
+    assert received == list(range(20)) and channel.get() is None
 
 
 def test_close_ends_all_waits() -> None:
@@ -85,9 +85,12 @@ def test_close_ends_all_waits() -> None:
 def test_an_interrupted_sender_blocks_nobody(interrupts: None) -> None:
     for round in range(300):
         channel: Channel[int] = Channel(2)
-        takers = [threading.Thread(target=lambda: list(iter(channel.get, None))) for _ in range(2)]  # noqa: B023
-        for taker in takers:
-            taker.start()
+        receivers = [
+            threading.Thread(target=lambda: list(iter(channel.get, None)))  # noqa: B023
+            for _ in range(2)
+        ]
+        for receiver in receivers:
+            receiver.start()
         try:
             interrupt_after(round)
             for i in itertools.count():
@@ -95,20 +98,20 @@ def test_an_interrupted_sender_blocks_nobody(interrupts: None) -> None:
         except Interrupted:
             signal.setitimer(signal.ITIMER_REAL, 0)
         channel.close()
-        for taker in takers:
-            taker.join(LIMIT)
-            assert not taker.is_alive()
+        for receiver in receivers:
+            receiver.join(LIMIT)
+            assert not receiver.is_alive()
 
 
 def test_interrupted_sending_ends(interrupts: None) -> None:
     for round in range(300):
         written: list[int] = []
-        with pytest.raises(Interrupted), BackgroundWriter(written.append) as behind:  # noqa: PT012
+        with pytest.raises(Interrupted), BackgroundWriter(written.append) as writer:  # noqa: PT012
             interrupt_after(round)
             for i in itertools.count():
-                behind.put(i)
+                writer.put(i)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        assert not behind._thread.is_alive()
+        assert not writer._thread.is_alive()
         assert written == list(range(len(written)))
 
 
@@ -118,8 +121,8 @@ def test_interrupted_receiving_ends(interrupts: None) -> None:
         assert next(items) == 0  # start the thread now: doing so isn't safe to interrupt
         with pytest.raises(Interrupted):  # noqa: PT012
             interrupt_after(round)
-            for taken, item in enumerate(items, 1):
-                assert taken == item
+            for i, item in enumerate(items, 1):
+                assert i == item
         signal.setitimer(signal.ITIMER_REAL, 0)
         items.close()  # type: ignore[attr-defined]
     for thread in threading.enumerate():

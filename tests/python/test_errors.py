@@ -134,7 +134,7 @@ MALFORMED: dict[str, tuple[bytes, str | None, int | None]] = {
 
 
 @pytest.mark.parametrize("row", MALFORMED)
-def test_malformed(row: str, tmp_path: Path) -> None:
+def test_errors_locate_malformed_data(row: str, tmp_path: Path) -> None:
     data, key, offset = MALFORMED[row]
     path = tmp_path / "malformed.gguf"
     path.write_bytes(data)
@@ -162,7 +162,7 @@ def _metadata_size(data: bytes) -> int:
 
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ["test", "version-2", "big-endian", "none"])
-def test_every_truncation(name: str) -> None:
+def test_every_truncation_is_an_error(name: str) -> None:
     data = fixture(name).read_bytes()
     for size in range(_metadata_size(data)):
         with pytest.raises(ggtok.GGUFError) as caught:
@@ -348,7 +348,7 @@ ARGUMENTS: dict[str, tuple[Call, type[Exception], str]] = {
         TypeError,
         "clock must be a function, not int",
     ),
-    "chat: what a clock says": (
+    "chat: what a clock returns": (
         lambda t: t.count_chat(HI, clock=lambda: 5, template="{{ strftime_now('%Y') }}"),
         TypeError,
         "clock must return a datetime, not int",
@@ -373,9 +373,9 @@ def closed() -> Any:
 
 
 @pytest.mark.parametrize("row", ARGUMENTS)
-def test_arguments(row: str, tok: ggtok.Tokenizer) -> None:
-    call, builtin, says = ARGUMENTS[row]
-    with pytest.raises(builtin, match=says) as caught:
+def test_errors_name_wrong_arguments(row: str, tok: ggtok.Tokenizer) -> None:
+    call, builtin, message = ARGUMENTS[row]
+    with pytest.raises(builtin, match=message) as caught:
         call(tok)
     assert isinstance(caught.value, ggtok.GGTokError)
     # A failed call has no lasting effect.
@@ -454,8 +454,6 @@ def test_unknown_pre_tokenizer() -> None:
 @pytest.mark.parametrize("name", ["it's", "'", "a' (key 'b", "q'' (key 'tokenizer.ggml.pre')"])
 def test_the_name_of_an_unknown_pre_tokenizer_in_a_file(name: str) -> None:
     """The name may contain quotes."""
-    from tests.support.patch import GGUF
-
     gguf = GGUF.read(fixture("bpe-gpt2"))
     gguf.set("tokenizer.ggml.pre", name)
     with pytest.raises(ggtok.UnknownPreTokenizerError) as caught:
@@ -473,8 +471,6 @@ def test_no_vocabulary_to_encode_with() -> None:
 
 def test_a_bos_outside_the_vocabulary() -> None:
     """The reference aborts on such a file."""
-    from tests.support.patch import GGUF
-
     gguf = GGUF.read(fixture("bpe-gemma4"))
     gguf.remove("tokenizer.ggml.bos_token_id")
     tok = ggtok.load(gguf.dump())
@@ -559,7 +555,7 @@ def test_pre_with_a_nul() -> None:
 
 
 @pytest.mark.parametrize("errors", ["no-such-handler", "xmlcharrefreplace", "a\0"])
-def test_errors_that_names_no_handler(errors: str) -> None:
+def test_unknown_error_handlers_are_rejected(errors: str) -> None:
     tok = ggtok.load(fixture("spm-bytes"))
     byte = tok.text_to_token("<0xFF>")
     assert byte is not None
@@ -575,8 +571,8 @@ def test_each_interface_words_the_parts_of_a_message() -> None:
     assert wording == "a: exists; force=True overwrites it; f()"
     error = ggtok.InvalidValueError(wording)
     assert str(error) == wording and reason(error) == "a: exists; --force overwrites it"
-    again = pickle.loads(pickle.dumps(error))
-    assert reason(again) == reason(error) and str(again) == wording
+    copy = pickle.loads(pickle.dumps(error))
+    assert reason(copy) == reason(error) and str(copy) == wording
     document = ggtok.DocumentError(
         Wording("\x1b: ", Argument("errors", "'skip'")), path="x", kind="empty"
     )

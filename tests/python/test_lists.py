@@ -28,7 +28,7 @@ for n in (0, 1, 2, 33, 5000, 1_200_000):
     assert tok.encode_batch([text, "", text]) == [ids, tok.encode(""), ids]
     ids.append(5), ids.pop(0), ids.extend(ids)
 kept = max(tok.encode("Hello, world"))
-assert kept > 256  # of smaller ints references aren't counted
+assert kept > 256  # CPython doesn't count references to small ints
 count = sys.getrefcount(kept)
 lists = [tok.encode("Hello, world") for _ in range(100)]
 assert sys.getrefcount(kept) == count + 100 * lists[0].count(kept)
@@ -61,9 +61,9 @@ def read_all(*_):
 _IN_A_HANDLER = """
 def handle(*_):
     read_all()
-    signal.setitimer(signal.ITIMER_REAL, 1e-3)  # the next one
+    signal.setitimer(signal.ITIMER_REAL, 1e-3)  # the next signal
 
-ids = tok.encode("Hello, world " * 400_000)  # its objects are made
+ids = tok.encode("Hello, world " * 400_000)  # creates the int objects
 signal.signal(signal.SIGALRM, handle)
 handle()
 while runs < 8:

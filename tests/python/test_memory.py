@@ -40,7 +40,7 @@ def limited(more, call):
     resource.setrlimit(resource.RLIMIT_AS, (now + more, resource.RLIM_INFINITY))
     try:
         call()
-    except MemoryError as error:  # ggtok's, or Python's own when it makes the list
+    except MemoryError as error:  # raised by ggtok, or by Python when it creates the list
         print(isinstance(error, ggtok.GGTokError), end=" ")
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)

@@ -102,7 +102,7 @@ def test_pydantic_checks_calls() -> None:
             call(wrong)
 
 
-def test_import_takes_nothing_large() -> None:
+def test_import_loads_no_large_modules() -> None:
     """Dependencies and slow modules are imported only on first use."""
     program = "import sys, ggtok; print(*sys.modules)"
     run = subprocess.run(
@@ -136,7 +136,7 @@ def test_a_pickled_subclass_stays_one() -> None:
     assert type(pickle.loads(pickle.dumps(plain))) is ggtok.Tokenizer
 
 
-def test_attributes_equal_llamacpps() -> None:
+def test_attributes_equal_those_of_llamacpp() -> None:
     assert [attr.name for attr in ggtok.TokenAttr] == (
         "UNKNOWN UNUSED NORMAL CONTROL USER_DEFINED BYTE NORMALIZED LSTRIP RSTRIP SINGLE_WORD"
     ).split()

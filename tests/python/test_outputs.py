@@ -39,7 +39,7 @@ def save_model(path: Path, **options: Any) -> None:
     ggtok.train(" ".join(PROSE), 1200, model="spm").save(path, inexact=True, **options)
 
 
-def extracted(path: Path, **options: Any) -> None:
+def save_extract(path: Path, **options: Any) -> None:
     extract(BPE, str(path), **options)
 
 
@@ -49,12 +49,12 @@ WRITERS: dict[str, Any] = {
     "v.tiktoken": save,
     "v.model": save_model,
     "v.counts": save_counts,
-    "v.out": extracted,
+    "v.out": save_extract,
 }
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_files_of_another_format(tmp_path: Path, name: str) -> None:
+def test_files_of_another_format_need_force(tmp_path: Path, name: str) -> None:
     """A file of another format is overwritten only with force. An empty file, or one of the same
     format, is always overwritten."""
     write, path = WRITERS[name], tmp_path / name
@@ -64,23 +64,23 @@ def test_files_of_another_format(tmp_path: Path, name: str) -> None:
             write(path)
         assert path.read_bytes() == other
     write(path, force=True)
-    made = path.read_bytes()
+    content = path.read_bytes()
     write(path)
-    assert path.read_bytes() == made
+    assert path.read_bytes() == content
     path.write_bytes(b"")
     write(path)
-    assert path.read_bytes() == made
+    assert path.read_bytes() == content
     assert os.listdir(tmp_path) == [name]
 
 
 @posix
 @pytest.mark.parametrize("name", WRITERS)
-def test_links_modes_and_streams(tmp_path: Path, name: str) -> None:
+def test_links_modes_and_streams_are_kept(tmp_path: Path, name: str) -> None:
     write, path = WRITERS[name], tmp_path / name
     (tmp_path / "disk").mkdir()
     path.symlink_to(tmp_path / "disk" / "there")
     write(path)
-    made = path.read_bytes()
+    content = path.read_bytes()
     path.chmod(0o640)
     write(path)
     assert path.is_symlink() and stat.S_IMODE(path.stat().st_mode) == 0o640
@@ -96,7 +96,7 @@ def test_links_modes_and_streams(tmp_path: Path, name: str) -> None:
     reader.start()
     write(path)
     reader.join(60)
-    assert read == [made] and stat.S_ISFIFO(path.stat().st_mode)
+    assert read == [content] and stat.S_ISFIFO(path.stat().st_mode)
 
 
 @posix
@@ -129,8 +129,8 @@ def test_sources_are_never_overwritten(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in before} == before
 
 
-def test_folders(tmp_path: Path) -> None:
-    for write in (save, extracted, save_counts):
+def test_folders_are_rejected(tmp_path: Path) -> None:
+    for write in (save, save_extract, save_counts):
         path = tmp_path / "nowhere" / "v.gguf"
         with pytest.raises(FileNotFoundError, match=r"v.gguf: the folder .*nowhere doesn't exist"):
             write(path)
@@ -142,7 +142,7 @@ def test_folders(tmp_path: Path) -> None:
 
 
 @posix
-def test_other_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_of_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Writing to a socket, without permission or against a limit of the system raises an error."""
     import socket
 

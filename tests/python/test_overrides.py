@@ -15,6 +15,7 @@ import ggtok
 from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.loading import loaded
 from tests.support.llamacpp import LlamaCpp, LlamaCppLoadError, Override
+from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
 
 TEXTS = [b"Hello, world", b"  two  spaces ", "naïve 12345\n\n".encode(), b"<s>a</s> <mask>b", b""]
@@ -67,7 +68,7 @@ CASES: list[tuple[str, dict[str, Override]]] = [
 
 
 @pytest.mark.parametrize(("name", "overrides"), CASES, ids=[f"{n}-{o}" for n, o in CASES])
-def test_as_in_llamacpp(
+def test_overrides_work_as_in_llamacpp(
     llama: LlamaCpp, name: str, overrides: dict[str, Override], tmp_path: Path
 ) -> None:
     path = Path(shutil.copy(fixture(name), tmp_path))
@@ -114,7 +115,7 @@ def test_as_in_llamacpp(
         ("spm", {"general.name": "My Phi3"}),
     ],
 )
-def test_refused_as_in_llamacpp(
+def test_overrides_are_rejected_as_in_llamacpp(
     llama: LlamaCpp, name: str, overrides: dict[str, Override], tmp_path: Path
 ) -> None:
     path = Path(shutil.copy(fixture(name), tmp_path))
@@ -126,8 +127,6 @@ def test_refused_as_in_llamacpp(
 
 def test_a_value_of_another_type_in_the_file_is_replaced(llama: LlamaCpp, tmp_path: Path) -> None:
     """An override takes precedence over the file."""
-    from tests.support.patch import GGUF
-
     gguf = GGUF.read(fixture("spm"))
     gguf.set(GGML + "add_bos_token", 1, "u8")
     path = gguf.write(tmp_path / "bad.gguf")
@@ -140,7 +139,7 @@ def test_a_value_of_another_type_in_the_file_is_replaced(llama: LlamaCpp, tmp_pa
     assert ggtok.load(path, overrides=overrides).add_bos is False
 
 
-def test_metadata_is_the_files() -> None:
+def test_metadata_ignores_overrides() -> None:
     plain = ggtok.load(fixture("spm"))
     tok = ggtok.load(fixture("spm"), overrides={"general.name": "x", GGML + "bos_token_id": 5})
     assert tok.bos_id == 5
@@ -172,7 +171,7 @@ def test_pickles_keep_overrides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("overrides", "error", "says"),
+    ("overrides", "error", "message"),
     [
         ({"": 1}, InvalidValueError, "has no key"),
         ({"x" * 128: 1}, InvalidValueError, "key is longer than 127 bytes"),
@@ -186,8 +185,10 @@ def test_pickles_keep_overrides() -> None:
         ([("x", 1)], InvalidTypeError, "must be a mapping"),
     ],
 )
-def test_bad_overrides(overrides: dict[str, Override], error: type[Exception], says: str) -> None:
-    with pytest.raises(error, match=says) as caught:
+def test_bad_overrides(
+    overrides: dict[str, Override], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message) as caught:
         ggtok.load(fixture("spm"), overrides=overrides)
     assert isinstance(caught.value, ggtok.GGTokError)
 
@@ -249,7 +250,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True)
 
 
-def test_on_the_command_line() -> None:
+def test_the_command_takes_overrides() -> None:
     path = str(fixture("spm"))
     done = run("tokenize", path, "a", "--ids", "--override-kv", GGML + "bos_token_id=int:9")
     assert done.returncode == 0, done.stderr

@@ -17,13 +17,13 @@ PATTERNS: dict[str, tuple[object, type[Exception], str]] = {
 
 @pytest.mark.parametrize("row", PATTERNS)
 def test_invalid_patterns(row: str) -> None:
-    patterns, builtin, says = PATTERNS[row]
-    with pytest.raises(builtin, match=says) as caught:
+    patterns, builtin, message = PATTERNS[row]
+    with pytest.raises(builtin, match=message) as caught:
         ggtok.load(fixture("bpe-gpt2"), pre_patterns=patterns)  # type: ignore[arg-type]
     assert isinstance(caught.value, ggtok.ArgumentError)
 
 
-def test_empty_matches_cut_nothing() -> None:
+def test_empty_matches_split_nothing() -> None:
     tok = ggtok.load(fixture("bpe-gpt2"), pre_patterns=[r"\d*", ""])
     plain = ggtok.load(fixture("bpe-gpt2"), pre_patterns=[r"\d+"])
     for text in ("kettle 12 and 3", "\u6f22\u5b57 7", "", "12"):

@@ -80,7 +80,7 @@ def test_any_text_is_safe(load_fixture: Load, name: str) -> None:
         assert all(c.isprintable() or c == "\n" for c in plain)
 
 
-def test_tokens_and_what_none_has(load_fixture: Load) -> None:
+def test_tokens_and_dropped_bytes(load_fixture: Load) -> None:
     text = " two  spaces \N{GRINNING FACE}\n"
     for name in ("bpe-llama3", "spm", "ugm", "wpm"):
         tok = load_fixture(name)
@@ -103,7 +103,7 @@ def test_tokens_and_what_none_has(load_fixture: Load) -> None:
         assert data[len(covered.rstrip(b"\0")) :] == shown._rest
 
 
-def test_ids_and_bytes(load_fixture: Load) -> None:
+def test_show_accepts_ids_and_bytes(load_fixture: Load) -> None:
     tok = load_fixture("bpe-llama3")
     ids = tok.encode("a b")
     for value in (ids, tuple(ids), np.array(ids), iter(ids)):

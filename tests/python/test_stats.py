@@ -77,7 +77,7 @@ def counted(tok: ggtok.Tokenizer, text: str) -> dict[str, Row]:
 
 
 @pytest.mark.parametrize("name", fixture_names())
-def test_counts(load_fixture: Load, name: str) -> None:
+def test_stats_equal_simple_counts(load_fixture: Load, name: str) -> None:
     tok = load_fixture(name)
     if tok.vocab_type == "NONE":
         with pytest.raises(ggtok.VocabError):

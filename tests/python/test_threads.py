@@ -153,7 +153,7 @@ def _in_fork(work: Callable[[], bool]) -> bool:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.parametrize("before", ["nothing", "encode", "encode_batch", "a busy thread"])
 @pytest.mark.parametrize("name", ["bpe-llama3", "spm", "ugm"])
-def test_fork(name: str, before: str) -> None:
+def test_forked_children_encode(name: str, before: str) -> None:
     tok = ggtok.load(fixture(name))
     batch = _batch(tok) * 20
     reference = ggtok.load(fixture(name))
@@ -207,14 +207,14 @@ def test_fork_while_threads_do_everything() -> None:
     def render() -> object:
         return tok.encode_chat(messages * 20, template="{% for m in messages %}{{ m }}{% endfor %}")
 
-    works: list[Callable[[], object]] = [
+    tasks: list[Callable[[], object]] = [
         compile,
         render,
         lambda: tok.encode_batch(batch, threads=2),
         lambda: counts.merge(ggtok.count_words(batch, pre="gpt-2", threads=2)),
         lambda: ggtok.train(batch, 300),
     ]
-    for work in works:
+    for work in tasks:
         work()  # import modules now: Python itself can't always fork during imports
     stop = threading.Event()
 
@@ -222,12 +222,12 @@ def test_fork_while_threads_do_everything() -> None:
         while not stop.is_set():
             work()
 
-    threads = [threading.Thread(target=repeat, args=(work,)) for work in works]
+    threads = [threading.Thread(target=repeat, args=(work,)) for work in tasks]
     for thread in threads:
         thread.start()
     try:
         for _ in range(10):
-            assert _in_fork(lambda: all(work() is not stop for work in works))
+            assert _in_fork(lambda: all(work() is not stop for work in tasks))
     finally:
         stop.set()
         for thread in threads:
@@ -306,7 +306,7 @@ class Slow:
     def __del__(self, sleep=time.sleep):
         sleep(0.5)
 
-def deep(n):  # so far down the C stack that the system takes that part from an ended thread
+def deep(n):  # recursion, so that the system frees this part of an ended thread's C stack
     max([0, 1], key=lambda _: deep(n - 1) if n else encode())
 
 def encode():
@@ -353,7 +353,7 @@ def test_pickle(row: str) -> None:
     assert pickle.loads(pickle.dumps(copy)).encode(TEXT) == tok.encode(TEXT)
 
 
-def test_the_rows_differ() -> None:
+def test_three_rows_have_different_ids() -> None:
     assert len({tuple(load().encode(TEXT)) for load in LOADED.values()}) == 3
 
 
@@ -384,7 +384,7 @@ def test_a_relative_path_is_pickled_whole(tmp_path: Path, monkeypatch: pytest.Mo
     assert pickle.loads(pickled).encode(TEXT) == ggtok.load(BYTES).encode(TEXT)
 
 
-def test_a_pickle_whose_file_is_gone(tmp_path: Path) -> None:
+def test_a_pickle_whose_file_is_gone_raises(tmp_path: Path) -> None:
     path = tmp_path / "gone.gguf"
     path.write_bytes(BYTES)
     pickled = pickle.dumps(ggtok.load(path))

@@ -20,7 +20,7 @@ Load = Callable[[str], ggtok.Tokenizer]
 
 
 @pytest.mark.parametrize("name", fixture_names())
-def test_pieces(load_fixture: Load, name: str) -> None:
+def test_vocab_bytes_equal_pieces(load_fixture: Load, name: str) -> None:
     tok = load_fixture(name)
     kept = tok.vocab_bytes("keep")
     assert kept == [tok.token_to_piece(id) for id in range(tok.n_tokens)]
@@ -43,7 +43,7 @@ def test_tokens_with_prefix(load_fixture: Load, name: str) -> None:
         assert tok.tokens_with_prefix(bytearray(prefix)) == found
 
 
-def test_healing(load_fixture: Load) -> None:
+def test_healing_removes_extensible_tokens(load_fixture: Load) -> None:
     for name in ("bpe-llama3", "spm", "bpe-harmony"):
         tok = load_fixture(name)
         pieces = tok.vocab_bytes()
@@ -94,7 +94,7 @@ def test_equality_ignores_byte_order_and_version() -> None:
     assert loaded("big-endian") == loaded("version-2")
 
 
-def test_different(load_fixture: Load) -> None:
+def test_different_tokenizers_are_unequal(load_fixture: Load) -> None:
     names = fixture_names()
     distinct = [loaded(name) for name in names if name not in ("big-endian", "version-2")]
     assert len({*distinct}) == len(distinct)

@@ -36,7 +36,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_source(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_in_the_source_are_compared(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert drift.source_names(tree) == {"qwen2", "tomorrow-1.5"}
     assert drift.main(["--source", str(tree)]) == 1
     lines = capsys.readouterr().out.splitlines()
@@ -53,7 +53,7 @@ def test_source_without_drift(tree: Path, capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out.startswith("drift: ")
 
 
-def test_source_that_says_it_otherwise(tree: Path) -> None:
+def test_source_in_another_form(tree: Path) -> None:
     (tree / "src" / "llama-vocab.cpp").write_text('{"qwen2", LLAMA_VOCAB_PRE_TYPE_QWEN2},')
     with pytest.raises(SystemExit, match="no names"):
         drift.source_names(tree)

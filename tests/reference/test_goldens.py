@@ -18,7 +18,7 @@ Load = Callable[[str], ggtok.Tokenizer]
 NAMES = fixture_names()
 
 
-def test_there_is_one_for_each() -> None:
+def test_every_fixture_has_recorded_results() -> None:
     assert NAMES
     assert sorted(path.stem for path in GOLDEN_FOLDER.glob("*.json")) == NAMES
 

@@ -231,7 +231,7 @@ ROWS: dict[str, tuple[str, list[Patch]]] = {
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_rewrites(row: str, llama: LlamaCpp, tmp_path: Path) -> None:
+def test_loads_as_in_llama_cpp(row: str, llama: LlamaCpp, tmp_path: Path) -> None:
     base, patches = ROWS[row]
     gguf = GGUF.read(fixture(base))
     for patch in patches:
@@ -316,7 +316,7 @@ def test_order_of_equal_lengths(seed: int, llama: LlamaCpp, tmp_path: Path) -> N
 # ---- files that ggtok and llama.cpp both reject ----
 
 PHI3_TOKENS = ["</s>", "<unk>", "<s>", "<|endoftext|>"]
-REFUSED: dict[str, tuple[str, list[Patch], str]] = {
+REJECTED: dict[str, tuple[str, list[Patch], str]] = {
     "unknown model": (
         "spm",
         [lambda g: g.set("tokenizer.ggml.model", "bogus")],
@@ -393,16 +393,16 @@ REFUSED: dict[str, tuple[str, list[Patch], str]] = {
 }
 
 
-@pytest.mark.parametrize("row", REFUSED)
-def test_refused(row: str, llama: LlamaCpp, tmp_path: Path) -> None:
-    base, patches, says = REFUSED[row]
+@pytest.mark.parametrize("row", REJECTED)
+def test_rejected_as_in_llama_cpp(row: str, llama: LlamaCpp, tmp_path: Path) -> None:
+    base, patches, message = REJECTED[row]
     gguf = GGUF.read(fixture(base))
     for patch in patches:
         patch(gguf)
     path = gguf.write(tmp_path / "patched.gguf")
     with pytest.raises(LlamaCppError):
         llama.load(path)
-    with pytest.raises(ggtok.VocabError, match=says) as caught:
+    with pytest.raises(ggtok.VocabError, match=message) as caught:
         ggtok.load(path)
     assert not isinstance(caught.value, ggtok.GGUFError)
 
@@ -417,12 +417,12 @@ WARNED: dict[str, tuple[str, list[Patch], str]] = {
 
 
 @pytest.mark.parametrize("row", WARNED)
-def test_warned(row: str, tmp_path: Path) -> None:
-    base, patches, says = WARNED[row]
+def test_loading_warns(row: str, tmp_path: Path) -> None:
+    base, patches, message = WARNED[row]
     gguf = GGUF.read(fixture(base))
     for patch in patches:
         patch(gguf)
-    with pytest.warns(ggtok.VocabWarning, match=says):
+    with pytest.warns(ggtok.VocabWarning, match=message):
         tok = ggtok.load(gguf.write(tmp_path / "patched.gguf"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -52,8 +52,8 @@ def check(merges: list[Merge], texts: list[str], llama: LlamaCpp, path: Path) ->
     def spelled(data: bytes) -> bytes:
         return b"".join(characters[byte] for byte in data)
 
-    made = dict.fromkeys([bytes([byte]) for byte in range(256)] + [a + b for a, b in merges])
-    tokens = [spelled(data) for data in made]
+    token_bytes = dict.fromkeys([bytes([byte]) for byte in range(256)] + [a + b for a, b in merges])
+    tokens = [spelled(data) for data in token_bytes]
     gguf = GGUF.read(fixture("bpe-gpt2"))
     gguf.set("tokenizer.ggml.tokens", tokens)
     gguf.set("tokenizer.ggml.token_type", [1] * len(tokens), "i32")
@@ -69,7 +69,7 @@ def check(merges: list[Merge], texts: list[str], llama: LlamaCpp, path: Path) ->
 
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ROWS)
-def test_one_merge_joins_them(name: str, llama: LlamaCpp, tmp_path: Path) -> None:
+def test_one_merge_joins_two_characters(name: str, llama: LlamaCpp, tmp_path: Path) -> None:
     merges, text = ROWS[name]
     tok = check(merges, [text, 3 * text, 40 * text], llama, tmp_path / "merges.gguf")
     assert len(tok.encode(text, add_special=False)) == 1

@@ -46,15 +46,15 @@ def long_piece(chooser: random.Random, alphabet: str) -> bytes:
 
 def token_texts(chooser: random.Random, alphabet: str, whole: bool) -> list[bytes]:
     """Returns random texts for tokens: if `whole`, only short texts of whole characters."""
-    made = [piece(chooser, alphabet, 5) for _ in range(chooser.randint(1, 60))]
+    token_list = [piece(chooser, alphabet, 5) for _ in range(chooser.randint(1, 60))]
     if not whole:
-        made += [long_piece(chooser, alphabet) for _ in range(chooser.choice((0, 0, 1, 6)))]
+        token_list += [long_piece(chooser, alphabet) for _ in range(chooser.choice((0, 0, 1, 6)))]
     if not whole and chooser.random() < 0.6:
         for _ in range(chooser.randint(1, 10)):  # texts cut inside characters
-            data = chooser.choice(made)
+            data = chooser.choice(token_list)
             cut = data[chooser.randrange(3) : len(data) - chooser.randrange(3)]
-            made.append(cut or data)
-    return list(dict.fromkeys(data for data in made if data))
+            token_list.append(cut or data)
+    return list(dict.fromkeys(data for data in token_list if data))
 
 
 def some_texts(chooser: random.Random, alphabet: str, tokens: list[bytes]) -> list[bytes]:
@@ -88,31 +88,31 @@ def fill(gguf: GGUF, tokens: list[bytes], types: list[int], chooser: random.Rand
     gguf.set("tokenizer.ggml.scores", chooser.choices(scores, k=len(tokens)), "f32")
 
 
-def rwkv(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
+def rwkv(gguf: GGUF, token_list: list[bytes], chooser: random.Random) -> None:
     # llama.cpp loops forever if the first byte of a token isn't itself a token.
-    singles = {data[:1] for data in made} | set(chooser.sample(BYTES, 20))
+    singles = {data[:1] for data in token_list} | set(chooser.sample(BYTES, 20))
     tokens = [b"<s>"] + [
         b"".join(b"\\x%02x" % byte for byte in data)
-        for data in dict.fromkeys([*sorted(singles), *made])
+        for data in dict.fromkeys([*sorted(singles), *token_list])
     ]
     fill(gguf, tokens, [NORMAL] * len(tokens), chooser)
     gguf.remove("tokenizer.ggml.scores")
 
 
-def wpm(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
+def wpm(gguf: GGUF, token_list: list[bytes], chooser: random.Random) -> None:
     specials = [b"[PAD]", b"[UNK]", b"[CLS]", b"[SEP]"]
     mark = "\u2581".encode()
-    words = [(mark if chooser.random() < 0.6 else b"") + data for data in made]
-    letters = list(dict.fromkeys(data[:1] for data in made if data[0] < 0x80))
+    words = [(mark if chooser.random() < 0.6 else b"") + data for data in token_list]
+    letters = list(dict.fromkeys(data[:1] for data in token_list if data[0] < 0x80))
     tokens = list(dict.fromkeys([*specials, mark, *letters, *words]))
     fill(gguf, tokens, [NORMAL] * len(tokens), chooser)
     for name, id in (("padding", 0), ("unknown", 1), ("bos", 2), ("eos", 3), ("seperator", 3)):
         gguf.set(f"tokenizer.ggml.{name}_token_id", id, "u32")
 
 
-def ugm(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
+def ugm(gguf: GGUF, token_list: list[bytes], chooser: random.Random) -> None:
     mark = "\u2581".encode()
-    words = [data.replace(b" ", mark) for data in made]
+    words = [data.replace(b" ", mark) for data in token_list]
     tokens = list(dict.fromkeys([b"<pad>", b"</s>", b"<unk>", b"<s>", mark, *words]))
     types = chooser.choices([NORMAL, USER_DEFINED], [20, chooser.randrange(2)], k=len(tokens))
     types[:4] = [3, 3, UNKNOWN, 3]
@@ -123,11 +123,11 @@ def ugm(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
         gguf.set(f"tokenizer.ggml.{flag}", chooser.random() < 0.5, "bool")
 
 
-def ugm_words(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
+def ugm_words(gguf: GGUF, token_list: list[bytes], chooser: random.Random) -> None:
     """Makes tokens that contain a space only as their first character, so that texts can be cut at
     spaces."""
     mark = "\u2581".encode()
-    parts = [part for data in made for part in data.split(b" ") if part]
+    parts = [part for data in token_list for part in data.split(b" ") if part]
     words = [(mark if chooser.random() < 0.5 else b"") + part for part in parts]
     # Without a token for the space mark, the unknown token can represent it.
     alone = [mark] if chooser.random() < 0.8 else []
@@ -142,25 +142,25 @@ def ugm_words(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
         gguf.remove("tokenizer.ggml.precompiled_charsmap")
 
 
-def plamo2(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
+def plamo2(gguf: GGUF, token_list: list[bytes], chooser: random.Random) -> None:
     names = [b"<0x%02X>" % byte for byte in range(256)]
-    own = list(dict.fromkeys(made))
+    own = list(dict.fromkeys(token_list))
     tokens = [b"<unk>", *own, *names]
     fill(gguf, tokens, [UNKNOWN] + [NORMAL] * len(own) + [BYTE] * len(names), chooser)
     for name in ("bos", "eos", "padding", "unknown"):
         gguf.set(f"tokenizer.ggml.{name}_token_id", 0, "u32")
 
 
-def numbered(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
+def numbered(gguf: GGUF, token_list: list[bytes], chooser: random.Random) -> None:
     """Makes a vocabulary of type TEST, in which ids are hashes modulo the number of tokens."""
     n = chooser.choice((1, 2, 3, 7, 255, 256, 257, 1000, 65537, chooser.randrange(1, 100_000)))
     fill(gguf, [b"%x" % id for id in range(n)], [NORMAL] * n, chooser)
 
 
-def special(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
+def special(gguf: GGUF, token_list: list[bytes], chooser: random.Random) -> None:
     """Adds special tokens to a fixture, in which some tokens strip white space."""
     there = gguf.strings("tokenizer.ggml.tokens")
-    own = [data for data in made if data not in there]
+    own = [data for data in token_list if data not in there]
     kinds = chooser.choice(([CONTROL], [USER_DEFINED], [CONTROL, UNKNOWN, USER_DEFINED]))
     add_tokens(gguf, own, chooser.choices(kinds, k=len(own)))
 
@@ -189,14 +189,14 @@ def test_against_llama_cpp(kind: str, seed: int, llama: LlamaCpp, tmp_path: Path
         alphabet = alphabet.replace("b", "\0")
     # llama.cpp's table for PLaMo2 has all prefixes of all suffixes of tokens, so tokens must be
     # short.
-    made = token_texts(chooser, alphabet, whole=kind == "plamo2")
+    token_list = token_texts(chooser, alphabet, whole=kind == "plamo2")
     gguf = GGUF.read(fixture(kind))
-    KINDS[kind](gguf, made, chooser)
+    KINDS[kind](gguf, token_list, chooser)
     path = gguf.write(tmp_path / "random.gguf")
     vocab, tok = llama.load(path), ggtok.load(path)
     result = Result(f"{kind} {seed}")
     compare_texts(
-        vocab, tok, some_texts(chooser, alphabet, made + STRIPS.get(kind, []) * 4), result
+        vocab, tok, some_texts(chooser, alphabet, token_list + STRIPS.get(kind, []) * 4), result
     )
     vocab.free()
     assert not result.differences, "\n".join(result.shown)

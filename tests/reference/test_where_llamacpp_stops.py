@@ -81,7 +81,8 @@ def charsmap(units: slice = slice(None), text: slice = slice(None)) -> Patch:
 class Row:
     base: str
     text: bytes
-    gives: bytes | list[int] | str  # ids, a text with the same ids, or the message of a VocabError
+    # Ids, a text with the same ids, or the message of a VocabError.
+    expected: bytes | list[int] | str
     patches: tuple[Patch, ...] = ()
     add_special: bool = False
     live: bool = True  # whether to run the reference (False: it would loop forever)
@@ -142,15 +143,17 @@ def gguf(row: str) -> GGUF:
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_ggtok(row: str, gguf: GGUF) -> None:
+def test_ggtok_returns_ids_or_raises(row: str, gguf: GGUF) -> None:
     r = ROWS[row]
     tok = ggtok.load(gguf.dump())
-    if isinstance(r.gives, str):
-        with pytest.raises(ggtok.VocabError, match=r.gives):
+    if isinstance(r.expected, str):
+        with pytest.raises(ggtok.VocabError, match=r.expected):
             tok.encode(r.text, add_special=r.add_special)
         return
-    gives = tok.encode(r.gives, add_special=False) if isinstance(r.gives, bytes) else r.gives
-    assert tok.encode(r.text, add_special=r.add_special) == gives
+    expected = (
+        tok.encode(r.expected, add_special=False) if isinstance(r.expected, bytes) else r.expected
+    )
+    assert tok.encode(r.text, add_special=r.add_special) == expected
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if ROWS[row].live])
@@ -169,7 +172,7 @@ def test_above_the_last_code_point(name: str, llama: LlamaCpp) -> None:
     assert ggtok.load(fixture(name)).encode(text, add_special=False) == theirs
 
 
-def test_fault_where_no_text_leads() -> None:
+def test_damage_that_a_text_does_not_reach() -> None:
     """Only texts that reach the damaged part of the charsmap fail."""
     gguf = GGUF.read(fixture("ugm"))
     sound = ggtok.load(gguf.dump())
@@ -177,7 +180,7 @@ def test_fault_where_no_text_leads() -> None:
     assert ggtok.load(gguf.dump()).encode("the kettle") == sound.encode("the kettle")
 
 
-def test_what_would_be_added_is_only_asked_for_when_it_is() -> None:
+def test_a_missing_bos_matters_only_if_it_is_added() -> None:
     gguf = GGUF.read(fixture("ugm-plain"))
     ids = ggtok.load(gguf.dump()).encode("the", add_special=False)
     gguf.remove("tokenizer.ggml.bos_token_id")
