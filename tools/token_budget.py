@@ -98,9 +98,9 @@ def main(env: Mapping[str, str]) -> int:
     paths = [line for line in env.get("PATHS", "").splitlines() if line.strip()]
     rows = counts(tok, base_of(env.get("BASE", "")), paths)
     before, after = sum(row[1] for row in rows), sum(row[2] for row in rows)
-    made = table(rows, (before, after))
-    sys.stdout.write(made)
-    append("GITHUB_STEP_SUMMARY", made)
+    text = table(rows, (before, after))
+    sys.stdout.write(text)
+    append("GITHUB_STEP_SUMMARY", text)
     append("GITHUB_OUTPUT", f"tokens={after}\nincrease={after - before}\n")
     status = 0
     if budget is not None and after > budget:

@@ -17,7 +17,7 @@ def main() -> int:
     parser.add_argument(
         "--check",
         action="store_true",
-        help="exit with status 1 if a committed file is not what the sources give",
+        help="exit with status 1 if a committed file differs from what the sources produce",
     )
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 WASM = ROOT / "web" / "wasm"
 # Parts of cext/ that aren't in the module: code for Python, for training, and for threads.
-LEFT_OUT = (
+EXCLUDED = (
     "cext/arrow",
     "cext/python",
     "cext/train",
@@ -59,9 +59,9 @@ def call(*command: str | Path, cwd: Path = ROOT) -> str:
 
 def sources() -> list[Path]:
     """Returns the C sources, relative to the root."""
-    left_out = [Path(name) for name in LEFT_OUT]
+    excluded = [Path(name) for name in EXCLUDED]
     found = [path.relative_to(ROOT) for path in sorted((ROOT / "cext").rglob("*.c"))]
-    used = [p for p in found if not any(p.is_relative_to(other) for other in left_out)]
+    used = [p for p in found if not any(p.is_relative_to(other) for other in excluded)]
     return [*used, Path("web/wasm/exports.c")]
 
 

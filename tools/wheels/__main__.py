@@ -62,13 +62,13 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--list", action="store_true", help="print the platforms, and end")
+    parser.add_argument("--list", action="store_true", help="print the platforms and exit")
     parser.add_argument(
         "--only",
         nargs="+",
         choices=sorted(BY_NAME),
         metavar="PLATFORM",
-        help="these (default: all)",
+        help="the platforms to build (default: all)",
     )
     parser.add_argument(
         "-o", "--out", type=Path, default=Path("dist"), metavar="DIR", help="default: dist"
@@ -108,8 +108,10 @@ def main() -> int:
             print(f'{missing.name} is not installed: pip install ".[wheels]"', file=sys.stderr)
             return 2
         with ThreadPoolExecutor(args.jobs) as pool:
-            made = [pool.submit(make, t, builder, args.run, pythons.get(t.name)) for t in targets]
-            results = [future.result() for future in made]
+            futures = [
+                pool.submit(make, t, builder, args.run, pythons.get(t.name)) for t in targets
+            ]
+            results = [future.result() for future in futures]
     print(table(results))
     return 0 if all(result.good for result in results) else 1
 

@@ -50,8 +50,8 @@ def call(
 
 def source_date() -> str:
     """Returns SOURCE_DATE_EPOCH from the environment, or else the time of the last commit."""
-    if given := os.environ.get("SOURCE_DATE_EPOCH"):
-        return given
+    if date := os.environ.get("SOURCE_DATE_EPOCH"):
+        return date
     log = ["git", "-C", str(ROOT), "log", "-1", "--format=%ct"]
     done = subprocess.run(log, capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else str(EARLIEST)

@@ -31,9 +31,9 @@ def check(ggtok: Any, vocabulary: Path, golden: dict[str, Any]) -> int:
         expected = [prefix + case.get(key, case["ids"]) + suffix for case in golden["cases"]]
         found = [tok.encode(text, parse_special=parse_special) for text in texts]
         batch = tok.encode_batch(texts, parse_special=parse_special, threads=2)
-        for text, right, ids, again in zip(texts, expected, found, batch, strict=True):
-            if not right == ids == again:
-                raise SystemExit(f"{vocabulary.stem}: {text!r} is {right}, not {ids} or {again}")
+        for text, want, ids, in_batch in zip(texts, expected, found, batch, strict=True):
+            if not want == ids == in_batch:
+                raise SystemExit(f"{vocabulary.stem}: {text!r} is {want}, not {ids} or {in_batch}")
     for case, ids in zip(golden["cases"], expected, strict=True):
         for decoded, pairs in case["decoded"].items():
             if 1 in pairs and tok.decode_bytes(ids) != from_json(decoded):

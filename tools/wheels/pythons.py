@@ -56,7 +56,7 @@ def find(target: Target, work: Path) -> Python:
     raise NotHere("there is no Python for musl here; --python names one")
 
 
-def given(target: Target, command: str) -> Python:
+def from_command(target: Target, command: str) -> Python:
     """Returns the Python that the user's command runs."""
     words = shlex.split(command)
     version = call(*words, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from tools.wheels.build import ROOT, BuildError, call
-from tools.wheels.pythons import NotHere, Python, find, given
+from tools.wheels.pythons import NotHere, Python, find, from_command
 from tools.wheels.targets import Target
 
 MINUTES = 10  # time limit, since an emulator may hang
@@ -20,7 +20,7 @@ def run(wheel: Path, target: Target, work: Path, command: str | None = None) -> 
     """Returns whether nothing failed, and a text that says what ran, or why nothing could run.
     `command` is the command of the Python to use, if the user gave one."""
     try:
-        python = given(target, command) if command else find(target, work)
+        python = from_command(target, command) if command else find(target, work)
         return True, _run(wheel, python, work / target.name)
     except NotHere as reason:
         return True, f"not run: {reason}"
