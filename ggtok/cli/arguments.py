@@ -171,7 +171,7 @@ def texts_to_cut(args: argparse.Namespace) -> list[str]:
 # ---- the model ----
 
 MODEL = "a GGUF file, or a model's name (see 'ggtok --help'); or use -m MODEL"
-# The same for commands that also accept arguments other than a model.
+# The help for MODEL in commands that also accept other arguments.
 MODEL_FIRST = "a .gguf file, or a name with a scheme; or use -m MODEL, or set GGTOK_MODEL"
 _NO_MODEL = "no model: give a GGUF file or a model's name"
 _SCHEME = re.compile(r"[a-z][a-z0-9.+-]*://|(ollama|lmstudio):")
@@ -215,8 +215,8 @@ def take_named_model(args: argparse.Namespace, needed: int) -> None:
 
 
 def take_only_model(args: argparse.Namespace) -> None:
-    """Sets the model for a command that accepts no other words: its word, else -m, else
-    GGTOK_MODEL."""
+    """Sets the model for a command that accepts no other words: the first word, else -m,
+    else GGTOK_MODEL."""
     if args.words:
         _no_second_model(args.model, args.words[0])
         args.model = args.words.pop(0)

@@ -18,7 +18,7 @@ from ggtok.cli.messages import UsageError, reason, warn
 from ggtok.cli.parser import Help, Parser, expanded
 from ggtok.native import chat
 
-# Options for which a request's body has no field.
+# Fields of Options that the body of a request can't have.
 _NOT_FIELDS = ("like", "template", "clock", "variables")
 
 
@@ -180,7 +180,7 @@ def _options(body: dict[str, Any], template: str | None, now: datetime) -> Optio
 
 def _template(tok: ggtok.Tokenizer, args: argparse.Namespace) -> tuple[str | None, str]:
     """Returns the library's argument for --template (a name, a file's text, or None for the
-    default), and what messages call the template."""
+    default), and the template's name for messages."""
     name, templates = args.template, tok.chat_templates
     if name is None:
         return None, f"{args.model}: chat template"

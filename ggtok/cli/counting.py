@@ -1,9 +1,9 @@
 """The files that ``ggtok count`` counts, and their tokens.
 
-Files are counted on one thread for each core. A small file is one task. Larger ones, and those of
-unknown size, are cut where ``ggtok_safe_cut`` proves that the ids don't depend on the cut
-(docs/design/blocks.md), and each part is a task. Only a few tasks wait at a time, so memory
-grows only with the longest stretch of text without such a cut.
+Files are counted on one thread for each core. A small file is one task. Larger files, and files of
+unknown size, are split at positions where ``ggtok_safe_cut`` proves that splitting doesn't change
+the ids (docs/design/blocks.md), and each part is a task. Only a few tasks wait at a time, so memory
+use grows only with the longest stretch of text without such a position.
 """
 
 from __future__ import annotations

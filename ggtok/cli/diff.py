@@ -133,7 +133,7 @@ class Original:
         self.continuing_prefix = source.model.get("continuing_subword_prefix", "##")
 
     def ids(self, lines: Sequence[bytes], *, parse_special: bool) -> list[list[int]]:
-        """Returns the ids of each line. The package always parses special tokens."""
+        """Returns the ids of each line. The package tokenizers always parses special tokens."""
         return self._encode([line.decode("utf-8", "replace") for line in lines])
 
     def readable(self, text: str) -> str:
@@ -259,7 +259,7 @@ def _pieces(side: Model | Original, ids: list[int]) -> str:
 
 # Limits from llama.cpp b11549, common/speculative.cpp.
 _MAX_SIZE_DIFFERENCE = 128  # the largest allowed difference between the numbers of tokens
-_FIRST_COMPARED = 5  # the lowest id whose texts must be equal
+_FIRST_COMPARED = 5  # the lowest id at which the tokens' texts must be equal
 
 
 def _draft(a: Model, b: Model, args: argparse.Namespace) -> int:

@@ -113,7 +113,7 @@ def _fragment(fragment: Fragment) -> Iterator[str]:
 def _word(word: Word) -> Iterator[str]:
     yield f"  word {quoted(word.text)}"
     if word.rules:
-        # The last scanner that matched the word; later ones left it whole.
+        # The last scanner that matched the word; later scanners left the word whole.
         found = next((rule for rule in reversed(word.rules) if rule.expression), None)
         if found is None:
             yield f"    rule of {word.rules[-1].scanner}: between matches"

@@ -157,9 +157,9 @@ def _special_tokens(tok: ggtok.Tokenizer) -> dict[str, Any]:
 
 def _flags(tok: ggtok.Tokenizer) -> dict[str, bool]:
     flags = tok._native.flags()
-    if tok.vocab_type != "WPM":  # the flag has no effect on other types
+    if tok.vocab_type != "WPM":  # other types don't strip accents
         del flags["strip_accents"]
-        if tok.model != "whitespace":
+        if tok.model != "whitespace":  # all other models keep the case
             del flags["lowercase"]
     return flags
 

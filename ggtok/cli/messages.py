@@ -55,11 +55,11 @@ clear_progress: Callable[[], None] | None = None
 
 
 def say(kind: str, message: object) -> None:
-    """Writes one line to standard error, if it is open."""
+    """Writes one line to standard error, if that is open."""
     line = shown(" ".join(str(message).split()))
     if sys.stderr is None:
         return
-    with suppress(OSError):  # there is nowhere to report it
+    with suppress(OSError):  # there is nowhere to report the error
         if clear_progress is not None:
             clear_progress()
         sys.stderr.flush()

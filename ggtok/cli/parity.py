@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(say: Callable[[str], None], total: int | None) -> Callable[[int], None]:
-    """Returns the callback for :func:`compare.compare`, which gets the number of compared texts."""
+    """Returns a callback for :func:`compare.compare` that reports the number of compared texts."""
     of = "" if total is None else f" of {total}"
     return lambda n: say(f"{n}{of} texts compared")
 

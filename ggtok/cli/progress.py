@@ -58,7 +58,8 @@ class Line:
 
 @contextmanager
 def line(quiet: bool, describe: Callable[[Any], str]) -> Iterator[Line | None]:
-    """A context with a progress line that is cleared at the end, or None if nobody would see it."""
+    """A context with a progress line that is cleared at the end. The context's value is the line,
+    or None if nobody would see one."""
     if not is_shown(quiet):
         yield None
         return

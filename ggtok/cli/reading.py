@@ -18,7 +18,7 @@ STDIN = "standard input"
 
 
 def name_of(path: str) -> str:
-    """Returns what messages call an input."""
+    """Returns the name of an input for messages."""
     return STDIN if path == "-" else path
 
 
@@ -69,7 +69,7 @@ def _blocks(f: Any, name: str) -> Iterator[bytes]:
     try:
         while block := read(BLOCK):
             yield block
-    except OSError as e:  # lacks the file's name, which is added here
+    except OSError as e:  # the error lacks the file's name, which is added here
         if e.errno is None:  # raised by a decompressor
             raise
         raise OSError(e.errno, e.strerror, name) from None
@@ -122,11 +122,11 @@ def warn_of_nul(path: str, text: bytes) -> None:
 # ---- escapes ----
 
 _LETTERS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"'": b"'", b'"': b'"', b"\\": b"\\"}
-# A backslash with the rest of its escape. llama.cpp parses the digits after \x with strtol, which
-# also accepts white space or a sign as the first character.
+# _ESCAPE matches an escape. llama.cpp parses the digits after \x with strtol, which also accepts
+# white space or a sign as the first character.
 _FIRST, _DIGIT = rb"[0-9A-Fa-f \t-\r+-]", rb"[0-9A-Fa-f]"
 _ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{2}|[ \t-\r+-]%b)|(.))" % _DIGIT, re.DOTALL)
-# The same, or an incomplete escape at the end of the text.
+# Matches what _ESCAPE matches, or an incomplete escape at the end of the text.
 _ESCAPE_OR_END = re.compile(rb"(\\(?:x%b?)?\Z)|%b" % (_FIRST, _ESCAPE.pattern), re.DOTALL)
 
 

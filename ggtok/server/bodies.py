@@ -26,13 +26,13 @@ def dump(value: Any) -> bytes:
     """Writes JSON in UTF-8. Arrays may be NumPy arrays."""
     try:
         return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
-    except TypeError:  # a file's name isn't UTF-8
+    except TypeError:  # a text, such as a file's name, isn't UTF-8
         return orjson.dumps(_valid(value), option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def rows(array: Any) -> orjson.Fragment:
-    """Prepares a NumPy array of rows for :func:`dump` in parts, because orjson uses 100 bytes of
-    memory for each row of an array."""
+    """Converts a NumPy array of rows to JSON for :func:`dump`, a part at a time, because orjson
+    uses 100 bytes of memory for each row of an array."""
     parts = [dump(array[at : at + _ROWS])[1:-1] for at in range(0, len(array), _ROWS)]
     return orjson.Fragment(b"[" + b",".join(parts) + b"]")
 

@@ -16,8 +16,8 @@ from ggtok.server.fields import anything
 KNOWN_SECONDS = 10.0  # how long a context length is cached
 _REMEMBERED = 256  # the most models whose context lengths are cached
 
-# A function that sends the upstream server a request (method, path, body), and returns the JSON of
-# its answer, or None.
+# A function that sends the upstream server a request (method, path, body), and returns the answer's
+# JSON, or None.
 Ask = Callable[[str, str, Any], Awaitable[Any]]
 
 

@@ -52,7 +52,7 @@ ErrorBody = Callable[[Refusal], dict[str, Any]]
 
 
 def llama_server(refusal: Refusal) -> dict[str, Any]:
-    """Returns llama-server's error body, which is OpenAI's with a number as the code."""
+    """Returns llama-server's error body, which is OpenAI's, but with a number as the code."""
     return {
         "error": {"code": refusal.status, "message": refusal.message, "type": refusal.type},
     }

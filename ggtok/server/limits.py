@@ -39,7 +39,8 @@ class Bodies:
         return Held(self)
 
     def turn(self, size: int) -> AbstractAsyncContextManager[None]:
-        """Returns a context in which no other large body is answered, if this one is large."""
+        """Returns a context for answering a body of this size. Only one large body is answered at a
+        time."""
         return self._large if size > _LARGE else nullcontext()
 
 

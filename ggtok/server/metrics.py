@@ -51,7 +51,7 @@ class Metrics:
         self._endpoints = list(endpoints)
         self._gauges = list(gauges)
         self._folder = None if folder is None else Path(folder)
-        # The first gauge, the number of requests in progress, is kept in this class.
+        # The first gauge, the number of requests in progress, is this class's own.
         self._at_gauges = len(self._endpoints) * _ROW
         self._size = (self._at_gauges + 1 + len(self._gauges)) * _DOUBLE
         self._numbers = memoryview(self._map()).cast("d")

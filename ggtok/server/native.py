@@ -20,7 +20,7 @@ Json = dict[str, Any]
 _MOST_TEXTS = 100_000  # the most texts in a batch
 _MOST_CHUNKS = 20_000  # the most chunks for a text; each takes about 0.1 ms
 _MOST_EXPLAINED = 4096  # bytes of the longest text to explain, since plain Python is slow
-_DOCTOR = "doctor's findings"  # the key in a vocabulary's memo
+_DOCTOR = "doctor's findings"  # the key in the `memo` of a loaded vocabulary
 
 
 class _Body:

@@ -1,4 +1,4 @@
-"""Endpoints that were proposed for Ollama (in its pull request 12030), but that it lacks."""
+"""Endpoints that were proposed for Ollama (in its pull request 12030), but that Ollama lacks."""
 
 from __future__ import annotations
 

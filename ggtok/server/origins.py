@@ -1,4 +1,4 @@
-"""Checks which names for the server, and which web pages, are accepted.
+"""Refuses requests that name another server, or that come from foreign web pages.
 
 A page from any site can make a browser send requests to a server on the same machine. Two checks
 prevent that. The ``Host`` header must be a name of this server: a site whose own name resolves to

@@ -17,7 +17,7 @@ from ggtok.vocabularies.read import metadata_of, vocabulary_only
 
 HOME = "/"
 _OWN = "v1/ggtok/"  # relative, so that the page works when another program mounts the application
-_VOCABULARY = "the vocabulary as a GGUF file"  # the key in a vocabulary's memo
+_VOCABULARY = "the vocabulary as a GGUF file"  # the key in the `memo` of a loaded vocabulary
 _STEP = 1 << 16
 
 

@@ -10,7 +10,7 @@ from ggtok.errors import GGTokError
 from ggtok.server import bodies
 from ggtok.server.errors import ErrorBody, Refusal
 
-MOST = 128 << 20  # bytes of the longest answer: half of what all clients may have yet to read
+MOST = 128 << 20  # the maximum size of an answer in bytes: half of connections.MOST_UNREAD
 JSON = "application/json; charset=utf-8"
 
 
