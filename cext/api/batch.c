@@ -70,7 +70,7 @@ typedef struct worker {
     job *job;
     ggtok_context *ctx;
     bytebuf copy;  /* with GGTOK_COPY_TEXTS: a copy of the current text */
-    bool receives; /* whether it calls `receive`, which only the calling thread does */
+    bool receives; /* whether the worker calls `receive`; only the calling thread does */
     ggtok_interrupt_fn keep_going;
     void *user;
     thread thread;
@@ -169,7 +169,7 @@ static ggtok_status encode_text(worker *w, ggtok_bytes *t, ggtok_ids *ids, ggtok
     return ggtok_encode(w->ctx, t->data, t->n, flags, ids, err);
 }
 
-/* Appends the spans of the context's n ids, which are those of `text`. */
+/* Appends the spans of the n ids that the context has for `text`. */
 static ggtok_status add_spans(const worker *w, ggtok_bytes text, bytebuf *to, size_t n,
                               ggtok_error *err) {
     const ggtok_batch_options *o = w->job->options;
@@ -238,7 +238,7 @@ static void recycle(job *j, output *out) {
     }
 }
 
-/* Passes the ids of consecutive chunks to the caller's function; appends only their spans. */
+/* Passes the ids of consecutive chunks to `receive`; appends only their spans. */
 static ggtok_status receive(job *j, chunk *chunks, size_t n, ggtok_error *err) {
     const ggtok_batch_options *o = j->options;
     ggtok_batch_part parts[PARTS];
@@ -257,8 +257,9 @@ static ggtok_status receive(job *j, chunk *chunks, size_t n, ggtok_error *err) {
     return GGTOK_OK;
 }
 
-/* Appends or receives the chunks whose turn it is, unless another thread is doing so or they have
- * less than `min` bytes of text. Returns whether there were any. Call this with the job locked. */
+/* Appends the chunks whose turn it is, or passes them to `receive`, unless another thread is doing
+ * so or they have less than `min` bytes of text. Returns whether it did. Call this with the job
+ * locked. */
 static bool append_due(job *j, size_t min) {
     bool receives = j->options->receive != NULL, any = false;
     if (j->appending) return false;
@@ -300,8 +301,8 @@ static void end_chunk(worker *w, chunk *c) {
     lock_release(&j->lock);
 }
 
-/* The ggtok_interrupt_fn of all workers. Stops them when the caller's function, which is called on
- * the calling thread, returns false. */
+/* The ggtok_interrupt_fn of all workers. Stops them when the caller's callback, which runs on the
+ * calling thread, returns false. */
 static bool keep_going(void *user) {
     worker *w = user;
     job *j = w->job;
@@ -315,7 +316,7 @@ static bool keep_going(void *user) {
     return going;
 }
 
-/* Waits until the job, which must be locked, changes; meanwhile calls the caller's function.
+/* Waits until the job, which must be locked, changes; meanwhile calls the caller's callback.
  * Returns false if the job must stop. */
 static bool wait_for_change(worker *w) {
     enum { INTERVAL_MS = 50 };

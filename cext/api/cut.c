@@ -13,7 +13,7 @@ typedef struct search {
     const ggtok_tokenizer *tok;
     void *scratch;
     const special_set *set;
-    bool prefixed; /* raw text after a special token gets a space prefix */
+    bool prefixed; /* whether raw text after a special token gets a space prefix */
     const uint8_t *text;
     size_t n;
     size_t solid; /* offset of the first byte, from the current position on, that isn't white space;

@@ -1,4 +1,4 @@
-/* The current time in nanoseconds since a fixed moment. It can go backwards when the system clock is
+/* The current time in nanoseconds since a fixed moment. It can go backwards if the system clock is
  * set. C11's timespec_get isn't available in older C libraries of Windows. */
 #ifndef GGTOK_CLOCK_H
 #define GGTOK_CLOCK_H

@@ -2,8 +2,8 @@
  * Hashes of texts, and a defence against files whose texts are chosen to collide.
  *
  * Tables use open addressing. They start with seed 0 and record their reach: the greatest distance
- * of an entry from its home slot. A search stops there. If an entry's distance exceeds HASH_REACH,
- * the table is rebuilt with an unpredictable seed.
+ * of an entry from its home slot. A search stops at this distance. If an entry's distance exceeds
+ * HASH_REACH, the table is rebuilt with an unpredictable seed.
  */
 #ifndef GGTOK_HASH_H
 #define GGTOK_HASH_H

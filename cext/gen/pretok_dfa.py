@@ -50,7 +50,8 @@ COLUMN_DECODE, COLUMN_END, COLUMN_FIRST = 0, 1, 2
 
 
 class Step(NamedTuple):
-    """Consume a letter of `mask`, or (`look`) only check the next letter; then go to `goto`."""
+    """An instruction: consume a letter of `mask` or, with `look`, only check the next letter; then
+    go to `goto`."""
 
     mask: int
     look: bool
@@ -428,7 +429,7 @@ def encode_rules(pattern: Pattern, tree: Node, sets: dict[int, int]) -> tuple[li
         Split([program._emit(option, end) for end, option in enumerate(options)])
     )
     steps: list[tuple[int, int, int]] = []
-    more: list[tuple[int, int, int]] = []  # splits into more than two ways
+    more: list[tuple[int, int, int]] = []  # the second and further targets of splits
     for i in program.code:
         if isinstance(i, Split):
             link = RULE_NONE

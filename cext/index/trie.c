@@ -11,7 +11,7 @@
  * is sorted again.
  */
 typedef struct entry {
-    uint64_t key; /* bytes [w, w + 8) of the text, big-endian, with zeros after its end */
+    uint64_t key; /* eight bytes of the text, big-endian, with zeros after the text's end */
     uint32_t len;
     uint32_t at; /* index in `ids`, the caller's list */
 } entry;

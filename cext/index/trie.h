@@ -77,8 +77,8 @@ static inline size_t trie_tail(const trie *t, uint32_t s, size_t depth, const ui
     size_t at = t->off[i] + depth, rest = t->off[i + 1] - at;
     if (rest > n) return SIZE_MAX;
     const uint8_t *text = t->arena + at;
-    for (size_t k = head; k < rest;
-         k++) { /* rests are mostly short and differ mostly in the first byte */
+    /* Most rests are short, and most of them differ in the first byte. */
+    for (size_t k = head; k < rest; k++) {
         if (text[k] != p[k]) return SIZE_MAX;
     }
     return rest;

@@ -81,8 +81,8 @@ static inline uint32_t walk_over(walk *w, const uint8_t *text, size_t i) {
     return any && (!open || any < open) ? any : open;
 }
 
-/* For each possible first byte of a special token, its next position in the text, lazily computed.
- * */
+/* For each possible first byte of a special token, its next position in the text. Computed
+ * lazily. */
 typedef struct next_starts {
     size_t at[SPECIAL_STARTS];
 } next_starts;

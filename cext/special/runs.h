@@ -16,8 +16,7 @@ typedef struct special_runs {
     int byte;                   /* the byte of the runs; -1: there are no run tokens */
     uint32_t shortest, longest; /* lengths of the shortest and longest run token, in bytes */
     int32_t *id;                /* [longest + 1], ids by length; GGTOK_NO_TOKEN: no such token */
-    uint32_t *
-        fit; /* [longest + 1], by length of a run: length of the longest token that fits; 0: none */
+    uint32_t *fit; /* [longest + 1], by run length: length of the longest fitting token; 0: none */
 } special_runs;
 
 /* Moves tokens that are runs of one byte from ids[0..*n) to *r, if there are several and the other

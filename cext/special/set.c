@@ -132,7 +132,7 @@ static bool build_automaton(special_set *set, const vocab *v) {
     return link_nodes(set);
 }
 
-/* Collects the first bytes of the tokens, which a search of a text looks for. */
+/* Collects the first bytes of the tokens, for which partition searches a text. */
 static void find_first_bytes(special_set *set) {
     size_t n = 0;
     for (int b = 0; b < 256; b++) {
