@@ -64,13 +64,13 @@ def _of_text(loaded: Loaded, text: bytes, ids: Sequence[int], spans: Any, limit:
     """Returns a text's tokens. `spans` are in bytes, as ``encode_with_offsets`` returns them."""
     special = loaded.special_ids
     tokens = []
-    done = 0
+    shown_up_to = 0
     for id, (begin, end) in zip(ids[:limit], spans[:limit].tolist(), strict=True):
         piece = loaded.native.piece(id, 0, True)
-        dropped = text[done:begin]
+        dropped = text[shown_up_to:begin]
         tokens.append(ShownToken(id, piece, id in special, (begin, end), None, dropped))
-        done = max(done, end)
-    return Shown(tokens, len(ids), text[done:] if len(ids) <= limit else b"")
+        shown_up_to = max(shown_up_to, end)
+    return Shown(tokens, len(ids), text[shown_up_to:] if len(ids) <= limit else b"")
 
 
 def _of_ids(loaded: Loaded, ids: list[int], limit: int) -> Shown:
@@ -200,13 +200,13 @@ def _spans(
 ) -> Iterator[tuple[int, int]]:
     """Yields the span of the prompt, in bytes, from which each token comes. If the pieces of a part
     don't spell its text, each of its tokens gets the whole part."""
-    done = 0
+    n_done = 0
     at = 0
     for pos, n, first, n_ids, special in parts:
-        yield from ((at, at) for _ in range(first - done))  # added tokens have empty spans
+        yield from ((at, at) for _ in range(first - n_done))  # added tokens have empty spans
         at = pos + n
-        done = first + n_ids
-        pieces = [loaded.native.piece(id, 0, True) for id in ids[first:done]]
+        n_done = first + n_ids
+        pieces = [loaded.native.piece(id, 0, True) for id in ids[first:n_done]]
         text = b"".join(pieces)
         if special or text not in (data[pos:at], b" " + data[pos:at]):
             yield from ((pos, at) for _ in pieces)
@@ -215,7 +215,7 @@ def _spans(
         for piece in pieces:
             yield max(begin, pos), begin + len(piece)
             begin += len(piece)
-    yield from ((at, at) for _ in ids[done:])
+    yield from ((at, at) for _ in ids[n_done:])
 
 
 def summary(loaded: Loaded) -> str:

@@ -49,8 +49,8 @@ class Batch:
         """Returns the values and the encodings. If ids suffice for the values, the encodings are
         computed lazily."""
         if not self._are_simple():
-            made = self._encodings()
-            return self._of_encodings(made), [e for group in made for e in group]
+            groups = self._encodings()
+            return self._of_encodings(groups), [e for group in groups for e in group]
         ids = self._core.tok.encode_batch(
             self._items, add_special=self._add, parse_special=self._parse
         )
@@ -73,7 +73,7 @@ class Batch:
 
     def _encodings(self) -> list[list[Encoding]]:
         """Returns a list of encodings for each item, with the overflowing ones if requested."""
-        made = encodings(
+        first_encodings = encodings(
             self._core,
             sources(
                 self._core,
@@ -86,10 +86,10 @@ class Batch:
             truncation=self._truncation,
             padding=self._padding,
         )
-        return [[e, *(e.overflowing if self._overflowing else ())] for e in made]
+        return [[e, *(e.overflowing if self._overflowing else ())] for e in first_encodings]
 
-    def _of_encodings(self, made: list[list[Encoding]]) -> dict[str, list[Any]]:
-        flat = [encoding for group in made for encoding in group]
+    def _of_encodings(self, groups: list[list[Encoding]]) -> dict[str, list[Any]]:
+        flat = [encoding for group in groups for encoding in group]
         data: dict[str, list[Any]] = {"input_ids": [e.ids for e in flat]}
         for name, attribute in _ATTRIBUTES.items():
             if name in self._wanted:
@@ -97,7 +97,9 @@ class Batch:
         if "length" in self._wanted:
             data["length"] = [len(e) for e in flat]
         if self._overflowing:
-            data["overflow_to_sample_mapping"] = [i for i, group in enumerate(made) for _ in group]
+            data["overflow_to_sample_mapping"] = [
+                i for i, group in enumerate(groups) for _ in group
+            ]
         return data
 
     def of_ids(self, lists: list[list[int]]) -> dict[str, Any]:
@@ -132,12 +134,12 @@ class _Lazy(Sequence[Encoding]):
     def __init__(self, n: int, make: Callable[[], list[Encoding]]) -> None:
         self._n = n
         self._make: Callable[[], list[Encoding]] | None = make
-        self._made: list[Encoding] = []
+        self._computed: list[Encoding] = []
 
     def _all(self) -> list[Encoding]:
         if self._make is not None:
-            self._made, self._make = self._make(), None
-        return self._made
+            self._computed, self._make = self._make(), None
+        return self._computed
 
     def __len__(self) -> int:
         return self._n

@@ -22,8 +22,8 @@ def checked(tok: Tokenizer) -> Tokenizer:
 
 def special_ids(tok: Tokenizer, also: Iterable[SupportsIndex]) -> frozenset[int]:
     checked(tok)
-    what = "also_special must be a collection of ids"
-    more = [index(id, "an id of also_special") for id in iterated(also, what)]
+    expected = "also_special must be a collection of ids"
+    more = [index(id, "an id of also_special") for id in iterated(also, expected)]
     for id in more:
         if not 0 <= id < tok.n_tokens:
             raise TokenIdError(f"also_special has {id}, but ids are 0 to {tok.n_tokens - 1}")

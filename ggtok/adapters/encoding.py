@@ -64,19 +64,19 @@ class Source:
         self._parts = (text,) if isinstance(text, str) else tuple(text)
         self._split = not isinstance(text, str)
         self._parse = parse_special
-        self._given = ids, spans
+        self._precomputed = ids, spans
 
     @cached_property
     def ids(self) -> list[int]:
-        if self._given[0] is not None:
-            return self._given[0]
+        if self._precomputed[0] is not None:
+            return self._precomputed[0]
         return [id for ids, _ in self._encoded for id in ids]
 
     @cached_property
     def offsets(self) -> list[Span]:
         parts = [spans for _, spans in self._encoded]
-        if self._given[1] is not None:
-            parts = [self._given[1]]
+        if self._precomputed[1] is not None:
+            parts = [self._precomputed[1]]
         # Faster than converting one row at a time.
         return [
             span
@@ -93,7 +93,7 @@ class Source:
 
     @cached_property
     def _encoded(self) -> list[tuple[list[int], Int64Array]]:
-        if self._given[1] is not None:
+        if self._precomputed[1] is not None:
             return []
         encode = self._core.tok.encode_with_offsets
         parse = self._parse
@@ -162,7 +162,7 @@ class Encoding:
         """For each token, 1 if it is an added token or padding, else 0."""
         return [int(run.source is None) for run in self._runs for _ in range(len(run))]
 
-    @property
+    @cached_property
     def sequence_ids(self) -> list[int | None]:
         return [run.sequence for run in self._runs for _ in range(len(run))]
 
@@ -240,15 +240,15 @@ class Encoding:
 
     def padded(self, length: int, padding: Padding) -> Encoding:
         """Returns this encoding, and its overflowing encodings, padded to `length` tokens."""
-        made = self
+        result = self
         if len(self) < length:
             missing = length - len(self)
             ids = (padding.pad_id,) * missing
             run = Run(None, 0, missing, None, padding.pad_type_id, ids, padding.pad_token)
             left = padding.direction == "left"
-            made = Encoding(self._core, [run, *self._runs] if left else [*self._runs, run])
-        made.overflowing = [other.padded(length, padding) for other in self.overflowing]
-        return made
+            result = Encoding(self._core, [run, *self._runs] if left else [*self._runs, run])
+        result.overflowing = [other.padded(length, padding) for other in self.overflowing]
+        return result
 
 
 # ---- truncation ----
@@ -310,11 +310,11 @@ def encodings(
     padding: Padding | None,
 ) -> list[Encoding]:
     """Returns the encodings of texts and pairs of texts."""
-    made = [_encoding(core, *pair, add_special, truncation) for pair in pairs]
+    unpadded = [_encoding(core, *pair, add_special, truncation) for pair in pairs]
     if padding is None:
-        return made
-    length = padding.target(made)
-    return [one.padded(length, padding) for one in made]
+        return unpadded
+    length = padding.target(unpadded)
+    return [one.padded(length, padding) for one in unpadded]
 
 
 def _encoding(
@@ -334,16 +334,16 @@ def _encoding(
         firsts = _parts(n[0], to[0], *how)
         seconds = _parts(n[1] or 0, to[1], *how)
 
-    def made(a: Span, b: Span) -> Encoding:
+    def build(a: Span, b: Span) -> Encoding:
         runs = _runs(core, first, a, 0, add_special)
         if second is not None:
             runs += _runs(core, second, b, 1, add_special)
         return Encoding(core, runs)
 
     # The tokenizers library combines the parts of both texts in this order.
-    whole = made(firsts[0], seconds[0])
-    whole.overflowing = [made(a, b) for a in firsts[1:] for b in seconds]
-    whole.overflowing += [made(firsts[0], b) for b in seconds[1:]]
+    whole = build(firsts[0], seconds[0])
+    whole.overflowing = [build(a, b) for a in firsts[1:] for b in seconds]
+    whole.overflowing += [build(firsts[0], b) for b in seconds[1:]]
     return whole
 
 

@@ -223,9 +223,9 @@ def sources(
     ]
 
 
-def _each(pair: tuple[Any, Any], made: Callable[[Any], Source]) -> tuple[Source, Source | None]:
-    first = made(pair[0])
-    return first, None if pair[1] is None else made(pair[1])
+def _each(pair: tuple[Any, Any], make: Callable[[Any], Source]) -> tuple[Source, Source | None]:
+    first = make(pair[0])
+    return first, None if pair[1] is None else make(pair[1])
 
 
 def _pair(item: Any, pretokenized: bool) -> tuple[Any, Any]:

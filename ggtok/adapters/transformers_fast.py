@@ -19,7 +19,7 @@ def fast_tokenizer(tok: Tokenizer) -> Any:
 
     with tempfile.TemporaryDirectory(prefix="ggtok-") as folder:
         vocabulary_of(tok).save_pretrained(folder)
-        made = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
-    made.name_or_path = ""
-    made.init_kwargs.pop("name_or_path", None)
-    return made
+        fast = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
+    fast.name_or_path = ""
+    fast.init_kwargs.pop("name_or_path", None)
+    return fast

@@ -211,7 +211,7 @@ def followed(path: str) -> str:
 def give_name(written: str, path: str) -> None:
     """Renames a finished file, and gives it the mode and owner of the file that it replaces."""
     with contextlib.suppress(FileNotFoundError):
-        _keep(written, os.stat(path))
+        _copy_owner_and_mode(written, os.stat(path))
     os.replace(written, path)
 
 
@@ -231,7 +231,7 @@ def _replace(path: str, data: bytes, status: os.stat_result | None) -> None:
         raise
 
 
-def _keep(path: str, status: os.stat_result) -> None:
+def _copy_owner_and_mode(path: str, status: os.stat_result) -> None:
     if hasattr(os, "chown"):
         with contextlib.suppress(OSError):  # only root may change the owner
             os.chown(path, status.st_uid, status.st_gid)

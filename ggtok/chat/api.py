@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ggtok.native import Part
 
 _REQUESTS = 64  # maximum number of normalized requests to cache
-_RUN = 64  # number of conversations that a thread encodes per task
+_PER_TASK = 64  # number of conversations that a thread encodes per task
 _TOKENS = ("bos", "eos", "unk", "sep", "pad", "mask")  # tokens whose texts templates can read
 
 
@@ -177,13 +177,15 @@ def _one(results: list[Any]) -> Any:
 
 
 def prompt_parts(
-    loaded: Loaded, messages: Messages, given: Mapping[str, Any]
+    loaded: Loaded, messages: Messages, keywords: Mapping[str, Any]
 ) -> tuple[Prompt, list[int], list[Part]]:
-    """Returns the prompt, its ids and its parts, as encode_chat would encode it with the keywords
-    `given`."""
-    variables = dict(given)
+    """Returns the prompt, its ids and its parts, as encode_chat would encode it with these
+    arguments."""
+    variables = dict(keywords)
     names = Options.__slots__
-    named = {name: variables.pop(name) for name in names if name in given and name != "variables"}
+    named = {
+        name: variables.pop(name) for name in names if name in keywords and name != "variables"
+    }
     trusted = variables.pop("trusted", False)
     flags = encode.flags_of(trusted, variables.pop("user_defined", "parse"))
     options = Options(**named, variables=variables)
@@ -253,11 +255,11 @@ def encode_batch(
     tools = _tools(request, options)
     # Without UNTRACKED, the garbage collector would traverse all lists again and again.
     bits = chat.UNTRACKED | (chat.TRUSTED if trusted else 0)
-    given = values.sequence(conversations, "conversations", "conversations")
+    listed = values.sequence(conversations, "conversations", "conversations")
     uncounted: list[media.Part] = []
 
     def run(begin: int) -> list[list[int]]:
-        some = given[begin : begin + _RUN]
+        some = listed[begin : begin + _PER_TASK]
         for i, messages in enumerate(some):
             if type(messages) is not list:
                 with _numbered(begin + i):
@@ -271,13 +273,13 @@ def encode_batch(
                     raise found
         return results
 
-    workers = min(threads or cpu_count() or 1, -(-len(given) // _RUN))
-    runs: Iterable[list[list[int]]] = map(run, range(0, len(given), _RUN))
+    workers = min(threads or cpu_count() or 1, -(-len(listed) // _PER_TASK))
+    runs: Iterable[list[list[int]]] = map(run, range(0, len(listed), _PER_TASK))
     if workers <= 1:
         ids = [found for each in runs for found in each]
     else:
         with ThreadPoolExecutor(workers) as pool:
-            runs = pool.map(run, range(0, len(given), _RUN))
+            runs = pool.map(run, range(0, len(listed), _PER_TASK))
             ids = [found for each in runs for found in each]
     warn_of_media(len(uncounted))
     loaded.native.track(ids)

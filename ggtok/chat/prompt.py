@@ -31,7 +31,7 @@ class Text(str):
 
 def own(text: str) -> Text:
     """Returns the string as Text that is entirely the template's own."""
-    return _made(text, ((0, _size(text)),) if text else ())
+    return _with_ranges(text, ((0, _size(text)),) if text else ())
 
 
 def joined(pieces: Iterable[tuple[str, bool]]) -> Text:
@@ -48,10 +48,10 @@ def joined(pieces: Iterable[tuple[str, bool]]) -> Text:
             else:
                 ranges.append((at, end))
         at = end
-    return _made("".join(texts), tuple(ranges))
+    return _with_ranges("".join(texts), tuple(ranges))
 
 
-def _made(text: str, ranges: Ranges) -> Text:
+def _with_ranges(text: str, ranges: Ranges) -> Text:
     new = Text(text)
     new.ranges = ranges
     return new

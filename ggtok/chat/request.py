@@ -329,7 +329,7 @@ class Request:
         try:
             return call.run(conversations)
         except MemoryError as e:
-            loaded.native.raise_for(e)
+            loaded.native.reraise(e)
 
 
 _READY = frozenset((list, int, str))  # types of results that are final
@@ -388,7 +388,7 @@ class _Call:
             if isinstance(result, jinja.FailedError):
                 return request.policy.failure(jinja.error_of(result), conversation)
             if isinstance(result, Exception):
-                self.loaded.native.raise_for(result)
+                self.loaded.native.reraise(result)
             if finish is None and self.want < chat.PROMPT and not self._needs_markers(n_media):
                 return result
             prompts = [Prompt(*result[i : i + 3]) for i in range(0, len(result), 3)]

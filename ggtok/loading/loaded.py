@@ -208,10 +208,10 @@ class Loaded:
 
 
 def patterns_tuple(patterns: Sequence[str]) -> tuple[str, ...]:
-    what = "pre_patterns must be a list of regular expressions"
+    expected = "pre_patterns must be a list of regular expressions"
     if isinstance(patterns, (str, bytes)):
-        raise InvalidTypeError(f"{what}, not {type(patterns).__name__}")
-    return tuple(iterated(patterns, what))
+        raise InvalidTypeError(f"{expected}, not {type(patterns).__name__}")
+    return tuple(iterated(patterns, expected))
 
 
 def _overrides_dict(overrides: Overrides | None) -> dict[str, int | float | bool | str] | None:

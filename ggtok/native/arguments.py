@@ -210,9 +210,9 @@ KEPT = 64  # maximum number of cached choice objects, each with an automaton for
 _SPECIAL = 1 | 8 | 16  # bits of TokenAttr: UNKNOWN, CONTROL, USER_DEFINED
 
 
-def chosen(native: Any, made: dict[Hashable, object], parse_special: object) -> object:
+def chosen(native: Any, choices: dict[Hashable, object], parse_special: object) -> object:
     """Converts `parse_special` to what entry.c's encode accepts: a bool, or a choice object, which
-    is cached in `made`."""
+    is cached in `choices`."""
     if isinstance(parse_special, (str, bytes, bytearray, memoryview)):
         raise errors.InvalidTypeError(
             "parse_special must be True, False, or a collection of special tokens' texts or ids; "
@@ -227,12 +227,12 @@ def chosen(native: Any, made: dict[Hashable, object], parse_special: object) -> 
         )  # with the types, because 1 == True
     except TypeError:  # unhashable: a bytearray, or an invalid entry
         return native.choose(_ids(native, entries))
-    choice = made.get(key)
+    choice = choices.get(key)
     if choice is None:
         choice = native.choose(_ids(native, entries))
-        if len(made) >= KEPT:
-            made.clear()
-        made[key] = choice
+        if len(choices) >= KEPT:
+            choices.clear()
+        choices[key] = choice
     return choice
 
 

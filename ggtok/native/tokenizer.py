@@ -85,7 +85,7 @@ class Splitter:
     def take_failure(self) -> BaseException | None:
         return self.failed.pop(threading.get_ident(), None)
 
-    def afresh(self, function: Callable[..., T]) -> Callable[..., T]:
+    def clearing(self, function: Callable[..., T]) -> Callable[..., T]:
         """Wraps an encoding function so that it first clears the state of an earlier call.
 
         A call that ended with an exception from a signal handler leaves its failure behind.
@@ -211,7 +211,7 @@ class Native:
             lib.ggtok_free(self._tok)
             raise errors.OutOfMemoryError("out of memory")
         for name, function in functions.items():
-            setattr(self, name, self._splitter.afresh(function) if self._splitter else function)
+            setattr(self, name, self._splitter.clearing(function) if self._splitter else function)
 
     def parsed(self, parse_special: object) -> object:
         """Converts a parse_special that isn't True or False to what entry.c's encode accepts."""
@@ -243,10 +243,6 @@ class Native:
             raise errors.OutOfMemoryError("out of memory") from None
         raise e
 
-    def raise_for(self, e: Exception) -> NoReturn:
-        """Raises the public exception for `e`, which `chat` raised or returned instead of ids."""
-        self.reraise(e)
-
     def retry(
         self,
         function: Callable[..., T],
@@ -270,8 +266,8 @@ class Native:
             self.reraise(e)
         try:
             return function(data, flags[0], parse_special, flags[1], *more)
-        except Exception as again:
-            self.reraise(again)
+        except Exception as second:
+            self.reraise(second)
 
     def retry_batch(self, e: Exception, texts: tuple[object, ...], *args: object) -> Any:
         """Repeats encode_batch(texts, *args), which raised `e`, like :meth:`retry`."""
@@ -282,8 +278,8 @@ class Native:
             self.reraise(e)
         try:
             return self.encode_batch(readable, *args)
-        except Exception as again:
-            self.reraise(again)
+        except Exception as second:
+            self.reraise(second)
 
     def encode_arrow(self, texts: object, *args: object) -> Any:
         """Calls encode_batch with texts that native/arrays.py's `read` returned."""

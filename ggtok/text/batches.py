@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ggtok._types import Text
-    from ggtok.native import Native
 
     Flags = tuple[bool, types.ParseSpecial, bool]  # add_special, parse_special, continuation
 
@@ -143,10 +142,10 @@ def is_column(texts: object) -> bool:
 
 
 def _text_tuple(texts: types.Texts) -> tuple[types.Text, ...]:
-    what = "texts must be an iterable of texts"
+    expected = "texts must be an iterable of texts"
     if isinstance(texts, (str, bytes, bytearray, memoryview)):
-        raise InvalidTypeError(f"{what}, not {type(texts).__name__}")
-    return tuple(iterated(texts, what))  # type: ignore[arg-type]  # raises if not iterable
+        raise InvalidTypeError(f"{expected}, not {type(texts).__name__}")
+    return tuple(iterated(texts, expected))  # type: ignore[arg-type]  # raises if not iterable
 
 
 def cores() -> int:

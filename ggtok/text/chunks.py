@@ -77,10 +77,10 @@ def chunks(
 def _separators(at: Iterable[types.Text] | None) -> list[bytes]:
     if at is None:
         return []
-    what = "at must be a collection of texts"
+    expected = "at must be a collection of texts"
     if isinstance(at, (str, bytes, bytearray, memoryview)):
-        raise InvalidTypeError(f"{what}, not {type(at).__name__}")
-    found = [text_bytes(text, f"at[{i}]") for i, text in enumerate(iterated(at, what))]
+        raise InvalidTypeError(f"{expected}, not {type(at).__name__}")
+    found = [text_bytes(text, f"at[{i}]") for i, text in enumerate(iterated(at, expected))]
     if b"" in found:
         raise InvalidValueError(f"at[{found.index(b'')}] is empty")
     return found
@@ -353,6 +353,6 @@ def _enough(parts: Parts, data: bytes, options: Options, stuck: _StuckError) -> 
             for _ in _cut(parts, data, options._replace(n=n)):
                 pass
             break
-        except _StuckError as again:
-            n = max(again.needed, n + n // 8 + 1)
+        except _StuckError as e:
+            n = max(e.needed, n + n // 8 + 1)
     return n

@@ -393,10 +393,10 @@ class _Stops:
 
 
 def _stop_strings(stop: Iterable[str]) -> list[str]:
-    what = "stop must be a collection of strings"
+    expected = "stop must be a collection of strings"
     if isinstance(stop, (str, bytes)):
-        raise InvalidTypeError(f"{what}, not {type(stop).__name__}")
-    stops = list(iterated(stop, what))
+        raise InvalidTypeError(f"{expected}, not {type(stop).__name__}")
+    stops = list(iterated(stop, expected))
     for i, text in enumerate(stops):
         if not isinstance(text, str):
             raise InvalidTypeError(f"stop[{i}] must be str, not {type(text).__name__}")
