@@ -52,7 +52,7 @@ def check(file: File) -> Iterator[Finding]:
     comparison = Comparison(file)
     found = comparison.differences()
     if not comparison.renders("llama.cpp"):
-        return  # this is GGT207
+        return  # GGT207 reports this
     if not comparison.renders("transformers"):
         yield _finding("GGT208", found[:1], comparison)
         return
@@ -108,7 +108,7 @@ class Difference:
 
 
 class Comparison:
-    """Compares the two programs on a file's templates, until the time limit."""
+    """A comparison of the two programs on a file's chat template, with a time limit."""
 
     def __init__(self, file: File) -> None:
         self._loaded = file.tok._loaded
@@ -135,7 +135,7 @@ class Comparison:
         return sorted(smaller, key=lambda each: (not each.is_plain(), each.chat.size()))
 
     def is_late(self) -> bool:
-        """Whether the time is over. Then no more conversations are rendered."""
+        """Whether the time limit has passed, so that no more conversations are rendered."""
         if time.monotonic() > self._until:
             self.complete = False
         return not self.complete

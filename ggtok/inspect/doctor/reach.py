@@ -2,13 +2,13 @@
 
 First, many texts are encoded. The tokens in the results are reachable. Some of the others are
 proved to be unreachable, because merging a token's own bytes produces other tokens. (In a word that
-contained the token, the merges inside it would occur in the same order, because none of them
-crosses its ends. In a unigram vocabulary, a better path through its bytes would replace it.) The
-remaining tokens are reported as not found in these texts.
+contained the token, the merges inside the token would occur in the same order, because none of them
+crosses the token's ends. In a unigram vocabulary, a better path through the token's bytes would
+replace the token.) The remaining tokens are reported as not found in these texts.
 
 A merge of A and B applies in some word if and only if it is the last merge when AB is merged on its
-own. Proof: while the merges of a word build AB, none of them crosses its ends. So the merges inside
-occur in the same order as without the rest of the word.
+own. Proof: while the merges of a word build AB, none of them crosses the ends of AB. So the merges
+inside AB occur in the same order as without the rest of the word.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _length(lead: int) -> int:
 
 # Bytes that never occur in UTF-8. A byte-level vocabulary has tokens for all 256 bytes.
 _NEVER_IN_UTF8 = frozenset(bytes([b]) for b in (0xC0, 0xC1, *range(0xF5, 0x100)))
-_FEW = 1000  # if at most one of this many tokens is affected, it may be an accident of training
+_FEW = 1000  # at most one faulty token in this many may be an accident of training
 _SURE = 1e-3  # a path counts as better only if its score is higher by more than this
 _SPECIAL = int(TokenAttr.CONTROL | TokenAttr.UNKNOWN | TokenAttr.UNUSED | TokenAttr.BYTE)
 
@@ -220,8 +220,8 @@ def unreached(file: File, ids: Sequence[int]) -> tuple[list[int], list[int]]:
 
 
 def _proof(file: File) -> Callable[[int], bool]:
-    """Returns a function that tests whether a token that its own text doesn't produce is proved
-    unreachable."""
+    """Returns a function that tests whether a token is proved unreachable, if encoding the token's
+    own text doesn't produce it."""
     tok = file.tok
     if tok.vocab_type == "SPM":
         return _always  # SPM has no words, so the context doesn't matter

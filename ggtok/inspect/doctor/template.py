@@ -120,7 +120,7 @@ def _end_of_turn(text: str) -> str | None:
 
 
 def _endless(file: File, ends: list[str]) -> Iterator[Finding]:
-    """Reports the first control token after an answer if none of them ends generation."""
+    """Reports the first control token after an answer if no token there ends generation."""
     specials = (
         [id for id in _ids(file.tok, end) if file.is_control(id) or file.tok.is_eog(id)]
         for end in ends

@@ -28,7 +28,7 @@ _ATTRS = {
     UNUSED: int(TokenAttr.UNUSED),
     BYTE: int(TokenAttr.BYTE),
 }
-# The bits to compare, without UNUSED, which llama.cpp adds to some control tokens.
+# The attributes to compare: not UNUSED, because llama.cpp adds it to some control tokens.
 _TYPE = int(TokenAttr.NORMAL | TokenAttr.UNKNOWN | TokenAttr.CONTROL | TokenAttr.USER_DEFINED)
 _EOS = f"{GGML}eos_token_id"
 _BYTE_TOKEN = re.compile(rb"<0x[0-9A-F]{2}>")

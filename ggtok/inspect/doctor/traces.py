@@ -1,9 +1,9 @@
 """Finds the line of a chat template at which two renderings diverge.
 
 Markers are inserted before the template's tags: expressions that output the tag's number between
-private characters. So a marked rendering is a list of events, each a tag and its position in the
-plain text. The last event before the first difference that both renderings share identifies the
-tag at which they diverge: it wrote different texts, or led to different tags.
+private-use characters. So a marked rendering is a list of events, each a tag and its position in
+the plain text. The last event before the first difference that both renderings share identifies
+the tag at which they diverge: the tag wrote different texts, or led to different tags.
 
 Markers may change what a template does, for instance if it measures or compares text that a macro
 or a block has written. So a marked rendering counts only if it equals the plain one after its
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from ggtok.chat.prompt import n_shared
 
-_OPEN, _CLOSE = "\ue000", "\ue001"  # private characters around a marker's number
+_OPEN, _CLOSE = "\ue000", "\ue001"  # private-use characters around a tag's number
 _MARKER = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
 _TAG = re.compile(r"\{\{|\{%|\{#")
 _END = {

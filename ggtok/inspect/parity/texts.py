@@ -1,7 +1,7 @@
 """Generates texts that tokenizers may get wrong; they depend only on the seed.
 
 No text crashes the reference: no sequence decodes above U+10FFFF, and no run of one character class
-is long enough to overflow its recursive regex.
+is long enough to overflow the stack of the reference's recursive regex.
 """
 
 from __future__ import annotations

@@ -236,7 +236,7 @@ class XLlamaCppBackend:
 
 
 def resizing(kind: Any, n: int, call: Callable[[Any, int], int]) -> Any:
-    """Repeats a call with larger buffers while its result is negative, i.e. the size needed.
+    """Repeats a call with larger buffers while the result is negative: minus the size needed.
 
     llama_detokenize may need several calls, because it returns the size before it cleans up spaces.
     """
@@ -250,7 +250,7 @@ def resizing(kind: Any, n: int, call: Callable[[Any, int], int]) -> Any:
 
 # ---- the child process ----
 
-# Packages by their names on PyPI: the module to import, and the backend that uses it.
+# The module to import and the backend that uses it, for each package on PyPI.
 PACKAGES: dict[str, tuple[str, type]] = {
     "xllamacpp": ("xllamacpp", XLlamaCppBackend),
     "llama-cpp-python": ("llama_cpp", LlamaCppPythonBackend),
