@@ -177,7 +177,7 @@ static bool emit_guarded(const model_call *call, const uint8_t *p, size_t n, int
 
 enum { SHORT = 24 };
 
-typedef struct short_word { /* linked list by position; a merged symbol keeps its leftmost one */
+typedef struct short_word { /* linked list by position; a merged symbol keeps the leftmost */
     const vocab *v;
     const uint8_t *p;
     size_t start[SHORT + 1];

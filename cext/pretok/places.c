@@ -10,7 +10,7 @@ typedef struct columns { /* a set of columns */
     uint64_t bits[WORDS];
 } columns;
 
-typedef struct stage { /* by column of a first character: sets of columns of the second */
+typedef struct stage { /* by the column of a character: sets of columns of the next one */
     const pretok_scanner *scanner;
     columns apart[COLUMNS];
     columns between[COLUMNS];

@@ -1,7 +1,7 @@
 /*
- * The positions of a text that no decision of a pre-tokenizer crosses, as determined by the two
- * characters around them: a text can be cut there without moving the end of a word.
- * docs/design/blocks.md has the argument.
+ * Finds the positions where a text can be cut without moving the end of a word: no decision of the
+ * pre-tokenizer depends on characters on both sides. The two characters around a position determine
+ * this. docs/design/blocks.md has the argument.
  */
 #ifndef GGTOK_PRETOK_PLACES_H
 #define GGTOK_PRETOK_PLACES_H
@@ -10,8 +10,8 @@
 
 typedef struct pretok_places pretok_places;
 
-/* Derives the positions from the automata of the row, in about 50 us each. Returns NULL if out of
- * memory. */
+/* Derives the positions from the automata of the row, in about 50 us per automaton. Returns NULL
+ * if out of memory. */
 pretok_places *ggtok_pretok_places_new(const pretok_row *row);
 void ggtok_pretok_places_free(pretok_places *places); /* `places` may be NULL */
 

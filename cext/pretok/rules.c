@@ -27,8 +27,8 @@ static bool set_has(const pretok_scanner *s, unsigned set, unsigned letter) {
     return s->sets[set][letter / 64] >> letter % 64 & 1;
 }
 
-/* Follows splits and looks from the threads of `now`, in order, up to the first that accepts. Moves
- * threads that consume the letter to `next`. Returns the alternative that accepts before the
+/* Executes the split and look instructions of the threads in `now`, in order, up to the first
+ * thread that accepts. Moves threads that consume the letter to `next`. Returns the alternative that accepts before the
  * letter, or n_rules. */
 static unsigned step(const pretok_scanner *s, const threads *now, unsigned letter, threads *next) {
     uint64_t seen[PRETOK_RULE_STEPS / 64] = {0};

@@ -106,7 +106,7 @@ size_t ggtok_pretok_next(pretok_walk *w, size_t *ends, size_t max) {
     while (n < max) {
         if (st->pos == st->end && !refill(w, w->last)) break;
         n += scanner->cut(scanner, w->text, st, ends + n, max - n);
-        if (st->pos < st->end) break; /* full or nearly full: some scanners need more room */
+        if (st->pos < st->end) break; /* `ends` is full or has less room than the scanner needs */
     }
     return n;
 }

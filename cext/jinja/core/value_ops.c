@@ -213,7 +213,7 @@ static jinja_entry *find(jinja_arena *mem, const jinja_dict *dict, jinja_value k
         return NULL;
     }
     for (uint32_t i = hash & dict->mask; dict->index[i]; i = (i + 1) & dict->mask) {
-        jinja_charge(mem, 1); /* charge for collisions */
+        jinja_charge(mem, 1); /* per probed slot, because of collisions */
         jinja_entry *e = &dict->entries[dict->index[i] - 1];
         if (equal_keys(mem, e, key, hash)) return e;
     }

@@ -42,7 +42,7 @@ void ggtok_jinja_args_type(jinja_env *e, const jinja_args *a, uint32_t i, unsign
 bool ggtok_jinja_llama_truth(jinja_env *e, jinja_value v);
 int64_t ggtok_jinja_llama_int(jinja_env *e, jinja_value v);
 double ggtok_jinja_llama_float(jinja_env *e, jinja_value v);
-jinja_text *ggtok_jinja_llama_text(jinja_env *e, jinja_value v); /* equals as_string() */
+jinja_text *ggtok_jinja_llama_text(jinja_env *e, jinja_value v); /* llama.cpp's as_string() */
 void ggtok_jinja_show_debug(jinja_env *e, jinja_builder *b, jinja_value v);
 bool ggtok_jinja_llama_compare(jinja_env *e, jinja_value a, jinja_value b, jinja_operator op);
 bool ggtok_jinja_llama_in(jinja_env *e, jinja_value needle, jinja_value haystack);

@@ -99,7 +99,8 @@ void ggtok_jinja_llama_set(jinja_env *e, const jinja_node *target, jinja_value v
 
 /* ---- {% for %} ---- */
 
-/* Returns the items of a list, or the keys or pairs of a dict; sets *pairs for a dict. */
+/* Returns the items of a list or, of a dict, the keys (the pairs, if the loop has several targets).
+ * Sets *pairs for a dict. */
 static jinja_list *loop_items(jinja_env *e, const jinja_node *node, bool *pairs) {
     jinja_arena *mem = &e->arena;
     jinja_value v = ggtok_jinja_eval(e, node->kids[1]);
@@ -272,8 +273,8 @@ static jinja_value *bind(jinja_env *e, const jinja_node *node, uint32_t from, ui
     return values;
 }
 
-/* Runs a body and returns its text. A jump out of the body continues in the loop around the
- * call. */
+/* Runs a body and returns its text. A break or continue in the body applies to the loop around
+ * the call. */
 static jinja_value run_body(jinja_env *e, const jinja_node *body) {
     jinja_flow flow;
     jinja_text *text = ggtok_jinja_capture(e, body, &flow);

@@ -253,7 +253,7 @@ static void expect_close(jinja_parser *p) {
     ggtok_jinja_expect(p, T_CLOSE_STATEMENT, "'%}'");
 }
 
-/* Consumes the next tag, which is a {% name %}. */
+/* Consumes the next tag, which must be {% name %}. */
 static void take_tag(jinja_parser *p) {
     p->next += 2;
     expect_close(p);
@@ -300,7 +300,7 @@ static const jinja_node *parse_for(jinja_parser *p, uint32_t pos) {
     if (!ggtok_jinja_skip_name(p, "in")) ggtok_jinja_fail_token(p, "'in'");
     const jinja_node *iterable = ggtok_jinja_parse_expression(p);
     expect_close(p);
-    if (iterable->kind == N_CONDITION && !iterable->kids[2]) { /* the loop has a condition */
+    if (iterable->kind == N_CONDITION && !iterable->kids[2]) { /* `for x in a if b` */
         ggtok_jinja_push(p, iterable->kids[1]);
         ggtok_jinja_push(p, iterable->kids[0]);
     } else {
@@ -320,8 +320,8 @@ static const jinja_node *parse_for(jinja_parser *p, uint32_t pos) {
     return ggtok_jinja_node_new(p, N_FOR, pos, mark);
 }
 
-/* Parses the body of a macro or call block. The loops around the block don't count as loops around
- * a break in the body. */
+/* Parses the body of a macro or call block. A break in the body doesn't refer to the loops around
+ * the block, so p->loops doesn't count them. */
 static const jinja_node *parse_body(jinja_parser *p, const char *const *end_names) {
     uint32_t loops = p->loops;
     p->loops = 0;

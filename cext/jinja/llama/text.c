@@ -26,7 +26,7 @@ static uint8_t lower(uint8_t c) {
 
 typedef enum cases { UPPER, LOWER, CAPITALIZE, TITLE } cases;
 
-/* Changes the case part by part: capitalize and title also affect the first letter of each part. */
+/* Changes the case. capitalize and title affect the first letter of each part of the string. */
 static jinja_value change_case(jinja_env *e, jinja_args *a, cases how) {
     jinja_text *t = text_at(e, a, 0);
     jinja_charge(&e->arena, 1 + t->n / 4);

@@ -156,7 +156,7 @@ static void show(jinja_env *e, jinja_builder *b, jinja_value v) {
     }
 }
 
-/* Like show, but shows the parts of a string. */
+/* Like show, but writes each part of a string on a separate line. */
 void ggtok_jinja_show_debug(jinja_env *e, jinja_builder *b, jinja_value v) {
     if (v.type != JINJA_STRING) {
         show(e, b, v);

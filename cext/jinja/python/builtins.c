@@ -309,7 +309,7 @@ static jinja_value is_sameas(jinja_env *e, jinja_value *v) {
     case JINJA_INT:
         return jinja_bool(v[0].as.i == v[1].as.i && v[0].as.i >= -5 && v[0].as.i <= 256);
     case JINJA_FLOAT: return jinja_bool(v[0].id == v[1].id && v[0].id);
-    case JINJA_STRING: { /* CPython has one object per one-character Latin-1 string */
+    case JINJA_STRING: { /* CPython has a single object per one-character Latin-1 string */
         const jinja_text *a = v[0].as.text, *b = v[1].as.text;
         bool one = !a->safe && (a->n < 2 || (a->n == 2 && a->data[0] >= 0xC2 && a->data[0] < 0xC4));
         return jinja_bool(a == b ||

@@ -90,7 +90,7 @@ void ggtok_jinja_python_key(jinja_env *e, jinja_dict *dict, jinja_value key, jin
 /* Returns an integer argument. Accepts a bool. */
 int64_t ggtok_jinja_index(jinja_env *e, jinja_value v);
 jinja_value ggtok_jinja_lazy(jinja_list *list);
-jinja_text *ggtok_jinja_escape(jinja_env *e, jinja_value v); /* HTML, as Markup */
+jinja_text *ggtok_jinja_escape(jinja_env *e, jinja_value v); /* escapes HTML; returns Markup */
 jinja_text *ggtok_jinja_concat(jinja_env *e, jinja_value *v, size_t n);
 jinja_text *ggtok_jinja_python_json(jinja_env *e, jinja_value v, bool ascii, jinja_value indent,
                                     jinja_value separators, bool sort);
@@ -117,8 +117,8 @@ jinja_value ggtok_jinja_python_missing(jinja_env *e, const jinja_node *node);
 void ggtok_jinja_python_set(jinja_env *e, const jinja_node *target, jinja_value value);
 /* Fails for a name that the sandbox doesn't allow in a namespace. */
 void ggtok_jinja_check_field(jinja_arena *mem, const jinja_text *name);
-/* Evaluates the arguments kids[from..) of a call, with * and ** expanded, leaving room for `room`
- * more. */
+/* Evaluates the arguments kids[from..) of a call, with * and ** expanded, and reserves room for
+ * `room` more. */
 jinja_args ggtok_jinja_python_arguments_of(jinja_env *e, const jinja_node *node, uint32_t from,
                                            uint32_t room);
 jinja_value ggtok_jinja_macro_run(jinja_env *e, const jinja_function *f, const jinja_args *args);

@@ -444,8 +444,8 @@ static void parse_signature(jinja_parser *p) {
     ggtok_jinja_take(p);
 }
 
-/* Parses the body of a block. The loops around the block don't count as loops around a break in the
- * body. */
+/* Parses the body of a block. A break in the body doesn't refer to the loops around the block, so
+ * p->loops doesn't count them. */
 static const jinja_node *parse_own_body(jinja_parser *p, const char *const *end_names) {
     uint32_t loops = p->loops;
     p->loops = 0;

@@ -324,7 +324,7 @@ static void json_value(writer *w, jinja_value v, uint32_t level);
 
 /* Writes a dict. Sorts pairs, not keys, since looking up a NaN key would fail. */
 static void json_dict(writer *w, const jinja_dict *dict, uint32_t level) {
-    jinja_list *sorted = NULL; /* sorted pairs */
+    jinja_list *sorted = NULL;
     if (w->sort) {
         sorted = ggtok_jinja_dict_pairs(w->e, dict);
         sorted = ggtok_jinja_sorted_by(w->e, sorted, 0, true, false);

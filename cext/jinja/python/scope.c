@@ -205,7 +205,7 @@ static bool targets(planner *p, const jinja_node *target, uint32_t sym) {
 
 typedef enum use { UNUSED, READ, DECLARED } use;
 
-/* Returns how a name is first used in a subtree, in jinja2's order. */
+/* Returns how a name is first used in a subtree, in the order in which jinja2 visits the nodes. */
 static use first_use(planner *p, const jinja_node *node, uint32_t sym) {
     if (!node) return UNUSED;
     if (node->kind == N_NAME) return node->sym == sym ? READ : UNUSED;

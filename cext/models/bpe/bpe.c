@@ -131,7 +131,7 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
 
 /* ---- guarded ---- */
 
-/* Writes the text to the guard's text, transformed as `encode` transforms it. */
+/* Copies the text to the guard's text, transformed as in `encode`. */
 static bool guarded_text(const model_call *call, const uint8_t *text, size_t n) {
     const bpe_model *m = call->model;
     text_guard *g = call->guard;

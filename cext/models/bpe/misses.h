@@ -35,7 +35,7 @@ typedef struct bpe_miss {
     uint32_t at;         /* its ids are inserted after this many ids of the batch's hits */
     uint32_t first;      /* once encoded, its ids are ids.data[first..first + n_ids) */
     uint16_t n_ids;
-    uint16_t n, room; /* n: its length; room: number of readable bytes at p, at least n */
+    uint16_t n, room; /* n: length of the word; room: number of readable bytes at p, at least n */
     uint16_t same_as; /* index of the first miss with the same bytes, which has the ids */
     bool is_piece, encoded;
 } bpe_miss;

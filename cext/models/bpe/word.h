@@ -24,8 +24,8 @@ typedef struct bpe_model {
     void *split_user;
 } bpe_model;
 
-/* The caches and scratch memory for encoding single words; models/bpe/misses.h defines the
- * others. */
+/* The caches, and the scratch memory for encoding single words; models/bpe/misses.h defines that
+ * for batches. */
 typedef struct bpe_state {
     word_cache words;
     word_cache pieces; /* parts of words, which are never looked up in the vocabulary */

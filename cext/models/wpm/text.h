@@ -37,7 +37,7 @@ typedef struct wpm_text {
 
 typedef struct wpm_words { /* word i is text[start[i]..end[i]) */
     size_t start[WPM_WORDS], end[WPM_WORDS], n;
-    size_t made[WPM_WORDS]; /* number of ids after each word */
+    size_t made[WPM_WORDS]; /* total number of ids after each word */
 } wpm_words;
 
 bool ggtok_wpm_text_init(wpm_text *t, const vocab *v); /* zero *t first; false: out of memory */
@@ -53,8 +53,8 @@ static inline const wpm_char *wpm_char_of(wpm_text *t, const vocab *v, uint32_t 
     return &page[cpt % WPM_PAGE];
 }
 
-/* Lead bytes of U+5000 to U+9FFF, most Chinese characters. All of these are words on their own and
- * kept unchanged, whatever the vocabulary's flags, so they aren't looked up. */
+/* Lead bytes of U+5000 to U+9FFF, most Chinese characters. These characters are words on their own
+ * and kept unchanged, whatever the vocabulary's flags, so they aren't looked up. */
 enum { WPM_CHINESE_LEAD = 0xE5, WPM_CHINESE_LEADS = 5 };
 static inline bool wpm_is_chinese_lead(uint8_t c) {
     return (uint8_t)(c - WPM_CHINESE_LEAD) < WPM_CHINESE_LEADS;

@@ -31,7 +31,7 @@ typedef struct shape {
     bool digits_apart;    /* cut out first: white space ends before them */
     /* Bytes that are in no class and therefore left to the automaton. */
     bool no_controls, no_backtick, no_digits;
-    enum { NO_GAPS, CODER, LLM } gaps; /* deepseek's first patterns; see gap_starts */
+    enum { NO_GAPS, CODER, LLM } gaps; /* for deepseek-coder and -llm; see gap_starts */
 } shape;
 
 /* White space consists of space, other_white and newline, which are disjoint. */
