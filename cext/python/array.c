@@ -1,7 +1,7 @@
 /*
- * Uses NumPy's C API without its headers: a table of functions in a capsule, whose indices never
- * change (code compiled against an old NumPy runs with a new one). So NumPy isn't needed to build
- * ggtok, and importing ggtok doesn't import it.
+ * Uses NumPy's C API without its headers: a capsule holds a table of functions, and the indices in
+ * the table never change (code compiled against an old NumPy runs with a new one). So NumPy isn't
+ * needed to build ggtok, and importing ggtok doesn't import it.
  */
 #include "python/array.h"
 
@@ -11,7 +11,7 @@ enum { /* indices in the table, and type numbers */
        ARRAY_TYPE = 2,
        ARRAY_NEW = 93,
        INT32 = 5,
-       INT64 = sizeof(long) == 8 ? 7 : 9 /* C's long, otherwise long long */
+       INT64 = sizeof(long) == 8 ? 7 : 9 /* C's long if it has 64 bits, otherwise long long */
 };
 
 /* PyArray_New(subtype, nd, dims, type_num, strides, data, itemsize, flags, obj) */

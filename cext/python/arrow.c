@@ -74,9 +74,9 @@ typedef struct contents {
 } contents;
 
 /*
- * Moves the contents here. Runs under the GIL, which other libraries also hold when they move
- * contents out of the same capsule. Without a GIL, threads of ggtok are still safe from each other;
- * see ggtok_arrow_take_array. Returns false with an exception set.
+ * Moves the contents of the capsules to *t. Runs under the GIL, which other libraries also hold
+ * when they move contents out of the same capsule. Without a GIL, threads of ggtok are still safe
+ * from each other; see ggtok_arrow_take_array. Returns false with an exception set.
  */
 static bool take(PyObject *first, PyObject *second, contents *t) {
     ggtok_error err;
@@ -96,7 +96,8 @@ static bool take(PyObject *first, PyObject *second, contents *t) {
 }
 
 /* (capsule of a stream, None, whether this is the main thread) or (capsule of a schema, capsule of
- * an array, whether ...) -> (capsule of texts, number of texts, first row that is null, or None) */
+ * an array, whether this is the main thread) -> (capsule of texts, number of texts, first row that
+ * is null, or None) */
 static PyObject *read_texts(PyObject *self, PyObject *args) {
     PyObject *first, *second, *main;
     ggtok_error err;

@@ -64,7 +64,7 @@ typedef struct known_role {
     const char *data; /* UTF-8 of the role, owned by the object; NULL if it has none */
     Py_ssize_t n;
     bool system, developer, assistant;
-    const jinja_text *text; /* NULL: not read yet */
+    const jinja_text *text; /* the role as a template's text; NULL: not read yet */
 } known_role;
 
 enum { ROLES_KEPT = 2 };

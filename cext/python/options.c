@@ -1,8 +1,8 @@
 /* Options of encode and decode: flags, and the choice of special tokens. */
 #include "python/state.h"
 
-/* Adds the bit if the object is True. If it isn't a bool, sets TypeError and returns false; Python
- * code then finds the argument that caused this and converts other libraries' bools
+/* Adds `bit` to *flags if the object is True. If it isn't a bool, sets TypeError and returns false;
+ * Python code then finds the argument that caused this and converts other libraries' bools
  * (native/arguments.py). */
 static bool add_flag(PyObject *object, unsigned bit, unsigned *flags) {
     if (object == Py_True) *flags |= bit;

@@ -23,7 +23,8 @@ static void drop(reader *r) {
     r->held = NULL;
 }
 
-/* Adds the template's ranges in a text, which are an attribute of subclasses of str. */
+/* Adds to a text the ranges that the template wrote. ggtok's subclasses of str have them as an
+ * attribute. */
 static jinja_text *with_ranges(reader *r, PyObject *object, jinja_text *text) {
     PyObject *ranges = r->held = PyObject_GetAttrString(object, "ranges");
     if (!ranges || !PyTuple_Check(ranges)) {

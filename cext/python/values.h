@@ -17,7 +17,7 @@ typedef struct reader {
     jinja_dialect dialect;
     PyObject *variables; /* a dict of the template's variables */
     PyObject *held;
-    const void *more;  /* data of the caller */
+    const void *more;  /* the caller's data */
     bool strict;       /* accept only exact types, as in JSON requests; others need Python */
     bool raised;       /* a Python exception is set */
     bool needs_python; /* an object has a type that is left to Python */

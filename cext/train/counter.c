@@ -70,7 +70,7 @@ ggtok_status ggtok_counter_new(ggtok_counts *counts, ggtok_counter **out, ggtok_
         return ggtok_error_memory(err);
     }
     for (size_t i = 0; i < (size_t)1 << COUNTER_SHORT_LOG2; i++) {
-        memset(c->shorts[i].keys, 0xFF, sizeof c->shorts[i].keys); /* zeros would be a word */
+        memset(c->shorts[i].keys, 0xFF, sizeof c->shorts[i].keys); /* zeros are a valid key */
     }
     for (unsigned i = 0; i < TABLE_SHARDS; i++) c->batches[i].n = c->batches[i].n_bytes = 0;
     return GGTOK_OK;

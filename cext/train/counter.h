@@ -68,8 +68,9 @@ struct ggtok_counter {
     ggtok_counts *counts;
     counter_set *shorts;
     void *shorts_block;
-    uint32_t since;         /* words added since the counts of short words were last reset */
-    counter_long *longs;    /* sets of two */
+    uint32_t since;         /* words added since the short words' counts were last moved to the
+                               table */
+    counter_long *longs;    /* longer words, in sets of two */
     counter_batch *batches; /* one per shard */
     bytebuf text, spaced;   /* copies of the text: well-formed; with spaces escaped */
     split_ends ends;        /* the ends of the words from the caller's splitter */

@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-/* Each count below this has a separate class, found by index; greater counts are sorted. */
+/* Each count below this has a separate class, found by index. Words with greater counts are
+ * sorted. */
 enum { SMALL_COUNT = SMALL ? 4 : 1 << 14, BLOCKS_LOG2 = 16 };
 #define MAX_SLOTS ((uint64_t)UINT32_MAX - 1)
 
@@ -32,7 +33,7 @@ static size_t put_word(const alphabet *a, const uint8_t *p, size_t n, uint32_t *
         bool last = p == end;
         uint32_t symbol = last ? SLOT_NONE : a->symbol[a->bytes ? *p++ : utf8_next(&p)];
         if (symbol != SLOT_NONE) {
-            /* A single symbol isn't written: its slot belongs to another word. */
+            /* A lone symbol isn't written: the slot belongs to another word. */
             if (out && length == 1) out[written] = first | SLOT_FIRST;
             if (out && length) out[written + length] = symbol;
             if (!length++) first = symbol;
@@ -57,7 +58,7 @@ typedef struct build {
     uint64_t slots_of[SMALL_COUNT];
 } build;
 
-/* Computes the number of slots for each count. */
+/* Computes the number of slots for each small count, and lists the frequent words. */
 static ggtok_status measure(layout *l, build *b, const table *t, const alphabet *a,
                             ggtok_error *err) {
     uint64_t n = 0;

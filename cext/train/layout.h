@@ -31,7 +31,7 @@ typedef struct layout {
     uint32_t *starts; /* [n_classes + 1]: first slot of each class, and n */
     uint64_t *counts; /* [n_classes]: count of each class */
     size_t n_classes;
-    uint32_t *class_at; /* class of slot i << shift */
+    uint32_t *class_at; /* [i]: class of slot i << shift */
     unsigned shift;
 } layout;
 

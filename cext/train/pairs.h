@@ -34,14 +34,14 @@ typedef struct pairs {
     uint64_t least;
 } pairs;
 
-bool ggtok_pairs_init(pairs *p, const symbols *s); /* false: out of memory, as below */
+bool ggtok_pairs_init(pairs *p, const symbols *s); /* false: out of memory */
 void ggtok_pairs_free(pairs *p);
 void ggtok_pairs_clear(pairs *p);
 
 pair *ggtok_pairs_find(const pairs *p, uint32_t left, uint32_t right); /* NULL: not kept */
 
-/* Prefetch the data that ggtok_pairs_find will read some steps later and, closer to that, the pair
- * that it will return. */
+/* Prefetch, in two steps before a call to ggtok_pairs_find, the index entry that it will read and
+ * then the pair that it will return. */
 void ggtok_pairs_will_find(const pairs *p, uint32_t left, uint32_t right);
 void ggtok_pairs_will_change(const pairs *p, uint32_t left, uint32_t right);
 

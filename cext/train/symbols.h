@@ -11,7 +11,7 @@ typedef struct symbol {
     uint32_t length;      /* number of initial symbols in it; 0: not a symbol in this training */
     uint32_t left, right; /* the symbols that were merged; both its own index if it is initial */
     uint16_t script;      /* for SentencePiece's pieces; 0 matches any script */
-    uint8_t kind;         /* bits of the kinds of symbols in ggtok.h */
+    uint8_t kind;         /* a combination of GGTOK_SYMBOL_ bits */
     uint32_t text, n;     /* position and length of its bytes in `texts` (GGTOK_RULE_PIECES) */
 } symbol;
 

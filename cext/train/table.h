@@ -62,9 +62,9 @@ static inline unsigned table_shard_of(uint64_t hash) {
     return (unsigned)(hash >> (64 - TABLE_SHARDS_LOG2));
 }
 
-/* Adds words of at most UINT32_MAX bytes, all from that shard, which is locked during the call.
- * Adds up the counts of equal words. Returns false if out of memory or if a count would exceed 64
- * bits (*overflow). */
+/* Adds words of at most UINT32_MAX bytes, all of which belong to `shard`; the shard is locked
+ * during the call. Adds up the counts of equal words. Returns false if out of memory or if a count
+ * would exceed 64 bits (*overflow). */
 bool ggtok_table_add(table *t, unsigned shard, const table_word *words, size_t n, bool *overflow);
 
 /* Sets *word to the next word of a shard, in order of insertion; start with *offset = 0. Returns

@@ -1,6 +1,6 @@
 /*
  * The vocabulary: what a GGUF file says about tokens, with llama.cpp's defaults, overrides and
- * corrections applied. Only this folder contains these; all other code uses the result. Immutable
+ * corrections applied. Only this folder deals with these; all other code uses the result. Immutable
  * once loaded.
  */
 #ifndef GGTOK_VOCAB_H
