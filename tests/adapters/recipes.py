@@ -108,8 +108,8 @@ def llama_cpp_python() -> Iterator[None]:
     """Adds llama-cpp-python's Python files to the path, and makes them load xllamacpp's library."""
     with tempfile.TemporaryDirectory(prefix="ggtok-recipes-") as folder:
         with tarfile.open(_download(Path(folder))) as archive:
-            kept = [member for member in archive if re.match(r"[^/]+/llama_cpp/", member.name)]
-            archive.extractall(folder, kept, filter="data")
+            members = [member for member in archive if re.match(r"[^/]+/llama_cpp/", member.name)]
+            archive.extractall(folder, members, filter="data")
         sources = list(Path(folder).glob("*/llama_cpp/*.py"))
         library = Path(folder, "lib")
         library.mkdir()
@@ -167,24 +167,29 @@ def main() -> int:
 
 def _run_all(names: list[str], *, write: bool) -> int:
     clean = True
-    for section in sections()[1]:
+    beginning, recipes = sections()
+    changes: dict[int, tuple[Block, str]] = {}  # by offset on the page
+    for section in recipes:
         if section.name not in names:
             continue
         if not is_installed(section.name):
             print(f"{section.name}: not installed")
             continue
         with tempfile.TemporaryDirectory(prefix="ggtok-recipes-") as folder:
-            done = run(section, Path(folder))
-        wrong = [(block, shown) for block, shown in done if block.text != shown]
-        if write:
-            text = PAGE.read_text("utf-8")
-            for block, shown in wrong:
-                text = text.replace(block.text, shown, 1)
-            PAGE.write_text(text, "utf-8")
+            results = run(section, Path(folder))
+        wrong = [(block, shown) for block, shown in results if block.text != shown]
+        for block, shown in wrong:
+            moved = section.begin - len(beginning) if block.begin >= len(beginning) else 0
+            changes[block.begin + moved] = block, shown
         print(f"{section.name} {_version(section.name)}: {'differs' if wrong else 'as shown'}")
         for _, shown in wrong:
             print(shown)
         clean &= not wrong
+    if write:
+        text = PAGE.read_text("utf-8")
+        for at, (block, shown) in sorted(changes.items(), reverse=True):
+            text = text[:at] + shown + text[at + len(block.text) :]
+        PAGE.write_text(text, "utf-8")
     return 0 if clean else 1
 
 
