@@ -122,7 +122,8 @@ class Run:
             if journal.plan is not None and self._resume:
                 self._check_resumed(journal, journal.plan)
                 if journal.complete:
-                    # The earlier run was killed when the files were complete, but not all renamed.
+                    # The earlier run was killed after the files were complete, but before all of
+                    # them were renamed.
                     self._give_names(journal)
                     formats.clean(self._out)
                     journal.remove()

@@ -256,11 +256,11 @@ class Choice:
         return bool(self._exclude) and _matches(path, self._exclude)
 
     def has(self, path: str) -> bool:
-        """Whether a file is selected, provided that no folder above it is excluded."""
+        """Whether the globs select a file, without checking the folders above it."""
         return not self.excludes(path) and (not self._include or _matches(path, self._include))
 
     def has_below(self, path: str) -> bool:
-        """Whether a file is selected, and no folder above it is excluded."""
+        """Whether the globs select a file and exclude no folder above it."""
         parts = path.split("/")
         above = ("/".join(parts[:n]) for n in range(1, len(parts)))
         return not any(map(self.excludes, above)) and self.has(path)

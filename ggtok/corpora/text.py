@@ -192,7 +192,7 @@ class _Reader:
     ) -> None:
         self._stream, self._options, self._faults = stream, options, faults
         self._offset = place.offset + bom  # the offset of the next segment in the file
-        self._counted = place.offset  # the end of the bytes that the pieces so far cover
+        self._counted = place.offset  # the offset up to which pieces have covered the file
         self._source = place.source
         self._state = place.state
         self._faulty = place.faulty

@@ -4,8 +4,9 @@ All waiting for a server happens in :class:`_Stream` and :class:`_Backend`, whic
 :class:`Clock` for the remaining time. So the time is bounded, even if a server sends its headers
 one byte at a time, sends endless interim responses, or sends the body very slowly.
 
-Access is decided by the address of the connection, after name resolution, not by the name:
-``127.1``, ``[::ffff:7f00:1]`` and a public name all count as this machine if they resolve to it.
+Whether access is allowed depends on the address of the connection, after name resolution, not on
+the name: ``127.1``, ``[::ffff:7f00:1]`` and a public name all count as this machine if they resolve
+to it.
 """
 
 from __future__ import annotations
@@ -118,8 +119,7 @@ class Clock:
         self._until = until
         self._began = time.monotonic()
         self._in_body = False
-        # [time, number of bytes] for the latest data: as many entries as it takes to reach the
-        # minimum number of bytes in one period.
+        # [time, number of bytes] of the latest data, enough to reach the minimum for one period.
         self._came: deque[list[Any]] = deque()
         self._sum = 0
 

@@ -85,7 +85,8 @@ def first(path: str) -> str:
 
 
 def first_shard(path: str) -> str:
-    """Like :func:`first`, for a local path; raises FileError if the first file is missing."""
+    """Does the same as :func:`first` for a local path, but raises FileError if the first file is
+    missing."""
     name = first(path)
     if name != path and os.path.exists(path) and not os.path.exists(name):
         raise not_found(

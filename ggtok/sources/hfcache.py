@@ -76,8 +76,8 @@ def _home(*below: str) -> str:
 def hub_folders() -> list[str]:
     """Returns the folders of caches in huggingface_hub's layout.
 
-    They are llama.cpp's folder, if LLAMA_CACHE is set, and the Hub's folder, which the first of its
-    variables that is set defines.
+    They are llama.cpp's folder, if LLAMA_CACHE is set, and the Hub's folder. The first of the Hub's
+    variables that is set defines the latter.
     """
     hub = (
         _variable("HF_HUB_CACHE")

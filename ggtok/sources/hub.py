@@ -100,11 +100,11 @@ _TOKENIZER_FILES = (
     *("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tekken.json", ".tiktoken"),
     *("vocab.json", "merges.txt", "vocab.txt", "tokenizer.jsonl", "rwkv_vocab_v20230424.txt"),
 )
-_MOST, _MOST_FILES = 128 << 20, 32  # the limits of a file's size in bytes, and of their number
+_MOST, _MOST_FILES = 128 << 20, 32  # limits: bytes per file, number of files
 
 
 def repository(name: str) -> Repo | None:
-    """Returns the repository that `name` refers to by its name or by the URL of its page.
+    """Returns the repository that `name` identifies, by the repository's name or its page's URL.
 
     Returns None if `name` refers to a file or a quantization, or isn't the name of a repository.
 

@@ -85,7 +85,7 @@ def _stores() -> Iterator[tuple[str, str]]:
 
 
 def models(folders: Iterable[str] = (), survey: Survey | None = None) -> Iterator[Model]:
-    """Yields the models in `folders`; if `folders` is empty, those of every source.
+    """Yields the models in `folders`, or, if `folders` is empty, the models of every source.
 
     `survey` is complete when the iteration ends.
     """
@@ -143,7 +143,7 @@ def _reason(error: Exception, name: str) -> str:
 
 # ---- names that are nearly right ----
 
-# Hosts of the Hub's and Ollama's pages. A name may begin with one, with or without https://.
+# Hosts of the Hub's and Ollama's pages. A name may begin with a host, with or without https://.
 _HUB = ("huggingface.co", "www.huggingface.co", "hf.co")
 _OLLAMA = ("ollama.com", "www.ollama.com", "registry.ollama.ai")
 # The path of a repository's page: repository, kind of page, revision, file.

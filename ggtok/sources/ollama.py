@@ -39,7 +39,7 @@ _TEMPLATE_MOST = 1 << 20
 
 
 def stores() -> list[str]:
-    """Returns the store at OLLAMA_MODELS, or else those of the user and of the system service."""
+    """Returns the store at OLLAMA_MODELS, or else the user's and the system service's stores."""
     if chosen := os.environ.get("OLLAMA_MODELS"):
         return [os.path.expanduser(chosen)]
     own = os.path.join(os.path.expanduser("~"), ".ollama", "models")

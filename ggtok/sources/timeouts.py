@@ -67,7 +67,7 @@ class CallTimeout(Exception):
 
 
 def call_with_timeout(seconds: float, function: Callable[[], T]) -> T:
-    """Calls function(), which has no timeout itself, as in name resolution.
+    """Calls function(), such as name resolution, which has no timeout itself.
 
     The function runs on a separate thread, which is abandoned when the time is up.
 

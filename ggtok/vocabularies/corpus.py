@@ -282,7 +282,7 @@ def _text(text: Text, lines: bool) -> Iterator[Piece]:
     while start < len(text):
         end = min(start + BLOCK, len(text))
         if end < len(text):
-            # End after the last line that ends in the block, or else after the next line to end.
+            # End the piece after the last newline in the block, or else after the next newline.
             newline = text.rfind(b"\n", start, end)
             newline = text.find(b"\n", end) if newline < 0 else newline
             end = len(text) if newline < 0 else newline + 1

@@ -81,7 +81,7 @@ class WordCounts:
     """
 
     def __init__(self, cut: Cut | None = None, max_words: int = 0) -> None:
-        # Not for users, who call count_words() or load().
+        # Users call count_words() or load() instead.
         if not isinstance(cut, Cut):
             raise InvalidTypeError(
                 "WordCounts can't be created directly: call ggtok.count_words(sources)"
@@ -92,7 +92,7 @@ class WordCounts:
 
     @property
     def model(self) -> str:
-        """The model for which the words are: ``"bpe"`` or ``"spm"``."""
+        """The model that the words can train: ``"bpe"`` or ``"spm"``."""
         return self._cut.model
 
     @property

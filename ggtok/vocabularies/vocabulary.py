@@ -52,8 +52,8 @@ class Vocabulary(Contents):
     def tokens(self) -> list[bytes]:
         """The bytes that each token represents in a text.
 
-        GPT-2's byte map, ``<0xXX>`` and U+2581 for spaces are decoded. For special tokens, these
-        are the texts.
+        GPT-2's byte map, ``<0xXX>`` and U+2581 for spaces are decoded. A special token represents
+        its text.
         """
         scheme = spelling.scheme(self.model, self.pre)
         if scheme is None:
@@ -138,8 +138,8 @@ class Vocabulary(Contents):
     def smaller(self, n: int) -> Vocabulary:
         """Returns the vocabulary of n tokens that the same training would have produced.
 
-        Merges are in the order of training, so a smaller vocabulary has the first of them. Special
-        tokens, the alphabet and byte tokens are kept.
+        Merges are in the order of training, so a smaller vocabulary has only the first merges. It
+        keeps special tokens, the alphabet and byte tokens.
 
         Raises:
             InvalidValueError: n is greater than the number of tokens, or less than the number of

@@ -19,7 +19,7 @@ from typing import Any
 from ggtok.native.library import category, first_of_nfd, is_white_space, lower
 
 Json = dict[str, Any]
-UNLIMITED = 1 << 30  # a limit on characters in a word that is never reached
+UNLIMITED = 1 << 30  # a limit on the length of words that no word reaches
 _MARK = "\u2581"
 _SEPARATOR = "\x01"  # a character that is dropped later
 _ASCII = r"[\x{0}-\x{7F}]"

@@ -211,11 +211,11 @@ class Original:
     copy: Callable[[Any], Any] = copy.deepcopy
     parses_special: bool = True  # whether the package parses control tokens in a text
     number: Callable[[int], int] | None = None  # converts the package's ids to llama.cpp's
-    generated: bool = False  # whether ggtok created the document by the rules of a class
+    generated: bool = False  # whether ggtok created the document according to a tokenizer class
 
     def encode(self, differences: Sequence[Difference] = ()) -> Encode | None:
-        """Returns a function that encodes with the source after the changes of these differences,
-        or None if the package isn't installed."""
+        """Returns a function that encodes with the source after making the changes of these
+        differences to it, or None if the package isn't installed."""
         document = self.document
         if differences:
             document = self.copy(document)
@@ -423,7 +423,8 @@ _ROUNDING = 2.0**-23  # the relative rounding error of one addition of floats
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two encoders to compare: the source's, after the changes of all differences, and ggtok's."""
+    """Two encoders to compare: the source's encoder, after the changes of all differences, and
+    ggtok's encoder."""
 
     source: Encode
     ours: Encode

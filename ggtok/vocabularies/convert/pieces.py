@@ -73,8 +73,8 @@ def draft_of(model: Model, folder: Folder, arch: str | None) -> tuple[Draft, str
 def _mergeable_runs(model: Model) -> set[bytes]:
     """Returns user-defined tokens that are runs of spaces, and that merges produce, too.
 
-    They can become normal tokens. llama.cpp parses user-defined tokens before it prepends a space,
-    whereas the source parses them afterwards.
+    They become normal tokens, which llama.cpp finds after it prepends a space to the text, as the
+    source does. It parses user-defined tokens before that.
     """
     own = {piece.text for piece in model.pieces if piece.type == spelling.USER_DEFINED}
     runs = set()

@@ -173,7 +173,7 @@ def add_ranks(draft: Draft, ranks: Mapping[bytes, int], first: int) -> None:
 
 
 def finish(draft: Draft, ranks: Mapping[bytes, int], pre: str, chain: Chain | None) -> None:
-    """Sets the merges, and notes the differences that the pre-tokenizer causes."""
+    """Sets the merges, and adds the differences that the pre-tokenizer causes."""
     merges, unreachable = recovered(ranks)
     whole = frozenset(unreachable)
     as_characters = spelling.to_characters

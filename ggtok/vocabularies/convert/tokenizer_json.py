@@ -60,8 +60,8 @@ def _phi3(draft: Draft) -> set[str]:
 
 
 def strips_of(draft: Draft) -> dict[str, str]:
-    """Returns "lstrip" or "rstrip" for the text of each token next to which llama.cpp drops
-    spaces."""
+    """Returns the texts of the tokens next to which llama.cpp drops spaces, each with "lstrip" or
+    "rstrip"."""
     chain = CHAIN_OF_PRE.get(draft.pre or "")
     pres = () if chain is None else chain.pres
     strips = {}
@@ -84,7 +84,8 @@ def obey(document: Json, strips: dict[str, str]) -> None:
 
 # ---- overlapping added tokens ----
 
-# Limits of the search for overlaps: it is skipped for more tokens, and ignores longer overlaps.
+# If there are more than _MOST tokens, overlaps aren't searched for. Overlaps of more than _LONGEST
+# characters are ignored.
 _MOST = 1 << 13
 _LONGEST = 32  # characters in an overlap
 _RUN = re.compile(r"(.)\1*", re.DOTALL)

@@ -127,7 +127,8 @@ def _refuse_suffix(path: str, merges: Sequence[str]) -> None:
 
 
 def class_row(path: str, folder: Folder, rows: dict[str, T]) -> T:
-    """Returns the row for the folder's tokenizer class (without "Fast"), or for "" if it has none.
+    """Returns the row for the folder's tokenizer class (without "Fast"), or the row for "" if the
+    folder names no class.
 
     Raises:
         VocabError: the class isn't supported.
@@ -165,8 +166,8 @@ def _post_processor(row: _Class) -> dict[str, Any] | None:
 
 
 def _special(folder: Folder, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the special tokens by name, each a text or an object, from the configuration or the
-    class."""
+    """Returns the special tokens by name, each as a text or an object. They come from the
+    configuration or else from the class's defaults."""
     config = folder.tokenizer_config
     return {name: config.get(f"{name}_token", defaults.get(name)) for name in _NAMES}
 

@@ -17,8 +17,8 @@ from ggtok.vocabularies.wordpiece_json import UNLIMITED, wordpiece_steps
 
 _MARK = "\u2581".encode()
 _KEYS = "tokenizer.ggml.normalizer."
-# Characters that are punctuation in only one of Unicode 8 (as in tokenizers' BertPreTokenizer) and
-# Unicode 15.1.
+# Characters that are punctuation either in Unicode 8 (as in tokenizers' BertPreTokenizer) or in
+# Unicode 15.1, but not in both.
 _PUNCTUATION = re.compile(
     "["
     "\u061d\u09fd\u0a76\u0c77\u0c84\u166d\u1b7d\u1b7e\u2e43-\u2e4f\u2e52-\u2e5d\U00010ead"

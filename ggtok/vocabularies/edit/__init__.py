@@ -107,7 +107,7 @@ def undo(path: str | os.PathLike[str]) -> str:
 
 
 def recover(path: str | os.PathLike[str]) -> bool:
-    """Restore the header of a file whose edit was interrupted; returns whether an edit was.
+    """Restore the header of a file if an edit was interrupted; returns whether that was the case.
 
     Raises:
         FileError: the file is being edited now, or the saved header or the file is damaged.

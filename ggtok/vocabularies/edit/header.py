@@ -39,7 +39,7 @@ PADDING = "ggtok.padding"
 _FIRST = 24  # the number of bytes of the magic, the version and the two counts
 _STEP = 1 << 20
 _MOST_DIMENSIONS = 4
-_SHOWN_BITS = 128  # the size of the largest integers that messages contain
+_SHOWN_BITS = 128  # the maximum size of an integer that a message quotes, in bits
 
 
 class Entry(NamedTuple):

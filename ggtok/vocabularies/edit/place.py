@@ -70,7 +70,7 @@ def write_in_place(file: BinaryIO, path: str, old: bytes, new: bytes) -> None:
 
 def write_new(file: BinaryIO, header: Header, new: bytes, out: str, *, undo: bool) -> None:
     """Writes a file with a new header and the data of a source file. The new file gets its name
-    when it is complete. `undo` means that it replaces the source, whose header is then saved.
+    when it is complete. If `undo` is set, it replaces the source, and the source's header is saved.
 
     Raises:
         FileError: the file can't be written, for example because the disk is full, or the source
@@ -144,7 +144,7 @@ def load_saved(path: str) -> Saved | None:
 
 
 def recover(path: str) -> bool:
-    """Restores the header of a file whose edit was interrupted; returns whether an edit was.
+    """Restores the header of a file if an edit was interrupted; returns whether that was the case.
 
     Raises:
         FileError: the file is being edited now, or the journal or the file is damaged.

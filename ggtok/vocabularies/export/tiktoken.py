@@ -65,7 +65,8 @@ def _expression(vocabulary: Contents) -> str:
 
 
 def _special_tokens(vocabulary: Contents) -> dict[str, int]:
-    """Returns the special tokens' ids by text. tiktoken looks for them in no particular order."""
+    """Returns the special tokens' ids by text. Raises VocabError if one token is the beginning of
+    another, since tiktoken searches for them in no particular order."""
     differs = Differs(allowed=False)
     found = special_of(tokenizer_of(vocabulary), _FORMAT, differs)
     if differs.reasons:

@@ -284,7 +284,7 @@ def row_of(row: Real) -> tuple[str, bool]:
         lines = confirm.lines_for(v, confirm.CHECK_LINES)
         for difference in report.differences:
             if difference.name == "byte-fallback" and difference.without is not None:
-                lines = [difference.without(line) for line in lines]  # it would crash
+                lines = [difference.without(line) for line in lines]  # llama.cpp would crash
         in_llamacpp = _llamacpp(v, lines, Path(folder))
     causes = {d.name: d.lines or 0 for d in report.differences}
     shown = ", ".join(f"{n} ({name})" for name, n in causes.items() if n) or "0"
