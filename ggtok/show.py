@@ -34,7 +34,7 @@ def of(
     """Implements :meth:`ggtok.Tokenizer.show`. `encode` returns a text's ids and their spans in
     bytes; `chat` has the keywords for a conversation."""
     if limit < 0:
-        raise InvalidValueError(f"limit must not be negative, not {limit}")
+        raise InvalidValueError(f"limit must not be negative, but is {limit}")
     is_text = isinstance(value, str) or _is_buffer(value)
     items = value if is_text or isinstance(value, Sequence) else list(iterated(value, _EXPECTED))
     if not is_text and len(items) and not hasattr(items[0], "__index__"):

@@ -188,7 +188,7 @@ class Tokenizer:
     ) -> None:
         # Users call load() instead.
         if patterns is _MISSING:
-            raise InvalidTypeError("tokenizers are made by ggtok.load: ggtok.load(source)")
+            raise InvalidTypeError("Tokenizer can't be created directly: call ggtok.load(source)")
         self._loaded = Loaded(source, pre, patterns, overrides)
         self._native = self._loaded.native
         self._encode = self._native.encode

@@ -24,7 +24,9 @@ def plot(found: Mapping[str, Stats], out: str) -> None:
     """Draws bytes per token by script and by text, and token lengths, with a colour for each
     model, and writes the picture to a file."""
     if not out.lower().endswith(_FORMATS):
-        raise InvalidValueError(f"{out}: a picture ends with {', '.join(_FORMATS[:-1])} or .pdf")
+        raise InvalidValueError(
+            f"{out}: the name of a picture ends with {', '.join(_FORMATS[:-1])} or .pdf"
+        )
     try:
         import matplotlib
         from matplotlib.figure import Figure

@@ -83,7 +83,7 @@ def _added(parts: Parts, n: int, flags: int) -> int:
     if n < added:
         raise InvalidValueError(
             f"n is {n}, but {number(added, 'token')} {'is' if added == 1 else 'are'} added to any "
-            f"text: {added} would do for none of it"
+            f"text: {added} would do for an empty result"
         )
     return added
 
