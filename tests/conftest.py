@@ -102,7 +102,7 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects the tests that need --full or, with --sample, all but a random share of them."""
+    """Deselects the tests that need --full or, with --sample, all but a random share of those."""
     if config.getoption("--full"):
         return
     share = config.getoption("--sample")

@@ -46,7 +46,7 @@ class Row:
     """A pre-tokenizer name, and how ggtok and the other build differ for it."""
 
     name: str
-    what: str
+    difference: str
 
 
 def source_names(tree: Path) -> set[str]:
@@ -128,24 +128,24 @@ def id_rows(llama: LlamaCpp, names: Iterable[str], n_texts: int, folder: Path) -
         gguf = GGUF.read(base)
         gguf.set("tokenizer.ggml.pre", name)
         path = gguf.write(folder / "ids.gguf")
-        result = compare(name, path, n_texts, SEED, tokens=False, llama=llama)
+        result = compare(name, path, n_texts, SEED, tokens=0, llama=llama)
         if result.differences:
             first = result.shown[0].replace("\n", "\n    ")
-            what = f"{result.differences} of {result.comparisons} results differ, first\n    "
-            rows.append(Row(name, what + first))
+            difference = f"{result.differences} of {result.comparisons} results differ, first\n    "
+            rows.append(Row(name, difference + first))
     return rows
 
 
 def print_table(rows: list[Row]) -> None:
     width = max((len(row.name) for row in rows), default=0)
     for row in rows:
-        print(f"{row.name:{width}}  {row.what}")
+        print(f"{row.name:{width}}  {row.difference}")
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.drift")
     other = parser.add_mutually_exclusive_group()
-    other.add_argument("--wheel", type=Path, help="a shared object, or a folder that holds one")
+    other.add_argument("--wheel", type=Path, help="a shared object, or a folder with one")
     other.add_argument("--source", type=Path, help="a source tree of llama.cpp")
     parser.add_argument("--texts", type=int, default=100, help="texts for each name")
     args = parser.parse_args(arguments)

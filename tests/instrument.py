@@ -120,10 +120,10 @@ def coverage(folder: Path, arguments: list[str], show: bool) -> int:
     profile = folder / "all.profdata"
     _run(f"llvm-profdata{SUFFIX}", "merge", "-o", profile, *folder.glob("*.profraw"))
     objects = [programs[0], *(f"-object={program}" for program in programs[1:])]
-    what = ["show", "-show-branches=count"] if show else ["report", "-show-region-summary=false"]
+    mode = ["show", "-show-branches=count"] if show else ["report", "-show-region-summary=false"]
     sources = sorted((ROOT / "cext").rglob("*.[ch]"))
     subprocess.run(
-        [f"llvm-cov{SUFFIX}", *what, *objects, f"-instr-profile={profile}", *sources], check=True
+        [f"llvm-cov{SUFFIX}", *mode, *objects, f"-instr-profile={profile}", *sources], check=True
     )
     return status
 
@@ -145,8 +145,10 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("how", choices=("sanitize", "coverage", "platforms"))
-    parser.add_argument("--show", action="store_true", help="coverage: the lines themselves")
-    parser.add_argument("--work", type=Path, help="keep what is compiled and measured here")
+    parser.add_argument(
+        "--show", action="store_true", help="coverage: print the C code with counts"
+    )
+    parser.add_argument("--work", type=Path, help="keep the build and the measurements here")
     args, arguments = parser.parse_known_args()
     if args.how == "platforms":
         return platforms.main()

@@ -208,8 +208,8 @@ def compare(
         if tok.vocab_type != "NONE":
             special = special_of(tok)
             special_texts = [tok.token_text(id) for id in special]
-            made = texts(seed, n, words_of(tok), special_texts, corpus)
-            for batch in batched(made):
+            generated = texts(seed, n, words_of(tok), special_texts, corpus)
+            for batch in batched(generated):
                 result.texts += len(batch)
                 lists = compare_texts(vocab, tok, batch, result)
                 lists += random_ids(seed + result.texts, len(batch) // 4, tok.n_tokens, special)
@@ -227,14 +227,14 @@ def compare(
 def _plan(args: argparse.Namespace, folder: Path) -> dict[str, Path]:
     """Returns the names and files of the vocabularies to compare."""
     if not args.pre:
-        known = {name: real(name) for name in (*REAL, *OTHERS)}
+        available = {name: real(name) for name in (*REAL, *OTHERS)}
         # The reference reads only files in its host's byte order.
-        known |= {name: fixture(name) for name in fixture_names() if name != "big-endian"}
-        names = args.vocab or list(known)
-        unknown = set(names) - set(known)
+        available |= {name: fixture(name) for name in fixture_names() if name != "big-endian"}
+        names = args.vocab or list(available)
+        unknown = set(names) - set(available)
         if unknown:
             raise SystemExit(f"no such vocabulary: {', '.join(sorted(unknown))}")
-        return {name: known[name] for name in names}
+        return {name: available[name] for name in names}
     # With model gpt2 and the name `whitespace`, the reference aborts at the first space. The
     # fixture bpe-whitespace tests that name.
     pres = [p for p in PRE_NAMES if p != "whitespace"] if "all" in args.pre else args.pre
@@ -251,7 +251,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.parity")
     parser.add_argument("--texts", type=int, default=200, help="texts for each vocabulary")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--vocab", action="append", help="a name; again for more (default: all)")
+    parser.add_argument("--vocab", action="append", help="a vocabulary; repeatable (default: all)")
     parser.add_argument("--pre", action="append", help="patch in this pre-tokenizer name, or all")
     parser.add_argument("--corpus", type=Path, help="a folder of files to take texts from")
     parser.add_argument("--json", type=Path, help="write the results here as well")

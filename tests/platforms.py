@@ -82,12 +82,12 @@ def run(platform: Platform, folder: Path, program: str, *arguments: str) -> str:
     environment = {**os.environ, "WINEDEBUG": "-all", "WINEPREFIX": str(folder / "wine")}
     # Keeps wine from offering to install Mono.
     environment |= {"WINEDLLOVERRIDES": "mscoree,mshtml="}
-    done = subprocess.run(
+    completed = subprocess.run(
         [*platform.run, str(out), *arguments], capture_output=True, text=True, env=environment
     )
-    if done.returncode:
-        raise SystemExit(f"{platform.name}: {program} failed\n{done.stdout}{done.stderr}")
-    return done.stdout
+    if completed.returncode:
+        raise SystemExit(f"{platform.name}: {program} failed\n{completed.stdout}{completed.stderr}")
+    return completed.stdout
 
 
 def sums(platform: Platform, folder: Path) -> dict[str, str]:
@@ -105,8 +105,8 @@ def check(platform: Platform, folder: Path, expected: dict[str, str]) -> str:
     got = sums(platform, folder)
     wrong = [name for name in expected if got.get(name) != expected[name]]
     if wrong:
-        raise SystemExit(f"{platform.name}: other ids than here with {', '.join(wrong)}")
-    return f"{platform.name}: {len(got)} fixtures, the ids of this machine"
+        raise SystemExit(f"{platform.name}: ids differ from this machine's with {', '.join(wrong)}")
+    return f"{platform.name}: {len(got)} fixtures, the same ids as on this machine"
 
 
 def main() -> int:

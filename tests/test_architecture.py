@@ -140,14 +140,14 @@ def test_every_source_file_has_a_folder_and_every_folder_a_paragraph() -> None:
     assert names == {*MAY_USE, "gen"}
 
 
-def test_a_paragraph_tells_what_its_folder_may_use() -> None:
+def test_each_readme_says_what_its_folder_may_use() -> None:
     for folder, used in MAY_USE.items():
         text = " ".join((CEXT / folder / "README.md").read_text("utf-8").split())
-        told = text.partition("May use: ")[2].partition(". Start with")[0]
-        assert set(re.findall(r"\b[a-z]+\b", told)) & set(MAY_USE) == used, folder
+        listed = text.partition("May use: ")[2].partition(". Start with")[0]
+        assert set(re.findall(r"\b[a-z]+\b", listed)) & set(MAY_USE) == used, folder
 
 
-def test_no_circles_between_c_files() -> None:
+def test_no_include_cycles() -> None:
     """A .c file and the header with the same name count as one file."""
     uses: dict[str, set[str]] = {}
     for path in c_files():
@@ -242,14 +242,14 @@ DESIGN = ROOT / "docs" / "design"
 CLAIM = re.compile(r"^\*\*Claim (\w+\.\d+)", re.MULTILINE)
 
 
-def test_design_tells_no_timings() -> None:
+def test_design_pages_contain_no_timings() -> None:
     """Design pages contain no measured times: they belong in docs/performance.md."""
     for page in DESIGN.glob("*.md"):
         found = re.search(r"\d\s*(MB/s|GB/s|us\b|ns\b|ms\b)", page.read_text())
         assert not found, f"{page.name}: {found and found[0]}"
 
 
-def test_every_claim_is_held_by_a_test() -> None:
+def test_every_claim_has_a_test() -> None:
     """Each claim in docs/design has a test that names it, as in `Claim partition.2`."""
     claims = {
         claim: page.name
@@ -265,7 +265,7 @@ def test_every_claim_is_held_by_a_test() -> None:
     assert named - set(claims) == set()
 
 
-def test_lists_are_made_where_the_collector_does_not_see_them_half_full() -> None:
+def test_lists_are_created_empty() -> None:
     """Lists are created empty, so that the garbage collector never sees NULL items. In addition, no
     code depends on the memory layout of CPython's objects."""
     for path in c_files():
@@ -277,18 +277,18 @@ def test_lists_are_made_where_the_collector_does_not_see_them_half_full() -> Non
         )
 
 
-def test_every_lock_is_known() -> None:
+def test_only_known_modules_have_locks() -> None:
     """A fork acquires all locks (base/shared_lock.h), except those that belong to one call: in
     api/batch.c and corpora/encode.py."""
-    made = re.compile(
+    lock = re.compile(
         r"\batomic_flag\b|\bpthread_(?:mutex|rwlock|spin|once|cond)|\block_init\(|LOCK_STATIC"
     )
-    found = {name_of(path) for path in c_files() if made.search(path.read_text())}
+    found = {name_of(path) for path in c_files() if lock.search(path.read_text())}
     assert found == {"base/threads.h", "base/shared_lock.c", "api/batch.c"}
-    made = re.compile(
+    lock = re.compile(
         r"\b(?:R?Lock|Condition|Semaphore|Barrier)\(|from functools .*cached_prop|functools\.cac"
     )
-    assert {name for name, path in MODULES.items() if made.search(path.read_text("utf-8"))} == {
+    assert {name for name, path in MODULES.items() if lock.search(path.read_text("utf-8"))} == {
         "ggtok.corpora.encode",
         "ggtok.server.limits",  # a semaphore for the event loop
         "ggtok.server.registry",
@@ -296,7 +296,7 @@ def test_every_lock_is_known() -> None:
     }
 
 
-def test_sources_of_vocabularies_are_run_in_a_child_process() -> None:
+def test_only_the_child_process_imports_other_libraries() -> None:
     """Only originals.py, which runs in a child process, reads sources with other libraries'
     packages."""
     uses = re.compile(r"^\s*(?:from|import) (?:tokenizers|sentencepiece|tiktoken)\b", re.M)

@@ -85,28 +85,32 @@ class Vocabulary:
         ids, at = [], 0
         while at < len(text):
             pieces = (text[at : at + n] for n in range(self.longest, 0, -1))
-            known = (piece for piece in pieces if piece in self.by_text)
-            piece = next(known) if self.choice is None else self.choice([*known])
+            matching = (piece for piece in pieces if piece in self.by_text)
+            piece = next(matching) if self.choice is None else self.choice([*matching])
             ids.append(self.by_text[piece])
             at += len(piece)
         return ids
 
     def check(
-        self, mask: Iterable[int], takes: Callable[[bytes], bool], ends: frozenset[int], at: object
+        self,
+        mask: Iterable[int],
+        accepts: Callable[[bytes], bool],
+        ends: frozenset[int],
+        at: object,
     ) -> None:
         """Asserts that a mask is right for the sampled ids and, if the mask contains few ids, for
         all of its ids."""
         found = set(mask)
-        tried = self.tried | found if len(found) <= 2 * SAMPLE else self.tried
-        known: dict[bytes, bool] = {}
+        checked = self.tried | found if len(found) <= 2 * SAMPLE else self.tried
+        accepted: dict[bytes, bool] = {}
         want = set(ends)
-        for id in tried:
+        for id in checked:
             text = self.texts[id]
-            if text and text not in known:
-                known[text] = takes(text)
-            if text and known[text]:
+            if text and text not in accepted:
+                accepted[text] = accepts(text)
+            if text and accepted[text]:
                 want.add(id)
-        wrong = (found & tried) ^ want
+        wrong = (found & checked) ^ want
         assert not wrong, (
             f"{at}: {[(id, self.pieces[id], id in found) for id in sorted(wrong)[:5]]}"
         )
@@ -137,7 +141,7 @@ def llguidance(
     matcher = LLMatcher(adapters.llguidance_tokenizer(tok), grammar)
     plain = LLMatcher(LLTokenizer("byte"), grammar)
     assert not matcher.is_error(), matcher.get_error()
-    done = 0
+    n_masks = 0
     for id in [*v.spell(text), None]:
         mask = bits(matcher.compute_bitmask(), v.n)
         forced = matcher.compute_ff_tokens()
@@ -151,14 +155,14 @@ def llguidance(
                 mask,
                 lambda piece: plain.validate_tokens(list(piece)) == len(piece),
                 ends,
-                (case, done),
+                (case, n_masks),
             )
-        done += 1
+        n_masks += 1
         if id is not None:
             assert matcher.consume_token(id), matcher.get_error()
             assert plain.consume_tokens(list(v.texts[id]))
     assert plain.is_accepting()
-    return done
+    return n_masks
 
 
 def outlines(
@@ -181,19 +185,19 @@ def outlines(
             now = None if now is None else plain.get_next_state(now, byte)
         return now
 
-    state, of_bytes, done = index.get_initial_state(), plain.get_initial_state(), 0
+    state, of_bytes, n_masks = index.get_initial_state(), plain.get_initial_state(), 0
     for id in [*v.spell(text), None]:
         ends = frozenset([end]) if plain.is_final_state(of_bytes) else frozenset[int]()
         mask = index.get_allowed_tokens(state) or []
-        v.check(mask, lambda piece, s=of_bytes: after(s, piece) is not None, ends, (case, done))
-        done += 1
+        v.check(mask, lambda piece, s=of_bytes: after(s, piece) is not None, ends, (case, n_masks))
+        n_masks += 1
         if id is not None:
             state = index.get_next_state(state, id)
             next_of_bytes = after(of_bytes, v.texts[id])
             assert state is not None and next_of_bytes is not None
             of_bytes = next_of_bytes
     assert plain.is_final_state(of_bytes)
-    return done
+    return n_masks
 
 
 def xgrammar(
@@ -213,23 +217,23 @@ def xgrammar(
     matcher, plain = library.GrammarMatcher(compiled), library.GrammarMatcher(compiled)
     mask = np.zeros((1, (v.n + 31) // 32), np.int32)
 
-    def takes(piece: bytes) -> bool:
-        taken = bool(plain.accept_string(piece))
-        if taken:
+    def accepts(piece: bytes) -> bool:
+        accepted = bool(plain.accept_string(piece))
+        if accepted:
             plain.rollback(1)
-        return taken
+        return accepted
 
-    done = 0
+    n_masks = 0
     for id in [*v.spell(text), None]:
         matcher.fill_next_token_bitmask(mask)
         ends = v.ends if plain.is_completed() else frozenset[int]()
-        v.check(bits(mask.tobytes(), v.n), takes, ends, (case, done))
-        done += 1
+        v.check(bits(mask.tobytes(), v.n), accepts, ends, (case, n_masks))
+        n_masks += 1
         if id is not None:
             assert matcher.accept_token(id)
             assert plain.accept_string(v.texts[id])
     assert plain.is_completed()
-    return done
+    return n_masks
 
 
 def stand_ins() -> None:
@@ -252,8 +256,8 @@ def run_xgrammar() -> None:
     """Runs the checks for xgrammar in a separate process, because of the stand-ins."""
     stand_ins()
     for name in [*usable(adapters.xgrammar_tokenizer_info), *REAL]:
-        done = sum(xgrammar(load(name), *case, SAMPLE) for case in cases(load(name)))
-        print(name, done, flush=True)
+        n_masks = sum(xgrammar(load(name), *case, SAMPLE) for case in cases(load(name)))
+        print(name, n_masks, flush=True)
 
 
 def cases(tok: ggtok.Tokenizer) -> list[tuple[str, bytes]]:
@@ -309,7 +313,7 @@ def main() -> None:
     )
     parser.add_argument("libraries", nargs="*", metavar="LIBRARY", help=", ".join(CHECKS))
     parser.add_argument("--names", nargs="+", default=REAL, metavar="NAME")
-    parser.add_argument("--walks", type=int, default=0, metavar="N", help="random texts for each")
+    parser.add_argument("--walks", type=int, default=0, metavar="N", help="random texts per name")
     parser.add_argument("--sample", type=int, metavar="N", help="tokens tried; default: all")
     parser.add_argument("--seed", type=int, default=1, metavar="N")
     args = parser.parse_args()
@@ -322,13 +326,13 @@ def main() -> None:
         for name in args.names:
             tok = load(name)
             for case, text in CASES:
-                done = check(tok, case, text, args.sample)
-                print(f"{name}, {library}, {case}: {done} masks right", flush=True)
-            done = 0
+                n_masks = check(tok, case, text, args.sample)
+                print(f"{name}, {library}, {case}: {n_masks} masks right", flush=True)
+            n_masks = 0
             for seed in range(args.seed * 10_000, args.seed * 10_000 + args.walks):
-                done += check(tok, *random_case(tok, seed), args.sample, seed)
-            if done:
-                print(f"{name}, {library}, random texts: {done} masks right", flush=True)
+                n_masks += check(tok, *random_case(tok, seed), args.sample, seed)
+            if n_masks:
+                print(f"{name}, {library}, random texts: {n_masks} masks right", flush=True)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ NOT_EXACT = (
 
 
 @pytest.mark.parametrize("name", [n for n in fixture_names() if n not in NOT_EXACT] + [*masks.REAL])
-def test_llguidance(name: str) -> None:
+def test_llguidance_masks_are_right(name: str) -> None:
     pytest.importorskip("llguidance")
     tok = masks.load(name)
     checked = [masks.llguidance(tok, *case, masks.SAMPLE) for case in masks.cases(tok)]
@@ -40,32 +40,32 @@ def test_llguidance(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in fixture_names() if n not in NO_END] + [*masks.REAL])
-def test_outlines(name: str) -> None:
+def test_outlines_masks_are_right(name: str) -> None:
     pytest.importorskip("outlines_core")
     tok = masks.load(name)
     checked = [masks.outlines(tok, *case, masks.SAMPLE) for case in masks.cases(tok)]
     assert sum(checked) > 10 or name in NOT_EXACT, checked
 
 
-def test_xgrammar() -> None:
+def test_xgrammar_masks_are_right() -> None:
     pytest.importorskip("tvm_ffi")
     if importlib.util.find_spec("xgrammar") is None:
         pytest.skip("needs xgrammar")
     program = "from tests.adapters import masks; masks.run_xgrammar()"
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program],
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    assert done.returncode == 0
+    assert completed.returncode == 0
     counts = {
-        name: int(n) for name, n in (row.split() for row in done.stdout.decode().splitlines())
+        name: int(n) for name, n in (row.split() for row in completed.stdout.decode().splitlines())
     }
     assert set(counts) == {*fixture_names(), *masks.REAL} - {*NO_END}
     assert all(n > 10 for name, n in counts.items() if name not in NOT_EXACT)
 
 
-def test_what_can_not_be_used() -> None:
+def test_unusable_vocabularies_raise_errors() -> None:
     pytest.importorskip("llguidance")
     assert masks.usable(adapters.llguidance_tokenizer) == sorted({*fixture_names()} - {*NOT_EXACT})
     for name, reason in (
@@ -78,14 +78,14 @@ def test_what_can_not_be_used() -> None:
 
 
 @pytest.mark.parametrize("adapter", ALL)
-def test_nothing_ends_generation(adapter: Callable[..., Any]) -> None:
+def test_vocabularies_without_an_end_raise_errors(adapter: Callable[..., Any]) -> None:
     for name in NO_END:
         with pytest.raises(ggtok.VocabError, match="no token that ends generation"):
             adapter(ggtok.load(fixture(name)))
 
 
 @pytest.mark.parametrize("adapter", ALL)
-def test_arguments(adapter: Callable[..., Any]) -> None:
+def test_wrong_arguments_raise_errors(adapter: Callable[..., Any]) -> None:
     tok = ggtok.load(fixture("bpe-llama3"))
     with pytest.raises(ggtok.TokenIdError, match="also_special has 680, but ids are 0 to 679"):
         adapter(tok, also_special=[1, 680])
@@ -103,7 +103,7 @@ def test_arguments(adapter: Callable[..., Any]) -> None:
         (adapters.xgrammar_tokenizer_info, "xgrammar", "xgrammar"),
     ],
 )
-def test_a_missing_package(
+def test_a_missing_package_raises_an_error(
     adapter: Callable[..., Any], package: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
@@ -111,7 +111,7 @@ def test_a_missing_package(
         adapter(ggtok.load(fixture("bpe-llama3")))
 
 
-def test_the_ends_of_generation() -> None:
+def test_the_ends_of_generation_are_passed_on() -> None:
     pytest.importorskip("llguidance")
     pytest.importorskip("outlines_core")
     tok = ggtok.load(fixture("bpe-llama3"))
@@ -126,7 +126,7 @@ def test_the_ends_of_generation() -> None:
         adapters.outlines_vocabulary(tok, "</s>")  # type: ignore[arg-type]
 
 
-def test_text_that_a_grammar_forces() -> None:
+def test_forced_text_gets_no_special_tokens() -> None:
     """Forced text continues other text, so it gets no BOS, space prefix or control token.
     User-defined tokens are still found."""
     pytest.importorskip("llguidance")
@@ -141,16 +141,16 @@ def test_text_that_a_grammar_forces() -> None:
             assert ll.decode_bytes(ids) == text.encode(), name
             assert not tok.special_ids.intersection(ids), name
     gemma = ggtok.load(fixture("bpe-gemma4"))
-    made = [
+    user_defined = [
         id
         for id in range(gemma.n_tokens)
         if gemma.token_attr(id) & ggtok.TokenAttr.USER_DEFINED and id not in gemma.special_ids
     ]
-    text = gemma.token_to_piece(made[0]).decode()
-    assert adapters.llguidance_tokenizer(gemma).tokenize_str(f"a{text}")[-1] == made[0]
+    text = gemma.token_to_piece(user_defined[0]).decode()
+    assert adapters.llguidance_tokenizer(gemma).tokenize_str(f"a{text}")[-1] == user_defined[0]
 
 
-def test_more_special_tokens() -> None:
+def test_also_special_adds_special_tokens() -> None:
     llguidance = pytest.importorskip("llguidance")
     pytest.importorskip("outlines_core")
     tok = ggtok.load(fixture("bpe-llama3"))
@@ -168,7 +168,7 @@ def test_more_special_tokens() -> None:
     assert matcher.is_accepting(), matcher.get_error()
 
 
-def test_control_before_the_rules_of_llama_cpp() -> None:
+def test_control_tokens_of_the_file_stay_special() -> None:
     """llama.cpp's rules make gpt-oss's <|start|> user-defined. Masks still treat it as the control
     token that it is in the file, so a JSON string can't contain it."""
     llguidance = pytest.importorskip("llguidance")

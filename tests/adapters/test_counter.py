@@ -21,14 +21,14 @@ def tok() -> ggtok.Tokenizer:
 
 
 @pytest.mark.parametrize("add_special", [False, True])
-def test_counts_as_encode(tok: ggtok.Tokenizer, add_special: bool) -> None:
+def test_counts_the_ids_of_encode(tok: ggtok.Tokenizer, add_special: bool) -> None:
     count = adapters.counter(tok, add_special=add_special)
     ids = tok.encode(TEXT, add_special=add_special)
     assert tok.eot_id not in ids
     assert (count(TEXT), count.encode(TEXT)) == (len(ids), ids)
     assert count.decode(ids) == TEXT
-    again = pickle.loads(pickle.dumps(count))
-    assert again(TEXT) == count(TEXT)
+    unpickled = pickle.loads(pickle.dumps(count))
+    assert unpickled(TEXT) == count(TEXT)
     assert repr(count) == f"<ggtok counter of {tok!r}, add_special={add_special}>"
 
 
@@ -42,7 +42,7 @@ def test_has_one_parameter_and_a_name(tok: ggtok.Tokenizer) -> None:
     assert not count("")
 
 
-def test_arguments(tok: ggtok.Tokenizer) -> None:
+def test_wrong_arguments_raise_errors(tok: ggtok.Tokenizer) -> None:
     with pytest.raises(ggtok.InvalidTypeError, match=r"must be a ggtok\.Tokenizer, not str"):
         adapters.counter("model.gguf")  # type: ignore[arg-type]
     with pytest.raises(ggtok.InvalidTypeError, match="add_special"):

@@ -16,7 +16,9 @@ PACKAGES = {
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", PACKAGES)
-def test_examples(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_print_what_the_page_shows(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for package in PACKAGES[name]:
         pytest.importorskip(package, exc_type=ImportError)
     monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")

@@ -27,7 +27,7 @@ def read(folder: Path, name: str) -> Any:
     return json.loads((folder / f"{name}.json").read_text("utf-8"))
 
 
-def test_files(tmp_path: Path) -> None:
+def test_a_folder_has_these_files(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
     v = ggtok.vocabulary(CHAT)
     paths = v.save_pretrained(folder)
@@ -50,7 +50,7 @@ def test_files(tmp_path: Path) -> None:
     v.save_pretrained(folder)  # replaces the files that it wrote before
 
 
-def test_types_and_lengths(tmp_path: Path) -> None:
+def test_the_configuration_has_inputs_and_length(tmp_path: Path) -> None:
     v = ggtok.vocabulary(fixture("wpm"))
     v = replace(v, keys={**v.keys, f"{v.architecture}.context_length": 512})
     v.save_pretrained(tmp_path)
@@ -62,7 +62,7 @@ def test_types_and_lengths(tmp_path: Path) -> None:
     assert ggtok.vocabulary(v.gguf()).keys[f"{v.architecture}.context_length"] == 512
 
 
-def test_tokens_that_strip(tmp_path: Path) -> None:
+def test_stripping_tokens_are_added_tokens(tmp_path: Path) -> None:
     v = ggtok.vocabulary(fixture("bpe-jina"))
     v.save_pretrained(tmp_path, inexact=True)
     written = read(tmp_path, "tokenizer_config")["mask_token"]
@@ -70,7 +70,7 @@ def test_tokens_that_strip(tmp_path: Path) -> None:
     assert {"__type": "AddedToken", **read(tmp_path, "special_tokens_map")["mask_token"]} == written
 
 
-def test_no_ends(tmp_path: Path) -> None:
+def test_default_bos_of_type_normal_is_not_exported(tmp_path: Path) -> None:
     """If a file names no BOS, llama.cpp's default is a normal token, which must not be exported as
     bos_token."""
     v = ggtok.vocabulary(fixture("bpe-llama3"))
@@ -82,7 +82,7 @@ def test_no_ends(tmp_path: Path) -> None:
     assert all(v.types[tok.text_to_token(text) or 0] != 1 for text in named.values())
 
 
-def test_templates(tmp_path: Path) -> None:
+def test_named_templates_become_files(tmp_path: Path) -> None:
     v = ggtok.vocabulary(CHAT)
     v = replace(v, chat_templates={"tool_use": "{{ tools }}"})
     v.save_pretrained(tmp_path)
@@ -96,7 +96,7 @@ def test_templates(tmp_path: Path) -> None:
         replace(v, chat_template=None).save_pretrained(tmp_path)
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
+def test_inexact_exports_and_foreign_files_are_refused(tmp_path: Path) -> None:
     ugm = ggtok.vocabulary(fixture("ugm"))
     with pytest.raises(ggtok.VocabError, match=r"repeated or rare spaces.*inexact=True writes"):
         ugm.save_pretrained(tmp_path)
@@ -115,7 +115,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         v.save_pretrained(tmp_path / "file" / "folder")
 
 
-def test_options_of_the_tokenizer() -> None:
+def test_a_tokenizers_options_are_exported() -> None:
     """A tokenizer's vocabulary includes the options with which it was loaded."""
     path = fixture("bpe-llama3")
     overrides: dict[str, int | bool | str] = {
@@ -124,10 +124,10 @@ def test_options_of_the_tokenizer() -> None:
         "general.name": "other",
     }
     tok = ggtok.load(path, pre="qwen2", overrides=overrides)
-    made = vocabulary_of(tok).tokenizer()
+    exported = vocabulary_of(tok).tokenizer()
     for text in "Hello 12345", "it's":
-        assert made.encode(text) == tok.encode(text)
-    assert (made.eos_id, made.add_bos, made.pre) == (3, False, "qwen2")
+        assert exported.encode(text) == tok.encode(text)
+    assert (exported.eos_id, exported.add_bos, exported.pre) == (3, False, "qwen2")
     tok = ggtok.load(path, overrides={"tokenizer.ggml.scores": 1})
     with pytest.raises(ggtok.VocabError, match=r"the override of tokenizer\.ggml\.scores"):
         vocabulary_of(tok)
@@ -135,7 +135,7 @@ def test_options_of_the_tokenizer() -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", [*fixture_names(), *REAL, *OTHERS])
-def test_auto_tokenizer(name: str, tmp_path: Path) -> None:
+def test_auto_tokenizer_returns_the_same_ids(name: str, tmp_path: Path) -> None:
     """AutoTokenizer returns the same ids as ggtok, or exporting the vocabulary raises an error."""
     pytest.importorskip("transformers")
     path = fixture(name) if name in fixture_names() else real(name)
@@ -156,7 +156,7 @@ def test_auto_tokenizer(name: str, tmp_path: Path) -> None:
     assert auto.chat_template == (named if v.chat_templates else v.chat_template)
 
 
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_folder_raises_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(ggtok.FileError, match="Not a directory"):
         ggtok.vocabulary(fixture("bpe-llama3")).save_pretrained(tmp_path / "file")

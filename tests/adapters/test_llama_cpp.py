@@ -22,7 +22,7 @@ TEXTS += [b"caf\xc3\xa9 \xff"]
 
 
 @pytest.mark.parametrize("name", [*NAMES, "llama-bpe", "llama-spm"])
-def test_as_llama_cpp_python(llama: LlamaCpp, name: str) -> None:
+def test_results_equal_llama_cpp_pythons(llama: LlamaCpp, name: str) -> None:
     """The results are those of llama-cpp-python's _internals.LlamaModel: tokenize is
     llama_tokenize; detokenize joins pieces, and removes a space after BOS."""
     path = fixture(name) if name in NAMES else real(name)
@@ -63,7 +63,7 @@ def test_strings_and_errors() -> None:
         LlamaCppTokenizer(None)  # type: ignore[arg-type]
 
 
-def test_counts_as_its_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_is_an_instance_of_its_base_class(monkeypatch: pytest.MonkeyPatch) -> None:
     class BaseLlamaTokenizer(abc.ABC):
         @abc.abstractmethod
         def tokenize(self) -> list[int]: ...

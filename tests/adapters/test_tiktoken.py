@@ -20,7 +20,7 @@ EXACT = ["gpt-2", "llama-bpe", "qwen2", "qwen35"]
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["bpe-llama3", "bpe-gpt2", "bpe-qwen2", *EXACT])
-def test_ids(name: str) -> None:
+def test_ids_equal_ggtoks(name: str) -> None:
     pytest.importorskip("tiktoken")
     path = real(name) if name in EXACT else fixture(name)
     tok = ggtok.load(path)
@@ -31,8 +31,8 @@ def test_ids(name: str) -> None:
     )
     plain = [line for line in lines if not any(t in line for t in encoding.special_tokens_set)]
     assert list(map(encoding.encode_ordinary, plain)) == tok.encode_batch(plain, add_special=False)
-    again = pickle.loads(pickle.dumps(encoding))
-    assert again.decode(again.encode_ordinary("Hello, world")) == "Hello, world"
+    unpickled = pickle.loads(pickle.dumps(encoding))
+    assert unpickled.decode(unpickled.encode_ordinary("Hello, world")) == "Hello, world"
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def test_ids(name: str) -> None:
         ("bpe-jina", "strips only ASCII white space"),
     ],
 )
-def test_refused(name: str, reason: str) -> None:
+def test_inexact_vocabularies_are_refused(name: str, reason: str) -> None:
     with pytest.raises(ggtok.VocabError, match=reason):
         adapters.tiktoken_encoding(ggtok.load(fixture(name)))
 
 
-def test_special_tokens_that_are_prefixes() -> None:
+def test_special_tokens_that_are_prefixes_are_refused() -> None:
     v = ggtok.vocabulary(fixture("bpe-llama3"))
     texts, types = list(v.texts), list(v.types)
     control = [id for id, type in enumerate(types) if type == spelling.CONTROL]

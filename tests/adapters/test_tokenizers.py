@@ -23,25 +23,24 @@ TYPED = [name for name in fixture_names() if name not in ("none", "big-endian")]
 SPECIAL = "Zoë <|eot_id|></s>[SEP] 日本"
 
 
-def made(name: str) -> tuple[ggtok.Tokenizer, adapters.TokenizersTokenizer]:
+def load_pair(name: str) -> tuple[ggtok.Tokenizer, adapters.TokenizersTokenizer]:
     tok = ggtok.load(fixture(name))
     return tok, adapters.tokenizers_tokenizer(tok)
 
 
 @pytest.mark.parametrize("name", TYPED)
 def test_ids_and_offsets_of_every_type(name: str) -> None:
-    tok, own = made(name)
+    tok, own = load_pair(name)
     for text, parse in itertools.product([*TEXTS, SPECIAL], (True, False)):
         own.encode_special_tokens = not parse
         found = own.encode(text)
         ids, spans = tok.encode_with_offsets(text, parse_special=parse, unit="char")
         assert found.ids == ids
-        n, m = own._core.before, own._core.after
-        middle = slice(len(n), len(ids) - len(m))
+        before, after = own._core.before, own._core.after
+        middle = slice(len(before), len(ids) - len(after))
         assert found.offsets[middle] == list(map(tuple, spans.tolist()))[middle]
-        assert found.special_tokens_mask == [1] * len(n) + [0] * (len(ids) - len(n) - len(m)) + [
-            1
-        ] * len(m)
+        inner = range(middle.start, middle.stop)
+        assert found.special_tokens_mask == [int(i not in inner) for i in range(len(ids))]
         assert found.attention_mask == [1] * len(ids)
         plain = own.encode(text, add_special_tokens=False)
         assert plain.ids == tok.encode(text, add_special=False, parse_special=parse)
@@ -54,27 +53,27 @@ def test_ids_and_offsets_of_every_type(name: str) -> None:
 
 
 def test_vocabulary() -> None:
-    tok, own = made("bpe-llama3")
+    tok, own = load_pair("bpe-llama3")
     assert own.get_vocab_size() == len(own.get_vocab()) == tok.n_tokens
     assert own.token_to_id("<|eot_id|>") == tok.eot_id
     assert own.token_to_id("no such token") is None
     assert own.id_to_token(tok.n_tokens) is own.id_to_token(-1) is None
     assert own.id_to_token(0) == "!"
     assert repr(own).startswith("<ggtok.adapters.TokenizersTokenizer of <ggtok.Tokenizer ")
-    again = pickle.loads(pickle.dumps(own))
-    assert again.encode(SPECIAL).ids == own.encode(SPECIAL).ids
-    assert repr(again.encode("Hello")) == f"Encoding(num_tokens={len(tok.encode('Hello'))})"
+    unpickled = pickle.loads(pickle.dumps(own))
+    assert unpickled.encode(SPECIAL).ids == own.encode(SPECIAL).ids
+    assert repr(unpickled.encode("Hello")) == f"Encoding(num_tokens={len(tok.encode('Hello'))})"
 
 
 def test_decode() -> None:
-    tok, own = made("bpe-llama3")
+    tok, own = load_pair("bpe-llama3")
     ids = own.encode(SPECIAL).ids
     assert own.decode(ids) == SPECIAL.replace("<|eot_id|>", "")
     assert own.decode([*ids, tok.n_tokens, -1], skip_special_tokens=False) == tok.decode(ids)
     assert own.decode_batch([ids, []]) == [own.decode(ids), ""]
-    tok, own = made("spm")
+    tok, own = load_pair("spm")
     assert own.decode(own.encode(" a b").ids) == " a b"
-    tok, own = made("wpm")
+    tok, own = load_pair("wpm")
     assert own.decode(own.encode("it 's").ids, skip_special_tokens=False) == tok.decode(
         tok.encode("it 's")
     )
@@ -82,7 +81,7 @@ def test_decode() -> None:
 
 def test_positions() -> None:
     """The methods that map between tokens, characters and words work for a pair of texts."""
-    _, own = made("wpm")
+    _, own = load_pair("wpm")
     found = own.encode("it is", "so it")
     sequences = found.sequence_ids
     assert found.n_sequences == 2
@@ -102,7 +101,7 @@ def test_positions() -> None:
 
 
 def test_truncation_and_padding() -> None:
-    tok, own = made("bpe-llama3")
+    tok, own = load_pair("bpe-llama3")
     text = TEXTS[2]
     assert own.truncation is own.padding is None
     own.enable_truncation(8, stride=2)
@@ -150,21 +149,21 @@ def test_truncation_and_padding() -> None:
 
 
 @pytest.mark.parametrize("item", [5, b"bytes", ("a", "b", "c"), None])
-def test_items(item: Any) -> None:
-    _, own = made("bpe-llama3")
+def test_wrong_items_raise_errors(item: Any) -> None:
+    _, own = load_pair("bpe-llama3")
     with pytest.raises(ggtok.InvalidTypeError, match="each item must be a text or a pair"):
         own.encode_batch([item])
     with pytest.raises(ggtok.InvalidTypeError, match="each item must be a list of words"):
         own.encode_batch(["text"], is_pretokenized=True)
 
 
-def test_json() -> None:
-    _, own = made("bpe-llama3")
+def test_to_str_returns_the_exported_json() -> None:
+    _, own = load_pair("bpe-llama3")
     assert json.loads(own.to_str()) == json.loads(own.to_str(pretty=True))
-    _, own = made("rwkv")
+    _, own = load_pair("rwkv")
     with pytest.raises(ggtok.VocabError, match="model 'rwkv' isn't supported"):
         own.to_str()
-    _, own = made("ugm")
+    _, own = load_pair("ugm")
     with pytest.raises(ggtok.VocabError, match="ids of texts with repeated"):
         own.to_str()
     with open(fixture("bpe-llama3"), "rb") as file:
@@ -188,7 +187,7 @@ def values(encoding: Any, names: list[str]) -> Any:
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["bpe-llama3", "bpe-qwen2", "bpe-gpt2", "wpm", "llama-spm"])
-def test_beside_tokenizers(name: str) -> None:
+def test_results_equal_tokenizers(name: str) -> None:
     pytest.importorskip("tokenizers")
     path = fixture(name) if name in TYPED else real(name)
     tok = ggtok.load(path)
@@ -201,17 +200,19 @@ def test_beside_tokenizers(name: str) -> None:
     if tok.vocab_type == "SPM":
         # In tokenizers, the whole text is one word, and an inserted space has an offset.
         names = [name for name in names if name not in ("offsets", "word_ids")]
-    cuts = [None, {"max_length": 9, "stride": 2}, {"max_length": 9, "direction": "left"}]
+    truncations = [None, {"max_length": 9, "stride": 2}, {"max_length": 9, "direction": "left"}]
     pads = [None, pad, {**pad, "length": 12, "direction": "left"}, {**pad, "pad_to_multiple_of": 8}]
     pairs = list(zip(TEXTS, OTHERS, strict=True))
     words: list[Any] = [text.split() for text in TEXTS if text]
-    for cut, padding, add, split in itertools.product(cuts, pads, (True, False), (False, True)):
+    for cut, padding, add, split in itertools.product(
+        truncations, pads, (True, False), (False, True)
+    ):
         for each in own, theirs:
             each.no_truncation() if cut is None else each.enable_truncation(**cut)
             each.no_padding() if padding is None else each.enable_padding(**padding)
             each.encode_special_tokens = split
-        for batch, whole in ([*TEXTS, SPECIAL], False), (pairs, False), (words, True):
-            options = {"add_special_tokens": add, "is_pretokenized": whole}
+        for batch, pretokenized in ([*TEXTS, SPECIAL], False), (pairs, False), (words, True):
+            options = {"add_special_tokens": add, "is_pretokenized": pretokenized}
             for a, b in zip(
                 own.encode_batch(batch, **options),
                 theirs.encode_batch(batch, **options),
@@ -219,14 +220,16 @@ def test_beside_tokenizers(name: str) -> None:
             ):
                 # tokenizers loses sequence_ids when it truncates and, without special tokens, when
                 # it pads.
-                kept = [name for name in names if name != "sequence_ids" or not (cut or padding)]
-                assert values(a, kept) == values(b, kept)
+                compared = [
+                    name for name in names if name != "sequence_ids" or not (cut or padding)
+                ]
+                assert values(a, compared) == values(b, compared)
     own.no_padding(), theirs.no_padding(), own.no_truncation(), theirs.no_truncation()
     for text, pair in pairs:
         a, b = own.encode(text, pair), theirs.encode(text, pair)
-        places = range(-1, max(len(a), len(text)) + 2)
+        positions = range(-1, max(len(a), len(text)) + 2)
         if "offsets" in names:
-            for at, sequence in itertools.product(places, (0, 1)):
+            for at, sequence in itertools.product(positions, (0, 1)):
                 if at >= 0:
                     assert a.char_to_token(at, sequence) == b.char_to_token(at, sequence)
                     assert a.token_to_sequence(at) == b.token_to_sequence(at)

@@ -85,9 +85,9 @@ class TestEveryType:
     @pytest.mark.parametrize("name", TYPED)
     def test_pickling(self, name: str) -> None:
         ours = adapters.transformers_tokenizer(load(name))
-        for again in pickle.loads(pickle.dumps(ours)), copy.deepcopy(ours):
-            assert again(TEXTS).data == ours(TEXTS).data
-            assert again.special_tokens_map == ours.special_tokens_map
+        for copied in pickle.loads(pickle.dumps(ours)), copy.deepcopy(ours):
+            assert copied(TEXTS).data == ours(TEXTS).data
+            assert copied.special_tokens_map == ours.special_tokens_map
         found = pickle.loads(pickle.dumps(ours(SPECIAL)))
         assert found.tokens() == ours.tokenize(SPECIAL, add_special_tokens=True)
 
@@ -98,7 +98,7 @@ def both(request: pytest.FixtureRequest) -> tuple[Any, Any, ggtok.Tokenizer]:
 
 
 @pytest.mark.full
-class TestBesideFast:
+class TestEqualsFast:
     def test_calls(self, both: tuple[Any, Any, ggtok.Tokenizer]) -> None:
         """Every combination of inputs, padding, truncation, stride, tensors and masks gives equal
         results."""
@@ -151,9 +151,11 @@ class TestBesideFast:
             tokens = ours.convert_ids_to_tokens(ids)
             assert ours.convert_tokens_to_ids(tokens) == ids
             assert ours.convert_tokens_to_string(tokens) == fast.convert_tokens_to_string(tokens)
-            for masks in ours, fast:
-                masks.given = masks.get_special_tokens_mask(ids, already_has_special_tokens=True)
-            assert ours.given == fast.given
+            mask, fast_mask = (
+                each.get_special_tokens_mask(ids, already_has_special_tokens=True)
+                for each in (ours, fast)
+            )
+            assert mask == fast_mask
         batch = fast(TEXTS)["input_ids"]
         assert ours.batch_decode(batch) == fast.batch_decode(batch)
         assert ours.decode(batch[0][0]) == fast.decode(batch[0][0])
@@ -193,13 +195,13 @@ class TestBesideFast:
                 *(5, 6),
                 *(second or ()),
             ]
-        kept = ours.pad_token
+        pad_token = ours.pad_token
         for each in ours, fast:
             each.pad_token_id = 5
         assert ours.pad_token == fast.pad_token
         assert ours(TEXTS, padding=True).data == fast(TEXTS, padding=True).data
         for each in ours, fast:
-            each.pad_token = kept
+            each.pad_token = pad_token
 
     def test_padding_of_encoded_inputs(self, both: tuple[Any, Any, ggtok.Tokenizer]) -> None:
         ours, fast, _ = both
@@ -222,12 +224,12 @@ class TestBesideFast:
         side, ours.padding_side = ours.padding_side, "left"
         ours.save_pretrained(tmp_path)
         ours.padding_side = side
-        again = transformers.AutoTokenizer.from_pretrained(tmp_path)
-        assert again.padding_side == "left"
-        assert again.special_tokens_map == ours.special_tokens_map
-        assert again.model_max_length == ours.model_max_length
-        assert again.chat_template == ours.chat_template
-        assert again([*TEXTS, SPECIAL])["input_ids"] == tok.encode_batch(
+        reloaded = transformers.AutoTokenizer.from_pretrained(tmp_path)
+        assert reloaded.padding_side == "left"
+        assert reloaded.special_tokens_map == ours.special_tokens_map
+        assert reloaded.model_max_length == ours.model_max_length
+        assert reloaded.chat_template == ours.chat_template
+        assert reloaded([*TEXTS, SPECIAL])["input_ids"] == tok.encode_batch(
             [*TEXTS, SPECIAL], parse_special=True
         )
 
@@ -235,7 +237,7 @@ class TestBesideFast:
 @pytest.mark.full
 class TestTensors:
     @pytest.mark.parametrize("tensors", ["np", "pt"])
-    def test_types(self, tensors: str) -> None:
+    def test_types_of_tensors_equal_fast(self, tensors: str) -> None:
         if tensors == "pt":
             pytest.importorskip("torch")
         ours, fast, _ = pair("bpe-llama3")
@@ -259,7 +261,7 @@ class TestChats:
         {"role": "assistant", "content": "A token."},
     )
 
-    def test_beside_fast(self) -> None:
+    def test_chats_equal_fast(self) -> None:
         pytest.importorskip("jinja2")
         ours, fast, tok = pair("qwen2")
         assert ours.chat_template == tok.chat_template
@@ -297,15 +299,15 @@ class TestChats:
         )
         assert mine["assistant_masks"] == theirs["assistant_masks"]
 
-    def test_adding_bos_to_marked_chats(self) -> None:
+    def test_sanitizing_needs_a_template_that_writes_special_tokens(self) -> None:
         ours, _, _ = pair("bpe-llama3")
         with pytest.raises(NotImplementedError, match="writes special tokens"):
             ours("text", sanitize_control_tokens=True)
 
 
 @pytest.mark.full
-class TestWhatIsRefused:
-    def test_new_tokens(self) -> None:
+class TestErrors:
+    def test_new_tokens_are_refused(self) -> None:
         ours, _, _ = pair("bpe-llama3")
         with pytest.raises(ggtok.VocabError, match="'<new>' is not in the vocabulary"):
             ours.add_tokens(["<new>"])
@@ -316,7 +318,7 @@ class TestWhatIsRefused:
         assert ours.add_tokens(["<|eom_id|>"], special_tokens=True) == 0
         assert "<|eom_id|>" in ours.all_special_tokens
 
-    def test_arguments(self) -> None:
+    def test_wrong_arguments_raise_errors(self) -> None:
         ours, _, _ = pair("bpe-llama3")
         for args, message in (
             ((5,), "text must be a str or a list of str, not int"),
@@ -330,7 +332,7 @@ class TestWhatIsRefused:
             ours(TEXTS, padding=True, padding_side="up")
         assert ours([]).data == {"input_ids": [], "attention_mask": []}
 
-    def test_inexact_vocabularies(self, tmp_path: Path) -> None:
+    def test_inexact_vocabularies_are_refused(self, tmp_path: Path) -> None:
         ugm = load("ugm")
         for write in (
             lambda: adapters.transformers_tokenizer(ugm, fast=True),

@@ -73,8 +73,8 @@ _kept: list[object] = []  # capsules' names, which must outlive them; few, so ne
 def capsule(pointed: ctypes.Structure, name: bytes) -> object:
     """Creates a capsule without a destructor: its consumer must release its contents."""
     _kept.append(name)
-    made: object = _new_capsule(ctypes.addressof(pointed), name, None)
-    return made
+    result: object = _new_capsule(ctypes.addressof(pointed), name, None)
+    return result
 
 
 def array_in(capsule: object) -> Array:
@@ -146,8 +146,8 @@ class Column:
         schema.contents.release = RELEASE_SCHEMA()
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        self._given = capsule(self.schema, b"arrow_schema"), capsule(self.array, b"arrow_array")
-        return self._given
+        self._capsules = capsule(self.schema, b"arrow_schema"), capsule(self.array, b"arrow_array")
+        return self._capsules
 
     def end(self) -> None:
         """Releases the schema and the array, as the capsules' destructors would."""
@@ -172,11 +172,11 @@ class Chunks:
         schema_fails: bool = False,
     ) -> None:
         self.columns = iter(columns)
-        self.made: list[Column] = []
+        self.delivered: list[Column] = []
         self.first = schema
         self.error = ctypes.create_string_buffer(error) if error is not None else None
         self.fails, self.code, self.schema_fails = error is not None, code, schema_fails
-        self.released = self.schemas_given = self.schemas_released = 0
+        self.released = self.schemas_delivered = self.schemas_released = 0
         self.before: Callable[[], None] = lambda: None
         self.stream = Stream()
         self.stream.get_schema = GET_SCHEMA(self._get_schema)
@@ -191,7 +191,7 @@ class Chunks:
             self.first = next(self.columns)
             self.columns = (c for cs in ([self.first], self.columns) for c in cs)
         ctypes.memmove(out, ctypes.byref(self.first.schema), ctypes.sizeof(Schema))
-        self.schemas_given += 1
+        self.schemas_delivered += 1
         self._schema_release = RELEASE_SCHEMA(self._release_schema)
         out.contents.release = self._schema_release
         return 0
@@ -204,7 +204,7 @@ class Chunks:
         self.before()
         column = next(self.columns, None)
         if column is not None:
-            self.made.append(column)
+            self.delivered.append(column)
             ctypes.memmove(out, ctypes.byref(column.array), ctypes.sizeof(Array))
             return 0
         if self.fails:

@@ -128,8 +128,8 @@ def test_streams(tok: ggtok.Tokenizer) -> None:
     parts = [TEXTS[:2], [], TEXTS[2:9], TEXTS[9:]]
     stream = Chunks([strings(b"u", part) for part in parts])
     assert listed(tok.encode_batch_arrow(stream)) == expected(tok, TEXTS)
-    assert [column.released for column in stream.made] == [1] * 4
-    assert (stream.released, stream.schemas_given, stream.schemas_released) == (1, 1, 1)
+    assert [column.released for column in stream.delivered] == [1] * 4
+    assert (stream.released, stream.schemas_delivered, stream.schemas_released) == (1, 1, 1)
 
 
 def test_lists_and_arrays(tok: ggtok.Tokenizer) -> None:
@@ -146,7 +146,7 @@ def test_lists_and_arrays(tok: ggtok.Tokenizer) -> None:
     ]
 
 
-def test_arguments(tok: ggtok.Tokenizer) -> None:
+def test_options_apply_to_columns(tok: ggtok.Tokenizer) -> None:
     texts = [b"<|eot_id|>", b"Hello"] * 200
     for options in ({"add_special": False}, {"parse_special": True}, {"threads": 1}):
         want = tok.encode_batch(texts, **options)  # type: ignore[arg-type]
@@ -187,7 +187,7 @@ def test_random_columns(tok: ggtok.Tokenizer) -> None:
         assert listed(tok.encode_batch_arrow(column)) == expected(tok, texts[offset:])
 
 
-def test_words_cut_in_python() -> None:
+def test_pre_patterns_apply_to_columns() -> None:
     tok = ggtok.load(fixture("bpe-llama3"), pre_patterns=[r"\s+|\S+"])
     column = strings(b"u", TEXTS)
     assert listed(tok.encode_batch_arrow(column)) == expected(tok, TEXTS)
@@ -197,11 +197,11 @@ def test_words_cut_in_python() -> None:
 
 
 @pytest.mark.parametrize("method", ["encode_batch", "encode_batch_arrays"])
-def test_a_null_is_named(tok: ggtok.Tokenizer, method: str) -> None:
+def test_errors_name_the_first_null(tok: ggtok.Tokenizer, method: str) -> None:
     stream = Chunks([strings(b"u", [b"a", b"b"]), strings(b"u", [b"c", None, None])])
     with pytest.raises(ggtok.InvalidValueError, match=r"^texts\[3\] is null: drop or fill"):
         getattr(tok, method)(stream)
-    assert [column.released for column in stream.made] == [1, 1]
+    assert [column.released for column in stream.delivered] == [1, 1]
 
 
 def view(n: int, buffer: int = 0, at: int = 0) -> bytes:
@@ -221,7 +221,7 @@ def in_struct(length: int, *children: Column, buffers: Any = (None,), **kind: An
     return Column(b"+s", length, list(buffers), children=children, **kind)
 
 
-def unlike(column: Column, change: Callable[[Column], None]) -> Column:
+def modified(column: Column, change: Callable[[Column], None]) -> Column:
     change(column)
     return column
 
@@ -324,7 +324,7 @@ MALFORMED = {
         lambda: Column(b"f", 2, [None, NUMBERS], dictionary=strings(b"u", [b"a"])),
         "are not integers",
     ),
-    "a dictionary in the schema only": (lambda: unlike(of_ids(), no_dictionary), "differ"),
+    "a dictionary in the schema only": (lambda: modified(of_ids(), no_dictionary), "differ"),
     "a malformed dictionary": (
         lambda: Column(b"i", 2, [None, NUMBERS], dictionary=Column(b"u", 2, [None, None, b""])),
         "no offsets or views",
@@ -339,11 +339,11 @@ MALFORMED = {
         "longer than its field",
     ),
     "a struct without its field": (
-        lambda: unlike(in_struct(1, strings(b"u", [b"a"])), no_child),
+        lambda: modified(in_struct(1, strings(b"u", [b"a"])), no_child),
         "lacks its field",
     ),
     "a struct's schema without its field": (
-        lambda: unlike(in_struct(1, strings(b"u", [b"a"])), no_field),
+        lambda: modified(in_struct(1, strings(b"u", [b"a"])), no_field),
         "without its field",
     ),
     "a struct's nulls": (
@@ -355,7 +355,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("name", MALFORMED)
 @pytest.mark.parametrize("stream", [False, True])
-def test_malformed_columns(tok: ggtok.Tokenizer, name: str, stream: bool) -> None:
+def test_malformed_columns_raise_errors(tok: ggtok.Tokenizer, name: str, stream: bool) -> None:
     make, message = MALFORMED[name]
     column = make()
     source = Chunks([column], schema=column) if stream else column
@@ -394,40 +394,42 @@ FAULTY_SCHEMAS = "indices of no integers", "a struct's schema without its field"
         ),
     ],
 )
-def test_other_columns(tok: ggtok.Tokenizer, column: Callable[[], Column], message: str) -> None:
-    made = column()
+def test_columns_of_other_types_raise_errors(
+    tok: ggtok.Tokenizer, column: Callable[[], Column], message: str
+) -> None:
+    wrong = column()
     with pytest.raises(ggtok.InvalidTypeError, match=re.escape(message)):
-        tok.encode_batch(made)
-    made.end()
-    assert (made.released, made.schema_released) == (1, 1)
+        tok.encode_batch(wrong)
+    wrong.end()
+    assert (wrong.released, wrong.schema_released) == (1, 1)
 
 
-def test_too_large_columns(tok: ggtok.Tokenizer) -> None:
+def test_too_large_columns_raise_errors(tok: ggtok.Tokenizer) -> None:
     """If a column has more rows than fit in memory, the call fails before it reads the buffers."""
     column = Column(b"u", 2**56, [None, NUMBERS, b"ab"])
     with pytest.raises((ggtok.OutOfMemoryError, ggtok.InvalidValueError)):
-        tok.encode_batch(unlike(column, lambda c: c.keep.append(array("q", [0]))))
+        tok.encode_batch(modified(column, lambda c: c.keep.append(array("q", [0]))))
     assert column.released == 1
 
 
-def test_streams_that_fail(tok: ggtok.Tokenizer) -> None:
+def test_failing_streams_raise_errors(tok: ggtok.Tokenizer) -> None:
     stream = Chunks([strings(b"u", [b"a"])], error=b"the disk \x1b[31mis gone")
     with pytest.raises(ggtok.InvalidValueError) as e:
         tok.encode_batch_arrow(stream)
     assert str(e.value) == r"texts: the Arrow stream failed: the disk ?[31mis gone"
-    assert (stream.released, stream.made[0].released, stream.schemas_released) == (1, 1, 1)
+    assert (stream.released, stream.delivered[0].released, stream.schemas_released) == (1, 1, 1)
     for error in (b"", None):
         stream = Chunks([], error=error, schema_fails=True)
         with pytest.raises(ggtok.InvalidValueError, match=os.strerror(5)):
             tok.encode_batch_arrow(stream)
-        assert (stream.released, stream.schemas_given) == (1, 0)
+        assert (stream.released, stream.schemas_delivered) == (1, 0)
     stream = Chunks([Column(b"l", 2, [None, SIZES])])
     with pytest.raises(ggtok.InvalidTypeError):
         tok.encode_batch_arrow(stream)
-    assert (stream.released, stream.made) == (1, [])
+    assert (stream.released, stream.delivered) == (1, [])
 
 
-def test_used_capsules(tok: ggtok.Tokenizer) -> None:
+def test_used_capsules_raise_errors(tok: ggtok.Tokenizer) -> None:
     column = strings(b"u", [b"a"])
     tok.encode_batch(column)
     with pytest.raises(ggtok.InvalidValueError, match="the array was released before"):
@@ -445,7 +447,7 @@ def test_used_capsules(tok: ggtok.Tokenizer) -> None:
     column.end()
 
 
-def test_a_capsule_for_several_threads(tok: ggtok.Tokenizer) -> None:
+def test_only_one_thread_gets_a_stream(tok: ggtok.Tokenizer) -> None:
     """If several threads encode the same stream, only one of them gets it. (tests/c/threads.c tests
     the same for arrays.)"""
     stream = Chunks([strings(b"u", [b"a"])])
@@ -466,12 +468,12 @@ def test_a_capsule_for_several_threads(tok: ggtok.Tokenizer) -> None:
 
     stream.before = before
     assert tok.encode_batch(stream) == [tok.encode("a")]
-    assert (len(tried), stream.schemas_given, stream.released) == (2, 1, 1)
+    assert (len(tried), stream.schemas_delivered, stream.released) == (2, 1, 1)
 
 
 class Exports:
-    def __init__(self, name: str, give: Callable[[], object]) -> None:
-        setattr(self, name, give)
+    def __init__(self, name: str, method: Callable[[], object]) -> None:
+        setattr(self, name, method)
 
 
 def failing() -> object:
@@ -482,7 +484,7 @@ def unavailable() -> object:
     raise ImportError("pyarrow is needed")
 
 
-def test_what_is_no_arrow_data(tok: ggtok.Tokenizer) -> None:
+def test_wrong_exports_raise_errors(tok: ggtok.Tokenizer) -> None:
     for name, value in (
         ("__arrow_c_stream__", "text"),
         ("__arrow_c_stream__", capsule(Array(), b"arrow_array")),
@@ -517,7 +519,7 @@ def test_what_is_no_arrow_data(tok: ggtok.Tokenizer) -> None:
 # ---- memory ----
 
 
-def test_no_memory_for_arrow(tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_errors_are_ggtoks(tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     from ggtok.native import arrays
 
     def fail(*args: object) -> None:
@@ -528,7 +530,7 @@ def test_no_memory_for_arrow(tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPat
         tok.encode_batch(strings(b"u", [b"a"]))
 
 
-def test_ids_outlive_all_else() -> None:
+def test_ids_outlive_the_tokenizer_and_the_texts() -> None:
     tok = ggtok.load(fixture("bpe-llama3"))
     want = expected(tok, TEXTS)
     ids = tok.encode_batch_arrow(strings(b"u", TEXTS))
@@ -557,7 +559,7 @@ def test_ids_outlive_all_else() -> None:
     )
 
 
-def test_a_schema_may_lose_its_child(tok: ggtok.Tokenizer) -> None:
+def test_a_consumer_may_release_a_schemas_child_first(tok: ggtok.Tokenizer) -> None:
     held = tok.encode_batch_arrow(["a"]).__arrow_c_schema__()
     schema = schema_in(held)
     item = schema.children[0].contents
@@ -586,7 +588,7 @@ def test_threads_share_ids(tok: ggtok.Tokenizer) -> None:
 
 
 @pytest.mark.parametrize("kind", ["texts", "offsets", "views", "indices"])
-def test_memory_that_changes(kind: str) -> None:
+def test_memory_that_changes_during_the_call(kind: str) -> None:
     """Another thread writes to the buffers during the call. Each value is read only once and
     checked after that; texts are copied before they are encoded."""
     tok = ggtok.load(fixture("bpe-llama3"))
@@ -631,8 +633,8 @@ def test_memory_that_changes(kind: str) -> None:
     assert outcomes if kind != "texts" else outcomes == {"read"}
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells what is in memory")
-def test_no_memory_is_lost(tok: ggtok.Tokenizer) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc to measure memory")
+def test_calls_leak_no_memory(tok: ggtok.Tokenizer) -> None:
     """Neither successful nor failed calls leak memory: 120 further calls don't increase memory
     use."""
     texts: list[bytes | None] = [b"the kettle of a table " * 2000] * 20
@@ -672,4 +674,4 @@ def test_ctrl_c_stops_an_endless_stream(tok: ggtok.Tokenizer) -> None:
     stream = Chunks(endless())
     assert interrupted(lambda: tok.encode_batch(stream), 0.05, again=0.001, skip=in_producer)
     assert stream.released == stream.schemas_released == 1
-    assert {column.released for column in stream.made} == {1}
+    assert {column.released for column in stream.delivered} == {1}

@@ -102,8 +102,8 @@ def test_streams_from_python(tok: ggtok.Tokenizer) -> None:
 
     want = expected(tok, [t for i in range(5) for t in (f"number {i}", None)])
     found: list[object] = []
-    made = reader(5)
-    thread = threading.Thread(target=lambda: found.append(tok.encode_batch_arrow(made)))
+    stream = reader(5)
+    thread = threading.Thread(target=lambda: found.append(tok.encode_batch_arrow(stream)))
     thread.start()
     thread.join()
     assert pa.array(found[0]).to_pylist() == want
@@ -111,7 +111,7 @@ def test_streams_from_python(tok: ggtok.Tokenizer) -> None:
         tok.encode_batch_arrow(reader(3))
 
 
-def test_other_types_of_pyarrow(tok: ggtok.Tokenizer) -> None:
+def test_other_types_of_pyarrow_raise_errors(tok: ggtok.Tokenizer) -> None:
     nulls = pa.array(tok.encode_batch_arrow(pa.nulls(3)))
     assert nulls.to_pylist() == [None] * 3
     for column in (
@@ -195,7 +195,7 @@ def test_datasets(tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.Monk
         return pa.table({"ids": pa.array(tok.encode_batch_arrow(table["text"]))})
 
     for processes in (None, 2):
-        done = data.with_format("arrow").map(
+        mapped = data.with_format("arrow").map(
             tokenized,
             batched=True,
             batch_size=37,
@@ -203,7 +203,7 @@ def test_datasets(tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.Monk
             num_proc=processes,
             load_from_cache_file=False,
         )
-        assert done.with_format(None)["ids"][:] == expected(tok, NULLS * 20)
+        assert mapped.with_format(None)["ids"][:] == expected(tok, NULLS * 20)
 
 
 def test_pandas(tok: ggtok.Tokenizer) -> None:
@@ -243,5 +243,5 @@ def test_dask_on_two_processes(tmp_path: Path) -> None:
             client.submit(tok.encode, "\ud800").result()
         with pytest.raises(ggtok.TextDecodeError, match="unexpected end of data"):
             client.submit(tok.decode, tok.encode("日")[:-1], errors="strict").result()
-        done = frame.map_partitions(tokenized, tok, meta=meta).compute()
-    assert [None if row is None else list(row) for row in done["ids"]] == expected(tok, texts)
+        computed = frame.map_partitions(tokenized, tok, meta=meta).compute()
+    assert [None if row is None else list(row) for row in computed["ids"]] == expected(tok, texts)

@@ -66,20 +66,22 @@ def _arguments() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(GROUPS))
-    parser.add_argument("--vocab", action="append", default=[], help="again for more")
-    parser.add_argument("--peer", action="append", default=[], help="again for more")
+    parser.add_argument("--vocab", action="append", default=[], help="repeatable")
+    parser.add_argument("--peer", action="append", default=[], help="repeatable")
     parser.add_argument("--rounds", type=int, help="default: 3, with --full 7")
     parser.add_argument("--corpus", type=Path, help="a folder of *.txt to take texts from")
     parser.add_argument("--out", type=Path, help="write bench.json, bench.md and plots here")
     parser.add_argument("--full", action="store_true", help="all groups, all cases")
     args = parser.parse_args()
-    for what, given, known in (
+    for kind, names, available in (
         ("group", args.groups, GROUPS),
         ("peer", args.peer, PEERS),
         ("vocabulary", args.vocab, (*REAL, *OTHERS, *fixture_names(), *GROWN)),
     ):
-        if unknown := sorted(set(given) - set(known)):
-            parser.error(f"no such {what}: {', '.join(unknown)} (there are: {', '.join(known)})")
+        if unknown := sorted(set(names) - set(available)):
+            parser.error(
+                f"no such {kind}: {', '.join(unknown)} (there are: {', '.join(available)})"
+            )
     if args.corpus and not args.corpus.is_dir():
         parser.error(f"no such folder: {args.corpus}")
     return args
@@ -132,7 +134,7 @@ def main() -> int:
                     file=sys.stderr,
                 )
         except KeyboardInterrupt:
-            print(" interrupted: what there is follows", file=sys.stderr)
+            print(" interrupted; the results so far follow", file=sys.stderr)
     document = _document(suite, missing, time.monotonic() - started)
     document["machine"]["load_average_before"] = load_average
     print(report.terminal(document, suite.rows))
@@ -140,7 +142,8 @@ def main() -> int:
         report.write(args.out, document, suite.rows)
         if not plot.plot(args.out, document, suite.rows):
             print(
-                "no plot: no matplotlib, or nothing of encode, models or threads", file=sys.stderr
+                "no plot: matplotlib is missing, or no result is of encode, models or threads",
+                file=sys.stderr,
             )
     return 0
 

@@ -72,13 +72,13 @@ def main() -> int:
     lines = random.Random(1).sample(lines, 1000)
     for name in args.names:
         ours, fast = both(name)
-        for what, options in CALLS.items():
+        for case, options in CALLS.items():
             mine, theirs = ours(lines, **options), fast(lines, **options)
             if [*map(list, mine["input_ids"])] != [*map(list, theirs["input_ids"])]:
-                print(f"{name}, {what}: ids differ")
+                print(f"{name}, {case}: ids differ")
                 return 1
             a, b = (median(lambda: each(lines, **options)) for each in (ours, fast))  # noqa: B023
-            print(f"{name}, {what}: {a:.1f} and {b:.1f} ms, {b / a:.1f} times", flush=True)
+            print(f"{name}, {case}: {a:.1f} and {b:.1f} ms, {b / a:.1f} times", flush=True)
     return 0
 
 

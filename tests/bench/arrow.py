@@ -78,8 +78,8 @@ def theirs(tok: ggtok.Tokenizer) -> dict[str, Callable[[Any], Any]]:
     kind = pa.large_list(pa.int32())
 
     def lists(column: Any) -> Any:
-        done = other.encode_batch_fast(column.to_pylist(), add_special_tokens=False)
-        return pa.array([encoding.ids for encoding in done], kind)
+        encodings = other.encode_batch_fast(column.to_pylist(), add_special_tokens=False)
+        return pa.array([encoding.ids for encoding in encodings], kind)
 
     return {f"tokenizers {tokenizers.__version__}": lists}
 

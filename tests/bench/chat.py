@@ -108,8 +108,10 @@ def _template(
             )
         size = sum(len(message["content"].encode()) for message in messages)
         row = suite.row("chat", vocab, name, f"{n} messages, {size / 1000:.1f} kB", "us")
-        notes, kept = _checked(tok, template, messages, calls)
-        takers = {who: partial(_sample, call, suite.options.at_least) for who, call in kept.items()}
+        notes, timeable = _checked(tok, template, messages, calls)
+        takers = {
+            who: partial(_sample, call, suite.options.at_least) for who, call in timeable.items()
+        }
         suite.measure(row, takers, notes)
     if server is not None:
         server.close()
@@ -123,9 +125,9 @@ def _checked(
     like = partial(tok.apply_chat_template, messages, template=template, like="transformers")
     text = like(add_generation_prompt=True)
     ids = tok.encode(text, add_special=False, parse_special=True)
-    served = tok.encode_chat(messages, template=template, trusted=True)
+    trusted_ids = tok.encode_chat(messages, template=template, trusted=True)
     notes: dict[str, str] = {}
-    kept = {}
+    timeable = {}
     for who, call in calls.items():
         try:
             found = call()
@@ -134,12 +136,12 @@ def _checked(
             continue
         wanted: Any = text if isinstance(found, str) else ids
         if who in (OURS, "llama-server"):
-            wanted = served
+            wanted = trusted_ids
         elif who == "ggtok text":
             wanted = found
         notes[who] = "" if found == wanted else f"{OTHER_IDS}: the text differs"
-        kept[who] = call
-    return notes, kept
+        timeable[who] = call
+    return notes, timeable
 
 
 def _sample(call: Call, at_least: int, round: int) -> float:
@@ -201,12 +203,12 @@ class _Peers:
             chat_template=template,
             add_generation_prompt=True,
         )
-        given = {"messages": messages, "add_generation_prompt": True}
-        given |= {"bos_token": _BOS, "eos_token": _EOS}
+        variables = {"messages": messages, "add_generation_prompt": True}
+        variables |= {"bos_token": _BOS, "eos_token": _EOS}
         found: dict[str, Call] = {
             "transformers": partial(render, tokenize=False),
             "transformers ids": partial(render, tokenize=True, return_dict=False),
-            "jinja2": partial(_compile_jinja_template(template).render, **given),
+            "jinja2": partial(_compile_jinja_template(template).render, **variables),
         }
         try:
             import minijinja
@@ -217,7 +219,7 @@ class _Peers:
         )
         environment.auto_escape_callback = lambda name: False
         environment.add_function("strftime_now", time.strftime)
-        return found | {"minijinja": partial(environment.render_template, "chat", **given)}
+        return found | {"minijinja": partial(environment.render_template, "chat", **variables)}
 
 
 def _version(name: str) -> str:

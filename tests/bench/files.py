@@ -63,12 +63,12 @@ Sample = tuple[float, float, float, int]
 
 
 def sample(script: str, *arguments: str) -> Sample:
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", script + _END, *arguments], capture_output=True, text=True
     )
-    if done.returncode:
-        raise PeerFailureError(done.stderr.strip().splitlines()[-1])
-    seconds, cpu, memory, n = json.loads(done.stdout.splitlines()[-1])
+    if completed.returncode:
+        raise PeerFailureError(completed.stderr.strip().splitlines()[-1])
+    seconds, cpu, memory, n = json.loads(completed.stdout.splitlines()[-1])
     return seconds, cpu, memory, n
 
 
@@ -114,7 +114,9 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("sources", nargs="+")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--folder", help="for the output, twice as large as the sources")
+    parser.add_argument(
+        "--folder", help="a folder with room for the output, about twice the sources' size"
+    )
     args = parser.parse_args()
     size = sum(Path(path).stat().st_size for path in args.sources)
     with tempfile.TemporaryDirectory(prefix="ggtok-bench-", dir=args.folder) as name:

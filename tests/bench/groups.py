@@ -137,17 +137,17 @@ def _first(suite: Suite, vocab: str, peers: Sequence[str]) -> None:
 def load(suite: Suite) -> None:
     for vocab in suite.vocabs(*(ALL if suite.options.full else DETAILED)):
         notes = suite.agree(vocab, suite.options.peers, {ONE: {"prose": [prose().head(MB // 10)]}})
-        again: dict[str, list[float]] = {}
+        reloads: dict[str, list[float]] = {}
 
-        def take(peer: str, again: dict[str, list[float]] = again, vocab: str = vocab) -> float:
+        def take(peer: str, reloads: dict[str, list[float]] = reloads, vocab: str = vocab) -> float:
             with suite.open(peer, vocab) as process:
                 new = process.load_ns
                 path = str(suite.path(peer, vocab))
-                again.setdefault(peer, []).append(process.load(path) / 1e6)
+                reloads.setdefault(peer, []).append(process.load(path) / 1e6)
             return new / 1e6
 
         suite.measure(suite.row("load", vocab, "", "new", "ms"), suite.each(notes, take), notes)
-        suite.record(suite.row("load", vocab, "", "again", "ms"), again, notes)
+        suite.record(suite.row("load", vocab, "", "again", "ms"), reloads, notes)
 
 
 def memory(suite: Suite) -> None:
@@ -289,11 +289,11 @@ def _worst(
 
     def take(peer: str) -> float:
         with suite.open(peer, vocab, control=control, seconds=_WORST_SECONDS) as process:
-            given = suite.for_peer(peer, [text])
-            process.put("worst", given)
+            some = suite.for_peer(peer, [text])
+            process.put("worst", some)
             # llama.cpp encodes only the beginning of the text. Its time grows at least linearly, so
             # the extrapolation is a lower bound.
-            return process.once(form, "worst") / 1e6 * size(text) / sum(map(size, given))
+            return process.once(form, "worst") / 1e6 * size(text) / sum(map(size, some))
 
     row = suite.row("worst", vocab, name, "new process", "ms")
     suite.measure(row, suite.each(notes, take), notes, rounds=min(3, suite.options.rounds))
@@ -331,11 +331,11 @@ def models(suite: Suite) -> None:
     for name, path in grow(suite.folder).items():
         suite.add(name, path)
     for vocab in suite.vocabs(WPM, UGM, *GROWN, *fixtures):
-        known = vocab in (*REAL, *OTHERS)
-        peers = suite.options.peers if known else [OURS, REFERENCE]
+        is_real = vocab in (*REAL, *OTHERS)
+        peers = suite.options.peers if is_real else [OURS, REFERENCE]
         peers = [peer for peer in peers if peer in suite.options.peers]
         corpora = [prose(), chinese(suite.options.corpora)]
-        if suite.options.full and known:
+        if suite.options.full and is_real:
             corpora = _texts(suite)
         if vocab == "bpe-hybriddna":
             corpora.append(_dna())
@@ -348,7 +348,7 @@ def models(suite: Suite) -> None:
                     for peer, process in processes.items()
                 }
                 suite.measure(row, takers, notes)
-        if known:
+        if is_real:
             _fresh(suite, "models", vocab, prose(), [p for p in peers if p != REFERENCE])
 
 

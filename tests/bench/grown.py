@@ -28,22 +28,22 @@ def grow(folder: Path) -> dict[str, Path]:
         pieces.setdefault(text.replace("▁".encode(), b" "), score)
     pieces.pop(b"", None)
     names = [b"<0x%02X>" % byte for byte in range(256)]
-    made = {}
+    paths = {}
     for model in ("plamo2", "plamo3"):
         gguf = GGUF.read(fixture(model))
         tokens = [b"<unk>", *pieces, *names]
         types = [_UNKNOWN] + [_NORMAL] * len(pieces) + [_BYTE] * len(names)
         gguf.set("tokenizer.ggml.scores", [0.0, *pieces.values(), *([0.0] * len(names))], "f32")
-        made[f"{model}-100k"] = _write(gguf, tokens, types, folder / f"{model}.gguf")
+        paths[f"{model}-100k"] = _write(gguf, tokens, types, folder / f"{model}.gguf")
     gguf = GGUF.read(fixture("rwkv"))
     escaped = (p.replace(b"\\", b"\\\\").replace(b"\n", b"\\n") for p in list(pieces)[:_RWKV])
     tokens = [b"<s>", *(b"\\x%02x" % byte for byte in range(256))]
     tokens += [text for text in escaped if len(text) > 1]
     gguf.remove("tokenizer.ggml.scores")
-    made["rwkv-65k"] = _write(
+    paths["rwkv-65k"] = _write(
         gguf, list(dict.fromkeys(tokens)), [_NORMAL] * len(tokens), folder / "rwkv.gguf"
     )
-    return made
+    return paths
 
 
 def _write(gguf: GGUF, tokens: list[bytes], types: list[int], path: Path) -> Path:

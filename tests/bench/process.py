@@ -74,7 +74,7 @@ class Process:
             except BrokenPipeError:  # unsent data that the worker never read
                 continue
 
-    def _ask(self, what: str, *args: Any) -> Any:
+    def _ask(self, method: str, *args: Any) -> Any:
         child = self._child
         assert child.stdin is not None and child.stdout is not None
         late = threading.Event()
@@ -87,7 +87,7 @@ class Process:
         watchdog.daemon = True
         watchdog.start()
         try:
-            pickle.dump((what, args), child.stdin)
+            pickle.dump((method, args), child.stdin)
             child.stdin.flush()
             ok, answer = pickle.load(child.stdout)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError):

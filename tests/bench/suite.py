@@ -165,9 +165,11 @@ class Suite:
                 process.close()
             process = None
         if notes[peer]:
-            said = self.notes.setdefault(vocab, {})
-            if notes[peer] not in said.get(peer, ""):
-                said[peer] = f"{said[peer]}; {notes[peer]}" if peer in said else notes[peer]
+            recorded = self.notes.setdefault(vocab, {})
+            if notes[peer] not in recorded.get(peer, ""):
+                recorded[peer] = (
+                    f"{recorded[peer]}; {notes[peer]}" if peer in recorded else notes[peer]
+                )
                 print(f"{vocab}: {peer}: {notes[peer]}", file=sys.stderr, flush=True)
         return process
 
@@ -180,12 +182,12 @@ class Suite:
     ) -> str:
         wrong = []
         for form, by_key in texts.items():
-            for key, whole in by_key.items():
-                process.put(key, self.for_peer(peer, whole))
+            for key, all_texts in by_key.items():
+                process.put(key, self.for_peer(peer, all_texts))
                 ids = process.ids(form, key)
                 if peer == OURS:
                     self._ids[vocab, form, key] = ids
-                    process.put(key, self.for_peer(REFERENCE, whole))
+                    process.put(key, self.for_peer(REFERENCE, all_texts))
                     self._ids[vocab, form, key + "~"] = process.ids(form, key)
                     continue
                 ours = self._ids[vocab, form, key + "~" * (peer == REFERENCE)]
@@ -269,18 +271,18 @@ class Suite:
         self, process: Process, peer: str, form: str, key: str, texts: Sequence[str]
     ) -> Callable[[int], float]:
         """Returns a function that measures microseconds per text, for cached texts."""
-        given = self.for_peer(peer, texts)
-        process.put(key, given)
+        some = self.for_peer(peer, texts)
+        process.put(key, some)
         at_least = self.options.at_least
-        return lambda _: process.sample(form, key, at_least) / len(given) / 1000
+        return lambda _: process.sample(form, key, at_least) / len(some) / 1000
 
     def speed_of(
         self, process: Process, peer: str, form: str, key: str, texts: Sequence[str]
     ) -> Callable[[int], float]:
         """Returns a function that measures MB/s, for cached texts."""
-        given = self.for_peer(peer, texts)
-        n_bytes = sum(map(size, given))
-        process.put(key, given)
+        some = self.for_peer(peer, texts)
+        n_bytes = sum(map(size, some))
+        process.put(key, some)
         at_least = self.options.at_least
         return lambda _: n_bytes * 1000 / process.sample(form, key, at_least)
 

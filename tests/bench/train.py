@@ -193,15 +193,15 @@ def run(trainer: Trainer, python: str, corpus: Path, size: int, threads: int) ->
     with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
         file.write(trainer.code())
         file.flush()
-        done = subprocess.run(
+        completed = subprocess.run(
             [python, file.name, str(corpus), str(size), str(threads)],
             capture_output=True,
             text=True,
             env={**os.environ, "RAYON_NUM_THREADS": str(threads)},
         )
-    if done.returncode:
-        return {"error": done.stderr.strip().splitlines()[-1:] or ["killed"]}
-    result: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    if completed.returncode:
+        return {"error": completed.stderr.strip().splitlines()[-1:] or ["killed"]}
+    result: dict[str, object] = json.loads(completed.stdout.splitlines()[-1])
     return result
 
 

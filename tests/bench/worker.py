@@ -152,9 +152,9 @@ def _serve() -> None:
     worker = Worker()
     with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
-            what, args = pickle.load(requests)
+            method, args = pickle.load(requests)
             try:
-                answer = (True, getattr(worker, what)(*args))
+                answer = (True, getattr(worker, method)(*args))
             except (KeyboardInterrupt, SystemExit):
                 return
             except BaseException as error:  # panics in Rust aren't derived from Exception

@@ -89,26 +89,26 @@ def record(
     servers: Servers, vocab: str, name: str, template: str, bodies: dict[str, Body]
 ) -> dict[str, Any]:
     """Completes a template's record: sends the requests that aren't recorded yet."""
-    done = recorded(vocab, name, template)
-    wanted = list(missing(done, bodies).items())
-    while wanted and done["failed"] is None:
+    entry = recorded(vocab, name, template)
+    wanted = list(missing(entry, bodies).items())
+    while wanted and entry["failed"] is None:
         try:
             server = servers.start(template)
         except ServerError as e:
-            done["failed"] = str(e)
+            entry["failed"] = str(e)
             break
         with server:
-            if done["caps"] is None:
-                done["caps"] = server.get("/props")[1]["chat_template_caps"]
+            if entry["caps"] is None:
+                entry["caps"] = server.get("/props")[1]["chat_template_caps"]
             while wanted:
                 key, body = wanted.pop(0)
                 try:
-                    done["answers"][key] = ask(server, body)
+                    entry["answers"][key] = ask(server, body)
                 except ServerError as e:
-                    done["answers"][key] = {"body": as_sent(body), "died": str(e)}
+                    entry["answers"][key] = {"body": as_sent(body), "died": str(e)}
                     break  # the outer loop starts another server for the rest
-    write(vocab, name, done)
-    return done
+    write(vocab, name, entry)
+    return entry
 
 
 def write(vocab: str, name: str, record: dict[str, Any]) -> None:
@@ -121,9 +121,9 @@ def write(vocab: str, name: str, record: dict[str, Any]) -> None:
 def records(vocab: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yields the name, template and record of each template with recorded answers."""
     for name, template in templates().items():
-        done = recorded(vocab, name, template)
-        if done["answers"] or done["failed"]:
-            yield name, template, done
+        entry = recorded(vocab, name, template)
+        if entry["answers"] or entry["failed"]:
+            yield name, template, entry
 
 
 def _path(vocab: str, name: str) -> Path:
@@ -141,12 +141,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if args.template and not any(part in name for part in args.template):
                     continue
                 begin = time.monotonic()
-                done = record(servers, vocab, name, template, REQUESTS)
-                rendered = sum("prompt" in a for a in done["answers"].values())
-                died = sum("died" in a for a in done["answers"].values())
+                entry = record(servers, vocab, name, template, REQUESTS)
+                rendered = sum("prompt" in a for a in entry["answers"].values())
+                died = sum("died" in a for a in entry["answers"].values())
                 print(
-                    f"{vocab} {name}: {rendered} rendered of {len(done['answers'])}, "
-                    f"{died} deaths, {time.monotonic() - begin:.1f} s {done['failed'] or ''}",
+                    f"{vocab} {name}: {rendered} rendered of {len(entry['answers'])}, "
+                    f"{died} deaths, {time.monotonic() - begin:.1f} s {entry['failed'] or ''}",
                     flush=True,
                 )
     return 0

@@ -47,7 +47,7 @@ _PARTS = "{% set parts %}{% for i in range(2000) %}x{{ i }}{% endfor %}{% endset
 _GENERATOR = "(ints | map('string'))"
 _OPERANDS = [*LARGE, "parts", _GENERATOR]
 _ARGUMENTS = ["text", "digits", "words", "dict", "parts"]
-_SANE = {"old": "'b'", "new": "'x'", "num": "3", "seq": "words", "fill_with": "1", "a": "1"}
+_USUAL = {"old": "'b'", "new": "'x'", "num": "3", "seq": "words", "fill_with": "1", "a": "1"}
 
 
 class Charged(NamedTuple):
@@ -61,17 +61,21 @@ class Charged(NamedTuple):
         return max(0, self.instructions - START) / max(1, self.steps)
 
 
-def _given(names: str) -> Iterator[list[str]]:
+def _argument_lists(names: str) -> Iterator[list[str]]:
     """Yields lists of arguments for these parameters: first, a list of usual values; then, lists
     in which one value is large."""
 
-    def sane(name: str) -> str:
-        return _SANE.get(name) or jinja_tables.meant(name)
+    def usual(name: str) -> str:
+        return _USUAL.get(name) or jinja_tables.suitable_argument(name)
 
     every = names.split()
-    yield [sane(name) for name in every]
+    yield [usual(name) for name in every]
     for i, large in itertools.product(range(len(every)), _ARGUMENTS):
-        yield [*(sane(name) for name in every[:i]), large, *(sane(name) for name in every[i + 1 :])]
+        yield [
+            *(usual(name) for name in every[:i]),
+            large,
+            *(usual(name) for name in every[i + 1 :]),
+        ]
 
 
 def _python() -> Iterator[str]:
@@ -82,23 +86,25 @@ def _python() -> Iterator[str]:
         "reject": "name other",
     }
     for name, parameters in filters.items():
-        sane, *large = _given(parameters)
+        usual, *large = _argument_lists(parameters)
         for operand in _OPERANDS:
-            yield f"({operand} | {name}({', '.join(sane)})) is iterable"
-        for operand, given in itertools.product(("text", "words"), large):
-            yield f"({operand} | {name}({', '.join(given)})) is iterable"
+            yield f"({operand} | {name}({', '.join(usual)})) is iterable"
+        for operand, arguments in itertools.product(("text", "words"), large):
+            yield f"({operand} | {name}({', '.join(arguments)})) is iterable"
         yield f"texts | map('{name}') | list | length"
     for name, parameters in jinja_tables.TESTS.items():
-        sane, *large = _given(parameters)
+        usual, *large = _argument_lists(parameters)
         for operand in _OPERANDS:
-            yield f"{operand} is {name}({', '.join(sane)})"
-        for operand, given in itertools.product(("text", "words"), large):
-            yield f"{operand} is {name}({', '.join(given)})"
+            yield f"{operand} is {name}({', '.join(usual)})"
+        for operand, arguments in itertools.product(("text", "words"), large):
+            yield f"{operand} is {name}({', '.join(arguments)})"
     kinds = {"str": "text wide", "list": "words", "dict": "dict"}
     for kind, operands in kinds.items():
         for name, parameters in jinja_tables.METHODS[kind].items():
-            for operand, given in itertools.product(operands.split(), _given(parameters)):
-                yield f"{operand}.{name}({', '.join(given)}) is none"
+            for operand, arguments in itertools.product(
+                operands.split(), _argument_lists(parameters)
+            ):
+                yield f"{operand}.{name}({', '.join(arguments)}) is none"
     for operand in ("map(attribute='NAME')", "sum(attribute='NAME')", "sort(attribute='NAME')"):
         for name in ("a" * 900, "a." * 400, "0" * 900, "a," * 400):
             yield f"rows | {operand.replace('NAME', name)} | list"
@@ -113,16 +119,16 @@ def _llama() -> Iterator[str]:
         *("1, 9999, 2", "1, 9999999, 3", "', '", "text, text"),
     ]
     for name in names:
-        for operand, given in itertools.product(_OPERANDS[:-1], ("", "text")):
-            yield f"({operand} | {name}({given})) is none"
-        for operand, given in itertools.product(("text", "rows", "parts"), arguments):
-            yield f"({operand} | {name}({given})) is none"
+        for operand, argument in itertools.product(_OPERANDS[:-1], ("", "text")):
+            yield f"({operand} | {name}({argument})) is none"
+        for operand, argument in itertools.product(("text", "rows", "parts"), arguments):
+            yield f"({operand} | {name}({argument})) is none"
     tests = (JINJA / "llama/globals.c").read_text()
     for name in re.findall(r'^    \{"test_is_(\w+)"', tests, re.MULTILINE):
         for operand in _OPERANDS[:-1]:
             yield f"{operand} is {name}"
-        for operand, given in itertools.product(("text", "words"), ("text", "words", "dict")):
-            yield f"{operand} is {name}({given})"
+        for operand, argument in itertools.product(("text", "words"), ("text", "words", "dict")):
+            yield f"{operand} is {name}({argument})"
 
 
 def _both() -> Iterator[str]:
@@ -144,11 +150,11 @@ def _templates() -> Iterator[str]:
     yield "{{ '" + "{x}" * 400 + "'.format(" + ", ".join(f"a{i}=1" for i in numbers) + ", x=1) }}"
     yield "{{ '%s' * 400 % (" + "1, " * 400 + ") }}"
     parameters = ", ".join(f"p{i}=0" for i in numbers)
-    given = ", ".join(f"p{i}=1" for i in reversed(numbers))
+    by_name = ", ".join(f"p{i}=1" for i in reversed(numbers))
     body = f"{{% macro m({parameters}) %}}{{{{ p1 }}}}{{% endmacro %}}"
-    yield body + f"{{{{ m({given}) }}}}" * 5
+    yield body + f"{{{{ m({by_name}) }}}}" * 5
     yield body + f"{{{{ m({'1, ' * 400}) }}}}" * 5
-    yield f"{body}{{% call m({given}) %}}x{{% endcall %}}" * 3
+    yield f"{body}{{% call m({by_name}) %}}x{{% endcall %}}" * 3
     for loop in ("text", "ints", "words", "dict", "rows", "floats", "parts"):
         yield f"{{% for x in {loop} %}}{{{{ x }}}}{{{{ loop.index }}}}{{% endfor %}}"
         yield f"{{% for x in {loop} if x %}}{{% set y = x %}}{{{{ loop.last }}}}{{% endfor %}}"
@@ -171,19 +177,19 @@ def _templates() -> Iterator[str]:
 
 
 def cases() -> list[Case]:
-    told: list[tuple[Any, str]] = []
+    sources: list[tuple[Any, str]] = []
     for source in _python():
-        told.append(("transformers", f"{{{{ {source} }}}}"))
+        sources.append(("transformers", f"{{{{ {source} }}}}"))
     for source in _llama():
-        told.append(("llama.cpp", f"{{{{ {source} }}}}"))
+        sources.append(("llama.cpp", f"{{{{ {source} }}}}"))
     for source in (*(f"{{{{ {one} }}}}" for one in _both()), *_templates()):
-        told += [("transformers", source), ("llama.cpp", source)]
-    made = []
-    for dialect, source in told:
+        sources += [("transformers", source), ("llama.cpp", source)]
+    found = []
+    for dialect, source in sources:
         named = {*re.findall(r"\w+", source)}
         values = {name: value for name, value in LARGE.items() if name in named}
-        made.append(Case(dialect, (_PARTS if "parts" in named else "") + source, values))
-    return made
+        found.append(Case(dialect, (_PARTS if "parts" in named else "") + source, values))
+    return found
 
 
 def measure(program: Path, some: Sequence[Case]) -> Iterator[Charged]:
@@ -225,8 +231,8 @@ def steps_by_builtin(program: Path, some: Sequence[Case]) -> str:
         for case, one in zip(part, render([program], part), strict=True):
             source = case.source.replace(_PARTS, "")
             name = _NAME.search(source)
-            what = next(filter(None, name.groups())) if name else source[:24]
-            sums[f"{case.dialect} {what!r}"] += one.steps
+            construct = next(filter(None, name.groups())) if name else source[:24]
+            sums[f"{case.dialect} {construct!r}"] += one.steps
     return "".join(f"{name} {steps}\n" for name, steps in sorted(sums.items()))
 
 

@@ -75,9 +75,9 @@ def _plain(value: Any) -> Any:
     raise NotPlainError
 
 
-def _variables(given: Mapping[str, Any]) -> dict[str, Any]:
+def _variables(variables: Mapping[str, Any]) -> dict[str, Any]:
     plain = {}
-    for name, value in given.items():
+    for name, value in variables.items():
         try:
             plain[name] = _plain(value)
         except NotPlainError:

@@ -163,7 +163,7 @@ l any: <list> | first || <list> | last || d['b'] || <rows>[0]['name'] || <list> 
 
 def _read(python: bool) -> dict[str, list[tuple[str, ...]]]:
     """Returns for each type the ways to build it, each as a list of text, type, text, ..."""
-    made: dict[str, list[tuple[str, ...]]] = {}
+    by_type: dict[str, list[tuple[str, ...]]] = {}
     for line in _EXPRESSIONS.strip().splitlines():
         head, _, ways = line.partition(": ")
         dialect, kind = head.split()
@@ -171,10 +171,13 @@ def _read(python: bool) -> dict[str, list[tuple[str, ...]]]:
             continue
         for way in ways.split(" || "):
             parts = tuple(re.split(r"<(\w+)>", way.strip().replace("\\\\", "\\")))
-            made.setdefault(kind, []).append(parts)
+            by_type.setdefault(kind, []).append(parts)
     if not python:  # drop ways that need a type of transformers' dialect
-        made = {k: [w for w in ways if all(t in made for t in w[1::2])] for k, ways in made.items()}
-    return made
+        by_type = {
+            k: [w for w in ways if all(t in by_type for t in w[1::2])]
+            for k, ways in by_type.items()
+        }
+    return by_type
 
 
 _WAYS = {python: _read(python) for python in (False, True)}
@@ -203,9 +206,9 @@ class Grammar:
         r = self.r
         if r.random() < self.wrong:
             want = r.choice(_OTHER)
-        known = [name for name, kind in self.scope if kind == want]
-        if known and r.random() < 0.25:
-            return r.choice(known)
+        names = [name for name, kind in self.scope if kind == want]
+        if names and r.random() < 0.25:
+            return r.choice(names)
         if self.python and depth > 0 and want in ("any", "str") and r.random() < self.wrong:
             return f"({jinja_tables.expression(r)})"
         atoms = self.atoms.get(want)
@@ -335,9 +338,9 @@ class Grammar:
     def _namespace(self, tag: Tag, a: str, b: str, depth: int) -> str:
         value = self.expression("any", 2)
         pair = self.python and self.r.random() < 0.3
-        given = f"ns.a, ns.b = ns.b, {value}" if pair else f"ns.a = {value}"
+        assignment = f"ns.a, ns.b = ns.b, {value}" if pair else f"ns.a = {value}"
         return (
-            f"{tag('set ns = namespace(a=1, b=[])')}{tag(f'set {given}')}"
+            f"{tag('set ns = namespace(a=1, b=[])')}{tag(f'set {assignment}')}"
             f"{{{{ ns.a }}}}{tag('set ns.c = ns.a')}"
         )
 

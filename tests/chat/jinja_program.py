@@ -51,23 +51,25 @@ def render(
 ) -> list[Took]:
     """Renders cases on a thread with `stack` kilobytes of stack and a budget of `steps` (0: the
     usual budget). `program` is the command. Raises Died."""
-    told = []
+    request = []
     for case in cases:
-        given = case.values
-        variables = given if isinstance(given, bytes) else json.dumps(dict(given)).encode()
+        values = case.values
+        variables = values if isinstance(values, bytes) else json.dumps(dict(values)).encode()
         source = case.source.encode()
-        told.append(b"%d %d %d\n" % (DIALECTS.index(case.dialect), len(variables), len(source)))
-        told += [variables, source]
+        request.append(b"%d %d %d\n" % (DIALECTS.index(case.dialect), len(variables), len(source)))
+        request += [variables, source]
     command = [*map(str, program), str(stack), str(steps)]
     environment = {**os.environ, "LD_BIND_NOW": "1"}  # look up symbols at start, not during a case
-    done = subprocess.run(command, input=b"".join(told), capture_output=True, env=environment)
-    took, text = [], done.stdout
+    completed = subprocess.run(
+        command, input=b"".join(request), capture_output=True, env=environment
+    )
+    took, text = [], completed.stdout
     while text:
         kind, steps, used, n, text = text.split(b" ", 4)
         shown, text = text[: int(n)], text[int(n) + 1 :]
         took.append(Took(kind.decode(), int(steps), int(used), shown.decode(errors="replace")))
-    if done.returncode or len(took) < len(cases):
-        report = done.stderr.decode(errors="replace")
+    if completed.returncode or len(took) < len(cases):
+        report = completed.stderr.decode(errors="replace")
         wrote = re.match(r"case (\d+) wrote", report)
         at = int(wrote[1]) if wrote else len(took)
         raise Died(cases[at] if at < len(cases) else None, report)

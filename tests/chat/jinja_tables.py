@@ -91,7 +91,7 @@ METHODS = {
 }
 
 # Suitable arguments by the parameter's name.
-_MEANT = {
+_SUITABLE = {
     "attribute": "'name' 'v' 'k' 'sub.k' 'v,name' 0".split(),
     "name": "'name' 'v' 'gt' 'odd' 'string'".split(),
     **dict.fromkeys("width length".split(), "5 8 20 '>'".split()),
@@ -110,7 +110,8 @@ _MEANT = {
     "indent": "2 0 '-'".split(),
     "separators": ["(',', ':')"],
 }
-_ALONE = {"indent", "separators"}  # get no wrong types, whose errors come earlier than in Python
+# Parameters that get only suitable values, because ggtok reports wrong types earlier than Python.
+_ONLY_SUITABLE = {"indent", "separators"}
 _ANY = (
     "none true false 0 1 2 7 -1 1.5 '' 'a' 'gt' 'b' [] ['a'] {} undef (1,2) range(2) ints s".split()
 )
@@ -128,15 +129,15 @@ def arguments(r: random.Random, parameters: str) -> str:
     names = parameters.split()
     if not names and r.random() < 0.7:
         return r.choice(["", "()"])
-    given, by_name = [], False
+    values, by_name = [], False
     for name in names[: r.randrange(len(names) + 1)] if r.random() < 0.5 else names:
-        meant = name in _MEANT and (r.random() < 0.7 or name in _ALONE)
-        value = r.choice(_MEANT[name] if meant else _ANY)
+        suitable = name in _SUITABLE and (r.random() < 0.7 or name in _ONLY_SUITABLE)
+        value = r.choice(_SUITABLE[name] if suitable else _ANY)
         by_name = by_name or r.random() < 0.2
-        given.append(f"{name}={value}" if by_name else value)
+        values.append(f"{name}={value}" if by_name else value)
     if r.random() < 0.05:
-        given.append(r.choice(["nosuch=1", "**{'q': 1}"] + ([] if by_name else _ANY)))
-    return f"({', '.join(given)})" if given or r.random() < 0.5 else ""
+        values.append(r.choice(["nosuch=1", "**{'q': 1}"] + ([] if by_name else _ANY)))
+    return f"({', '.join(values)})" if values or r.random() < 0.5 else ""
 
 
 def filtered(r: random.Random) -> str:
@@ -193,9 +194,9 @@ def expression(r: random.Random) -> str:
     return r.choice([filtered, filtered, tested, called, formatted])(r)
 
 
-def meant(name: str) -> str:
+def suitable_argument(name: str) -> str:
     """Returns a suitable argument for a parameter with this name."""
-    return _MEANT.get(name, ["1"])[0]
+    return _SUITABLE.get(name, ["1"])[0]
 
 
 # A value of each kind.
@@ -263,17 +264,30 @@ def builtins(dialect: str) -> list[tuple[str, str, list[str]]]:
         rows += [(f"OPERAND is {name}", f"is {name}", ["", "1", "'a'", "ints"]) for name in tests]
         return rows + [(f"{name}(OPERAND)", f"{name}()", [""]) for name in LLAMA_GLOBALS]
 
-    def given(parameters: str) -> list[str]:
+    def argument_lists(parameters: str) -> list[str]:
         names = parameters.split()
-        values = [[meant(name) for name in names], ["none"] * len(names), ["d"] * len(names)]
+        values = [
+            [suitable_argument(name) for name in names],
+            ["none"] * len(names),
+            ["d"] * len(names),
+        ]
         return [", ".join(one) for one in [[], *(values if names else [])]]
 
-    rows = [(f"OPERAND | {name}", name, given(told)) for name, told in FILTERS.items()]
-    rows += [(f"OPERAND is {name}", f"is {name}", given(told)) for name, told in TESTS.items()]
-    methods = {name: told for kind in METHODS.values() for name, told in kind.items()}
+    rows = [
+        (f"OPERAND | {name}", name, argument_lists(parameters))
+        for name, parameters in FILTERS.items()
+    ]
+    rows += [
+        (f"OPERAND is {name}", f"is {name}", argument_lists(parameters))
+        for name, parameters in TESTS.items()
+    ]
+    methods = {name: parameters for kind in METHODS.values() for name, parameters in kind.items()}
     methods |= {"format": "old", "cycle": "key", "changed": "key", "next": "", "reset": ""}
     methods |= {"is_integer": "", "isdigit": "", "isdecimal": "", "isnumeric": ""}
-    rows += [(f"OPERAND.{name}", f".{name}", given(told)) for name, told in methods.items()]
+    rows += [
+        (f"OPERAND.{name}", f".{name}", argument_lists(parameters))
+        for name, parameters in methods.items()
+    ]
     names = "range dict namespace cycler joiner strftime_now raise_exception".split()
     return rows + [(f"{name}(OPERAND)", f"{name}()", [""]) for name in names]
 
@@ -283,11 +297,11 @@ def tried(dialect: str, call: str, name: str, arguments: list[str], kind: str) -
     and then print and iterate over the result."""
     llama = dialect == "llama.cpp"
     setup = _SETUP.replace("map('abs')", "list") if llama else _SETUP
-    made = call.replace("OPERAND", KINDS[kind])
-    given = [f"{made}({one})" if one or name[0] == "." else made for one in arguments]
+    applied = call.replace("OPERAND", KINDS[kind])
+    expressions = [f"{applied}({one})" if one or name[0] == "." else applied for one in arguments]
     if "(" not in name:
-        given += [f"{call.replace('OPERAND', x)}({KINDS[kind]})" for x in ("s", "ints", "d")]
-    for one in given:
+        expressions += [f"{call.replace('OPERAND', x)}({KINDS[kind]})" for x in ("s", "ints", "d")]
+    for one in expressions:
         shown = f"{{{{ {one} }}}}" if llama else f"{{{{ ({one}) | list }}}}"
         yield f"{setup}{{{{ {one} }}}}{{% endfor %}}"
         yield f"{setup}{shown}{{% for y in ({one}) %}}{{{{ y }}}}{{% endfor %}}{{% endfor %}}"
@@ -327,10 +341,10 @@ def table() -> list[str]:
     for group, kinds in _GROUPS.items():
         cells = []
         for dialect in ("llama.cpp", "transformers"):
-            known = [kind for kind in kinds if kind in kinds_of(dialect)]
+            supported = [kind for kind in kinds if kind in kinds_of(dialect)]
             pairs = rendered = 0
             for row in builtins(dialect):
-                for kind in known:
+                for kind in supported:
                     ways = tried(dialect, *row, kind)
                     pairs += 1
                     rendered += any(own(way, VALUES, dialect)[0] == "O" for way in ways)

@@ -51,7 +51,7 @@ _REASONS = {
         "python/builtins:global_raise core/arena:show_line core/arena:ggtok_jinja_fail "
         "llama/globals:raise_exception"
     ),
-    "memory and renderings, not what happens in them": (
+    "once for each arena, template or rendering": (
         "core/arena:release_chunk "
         "core/arena:ggtok_jinja_arena_init core/arena:ggtok_jinja_arena_free core/template:ggtok_jinja_compile "
         "core/render:set_json core/render:ggtok_jinja_env_get core/render:is_from_template core/render:within "
@@ -63,7 +63,7 @@ _REASONS = {
     "frames and scopes that nest, at most as deep as the parser lets them": (
         "python/exec:place_of llama/exec:run_round_guarded"
     ),
-    "undone what was charged when it was done": "llama/exec:ggtok_jinja_scope_close",
+    "undoing work that was charged": "llama/exec:ggtok_jinja_scope_close",
     "charged by the caller, or in what is called first": (
         "llama/text:read_int llama/text:ggtok_jinja_text_float core/text:append core/text:part_at "
         "python/list:ggtok_jinja_pf_reverse llama/list:ggtok_jinja_list_reverse "
@@ -71,7 +71,7 @@ _REASONS = {
         "python/repr:ggtok_jinja_python_json python/eval:ggtok_jinja_own_attribute python/format:keyed "
         "core/strftime:ggtok_jinja_strftime"
     ),
-    "when compiling, for each name a lookup that charges": (
+    "at compile time, with a lookup that charges for each name": (
         "python/scope:merge python/scope:finish python/scope:bind_name core/template:list_variables"
     ),
 }

@@ -219,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chat.parity")
     parser.add_argument("--vocab", action="append", help=f"{' and '.join(VOCABS)} by default")
     parser.add_argument("--template", action="append", help="a part of a template's name")
-    parser.add_argument("--random", type=int, default=0, metavar="N", help="bodies a template")
+    parser.add_argument("--random", type=int, default=0, metavar="N", help="bodies per template")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--made", action="store_true", help="the tests' own templates")
     args = parser.parse_args(arguments)

@@ -44,8 +44,8 @@ def _plain_default(gguf: GGUF, tok: ggtok.Tokenizer) -> int | None:
 def _added(name: str, texts: Sequence[str], type: int, end: str | None = None) -> GGUF:
     """Returns a fixture with additional tokens. `end` is the text of the token that ends a turn."""
     gguf = GGUF.read(fixture(name))
-    known = set(gguf.strings("tokenizer.ggml.tokens"))
-    add_tokens(gguf, [text for text in texts if text.encode() not in known], type)
+    existing = set(gguf.strings("tokenizer.ggml.tokens"))
+    add_tokens(gguf, [text for text in texts if text.encode() not in existing], type)
     if end is not None:
         tokens = gguf.strings("tokenizer.ggml.tokens")
         gguf.set("tokenizer.ggml.eot_token_id", tokens.index(end.encode()), "u32")
@@ -125,7 +125,7 @@ def variants(text: str) -> list[str]:
     return [text, text.upper(), text.title(), wide, accents, spaced, f" {spaced}"]
 
 
-def made_text(chooser: random.Random, texts: Sequence[str]) -> str:
+def random_text(chooser: random.Random, texts: Sequence[str]) -> str:
     """Returns a random text built from tokens' texts: whole, in pieces, nested and repeated."""
     parts = []
     for _ in range(chooser.randint(1, 5)):

@@ -58,7 +58,7 @@ HARMLESS = {
     (
         "core/strftime:expand_text",
         "core/strftime:expand",
-    ): "its formats have none that are made of others",
+    ): "the expansion of a composite format has no composite formats",
 }
 
 
@@ -75,11 +75,11 @@ def read(folder: Path, cc: str = "gcc", flags: tuple[str, ...] = ("-O2", "-fPIC"
     for source in sorted(JINJA.rglob("*.c")):
         if source.name == PARSER:
             continue
-        made = folder / f"{_key(source).replace('/', '-')}.o"
+        object_file = folder / f"{_key(source).replace('/', '-')}.o"
         command = [cc, "-std=c11", *flags, f"-I{JINJA.parent}", "-fcallgraph-info=su"]
-        command += ["-c", str(source), "-o", str(made)]
+        command += ["-c", str(source), "-o", str(object_file)]
         subprocess.run(command, check=True, env={**os.environ, "CCACHE_DISABLE": "1"})
-        _take(source, made.with_suffix(".ci").read_text(), stack, calls)
+        _read_graph(source, object_file.with_suffix(".ci").read_text(), stack, calls)
     levels = {name for name, called in calls.items() if ENTERS in called}
     for caller, name in HARMLESS:
         calls[caller].discard(name)
@@ -90,7 +90,9 @@ def _key(source: Path) -> str:
     return source.relative_to(JINJA).with_suffix("").as_posix()
 
 
-def _take(source: Path, graph: str, stack: dict[str, int], calls: dict[str, set[str]]) -> None:
+def _read_graph(
+    source: Path, graph: str, stack: dict[str, int], calls: dict[str, set[str]]
+) -> None:
     def named(title: str) -> str:
         _, colon, function = title.rpartition(":")
         return f"{_key(source)}:{function}" if colon else function

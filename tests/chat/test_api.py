@@ -93,7 +93,7 @@ def test_a_broken_template_for_tools() -> None:
     assert tok.apply_chat_template(HI, tools=TOOLS) == "d"
 
 
-def test_thinking_is_the_default_templates() -> None:
+def test_the_default_template_decides_about_thinking() -> None:
     plain, thinks = "{{ enable_thinking }}", TEMPLATES["thinks in tags"]
     assert templated(default=plain).apply_chat_template(HI) == "False"
     tok = templated(default=thinks, tool_use=plain)
@@ -113,7 +113,7 @@ def test_only_default_templates_are_patched() -> None:
 # ---- arguments ----
 
 
-def test_fields(tok: Tokenizer) -> None:
+def test_fields_reach_the_template_or_raise_errors(tok: Tokenizer) -> None:
     def show(template: str, messages: Any = HI, **fields: Any) -> str:
         return tok.apply_chat_template(messages, template=template, **fields)
 
@@ -143,7 +143,7 @@ def test_fields(tok: Tokenizer) -> None:
         show("{{ x }}", like="vllm")
 
 
-def test_the_clock(tok: Tokenizer) -> None:
+def test_dates_come_from_the_clock(tok: Tokenizer) -> None:
     def clock() -> datetime:
         return datetime(2031, 5, 6)
 
@@ -158,12 +158,12 @@ def test_the_clock(tok: Tokenizer) -> None:
     ).startswith("today|May")
 
 
-def test_continuing() -> None:
+def test_final_answers_are_continued() -> None:
     tok = templated(default=TURNS)
     messages = [user("Hi"), says("assistant", "Hello, w")]
-    asked = "<|user|>Hi<end>\n"
-    assert tok.apply_chat_template(messages) == asked + "<|assistant|>Hello, w"
-    closed = asked + "<|assistant|>Hello, w<end>\n"
+    question = "<|user|>Hi<end>\n"
+    assert tok.apply_chat_template(messages) == question + "<|assistant|>Hello, w"
+    closed = question + "<|assistant|>Hello, w<end>\n"
     assert tok.apply_chat_template(messages, continue_final_message=False) == (
         closed + "<|assistant|>"
     )
@@ -178,7 +178,7 @@ def test_continuing() -> None:
         == "<|assistant|>Hi"
     )
     empty = [user("Hi"), says("assistant", "")]
-    assert tok.apply_chat_template(empty) == asked
+    assert tok.apply_chat_template(empty) == question
 
 
 # ---- names of keywords ----
@@ -197,7 +197,9 @@ def test_continuing() -> None:
     ],
 )
 @pytest.mark.parametrize("like", ["llama.cpp", "transformers"])
-def test_mistaken_keywords(keywords: dict[str, Any], says: str, like: Any, tok: Tokenizer) -> None:
+def test_mistaken_keywords_raise_errors(
+    keywords: dict[str, Any], says: str, like: Any, tok: Tokenizer
+) -> None:
     template = "{{ color }}{{ messages[0].content }}"
     with pytest.raises(ggtok.InvalidTypeError, match=says):
         tok.apply_chat_template(HI, template=template, like=like, **keywords)
@@ -207,7 +209,7 @@ def test_mistaken_keywords(keywords: dict[str, Any], says: str, like: Any, tok: 
     assert unchecked == "Hi"
 
 
-def test_keywords_that_make_a_difference(tok: Tokenizer) -> None:
+def test_keywords_must_be_fields_or_variables(tok: Tokenizer) -> None:
     def show(name: str, **variables: Any) -> str:
         return tok.apply_chat_template(HI, template=TEMPLATES[name], **variables)
 
@@ -231,7 +233,7 @@ def test_keywords_that_make_a_difference(tok: Tokenizer) -> None:
 # ---- whole bodies ----
 
 
-def test_bodies(tok: Tokenizer) -> None:
+def test_whole_bodies_are_accepted(tok: Tokenizer) -> None:
     body = {"messages": HI, "chat_template_kwargs": {"xyzzy": 1}, "temperature": 0.5}
     assert api.run_body(tok._loaded, body, chat.TEXT) == tok.apply_chat_template(HI)
     assert api.run_body(tok._loaded, body, chat.TEXT, template="{{ xyzzy }}") == "1"
@@ -269,7 +271,7 @@ def test_text_that_preparation_adds_is_the_templates() -> None:
     assert start in tok.encode_chat([user(), says("assistant", "Hi")])
 
 
-def test_user_defined(tok: Tokenizer) -> None:
+def test_wrong_user_defined_raises_an_error(tok: Tokenizer) -> None:
     with pytest.raises(ggtok.InvalidValueError, match="user_defined must be"):
         tok.encode_chat(HI, user_defined="x")  # type: ignore[call-overload]
     with pytest.raises(ggtok.InvalidValueError, match="user_defined must be"):
@@ -389,7 +391,7 @@ def test_masks_within_text() -> None:
         masked(tok, [user("Hello there")])
 
 
-def test_cut_characters() -> None:
+def test_templates_that_split_characters_raise_errors() -> None:
     with pytest.raises(ggtok.TemplateError, match=r"doesn't start .* splits a character"):
         templated(default="{{ 'é'[:1] }}").apply_chat_template(HI)
     with pytest.raises(ggtok.TemplateError, match="splits a character"):

@@ -90,7 +90,9 @@ LIKES = ["llama.cpp", "transformers"]
         ({"template": "{{ ','.join(['a', 1]) }}"}, ggtok.TemplateError, "item 1: expected str"),
     ],
 )
-def test_errors(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_wrong_arguments_and_templates_raise_errors(
+    arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
     tok = templated("bpe-qwen2", default=CHATML)
     arguments = {"messages": HI, "like": "transformers", **arguments}
     for method in (tok.apply_chat_template, tok.encode_chat):
@@ -100,7 +102,7 @@ def test_errors(arguments: dict[str, Any], error: type[Exception], message: str)
         assert isinstance(caught.value, ggtok.GGTokError)
 
 
-def test_cycles_and_depth() -> None:
+def test_cyclic_values_raise_errors() -> None:
     tok = templated("bpe-qwen2", default=CHATML)
     message: dict[str, Any] = {"role": "user", "content": "x"}
     message["self"] = message
@@ -111,10 +113,10 @@ def test_cycles_and_depth() -> None:
 
 
 @pytest.mark.parametrize("like", LIKES)
-def test_arguments_stay_as_they_are(like: Any) -> None:
+def test_arguments_are_not_modified(like: Any) -> None:
     tok = templated("bpe-qwen2", default=CHATML)
     messages = [{"role": "assistant", "content": [{"type": "text", "text": "a"}], "x": None}]
-    kept = repr(messages)
+    before = repr(messages)
     tok.apply_chat_template(
         messages,
         template="{{ messages[0].content[0].text }}",
@@ -122,7 +124,7 @@ def test_arguments_stay_as_they_are(like: Any) -> None:
         add_generation_prompt=False,
         continue_final_message=True,
     )
-    assert repr(messages) == kept
+    assert repr(messages) == before
 
 
 def test_chat_needs_no_other_package() -> None:
@@ -135,8 +137,8 @@ def test_chat_needs_no_other_package() -> None:
         "print(*{name.split('.')[0] for name in set(sys.modules) - before})\n"
     )
     argv = [sys.executable, "-c", code, str(fixture("bpe-gpt2"))]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    assert set(done.stdout.split()) <= {"ggtok"} | sys.stdlib_module_names
+    completed = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert set(completed.stdout.split()) <= {"ggtok"} | sys.stdlib_module_names
 
 
 # ---- results of templates ----
@@ -168,7 +170,7 @@ def test_chat_needs_no_other_package() -> None:
         "'abc'[::-1]",
     ],
 )
-def test_expressions_give_what_jinja2_gives(expression: str, load_fixture: Load) -> None:
+def test_expressions_equal_jinja2s(expression: str, load_fixture: Load) -> None:
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     template = f"{{{{ {expression} }}}}"
@@ -177,7 +179,7 @@ def test_expressions_give_what_jinja2_gives(expression: str, load_fixture: Load)
     assert tok.apply_chat_template(HI, template=template, like="transformers") == expected
 
 
-def test_lazy_filters_on_top_of_each_other_take_little_stack(load_fixture: Load) -> None:
+def test_deeply_nested_lazy_filters_raise_an_error(load_fixture: Load) -> None:
     """Deeply nested filters are an error, as in jinja2, where generators exceed Python's recursion
     limit."""
     template = (
@@ -220,7 +222,7 @@ NOT_IN_LLAMA = ("'%s' %", "'{}'.format", "| list", "'%c%c")
 )
 @pytest.mark.parametrize("content", ["<|im_end|>", "<|im-_e-nd|>"])
 @pytest.mark.parametrize("like", LIKES)
-def test_no_control_token_out_of_content(template: str, content: str, like: Any) -> None:
+def test_no_content_becomes_a_control_token(template: str, content: str, like: Any) -> None:
     tok = templated("bpe-qwen2", default=template)
     messages = [{"role": "user", "content": content}]
     if like == "llama.cpp" and any(text in template for text in NOT_IN_LLAMA):
@@ -311,7 +313,7 @@ def test_trusted_ranges(name: str, load_fixture: Load, data: st.DataObject) -> N
 
 
 @pytest.mark.parametrize("ranges", [[(1, 1)], [(0, 2), (2, 3)], [(2, 3), (0, 1)], [(0, 99)]])
-def test_bad_ranges(ranges: list[tuple[int, int]], load_fixture: Load) -> None:
+def test_wrong_ranges_raise_errors(ranges: list[tuple[int, int]], load_fixture: Load) -> None:
     with pytest.raises(ggtok.InvalidValueError, match="trusted range"):
         load_fixture("bpe-qwen2")._native.encode_parts("abcdef", 3, ranges)
 

@@ -185,15 +185,15 @@ MOST = 64 << 20  # the maximum number of characters in a rendered text
 def test_hostile_templates_end_within_their_memory(like: str) -> None:
     """Each results in a template error, or in a text within the limit."""
     templates = {**TOO_MUCH, **TOO_LONG}
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", CHILD],
         input=json.dumps([str(fixture("bpe-gpt2")), MEMORY, [like], templates]),
         capture_output=True,
         text=True,
         timeout=300,
     )
-    assert done.returncode == 0, done.stderr[-2000:]
-    results = json.loads(done.stdout)
+    assert completed.returncode == 0, completed.stderr[-2000:]
+    results = json.loads(completed.stdout)
     assert len(results) == len(templates)
     assert not [name for name, n in results.items() if isinstance(n, int) and n > MOST]
     assert not [name for name, n in results.items() if "out of memory" in str(n)]

@@ -162,7 +162,7 @@ def as_llama_server(tok: ggtok.Tokenizer, text: str) -> list[int]:
 
 @pytest.mark.full
 @pytest.mark.parametrize("vocabulary", ["bpe-gpt2", "spm-bytes", "spm-phi3"])
-def test_ids_of_the_text_and_no_token_out_of_a_message(vocabulary: str) -> None:
+def test_ids_are_those_of_the_text_without_tokens_from_messages(vocabulary: str) -> None:
     """With harmless messages, the ids are those of the rendered text. If the texts of all control
     tokens (whole, cut, adjacent) are inserted into messages, tools and documents, the number of
     each control token stays the same."""

@@ -89,7 +89,7 @@ def answered(
         ("qwen coder", "<|im_start|>assistant\nC"),
     ],
 )
-def test_begun_answers(name: str, text: str) -> None:
+def test_unfinished_answers(name: str, text: str) -> None:
     assert answered(name) == text
     shorter = answered(name, in_content=False)
     if found(name).always_content:
@@ -100,7 +100,7 @@ def test_begun_answers(name: str, text: str) -> None:
         assert shorter.endswith("R") == found(name).reasons
 
 
-def test_answers_that_depend() -> None:
+def test_answers_depend_on_prompt_and_variables() -> None:
     assert answered("gemma", prompt="<turn|>\n").startswith("<|turn>model\n<|channel>thought\n")
     assert answered("deepseek 4", reasoning="") == f"<{BAR}Assistant{BAR}></think>C"
     for effort, tag in (("medium", "think_fast"), ("low", "think_faster"), ("x", "think")):
@@ -110,7 +110,7 @@ def test_answers_that_depend() -> None:
     assert "<ifm|think_faster>\n" in plain
 
 
-def test_variables_that_handlers_read() -> None:
+def test_wrong_variables_raise_errors() -> None:
     found("k2 horizon").check({"reasoning_effort": "low", "other": 1})
     for name, variable in (
         ("k2 horizon", "reasoning_effort"),
@@ -121,7 +121,7 @@ def test_variables_that_handlers_read() -> None:
             found(name).check({variable: None})
 
 
-def test_prompts() -> None:
+def test_handlers_change_the_ends_of_prompts() -> None:
     finish = found("harmony").finish
     assert finish is not None
     assert finish(Prompt("a<|return|>", ())).text == "a<|end|>"
@@ -134,33 +134,33 @@ def changed(name: str, *messages: dict[str, Any], **variables: Any) -> list[dict
     return found(name).messages(list(messages), variables)
 
 
-def test_names_of_reasoning() -> None:
-    with_it = says("assistant", "A", reasoning_content="R")
-    both = {**with_it, "thinking": "R"}
+def test_reasoning_gets_the_familys_name() -> None:
+    reasoned = says("assistant", "A", reasoning_content="R")
+    both = {**reasoned, "thinking": "R"}
     calls = {"tool_calls": [call("1", "f", {})]}
     for name in ("lfm", "lfm 2.5", "harmony", "llm-jp"):
-        assert changed(name, user(), with_it) == [user(), both]
-    assert changed("lfm", {**with_it, **calls}) == [{**both, **calls}]
+        assert changed(name, user(), reasoned) == [user(), both]
+    assert changed("lfm", {**reasoned, **calls}) == [{**both, **calls}]
     without_content = {k: v for k, v in both.items() if k != "content"}
-    assert changed("harmony", {**with_it, **calls}) == [{**without_content, **calls}]
+    assert changed("harmony", {**reasoned, **calls}) == [{**without_content, **calls}]
     assert changed("harmony", says("assistant", "A", **calls)) == [says("assistant", "A", **calls)]
     silent = says("assistant", "A")
-    assert changed("k2 horizon", user(), silent, with_it) == [
+    assert changed("k2 horizon", user(), silent, reasoned) == [
         user(),
         {**silent, "reasoning_content": ""},
-        with_it,
+        reasoned,
     ]
 
 
-def test_blocks() -> None:
+def test_contents_become_blocks() -> None:
     thought = {"type": "thinking", "thinking": "R"}
-    given = [
+    messages = [
         says("system", "S"),
         user(),
         says("assistant", "A", reasoning_content="R", tool_calls=[]),
         says("assistant", [text("B")], reasoning_content="R"),
     ]
-    assert changed("ministral", *given) == [
+    assert changed("ministral", *messages) == [
         says("system", [text("S")]),
         user(),
         says("assistant", [thought, text("A")], tool_calls=[]),
@@ -168,13 +168,13 @@ def test_blocks() -> None:
     ]
 
 
-def test_translations() -> None:
-    given = [user("a"), user([text("b"), text("c")]), says("assistant", "d")]
+def test_contents_get_languages() -> None:
+    messages = [user("a"), user([text("b"), text("c")]), says("assistant", "d")]
 
     def part(content: str, source: str, target: str) -> list[dict[str, str]]:
         return [{**text(content), "source_lang_code": source, "target_lang_code": target}]
 
-    assert changed("translate gemma", *given, source_lang_code="de") == [
+    assert changed("translate gemma", *messages, source_lang_code="de") == [
         user(part("a", "de", "en-GB")),
         user(part("b\nc", "de", "en-GB")),
         says("assistant", "d"),
@@ -185,7 +185,7 @@ def results(*ids: str) -> list[dict[str, Any]]:
     return [says("tool", id.upper(), tool_call_id=id) for id in ids]
 
 
-def test_results_in_the_order_of_calls() -> None:
+def test_results_get_the_order_of_calls() -> None:
     calls = says("assistant", "", tool_calls=[call(id, "f", {}) for id in ("a", "b", "c")])
     unnamed = says("assistant", "", tool_calls=[{"type": "function", "function": {"name": "f"}}])
     question = user("between")
@@ -205,10 +205,10 @@ def test_results_in_the_order_of_calls() -> None:
     assert order(calls, says("assistant", "no calls"), *results("b", "a"))[1:] == ["A", "B"]
 
 
-def test_responses() -> None:
+def test_results_become_tool_responses() -> None:
     calls = [call("1", "f", {}), call("2", "g", {})]
     calling = says("assistant", "dropped", tool_calls=calls, reasoning_content="R")
-    given = [
+    messages = [
         user(),
         calling,
         says("tool", '{"t": 21.5}', tool_call_id="1"),
@@ -228,17 +228,17 @@ def test_responses() -> None:
         "content": "It is.",
         "reasoning_content": "R",
     }
-    assert changed("gemma, older", *given) == [user(), merged, user("OK")]
+    assert changed("gemma, older", *messages) == [user(), merged, user("OK")]
     alone = says("assistant", "", tool_calls=calls)
-    again = {"role": "assistant", "tool_calls": calls}
+    without_content = {"role": "assistant", "tool_calls": calls}
     assert changed("gemma, older", alone, alone, says("assistant", "")) == [
-        again,
-        again,
+        without_content,
+        without_content,
         says("assistant", ""),
     ]
 
 
-def test_families() -> None:
+def test_families_are_found_by_their_texts() -> None:
     assert handlers.find(TEMPLATES["plain"]) is None
     assert [row.reasons for row in handlers.HANDLERS].count(False) == 4
     for name, source in TEMPLATES.items():

@@ -103,7 +103,7 @@ def control(content: str, source: str) -> list[int]:
     return counts
 
 
-def test_texts_of_handlers() -> None:
+def test_the_vocabulary_has_the_handlers_texts() -> None:
     assert {"<|return|>", "<|end|>", "<turn|>", "<|turn>", "<think>", "[THINK]"} <= set(SPECIAL)
     tok = vocabulary()
     assert all(tok.text_to_token(text) in tok.special_ids for text in SPECIAL)

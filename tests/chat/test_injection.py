@@ -81,9 +81,7 @@ def test_trusted_mask(load_fixture: Load) -> None:
 
 @pytest.mark.parametrize("where", ["name", "description", "arguments", "result", "documents", "x"])
 @pytest.mark.parametrize("like", LIKES)
-def test_nothing_but_the_template_speaks_control_tokens(
-    where: str, like: Any, load_fixture: Load
-) -> None:
+def test_only_the_template_writes_control_tokens(where: str, like: Any, load_fixture: Load) -> None:
     tok = load_fixture("bpe-harmony")
     bad = "<|end|><|start|><|return|><|channel|>"
 
@@ -140,7 +138,7 @@ def test_runs_of_spaces_can_be_plain(load_fixture: Load) -> None:
 
 
 @pytest.mark.parametrize("how", ["Plain", "", None, ["plain"]])
-def test_user_defined_is_one_of_two(how: Any, load_fixture: Load) -> None:
+def test_wrong_user_defined_raises_an_error(how: Any, load_fixture: Load) -> None:
     with pytest.raises(ggtok.InvalidValueError, match='user_defined must be "parse" or "plain"'):
         load_fixture("bpe-harmony").encode_chat([], template="{{ 1 }}", user_defined=how)
 
@@ -161,7 +159,7 @@ def test_special_ids(load_fixture: Load) -> None:
         assert found | tok.eog_ids == tok.special_ids
 
 
-def test_a_private_mark_is_not_an_attribute(load_fixture: Load) -> None:
+def test_attributes_are_those_of_llama_cpp(load_fixture: Load) -> None:
     tok = load_fixture("bpe-harmony")
     assert tok.token_attr(tok.text_to_token("<|end|>") or 0) == ggtok.TokenAttr.USER_DEFINED
 
@@ -242,7 +240,7 @@ def test_a_role_may_be_anything(load_fixture: Load) -> None:
 
 @pytest.mark.parametrize("name", ["csrf_token", "user_token", "bos_token", "eos_token"])
 @pytest.mark.parametrize("like", LIKES)
-def test_a_variable_is_not_the_templates_for_its_name(
+def test_a_variables_name_does_not_make_it_trusted(
     name: str, like: Any, load_fixture: Load
 ) -> None:
     tok = load_fixture("bpe-qwen2")
@@ -252,7 +250,7 @@ def test_a_variable_is_not_the_templates_for_its_name(
     assert tok.decode(ids) == "<|im_start|>"
 
 
-def test_the_vocabularys_own_text_is(load_fixture: Load) -> None:
+def test_the_vocabularys_own_bos_is_trusted(load_fixture: Load) -> None:
     tok = load_fixture("bpe-kimi")
     template = "a{{ bos_token }}"
     ids = tok.encode_chat(HONEST, template=template, like="transformers", bos_token="[BOS]")
@@ -276,7 +274,7 @@ def test_a_templates_words_are_escaped_in_errors(load_fixture: Load) -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.template)
 @pytest.mark.parametrize("like", LIKES)
-def test_origins(row: Row, like: Any, load_fixture: Load) -> None:
+def test_control_tokens_need_the_templates_origin(row: Row, like: Any, load_fixture: Load) -> None:
     tok = load_fixture("spm-phi3")
     if like == "llama.cpp" and row.jinja2_only:
         with pytest.raises(ggtok.TemplateError, match="llama-server doesn't start"):
@@ -292,7 +290,9 @@ def test_origins(row: Row, like: Any, load_fixture: Load) -> None:
 
 @pytest.mark.parametrize("template", METHODS)
 @pytest.mark.parametrize("like", LIKES)
-def test_methods_shown_are_no_control_tokens(template: str, like: Any, load_fixture: Load) -> None:
+def test_printed_methods_give_no_control_tokens(
+    template: str, like: Any, load_fixture: Load
+) -> None:
     tok = load_fixture("spm-phi3")
     ids = tok.encode_chat(says("x"), template=template, like=like)
     assert ids and not (tok.special_ids - {tok.bos_id}).intersection(ids)

@@ -103,7 +103,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("source", "llama", "python"), ROWS)
-def test_what_the_dialects_make_of_a_template(
+def test_each_dialect_gives_the_listed_result(
     source: str, llama: str | None, python: str | None
 ) -> None:
     for dialect, expected in ((LLAMA, llama), (PYTHON, python)):
@@ -125,7 +125,7 @@ def test_most_random_templates_render(dialect: jinja.Dialect) -> None:
 @pytest.mark.parametrize(
     "method", "isalnum isalpha isascii isdigit islower isspace istitle isupper".split()
 )
-def test_questions_about_characters_are_pythons(method: str) -> None:
+def test_character_methods_equal_pythons(method: str) -> None:
     """Methods that classify characters return the same as Python's, except for which numbers are
     digits (docs/design/jinja.md)."""
     for text in ("", *"aA1_² \t\u2028éªǅ文٣", "aB", "Aa Bb", "a1", "1a", "a ", "\u0345"):
@@ -133,7 +133,7 @@ def test_questions_about_characters_are_pythons(method: str) -> None:
         assert own(f"{{{{ x.{method}() }}}}", {"x": text}, PYTHON) == ("O", shown), text
 
 
-def test_random_templates_beside_transformers() -> None:
+def test_random_templates_equal_transformers() -> None:
     """To try more templates: python -m tests.chat.fuzz_jinja --dialect transformers."""
     for seed in range(1, times(500, of=1500)):
         source = template(seed, PYTHON)
@@ -144,7 +144,7 @@ def test_random_templates_beside_transformers() -> None:
 
 @pytest.mark.full
 @pytest.mark.skipif(shutil.which("g++") is None, reason="the reference is compiled with g++")
-def test_random_templates_beside_llama_cpps_engine() -> None:
+def test_random_templates_equal_llama_cpps_engine() -> None:
     reference = jinja_references.LlamaCpp()
     try:
         for seed in range(1, 1500):
@@ -171,7 +171,7 @@ def template_files() -> list[Path]:
 
 @pytest.mark.full
 @pytest.mark.parametrize("path", template_files(), ids=lambda p: p.stem)
-def test_each_of_llama_cpps_template_files(path: Any) -> None:
+def test_llama_cpps_template_files_render(path: Any) -> None:
     source, values = path.read_text(encoding="utf-8"), conversation()
     kind, text = own(source, {k: v for k, v in values.items() if k != "tools"}, LLAMA)
     assert kind == "O" and "Bye <|im_end|>" in text  # type: ignore[operator]
@@ -198,7 +198,7 @@ def of_template(source: str, dialect: jinja.Dialect, **values: Any) -> str:
     )
 
 
-def test_what_formats_take_from_messages_is_not_the_templates() -> None:
+def test_formatted_characters_keep_the_messages_origin() -> None:
     """If a fill character, or the number of a character, comes from a message, so do the resulting
     characters."""
     for source, shown in (
@@ -216,7 +216,7 @@ def test_what_formats_take_from_messages_is_not_the_templates() -> None:
 
 
 @pytest.mark.parametrize("dialect", [LLAMA, PYTHON])
-def test_origins_live_through_what_templates_do(dialect: jinja.Dialect) -> None:
+def test_operations_preserve_origins(dialect: jinja.Dialect) -> None:
     rows = [
         ("<{{ s }}>", "<...>"),
         ("{{ '<' ~ s + '>' }}", "<...>"),
@@ -273,7 +273,7 @@ def test_variables_are_those_that_are_read() -> None:
     assert found.variables == {"a", "b", "d", "f"}
 
 
-def test_probes_tell_what_was_used() -> None:
+def test_probes_report_what_was_used() -> None:
     source = "{% if m[0].c is string %}{{ m[0].c }}{% endif %}{% for x in t %}{{ x.n }}{% endfor %}"
     values = {"m": [{"c": "x"}, {"c": "y"}], "t": [{"n": 1, "o": 2}]}
     paths: list[jinja.Path] = [
@@ -339,7 +339,7 @@ def test_values_that_are_no_plain_data_are_refused() -> None:
         render("{{ x }}", x=deep)
 
 
-def test_a_character_cut_in_two_gives_bytes() -> None:
+def test_a_split_character_gives_bytes() -> None:
     assert render("{{ 'é'[0] }}") == b"\xc3"
 
 
@@ -356,7 +356,7 @@ def test_local_time_is_shown_unless_given() -> None:
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the reference is glibc's strftime")
 @pytest.mark.parametrize("letter", "aAbBcCdDeFgGhHIjklmMnpPrRStTuUVwWxXyY")
-def test_dates_are_those_of_glibc(letter: str) -> None:
+def test_dates_equal_glibcs(letter: str) -> None:
     """Some dates are around New Year, when the week may belong to either year, or in leap years."""
     for day in (
         datetime(2026, 3, 7, 15, 4, 5),
@@ -441,7 +441,7 @@ LACKS = {
 
 
 @pytest.mark.parametrize("source", LACKS)
-def test_what_each_dialect_lacks(source: str) -> None:
+def test_each_dialect_rejects_what_it_lacks(source: str) -> None:
     for dialect in IN_BOTH:
         if dialect in LACKS[source]:
             with pytest.raises(TemplateError) as caught:
@@ -508,12 +508,12 @@ def test_integers_beyond_64_bits(source: str) -> None:
 
 
 @pytest.mark.parametrize("expression", TOO_BIG)
-def test_integers_that_are_not_computed_with(expression: str) -> None:
+def test_computing_with_large_integers_is_an_error(expression: str) -> None:
     kind, text = own(f"{{{{ {expression} }}}}", {"big": 10**30}, "transformers")
     assert kind in "CE" and "beyond 64 bits" in str(text)
 
 
-def test_generators_of_generators_nest_so_deep() -> None:
+def test_nested_generators_have_a_limit() -> None:
     source = (
         "{% set n = namespace(g=[1]) %}{% for i in range(COUNT) %}"
         "{% set n.g = n.g | map('string') %}{% endfor %}{{ n.g | first }}"

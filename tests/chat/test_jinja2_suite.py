@@ -24,7 +24,7 @@ def test_some():
 
 @pytest.mark.full
 @pytest.mark.parametrize(("last", "status"), [("2", 0), ("range", 1)])
-def test_the_command(last: str, status: int, tmp_path: Path) -> None:
+def test_the_command_finds_undocumented_differences(last: str, status: int, tmp_path: Path) -> None:
     """Printing an address, such as a function's, isn't a documented difference."""
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_some.py").write_text(TESTS.replace("%s", last))

@@ -45,13 +45,13 @@ FAILING = (
 
 
 @pytest.mark.parametrize("source", FOUND)
-def test_values_that_were_not_there(source: str) -> None:
+def test_past_faults_stay_fixed(source: str) -> None:
     assert own(source, {}, "transformers") == ("O", FOUND[source])
     assert jinja_references.transformers(source, {}) == ("O", FOUND[source])
 
 
 @pytest.mark.parametrize("source", FAILING)
-def test_calls_that_fail(source: str) -> None:
+def test_wrong_calls_raise_errors(source: str) -> None:
     assert own(source, {}, "transformers")[0] in "CE"
 
 
@@ -143,13 +143,13 @@ ENDLESS = [
 ]
 
 
-def test_what_nests_without_end_takes_little_stack(program: Path) -> None:
+def test_rejected_nesting_takes_little_stack(program: Path) -> None:
     cases = [Case(dialect, source) for source in ENDLESS for dialect in DIALECTS]
     for case, took in zip(cases, render([program], cases, 4096), strict=True):
         assert took.stack < STACK, (case, took)
 
 
-def test_what_nests_takes_little_stack(program: Path) -> None:
+def test_deep_nesting_takes_little_stack(program: Path) -> None:
     cases = [Case(dialect, source) for source in DEEP for dialect in DIALECTS]
     for case, took in zip(cases, render([program], cases, 4096), strict=True):
         assert took.stack < STACK, (case, took)
@@ -157,14 +157,14 @@ def test_what_nests_takes_little_stack(program: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc's call graph")
-def test_no_recursion_takes_more_stack_for_each_level(tmp_path: Path) -> None:
+def test_stack_per_level_is_bounded(tmp_path: Path) -> None:
     """Checks all of the engine's recursion, not only the cases above. 800 levels of 480 bytes need
     384 kB."""
     each, cycle = stack.worst(stack.read(tmp_path))
     assert each <= 480, cycle
 
 
-def test_every_loop_is_paid_for() -> None:
+def test_every_loop_charges_steps() -> None:
     """Loops charge steps, or are short for a reason that tests/chat/loops.py gives."""
     found = [(where, line) for where, line in loops.unpaid() if where not in loops.BOUNDED]
     assert not found
@@ -172,7 +172,7 @@ def test_every_loop_is_paid_for() -> None:
 
 @pytest.mark.full
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="callgrind counts the instructions")
-def test_steps_stand_for_instructions(program: Path) -> None:
+def test_instructions_per_step_are_bounded(program: Path) -> None:
     """Tries a sample of builtins with large operands; python -m tests.chat.charges tries all and
     lists them."""
     for one in charges.measure(program, charges.cases()[::20]):
@@ -180,7 +180,7 @@ def test_steps_stand_for_instructions(program: Path) -> None:
 
 
 @pytest.mark.full
-def test_no_charge_is_lost(program: Path) -> None:
+def test_charges_equal_the_record(program: Path) -> None:
     """Each builtin is charged the recorded number of steps. (python -m tests.chat.charges --save
     updates the record.)"""
     assert charges.steps_by_builtin(program, charges.cases()) == charges.STEPS.read_text()

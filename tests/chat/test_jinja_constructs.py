@@ -19,7 +19,7 @@ from tests.chat.jinja_references import own
 TEMPLATES = Path(__file__).with_name("templates.txt").read_text(encoding="utf-8").splitlines()
 
 
-def test_beside_transformers() -> None:
+def test_results_equal_transformers() -> None:
     for source in TEMPLATES:
         theirs = jinja_references.transformers(source, VALUES)
         mine = own(source, VALUES, "transformers")
@@ -28,7 +28,7 @@ def test_beside_transformers() -> None:
 
 @pytest.mark.full
 @pytest.mark.skipif(shutil.which("g++") is None, reason="the reference is compiled with g++")
-def test_beside_llama_cpps_engine() -> None:
+def test_results_equal_llama_cpps_engine() -> None:
     reference = jinja_references.LlamaCpp()
     try:
         for source in TEMPLATES:

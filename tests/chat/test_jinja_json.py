@@ -69,7 +69,7 @@ MALFORMED = {
 }
 
 
-def test_json(c_program: Build) -> None:
+def test_well_formed_json(c_program: Build) -> None:
     program = c_program("jinja", "-O2")
     cases = [Case("transformers", "{{ x | tojson }}", b'{"x":%s}' % text) for text in WELL_FORMED]
     for text, took in zip(WELL_FORMED, render([program], cases), strict=True):
@@ -87,6 +87,6 @@ def test_malformed_json(c_program: Build, dialect: str) -> None:
             assert took.text.endswith(f"at byte {at + 5}"), (text, took)
 
 
-def test_variables_are_an_object(c_program: Build) -> None:
+def test_variables_must_be_an_object(c_program: Build) -> None:
     [took] = render([c_program("jinja", "-O2")], [Case("llama.cpp", "", b"[1]")])
     assert took.kind == "J" and "object" in took.text

@@ -95,7 +95,7 @@ for dialect in ("llama.cpp", "transformers"):
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory as Linux has them")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS")
 @pytest.mark.parametrize(
     "source",
     [attack if n % 3 == 0 else full(attack) for n, attack in enumerate(ATTACKS)],
@@ -103,8 +103,10 @@ for dialect in ("llama.cpp", "transformers"):
 )
 def test_attacks_end_within_their_budget(source: str) -> None:
     program = RUN.format(memory=MEMORY)
-    run = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", program], input=source, capture_output=True, text=True, timeout=LIMIT
     )
-    assert run.returncode == 0, run.stderr[-500:]
-    assert len(run.stdout.splitlines()) == 2 and "OutOfMemory" not in run.stdout, run.stdout
+    assert completed.returncode == 0, completed.stderr[-500:]
+    assert len(completed.stdout.splitlines()) == 2 and "OutOfMemory" not in completed.stdout, (
+        completed.stdout
+    )

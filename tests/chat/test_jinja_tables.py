@@ -29,7 +29,7 @@ def test_the_tables_are_jinja2s() -> None:
         assert set(jinja_tables.METHODS[kind.__name__]) == public - UNLISTED
 
 
-def test_beside_jinja2() -> None:
+def test_random_calls_equal_jinja2() -> None:
     r = random.Random(0)
     for _ in range(1200):
         source = f"{{{{ {jinja_tables.expression(r)} }}}}"

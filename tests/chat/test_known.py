@@ -45,22 +45,22 @@ def generated(tok: Tokenizer, text: str) -> list[int]:
 
 @pytest.mark.parametrize("like", ["llama.cpp", "transformers"])
 @pytest.mark.parametrize("closed", [False, True])
-def test_ids_stay(tok: Tokenizer, end: int, like: Any, closed: bool) -> None:
+def test_known_ids_are_kept(tok: Tokenizer, end: int, like: Any, closed: bool) -> None:
     kept = tok.encode_chat(TURNS[:2], like=like, add_generation_prompt=True)
-    own = generated(tok, "Hello you")
-    assert own != tok.encode("Hello you")
-    kept += own + [end] * closed
+    answer = generated(tok, "Hello you")
+    assert answer != tok.encode("Hello you")
+    kept += answer + [end] * closed
     ids = tok.encode_chat(TURNS, like=like, known=(3, kept))
     assert ids[: len(kept)] == kept
-    behind = "\n<|im_start|>user\nBye<|im_end|>\n"
+    after = "\n<|im_start|>user\nBye<|im_end|>\n"
     if like == "llama.cpp":
-        behind += "<|im_start|>assistant\n"
+        after += "<|im_start|>assistant\n"
     rest = [] if closed else [end]
-    assert ids[len(kept) :] == rest + tok.encode(behind, parse_special=True)
+    assert ids[len(kept) :] == rest + tok.encode(after, parse_special=True)
     assert tok.count_chat(TURNS, like=like, known=(3, kept)) == len(ids)
 
 
-def test_same_as_without_where_the_ids_are(tok: Tokenizer, end: int) -> None:
+def test_known_ids_that_equal_encodes_change_nothing(tok: Tokenizer, end: int) -> None:
     whole = tok.encode_chat(TURNS)
     prompt = tok.encode_chat(TURNS[:2])
     kept = [*prompt, *tok.encode("Hello you")]
@@ -70,7 +70,7 @@ def test_same_as_without_where_the_ids_are(tok: Tokenizer, end: int) -> None:
     assert tok.encode_chat([*TURNS, *TURNS[2:]], known=(3, kept))[: len(whole)] == whole
 
 
-def test_the_ids_are_not_compared(tok: Tokenizer, end: int) -> None:
+def test_known_ids_are_not_compared(tok: Tokenizer, end: int) -> None:
     assert tok.encode_chat(TURNS, known=(3, [5, end]))[:2] == [5, end]
     assert tok.encode_chat(TURNS, known=(3, []))[:1] == [end]
 
@@ -82,19 +82,19 @@ def test_control_tokens_of_messages_stay_text(tok: Tokenizer, end: int) -> None:
     assert tok.encode_chat(hostile, known=(3, [end]), trusted=True).count(end) == 3
 
 
-def test_none_of_the_messages(tok: Tokenizer) -> None:
+def test_no_message_is_known(tok: Tokenizer) -> None:
     bos = tok.encode_chat(TURNS)
     assert tok.encode_chat(TURNS, known=(0, [])) == bos
     assert tok.encode_chat(TURNS, known=(0, [7])) == [7, *bos]
 
 
-def test_all_messages(tok: Tokenizer, end: int) -> None:
+def test_all_messages_are_known(tok: Tokenizer, end: int) -> None:
     prompt = tok.encode_chat(TURNS, known=(4, [3]))
     start = tok.encode("\n<|im_start|>assistant\n", parse_special=True)
     assert prompt == [3, end, *start]
 
 
-def test_a_template_that_writes_earlier_messages_otherwise() -> None:
+def test_a_template_that_changes_earlier_messages_raises_an_error() -> None:
     last = CHATML.replace("{{ m.content }}", "{{ m.content }}{% if loop.last %}!{% endif %}")
     tok = templated("bpe-qwen2", default=last)
     message = r"known: .*'.*you!<\|im_end\|>.*' without them, '.*you<\|im_end\|>.*character \d+"
@@ -102,7 +102,7 @@ def test_a_template_that_writes_earlier_messages_otherwise() -> None:
         tok.encode_chat(TURNS, known=(3, []))
 
 
-def test_several_tokens_behind_a_message(tok: Tokenizer, end: int) -> None:
+def test_several_tokens_close_a_message(tok: Tokenizer, end: int) -> None:
     """If the known ids end with one of the tokens that close a message, encoding continues after
     that token. Otherwise, it adds the token that ends generation, and the template's text after
     that token."""
@@ -138,7 +138,7 @@ def test_nothing_closes_a_message(tok: Tokenizer) -> None:
     assert ids == [9, *tok.encode(";assistant: Hello you;")]
 
 
-def test_white_space_that_a_token_takes() -> None:
+def test_white_space_that_a_closing_token_strips() -> None:
     """Phi-3's control tokens strip the white space after them. If the known ids end with such a
     token, that white space isn't encoded."""
     tok = load(fixture("spm-phi3"))
@@ -175,7 +175,7 @@ def test_a_vocabulary_that_adds_eos() -> None:
     assert ids[:2] == kept and ids[-1] != tok.eos_id
 
 
-def test_a_vocabulary_that_can_not_go_on() -> None:
+def test_a_vocabulary_without_continuation_raises_an_error() -> None:
     tok = templated("wpm", default=CHATML)
     with pytest.raises(ggtok.InvalidValueError, match="continuation"):
         tok.encode_chat(TURNS, known=(3, []))
@@ -199,12 +199,12 @@ def test_errors(tok: Tokenizer, known: Any, error: type[Exception], message: str
         tok.encode_chat(TURNS, known=known)
 
 
-def test_not_with_a_mask(tok: Tokenizer) -> None:
+def test_known_ids_exclude_masks(tok: Tokenizer) -> None:
     with pytest.raises(ggtok.InvalidValueError, match="don't go together"):
         tok.encode_chat(TURNS, known=(3, []), return_assistant_mask=True)
 
 
-def test_with_tools(tok: Tokenizer) -> None:
+def test_known_ids_with_tools(tok: Tokenizer) -> None:
     template = "{% if tools %}{{ tools | length }}{% endif %}" + CHATML
     ids = tok.encode_chat(TURNS, tools=iter(TOOLS), template=template, known=(3, [1]))  # type: ignore[arg-type]
     assert ids[0] == 1

@@ -36,7 +36,7 @@ def kimi() -> Tokenizer:
     return load(fixture("bpe-kimi"))
 
 
-def test_which_template() -> None:
+def test_templates_are_chosen_as_in_transformers() -> None:
     tok = templated(default="d", tool_use="{{ tools | tojson }}")
     like: Any = {"like": "transformers"}
     assert tok.apply_chat_template(HI, **like) == "d"
@@ -70,10 +70,10 @@ def test_defaults_are_transformers() -> None:
     tok = templated(default=TURNS)
     answered = [*HI, says("assistant", "A")]
     like: Any = {"like": "transformers"}
-    asked = "<|im_start|>user\nHi<|im_end|>\n"
-    assert tok.apply_chat_template(HI, **like) == asked
+    question = "<|im_start|>user\nHi<|im_end|>\n"
+    assert tok.apply_chat_template(HI, **like) == question
     prompt = tok.apply_chat_template(HI, add_generation_prompt=True, **like)
-    assert prompt == asked + "<|im_start|>assistant\n"
+    assert prompt == question + "<|im_start|>assistant\n"
     assert tok.apply_chat_template(answered, **like).endswith("A<|im_end|>\n")
 
 
@@ -133,7 +133,7 @@ def test_continuing() -> None:
         ),
     ],
 )
-def test_continuing_what_a_template_changes(
+def test_continuing_a_message_that_the_template_changes(
     template: str, content: str, text: str | None, kimi: Tokenizer
 ) -> None:
     """transformers adds a tag to the content, searches for it in the rendered text, and cuts the
@@ -148,7 +148,7 @@ def test_continuing_what_a_template_changes(
 
 
 @pytest.mark.full
-def test_continuing_beside_transformers(kimi: Tokenizer) -> None:
+def test_continuing_equals_transformers(kimi: Tokenizer) -> None:
     utils = pytest.importorskip("transformers.utils.chat_template_utils")
     changes = (
         "",
@@ -177,7 +177,7 @@ def test_continuing_beside_transformers(kimi: Tokenizer) -> None:
             assert show(kimi, template, messages, continue_final_message=True) == theirs
 
 
-def test_no_messages(kimi: Tokenizer) -> None:
+def test_a_conversation_without_messages_raises_an_error(kimi: Tokenizer) -> None:
     """transformers rejects a conversation without messages, even if the template needs none."""
     for call in kimi.apply_chat_template, kimi.encode_chat, kimi.count_chat:
         with pytest.raises(ggtok.InvalidValueError, match="there are no messages"):
@@ -205,7 +205,7 @@ def test_continuing_a_message_of_several_blocks(kimi: Tokenizer) -> None:
         ([{"content": [{"text": "x"}, {"text": 3}]}], True, "the last message has no text"),
     ],
 )
-def test_what_cannot_be_continued(
+def test_messages_that_cannot_be_continued_raise_errors(
     messages: Any, field: bool | str, says: str, kimi: Tokenizer
 ) -> None:
     template = "{{ messages[0].content }}{{ messages[0].thinking }}"
@@ -248,7 +248,7 @@ def test_control_tokens_of_messages() -> None:
         assert (tok.text_to_token(f"<|{role}|>") in ids) == (role == "user")
 
 
-def test_the_vocabularys_own_bos() -> None:
+def test_the_vocabularys_own_eos_is_trusted() -> None:
     tok = templated(default="{{ eos_token }}", other="{{ messages[0].content }}")
     eos = tok.token_to_piece(tok.eos_id or 0).decode()
     assert ids_of(tok, eos_token=eos) == [tok.eos_id]
@@ -256,8 +256,8 @@ def test_the_vocabularys_own_bos() -> None:
 
 
 def test_masks() -> None:
-    said = "{% generation %}{{ m.content }}{% endgeneration %}"
-    marked = f"{{% for m in messages %}}{{{{ m.role }}}}: {said}\n{{% endfor %}}"
+    answer = "{% generation %}{{ m.content }}{% endgeneration %}"
+    marked = f"{{% for m in messages %}}{{{{ m.role }}}}: {answer}\n{{% endfor %}}"
     tok = templated(default=marked)
     arguments: Any = {"like": "transformers", "return_assistant_mask": True}
     ids, mask = tok.encode_chat(HI, **arguments)

@@ -91,7 +91,7 @@ def test_bos_and_eos(name: str) -> None:
     assert ids == [1, *tok.encode("Hi", add_special=False), 1]
 
 
-def test_no_bos() -> None:
+def test_a_missing_bos_raises_an_error() -> None:
     gguf = GGUF.read(fixture("rwkv"))
     gguf.set("tokenizer.ggml.add_bos_token", True)
     tok = load(gguf.dump())
@@ -107,10 +107,10 @@ def test_counts(tok: Tokenizer) -> None:
     assert len(record) == 1
     with pytest.warns(VocabWarning):
         assert n == len(tok.encode_chat(messages))
-    asked = []
+    parts = []
 
     def tokens(part: Any) -> int:
-        asked.append(part)
+        parts.append(part)
         return 100 if part["type"] == "image_url" else 7
 
     with warnings.catch_warnings():
@@ -120,7 +120,7 @@ def test_counts(tok: Tokenizer) -> None:
         assert tok.count_chat(messages, image_tokens=tokens) == n + 207
         assert tok.count_chat([user("Hi")], image_tokens=5) == tok.count_chat([user("Hi")])
         tok.apply_chat_template(messages)
-    assert asked == [IMAGE, AUDIO, IMAGE]
+    assert parts == [IMAGE, AUDIO, IMAGE]
 
 
 def test_one_warning_for_a_batch(tok: Tokenizer) -> None:
@@ -133,7 +133,7 @@ def test_one_warning_for_a_batch(tok: Tokenizer) -> None:
         assert lists[2] == tok.encode_chat(conversations[2])
 
 
-def test_bodies(tok: Tokenizer) -> None:
+def test_media_in_bodies_are_counted(tok: Tokenizer) -> None:
     body = {"messages": [user([text("Hi"), IMAGE, IMAGE])]}
     n, uncounted = api.count_body(tok._loaded, body)
     assert uncounted == 2
@@ -171,7 +171,7 @@ def test_markers_in_texts(tok: Tokenizer) -> None:
     assert tok.decode(tok.encode_chat(plain)).count(media.MARKER) == 1
 
 
-def test_control_tokens_beside_media_are_text(tok: Tokenizer) -> None:
+def test_control_tokens_next_to_media_are_text(tok: Tokenizer) -> None:
     messages = [user([text("<|eot_id|>"), IMAGE, text("<|eot_id|>")])]
     eot = tok.eot_id
     with pytest.warns(VocabWarning):
@@ -195,8 +195,8 @@ def test_masks(tok: Tokenizer) -> None:
         ids, mask = tok.encode_chat(messages, return_assistant_mask=True, **keywords)
     with pytest.warns(VocabWarning):
         assert ids == tok.encode_chat(messages, **keywords)
-    kept = [id for id, on in zip(ids, mask, strict=True) if on]
-    assert kept == tok.encode("Hi", add_special=False) + tok.encode("there", add_special=False)
+    masked = [id for id, on in zip(ids, mask, strict=True) if on]
+    assert masked == tok.encode("Hi", add_special=False) + tok.encode("there", add_special=False)
 
 
 def test_known_ids(tok: Tokenizer) -> None:
@@ -297,7 +297,9 @@ def test_show(tok: Tokenizer) -> None:
         ({"media_marker": "\ud800"}, InvalidValueError, "media_marker: .* lone surrogate"),
     ],
 )
-def test_wrong_arguments(tok: Tokenizer, keywords: Any, error: type[Exception], says: str) -> None:
+def test_wrong_arguments_raise_errors(
+    tok: Tokenizer, keywords: Any, error: type[Exception], says: str
+) -> None:
     with pytest.raises(error, match=says):
         tok.count_chat([user([IMAGE])], **keywords)
 
@@ -313,8 +315,8 @@ def test_errors_of_a_function_pass_through(tok: Tokenizer) -> None:
 def test_markers_are_part_of_the_cached_request(tok: Tokenizer) -> None:
     for marker in "<A>", "<B>", None, "<A>":
         assert render(tok, [IMAGE], media_marker=marker) == (marker or media.MARKER)
-    again = pickle.loads(pickle.dumps(tok))
-    assert render(again, [IMAGE], media_marker="<B>") == "<B>"
+    unpickled = pickle.loads(pickle.dumps(tok))
+    assert render(unpickled, [IMAGE], media_marker="<B>") == "<B>"
 
 
 def test_many_parts_take_linear_time(tok: Tokenizer) -> None:

@@ -54,7 +54,7 @@ def test_contents(caps: Caps, content: object, becomes: object) -> None:
     assert written(says("user", content), caps) == {"role": "user", "content": becomes}
 
 
-def test_what_joins_parts_is_the_templates() -> None:
+def test_the_separator_of_parts_is_the_templates() -> None:
     content = written(says("user", [text("é"), text("b")]))["content"]
     assert isinstance(content, Text)
     assert content.ranges == ((2, 3),)
@@ -65,7 +65,7 @@ def test_what_joins_parts_is_the_templates() -> None:
 
 
 def test_fields() -> None:
-    given = says(
+    message = says(
         "assistant",
         "Hi",
         reasoning_content="Hm",
@@ -75,7 +75,7 @@ def test_fields() -> None:
         thinking="dropped",
         weight=1,
     )
-    assert written(MappingProxyType(given)) == {  # type: ignore[arg-type]
+    assert written(MappingProxyType(message)) == {  # type: ignore[arg-type]
         "role": "assistant",
         "content": "Hi",
         "reasoning_content": "Hm",
@@ -83,7 +83,7 @@ def test_fields() -> None:
         "tool_call_id": "i",
         "tool_calls": [call("1", "f", '{"a":18446744073709551615,"b":[0.5,"é"]}')],
     }
-    assert list(written(given)) == [
+    assert list(written(message)) == [
         "role",
         "content",
         "reasoning_content",
@@ -114,14 +114,14 @@ def test_arguments(caps: Caps, arguments: object, becomes: object) -> None:
     assert found == [{"type": "function", "function": {"name": "f", "arguments": becomes}}]
 
 
-def test_arguments_that_are_no_json() -> None:
+def test_malformed_arguments_raise_errors() -> None:
     message = says("assistant", "", tool_calls=[call("1", "f", "{")])
     where = r"messages\[0\]\['tool_calls'\]\[0\]\['function'\]\['arguments'\]: not valid JSON"
     with pytest.raises(InvalidValueError, match=where):
         written(message, OBJECT)
 
 
-def test_calls_that_are_none() -> None:
+def test_null_and_empty_calls_are_dropped() -> None:
     for nothing in (None, {}, []):
         assert "tool_calls" not in written(says("assistant", "a", tool_calls=nothing))
     assert written({"role": "assistant", "tool_calls": None}) == {
@@ -130,24 +130,24 @@ def test_calls_that_are_none() -> None:
     }
 
 
-def roles(caps: Caps, *given: dict[str, Any]) -> list[tuple[str, Any]]:
-    found = m.merge_system([written(message, caps) for message in given], caps)
+def roles(caps: Caps, *messages: dict[str, Any]) -> list[tuple[str, Any]]:
+    found = m.merge_system([written(message, caps) for message in messages], caps)
     return [(message["role"], message["content"]) for message in found]
 
 
 NO_SYSTEM = Caps(system_role=False)
 
 
-def test_developer() -> None:
-    given = {"messages": [says("developer", "A"), user("B")]}
-    assert shown(given) == "<system>A<user>B<assistant>"
-    assert shown(given, "{# <|channel|> #}" + TURNS) == "<developer>A<user>B<assistant>"
-    assert shown(given, TEMPLATES["no system"]) == shown(
+def test_developer_messages_become_system_messages() -> None:
+    body = {"messages": [says("developer", "A"), user("B")]}
+    assert shown(body) == "<system>A<user>B<assistant>"
+    assert shown(body, "{# <|channel|> #}" + TURNS) == "<developer>A<user>B<assistant>"
+    assert shown(body, TEMPLATES["no system"]) == shown(
         {"messages": [user("A\nB")]}, TEMPLATES["no system"]
     )
 
 
-def test_system_messages_that_templates_do_not_take() -> None:
+def test_unsupported_system_messages_are_merged() -> None:
     assert roles(NO_SYSTEM, says("system", "A"), user("B"), says("system", "C")) == [
         ("user", "A\nB"),
         ("system", "C"),
@@ -156,15 +156,15 @@ def test_system_messages_that_templates_do_not_take() -> None:
     assert roles(NO_SYSTEM, says("system", "A")) == []
     assert roles(NO_SYSTEM, user("A"), says("system", "B")) == [("user", "A"), ("system", "B")]
     assert roles(NO_SYSTEM) == []
-    given = [written(says("system", "A")), written(user("B"))]
-    (merged,) = m.merge_system(given, NO_SYSTEM)
+    messages = [written(says("system", "A")), written(user("B"))]
+    (merged,) = m.merge_system(messages, NO_SYSTEM)
     assert merged["content"].ranges == ((1, 2),)
     typed = Caps(system_role=False, typed_content=True)
     with pytest.raises(InvalidTypeError, match="contents in parts can't be merged"):
         roles(typed, says("system", [text("A")]), user("B"))
 
 
-def test_trimmed() -> None:
+def test_trimming_removes_only_ascii_white_space() -> None:
     given = says("user", " a\n", reasoning_content="\tb\u00a0 ")
     message = m.read(given, 0)
     assert (message.trimmed().content, message.trimmed().reasoning) == ("a", "b\u00a0")
@@ -406,9 +406,9 @@ TOOL = {"type": "function", "function": {"name": "f"}}
     ],
 )
 def test_requests_that_are_refused(body: dict[str, Any], says: str) -> None:
-    whole = {"messages": [user()], **body} if body else body
+    complete = {"messages": [user()], **body} if body else body
     with pytest.raises(GGTokError, match=says):
-        shown(whole)
+        shown(complete)
 
 
 def test_tools_and_grammar_without_calls() -> None:

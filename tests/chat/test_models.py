@@ -81,7 +81,7 @@ def test_pydantic() -> None:
     assert count([Message(role="user", content="Hi")]) == tok.count_chat([user("Hi")])
 
 
-def test_what_is_no_model() -> None:
+def test_wrong_objects_raise_errors() -> None:
     tok = ggtok.load(CHAT)
 
     class Odd:

@@ -139,7 +139,7 @@ BOTH = Tags("[A]", "[/A]", True)
         ),
     ],
 )
-def test_found(render: reasoning.Render, tags: Tags) -> None:
+def test_tags_are_found(render: reasoning.Render, tags: Tags) -> None:
     assert reasoning.find(render, "", tool_calls=False) == tags
 
 
@@ -152,13 +152,13 @@ def test_found(render: reasoning.Render, tags: Tags) -> None:
         (with_calls(lambda m: "no thought"), Tags()),
     ],
 )
-def test_beside_calls(answer: Callable[[Json], str], tags: Tags) -> None:
+def test_reasoning_only_with_calls(answer: Callable[[Json], str], tags: Tags) -> None:
     assert reasoning.find(templated(answer), "", tool_calls=True) == tags
     assert reasoning.find(templated(answer), "", tool_calls=False) == Tags()
 
 
 @pytest.mark.parametrize("calls", [False, True])
-def test_beside_calls_that_do_not_render(calls: bool) -> None:
+def test_failing_renderings_with_calls(calls: bool) -> None:
     """Some templates fail if there are tool calls, others if there are none."""
     render = templated(
         with_calls(reasoned("<t>", "</t>")),
@@ -209,7 +209,7 @@ def test_calls_are_read_as_json(call: str, fault: str) -> None:
         ("laguna_glm_thinking", reasoned("<t>\n", "\n</t>\n"), Tags("<t>", "</t>", True)),
     ],
 )
-def test_by_texts_of_the_source(
+def test_tags_by_texts_of_the_source(
     source: str, answer: Callable[[Json], str] | None, tags: Tags
 ) -> None:
     render = templated(answer) if answer else templated()
@@ -238,7 +238,7 @@ THOUGHT = str(reasoning._THOUGHT)
         (f"<a>{THOUGHT}<b>{THOUGHT}<c>", True, ("<a>", "<b>")),
     ],
 )
-def test_wrapped(text: str, with_space: bool, found: tuple[str, str] | None) -> None:
+def test_tags_around_a_thought(text: str, with_space: bool, found: tuple[str, str] | None) -> None:
     assert reasoning._wrapped(text, with_space) == found
 
 

@@ -142,7 +142,7 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 @pytest.mark.parametrize("like", ["llama.cpp", "transformers"])
-def test_requests(like: str, ways: Counter[str]) -> None:
+def test_c_and_python_agree_on_requests(like: str, ways: Counter[str]) -> None:
     tok = load(fixture("bpe-qwen2"))
     generator = Generator(19)
     bodies = [body for body in REQUESTS.values() if isinstance(body.get("messages"), list)]
@@ -166,7 +166,7 @@ def test_requests(like: str, ways: Counter[str]) -> None:
 
 @pytest.mark.parametrize("want", WANTS)
 @pytest.mark.parametrize("messages", NEEDS_PYTHON.values(), ids=NEEDS_PYTHON)
-def test_irregular_messages(messages: list[Any], want: str) -> None:
+def test_c_and_python_agree_on_irregular_messages(messages: list[Any], want: str) -> None:
     tok = load(fixture("bpe-qwen2"))
     sources = (*list(TEMPLATES.values())[:12], *list(answers.templates().values())[::9])
     for template in sources:
@@ -176,7 +176,7 @@ def test_irregular_messages(messages: list[Any], want: str) -> None:
 
 
 @pytest.mark.parametrize("like", ["llama.cpp", "transformers"])
-def test_messages_that_change_meanwhile(like: Any) -> None:
+def test_messages_that_change_during_preparation(like: Any) -> None:
     """While one message is prepared, other messages change so that they need preparation, too."""
     tok = load(fixture("bpe-qwen2"))
     template = "{% for m in messages %}[{{ m.role }} {{ m['content'] }}]{% endfor %}"
@@ -193,13 +193,13 @@ def test_messages_that_change_meanwhile(like: Any) -> None:
 
 
 @pytest.mark.parametrize("same", [True, False])
-def test_roles_that_come_again(same: bool) -> None:
+def test_recurring_roles(same: bool) -> None:
     """A role recurs as the same or another object, and after more roles than are cached."""
     tok = load(fixture("bpe-qwen2"))
     turns = "system user assistant user assistant developer tool user system developer user".split()
-    kept = {role: role for role in turns}
+    objects = {role: role for role in turns}
     messages = [
-        says(kept[role] if same else "".join(list(role)), f"{i} {role}")
+        says(objects[role] if same else "".join(list(role)), f"{i} {role}")
         for i, role in enumerate(turns)
     ]
     source = "{% for m in messages %}[{{ m.role }} {{ m['content'] }}]{% endfor %}"
@@ -214,7 +214,7 @@ def test_roles_that_come_again(same: bool) -> None:
                 assert read == prepared, (template, like)
 
 
-def test_equal_roles_are_not_the_same() -> None:
+def test_equal_roles_are_not_identical() -> None:
     tok = load(fixture("bpe-qwen2"))
     source = "{{ messages[0].role is sameas messages[2].role }} {{ messages[2].role }}"
     for role in ("user", "developer"):
@@ -229,13 +229,17 @@ def test_variables_with_names_of_the_dialect() -> None:
     tok = load(fixture("bpe-qwen2"))
     names = "strftime_now", "caller", "loop", "none", "true", "range", "unread", "eos_token"
     source = "|".join(f"{{{{ {name} }}}}" for name in names if name != "unread")
-    given = {name: f"my {name}" for name in names}
-    read, prepared = both(tok, [user("Hi")], chat.TEXT, template=source, chat_template_kwargs=given)
-    assert read == prepared == "|".join(text for name, text in given.items() if name != "unread")
+    variables = {name: f"my {name}" for name in names}
+    read, prepared = both(
+        tok, [user("Hi")], chat.TEXT, template=source, chat_template_kwargs=variables
+    )
+    assert (
+        read == prepared == "|".join(text for name, text in variables.items() if name != "unread")
+    )
 
 
 @pytest.mark.parametrize("name", ["bpe-llama3", "spm", "spm-phi3", "ugm", "wpm", "rwkv"])
-def test_vocabularies(name: str) -> None:
+def test_c_and_python_agree_on_every_vocabulary(name: str) -> None:
     tok = load(fixture(name), overrides={"tokenizer.ggml.add_eos_token": True})
     messages = [says("system", "Be"), user("Hi </s> ü"), says("assistant", "Ho"), user(" x ")]
     for template in list(answers.templates().values())[::5]:
@@ -320,13 +324,13 @@ def test_each_request_gets_its_own_options() -> None:
 
 def test_requests_with_variables_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     tok = templated(default="{{ x }}{{ y }}")
-    made: list[object] = []
+    calls: list[object] = []
     normalized = LlamaServer.request
     monkeypatch.setattr(
-        LlamaServer, "request", lambda *args: made.append(args) or normalized(*args)
+        LlamaServer, "request", lambda *args: calls.append(args) or normalized(*args)
     )
     tok.apply_chat_template([user("Hi")])
-    made.clear()
+    calls.clear()
 
     def text(**fields: Any) -> str:
         return tok.apply_chat_template([user("Hi")], **fields)
@@ -336,7 +340,7 @@ def test_requests_with_variables_are_cached(monkeypatch: pytest.MonkeyPatch) -> 
         assert text(chat_template_kwargs={"x": "a"}, y=1) == "a1"
         assert text(x="a", y=1) == "a1"
         assert text(x="a", y=2) == "a2"
-    assert len(made) == 4
+    assert len(calls) == 4
     with pytest.raises(InvalidTypeError, match="z is neither"):
         text(x="a", z=1)  # a variable that the template doesn't read
     assert text(chat_template_kwargs={"x": "a", "z": 1}) == "a"
@@ -349,11 +353,11 @@ def test_requests_with_variables_are_cached(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_template_is_analyzed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A template is analyzed once even if the options aren't cached, or another tokenizer has the
     same template."""
-    made: list[str] = []
+    analyzed: list[str] = []
     create = LlamaServer.__init__
 
     def created(self: LlamaServer, source: str, *args: Any) -> None:
-        made.append(source)
+        analyzed.append(source)
         create(self, source, *args)
 
     monkeypatch.setattr(LlamaServer, "__init__", created)
@@ -364,10 +368,10 @@ def test_a_template_is_analyzed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         tok.apply_chat_template([user("Hi")], chat_template_kwargs={"x": [1]})
         tok.count_chat([user("Hi")], response_format={"type": "text"})
         tok.encode_chat_batch([[user("Hi")]], enable_thinking=True)
-    assert made == [template]
+    assert analyzed == [template]
 
 
-def test_korean_and_bytes_of_surrogates() -> None:
+def test_korean_letters_are_not_surrogates() -> None:
     """In UTF-8, Korean letters and surrogates begin with the same byte."""
     tok = templated(default="{{ messages[0].content }}")
     text = "\ud7ff\ud55c \ud7a3"
@@ -375,30 +379,32 @@ def test_korean_and_bytes_of_surrogates() -> None:
         assert tok.apply_chat_template([user(text)], like=like) == text
 
 
-def test_time_is_asked_for_by_templates_that_show_it() -> None:
+def test_the_clock_is_called_only_for_templates_with_dates() -> None:
     tok = load(fixture("bpe-qwen2"))
-    asked: list[int] = []
+    calls: list[int] = []
 
     def clock() -> datetime:
-        asked.append(1)
+        calls.append(1)
         return NOW
 
     hi = [user("Hi")]
     assert tok.apply_chat_template(hi, template="{{ 'x' }}", clock=clock) == "x"
-    assert not asked
+    assert not calls
     for template, text in {
         "{{ date_string }}": "07 Mar 2026",
         "{{ datetime }}": "Mar 07 2026",
         "{{ strftime_now('%H:%M') }}": "15:04",
     }.items():
         assert tok.apply_chat_template(hi, template=template, clock=clock) == text
-    assert len(asked) == 3
-    given = {"date_string": "today"}
-    shown = tok.apply_chat_template(hi, template="{{ date_string }}", chat_template_kwargs=given)
+    assert len(calls) == 3
+    variables = {"date_string": "today"}
+    shown = tok.apply_chat_template(
+        hi, template="{{ date_string }}", chat_template_kwargs=variables
+    )
     assert shown == "today"
 
 
-def test_characters_that_a_template_cuts() -> None:
+def test_characters_that_a_template_splits() -> None:
     tok = load(fixture("bpe-qwen2"))
     for content in ("ü", "한", "\U0001f44d"):
         for cut in ("[:1]", "[1:]", "[:1] ~ 'a'", "[:1] ~ messages[0].content[1:]"):
@@ -431,7 +437,7 @@ def test_batches(ways: Counter[str]) -> None:
     assert caught.value.__notes__ == ["in conversations[9]"]
 
 
-def test_large_batches_are_taken_in_parts() -> None:
+def test_large_batches_are_split() -> None:
     tok = load(fixture("bpe-qwen2"))
     conversations = [[user("word " * 60_000)] for _ in range(9)]
     ids = tok.encode_chat_batch(conversations, threads=1)
@@ -454,7 +460,7 @@ def test_errors_of_the_template_and_of_the_vocabulary() -> None:
             call([user("x")], template="{{ 'x' }}")
 
 
-def test_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_errors_are_ggtoks(monkeypatch: pytest.MonkeyPatch) -> None:
     tok = load(fixture("bpe-qwen2"))
 
     def fail(*_: object) -> None:
@@ -481,17 +487,17 @@ def test_signatures_show_the_default() -> None:
     for like, default in (("llama.cpp", "yes"), ("transformers", "no")):
         hi = [user("x")]
         assert tok.apply_chat_template(hi, template=shown, like=like) == default  # type: ignore[arg-type]
-        for given, text in ((True, "yes"), (False, "no"), (None, default)):
+        for passed, text in ((True, "yes"), (False, "no"), (None, default)):
             found = tok.apply_chat_template(
                 hi,
                 template=shown,
                 like=like,  # type: ignore[arg-type]
-                add_generation_prompt=given,
+                add_generation_prompt=passed,
             )
             assert found == text
 
 
-def test_integers_of_messages() -> None:
+def test_long_integers_in_messages() -> None:
     tok = load(fixture("bpe-qwen2"))
     template = "{{ messages[0].n }}"
 

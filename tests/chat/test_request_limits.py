@@ -67,7 +67,7 @@ REQUESTS = {
     "a long number": calls("1" * MB),
     "a long integer": calls(10 ** 4000),
 }
-NOT_LAST_BLOCK = {
+FIELDS = {
     "tools": {"tools": [tool] * (MB // 90)},
     "a schema": {"tools": [{"type": "function", "function": {"name": "f", "description": "d" * MB,
         "parameters": {"properties": {f"p{i}": {"type": "string"} for i in range(20000)}}}}]},
@@ -75,14 +75,14 @@ NOT_LAST_BLOCK = {
 }
 resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 results = {}
-for i, name in enumerate([*REQUESTS, *NOT_LAST_BLOCK]):
+for i, name in enumerate([*REQUESTS, *FIELDS]):
     for j, (key, template) in enumerate(templates.items()):
         if not full and i % len(templates) != j:
             continue
         like = ("llama.cpp", "transformers")[(i // len(templates) + j) % 2]
         try:
             n = len(tok.encode_chat(REQUESTS.get(name, [user("x")]), template=template,
-                like=like, **NOT_LAST_BLOCK.get(name, {})))
+                like=like, **FIELDS.get(name, {})))
         except ggtok.GGTokError as e:
             n = type(e).__name__
         results[f"{name}, {key}, {like}"] = n
@@ -96,15 +96,15 @@ def test_requests_of_a_megabyte() -> None:
     """Each request is rendered with one template (or, with `--full`, with all), alternately with
     llama.cpp's and transformers' rules."""
     templates = {name: answers.templates()[name] for name in TEMPLATES}
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", CHILD],
         input=json.dumps([str(fixture("bpe-qwen2")), templates, MEMORY, samples.FULL]),
         capture_output=True,
         text=True,
         timeout=LIMIT,
     )
-    assert done.returncode == 0, done.stderr[-2000:]
-    results = json.loads(done.stdout)
+    assert completed.returncode == 0, completed.stderr[-2000:]
+    results = json.loads(completed.stdout)
     assert len(results) == 22 * times(1, of=len(TEMPLATES))
     assert not [name for name, n in results.items() if n == "OutOfMemoryError"]
     rendered = [name for name, n in results.items() if isinstance(n, int)]
@@ -114,7 +114,7 @@ def test_requests_of_a_megabyte() -> None:
 SLOW = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
 
 
-def test_other_threads_run_meanwhile() -> None:
+def test_long_renderings_release_the_gil() -> None:
     """A rendering that uses its whole budget releases the GIL meanwhile."""
     tok = load(fixture("bpe-qwen2"))
 
@@ -138,7 +138,7 @@ def test_other_threads_run_meanwhile() -> None:
     assert turns > 10
 
 
-def test_two_large_ones_at_once() -> None:
+def test_large_requests_on_several_threads() -> None:
     tok = load(fixture("bpe-qwen2"))
     texts = ["word " * 200_000, "ü " * 300_000]
     template = answers.templates()["Qwen-Qwen3-0.6B"]
@@ -216,7 +216,7 @@ def test_messages_that_change_while_they_are_read(like: Any) -> None:
 
 
 @pytest.mark.parametrize("like", ["llama.cpp", "transformers"])
-def test_dicts_of_other_classes_say_what_they_are(like: Any) -> None:
+def test_subclasses_of_dict_are_read_by_their_methods(like: Any) -> None:
     tok = load(fixture("bpe-qwen2"))
     message = Dict(role="user", content="held")
     text = tok.apply_chat_template([message], template="{{ messages[0].content }}", like=like)
@@ -225,11 +225,12 @@ def test_dicts_of_other_classes_say_what_they_are(like: Any) -> None:
 
 def test_messages_from_a_generator() -> None:
     tok = load(fixture("bpe-qwen2"))
-    given = [says("system", "s"), user("u")]
+    messages = [says("system", "s"), user("u")]
     for like in ("llama.cpp", "transformers"):
-        expected = tok.encode_chat(given, template="{{ messages | length }}", like=like)
+        expected = tok.encode_chat(messages, template="{{ messages | length }}", like=like)
         assert (
-            tok.encode_chat(iter(given), template="{{ messages | length }}", like=like) == expected
+            tok.encode_chat(iter(messages), template="{{ messages | length }}", like=like)
+            == expected
         )  # type: ignore[arg-type]
 
     def failing() -> Iterator[Any]:

@@ -21,7 +21,7 @@ from tests.chat.reserved import (
     NORMAL,
     USER_DEFINED,
     VOCABULARIES,
-    made_text,
+    random_text,
     reserved_ids,
 )
 from tests.support.beginnings import beginning
@@ -101,7 +101,7 @@ def test_messages_give_no_reserved_token(name: str, seed: int) -> None:
     _, tok, reserved = vocabulary(name)
     chooser = random.Random(seed)
     texts = [*texts_of(tok, reserved), "plain"]
-    ids = encoded(tok, reserved, [(made_text(chooser, texts), False)])
+    ids = encoded(tok, reserved, [(random_text(chooser, texts), False)])
     assert not reserved.intersection(ids or []) - unknown_of(tok)
 
 
@@ -114,7 +114,7 @@ def stripped_pieces(tok: ggtok.Tokenizer, ids: frozenset[int]) -> dict[int, byte
 @pytest.mark.parametrize("name", [name for name in [*VOCABULARIES, *REAL] if name != "test"])
 @settings(max_examples=times(20, of=60), deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_nor_do_the_template_and_a_message_together(name: str, seed: int) -> None:
+def test_template_and_message_together_give_no_reserved_token(name: str, seed: int) -> None:
     """The template writes one part of a token's text, and a message the other part."""
     _, tok, reserved = vocabulary(name)
     chooser = random.Random(seed)
@@ -123,15 +123,17 @@ def test_nor_do_the_template_and_a_message_together(name: str, seed: int) -> Non
     parts = [(text[:cut], True), (text[cut:], False)]
     if chooser.randrange(2):
         parts = [(text[:cut], False), (text[cut:], True)]
-    own = [part for part, trusted in parts if trusted]
-    around = made_text(chooser, ["plain", "text"])
+    trusted_parts = [part for part, trusted in parts if trusted]
+    around = random_text(chooser, ["plain", "text"])
     parts = [(around, False), *parts, (around, False)]
     ids = encoded(tok, reserved, parts)
     # A part of one token's text may contain another token's text, as it is or normalized.
-    own_texts = [spelling.encode() for part in own for spelling in (part, part.lower())]
+    trusted_texts = [
+        spelling.encode() for part in trusted_parts for spelling in (part, part.lower())
+    ]
     pieces = stripped_pieces(tok, reserved).items()
-    may = {id for id, piece in pieces if any(piece in text for text in own_texts)}
-    assert not reserved.intersection(ids or []) - unknown_of(tok) - may
+    allowed = {id for id, piece in pieces if any(piece in text for text in trusted_texts)}
+    assert not reserved.intersection(ids or []) - unknown_of(tok) - allowed
 
 
 @pytest.mark.parametrize("name", [*VOCABULARIES, *REAL])
@@ -139,7 +141,7 @@ def test_nor_do_the_template_and_a_message_together(name: str, seed: int) -> Non
 @given(seed=st.integers(0, 2**32))
 def test_what_is_trusted_is_parsed(name: str, seed: int) -> None:
     _, tok, reserved = vocabulary(name)
-    text = made_text(random.Random(seed), [*texts_of(tok, reserved), "plain"])
+    text = random_text(random.Random(seed), [*texts_of(tok, reserved), "plain"])
     ids = tok.encode(text, add_special=False, parse_special=True)
     assert encoded(tok, reserved, [(text, True)]) == ids
     assert encoded(tok, reserved, [(text, True)], PARSE | PLAIN_USER_DEFINED) == ids
@@ -192,14 +194,14 @@ def test_plain_text_that_is_eos_by_default_stays_text(name: str, text: str | Non
         ggtok.load(gguf.dump())
     tok, eos, piece = default_eos(gguf)
     assert eos in tok.special_ids and tok.vocab_bytes()[eos] == b""
-    said = f"one{piece} two{piece}{piece}."
-    assert chat(tok, said) == tok.encode(said)
+    message = f"one{piece} two{piece}{piece}."
+    assert chat(tok, message) == tok.encode(message)
     if text is None:
-        assert chat(tok, said).count(eos) == 3
+        assert chat(tok, message).count(eos) == 3
 
 
 @pytest.mark.parametrize("key", [EOS, "tokenizer.ggml.eot_token_id", "tokenizer.ggml.bos_token_id"])
-def test_not_if_a_key_names_it(key: str) -> None:
+def test_an_eos_that_a_key_names_is_reserved(key: str) -> None:
     gguf = without_eos("bpe-gpt2")
     _, eos, piece = default_eos(gguf)
     gguf.set(key, eos, "u32")
@@ -213,7 +215,7 @@ def test_not_if_a_key_names_it(key: str) -> None:
     ("text", "kind"),
     [("<stop>", NORMAL), ("[stop]", NORMAL), ("stop", CONTROL), ("stop", USER_DEFINED)],
 )
-def test_nor_if_it_may_be_meant_as_an_end(text: str, kind: int) -> None:
+def test_a_default_eos_that_looks_special_is_reserved(text: str, kind: int) -> None:
     gguf = without_eos("plamo2", text, kind)  # any text can be a token in PLaMo
     tok, eos, _ = default_eos(gguf)
     assert eos in tok.special_ids
@@ -250,7 +252,7 @@ def without_reserved(gguf: GGUF, reserved: frozenset[int]) -> GGUF:
     "name",
     [n for n in [*VOCABULARIES, *REAL] if "hybriddna" not in n and n != "big-endian"],
 )
-def test_ids_are_those_without_the_tokens(name: str, llama: LlamaCpp, tmp_path: Path) -> None:
+def test_ids_are_those_without_reserved_tokens(name: str, llama: LlamaCpp, tmp_path: Path) -> None:
     """If llama.cpp's ids for a message contain a reserved token, ggtok returns llama.cpp's ids with
     a vocabulary that lacks the reserved tokens. Otherwise, ggtok returns llama.cpp's ids."""
     gguf, tok, reserved = vocabulary(name)
@@ -264,7 +266,7 @@ def test_ids_are_those_without_the_tokens(name: str, llama: LlamaCpp, tmp_path: 
         for id in range(tok.n_tokens)
         if id not in reserved and tok.token_attr(id) & user
     ]
-    texts = [made_text(chooser, [*texts_of(tok, reserved), "plain"]) for _ in range(150)]
+    texts = [random_text(chooser, [*texts_of(tok, reserved), "plain"]) for _ in range(150)]
     # Excludes texts with user-defined tokens, which would divide the text first.
     texts = [text for text in texts if text and not any(s in text for s in special)]
     raw = [text.encode() for text in texts]

@@ -150,7 +150,7 @@ def test_dates_are_local(servers: Servers, tok: Tokenizer) -> None:
     assert east != west  # the time zones are 25 hours apart
 
 
-def test_the_servers_count(servers: Servers, tok: Tokenizer) -> None:
+def test_counts_equal_the_servers(servers: Servers, tok: Tokenizer) -> None:
     template = answers.templates()["Qwen-Qwen3-0.6B"]
     messages = [user("One, two"), *REQUESTS["object arguments"]["messages"]]
     with servers.start(template) as server:
@@ -158,7 +158,9 @@ def test_the_servers_count(servers: Servers, tok: Tokenizer) -> None:
     assert tok.count_chat(messages, template=template) == counted["input_tokens"]
 
 
-def test_the_command(capsys: pytest.CaptureFixture[str], llama: LlamaCpp) -> None:
+def test_the_command_finds_no_differences(
+    capsys: pytest.CaptureFixture[str], llama: LlamaCpp
+) -> None:
     arguments = ["--vocab", "llama-spm", "--template", "rwkv", "--random", "5"]
     assert parity.main(arguments) == 0
     assert "same ids" in capsys.readouterr().out

@@ -19,7 +19,7 @@ def tok() -> ggtok.Tokenizer:
     return ggtok.load(CHAT)
 
 
-def turns_dropped(tok: ggtok.Tokenizer, messages: list[Any], budget: int, **options: Any) -> Any:
+def trimmed_naively(tok: ggtok.Tokenizer, messages: list[Any], budget: int, **options: Any) -> Any:
     """Drops the oldest turn until the rest fits, or returns None if the last turn doesn't fit."""
     kept = list(messages)
     while tok.count_chat(kept, **options) > budget:
@@ -30,7 +30,7 @@ def turns_dropped(tok: ggtok.Tokenizer, messages: list[Any], budget: int, **opti
     return kept
 
 
-def test_the_oldest_turns_go(tok: ggtok.Tokenizer) -> None:
+def test_the_oldest_turns_are_dropped(tok: ggtok.Tokenizer) -> None:
     rng = random.Random(4)
     for _ in range(20):
         messages: list[Any] = [SYSTEM][: rng.randrange(2)]
@@ -41,7 +41,7 @@ def test_the_oldest_turns_go(tok: ggtok.Tokenizer) -> None:
         before = list(messages)
         for budget in (*range(20, 220, 25), 10_000):
             options = {"add_generation_prompt": bool(budget % 2)}
-            want = turns_dropped(tok, messages, budget, **options)
+            want = trimmed_naively(tok, messages, budget, **options)
             if want is None:
                 with pytest.raises(
                     ggtok.InvalidValueError, match=f"more than the budget of {budget}"
@@ -54,7 +54,7 @@ def test_the_oldest_turns_go(tok: ggtok.Tokenizer) -> None:
             assert all(any(one is message for message in messages) for one in kept)
 
 
-def test_any_messages(tok: ggtok.Tokenizer) -> None:
+def test_messages_with_and_without_turns(tok: ggtok.Tokenizer) -> None:
     assert ggtok.trim_chat(tok, iter([SYSTEM, user("Hi")]), 100) == [SYSTEM, user("Hi")]
     n = tok.count_chat([SYSTEM])
     assert ggtok.trim_chat(tok, [SYSTEM], n) == [SYSTEM]

@@ -50,9 +50,9 @@ def test_strings_become_plain() -> None:
     assert [type(s) for pair in found.items() for s in pair] == [str, str]
 
 
-def test_as_python() -> None:
-    given = {Name("k"): (10**30, [nan, True], None, "é", 1.5)}
-    found = values.as_python(MappingProxyType(given), "x")
+def test_as_python_keeps_python_values() -> None:
+    value = {Name("k"): (10**30, [nan, True], None, "é", 1.5)}
+    found = values.as_python(MappingProxyType(value), "x")
     assert repr(found) == f"{{'k': ({10**30}, [nan, True], None, 'é', 1.5)}}"
     with pytest.raises(InvalidTypeError, match=r"^x\[0\]: must be str, a number, .* not set"):
         values.as_python([set()], "x")
@@ -109,7 +109,7 @@ def test_texts_that_are_no_json(text: str) -> None:
         values.parse(text, "x")
 
 
-def test_dumped() -> None:
+def test_dump_writes_compact_json() -> None:
     value = {"a\n\x01\x7f": [None, True, -1, 2**64 - 1, "é\u2028/\\"], "b": {}}
     assert values.dump(value) == (
         '{"a\\n\\u0001\x7f":[null,true,-1,18446744073709551615,"é\u2028/\\\\"],"b":{}}'

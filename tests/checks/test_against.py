@@ -123,7 +123,7 @@ FAULTS: list[tuple[str, Fault, set[str]]] = [
 ]
 
 
-def test_the_original_itself(pair: tuple[Path, Path]) -> None:
+def test_the_original_has_no_findings(pair: tuple[Path, Path]) -> None:
     model, original = pair
     assert codes(ggtok.doctor(model, against=original)) == []
     assert codes(ggtok.doctor(model, against=original / "tokenizer.json")) == []
@@ -131,7 +131,9 @@ def test_the_original_itself(pair: tuple[Path, Path]) -> None:
 
 
 @pytest.mark.parametrize(("fault", "expected"), [f[1:] for f in FAULTS], ids=[f[0] for f in FAULTS])
-def test_faults(pair: tuple[Path, Path], tmp_path: Path, fault: Fault, expected: set[str]) -> None:
+def test_each_fault_is_found_and_fixed(
+    pair: tuple[Path, Path], tmp_path: Path, fault: Fault, expected: set[str]
+) -> None:
     model, original = pair
     gguf = GGUF.read(model)
     fault(gguf)
@@ -163,7 +165,7 @@ def test_faults(pair: tuple[Path, Path], tmp_path: Path, fault: Fault, expected:
         assert expected == {"GGT714"}
 
 
-def test_another_type(pair: tuple[Path, Path]) -> None:
+def test_another_vocabulary_type(pair: tuple[Path, Path]) -> None:
     found = ggtok.doctor(fixture("spm"), against=pair[1])
     assert codes(found) == ["GGT701"]
 
@@ -195,7 +197,7 @@ def test_ends_of_the_generation_config(pair: tuple[Path, Path], tmp_path: Path) 
         ggtok.doctor(model, against=original)
 
 
-def test_slow_templates(
+def test_slow_templates_stop_the_comparison(
     pair: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The comparison of templates stops at its time limit, and the finding says so."""
@@ -256,14 +258,16 @@ def doctor(hub: Hub | None, home: Path, *argv: str, **more: str) -> tuple[int, A
     environment |= {"HOME": str(home), **more}
     if hub is not None:
         environment["HF_ENDPOINT"] = hub.origin
-    done = subprocess.run(
+    completed = subprocess.run(
         [*COMMAND, "doctor", *argv, "--json"], capture_output=True, text=True, env=environment
     )
-    return done.returncode, json.loads(done.stdout or "null"), done.stderr
+    return completed.returncode, json.loads(completed.stdout or "null"), completed.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs HOME")
-def test_a_repository(hub: Hub, pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_the_original_may_be_a_repository(
+    hub: Hub, pair: tuple[Path, Path], tmp_path: Path
+) -> None:
     gguf = GGUF.read(pair[0])
     gguf.set(GGML + "add_bos_token", True)
     gguf.set("general.source.repo_url", "https://huggingface.co/user/repo")
@@ -273,23 +277,25 @@ def test_a_repository(hub: Hub, pair: tuple[Path, Path], tmp_path: Path) -> None
     assert [each["code"] for each in found if each["code"] >= "GGT7"] == ["GGT711"]
     assert not any("safetensors" in path or "README" in path for path in map(str, hub.requests))
     for name in "auto", "hf://user/repo", "https://huggingface.co/user/repo":
-        again = doctor(hub, tmp_path, faulty, "--against", name)
-        assert [each["code"] for each in again[1]] == [each["code"] for each in found], again
+        repeated = doctor(hub, tmp_path, faulty, "--against", name)
+        assert [each["code"] for each in repeated[1]] == [each["code"] for each in found], repeated
     # The original comes from huggingface_hub's cache, without a server.
     offline = doctor(None, tmp_path, faulty, "--against", "user/repo", HF_HUB_OFFLINE="1")
     assert offline[1] == found
-    away = doctor(None, tmp_path, faulty, "--against", "user/repo", HF_ENDPOINT=dead())
-    assert away[1] == found
+    unreachable = doctor(
+        None, tmp_path, faulty, "--against", "user/repo", HF_ENDPOINT=stopped_server()
+    )
+    assert unreachable[1] == found
 
 
-def dead() -> str:
+def stopped_server() -> str:
     """Returns the address of a server that has been stopped."""
     with Server() as server:
         return server.origin
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs HOME")
-def test_sources_that_are_none(hub: Hub, pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_unusable_originals_raise_errors(hub: Hub, pair: tuple[Path, Path], tmp_path: Path) -> None:
     model = str(pair[0])
     (tmp_path / "empty").mkdir()
     hub.fail("user/missing", 404, "RepoNotFound")
@@ -327,6 +333,6 @@ def test_sources_that_are_none(hub: Hub, pair: tuple[Path, Path], tmp_path: Path
     assert "1000 files are like those of tokenizers" in error
 
 
-def test_types() -> None:
+def test_a_wrong_type_raises_an_error() -> None:
     with pytest.raises(ggtok.InvalidTypeError, match="against must be str or a path"):
         ggtok.doctor(fixture("spm"), against=1)  # type: ignore[arg-type]

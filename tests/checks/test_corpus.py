@@ -82,7 +82,7 @@ def loaded(source: Any) -> ggtok.Tokenizer:
 
 def behaviour(tok: ggtok.Tokenizer) -> list[Any]:
     """Returns the ids and prompts for some texts and conversations."""
-    seen: list[Any] = [
+    results: list[Any] = [
         tok.encode(text, add_special=added, parse_special=parsed)
         for text in TEXTS
         for added in (True, False)
@@ -91,24 +91,24 @@ def behaviour(tok: ggtok.Tokenizer) -> list[Any]:
     for chat in CHATS if tok.chat_template is not None else []:
         for like in ("llama.cpp", "transformers"):
             options: Any = {"like": like, "add_generation_prompt": True}
-            seen += [tok.apply_chat_template(chat, **options), tok.encode_chat(chat, **options)]
-    return seen
+            results += [tok.apply_chat_template(chat, **options), tok.encode_chat(chat, **options)]
+    return results
 
 
-def test_size() -> None:
+def test_the_corpus_is_large() -> None:
     assert len(CORPUS) >= 50
     assert len({row.code for row in CORPUS.values()}) >= 25
     assert len(FIXED) >= 20
 
 
 @pytest.mark.parametrize("name", marked(list(ORIGINALS), list(ORIGINALS)))
-def test_originals(name: str) -> None:
+def test_originals_have_no_serious_findings(name: str) -> None:
     """The originals have no serious findings."""
     assert [f.code for f in original_findings(name) if f.severity == SERIOUS] == []
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_each_is_found_by_its_code(name: str) -> None:
+def test_each_fault_is_found(name: str) -> None:
     row = CORPUS[name]
     found = ggtok.doctor(faulty(row).dump())
     codes = {f.code for f in found}
@@ -124,14 +124,14 @@ _HIDDEN = dict.fromkeys(("GGT101", "GGT102", "GGT103", "GGT104"), ("GGT404",))
 
 
 @pytest.mark.parametrize("name", FIXED_ROWS)
-def test_corrections(name: str, tmp_path: Path, llama: LlamaCpp) -> None:
+def test_corrections_restore_the_original(name: str, tmp_path: Path, llama: LlamaCpp) -> None:
     """A corrected file has no findings that `--fix` would correct, and gives the original's ids and
     prompts. llama.cpp gives the same ids."""
     row = CORPUS[name]
     path = faulty(row).write(tmp_path / "model.gguf")
     assert ggtok.edit(path, fix="all").changes
-    clean = {f.code for f in original_findings(row.original) if not f.changes}
-    assert {f.code for f in ggtok.doctor(path)} == clean
+    expected = {f.code for f in original_findings(row.original) if not f.changes}
+    assert {f.code for f in ggtok.doctor(path)} == expected
     ours = loaded(path)
     assert behaviour(ours) == behaviour(loaded(ORIGINALS[row.original]().dump()))
     same_ids(llama, path, ours)
@@ -200,26 +200,26 @@ def test_corrections_keep_the_logits(name: str, tmp_path: Path, llama: LlamaCpp)
     same_logprobs(out, before)
 
 
-def test_padding_that_was_lost(tmp_path: Path, llama: LlamaCpp) -> None:
+def test_lost_padding_is_restored(tmp_path: Path, llama: LlamaCpp) -> None:
     """The correction of GGT601 restores lost padding tokens, so that llama.cpp loads the model
     again, with the original's ids and logits."""
     original = base()
     add_tokens(original, [f"[PAD{id}]" for id in range(len(original.array(TOKENS)), 416)], UNUSED)
-    whole = with_tensors(original, tmp_path)
-    expected = logprobs(whole)
+    model = with_tensors(original, tmp_path)
+    expected = logprobs(model)
     n = len(base().array(TOKENS))
     assert n < 416
-    cut = {key: original.array(key)[:n] for key in (TOKENS, TYPES, SCORES) if key in original}
-    ggtok.edit(whole, cut, force=True)
+    shorter = {key: original.array(key)[:n] for key in (TOKENS, TYPES, SCORES) if key in original}
+    ggtok.edit(model, shorter, force=True)
     with pytest.raises(ServerError):
-        logprobs(whole)
-    [found] = [f for f in ggtok.doctor(whole) if f.code == "GGT601"]
+        logprobs(model)
+    [found] = [f for f in ggtok.doctor(model) if f.code == "GGT601"]
     assert found.detail == f"416 rows, {n} tokens"
-    ggtok.edit(whole, fix="GGT601")
-    assert "GGT601" not in {f.code for f in ggtok.doctor(whole)}
-    assert loaded(whole).n_tokens == 416
-    same_logprobs(whole, expected)
-    same_ids(llama, whole, loaded(whole))
+    ggtok.edit(model, fix="GGT601")
+    assert "GGT601" not in {f.code for f in ggtok.doctor(model)}
+    assert loaded(model).n_tokens == 416
+    same_logprobs(model, expected)
+    same_ids(llama, model, loaded(model))
     gguf = base()
     small = with_tensors(gguf, tmp_path)
     more = [*gguf.strings(TOKENS), b"one more"]

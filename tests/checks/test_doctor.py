@@ -73,9 +73,9 @@ def normal_control(gguf: GGUF) -> None:
 
 def pairs_of_letters(gguf: GGUF) -> None:
     """Adds a token and a merge for each pair of letters that isn't a token."""
-    known = set(gguf.strings(GGML + "tokens"))
+    existing = set(gguf.strings(GGML + "tokens"))
     every = [a + b for a in ascii_letters for b in ascii_letters]
-    new = [pair for pair in every if pair.encode() not in known]
+    new = [pair for pair in every if pair.encode() not in existing]
     add_tokens(gguf, new, NORMAL)
     merge(*(f"{a} {b}" for a, b in new))(gguf)
 
@@ -125,7 +125,7 @@ def test_nothing_is_found_in_a_healthy_file() -> None:
 
 
 @pytest.mark.parametrize("code", FAULTS)
-def test_one_fault_each(code: str) -> None:
+def test_each_fault_has_one_finding(code: str) -> None:
     gguf = base()
     FAULTS[code](gguf)
     assert codes(gguf) == [code]
@@ -138,7 +138,7 @@ def test_a_repeated_merge() -> None:
     assert codes(gguf) == ["GGT502"]
 
 
-def test_a_few_tokens_of_many() -> None:
+def test_a_few_unreachable_tokens_are_a_remark() -> None:
     """GGT402: a few unreachable tokens among thousands are only a remark; more are serious
     (GGT401)."""
     gguf = base()
@@ -149,7 +149,7 @@ def test_a_few_tokens_of_many() -> None:
     assert (found.code, found.ids) == ("GGT402", (token(gguf, "q#z"),))
 
 
-def test_a_token_that_the_pretokenizer_cuts() -> None:
+def test_a_token_that_the_pretokenizer_splits() -> None:
     """GGT404: merges produce the token, but the pre-tokenizer never puts a newline and a letter
     into the same word."""
     gguf = base()
@@ -160,7 +160,7 @@ def test_a_token_that_the_pretokenizer_cuts() -> None:
     assert found[0].ids == (token(gguf, "q\u010a"), token(gguf, "q\u010az"))
 
 
-def test_rows_of_the_embedding(tmp_path: Path) -> None:
+def test_an_embedding_with_more_rows_than_tokens(tmp_path: Path) -> None:
     gguf = base()
     n = len(gguf.array(GGML + "tokens"))
     for rows, want in ((n, []), (n + 1, ["GGT601"])):
@@ -197,7 +197,7 @@ def test_severities_and_texts() -> None:
 
 
 @pytest.mark.parametrize("name", ["none", "test", "rwkv", "plamo2", "ugm", "wpm", "spm-bytes"])
-def test_other_kinds(name: str) -> None:
+def test_other_vocabulary_types(name: str) -> None:
     found = ggtok.doctor(fixture(name))
     assert not {f.code for f in found} & {"GGT001", "GGT101", "GGT103", "GGT503"}
 

@@ -92,7 +92,7 @@ CAUSES: dict[str, tuple[str, int | None, str, str, Chat]] = {
 
 
 @pytest.mark.parametrize("name", CAUSES)
-def test_causes(name: str) -> None:
+def test_causes_are_found(name: str) -> None:
     source, line, tag, reason, chat = CAUSES[name]
     found = only(source)
     assert (found.line, found.tag) == (line, tag)
@@ -101,7 +101,7 @@ def test_causes(name: str) -> None:
     assert found.one.text != found.other.text
 
 
-def test_refusals() -> None:
+def test_templates_that_transformers_refuses() -> None:
     fails = "{% if messages[1] and messages[1].content is undefined %}\n{{ {}.b.c }}{% endif %}"
     found = only(fails + CHAT)
     assert found.one.text is not None and found.other.text is None
@@ -118,14 +118,14 @@ def test_refusals() -> None:
     assert refused.code == "GGT207" and "transformers renders it" in refused.detail
 
 
-def test_refusals_of_llama_server() -> None:
+def test_templates_that_llama_server_refuses() -> None:
     fails = "{% if messages[0].content is string and messages[1] and messages[1].content == '' %}"
     found = only(fails + "{{ raise_exception('empty') }}{% endif %}" + CHAT)
     assert found.one.text is None and found.other.text is not None
     assert "llama-server refuses it: empty" in engines._described(found)
 
 
-def test_findings_tell_where() -> None:
+def test_findings_name_the_line() -> None:
     gguf = base()
     gguf.set("tokenizer.chat_template", CAUSES["a variable"][0], "str")
     [found] = ggtok.doctor(gguf.dump())
@@ -140,7 +140,7 @@ def test_findings_tell_where() -> None:
     assert found.as_dict()["lines"] == [3]
 
 
-def test_slow_templates(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_templates_stop_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison stops at its time limit, and reports that it is incomplete."""
     monkeypatch.setattr(engines, "_SECONDS", 0.0)
     gguf = base()
@@ -162,26 +162,26 @@ def test_hostile_templates() -> None:
     differences."""
     assert traces.marked("\ue000{{ 1 }}", True) is None
     for source in ("{{" * 200_000, "{% '" * 100_000, "{#" * 200_000, "{% raw %}" * 1000, "{{ '\\"):
-        made = traces.marked(source, True)
-        assert made is not None and traces.plain(made.source).count("{{") >= source.count("{{")
+        marked = traces.marked(source, True)
+        assert marked is not None and traces.plain(marked.source).count("{{") >= source.count("{{")
         gguf = base()
         gguf.set("tokenizer.chat_template", source, "str")
         assert {f.code for f in ggtok.doctor(gguf.dump())} <= {"GGT207"} or "raw" in source
 
 
 @pytest.mark.parametrize("dialect", ["llama.cpp", "transformers"])
-def test_markers_change_nothing(dialect: Any) -> None:
+def test_markers_do_not_change_renderings(dialect: Any) -> None:
     """llama.cpp's templates render the battery's conversations in the same way with and without
     markers, except that markers inside macros and values (`inner`) change a few."""
     same = changed = 0
     for name, source in templates().items():
         template = jinja.compile(source, dialect)
         for inner in (True, False):
-            made = traces.marked(source, inner)
-            assert made is not None and len(made.lines) == len(made.tags), name
-            for line, tag in zip(made.lines, made.tags, strict=True):
+            result = traces.marked(source, inner)
+            assert result is not None and len(result.lines) == len(result.tags), name
+            for line, tag in zip(result.lines, result.tags, strict=True):
                 assert tag[:12].split("\n")[0] in source.split("\n")[line - 1], (name, line)
-            marked = jinja.compile(made.source, dialect)
+            marked = jinja.compile(result.source, dialect)
             for each in battery.PLAIN.values():
                 variables = {"messages": list(each.messages), "add_generation_prompt": True}
                 try:
@@ -199,7 +199,7 @@ def test_markers_change_nothing(dialect: Any) -> None:
 # ---- llama.cpp's templates ----
 
 
-def test_templates_of_llamacpp() -> None:
+def test_the_table_of_templates_is_up_to_date() -> None:
     """The page's rows are up to date. Plain pytest checks only some of them."""
     rows = table.written("templates", table.PROGRAMS).splitlines()[2:]
     assert len(rows) == len(templates()) == 70
@@ -208,7 +208,7 @@ def test_templates_of_llamacpp() -> None:
 
 
 @pytest.mark.full
-def test_engines_of_templates() -> None:
+def test_the_table_of_engines_is_up_to_date() -> None:
     assert table.written("engines", table.PROGRAMS) == table.engines()
     jinja_rows = {n for n in templates() if "Jinja" in map(table.label, table.differences(n))}
     assert jinja_rows == set(table.ENGINES)
@@ -221,6 +221,6 @@ def test_engines_of_templates() -> None:
 @pytest.mark.parametrize(
     "name", ["phi-3", "qwen2", full("command-r"), full("qwen35"), full("gemma-4")]
 )
-def test_real_vocabularies(name: str) -> None:
+def test_real_vocabularies_have_only_remarks(name: str) -> None:
     found = list(engines.check(File(real(name))))
     assert found and {f.severity for f in found} == {"remark"}

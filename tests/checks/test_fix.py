@@ -27,11 +27,11 @@ def keys(edited: Any) -> list[str]:
     return [change.key for change in edited.changes]
 
 
-def test_one_and_all(model: Path, tmp_path: Path) -> None:
+def test_fixing_one_code_and_all(model: Path, tmp_path: Path) -> None:
     assert codes(model) == ["GGT204", "GGT301", "GGT401"]
     by_code = {f.code: f for f in ggtok.doctor(model)}
-    done = ggtok.load(model).text_to_token("<|done|>")
-    assert by_code["GGT204"].changes == {EOT: done}
+    end = ggtok.load(model).text_to_token("<|done|>")
+    assert by_code["GGT204"].changes == {EOT: end}
     assert by_code["GGT204"].command == "ggtok edit MODEL --fix GGT204 --in-place"
     assert by_code["GGT401"].command is None and by_code["GGT401"].as_dict()["command"] is None
     out = tmp_path / "out.gguf"
@@ -43,7 +43,7 @@ def test_one_and_all(model: Path, tmp_path: Path) -> None:
     assert len(planned.changes) == 2
     assert codes(model) == ["GGT401"]
     assert keys(ggtok.edit(model, fix="all")) == []
-    assert done in ggtok.load(model).eog_ids
+    assert end in ggtok.load(model).eog_ids
 
 
 def test_changes_come_after_corrections(model: Path) -> None:
@@ -51,7 +51,7 @@ def test_changes_come_after_corrections(model: Path) -> None:
     assert {c.key: c.after for c in edited.changes} == {EOT: 5, "general.name": "x"}
 
 
-def test_errors(model: Path, tmp_path: Path) -> None:
+def test_wrong_codes_raise_errors(model: Path, tmp_path: Path) -> None:
     for fix, says in (
         ("GGT999", "'GGT999' is no finding's code"),
         ("GGT302", r"GGT302 \(.*\) isn't found in the file"),
@@ -68,7 +68,7 @@ def test_errors(model: Path, tmp_path: Path) -> None:
     assert codes(model) == ["GGT204", "GGT301", "GGT401"]
 
 
-def test_corrections_that_show_other_faults(tmp_path: Path) -> None:
+def test_corrections_of_one_key_are_combined(tmp_path: Path) -> None:
     """Removing malformed and repeated merges are changes to the same key."""
     gguf = base()
     merges = gguf.array(GGML + "merges")

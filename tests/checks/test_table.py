@@ -24,16 +24,16 @@ UNHEALTHY = {"gpt-neox", "aquila"}  # files that name no pre-tokenizer
 UNREACHABLE = ("GGT401", "GGT402", "GGT403", "GGT404")
 
 
-def test_findings() -> None:
+def test_the_table_of_findings_is_up_to_date() -> None:
     assert table.written("findings") == table.kinds()
 
 
 @pytest.mark.parametrize("name", SOME)
-def test_vocabularies(name: str) -> None:
+def test_the_table_of_vocabularies_is_up_to_date(name: str) -> None:
     assert table.row(name) in table.written("vocabularies").splitlines()
 
 
-def test_nothing_is_serious_in_the_healthy_ones() -> None:
+def test_only_unhealthy_vocabularies_have_serious_findings() -> None:
     rows = table.written("vocabularies").splitlines()[2:]
     names = [row.split("|")[1].strip() for row in rows]
     assert names == [*REAL, *OTHERS]
@@ -45,7 +45,7 @@ def test_nothing_is_serious_in_the_healthy_ones() -> None:
 
 
 @pytest.mark.parametrize("name", SOME)
-def test_what_is_unreachable_never_comes(name: str) -> None:
+def test_unreachable_tokens_never_occur(name: str) -> None:
     tok = ggtok.load(real(name))
     unreachable = {id for f in table.findings(name) if f.code in UNREACHABLE for id in f.ids}
     texts = [text.encode() for text in pydoc_data.topics.topics.values()]
@@ -80,6 +80,6 @@ def test_idle_merges_are_those_that_never_come_last(name: str) -> None:
     # whose parts don't exist.
     reversed_end = dict(zip(ranks, [*range(50), *reversed(range(50, len(ranks)))], strict=True))
     more = {**ranks, ("zzz", "qq"): len(ranks), ("t", "h e"): len(ranks) + 1}
-    for given in (ranks, reversed_end, more):
-        plain = {parts for parts in given if last_merge("".join(parts), given) != parts}
-        assert set(idle_merges(given)) == plain
+    for merges in (ranks, reversed_end, more):
+        plain = {parts for parts in merges if last_merge("".join(parts), merges) != parts}
+        assert set(idle_merges(merges)) == plain

@@ -25,9 +25,9 @@ def main() -> None:
             os.chdir(folder)
             with contextlib.ExitStack() as after:
                 after.callback(os.chdir, home)
-                done = run_page(page, folder)
+                results = run_page(page, folder)
         text = page.read_text("utf-8")
-        for block, shown in reversed(done):
+        for block, shown in reversed(results):
             text = text[: block.begin] + shown + text[block.begin + len(block.text) :]
         page.write_text(text, "utf-8")
 

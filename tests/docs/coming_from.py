@@ -83,8 +83,8 @@ class Llama:
 
     def detokenize(self, ids: list[int], special: bool = False) -> bytes:
         text = b"".join(self._pieces[special][id] for id in ids)
-        behind_bos = bool(ids) and ids[0] == self.token_bos() and text[:1] == b" "
-        return text[1:] if behind_bos else text
+        is_after_bos = bool(ids) and ids[0] == self.token_bos() and text[:1] == b" "
+        return text[1:] if is_after_bos else text
 
     def n_vocab(self) -> int:
         return self._facts.n_tokens
@@ -161,7 +161,7 @@ def evaluate(code: str, names: dict[str, Any]) -> Any:
     return [list(item) if isinstance(item, tuple) else item for item in value]
 
 
-def asked(server: Server, row: Row, names: dict[str, Any]) -> Any:
+def server_answer(server: Server, row: Row, names: dict[str, Any]) -> Any:
     """Returns llama-server's answer to a row's request."""
     path, _, body = row.left.partition(" ")
     for name in "text", "ids", "messages":
@@ -207,9 +207,9 @@ def observed(
     if tok.add_space_prefix and tok.vocab_type in ("SPM", "UGM"):
         removes = decode(plain)[:1] != " "
         assert tok.bos_id is not None
-        behind = decode([tok.bos_id, *plain])
-        assert behind == "ok !" or behind.endswith(" ok !")
-        yield "strips", "yes" if removes else "after BOS only" if behind == "ok !" else "no"
+        after_bos = decode([tok.bos_id, *plain])
+        assert after_bos == "ok !" or after_bos.endswith(" ok !")
+        yield "strips", "yes" if removes else "after BOS only" if after_bos == "ok !" else "no"
 
 
 def expected(tok: ggtok.Tokenizer, column: str, cell: str) -> str:

@@ -101,7 +101,7 @@ def run_page(page: Path, folder: Path) -> list[tuple[Block, str]]:
     """Runs a page's blocks in `folder`, the current folder. Returns each block that was run, and
     the text that it should have: its code with the actual output."""
     names: dict[str, Any] = {}
-    done = []
+    results = []
     for block in blocks(page):
         if block.why_not:
             continue
@@ -114,8 +114,8 @@ def run_page(page: Path, folder: Path) -> list[tuple[Block, str]]:
             shown = _run_console(block.text, folder)
         else:
             continue
-        done.append((block, shown.replace(str(folder), HOME)))
-    return done
+        results.append((block, shown.replace(str(folder), HOME)))
+    return results
 
 
 def _run_python(text: str, names: dict[str, Any]) -> str:
@@ -155,7 +155,7 @@ def _run_console(text: str, folder: Path) -> str:
     env = {name: value for name, value in os.environ.items() if not _PLACES.fullmatch(name)}
     env |= {"HOME": str(folder), "PATH": f"{folder / 'bin'}:{env['PATH']}"}
     for command in commands:
-        done = subprocess.run(
+        completed = subprocess.run(
             ["bash", "-c", command.removeprefix("$ ")],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -163,6 +163,6 @@ def _run_console(text: str, folder: Path) -> str:
             cwd=folder,
             env=env,
         )
-        printed = done.stdout.decode()
+        printed = completed.stdout.decode()
         shown.append(f"{command}\n{printed}" + "\n" * (printed[-1:] not in ("", "\n")))
     return "".join(shown)

@@ -107,9 +107,9 @@ class Tools:
 def tools(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, llama: LlamaCpp
 ) -> Iterator[Tools]:
-    made = Tools(request.param, tmp_path_factory.mktemp("coming-from"), llama)
-    yield made
-    made.close()
+    created = Tools(request.param, tmp_path_factory.mktemp("coming-from"), llama)
+    yield created
+    created.close()
 
 
 def each_text(tools: Tools, parse_special: bool) -> Iterator[dict[str, Any]]:
@@ -126,7 +126,8 @@ def test_llama_server(tools: Tools, row: page.Row) -> None:
         streamed(tools, code)
         return
     for names in each_text(tools, parse_special=True):
-        assert page.asked(tools.server, row, names) == page.evaluate(code, names), names["text"]
+        theirs = page.server_answer(tools.server, row, names)
+        assert theirs == page.evaluate(code, names), names["text"]
 
 
 def streamed(tools: Tools, code: str) -> None:

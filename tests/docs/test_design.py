@@ -155,8 +155,8 @@ def words(c_program: Build) -> Words:
     program = c_program("words", *STEPS)  # reuses the object files of `work`
 
     def run(name: str, text: str) -> list[str]:
-        done = subprocess.run([program, name, text], capture_output=True, check=True)
-        return re.findall(r"^\[(.*?)\]$", done.stdout.decode(), re.MULTILINE | re.DOTALL)
+        completed = subprocess.run([program, name, text], capture_output=True, check=True)
+        return re.findall(r"^\[(.*?)\]$", completed.stdout.decode(), re.MULTILINE | re.DOTALL)
 
     return run
 
@@ -328,7 +328,7 @@ _SOURCE = re.compile(r"`((?:[\w.-]+/)*[\w-]+(?:\.(?:c|h|cpp|py|inc|md)|/))`")
 
 
 # Pages name files relative to the root, to cext/, or to the folder that the page describes.
-_BESIDE = (
+_FOLDERS = (
     "",
     "cext",
     "cext/jinja",
@@ -340,8 +340,8 @@ _BESIDE = (
 )
 
 
-def known(path: str) -> bool:
-    return any((ROOT / beside / path).exists() for beside in _BESIDE)
+def path_exists(path: str) -> bool:
+    return any((ROOT / folder / path).exists() for folder in _FOLDERS)
 
 
 GUIDES = [ROOT / "docs" / "architecture.md", *sorted((ROOT / "cext").glob("*/README.md"))]
@@ -352,7 +352,7 @@ GUIDES = [ROOT / "docs" / "architecture.md", *sorted((ROOT / "cext").glob("*/REA
 )
 def test_files_that_a_page_names_exist(page: Path) -> None:
     for path in _SOURCE.findall(page.read_text("utf-8")):
-        assert known(path) or (page.parent / path).exists(), f"{page}: {path}"
+        assert path_exists(path) or (page.parent / path).exists(), f"{page}: {path}"
 
 
 def test_pages_that_comments_name_exist() -> None:

@@ -52,7 +52,7 @@ FULL = {"docs/converting.md", "docs/scale.md"}
 HERE = [page for page in PAGES if name_of(page) not in ELSEWHERE]
 
 
-def test_pages_run_elsewhere_are() -> None:
+def test_other_tests_run_the_pages_in_elsewhere() -> None:
     for page, test in ELSEWHERE.items():
         assert Path(page).name in (ROOT / test).read_text("utf-8"), page
 
@@ -70,7 +70,7 @@ def test_examples_print_what_the_page_shows(
         assert shown == block.text, f"{name_of(page)}, line {block.line}"
 
 
-def test_enough_is_run() -> None:
+def test_the_main_pages_have_examples() -> None:
     """The README and the pages about the API have examples, some of them with output."""
     run = {
         name_of(page): [b for b in blocks(page) if b.language in ("python", "console")]

@@ -41,7 +41,7 @@ def test_the_chart_is_drawn_from_its_figures() -> None:
     assert "prefers-color-scheme: dark" in drawn
 
 
-def test_the_readme_tells_measured_figures() -> None:
+def test_the_readme_shows_measured_figures() -> None:
     text = " ".join(README.split())
     cached = row("cached: English prose")["ggtok"]
     new = row("new: prose")["ggtok"]

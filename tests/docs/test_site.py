@@ -53,7 +53,7 @@ def test_links_lead_to_the_sites_pages(site: Any) -> None:
     )
 
 
-def test_the_reference_has_all_that_is_public(site: Any) -> None:
+def test_the_reference_has_all_public_names(site: Any) -> None:
     _, reference = site
     page = reference.module_page("ggtok")
     headings = set(re.findall(r"^#+ ([\w.]+)$", page, re.M))
@@ -74,7 +74,7 @@ def test_the_reference_has_every_command(site: Any) -> None:
     assert page.count("```text\nusage: ggtok ") == 1 + len(commands.SUMMARIES)
 
 
-def test_docstrings_name_the_arguments_that_there_are(site: Any) -> None:
+def test_documented_arguments_exist(site: Any) -> None:
     _, reference = site
     n = 0
     for module in map(importlib.import_module, reference.MODULES):
@@ -89,9 +89,11 @@ def test_docstrings_name_the_arguments_that_there_are(site: Any) -> None:
                     reference.markdown(inspect.getdoc(function) or ""),
                     re.S,
                 )
-                told = re.findall(r"^- `([^`]+)`: ", section[1], re.M) if section else []
-                names = {part.lstrip("*") for entry in told for part in entry.split(", ")}
-                taken = set(inspect.signature(function).parameters)
+                documented = re.findall(r"^- `([^`]+)`: ", section[1], re.M) if section else []
+                names = {part.lstrip("*") for entry in documented for part in entry.split(", ")}
+                parameters = set(inspect.signature(function).parameters)
                 n += len(names)
-                assert names <= taken, f"{module.__name__}.{name}.{member}: {names - taken}"
+                assert names <= parameters, (
+                    f"{module.__name__}.{name}.{member}: {names - parameters}"
+                )
     assert n > 100

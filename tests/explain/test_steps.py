@@ -40,7 +40,7 @@ def test_bpe(load_fixture: Load) -> None:
     assert (word.begin, word.end) == (12, 18)
 
 
-def test_ranks_are_the_files(load_fixture: Load) -> None:
+def test_ranks_are_positions_in_the_file(load_fixture: Load) -> None:
     merges = GGUF.read(fixture("bpe-llama3")).strings("tokenizer.ggml.merges")
     (word,) = load_fixture("bpe-llama3").explain(" there").fragments[0].words
     for merge in word.merges:
@@ -67,7 +67,7 @@ def test_whole_words_are_not_merged(load_fixture: Load) -> None:
     assert [token.how for token in newlines[0].tokens] == ["whole word"]
 
 
-def test_bytes_of_what_is_no_token(load_fixture: Load) -> None:
+def test_characters_without_a_token_become_bytes(load_fixture: Load) -> None:
     tok = load_fixture("spm")
     tokens = tok.explain("\u2603", add_special=False).fragments[0].words[0].tokens
     assert [token.text for token in tokens[-3:]] == ["\udce2", "\udc98", "\udc83"]
@@ -89,15 +89,15 @@ def test_spm(load_fixture: Load) -> None:
 def test_ugm(load_fixture: Load) -> None:
     tok = load_fixture("ugm")
     (word,) = tok.explain("the \u2603\u2603 kettle", add_special=False).fragments[0].words
-    known = [token for token in word.tokens if token.how == "best path"]
+    on_path = [token for token in word.tokens if token.how == "best path"]
     (unknown,) = [token for token in word.tokens if token.how == "unknown"]
     assert unknown.id == tok.unk_id
-    assert all(token.score == pytest.approx(tok.token_score(token.id)) for token in known)
+    assert all(token.score == pytest.approx(tok.token_score(token.id)) for token in on_path)
     assert word.tokens[-1].total == word.lattice[-1].total
     assert word.lattice[-1].at == len(word.text.encode())
     # No token ending here has a better total.
     assert word.tokens[-1].total == max(
-        place.total for place in word.lattice if place.at == word.lattice[-1].at
+        end.total for end in word.lattice if end.at == word.lattice[-1].at
     )
 
 
@@ -122,7 +122,7 @@ def test_other_types(load_fixture: Load) -> None:
     assert hows("bpe-hybriddna", "<dna>AXX") == {"tag", "unknown"}
 
 
-def test_white_space_that_special_tokens_take(tmp_path: Path) -> None:
+def test_white_space_that_special_tokens_strip(tmp_path: Path) -> None:
     gguf = GGUF.read(fixture("bpe-jina"))
     if b"<mask>" not in gguf.strings("tokenizer.ggml.tokens"):
         add_tokens(gguf, ["<mask>"], 3)
@@ -151,7 +151,7 @@ def test_long_texts_are_refused(load_fixture: Load) -> None:
 
 
 @pytest.mark.parametrize(("name", "text"), [("rwkv", b"\xff" * 1500), ("ugm-plain", "x" * 16384)])
-def test_long_tokens_are_repeated_in_few_steps(name: str, text: str | bytes) -> None:
+def test_the_texts_of_steps_have_a_limit(name: str, text: str | bytes) -> None:
     """The tokens' texts in the steps have a total limit: without it, they could take gigabytes."""
     gguf = GGUF.read(fixture(name))
     unknown = len(gguf.strings("tokenizer.ggml.tokens"))
@@ -164,7 +164,7 @@ def test_long_tokens_are_repeated_in_few_steps(name: str, text: str | bytes) -> 
     assert tok.explain(text[:500]).ids == tok.encode(text[:500])
 
 
-def test_arguments_are_judged_as_by_encode(load_fixture: Load) -> None:
+def test_wrong_arguments_raise_the_errors_of_encode(load_fixture: Load) -> None:
     tok = load_fixture("bpe-gpt2")
     for call in (tok.encode, tok.explain):
         with pytest.raises(ggtok.InvalidTypeError, match="text must be str"):
@@ -175,7 +175,7 @@ def test_arguments_are_judged_as_by_encode(load_fixture: Load) -> None:
         load_fixture("none").explain("a")
 
 
-def test_the_file_is_not_read_again(tmp_path: Path) -> None:
+def test_explain_does_not_read_the_file(tmp_path: Path) -> None:
     for name in "bpe-gpt2", "ugm":
         path = tmp_path / "model.gguf"
         path.write_bytes(fixture(name).read_bytes())

@@ -45,9 +45,9 @@ def test_every_token(load_fixture: Load, name: str) -> None:
         assert repr(tree) == repr(plain.merge_tree(tok._loaded, id))
         assert tree.id == id
         assert json.dumps(dataclasses.asdict(tree))
-        left = replayed(tree)
+        remaining = replayed(tree)
         assert not tree.reached or (
-            left == [raw(tree.text)] and [t.id for t in tree.tokens] == [id]
+            remaining == [raw(tree.text)] and [t.id for t in tree.tokens] == [id]
         )
         reached += tree.reached
         if tree.reached and len(tree.symbols) > 1:
@@ -65,7 +65,7 @@ def test_reached_tokens_are_encoded(load_fixture: Load) -> None:
             assert tok.encode(piece, add_special=False) == [id]
 
 
-def test_tokens_that_no_merge_makes(tmp_path: Path) -> None:
+def test_tokens_that_no_merge_produces(tmp_path: Path) -> None:
     gguf = GGUF.read(fixture("bpe-gpt2"))
     add_tokens(gguf, ["zqzq", "no byte \u4e2d"], 1)
     tok = ggtok.load(gguf.write(tmp_path / "model.gguf"))
@@ -76,7 +76,7 @@ def test_tokens_that_no_merge_makes(tmp_path: Path) -> None:
     assert not tree.reached and tree.symbols == [] and "stands for no byte" in tree.notes[-1]
 
 
-def test_tokens_that_are_no_utf8(tmp_path: Path) -> None:
+def test_tokens_that_are_not_utf8(tmp_path: Path) -> None:
     gguf = GGUF.read(fixture("bpe-gemma4"))
     add_tokens(gguf, [b"\xe2\x98"], 1)
     with warnings.catch_warnings():

@@ -57,7 +57,7 @@ def fuzz(work: Path, target: str, seconds: int, seed: int, most: int | None) -> 
     inputs = work / "inputs" / target
     unpack(target, inputs, most, seed)
     with tempfile.TemporaryFile("w+", errors="replace") as log:
-        done = subprocess.run(
+        completed = subprocess.run(
             [
                 work / f"fuzz_{target}",
                 *OPTIONS,
@@ -79,9 +79,9 @@ def fuzz(work: Path, target: str, seconds: int, seed: int, most: int | None) -> 
         f"fuzz_{target}: {seconds} s, {runs[-1] if runs else '?'} executions, "
         f"{cov} edges, {features} features, corpus {corpus}"
     )
-    if done.returncode:
+    if completed.returncode:
         print("\n".join(text.splitlines()[-60:]), file=sys.stderr)
-    return done.returncode == 0
+    return completed.returncode == 0
 
 
 def save(work: Path, target: str) -> None:
@@ -112,11 +112,9 @@ def main() -> int:
     )
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
     parser.add_argument("--seconds", type=int, default=60, help="for each target (default: 60)")
+    parser.add_argument("--seed", type=int, default=0, help="libFuzzer's seed (default: the time)")
     parser.add_argument(
-        "--seed", type=int, default=0, help="what changes the inputs (default: time)"
-    )
-    parser.add_argument(
-        "--inputs", type=int, metavar="N", help="begin with N of the saved ones (default: all)"
+        "--inputs", type=int, metavar="N", help="begin with N of the saved inputs (default: all)"
     )
     parser.add_argument("--work", type=Path, help="keep targets, inputs and findings here")
     parser.add_argument("--save", action="store_true", help="write tests/fuzz/corpus")

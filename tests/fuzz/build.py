@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.c.build import command_of, object_of
-from tests.fuzz.seeds import take_words_as_they_are
+from tests.fuzz.seeds import enable_ugm_fast_path
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture, fixture_names
 
@@ -26,9 +26,9 @@ SANITIZERS = ("-fsanitize=fuzzer-no-link,address,undefined", "-fno-sanitize-reco
 def build(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> None:
     """Writes fuzz_TARGET to the folder `out` for each target."""
     library = [cc, "-g1", "-O1", *flags]
-    words = GGUF.read(fixture("ugm"))
-    take_words_as_they_are(words)
-    vocabularies = [*map(fixture, fixture_names()), words.write(out / "words.gguf")]
+    fast_ugm = GGUF.read(fixture("ugm"))
+    enable_ugm_fast_path(fast_ugm)
+    vocabularies = [*map(fixture, fixture_names()), fast_ugm.write(out / "words.gguf")]
     paths = ", ".join(f'"{path}"' for path in vocabularies)
     harness = [*library, f"-DFIXTURES={paths}", f'-DBASE="{fixture(BASE)}"']
     objects = _library(library, out)
@@ -38,10 +38,10 @@ def build(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> 
     plain = _plain(command_of(["-DGGTOK_TEST_PLAIN"]), out)
     sources = [HERE / name for name in ("fuzz.c", "gguf_parts.c")]
     sources += [HERE / f"fuzz_{target}.c" for target in TARGETS]
-    made = dict(zip(sources, _compile([*harness, BLIND], sources, out), strict=True))
-    shared = [made.pop(source) for source in sources[:2]]
+    compiled = dict(zip(sources, _compile([*harness, BLIND], sources, out), strict=True))
+    shared = [compiled.pop(source) for source in sources[:2]]
     link = [flag.replace("fuzzer-no-link", "fuzzer") for flag in flags]
-    for source, object_ in made.items():
+    for source, object_ in compiled.items():
         tested = objects_of.get(source.stem, objects)
         _run(cc, *link, object_, *shared, *tested, plain, "-lm", "-o", out / source.stem)
 

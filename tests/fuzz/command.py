@@ -17,6 +17,6 @@ def main(prog: str, description: str | None, fuzz: Fuzz) -> int:
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    n, taken, findings = fuzz(args.seed, args.seconds)
-    print(f"{n} inputs, {taken} taken, {findings} findings in {args.seconds} s")
+    n, accepted, findings = fuzz(args.seed, args.seconds)
+    print(f"{n} inputs, {accepted} accepted, {findings} findings in {args.seconds} s")
     return 1 if findings else 0

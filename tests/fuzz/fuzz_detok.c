@@ -46,9 +46,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     if (!s) { /* the decoded text can be encoded */
         size_t n_text = text.n;
-        char *again = copy_of((const uint8_t *)text.data, n_text);
-        check_encode(t, again, n_text, flags & 3);
-        free(again);
+        char *copy = copy_of((const uint8_t *)text.data, n_text);
+        check_encode(t, copy, n_text, flags & 3);
+        free(copy);
     }
     for (size_t i = 0; i < n && i < 8; i++) {
         ggtok_token_to_piece(t->tok, ids[i], (int32_t)(data[1] >> 4) - 8, true, &piece, NULL);

@@ -18,10 +18,11 @@ typedef struct step {
 
 /* ---- texts ---- */
 
-typedef struct made { /* the text of a step; word i ends at ends[i], where the next word begins */
+/* The text of a step. Word i ends at ends[i], where the next word begins. */
+typedef struct step_text {
     char text[MAX_TEXT];
     size_t ends[MAX_WORDS], n_words;
-} made;
+} step_text;
 
 typedef struct material {
     const char *p;
@@ -82,7 +83,7 @@ static size_t put_word(const material *m, const step *s, size_t i, char *out) {
     }
 }
 
-static void make(const material *m, const step *s, made *t) {
+static void build_text(const material *m, const step *s, step_text *t) {
     static const char *const between[] = {" ", "", "\n", ". "};
     const char *gap = between[s->how >> 3 & 3];
     size_t n = 0, most = (size_t)1 << (s->many & 15);
@@ -95,7 +96,7 @@ static void make(const material *m, const step *s, made *t) {
     }
 }
 
-static ggtok_bytes words_of(const made *t, size_t from, size_t to) {
+static ggtok_bytes words_of(const step_text *t, size_t from, size_t to) {
     size_t begin = from ? t->ends[from - 1] : 0, end = to ? t->ends[to - 1] : 0;
     return (ggtok_bytes){t->text + begin, end - begin};
 }
@@ -109,7 +110,7 @@ static void check_text(build_pair *t, ggtok_bytes text, unsigned flags) {
 }
 
 /* Encodes a text in which control tokens are parsed in every other word. */
-static void check_trusted(build_pair *t, const made *m, unsigned flags) {
+static void check_trusted(build_pair *t, const step_text *m, unsigned flags) {
     static ggtok_range ranges[MAX_WORDS];
     ggtok_bytes text = words_of(m, 0, m->n_words);
     ggtok_ids ids, plain;
@@ -130,7 +131,7 @@ static void check_trusted(build_pair *t, const made *m, unsigned flags) {
 }
 
 /* Encodes the text as a batch in which each text has `each` words. */
-static void check_batch(build_pair *t, ggtok_pool *pool, const made *m, size_t each,
+static void check_batch(build_pair *t, ggtok_pool *pool, const step_text *m, size_t each,
                         unsigned flags) {
     static ggtok_bytes texts[MAX_WORDS];
     ggtok_batch *batch;
@@ -155,7 +156,7 @@ static void check_batch(build_pair *t, ggtok_pool *pool, const made *m, size_t e
     ggtok_batch_free(batch);
 }
 
-static void take_step(build_pair *t, ggtok_pool *pool, const step *s, const made *m) {
+static void take_step(build_pair *t, ggtok_pool *pool, const step *s, const step_text *m) {
     unsigned flags = s->what >> 6;
     CHECK((t->ctx = ggtok_pool_acquire(pool, NULL)) != NULL);
     switch (s->what & 7) {
@@ -175,7 +176,7 @@ static void take_step(build_pair *t, ggtok_pool *pool, const step *s, const made
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static made text;
+    static step_text text;
     if (size < 2) return 0;
     build_pair t = *pair_at(data[0]);
     size_t n_steps = data[1] % MAX_STEPS, total = 0;
@@ -187,7 +188,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ggtok_pool *pool;
     CHECK(!ggtok_pool_new(t.tok, &pool, NULL));
     for (size_t i = 0; i < n_steps && total < MAX_TOTAL; i++) {
-        make(&m, &steps[i], &text);
+        build_text(&m, &steps[i], &text);
         take_step(&t, pool, &steps[i], &text);
         total += words_of(&text, 0, text.n_words).n;
     }

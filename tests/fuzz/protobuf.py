@@ -78,14 +78,14 @@ class Inputs:
         pick, changed = self._random, bytearray(data)
         for _ in range(pick.randint(1, 4)):
             at = pick.randint(0, len(changed))
-            what = pick.randrange(5)
-            if what == 0:
+            change = pick.randrange(5)
+            if change == 0:
                 del changed[at : at + pick.randint(1, 8)]
-            elif what == 1:
+            elif change == 1:
                 changed[at:at] = pick.randbytes(pick.randint(1, 8))
-            elif what == 2 and changed:
+            elif change == 2 and changed:
                 changed[at % len(changed)] ^= 1 << pick.randrange(8)
-            elif what == 3:
+            elif change == 3:
                 changed[at : at + 1] = _varint(pick.choice(BIG))
             else:
                 changed[at:at] = self._field(pick.randrange(3))
@@ -133,10 +133,10 @@ def check(data: bytes) -> bool | None:
 
 def fuzz(seed: int, seconds: float = math.inf, inputs: float = math.inf) -> tuple[int, int, int]:
     """Returns the number of inputs, of accepted inputs, and of findings, which it prints."""
-    made = Inputs(seed)
+    generated = Inputs(seed)
     end = time.monotonic() + seconds
-    n = taken = findings = 0
-    for data in made:
+    n = accepted = findings = 0
+    for data in generated:
         if n >= inputs or time.monotonic() > end:
             break
         n += 1
@@ -147,12 +147,12 @@ def fuzz(seed: int, seconds: float = math.inf, inputs: float = math.inf) -> tupl
             findings += 1
             continue
         if good:
-            taken += 1
-            made.keep(data)
+            accepted += 1
+            generated.keep(data)
         elif good is False:
             print(f"{data!r}: read differently")
             findings += 1
-    return n, taken, findings
+    return n, accepted, findings
 
 
 if __name__ == "__main__":

@@ -29,11 +29,11 @@ def gguf_seeds() -> Iterator[bytes]:
             _cut(gguf)
         yield gguf.dump() + TEXT.encode()
         if gguf.get("tokenizer.ggml.model") == b"t5":
-            take_words_as_they_are(gguf)
+            enable_ugm_fast_path(gguf)
             yield gguf.dump() + WORDS.encode()
 
 
-def take_words_as_they_are(gguf: GGUF) -> None:
+def enable_ugm_fast_path(gguf: GGUF) -> None:
     """Makes UGM use its fast path, which needs a vocabulary that has no charsmap and no
     user-defined tokens, and U+2581 only at the beginning of tokens."""
     tokens = gguf.strings(TOKENS)

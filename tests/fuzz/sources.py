@@ -46,7 +46,7 @@ TEMPLATE = {
 ROBERTA = {"type": "RobertaProcessing", "cls": ["<s>", 0], "sep": ["</s>", 2]}
 PROCESSOR = {"type": "Sequence", "processors": [TEMPLATE, ROBERTA, {"type": "ByteLevel"}]}
 NORMALIZER = {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Lowercase"}]}
-BESIDE: dict[str, Any] = {
+CONFIGURATION: dict[str, Any] = {
     "tokenizer_config.json": {
         "tokenizer_class": "LlamaTokenizerFast",
         "bos_token": {"content": "<|im_start|>"},
@@ -116,8 +116,8 @@ def fuzz(seed: int, seconds: float = math.inf, inputs: float = math.inf) -> tupl
     """Returns the number of inputs, of accepted inputs, and of findings, which it prints."""
     pick = random.Random(seed)
     end = time.monotonic() + seconds
-    kinds = [({**files, **BESIDE}, arch) for files, arch in folders()]
-    n = taken = findings = 0
+    kinds = [({**files, **CONFIGURATION}, arch) for files, arch in folders()]
+    n = accepted = findings = 0
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore", ggtok.VocabWarning)
         for i, (files, _) in enumerate(kinds):
@@ -134,14 +134,14 @@ def fuzz(seed: int, seconds: float = math.inf, inputs: float = math.inf) -> tupl
             n += 1
             try:
                 converted(str(to.parent), pre="qwen2", arch=arch, lines=0)
-                taken += 1
+                accepted += 1
             except ggtok.GGTokError:
                 pass
             except Exception as e:  # any other error is a finding
                 print(f"{arch}: {file}: {path} = {junk!r}: {type(e).__name__}: {e}")
                 findings += 1
             sources.write(to, files[file])
-    return n, taken, findings
+    return n, accepted, findings
 
 
 if __name__ == "__main__":

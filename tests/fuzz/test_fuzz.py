@@ -13,7 +13,7 @@ import ggtok
 from tests.fuzz import sources
 from tests.fuzz.__main__ import CORPUS
 from tests.fuzz.protobuf import fuzz
-from tests.fuzz.seeds import SEEDS, take_words_as_they_are
+from tests.fuzz.seeds import SEEDS, enable_ugm_fast_path
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
 
@@ -57,7 +57,7 @@ def test_no_new_word_has_ids() -> None:
 def test_spans_of_unknown_characters_within_a_word() -> None:
     """fuzz_session found that the first unknown token's span was the rest of the word."""
     gguf = GGUF.read(fixture("ugm"))
-    take_words_as_they_are(gguf)
+    enable_ugm_fast_path(gguf)
     tok = ggtok.load(gguf.dump())
     text = "\n*~*~\n~~**"
     ids, spans = tok.encode_with_offsets(text, add_special=False)
@@ -82,7 +82,7 @@ def test_spans_of_unknown_characters_without_an_unknown_token() -> None:
 
 
 @pytest.mark.parametrize("name", ["rwkv", "bpe-llama3"])
-def test_a_long_word_is_asked_for_before_one_is_kept(name: str) -> None:
+def test_a_long_word_is_looked_up_in_an_empty_cache(name: str) -> None:
     """fuzz_encode found that a long word's entry was looked up in a cache without entries, at
     offset 0 of a null pointer. (Only the sanitizers detected it.)"""
     tok = ggtok.load(fixture(name))
@@ -111,7 +111,7 @@ def test_saved_files() -> None:
 
 
 @pytest.mark.parametrize("target", ["encode", "detok", "session"])
-def test_saved_corpora_are_there(target: str) -> None:
+def test_saved_corpora_exist(target: str) -> None:
     inputs = saved(target)
     assert len(inputs) > 100 and min(map(len, inputs)) < 50
 
@@ -140,12 +140,12 @@ def test_scalars_of_every_type(name: str) -> None:
 
 
 @pytest.mark.full
-def test_sources_with_any_value_anywhere() -> None:
-    n, taken, findings = sources.fuzz(7, inputs=40)
-    assert n == 40 and taken > 10 and findings == 0
+def test_convert_accepts_or_refuses_any_value() -> None:
+    n, accepted, findings = sources.fuzz(7, inputs=40)
+    assert n == 40 and accepted > 10 and findings == 0
 
 
 @pytest.mark.full
 def test_models_are_read_as_protobuf_reads_them() -> None:
-    n, taken, findings = fuzz(seed=3, inputs=3000)
-    assert (n, findings) == (3000, 0) and taken > 100
+    n, accepted, findings = fuzz(seed=3, inputs=3000)
+    assert (n, findings) == (3000, 0) and accepted > 100

@@ -28,25 +28,25 @@ def returned(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
     return (*args, kwargs)
 
 
-def test_llguidance(tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arguments_to_llguidance(tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     as_package(monkeypatch, "llguidance", TokenizerWrapper=lambda g: g, LLTokenizer=returned)
-    given, options = adapters.llguidance_tokenizer(tok, also_special=iter([3]))
+    wrapper, options = adapters.llguidance_tokenizer(tok, also_special=iter([3]))
     assert options == {"eos_token": [663, 664, 665]}
-    assert (given.eos_token_id, given.bos_token_id) == (tok.eos_id, tok.bos_id)
-    assert given.tokens == [tok.token_to_piece(id) for id in range(tok.n_tokens)]
-    assert given.special_token_ids == sorted(tok.special_ids | {3})
+    assert (wrapper.eos_token_id, wrapper.bos_token_id) == (tok.eos_id, tok.bos_id)
+    assert wrapper.tokens == [tok.token_to_piece(id) for id in range(tok.n_tokens)]
+    assert wrapper.special_token_ids == sorted(tok.special_ids | {3})
     text = b"Hello <|eot_id|>"
-    assert given(text) == tok.encode(text, add_special=False)
+    assert wrapper(text) == tok.encode(text, add_special=False)
     phi = ggtok.load(fixture("spm"))
-    given, _ = adapters.llguidance_tokenizer(phi)
+    wrapper, _ = adapters.llguidance_tokenizer(phi)
     for text in (b"a", b" a", b"a  b"):
-        assert b"".join(given.tokens[id] for id in given(text)) == text
+        assert b"".join(wrapper.tokens[id] for id in wrapper(text)) == text
     for name in ("wpm", "bpe-ambiguous"):
         with pytest.raises(ggtok.VocabError, match="llguidance can't use this"):
             adapters.llguidance_tokenizer(ggtok.load(fixture(name)))
 
 
-def test_xgrammar(tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arguments_to_xgrammar(tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = SimpleNamespace(RAW="raw")
     as_package(monkeypatch, "xgrammar", TokenizerInfo=returned, VocabType=kinds)
     pieces, kind, options = adapters.xgrammar_tokenizer_info(tok)
@@ -56,7 +56,7 @@ def test_xgrammar(tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None
     assert pieces[:5] == [tok.token_to_piece(id) for id in range(5)]
 
 
-def test_outlines(tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arguments_to_outlines(tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     as_package(monkeypatch, "outlines_core", Vocabulary=returned)
     end, ids, _ = adapters.outlines_vocabulary(tok)
     assert end == 663

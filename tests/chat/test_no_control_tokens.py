@@ -73,7 +73,7 @@ def controls(tok: Tokenizer, body: dict[str, Any], template: str) -> list[int] |
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_no_way_in(name: str, tok: Tokenizer) -> None:
+def test_no_string_becomes_a_control_token(name: str, tok: Tokenizer) -> None:
     body = json.dumps(BODIES[name])
     hostile = json.loads(body.replace(WORD, END))
     rendered = 0
