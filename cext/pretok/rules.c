@@ -28,8 +28,8 @@ static bool set_has(const pretok_scanner *s, unsigned set, unsigned letter) {
 }
 
 /* Executes the split and look instructions of the threads in `now`, in order, up to the first
- * thread that accepts. Moves threads that consume the letter to `next`. Returns the alternative that accepts before the
- * letter, or n_rules. */
+ * thread that accepts. Moves threads that consume the letter to `next`. Returns the alternative
+ * that accepts before the letter, or n_rules. */
 static unsigned step(const pretok_scanner *s, const threads *now, unsigned letter, threads *next) {
     uint64_t seen[PRETOK_RULE_STEPS / 64] = {0};
     uint16_t stack[2 * PRETOK_RULE_STEPS];

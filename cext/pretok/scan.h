@@ -51,8 +51,7 @@ enum {
 /* How a pattern classifies characters beyond ASCII: as letters, punctuation, letters of a third
  * class (`han` in gen/pretok_patterns.py), or others. */
 typedef struct pretok_high {
-    uint8_t leads
-        [16]; /* bit r of leads[b]: all characters with the lead byte 0xC0 + 16 * r + b are letters */
+    uint8_t leads[16]; /* bit r of leads[b]: the lead byte 0xC0 + 16 * r + b begins only letters */
     /* For code point 64 * b + i: bit i of planes[2 * b] is set for letters, of planes[2 * b + 1]
      * for others, of both for letters of the third class, and of neither for punctuation. */
     uint64_t planes[2048];

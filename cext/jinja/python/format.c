@@ -127,8 +127,7 @@ static void put_float(jinja_env *e, jinja_builder *b, const spec *s, double f, u
         if (zeros && (zeros == n || p[zeros] == 'e' || p[zeros] == 'E')) negative = false;
     }
     if (f - f != 0 && s->type && strchr("EFG", s->type)) {
-        for (size_t i = 0; i < n; i++)
-            p[i] = (char)(p[i] & ~32); /* INF and NAN are upper-case, too */
+        for (size_t i = 0; i < n; i++) p[i] = (char)(p[i] & ~32); /* to INF or NAN */
     }
     size_t whole = 0;
     while (whole < n && p[whole] >= '0' && p[whole] <= '9') whole++;

@@ -66,8 +66,8 @@ static inline bool charsmap_joins(const uint8_t *p, size_t len) {
                         (p[0] == 0xEF && p[1] == 0xBE && (p[2] == 0x9E || p[2] == 0x9F)));
 }
 
-/* Whether the charsmap treats byte c (not 0) as one space in any context: it keeps c (a space)
- * or replaces c by one space, and no longer sequence contains c. May return false even if it does. */
+/* Whether the charsmap treats byte c (not 0) as one space in any context: it keeps c (a space) or
+ * replaces c by one space, and no longer sequence contains c. May return false even if it does. */
 bool ggtok_charsmap_is_space(const charsmap *m, uint8_t c);
 
 #endif
