@@ -88,7 +88,7 @@ static void check_encode(const ggtok_tokenizer *tok) {
     ggtok_context_free(NULL);
 }
 
-/* Checks spans, selected special tokens, and blocks of a longer text. */
+/* Checks spans, continuations and selected special tokens, in single calls and in a batch. */
 static void check_spans(const ggtok_tokenizer *tok) {
     ggtok_error err;
     ggtok_context *ctx;

@@ -7,9 +7,9 @@
  *
  * A case is a line "DIALECT N_JSON N_TEMPLATE\n" (dialect 0: llama.cpp, 1: transformers), followed
  * by the variables as JSON and the template. For each case, the output is a letter (C: doesn't
- * compile, J: malformed JSON, E: failed, O: rendered), the number of steps, the bytes of stack, a
- * length of at most 200 and so many bytes of the text or of the error. Callgrind's counters are
- * dumped after each case. The exit status is 2 if a rendering modified its template.
+ * compile, J: malformed JSON, E: failed, O: rendered), the number of steps, the bytes of stack, and
+ * the first bytes (at most 200) of the text or the error, preceded by their number. Callgrind's
+ * counters are dumped after each case. The exit status is 2 if a rendering modified its template.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>

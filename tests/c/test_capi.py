@@ -45,8 +45,8 @@ def sanitizers() -> tuple[str, ...]:
 
 
 def output(*command: str | Path) -> str:
-    """Returns a program's standard output. The test fails if anything is written to standard
-    error."""
+    """Returns a program's standard output. The test fails if the program fails or writes to
+    standard error."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     assert not done.stderr  # sanitizers report errors here
@@ -133,7 +133,7 @@ def test_calls_stop_when_the_callback_returns_false(c_program: Build) -> None:
 def test_stopped_calls_access_only_valid_memory(
     c_program: Build, sanitizers: tuple[str, ...]
 ) -> None:
-    """Memory stays bounded, for one vocabulary of each kind."""
+    """With sanitizers, for one vocabulary of each kind."""
     assert output(c_program("stops", *sanitizers), *map(fixture, KINDS)) == "ok\n"
 
 
