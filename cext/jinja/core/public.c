@@ -56,7 +56,7 @@ ggtok_status ggtok_template_render(const ggtok_template *template, const char *j
     const jinja_template *t = (const jinja_template *)template;
     *out = NULL;
     if (now && !is_time(now)) {
-        return ggtok_error_set(err, GGTOK_ERR_ARGUMENT, "`now` is no time of the calendar");
+        return ggtok_error_set(err, GGTOK_ERR_ARGUMENT, "`now` is not a valid date and time");
     }
     const jinja_options options = {.n_input = n, .now = time_of(now)};
     jinja_error e;

@@ -99,19 +99,18 @@ void ggtok_jinja_llama_set(jinja_env *e, const jinja_node *target, jinja_value v
 
 /* ---- {% for %} ---- */
 
-/* Returns the items of a list or, of a dict, the keys (the pairs, if the loop has several targets).
- * Sets *pairs for a dict. */
-static jinja_list *loop_items(jinja_env *e, const jinja_node *node, bool *pairs) {
+/* Returns the items of a list, or the keys of a dict (its pairs for several targets). */
+static jinja_list *loop_items(jinja_env *e, const jinja_node *node) {
     jinja_arena *mem = &e->arena;
     jinja_value v = ggtok_jinja_eval(e, node->kids[1]);
     mem->at = node->pos;
     jinja_note_value(e, v, JINJA_NOTE_USED | JINJA_NOTE_ARRAY_ACCESS);
-    *pairs = v.type == JINJA_DICT || v.type == JINJA_LOOP;
+    bool is_dict = v.type == JINJA_DICT || v.type == JINJA_LOOP;
     if (v.type == JINJA_UNDEFINED) return ggtok_jinja_list_new(mem, 0);
-    if (!*pairs && !jinja_is_array(v)) {
+    if (!is_dict && !jinja_is_array(v)) {
         ggtok_jinja_fail(mem, "can't loop over %s", ggtok_jinja_type_name(v));
     }
-    if (!*pairs) { /* copy the list if the loop's body may change it */
+    if (!is_dict) { /* copy the list if the loop's body may change it */
         jinja_charge(mem, v.as.list->n / 4);
         if (!e->lists_change) return v.as.list;
         jinja_list *items = ggtok_jinja_list_new(mem, v.as.list->n);
@@ -223,8 +222,8 @@ static jinja_flow run_round_guarded(jinja_env *e, const jinja_node *body, jinja_
 jinja_flow ggtok_jinja_llama_loop(jinja_env *e, const jinja_node *node) {
     jinja_mark whole = ggtok_jinja_out_mark(e), mark = whole;
     size_t opened = ggtok_jinja_scope_open(e);
-    bool pairs, ran = false;
-    jinja_list *items = select_items(e, node, loop_items(e, node, &pairs));
+    bool ran = false;
+    jinja_list *items = select_items(e, node, loop_items(e, node));
     const jinja_node *body = node->kids[3];
     /* In the arena, because a jmp_buf is large and nested loops could exhaust the stack. */
     jmp_buf *here = e->t->wild_jumps ? jinja_alloc(&e->arena, sizeof *here) : NULL;

@@ -68,7 +68,7 @@ static bool read_float(jinja_env *e, jinja_text *t, double *f) {
         bool between = i && i + 1 < t->n && t->data[i - 1] >= '0' && t->data[i - 1] <= '9' &&
                        t->data[i + 1] >= '0' && t->data[i + 1] <= '9';
         if (c == '_' && between) continue;
-        if (c == 'x' || c == 'X' || c == '(' || c == '_') return false; /* C accepts these */
+        if (c == 'x' || c == 'X' || c == '(' || c == '_') return false; /* only C accepts these */
         plain[n++] = c;
     }
     return n && ggtok_jinja_parse_float(&e->arena, plain, n, f);

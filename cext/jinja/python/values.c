@@ -7,7 +7,7 @@
 /* ---- types ---- */
 
 void ggtok_jinja_fail_undefined(jinja_env *e, jinja_value v) {
-    if (v.id) ggtok_jinja_fail(&e->arena, "the sandbox hides this method: it changes its value");
+    if (v.id) ggtok_jinja_fail(&e->arena, "the sandbox hides methods that change their object");
     if (!v.as.text) ggtok_jinja_fail(&e->arena, "the value is undefined");
     int n = v.as.text->n < 80 ? (int)v.as.text->n : 80;
     ggtok_jinja_fail(&e->arena, "'%.*s' is undefined", n, (const char *)v.as.text->data);
