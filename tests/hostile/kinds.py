@@ -118,8 +118,8 @@ def truncations() -> Iterator[Series]:
 
 
 def changes(name: str, places: Sequence[int], values: Sequence[int]) -> Series:
-    """Returns a series in which each byte at `places` is replaced by each of `values`. A negative
-    value isn't written, but its absolute value is XORed with the byte."""
+    """Returns a series in which each byte at `places` is replaced by each of `values`. If a value
+    is negative, its absolute value is XORed with the byte instead."""
 
     def make(i: int) -> Input:
         at, value = places[i // len(values)], values[i % len(values)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tests.support.patch import FORMATS, TYPES
 
 STR, ARR = TYPES.index("str"), TYPES.index("arr")
-SHOWN = 3  # of an array of strings, the first and last SHOWN lengths are listed as fields
+SHOWN = 3  # how many string lengths are fields, at either end of an array
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def contents(large: bool) -> tuple[bytes, bytes]:
     for letter in "wv":
         gguf = GGUF.read(fixture("spm"))
         tokens = gguf.strings("tokenizer.ggml.tokens")
-        keep = 300  # byte tokens, special tokens, and some others
+        keep = 300  # the number of tokens to keep: byte tokens, special tokens, and some others
         rest = len(tokens) - keep if not large else 150_000
         gguf.set(
             "tokenizer.ggml.tokens",

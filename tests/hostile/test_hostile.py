@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes
 def test_sample(row: watch.Row, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if row in REFERENCE:
         request.getfixturevalue("llama")  # skips if the reference isn't available
-    step = len(row) // row.sample | 1  # odd: inputs with powers of 2 as periods are all reached
+    step = len(row) // row.sample | 1  # odd, so that cycles of 2^k inputs are covered
     tally = watch.watch(row, tmp_path / "kept", step)
     assert tally.inputs == len(range(0, len(row), step))
     assert tally.clean, "\n".join(watch.table([tally]))

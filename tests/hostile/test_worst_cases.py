@@ -145,7 +145,7 @@ def with_long_token(name: str, size: int) -> bytes:
 
 @pytest.mark.parametrize("name", ["rwkv", "wpm", "ugm", "ugm-plain", "plamo2"])
 def test_growth_with_a_long_token(name: str, work: Measure) -> None:
-    """A simple trie lookup at each position would take as many steps as the token is long."""
+    """A simple trie lookup at each position would take as many steps as the token has bytes."""
     steps = []
     for size in (SHORT, LONG):
         text = b"a" * (size - 1)

@@ -98,7 +98,7 @@ def _bodies(found: list[Token]) -> Iterator[list[Token]]:
 
 
 def _closing(body: list[Token], i: int) -> int:
-    """Returns the index of the parenthesis that matches body[i], an opening one."""
+    """Returns the index of the parenthesis that matches the opening parenthesis body[i]."""
     depth = 0
     for j in range(i, len(body)):
         depth += {b"(": 1, b")": -1}.get(body[j].text, 0)

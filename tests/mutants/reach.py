@@ -160,7 +160,7 @@ def _c_files_of_programs() -> set[str]:
 
 
 class Reach:
-    """The measurements, as sets of tests; only passing tests count."""
+    """The measurements, as sets of tests. Only tests that passed are included."""
 
     def __init__(self, work: Path) -> None:
         self.tests: dict[str, dict[str, Any]] = {}

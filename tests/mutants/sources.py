@@ -1,4 +1,4 @@
-"""The files to mutate: all except generated ones."""
+"""The files to mutate: all source files except generated files."""
 
 from __future__ import annotations
 

@@ -56,7 +56,8 @@ class Table:
         return f"{self.cost[mode][group]:.0f}"
 
     def _killers(self, result: dict[str, Any], among: set[str] | None = None) -> set[str]:
-        """Returns the groups with a failed test (if `among` is given, one of these tests)."""
+        """Returns the groups in which a test failed. If `among` is given, ignores all other
+        tests."""
         failed = [
             (group, tests)
             for mode in MODES

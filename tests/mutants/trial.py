@@ -110,7 +110,7 @@ class Trial:
             run["state"] = "killed" if run["failed"] else "unfinished"
 
     def run(self, tests: Iterable[str], flags: list[str]) -> dict[str, Any]:
-        """Runs the tests, at most `most` of each group, in order of the groups' costs.
+        """Runs the tests, at most `most` of each group, starting with the cheapest group.
 
         In the result, `reached` has the number of tests by group, `ran` the groups whose tests ran,
         and `failed` the failed tests by group.

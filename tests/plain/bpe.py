@@ -116,7 +116,7 @@ def readable(v: Vocabulary, stored: bytes) -> str:
 
 
 def first_symbols(stored: bytes) -> list[bytes]:
-    """Splits a stored text into characters. With GPT-2's characters, each stands for one byte of
+    """Splits a stored text into characters. Each of GPT-2's characters stands for one byte of
     the word."""
     symbols, at = [], 0
     while at < len(stored):

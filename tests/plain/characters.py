@@ -74,13 +74,13 @@ def value(norm: Iterable[Byte]) -> bytes:
 
 
 def span(norm: list[Byte]) -> tuple[int, int]:
-    """Returns the span of the text from which these bytes, at least one, come."""
+    """Returns the span of the text from which these bytes come. There must be at least one."""
     return norm[0].begin, norm[-1].end
 
 
 def composed(norm: Iterable[Byte], of: list[Byte]) -> list[Byte]:
-    """Composes two normalizations: the sources of the bytes in `norm` are positions in `of`, and
-    are replaced by the sources, in the text, of the bytes at these positions."""
+    """Composes two normalizations. The source of each byte in `norm` is a range of bytes in `of`;
+    it is replaced by the range of the text from which these bytes come."""
     return [
         Byte(b.value, of[min(b.begin, len(of) - 1)].begin, of[max(b.end, 1) - 1].end) for b in norm
     ]

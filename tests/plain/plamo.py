@@ -148,7 +148,7 @@ def _word(v: Vocabulary, norm: list[Byte]) -> Word:
     sizes: dict[int, int] = {}
     for i in reversed(range(len(starts))):
         best: _Row | None = None
-        for id in tokens.longest.all(text, starts[i]):  # of equal costs, the longest token's wins
+        for id in tokens.longest.all(text, starts[i]):  # longest first: it wins if costs are equal
             n = sizes.setdefault(id, len(list(characters(v.texts[id]))))
             cost = rows[i + n].cost - tokens.scores[id]
             if best is None or cost < best.cost:

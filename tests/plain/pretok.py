@@ -51,7 +51,7 @@ class Scanner(NamedTuple):
     pattern: re.Pattern[str]
     alternatives: tuple[str, ...]  # the alternatives in llama.cpp's syntax
     categories: bool  # whether the expression uses categories
-    kept: frozenset[str]  # characters beyond ASCII in the expression
+    kept: frozenset[str]  # characters beyond ASCII in the expression, which match as such
 
 
 def words(v: Vocabulary, text: str) -> list[Cut]:

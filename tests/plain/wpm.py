@@ -21,8 +21,8 @@ _CHINESE_FIRST = [first for first, _ in _CHINESE]
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
     """Splits text into words, each preceded by U+2581.
 
-    White space, bad bytes and control characters are dropped. The vocabulary's flags decide whether
-    accents are dropped, too, and letters lower-cased. Characters dropped at the end of a word
+    White space, bad bytes and control characters are dropped. Depending on the vocabulary's flags,
+    accents are dropped, too, and letters are lower-cased. Characters dropped at the end of a word
     belong to the source of its last byte.
     """
     word: list[Byte] = []

@@ -38,7 +38,7 @@ def test_ids_of_texts_are_canonical(
 
 @pytest.mark.parametrize("text", ["\uff09", "a\uff09b \uff09", ")", "(\uff09)"])
 def test_texts_that_normalization_changes_twice(load_fixture: Load, text: str) -> None:
-    """The charsmap replaces U+FF09 by ")", but ")" by another character."""
+    """The charsmap replaces U+FF09 by ")", and ")" itself by another character."""
     tok = load_fixture("ugm")
     assert tok.is_canonical(tok.encode(text))
     assert tok.is_canonical(tok.encode(text, add_special=False))
@@ -75,8 +75,8 @@ def test_all_short_texts_and_no_other_ids(load_fixture: Load, name: str) -> None
     for n in range(6):
         for chars in itertools.product(alphabet, repeat=n):
             seen.add(tuple(tok.encode("".join(chars), add_special=False)))
-    # Tokens of at most two characters of the alphabet, so that `seen` has all texts of a few
-    # tokens.
+    # Tokens of one or two characters of the alphabet: `seen` has the ids of every text that a few
+    # of them can spell.
     few = [
         id
         for id in range(tok.n_tokens)

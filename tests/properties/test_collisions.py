@@ -225,7 +225,7 @@ def test_a_special_token_that_a_rolling_hash_would_find_everywhere(work: Measure
 
 def test_special_tokens_with_many_continuations(work: Measure) -> None:
     """The first and the second byte of a token can each be followed by 128 bytes. The next byte is
-    looked up in a table, not compared with each of them."""
+    looked up in a table, not compared with each possible byte."""
     rng = np.random.default_rng(1)
     high = range(128, 256)
     words = [bytes((a, b, c)) for a in range(1, 6) for b in high for c in high]

@@ -36,7 +36,7 @@ def quietly(path: Path, **options: Any) -> ggtok.Tokenizer:
 
 
 def encode_all_ways(tok: ggtok.Tokenizer, data: bytes, **flags: Any) -> list[int]:
-    """Returns the ids, after checking that all methods return the same ones."""
+    """Returns the ids, after checking that all methods return the same ids."""
     ids = tok.encode(data, continuation=True, **flags)
     assert tok.encode_array(data, continuation=True, **flags).tolist() == ids
     assert tok.encode_batch([data, data], continuation=True, **flags) == [ids, ids]

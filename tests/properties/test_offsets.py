@@ -301,7 +301,7 @@ def test_hugging_face_tokenizers_agree(name: str, tmp_path: Any) -> None:
         if encoding.ids != ids:
             continue
         own = [list(offsets) for offsets in encoding.offsets]
-        if name == "llama-spm":  # tokenizers count the added space as part of the text
+        if name == "llama-spm":  # there, the first character includes the added space
             own, spans = own[2:], spans[2:]
         assert own == spans.tolist(), text
         same += 1

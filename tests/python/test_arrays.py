@@ -26,7 +26,7 @@ def test_an_array_is_like_any_other(text: str) -> None:
 
 
 def test_an_array_owns_its_memory() -> None:
-    """Neither later calls nor the end of the tokenizer change an array."""
+    """Neither later calls nor freeing the tokenizer changes an array."""
     tok = ggtok.load(fixture("bpe-gpt2"))
     array = tok.encode_array("one two three")
     ids = array.tolist()
@@ -52,7 +52,7 @@ def test_an_array_of_spans(text: str) -> None:
 
 @pytest.mark.parametrize("named", ["as before NumPy 2", "as since NumPy 2", "nowhere"])
 def test_numpys_functions_are_found(named: str) -> None:
-    """NumPy's C functions are in one module since NumPy 2, and in another one before it. If both
+    """NumPy 2 moved its C functions to another module. ggtok finds them in either module; if both
     are missing, every call fails."""
     program = """
 import sys, ggtok, numpy

@@ -25,7 +25,7 @@ def interrupts() -> Iterator[None]:
 
     def handler(_: int, frame: FrameType | None) -> None:
         if frame and frame.f_globals.get("__name__", "").startswith("coverage."):
-            signal.setitimer(signal.ITIMER_REAL, 0.0001, 5)  # later: coverage may hold a lock
+            signal.setitimer(signal.ITIMER_REAL, 0.0001, 5)  # retry later: coverage may hold a lock
             return
         raise Interrupted
 

@@ -143,7 +143,8 @@ def test_folders_are_rejected(tmp_path: Path) -> None:
 
 @posix
 def test_other_errors_of_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writing to a socket, without permission or against a limit of the system raises an error."""
+    """Writing raises an error for sockets, for files without write permission, and for paths that
+    the system rejects."""
     import socket
 
     monkeypatch.chdir(tmp_path)

@@ -126,7 +126,7 @@ def test_an_unknown_number_of_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 def _in_fork(work: Callable[[], bool]) -> bool:
     """Returns the result of `work` in a forked child, which is killed if it hangs."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python warns about threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks with threads
         child = os.fork()
     if not child:
         try:
@@ -404,7 +404,7 @@ def test_process_pools(method: str, row: str) -> None:
     tok = LOADED[row]()
     want = [tok.encode_batch([TEXT] * 50, threads=2)[0]] * 8
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python warns about threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks with threads
         context = multiprocessing.get_context(method)
         with ProcessPoolExecutor(2, mp_context=context) as pool:
             assert list(pool.map(_encode, [tok] * 8, [TEXT] * 8)) == want

@@ -158,7 +158,7 @@ def numbered(gguf: GGUF, token_list: list[bytes], chooser: random.Random) -> Non
 
 
 def special(gguf: GGUF, token_list: list[bytes], chooser: random.Random) -> None:
-    """Adds special tokens to a fixture, in which some tokens strip white space."""
+    """Adds special tokens to a fixture."""
     there = gguf.strings("tokenizer.ggml.tokens")
     own = [data for data in token_list if data not in there]
     kinds = chooser.choice(([CONTROL], [USER_DEFINED], [CONTROL, UNKNOWN, USER_DEFINED]))

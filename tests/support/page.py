@@ -10,6 +10,6 @@ _DATA = re.compile(r'<script type="application/json" id="ggtok-models">(.*?)</sc
 
 
 def data(page: str) -> Any:
-    """Returns the models that the page lists, and its server."""
+    """Returns the JSON data in the page: its models and, if there is one, its server's URL."""
     (found,) = _DATA.findall(page)
     return json.loads(found)

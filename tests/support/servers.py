@@ -5,7 +5,8 @@ with Server() as server:
     server.files["/other.gguf"] = File(data, ranges=False)           # or without ranges
     url = server.url("/model.gguf")
     ...
-    server.requests, server.sent                                     # the latter in bytes
+    server.requests                                                  # the requests so far
+    server.sent                                                      # bytes, with headers
 """
 
 from __future__ import annotations

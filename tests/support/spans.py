@@ -55,7 +55,7 @@ def lengths(tok: ggtok.Tokenizer, id: int, norm: list[Byte], at: int) -> Iterato
 
 def ways(tok: ggtok.Tokenizer, ids: list[int], norm: list[Byte]) -> list[list[Span]]:
     """Returns up to ENOUGH ways to match the ids with all the bytes, each as a list of spans."""
-    reach = [{0}]  # for each id, and for the end, the positions where it can be
+    reach = [{0}]  # where each id can begin and, in the last set, where the ids can end
     for id in ids:
         reach.append({p + n for p in reach[-1] if p < len(norm) for n in lengths(tok, id, norm, p)})
     found: list[list[Span]] = []

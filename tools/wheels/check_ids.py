@@ -1,8 +1,8 @@
 """check_ids.py SITE FIXTURES: checks that the ggtok installed in SITE returns llama.cpp's ids.
 
-This runs with any Python on any platform, without the repository. SITE is the folder to which pip
-installed the wheel and its dependencies, FIXTURES the repository's folder `fixtures`. For each
-vocabulary, the script compares ids and decoded bytes with llama.cpp's recorded results
+This script runs with any Python on any platform, without the repository. SITE is the folder to
+which pip installed the wheel and its dependencies, FIXTURES the repository's folder `fixtures`. For
+each vocabulary, the script compares ids and decoded bytes with llama.cpp's recorded results
 (fixtures/golden). It encodes the texts one at a time, and as a batch on two threads.
 """
 
