@@ -193,12 +193,12 @@ def take_model(args: argparse.Namespace, needed: int = 0) -> None:
         _no_second_model(args.model, first)
         model = expanded(args.words.pop(0))
     if model is None:
-        why = "" if first is None else _why_not(first)
+        reason = "" if first is None else _not_model_reason(first)
         if first is not None and first.lower().endswith(".gguf"):
-            raise UsageError(why)
+            raise UsageError(reason)
         raise UsageError(
             "no model: give -m MODEL, set GGTOK_MODEL, or begin with a .gguf file or a name with "
-            f"a scheme (hf://, https://, ollama:, lmstudio:){why and f' ({why})'}"
+            f"a scheme (hf://, https://, ollama:, lmstudio:){reason and f' ({reason})'}"
         )
     args.model = model
 
@@ -303,13 +303,13 @@ def _is_name(word: str) -> bool:
     return listing.read_as(word) is not None
 
 
-def _why_not(word: str) -> str:
+def _not_model_reason(word: str) -> str:
     """Returns the reason why the first word isn't a model."""
     if os.path.exists(word):
         return f"{word}: not a GGUF file"
     from ggtok.sources import hub, listing
 
-    why = f"{word or repr(word)}: no such file{listing.did_you_mean(word)}"
+    reason = f"{word or repr(word)}: no such file{listing.did_you_mean(word)}"
     if hub.parse(word):
-        why += f"; a repository of the Hub is hf://{word}"
-    return why
+        reason += f"; a repository of the Hub is hf://{word}"
+    return reason

@@ -263,17 +263,17 @@ _FIRST_COMPARED = 5  # the lowest id at which the tokens' texts must be equal
 
 
 def _draft(a: Model, b: Model, args: argparse.Namespace) -> int:
-    why = _why_no_draft(a, b)
+    reason = _draft_obstacle(a, b)
     name, other = shown(args.words[1]), shown(args.words[0])
-    verdict = "may" if why is None else "can't"
-    line = f"{name} {verdict} draft for {other}{f': {why}' if why else ''}"
-    writing.write_result(args, {"may_draft": why is None, "reason": why}, [line])
-    return OK if why is None else FINDING
+    verdict = "may" if reason is None else "can't"
+    line = f"{name} {verdict} draft for {other}{f': {reason}' if reason else ''}"
+    writing.write_result(args, {"may_draft": reason is None, "reason": reason}, [line])
+    return OK if reason is None else FINDING
 
 
-def _why_no_draft(one: Model, other: Model) -> str | None:
-    """Returns why `other` can't draft for `one`, or None if it may, according to llama.cpp's
-    ``common_speculative_are_compatible``."""
+def _draft_obstacle(one: Model, other: Model) -> str | None:
+    """Returns the reason why `other` can't draft for `one`, or None if it can, according to
+    llama.cpp's ``common_speculative_are_compatible``."""
     a, b = one.tok, other.tok
     if a.vocab_type != b.vocab_type:
         return f"the types are {a.vocab_type} and {b.vocab_type}"

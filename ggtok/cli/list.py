@@ -21,8 +21,8 @@ def add_arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     for folder in args.words:
         if not os.path.isdir(folder):
-            why = "is not a folder" if os.path.lexists(folder) else "doesn't exist"
-            raise UsageError(f"{folder or repr(folder)} {why}")
+            problem = "is not a folder" if os.path.lexists(folder) else "doesn't exist"
+            raise UsageError(f"{folder or repr(folder)} {problem}")
     survey = listing.Survey()
     with progress.waiting(args.quiet, "looking for models"):
         models = list(listing.models(args.words, survey))

@@ -114,10 +114,10 @@ def waiting(quiet: bool, text: str) -> Iterator[Callable[[str], None]]:
     Args:
         text: what the command is doing; the context's value is a function that changes this text.
     """
-    what = [text]
+    current = [text]
 
     def say(text: str) -> None:
-        what[0] = text
+        current[0] = text
 
     with line(quiet, str) as show:
         if show is None:
@@ -129,7 +129,7 @@ def waiting(quiet: bool, text: str) -> Iterator[Callable[[str], None]]:
             seconds = 0
             while not done.wait(SILENT):
                 seconds += 1
-                show.write(f"{seconds // 60}:{seconds % 60:02}  {what[0]}")
+                show.write(f"{seconds // 60}:{seconds % 60:02}  {current[0]}")
 
         thread = threading.Thread(target=run, name="ggtok progress", daemon=True)
         thread.start()

@@ -75,7 +75,7 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("command", ["tokenize", "explain", "merges"])
-def test_a_text_is_no_name_beside_a_model(
+def test_a_text_is_not_a_name_if_there_is_a_model(
     run, command: str, refused: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A text may look like a model's name. If the model is given in another way, no server is

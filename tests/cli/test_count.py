@@ -279,7 +279,7 @@ def test_ignore_rules_and_names_that_are_not_utf8(run, tmp_path: Path) -> None:
 
 
 @posix
-def test_what_can_not_be_read(run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_files(run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unreadable files are reported; the others are counted."""
     result = run("count", LLAMA3, "a.py", "missing", "/proc/self/mem", "docs/kept.log", "--json")
     assert result.status == 2

@@ -57,7 +57,7 @@ def test_truncate_is_the_methods(run, model: str, data: bytes, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("model", [BPE, LLAMA3, SPM, str(fixture("test"))])
-def test_truncate_whatever_the_blocks(
+def test_truncate_does_not_depend_on_blocks(
     run, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """truncate reads only as many blocks as it needs, and doesn't treat their end as the text's
@@ -73,7 +73,7 @@ def test_truncate_whatever_the_blocks(
 
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", [name for name in fixture_names() if name != "none"])
-def test_no_tokens_of_a_text_that_goes_on(name: str) -> None:
+def test_the_beginning_of_a_text_that_continues(name: str) -> None:
     """If the beginning of a text already determines the result, that is the result for the whole
     text."""
     tok = ggtok.load(fixture(name))
@@ -87,7 +87,7 @@ def test_no_tokens_of_a_text_that_goes_on(name: str) -> None:
 
 
 @posix
-def test_truncate_ends_what_has_no_end(tmp_path: Path) -> None:
+def test_truncate_reads_only_the_beginning_of_endless_input(tmp_path: Path) -> None:
     nothing = '"$@" -n 0 --side right --no-special'
     line = f'yes "some text" | "$@" -n 9; yes | {nothing}; {nothing} </dev/zero'
     done = subprocess.run(

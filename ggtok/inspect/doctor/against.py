@@ -102,7 +102,7 @@ class Source:
 def _located(file: File, against: str) -> tuple[str, str]:
     """Returns the source's name, and its folder or file on this machine."""
     if against == AUTO:
-        against = _named(file)
+        against = _repository_of(file)
     elif os.path.exists(against):
         return against, against
     from ggtok.sources import hub
@@ -110,7 +110,7 @@ def _located(file: File, against: str) -> tuple[str, str]:
     return against, hub.tokenizer_folder(against)
 
 
-def _named(file: File) -> str:
+def _repository_of(file: File) -> str:
     """Returns the repository that the file names."""
     from ggtok.sources import hub
 
@@ -322,7 +322,7 @@ class _Differences:
             return
         one, other = Comparison(self.file), Comparison(self.source.file)
         for program in PROGRAMS:
-            chat = _parting(one, other, program)
+            chat = _smallest_difference(one, other, program)
             if chat is not None:
                 pair = one.render(chat, program), other.render(chat, program)
                 yield self._finding("GGT713", _described(chat, program, *pair), changes=changes)
@@ -367,7 +367,7 @@ def _some(ids: Sequence[int]) -> str:
     return f"[{', '.join(map(str, ids[:8]))}{', ...' if len(ids) > 8 else ''}]"
 
 
-def _parting(one: Comparison, other: Comparison, like: Like) -> Chat | None:
+def _smallest_difference(one: Comparison, other: Comparison, like: Like) -> Chat | None:
     """Returns the smallest conversation found for which the two templates render different
     prompts."""
 

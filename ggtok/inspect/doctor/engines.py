@@ -264,7 +264,7 @@ class Comparison:
         prepared = request.policy.prepare(request, sent, range(len(sent)), request.text_ends)
         return [m[0] if isinstance(m, tuple) else m for m in prepared.messages]
 
-    def _swapped(
+    def _render_source(
         self, request: Request, source: str, dialect: jinja.Dialect, conversation: Chat
     ) -> str | None:
         try:
@@ -288,12 +288,12 @@ class Comparison:
                 made = traces.marked(requests[like].policy.source, inner)
                 if made is None:
                     break
-                text = self._swapped(requests[like], made.source, like, conversation)
+                text = self._render_source(requests[like], made.source, like, conversation)
                 if text is None or traces.plain(text) != expected:
                     break
                 texts.append(text)
             if made is not None and len(texts) == len(PROGRAMS):
-                tag = traces.parting(*texts)
+                tag = traces.divergence(*texts)
                 return (None, "") if tag is None else (made.lines[tag], made.tags[tag])
         return None, ""
 

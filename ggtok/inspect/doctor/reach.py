@@ -60,12 +60,12 @@ class Seen:
             )[0]
             self._seen[ids[ids >= 0]] = True
 
-    def alone(self, pieces: Sequence[bytes], ids: Sequence[int]) -> None:
+    def encode_alone(self, pieces: Sequence[bytes], ids: Sequence[int]) -> None:
         self.encode(pieces[id] for id in ids)
         if self._tok.vocab_type in ("BPE", "SPM"):  # again, but without a space prefix
             self.encode((pieces[id] for id in ids), continuation=True)
 
-    def around(self, pieces: Sequence[bytes], ids: Sequence[int]) -> None:
+    def encode_around(self, pieces: Sequence[bytes], ids: Sequence[int]) -> None:
         """Encodes tokens that consist of whole characters in many contexts, until each has been
         produced."""
         whole = [id for id in ids if is_utf8(pieces[id])]
@@ -76,7 +76,7 @@ class Seen:
                 for after in _AFTER
             )
 
-    def completed(self, pieces: Sequence[bytes], ids: Sequence[int]) -> None:
+    def encode_completed(self, pieces: Sequence[bytes], ids: Sequence[int]) -> None:
         """Encodes tokens that begin or end inside a character, together with bytes that complete
         the character."""
         for most in _COMPLETIONS:
@@ -205,16 +205,16 @@ def unreached(file: File, ids: Sequence[int]) -> tuple[list[int], list[int]]:
     """Returns which of these NORMAL tokens are proved unreachable, and which others no text has
     produced."""
     seen = Seen(file.tok)
-    seen.alone(file.pieces, ids)
+    seen.encode_alone(file.pieces, ids)
     left = seen.left(ids)
     proved = _proof(file)
     impossible = [id for id in left if proved(id)]
     if not tokens.is_own(file):  # with a wrong pre-tokenizer, the others mean nothing
         return impossible, []
     left = sorted({*left} - {*impossible})
-    seen.around(file.pieces, left)
+    seen.encode_around(file.pieces, left)
     left = seen.left(left)
-    seen.completed(file.pieces, left)
+    seen.encode_completed(file.pieces, left)
     # Omit tokens that a later text has produced after all.
     return seen.left(impossible), seen.left(left)
 
@@ -230,7 +230,7 @@ def _proof(file: File) -> Callable[[int], bool]:
     # With ignore_merges, any token may be a word in some context, and words aren't merged.
     by_merges = tok.vocab_type == "BPE" and not tok._native.flags()["ignore_merges"]
     if by_merges and scheme(tok.model, tok.pre) is not None:
-        return _Merges(file).make_others
+        return _Merges(file).produces_others
     return _never
 
 
@@ -248,7 +248,7 @@ class _Merges:
     def __init__(self, file: File) -> None:
         self._texts, self._ranks = file.texts, file.ranks
 
-    def make_others(self, id: int) -> bool:
+    def produces_others(self, id: int) -> bool:
         """Whether merging the token's characters produces other tokens."""
         return len(merges_of(self._ranks, list(characters(self._texts[id])))[1]) > 1
 
@@ -328,7 +328,7 @@ def idle_merges(ranks: Ranks) -> dict[tuple[str, str], None]:
     results = {left + right for left, right in ranks}
     if len(ranks) > 1.1 * len(results):
         return _without_parts(ranks)
-    made, is_ordered = _made(ranks)
+    made, is_ordered = _last_merges(ranks)
     if is_ordered:
         return {parts: None for parts in ranks if made.get("".join(parts)) != parts}
     return {parts: None for parts in ranks if not _is_last(parts, ranks)}
@@ -354,7 +354,7 @@ def _without_parts(ranks: Ranks) -> dict[tuple[str, str], None]:
     return idle
 
 
-def _made(ranks: Ranks) -> tuple[dict[str, tuple[str, str]], bool]:
+def _last_merges(ranks: Ranks) -> tuple[dict[str, tuple[str, str]], bool]:
     """Returns the last merge for each text that merges produce, and whether the result is valid.
 
     It is valid if each merge that applies comes after the merges that produce its parts, as in

@@ -105,7 +105,7 @@ def plain(text: str) -> str:
     return _MARKER.sub("", text)
 
 
-def parting(first: str, second: str) -> int | None:
+def divergence(first: str, second: str) -> int | None:
     """Returns the tag at which two marked renderings diverge, or None if they diverge before the
     first tag, or nowhere."""
     at = n_shared(plain(first), plain(second))

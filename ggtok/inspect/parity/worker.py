@@ -268,15 +268,15 @@ def serve(backend: Any) -> None:
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    made: Any = None
+    instance: Any = None
     while True:
         try:
             what, *args = read_frame(requests)
         except EOFError:
             return
         try:
-            made = made or _made(backend)
-            answer = getattr(made, what)(*args)
+            instance = instance or _create(backend)
+            answer = getattr(instance, what)(*args)
             # Answers are sent one by one. If an item crashes this process, the parent has the
             # earlier answers, whose number identifies the item.
             for item in answer if isinstance(answer, Iterator) else [answer]:
@@ -285,7 +285,7 @@ def serve(backend: Any) -> None:
             write_frame(answers, (False, str(error)))
 
 
-def _made(backend: Any) -> Any:
+def _create(backend: Any) -> Any:
     try:
         return backend()
     except (ImportError, OSError, RuntimeError, AttributeError) as e:  # the library can't be loaded
