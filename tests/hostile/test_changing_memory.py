@@ -225,7 +225,7 @@ def test_a_bytes_object_that_lies_about_its_length() -> None:
     assert ggtok.load(Liar(fixture("bpe-gpt2").read_bytes())).n_tokens == tok.n_tokens
 
 
-def test_texts_are_bytes(tmp_path: Path) -> None:
+def test_texts_are_bytes() -> None:
     tok = ggtok.load(fixture("bpe-gpt2"))
     want = tok.encode(b"kettle")
     for text in (

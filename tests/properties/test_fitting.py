@@ -283,7 +283,7 @@ def test_hostile_texts(load_fixture: Load, name: str) -> None:
             assert tok.truncate(text, k, side="left") == last_tokens(tok, text, k, True)
 
 
-def test_texts_that_python_splits(load_fixture: Load) -> None:
+def test_texts_that_python_splits() -> None:
     """No cuts are known in texts that Python splits into words."""
     tok = ggtok.load(fixture("bpe-gpt2"), pre_patterns=[r"\S+|\s+"])
     text = " ".join(PROSE[:2])

@@ -139,7 +139,7 @@ def test_errors_name_the_entry(
         assert isinstance(caught.value, ggtok.GGTokError)
 
 
-def test_the_cache_of_selections_is_bounded(load_fixture: Load) -> None:
+def test_the_cache_of_selections_is_bounded() -> None:
     """The cache stays bounded, however many selections are used."""
     from ggtok.native.arguments import KEPT
 

@@ -19,7 +19,7 @@ Load = Callable[[str], ggtok.Tokenizer]
 @pytest.mark.parametrize(
     "name", ["bpe-gpt2", "spm", "wpm", "ugm", "rwkv", "plamo2", "bpe-hybriddna"]
 )
-def test_caches_never_change_an_id(load_fixture: Load, name: str) -> None:
+def test_caches_never_change_an_id(name: str) -> None:
     """Caches count their hits, stay within their bound, and never change an id."""
     tok = ggtok.load(fixture(name))
     assert tok.cache_info() == (0, 0, tok.cache_info().maxsize, 0)

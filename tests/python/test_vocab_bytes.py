@@ -94,7 +94,7 @@ def test_equality_ignores_byte_order_and_version() -> None:
     assert loaded("big-endian") == loaded("version-2")
 
 
-def test_different_tokenizers_are_unequal(load_fixture: Load) -> None:
+def test_different_tokenizers_are_unequal() -> None:
     names = fixture_names()
     distinct = [loaded(name) for name in names if name not in ("big-endian", "version-2")]
     assert len({*distinct}) == len(distinct)
