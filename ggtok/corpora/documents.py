@@ -239,7 +239,7 @@ def faultless(texts: Sequence[bytes | None] | Joined) -> bool:
 
 def one_by_one(pieces: Iterable[Piece], start: Place, end: Place) -> Pieces:
     """Yields the pieces of a group with faults, from `start` to `end`. If the group has no pieces,
-    yields an empty one that ends at `end`."""
+    yields an empty piece that ends at `end`."""
     last: Piece | None = None
     for piece in pieces:
         if last is not None:

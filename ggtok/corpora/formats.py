@@ -222,8 +222,8 @@ class Arrow(Raw):
         return [self.data]
 
     def _footer(self, blocks: bytes) -> bytes:
-        """Returns the footer: the one that pyarrow writes for a file with the same number of empty
-        batches, with its blocks replaced by `blocks`."""
+        """Returns the footer that pyarrow writes for a file with the same number of empty batches,
+        with its blocks replaced by `blocks`."""
         pa = self._pa
         sink = pa.BufferOutputStream()
         empty = pa.record_batch([pa.array([], field.type) for field in self._schema], self._schema)

@@ -305,8 +305,8 @@ def expanded(pattern: str) -> set[str]:
 
 
 def folders_below(folder: str) -> Iterator[str]:
-    """Yields a folder and its subfolders, without hidden ones. Links are followed, but each folder
-    is yielded only once."""
+    """Yields a folder and its subfolders, except hidden folders. Links are followed, but each
+    folder is yielded only once."""
     waiting = [folder]
     seen = set()
     while waiting:
@@ -321,7 +321,7 @@ def folders_below(folder: str) -> Iterator[str]:
 
 
 def entries_of(folder: str) -> list[os.DirEntry[str]]:
-    """Returns the entries of a folder, sorted by name, except hidden ones."""
+    """Returns the entries of a folder, sorted by name, except hidden entries."""
     try:
         with os.scandir(folder or ".") as entries:
             found = [entry for entry in entries if not entry.name.startswith(".")]

@@ -170,7 +170,7 @@ class _Group:
 
 
 def _border(held: list[bytes], block: bytes, n: int) -> bytes:
-    """Returns n bytes from each side of the boundary between the held blocks and a new one."""
+    """Returns n bytes from each side of the boundary between the held blocks and a new block."""
     before, at = b"", len(held)
     while at and len(before) < n:
         at -= 1

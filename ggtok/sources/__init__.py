@@ -13,7 +13,7 @@
 ===================================== ====================================================
 
 The URL of a model's page, on the Hub (also ``hf.co/user/repo``) or at Ollama, is treated as the
-model's name. Local files take precedence over remote ones. From a remote file, only the metadata
+model's name. Local files take precedence over remote files. Of a remote file, only the metadata
 is downloaded, in growing ranges, and cached (:mod:`ggtok.sources.cache`).
 """
 

@@ -53,7 +53,7 @@ def write_pretrained(
 
 def _check_others(folder: str, files: dict[str, bytes]) -> None:
     """Raises InvalidValueError if another tokenizer's files would be read together with the new
-    ones."""
+    files."""
     there = [file for file in _OTHERS if file not in files]
     templates = os.path.join(folder, TEMPLATES)
     if os.path.isdir(templates):

@@ -172,7 +172,7 @@ def train(
             object is a text, an Arrow stream of strings is a sequence of texts, and any other
             iterable contains such sources. Alternatively, :class:`WordCounts` from
             :func:`count_words`.
-        vocab_size: the number of tokens, including special ones. If the text doesn't have enough
+        vocab_size: the number of tokens, including special tokens. If the text doesn't have enough
             pairs, the vocabulary is smaller (see ``v.report``).
         model: ``"bpe"``: byte-level BPE. ``"spm"``: SentencePiece's BPE, with a byte token for
             each byte. ``"ugm"``: Unigram, trained by the sentencepiece package (extra ``spm``),

@@ -11,7 +11,7 @@ import pytest
 from tests.files.corpus import documents, jsonl
 from tests.support.vocabularies import fixture
 
-# Encodes a file, then one four times as large, and prints by how many MB the peak memory grew.
+# Encodes a file, then a file four times as large, and prints by how many MB the peak memory grew.
 SCRIPT = """
 import sys
 import ggtok

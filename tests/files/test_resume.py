@@ -285,8 +285,8 @@ def test_changes_are_refused(
 def test_content_that_changed_under_the_same_size_and_time(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, finished: bool, length: int
 ) -> None:
-    """Any changed byte in a small file is detected; in a large file, only those in sampled
-    blocks."""
+    """Any changed byte in a small file is detected; in a large file, only changes in sampled blocks
+    are."""
     path, out = tmp_path / "a.txt", tmp_path / "o"
     path.write_bytes(b"some text\n" * 1000 * length)
     if finished:
@@ -408,7 +408,7 @@ def test_killed_while_renaming(
 
 
 def test_two_runs_at_once(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
-    """A second run for the same output fails; one for another output doesn't."""
+    """A second run for the same output fails; a run for another output doesn't."""
     (tmp_path / "a.txt").write_text("some text")
     seen = []
 

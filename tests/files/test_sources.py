@@ -336,8 +336,8 @@ LARGE_XZ = (
 @pytest.mark.full
 @pytest.mark.parametrize(("log", "reads"), [(29, True), (30, True), (31, False)])
 def test_zstd_windows(tok: ggtok.Tokenizer, tmp_path: Path, log: int, reads: bool) -> None:
-    """Windows of up to 1 GiB are supported; larger ones (zstd --long=31) raise an error that says
-    so."""
+    """Windows of up to 1 GiB are supported; larger windows (zstd --long=31) raise an error that
+    says so."""
     import zstandard
 
     options = zstandard.ZstdCompressionParameters(window_log=log)

@@ -39,8 +39,8 @@ def categories(package: str) -> str:
 
 
 def ranges(old: str, new: str, category: str) -> Iterator[tuple[int, int]]:
-    """Yields the fewest ranges that contain all newer characters of a category, but no older
-    ones."""
+    """Yields the fewest ranges that contain all newer characters of a category, but none of its
+    older characters."""
     first = last = None
     for code in range(len(old)):
         if old[code] == category:

@@ -90,8 +90,8 @@ def test_words_of_all_lengths(letter: str) -> None:
 
 
 def test_blocks_end_at_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks end at lines however small they are, in files and texts, even if a line is longer than
-    a block."""
+    """Blocks end at line ends, in files and in texts, even if a line is longer than the size of a
+    block."""
     text = "\n".join(PROSE) + "\n" + "x" * 100 + "\n\n" + "last"
     expected = words(text)
     path = tmp_path / "a.txt"

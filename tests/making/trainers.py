@@ -1,7 +1,7 @@
 """python -m tests.making.trainers: compares merges with those of trainers outside the tests' extra.
 
     python -m tests.making.trainers --texts 300              # makes a virtual environment for them
-    python -m tests.making.trainers --python VENV/bin/python # uses one that has them
+    python -m tests.making.trainers --python VENV/bin/python # uses this environment
 
 Trains on real text, and on random texts in which pairs are equally frequent, overlap, or occur in
 runs. Prints a row for each trainer; the exit status is 1 if any merges differ. (test_train.py tests

@@ -1,4 +1,4 @@
-"""If a file isn't GGUF, or is truncated, the message says what it is."""
+"""If a file isn't a GGUF file, or is truncated, the message says what the file is."""
 
 from __future__ import annotations
 

@@ -196,11 +196,11 @@ FLOOR = connect.SLOWEST / 10
         (itertools.repeat(0), 2),
         (itertools.repeat(FLOOR * 0.9), 2),
         (itertools.repeat(FLOOR * 1.1), float("inf")),
-        # Earlier bytes, however many, count for only one time window.
+        # Earlier bytes, however many, count only within one period.
         (itertools.chain([1e9], itertools.repeat(0)), 2.1),
         (itertools.chain([FLOOR * 1.01] * 600, itertools.repeat(0)), 60.1),
         (itertools.chain([FLOOR * 2] * 600, itertools.repeat(FLOOR / 2)), 61.4),
-        # Pauses for which later bytes make up.
+        # Later bytes make up for pauses.
         (itertools.cycle([FLOOR * 11, *[0] * 9]), float("inf")),
     ],
 )

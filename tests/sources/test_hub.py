@@ -224,8 +224,8 @@ def test_a_repository_that_changes(served: Hub) -> None:
 
 
 def test_doctor_downloads_only_the_header(served: Hub) -> None:
-    """`ggtok doctor` compares a tensor's number of rows, which follows the vocabulary in the file,
-    with the number of tokens, and downloads no more than that."""
+    """`ggtok doctor` compares a tensor's number of rows with the number of tokens. It downloads
+    only the description of the tensor, which follows the vocabulary, and not the tensor's data."""
     data = bytearray(fixture("bpe-overlap").read_bytes())
     rows, name = ggtok.load(fixture("bpe-overlap")).n_tokens + 1, b"token_embd.weight"
     struct.pack_into("<Q", data, 8, 1)
@@ -396,7 +396,7 @@ def test_a_cached_revision(home: Path) -> None:
 
 
 def test_huggingface_hub_finds_the_layout(home: Path) -> None:
-    """huggingface_hub itself reads what the tests write."""
+    """huggingface_hub itself can read the caches that the tests write."""
     from huggingface_hub import try_to_load_from_cache
 
     folder = home / "hub"

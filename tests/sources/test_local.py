@@ -84,8 +84,8 @@ def test_names_of_split_models(path: str, first: str) -> None:
 
 
 def test_a_split_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """gguf-split puts the key/value pairs into the first file, split.* and tensors into the
-    others."""
+    """gguf-split puts the key/value pairs into the first file, and split.* and the tensors into the
+    other files."""
     gguf = pytest.importorskip("gguf")
     first = write(tmp_path / "model-00001-of-00003.gguf", SPM)
     second = tmp_path / "model-00002-of-00003.gguf"
@@ -600,7 +600,7 @@ def test_a_survey_of_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_survey_without_permission(
     store: Ollama, home: Path, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
-    """Each unreadable folder is reported once; missing ones aren't."""
+    """Each unreadable folder is reported once; missing folders aren't reported."""
     store.model(f"{LIBRARY}/x/latest", LLAMA)
     studio = write(home / ".lmstudio" / "models" / "a" / "b" / "c.gguf", LLAMA)
     closed = os.path.normpath(store.root / folder)

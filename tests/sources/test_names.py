@@ -40,13 +40,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GGTOK_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(
         ollama, "stores", lambda: [str(folder / ".ollama" / "models")]
-    )  # not those of the system service, which may contain models
+    )  # without the system service's store, which may contain models
     return folder
 
 
 @pytest.fixture
 def no_network(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Makes resolving fail, and returns the list of host names for which it was attempted."""
+    """Makes name resolution fail, and returns the list of host names that were looked up."""
     asked: list[str] = []
 
     def resolve(host: str, port: int) -> None:
@@ -281,7 +281,7 @@ def test_call_with_timeout() -> None:
 def test_through_a_proxy_the_hub_is_not_tried_first(
     monkeypatch: pytest.MonkeyPatch, no_network: list[str]
 ) -> None:
-    """The proxy resolves names, so a failure to resolve one here means nothing."""
+    """The proxy resolves names, so it doesn't matter that this machine can't resolve them."""
     import httpx2
 
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")

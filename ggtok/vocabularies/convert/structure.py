@@ -1,8 +1,8 @@
 """Finds llama.cpp's pre-tokenizer for a tokenizer.json by comparing structures.
 
 A ``pre_tokenizer`` is converted to a list of expressions in a normal form, in which a literal
-newline equals ``\\n``, a possessive loop equals a greedy one that never backtracks, ``Digits``
-equals its expression, and an ``Isolated`` match equals an inverted ``Removed`` one. The list is
+newline equals ``\\n``, a possessive loop equals a greedy loop that never backtracks, ``Digits``
+equals its expression, and an ``Isolated`` match equals an inverted ``Removed`` match. The list is
 looked up among the expressions of llama.cpp's pre-tokenizers (:data:`.patterns.CHAINS`).
 """
 
@@ -34,13 +34,13 @@ class Structure:
     byte_level: bool = False
     prefix_space: bool = False  # ByteLevel(add_prefix_space=True)
     others: tuple[str, ...] = ()  # types of steps that have no equivalent expression
-    newer_characters: bool = False  # whether categories include those newer than Unicode 15.1
+    newer_characters: bool = False  # whether categories include characters newer than Unicode 15.1
 
 
 # ---- the normal form of expressions ----
 
 _LITERALS = {"\r": r"\r", "\n": r"\n", "\t": r"\t", "\u3000": r"\u3000"}
-# tiktoken's newer expressions, and the equivalent older ones.
+# tiktoken's newer expressions, and the equivalent older expressions.
 _REWRITES = (
     (r"'(?i:[sdmt]|ll|ve|re)", r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"),
     (r"\s+$|\s*[\r\n]|\s+(?!\S)|\s", r"\s*[\r\n]+|\s+(?!\S)|\s+"),

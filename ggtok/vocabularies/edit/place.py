@@ -60,7 +60,7 @@ class Saved(NamedTuple):
 
 
 def write_in_place(file: BinaryIO, path: str, old: bytes, new: bytes) -> None:
-    """Replaces the header of a locked file by one of the same size."""
+    """Replaces the header of a locked file by a header of the same size."""
     assert len(old) == len(new)
     save(path, JOURNAL, old, new, size_of(file))
     _write_at_start(file, new)

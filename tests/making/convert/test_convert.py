@@ -55,7 +55,7 @@ def test_all_names_of_byte_level_pre_tokenizers_have_a_chain() -> None:
 
 def test_chains_are_written_as_published() -> None:
     """Digits are written by name, and DeepSeek's expressions verbatim, because tokenizers 1.0
-    supports no others."""
+    supports no other forms."""
     for name, chain in CHAIN_OF_PRE.items():
         for made in pre_tokenizer_of, published_pre_tokenizer_of:
             found = structure.structure_of(made(chain))

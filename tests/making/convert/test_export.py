@@ -372,8 +372,8 @@ def test_special_tokens_that_strip_white_space(tmp_path: Path) -> None:
 def test_characters_newer_than_unicode_15_1(
     pre: str, published: str | None, tmp_path: Path
 ) -> None:
-    """llama.cpp doesn't treat newer characters as letters. With inexact=True, the published
-    expressions are written, which do."""
+    """llama.cpp doesn't treat newer characters as letters, but the published expressions do. They
+    are written with inexact=True."""
     # U+1C80, which is a letter in both Unicode versions and has the same first two bytes as the
     # newer U+1C89, is merged with the a before it.
     v = ggtok.train("a\u1c80 " * 9, 260, pre=pre)
