@@ -40,7 +40,7 @@ else:  # without importing typing, as in __init__.py
         "Options", ("n", "overlap", "prefix", "add_special", "separators")
     )
 
-WINDOW = 1 << 18  # bytes to encode at once
+WINDOW = 1 << 18  # minimum number of bytes to encode at once
 NEAR = 1 << 12  # minimum number of bytes to examine after a chunk
 
 
@@ -111,7 +111,8 @@ class TokenEnds:
         data, begin = self._data, self._known
         if begin == len(data):
             return False
-        size = WINDOW
+        # Each window copies the ends, so windows grow with them: copying takes linear time.
+        size = max(WINDOW, 4 * len(self._ends))
         while True:
             end = min(begin + size, len(data))
             known = end if end == len(data) else self._parts.safe_cut(data, begin, end)
