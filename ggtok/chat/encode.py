@@ -186,11 +186,13 @@ def _closing(
     """
     found, parts = loaded.native.encode_parts(tail.text, flags, list(tail.ranges))
     data = tail.text.encode()
-    closing = [
-        (found[first], len(data[: pos + n].decode()))
-        for pos, n, first, _, special in parts
-        if special and found[first] in loaded.special_ids
-    ]
+    closing = []
+    begin = end = 0  # the position after a token, in bytes and in characters
+    for pos, n, first, _, special in parts:
+        if special and found[first] in loaded.special_ids:
+            end += len(data[begin : pos + n].decode())
+            begin = pos + n
+            closing.append((found[first], end))
     for id, end in reversed(closing):
         if ids[-1:] == [id]:
             return [], id, end

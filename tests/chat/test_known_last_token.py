@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ggtok import load
+from ggtok.chat import encode
+from ggtok.chat.prompt import Prompt
 from tests.chat.requests import says, user
 from tests.support.vocabularies import fixture
 
@@ -33,3 +37,35 @@ def test_text_after_other_tokens_gets_no_space_prefix() -> None:
     tok = load(fixture("spm"))
     ids = tok.encode_chat(MESSAGES, template=TEMPLATE, known=(2, [5]))
     assert ids == [5, *tok.encode("the", continuation=True)]
+
+
+class Bytes(bytes):
+    """Bytes that count how many of them are decoded."""
+
+    decoded = 0
+
+    def __getitem__(self, key: Any) -> Any:
+        return Bytes(super().__getitem__(key))
+
+    def decode(self, *args: Any) -> str:
+        Bytes.decoded += len(self)
+        return super().decode(*args)
+
+
+class Tail(str):
+    """A text whose encoded form counts how many bytes are decoded."""
+
+    def encode(self, *args: Any) -> bytes:
+        return Bytes(super().encode(*args))
+
+
+@pytest.mark.parametrize("n", [100, 200, 400])
+def test_many_closing_tokens_take_linear_time(n: int) -> None:
+    tok = load(fixture("bpe-qwen2"))
+    end = tok.text_to_token("<|im_end|>")
+    text = Tail("é<|im_end|>\n" * n)
+    tail = Prompt(text, ((0, len(str(text).encode())),))
+    Bytes.decoded = 0
+    closing = encode._closing(tok._loaded, [end or 0], tail, encode.PARSE)
+    assert closing == ([], end, len(text) - 1)
+    assert 0 < Bytes.decoded <= 2 * len(text)
