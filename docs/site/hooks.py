@@ -1,5 +1,5 @@
-"""What mkdocs calls while it builds the site (mkdocs.yml): the navigation, the pages that are
-written for it, and links that lead out of docs/."""
+"""Hooks that mkdocs calls while it builds the site (mkdocs.yml): they define the navigation,
+generate pages, and adapt links to files outside docs/."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VIEW = """
 
 ## Try it
 
-The page with this project's small test vocabularies; drop a GGUF file of yours on it.
+This is the page with the project's small test vocabularies. You can drop your own GGUF file on it.
 
 <iframe src="../page.html" title="ggtok view" loading="lazy"
         style="width: 100%; height: 50rem; border: 0"></iframe>
@@ -34,7 +34,7 @@ def on_config(config: Any) -> Any:
 
 
 def navigation(index: str) -> list[Any]:
-    """The sections of docs/README.md, each with the pages that it links to, in their order."""
+    """Returns the sections of docs/README.md, each with the pages that it links to, in order."""
     nav: list[Any] = [at_site("docs/README.md")]
     for section in re.split(r"^## ", index, flags=re.MULTILINE)[1:]:
         title, _, text = section.partition("\n")
@@ -46,13 +46,13 @@ def navigation(index: str) -> list[Any]:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Adds the reference, the pages that lie beside docs/, and the source that pages link to."""
+    """Adds the reference, the pages outside docs/, and the source files that pages link to."""
     from mkdocs.structure.files import File
 
     made = {name: write() for name, write in reference.PAGES.items()}
     pages = ["docs/" + file.src_uri for file in files if file.src_uri.endswith(".md")]
     to_do = [*pages, "README.md"]
-    for page in to_do:  # grows
+    for page in to_do:  # a list that grows during the loop
         text = (ROOT / page).read_text("utf-8")
         name = at_site(page)
         if page not in pages:
@@ -69,7 +69,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def demonstration() -> bytes:
-    """The page of `ggtok view` with the vocabularies of fixtures/."""
+    """Returns the page of `ggtok view` with vocabularies from fixtures/."""
     from ggtok import page
 
     paths = [ROOT / "fixtures" / "chat.gguf"]
@@ -78,7 +78,7 @@ def demonstration() -> bytes:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Links as the site has them. Folders have no page there: their names stay as text."""
+    """Adapts links to the site. The site has no pages for folders, so links to them become text."""
     here = page.file.src_uri
     if here.startswith(("reference/", "source/")):
         return markdown
@@ -106,7 +106,7 @@ def _outside_code(markdown: str, change: Any) -> str:
 
 
 def linked(text: str, page: str) -> list[str]:
-    """The files of the project that a page links to, from the root."""
+    """Returns the paths, from the root, of the project's files that a page links to."""
     return [resolved(found[1], page) for found in LINK.finditer(_FENCED.sub("", text))]
 
 
@@ -115,12 +115,12 @@ def resolved(target: str, page: str) -> str:
 
 
 def is_page(file: str) -> bool:
-    """Pages lie in docs/ and at the root."""
+    """Whether a file is a page: a Markdown file in docs/ or in the root folder."""
     return file.endswith(".md") and (file.startswith("docs/") or "/" not in file)
 
 
 def at_site(file: str) -> str:
-    """Where the site has a file of the project."""
+    """Returns the path of a file of the project in the site."""
     if file.startswith("docs/"):
         return file.removeprefix("docs/")
     return f"project/{file}" if is_page(file) else f"source/{file}.md"
@@ -131,7 +131,7 @@ def of_site(name: str) -> str:
 
 
 def source(file: str) -> str:
-    """A page of source code, which the site's search passes over."""
+    """Returns a page with a file's source code, excluded from the site's search."""
     language = _LANGUAGES.get(Path(file).suffix, "")
     text = (ROOT / file).read_text("utf-8")
     return f"---\nsearch: {{ exclude: true }}\n---\n\n# {file}\n\n````{language}\n{text}````\n"

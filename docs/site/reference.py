@@ -1,4 +1,4 @@
-"""The reference as Markdown: from the docstrings of what is public, and from the command's help."""
+"""Writes the reference as Markdown, from public docstrings and the command's help."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-# The public modules, and what each is for.
+# The public modules, with the title of each one's page.
 MODULES = {
     "ggtok": "Python",
     "ggtok.text.batches": "Texts in blocks",
@@ -34,7 +34,7 @@ _ENTRY = re.compile(r"(\*{0,2}\w+(?:, \*{0,2}\w+)*): +(.*)")
 
 
 def module_page(name: str) -> str:
-    """All of a module that is public, under its docstring."""
+    """Returns the page of a module: its docstring, and all its public names."""
     module = importlib.import_module(name)
     names = [public for public in public_names(module) if not public.startswith("__")]
     parts = [f"# {MODULES[name]}: `{name}`", markdown(module.__doc__ or "")]
@@ -49,7 +49,7 @@ def module_page(name: str) -> str:
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """What `__all__` lists, else what the module itself defines."""
+    """Returns the names in `__all__`, or without it, the public names that the module defines."""
     own = [
         name
         for name, value in vars(module).items()
@@ -72,7 +72,7 @@ def _is_class(value: object) -> bool:
 
 
 def described(name: str, value: Any) -> Iterator[str]:
-    """A function, or a class with its members."""
+    """Yields the parts of the section about a function, or about a class and its members."""
     yield f"## {name}"
     if _is_error(value):
         bases = [f"`{base.__name__}`" for base in value.__mro__[1:-3]]
@@ -90,7 +90,7 @@ def described(name: str, value: Any) -> Iterator[str]:
 
 
 def members(cls: type) -> Iterator[tuple[str, Any]]:
-    """The public methods and properties of a class, those of its parts in ggtok included."""
+    """Yields the public methods and properties of a class and of its bases in ggtok."""
     seen = set()
     for part in cls.__mro__:
         if not part.__module__.startswith("ggtok"):
@@ -105,9 +105,9 @@ def members(cls: type) -> Iterator[tuple[str, Any]]:
 
 
 def signature(name: str, function: Callable[..., Any]) -> str:
-    """On one line, or with a line for each parameter."""
+    """Returns a function's signature on one line, or if that is long, one line per parameter."""
     parts = []
-    star = False  # whether what must be named has begun
+    star = False  # whether the keyword-only parameters have begun
     found = inspect.signature(function)
     for parameter in found.parameters.values():
         if parameter.name == "self":
@@ -126,7 +126,7 @@ def signature(name: str, function: Callable[..., Any]) -> str:
 
 
 class _Raw(str):
-    """An annotation as it stands in the source, without the module of the types."""
+    """An annotation as written in the source, without the prefix `types.`."""
 
     def __new__(cls, annotation: Any) -> _Raw:
         if annotation is inspect.Signature.empty:
@@ -138,7 +138,7 @@ class _Raw(str):
 
 
 def aliases() -> str:
-    """What the names of types mean that signatures use."""
+    """Returns the definitions of the type aliases that signatures use."""
     import ggtok
 
     source = (Path(ggtok.__file__).parent / "_types.py").read_text("utf-8")
@@ -153,7 +153,7 @@ def aliases() -> str:
 
 
 def markdown(doc: str) -> str:
-    """A docstring's paragraphs, and lists of its arguments and errors."""
+    """Converts a docstring to Markdown: paragraphs, and lists of arguments and errors."""
     out: list[str] = []
     text = _ROLE.sub(r"`\1`", inspect.cleandoc(doc)).replace("``", "`")
     lines = _TABLE.sub(r"```text\n\1```\n", text).splitlines()
@@ -171,7 +171,7 @@ def markdown(doc: str) -> str:
 
 
 def _entry(line: str) -> str:
-    """A line of a section: an entry of a list begins, or goes on."""
+    """Converts a line of a docstring's section; a line that begins an entry becomes a list item."""
     found = _ENTRY.fullmatch(line)
     return f"- `{found[1]}`: {found[2]}" if found else line
 
@@ -180,7 +180,7 @@ def _entry(line: str) -> str:
 
 
 def command_page() -> str:
-    """What --help prints: of the command, and of each of its subcommands."""
+    """Returns a page with the output of --help, for the command and for each subcommand."""
     from ggtok.cli import commands
 
     top = subprocess.run(
@@ -188,7 +188,7 @@ def command_page() -> str:
     )
     parts = ["# The command: `ggtok`", "What `--help` prints.", _text(top.stdout.decode())]
     environment = dict(os.environ)
-    os.environ |= {"COLUMNS": "90", "NO_COLOR": "1"}  # what argparse asks
+    os.environ |= {"COLUMNS": "90", "NO_COLOR": "1"}  # argparse reads these
     try:
         for name in commands.SUMMARIES:
             parser = commands.parser(name)
@@ -204,12 +204,12 @@ def _text(printed: str) -> str:
 
 
 def header_page() -> str:
-    """The C API, which documents itself."""
+    """Returns a page with the header of the C API, which contains its documentation."""
     text = (Path(__file__).resolve().parents[2] / "cext" / "ggtok.h").read_text("utf-8")
     return f"# C: `ggtok.h`\n\n```c\n{text}```\n"
 
 
-# The pages of the reference, and what writes each.
+# The pages of the reference, each with the function that returns it.
 PAGES: dict[str, Callable[[], str]] = {
     **{f"reference/{name}.md": partial(module_page, name) for name in MODULES},
     "reference/cli.md": command_page,
