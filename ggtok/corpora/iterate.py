@@ -13,7 +13,7 @@ from ggtok.corpora.summary import EncodeProgress, ProgressFn
 from ggtok.corpora.tables import pyarrow, texts
 from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
 from ggtok.native import Native
-from ggtok.native.arguments import index, iterated, on_main_thread, text_bytes, truth
+from ggtok.native.arguments import iterated, on_main_thread, text_bytes, truth
 from ggtok.native.arrays import id_arrays
 from ggtok.text.batches import n_threads
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-
-BATCH_BYTES = 8 << 20
 _TEXTS = 1 << 17  # the maximum number of texts in a batch
 _VALID = "texts must be an iterable of texts, an Arrow stream, or the path of a file of lines"
 
@@ -31,13 +29,12 @@ def encode_batches(
     native: Native,
     source: object,
     *,
-    batch_bytes: types.SupportsIndex,
+    batch_bytes: int,
     threads: int,
     add_special: bool,
     parse_special: types.ParseSpecial,
     progress: ProgressFn | None,
 ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
-    batch_bytes = index(batch_bytes, "batch_bytes")
     _check(source, batch_bytes)
     parse = native.parsed(parse_special)
     n, flag = n_threads(native, threads), truth(add_special, "add_special")

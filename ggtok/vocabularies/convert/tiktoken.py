@@ -51,7 +51,6 @@ class Known(NamedTuple):
 
 
 _END = {"<|endoftext|>": 50256}
-_P50K = {"<|fim_prefix|>": 50281, "<|fim_middle|>": 50282, "<|fim_suffix|>": 50283}
 _CL100K = {
     "<|endoftext|>": 100257,
     "<|fim_prefix|>": 100258,
