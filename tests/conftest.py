@@ -102,7 +102,7 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects the tests that need --full or, with --sample, all but a random share of those."""
+    """Deselects the tests that need --full. With --sample, keeps only a random share of them."""
     if config.getoption("--full"):
         return
     share = config.getoption("--sample")
@@ -133,7 +133,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def llama() -> Iterator[LlamaCpp]:
-    """Starts the live reference, whose wheel exists for only one platform."""
+    """Starts llama.cpp, the live reference. Its wheel exists for only one platform."""
     here = sys.platform, platform.machine(), platform.libc_ver()[0]
     if here != ("linux", "x86_64", "glibc") or sysconfig.get_config_var("Py_GIL_DISABLED"):
         pytest.skip("the reference's wheel is for CPython with a GIL, Linux on x86-64, glibc")

@@ -50,7 +50,7 @@ class Row:
 
 
 def source_names(tree: Path) -> set[str]:
-    """Returns the names that occur in comparisons in a source tree."""
+    """Returns the pre-tokenizer names with which llama.cpp's source compares a model's name."""
     text = (tree / "src" / "llama-vocab.cpp").read_text(encoding="utf-8")
     names = set(COMPARISON.findall(text))
     if not names:

@@ -6,7 +6,7 @@
 
 For each vocabulary, it compares the metadata and the data of all tokens; then, with all four
 combinations of flags, the ids of generated texts, and the texts decoded from these ids and from
-random ids. It counts the differences, and prints the first few with their texts reduced. The exit
+random ids. It counts the differences, and prints the first few with shortened texts. The exit
 status is 1 if there are any. Texts that crash the reference are counted separately.
 """
 
@@ -127,7 +127,7 @@ def compare_vocabulary(
 def compare_texts(
     vocab: Vocab, tok: ggtok.Tokenizer, batch: Sequence[bytes], result: Result
 ) -> list[list[int]]:
-    """Compares ids under all flags; returns the reference's ids, for decoding."""
+    """Compares ids with all pairs of flags. Returns the reference's ids, which are decoded next."""
     seen: dict[tuple[int, ...], None] = {}
     dead: set[bytes] = set()
     for add_special, parse_special in FLAG_PAIRS:

@@ -58,7 +58,7 @@ NEEDS_TRANSFORMERS = ("LangChain", "chonkie", "lm-evaluation-harness", "datasets
 class Section(NamedTuple):
     name: str
     text: str
-    begin: int  # the offset on the page
+    begin: int  # the heading's offset on the page
 
 
 def sections() -> tuple[str, list[Section]]:
@@ -168,7 +168,7 @@ def main() -> int:
 def _run_all(names: list[str], *, write: bool) -> int:
     clean = True
     beginning, recipes = sections()
-    changes: dict[int, tuple[Block, str]] = {}  # by offset on the page
+    changes: dict[int, tuple[Block, str]] = {}  # blocks with new texts, by offset
     for section in recipes:
         if section.name not in names:
             continue

@@ -67,7 +67,7 @@ _pointer_in = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer_in.restype = ctypes.c_void_p
 _pointer_in.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
-_kept: list[object] = []  # capsules' names, which must outlive them; few, so never freed
+_kept: list[object] = []  # names of capsules, which must outlive these; few, so never freed
 
 
 def capsule(pointed: ctypes.Structure, name: bytes) -> object:
@@ -158,7 +158,7 @@ class Column:
 
 
 class Chunks:
-    """A stream of the columns' arrays, with the schema of `schema` or else of the first column.
+    """A stream of the columns' arrays, with the schema of the first column or of `schema`.
 
     After the arrays, the stream fails if `error` is set; with `schema_fails`, it has no schema."""
 

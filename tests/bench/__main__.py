@@ -6,7 +6,7 @@
 
 Groups: encode, fresh, corpora, batch, load, prompts, process, memory, worst, threads, models,
 offsets, pre, chat, files, stream (described in groups.py, fresh.py and files.py). `pip install -e
-".[bench]"` installs the other tokenizers; the report names those that are missing.
+".[bench]"` installs the other tokenizers; the report lists the missing ones.
 
 All tokenizers are converted from the same GGUF file (convert.py), and each runs in a separate
 process on one core. Ids are compared in other processes before anything is timed. Each round takes

@@ -9,7 +9,7 @@ process  ms of a whole process: start Python, import, load, encode a line, exit.
 memory   MB by which a new process grows during import and load, and then during 16 MB of text.
 worst    ms for texts on which some tokenizers are slow, each in a new process.
 threads  MB/s of documents on one and on two threads, and the ratio.
-models   MB/s with vocabularies of every type: a WPM, a UGM, those of grown.py, the fixtures.
+models   MB/s with vocabularies of every type: one WPM, one UGM, grown.py's and the fixtures.
 chat     us per conversation, from messages to ids and to text (chat.py).
 """
 

@@ -1,8 +1,8 @@
 """The pre-tokenizers of the real vocabularies, in the formats of tokenizer.json and tiktoken.
 
-For a model whose authors published an expression that gives llama.cpp's ids, it is that expression,
-because some tokenizers recognize published expressions and have special code for them. For other
-models, it is llama.cpp's chain of expressions.
+If a model's authors published an expression that gives llama.cpp's ids, that expression is used,
+because some tokenizers recognize published expressions and have special code for them. Otherwise,
+llama.cpp's chain of expressions is used.
 """
 
 from __future__ import annotations

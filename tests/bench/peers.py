@@ -23,7 +23,7 @@ class Peer:
     # The name on PyPI, and the module to import.
     package: str
     module: str
-    # The field of convert.Files that has the path of the file that it loads.
+    # The field of convert.Files with the path of the file that the tokenizer loads.
     file: str
     calls: dict[str, str]
     # The call that parses special tokens, if it differs from the call for one string.

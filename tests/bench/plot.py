@@ -10,7 +10,7 @@ from typing import Any
 from tests.bench.peers import OURS, PEERS
 from tests.bench.results import SPEED, Row
 
-_PANELS = 12  # the maximum number, above which the chart would be illegible
+_PANELS = 12  # the maximum number of panels; a chart with more would be illegible
 
 
 def plot(folder: Path, document: dict[str, Any], rows: list[Row]) -> bool:

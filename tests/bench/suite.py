@@ -41,7 +41,7 @@ class Options:
 
 
 def installed() -> tuple[list[str], list[str]]:
-    """Returns the names of the tokenizers that are installed, and of those that are missing."""
+    """Returns the names of the installed tokenizers, and the names of the missing ones."""
     here: list[str] = []
     missing: list[str] = []
     for name, peer in PEERS.items():
@@ -219,7 +219,7 @@ class Suite:
     ) -> None:
         """Fills a row: each round takes one sample from each tokenizer, in turn.
 
-        Tokenizers with different ids are timed and flagged; those with any other note aren't timed.
+        Tokenizers with different ids are timed and flagged. Those with other notes aren't timed.
         """
         notes = notes or {}
         for peer, note in notes.items():

@@ -199,7 +199,7 @@ def suitable_argument(name: str) -> str:
     return _SUITABLE.get(name, ["1"])[0]
 
 
-# A value of each kind.
+# An expression for a value of each kind.
 KINDS = {
     "str": "s",
     "safe str": "(s | safe)",
@@ -256,7 +256,7 @@ _LLAMA_ARGUMENTS = ["", "1", "'a'", "'a', 'b'", "attribute='k'", "'k', 'eq', 1",
 
 
 def builtins(dialect: str) -> list[tuple[str, str, list[str]]]:
-    """Returns for each builtin a call of the placeholder OPERAND, a name, and argument lists."""
+    """Returns for each builtin its use on the placeholder OPERAND, its name, and argument lists."""
     if dialect == "llama.cpp":
         rows = [(f"OPERAND | {name}", name, _LLAMA_ARGUMENTS) for name in LLAMA]
         rows += [(f"OPERAND.{name}", f".{name}", _LLAMA_ARGUMENTS) for name in LLAMA]

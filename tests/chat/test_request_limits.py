@@ -115,7 +115,7 @@ SLOW = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% end
 
 
 def test_long_renderings_release_the_gil() -> None:
-    """A rendering that uses its whole budget releases the GIL meanwhile."""
+    """A rendering that uses its whole budget releases the GIL while it runs."""
     tok = load(fixture("bpe-qwen2"))
 
     def run() -> None:

@@ -91,7 +91,7 @@ ORIGINALS: dict[str, Callable[[], GGUF]] = {
     "command-r": _real("command-r"),
     "gemma-4": _real("gemma-4"),
 }
-REAL_ONES = ("phi-3",)  # small enough for plain pytest
+REAL_ONES = ("phi-3",)  # real, but small enough for plain pytest
 
 
 # ---- faults ----

@@ -119,7 +119,7 @@ def test_each_fault_is_found(name: str) -> None:
     assert row.fixed or not next(f for f in found if f.code == row.code).changes
 
 
-# By code: the codes that doctor doesn't report with it, because they would be meaningless.
+# By code: other codes that doctor then doesn't report, because they would be meaningless.
 _HIDDEN = dict.fromkeys(("GGT101", "GGT102", "GGT103", "GGT104"), ("GGT404",))
 
 

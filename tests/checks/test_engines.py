@@ -158,8 +158,8 @@ def test_slow_templates_stop_the_comparison(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_hostile_templates() -> None:
-    """Text that a marker would break isn't marked; templates that can't be rendered have no
-    differences."""
+    """Templates that contain a marker's character aren't marked. Templates that can't be rendered
+    have no differences."""
     assert traces.marked("\ue000{{ 1 }}", True) is None
     for source in ("{{" * 200_000, "{% '" * 100_000, "{#" * 200_000, "{% raw %}" * 1000, "{{ '\\"):
         marked = traces.marked(source, True)

@@ -165,7 +165,7 @@ def test_files_without_types(tmp_path: Path) -> None:
 
 
 def test_nan_scores(tmp_path: Path) -> None:
-    """With NaN scores, the order depends on how the reference's heap moves its elements."""
+    """With NaN scores, the order of merges depends on how the reference's heap moves elements."""
     gguf = GGUF.read(fixture("spm"))
     scores = gguf.array("tokenizer.ggml.scores")
     for id in range(259, len(scores), 3):

@@ -152,7 +152,7 @@ def test_long_texts_are_refused(load_fixture: Load) -> None:
 
 @pytest.mark.parametrize(("name", "text"), [("rwkv", b"\xff" * 1500), ("ugm-plain", "x" * 16384)])
 def test_the_texts_of_steps_have_a_limit(name: str, text: str | bytes) -> None:
-    """The tokens' texts in the steps have a total limit: without it, they could take gigabytes."""
+    """Without this limit, the steps of a short text could take gigabytes."""
     gguf = GGUF.read(fixture(name))
     unknown = len(gguf.strings("tokenizer.ggml.tokens"))
     add_tokens(gguf, ["x" * 15000], 1)

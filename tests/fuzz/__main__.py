@@ -8,7 +8,7 @@ AddressSanitizer and UndefinedBehaviorSanitizer. Targets also call the library's
 must return the same ids. Targets, inputs and findings are written to DIR (default: a temporary
 folder). `DIR/fuzz_TARGET FILE` reproduces a finding, except for leaks, which are only reported.
 
---save replaces tests/fuzz/corpus by the smallest set of inputs with the same coverage.
+--save replaces tests/fuzz/corpus with the smallest set of inputs that has the same coverage.
 The exit status is 1 if there is a finding.
 """
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-Fuzz = Callable[
-    [int, float], tuple[int, int, int]
-]  # seed, seconds -> number of inputs, accepted inputs, findings
+# From a seed and a number of seconds to the numbers of inputs, accepted inputs and findings.
+Fuzz = Callable[[int, float], tuple[int, int, int]]
 
 
 def main(prog: str, description: str | None, fuzz: Fuzz) -> int:

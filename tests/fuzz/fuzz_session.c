@@ -47,7 +47,7 @@ static size_t put(char *out, const char *p, size_t n) {
 }
 
 /* Writes a random character from the material, possibly malformed. Bits of `change` say which of
- * its last two bytes to change, and whether to change ASCII characters. */
+ * the character's last two bytes to change, and whether to change ASCII characters. */
 static size_t put_char(const material *m, unsigned change, char *out) {
     size_t at = below(m->n), n = 1;
     while (at && (m->p[at] & 0xC0) == 0x80) at--;

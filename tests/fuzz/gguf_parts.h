@@ -26,7 +26,7 @@ typedef struct parts {
     size_t end; /* the offset after the last complete pair */
 } parts;
 
-/* Finds the key/value pairs before the first malformed one. */
+/* Finds the key/value pairs before the first malformed pair. */
 void parts_find(parts *p, const uint8_t *data, size_t size);
 
 /* Makes one change to a file. Adjusts lengths and counts, unless the change is a wrong length or

@@ -132,7 +132,7 @@ def check(data: bytes) -> bool | None:
 
 
 def fuzz(seed: int, seconds: float = math.inf, inputs: float = math.inf) -> tuple[int, int, int]:
-    """Returns the number of inputs, of accepted inputs, and of findings, which it prints."""
+    """Prints the findings. Returns the numbers of inputs, accepted inputs and findings."""
     generated = Inputs(seed)
     end = time.monotonic() + seconds
     n = accepted = findings = 0

@@ -14,7 +14,7 @@ from tests.support.vocabularies import PRE_NAMES, fixture, fixture_names
 TOKENS = "tokenizer.ggml.tokens"
 PER_TOKEN = ("tokenizer.ggml.token_type", "tokenizer.ggml.scores")
 MERGES = "tokenizer.ggml.merges"
-KEEP = 90  # about how many tokens a small file keeps
+KEEP = 90  # approximate number of tokens in a reduced fixture
 USER = 4  # type number of user-defined tokens
 WORDS = "the cat sat on  a mat,and went \u00e9t\u00e9 on there for an unbelievably long time"
 TEXT = "Hello the cat's 12\n\u00e9\u4f60 <s>"

@@ -113,7 +113,7 @@ def changed(value: Any, path: tuple[Any, ...], to: Any) -> Any:
 
 
 def fuzz(seed: int, seconds: float = math.inf, inputs: float = math.inf) -> tuple[int, int, int]:
-    """Returns the number of inputs, of accepted inputs, and of findings, which it prints."""
+    """Prints the findings. Returns the numbers of inputs, accepted inputs and findings."""
     pick = random.Random(seed)
     end = time.monotonic() + seconds
     kinds = [({**files, **CONFIGURATION}, arch) for files, arch in folders()]
