@@ -40,15 +40,15 @@ ALWAYS_INLINE uint64_t window_halts(const uint8_t *p, const change_leads *leads,
         two &= ~same;
         if (!leads->halts[lead]) continue;
         const uint8_t from = leads->pass[lead & 31].from, n = leads->pass[lead & 31].n;
-        found |= same & ~(window_range(p, from, n) >>
-                          1); /* the last lead's second byte isn't in the window */
+        /* A lead byte at the window's end is reported: its second byte isn't in the window. */
+        found |= same & ~(window_range(p, from, n) >> 1);
     }
     if (three && last > 0xE0) three &= ~window_range(p, last, (uint8_t)(0xEA - last));
     return found | three;
 }
 
 ALWAYS_INLINE size_t look(changes *c, const change_leads *leads, bool ascii, size_t *places) {
-    uint8_t last = 0xEA; /* the lead bytes from this one to E9 don't halt */
+    uint8_t last = 0xEA; /* characters with the lead bytes from `last` to E9 aren't reported */
     while (last > 0xE1 && !leads->halts[last - 1]) last--;
     if (last == 0xEA) last = 0;
     size_t i = (size_t)c->at, n = 0;

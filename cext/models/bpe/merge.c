@@ -341,8 +341,8 @@ bool ggtok_bpe_file_rank(const bpe_table *t, bpe_scratch *s, uint32_t rank, uint
         else
             high = middle;
     }
-    size_t from = 0,
-           to = t->n_unused; /* unused[k] comes before the pair if it is at most low + k */
+    /* The merge unused[k] comes before the pair if unused[k] <= low + k. */
+    size_t from = 0, to = t->n_unused;
     while (from < to) {
         size_t middle = from + (to - from) / 2;
         if (t->unused[middle] <= low + middle)

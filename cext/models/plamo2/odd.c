@@ -165,7 +165,8 @@ bool ggtok_plamo2_find_skips(plamo2_build *b) {
     for (size_t i = 0; ways && i < b->n_states; i++) {
         uint32_t s = b->states[i].unit, fail = m->state[s].fail;
         if (!fail || fail == PLAMO2_NOWHERE) continue;
-        /* Checks at most as many ways as s has: in total, no more than there are ways. */
+        /* This loop takes at most as many steps as s has ways, so all loops together take at most
+         * as many as there are ways. */
         bool same = first[fail + 1] - first[fail] <= first[s + 1] - first[s];
         for (uint32_t w = first[fail]; same && w < first[fail + 1]; w++) {
             same = leads_over(m, s, ways[w].cpt);

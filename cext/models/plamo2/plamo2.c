@@ -4,10 +4,10 @@
  *
  * llama.cpp flattens all suffixes of all tokens, each with all its prefixes, into one table. That
  * table is the Aho-Corasick automaton of the reversed tokens: a state is the longest suffix of a
- * token that is a prefix of the text read so far (from the end), and its rows are the state and its
- * failure links. Here the automaton is built directly, in time linear in the size of the tokens.
- * docs/design/plamo.md has the proof, and explains the behaviour of vocabularies that no trainer
- * makes.
+ * token that is a prefix of the text read so far (from the end), and its rows in the table are the
+ * state itself and the states to which its failure links lead. Here the automaton is built
+ * directly, in time linear in the size of the tokens. docs/design/plamo.md has the proof, and
+ * explains the behaviour of vocabularies that no trainer makes.
  *
  * PLaMo3 does this for each part of the text: its tags, runs of one character, and the text
  * between them.
@@ -54,8 +54,8 @@ static int hex_value(uint8_t c) {
                                   : -1;
 }
 
-/* Returns the score as in llama.cpp's table. A value that doesn't fit in 32 bits becomes INT32_MIN
- * on llama.cpp's machines; a token with that or SCORE_INVALID is never used. */
+/* Returns the score as in llama.cpp's table. There, a value that doesn't fit in 32 bits becomes
+ * INT32_MIN (on x86-64). A token with that score or SCORE_INVALID is never used. */
 static int32_t table_score(float score) {
     double x = (double)score * 1e4;
     if (!(x > SCORE_INVALID - 1.0 && x < 2147483647.5)) return SCORE_INVALID;
@@ -354,7 +354,7 @@ static bool find_path(const model_call *call, const uint8_t *text, size_t n) {
         for (p--; utf8_continues(*p); p--) len++;
         if (interrupted(call->interrupt, len)) return false;
         at = odd ? ggtok_plamo2_advance_odd(m, at, p, len) : plamo2_advance(m, at, p, len);
-        /* Longest token first; of equal sums, the first wins. */
+        /* Tries the longest token first. Of tokens with equal sums, the first wins. */
         int64_t least = INT64_MAX;
         uint32_t taken = 0;
         for (uint32_t r = m->state[at].row; r != PLAMO2_NOWHERE; r = m->row[r].next) {

@@ -8,7 +8,7 @@
 #include "base/window.h"
 #include "pretok/scan.h"
 
-/* Looks up both halves of every byte. */
+/* Like letters_only, by looking up the upper and the lower four bits of every byte. */
 static TARGET_AVX2 uint64_t letters_only_avx2(const pretok_high *high, const uint8_t *p) {
     const __m256i rows =
         _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)high->leads));
