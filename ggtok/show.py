@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from ggtok.native import Part
 
 _EXPECTED = "show takes a text, ids, or the messages of a conversation"
-# _Sources may examine the prompt and the messages this many times, and as many more characters.
+# The limit of _Sources: _PASSES times the characters of the prompt and the messages, plus _MORE.
 _PASSES, _MORE = 16, 1 << 26
-_VISIT = 64  # what looking at one string costs, as a number of characters
+_VISIT = 64  # the cost of examining a string besides its characters, in characters
 
 
 def of(

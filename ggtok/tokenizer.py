@@ -1101,9 +1101,9 @@ class Tokenizer:
             known: ``(n, ids)``: the ids of the first n messages, for example those of a prompt
                 and a generated answer. The result starts with these ids, even if the text of
                 the messages would encode to others. Next comes the control token that closes
-                the n-th message, unless ``ids`` end with that token. The text that the template
-                writes after the n-th message follows. If there is no control token or image
-                before it, this text is encoded as a continuation (see :meth:`encode`). The
+                the n-th message, unless ``ids`` end with that token. Then follows the text that the
+                template writes after the n-th message. Unless a control token or an image
+                precedes this text, it is encoded as a continuation (see :meth:`encode`). The
                 template must write the first n messages in the same way whether or not others
                 follow.
 

@@ -9,8 +9,8 @@ Every request takes the same path::
                                        messages that C doesn't read: policy.prepare
 
 A policy decides what a request means. `llama.LlamaServer` follows llama-server, and
-`transformers.Transformers` follows transformers' apply_chat_template. It turns the options into a
-`Request` once, which is cached by everything that it depends on. `Request.run` passes
+`transformers.Transformers` follows transformers' apply_chat_template. A policy turns the options
+into a `Request`, which is cached by everything that it depends on. `Request.run` passes
 conversations to C (cext/python/chat.c), which reads messages that are dicts of str, as nearly all
 are. The policy prepares other messages (mappings, models, tool calls, ...) and those that need the
 rules for a template's family, and calls C again. If a prompt must be changed after rendering (for

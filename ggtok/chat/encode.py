@@ -163,7 +163,7 @@ def after_known(
     tail = beginning.rest(said_end)
     added, last, end = _closing(loaded, ids, tail, flags)
     if last is None and ids and loaded.native.attr(ids[-1]) & TokenAttr.CONTROL:
-        last = ids[-1]
+        last = ids[-1]  # a control token that the template doesn't write, such as a generated EOS
     rest = prompt.rest(said_end + end)
     if last is not None and loaded.native.attr(last) & TokenAttr.RSTRIP:
         rest = rest.rest(len(rest.text) - len(rest.text.lstrip(C_SPACES)))

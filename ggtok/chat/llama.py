@@ -148,8 +148,8 @@ class LlamaServer:
     ) -> Request:
         """Normalizes the options in a request's body; ignores its messages and tools.
 
-        If `prefill`, a last message that is the assistant's is continued. The server does this
-        unless it was started with --no-prefill-assistant.
+        If `prefill` and the last message is the assistant's, that message is continued. The server
+        does this unless it was started with --no-prefill-assistant.
         """
         schema = schema_of(body)
         choice = _typed(body, "tool_choice", str, "auto")

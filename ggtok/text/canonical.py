@@ -208,8 +208,8 @@ class _Check:
             return None
 
     def _sources(self) -> dict[str, str]:
-        """Returns, for each normalized form that normalization would change again, a character that
-        has this form."""
+        """Returns, for each normalized form that normalization would change again, a character with
+        that normalized form."""
         if self._native.sources is None:
             changed = {}
             left = MOST_IDS

@@ -60,7 +60,7 @@ class StreamDecoder:
         start = _State(self._ids, errors)
         self._decoded(start, self._ids.checked(prompt_ids, "prompt_ids"))
         # `start` holds back the end of decode(prompt_ids), because further ids may change that end.
-        # Whatever they leave unchanged belongs to the prompt, and isn't returned.
+        # The text that they leave unchanged belongs to the prompt, and isn't returned.
         rest = start.copy()
         try:
             self._rest = self._decoded(rest, (), True)
