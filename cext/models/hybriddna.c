@@ -82,12 +82,12 @@ static void *dna_scratch_new(const vocab *v, const void *model) {
     return s;
 }
 
-/* Returns the offset of `what` in text[from..n), or n. */
-static size_t find(const uint8_t *text, size_t n, size_t from, const char *what, size_t len) {
+/* Returns the offset of `needle` in text[from..n), or n. */
+static size_t find(const uint8_t *text, size_t n, size_t from, const char *needle, size_t len) {
     while (n - from >= len) {
-        const uint8_t *p = memchr(text + from, what[0], n - from - len + 1);
+        const uint8_t *p = memchr(text + from, needle[0], n - from - len + 1);
         if (!p) break;
-        if (!memcmp(p, what, len)) return (size_t)(p - text);
+        if (!memcmp(p, needle, len)) return (size_t)(p - text);
         from = (size_t)(p - text) + 1;
     }
     return n;

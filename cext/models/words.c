@@ -35,7 +35,7 @@ typedef struct word_list {
     size_t n, from; /* n: readable bytes; from: start of the first word */
     const size_t *starts, *ends;
     size_t count;
-    size_t *made; /* receives call->out->n after each word; may be NULL */
+    size_t *id_ends; /* receives call->out->n after each word; may be NULL */
 } word_list;
 
 static inline size_t word_start(const word_list *w, size_t i) {
@@ -47,7 +47,7 @@ static inline void words_skip(word_list *w, size_t n) {
     if (n) w->from = w->ends[n - 1];
     w->ends += n;
     if (w->starts) w->starts += n;
-    if (w->made) w->made += n;
+    if (w->id_ends) w->id_ends += n;
     w->count -= n;
 }
 
@@ -131,7 +131,7 @@ ALWAYS_INLINE ggtok_status words_at(const model_call *call, word_cache *cache, w
             if (!e) e = word_short_near(cache, now[i].set, now[i].key);
             if (e) {
                 to += word_short_ids(e, to);
-                if (w.made) w.made[i] = (size_t)(to - out->data);
+                if (w.id_ends) w.id_ends[i] = (size_t)(to - out->data);
                 continue;
             }
             const unsigned before = cache->short_shift;
@@ -146,7 +146,7 @@ ALWAYS_INLINE ggtok_status words_at(const model_call *call, word_cache *cache, w
             }
             if (!idbuf_reserve(out, GROUP_IDS)) return ggtok_error_memory(call->err);
             to = out->data + out->n;
-            if (w.made) w.made[i] = out->n;
+            if (w.id_ends) w.id_ends[i] = out->n;
         }
         out->n = (size_t)(to - out->data);
         w = rest;
@@ -165,10 +165,10 @@ ggtok_status ggtok_words_encode(const model_call *call, word_cache *cache, word_
 
 ggtok_status ggtok_words_encode_spans(const model_call *call, word_cache *cache, word_fn encode,
                                       const uint8_t *text, size_t n, const size_t *starts,
-                                      const size_t *ends, size_t count, size_t *made) {
-    /* Two calls, each compiled for its case, so that `made` costs nothing if it is NULL. */
-    if (!made) {
+                                      const size_t *ends, size_t count, size_t *id_ends) {
+    /* Two calls, each compiled for its case, so that `id_ends` costs nothing if it is NULL. */
+    if (!id_ends) {
         return words_at(call, cache, encode, (word_list){text, n, 0, starts, ends, count, NULL});
     }
-    return words_at(call, cache, encode, (word_list){text, n, 0, starts, ends, count, made});
+    return words_at(call, cache, encode, (word_list){text, n, 0, starts, ends, count, id_ends});
 }

@@ -26,10 +26,10 @@ ggtok_status ggtok_words_encode(const model_call *call, word_cache *cache, word_
                                 size_t count);
 
 /* Encodes the words text[starts[0]..ends[0]), text[starts[1]..ends[1]), ...; the text between them
- * (white space) has no ids. If `made` isn't NULL, sets made[i] to the number of ids after word
- * i. */
+ * (white space) has no ids. If `id_ends` isn't NULL, sets id_ends[i] to the value of call->out->n
+ * after word i. */
 ggtok_status ggtok_words_encode_spans(const model_call *call, word_cache *cache, word_fn encode,
                                       const uint8_t *text, size_t n, const size_t *starts,
-                                      const size_t *ends, size_t count, size_t *made);
+                                      const size_t *ends, size_t count, size_t *id_ends);
 
 #endif

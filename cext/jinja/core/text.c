@@ -249,10 +249,10 @@ static const uint32_t *borders(jinja_arena *mem, const uint8_t *p, size_t n, boo
     return border;
 }
 
-static size_t search(jinja_arena *mem, const uint8_t *p, size_t n, const jinja_text *what,
+static size_t search(jinja_arena *mem, const uint8_t *p, size_t n, const jinja_text *needle,
                      bool back) {
-    const uint8_t *w = what->data;
-    size_t m = what->n;
+    const uint8_t *w = needle->data;
+    size_t m = needle->n;
     const uint32_t *border = borders(mem, w, m, back);
     jinja_charge(mem, 1 + n / 4);
     for (size_t i = 0, k = 0; i < n; i++) {
@@ -264,34 +264,34 @@ static size_t search(jinja_arena *mem, const uint8_t *p, size_t n, const jinja_t
     return SIZE_MAX;
 }
 
-size_t ggtok_jinja_text_find(jinja_arena *mem, const jinja_text *t, const jinja_text *what,
+size_t ggtok_jinja_text_find(jinja_arena *mem, const jinja_text *t, const jinja_text *needle,
                              size_t from) {
-    if (from > t->n || what->n > t->n - from) return SIZE_MAX;
-    if (!what->n) return from;
+    if (from > t->n || needle->n > t->n - from) return SIZE_MAX;
+    if (!needle->n) return from;
     const uint8_t *p = t->data + from, *end = t->data + t->n;
     size_t n = t->n - from;
     for (size_t tries = 0; tries < 8; tries++) { /* memchr and a comparison often suffice */
-        const uint8_t *found = memchr(p, what->data[0], (size_t)(end - p));
+        const uint8_t *found = memchr(p, needle->data[0], (size_t)(end - p));
         size_t passed = found ? (size_t)(found - p) : (size_t)(end - p);
         jinja_charge(mem, 1 + passed / 16);
-        if (!found || (size_t)(end - found) < what->n) return SIZE_MAX;
-        jinja_charge(mem, what->n / 16);
-        if (!memcmp(found, what->data, what->n)) return (size_t)(found - t->data);
+        if (!found || (size_t)(end - found) < needle->n) return SIZE_MAX;
+        jinja_charge(mem, needle->n / 16);
+        if (!memcmp(found, needle->data, needle->n)) return (size_t)(found - t->data);
         p = found + 1;
     }
     n = (size_t)(end - p);
-    size_t at = search(mem, p, n, what, false);
+    size_t at = search(mem, p, n, needle, false);
     return at == SIZE_MAX ? at : (size_t)(p - t->data) + at;
 }
 
-size_t ggtok_jinja_text_rfind(jinja_arena *mem, const jinja_text *t, const jinja_text *what,
+size_t ggtok_jinja_text_rfind(jinja_arena *mem, const jinja_text *t, const jinja_text *needle,
                               size_t to) {
     if (to > t->n) to = t->n;
-    if (what->n > to) return SIZE_MAX;
-    if (!what->n) return to;
-    jinja_charge(mem, 1 + what->n / 16);
-    if (!memcmp(t->data + to - what->n, what->data, what->n)) return to - what->n;
-    return search(mem, t->data, to, what, true);
+    if (needle->n > to) return SIZE_MAX;
+    if (!needle->n) return to;
+    jinja_charge(mem, 1 + needle->n / 16);
+    if (!memcmp(t->data + to - needle->n, needle->data, needle->n)) return to - needle->n;
+    return search(mem, t->data, to, needle, true);
 }
 
 /* ---- building ---- */

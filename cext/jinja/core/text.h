@@ -76,11 +76,11 @@ bool ggtok_jinja_text_is(const jinja_text *t, const char *s);
 int ggtok_jinja_text_compare(jinja_arena *mem, const jinja_text *a, const jinja_text *b);
 /* Like ggtok_jinja_text_compare, without charging; for use outside renderings. */
 int ggtok_jinja_text_order(const jinja_text *a, const jinja_text *b);
-/* Return the offset of the first occurrence of `what` at or after `from`, or of the last occurrence
- * that ends at or before `to`; SIZE_MAX if there is none. */
-size_t ggtok_jinja_text_find(jinja_arena *mem, const jinja_text *t, const jinja_text *what,
+/* Return the offset of the first occurrence of `needle` at or after `from`, or of the last
+ * occurrence that ends at or before `to`; SIZE_MAX if there is none. */
+size_t ggtok_jinja_text_find(jinja_arena *mem, const jinja_text *t, const jinja_text *needle,
                              size_t from);
-size_t ggtok_jinja_text_rfind(jinja_arena *mem, const jinja_text *t, const jinja_text *what,
+size_t ggtok_jinja_text_rfind(jinja_arena *mem, const jinja_text *t, const jinja_text *needle,
                               size_t to);
 
 /* Return the number of parts, and the end and label of the i-th, i < jinja_text_count(t). */

@@ -187,20 +187,20 @@ static const jinja_node *parse_unary(jinja_parser *p) {
     return node;
 }
 
-/* Makes a node that applies the filter or test `what`, which was parsed as a name or a call. */
+/* Makes a node that applies a filter or test. `function` is its name, or a call of it. */
 static jinja_node *apply(jinja_parser *p, jinja_kind kind, uint32_t pos, const jinja_node *operand,
-                         const jinja_node *what, const jinja_node *argument) {
+                         const jinja_node *function, const jinja_node *argument) {
     size_t mark = p->n_kids;
-    const jinja_node *name = what->kind == N_CALL ? what->kids[0] : what;
+    const jinja_node *name = function->kind == N_CALL ? function->kids[0] : function;
     ggtok_jinja_push(p, operand);
-    if (what->kind == N_CALL) {
-        for (uint32_t i = 1; i < what->n; i++) ggtok_jinja_push(p, what->kids[i]);
+    if (function->kind == N_CALL) {
+        for (uint32_t i = 1; i < function->n; i++) ggtok_jinja_push(p, function->kids[i]);
     } else if (argument) {
         ggtok_jinja_push(p, argument);
     }
     jinja_node *node = ggtok_jinja_node_new(p, kind, pos, mark);
     node->flag =
-        (uint8_t)((what->kind == N_CALL || argument ? 4 : 0) | (name->kind != N_NAME ? 2 : 0));
+        (uint8_t)((function->kind == N_CALL || argument ? 4 : 0) | (name->kind != N_NAME ? 2 : 0));
     node->sym = name->sym;
     return node;
 }

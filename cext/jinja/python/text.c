@@ -169,13 +169,13 @@ static jinja_text *within(jinja_env *e, jinja_text *t, size_t end) {
 }
 
 static int64_t find(jinja_env *e, jinja_value *v, bool last) {
-    jinja_text *t = text_of(e, v[0]), *what = text_of(e, v[1]);
+    jinja_text *t = text_of(e, v[0]), *needle = text_of(e, v[1]);
     size_t begin, end, at;
     if (!bounds(e, t, v[2], v[3], &begin, &end)) return -1;
     if (last)
-        at = ggtok_jinja_text_rfind(&e->arena, t, what, end);
+        at = ggtok_jinja_text_rfind(&e->arena, t, needle, end);
     else
-        at = ggtok_jinja_text_find(&e->arena, within(e, t, end), what, begin);
+        at = ggtok_jinja_text_find(&e->arena, within(e, t, end), needle, begin);
     if (at == SIZE_MAX || at < begin) return -1;
     return (int64_t)ggtok_jinja_char_of(&e->arena, t, at);
 }
@@ -198,17 +198,17 @@ jinja_value ggtok_jinja_py_rindex(jinja_env *e, jinja_value *v) {
 }
 
 jinja_value ggtok_jinja_py_count(jinja_env *e, jinja_value *v) {
-    jinja_text *t = text_of(e, v[0]), *what = text_of(e, v[1]);
+    jinja_text *t = text_of(e, v[0]), *needle = text_of(e, v[1]);
     size_t begin, end, found;
     int64_t n = 0;
     if (!bounds(e, t, v[2], v[3], &begin, &end)) return jinja_int(0);
     t = within(e, t, end);
-    if (!what->n) {
+    if (!needle->n) {
         jinja_text *cut = ggtok_jinja_text_cut(&e->arena, t, begin, end);
         return jinja_int((int64_t)ggtok_jinja_chars(&e->arena, cut) + 1);
     }
-    for (; (found = ggtok_jinja_text_find(&e->arena, t, what, begin)) != SIZE_MAX; n++) {
-        begin = found + what->n;
+    for (; (found = ggtok_jinja_text_find(&e->arena, t, needle, begin)) != SIZE_MAX; n++) {
+        begin = found + needle->n;
     }
     return jinja_int(n);
 }

@@ -37,7 +37,7 @@ typedef struct wpm_text {
 
 typedef struct wpm_words { /* word i is text[start[i]..end[i]) */
     size_t start[WPM_WORDS], end[WPM_WORDS], n;
-    size_t made[WPM_WORDS]; /* total number of ids after each word */
+    size_t id_ends[WPM_WORDS]; /* number of ids in call->out after each word */
 } wpm_words;
 
 bool ggtok_wpm_text_init(wpm_text *t, const vocab *v); /* zero *t first; false: out of memory */

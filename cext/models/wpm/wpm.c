@@ -285,7 +285,7 @@ static bool assign_words(const model_call *call, const uint8_t *text, size_t n, 
     model_source source;
     if (!s->tiles.whole || !ggtok_tile_source(call, text, n, first, &source)) return false;
     for (size_t i = 0, k = 0; i < f->n; i++) {
-        const size_t start = f->start[i], end = f->end[i], to = f->made[i] - first;
+        const size_t start = f->start[i], end = f->end[i], to = f->id_ends[i] - first;
         if ((grows || !assign_even(&source, len, start, end, k, to)) &&
             !assign_letters(call, &source, start, end, k, to) &&
             !assign_changed(call, &source, start, end, k, to))
@@ -310,7 +310,7 @@ static ggtok_status wpm_encode(const model_call *call, const uint8_t *text, size
         if (interrupted(call->interrupt, at - before)) return GGTOK_ERR_STOPPED;
         size_t first = call->out->n;
         status = ggtok_words_encode_spans(call, &s->words, encode_word, text, room, f->start,
-                                          f->end, f->n, assign ? f->made : NULL);
+                                          f->end, f->n, assign ? f->id_ends : NULL);
         assign = assign && !status && assign_words(call, text, n, first);
     }
     if (call->spans) call->spans->assigned = assign;
