@@ -138,7 +138,7 @@ print("done")
 
 @pytest.mark.skipif(sys.platform == "win32", reason="os.pwrite")
 @pytest.mark.parametrize("kind", ["bytearray", "mmap", "memmap"])
-def test_a_file_that_changes_while_it_is_loaded(kind: str, tmp_path: Path) -> None:
+def test_loading_from_changing_memory_never_crashes(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(fixture("bpe-llama3").read_bytes())
     done = subprocess.run(
@@ -183,7 +183,7 @@ class ChangingMapping(Mapping[str, bool]):
 
 
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-def test_overrides_that_change() -> None:
+def test_overrides_may_change_during_a_load() -> None:
     assert ggtok.load(fixture("bpe-gpt2"), overrides=ChangingMapping()).encode("kettle")
     overrides = {"tokenizer.ggml.add_bos_token": False}
 
@@ -205,7 +205,7 @@ def test_overrides_that_change() -> None:
         ggtok.load(fixture("bpe-gpt2"), overrides=Changing(a=True))
 
 
-def test_patterns_that_change() -> None:
+def test_later_changes_of_patterns_have_no_effect() -> None:
     patterns = [r"\w+|\W", r"."]
     tok = ggtok.load(fixture("bpe-gpt2"), pre_patterns=patterns)
     ids = tok.encode("the kettle")
@@ -213,7 +213,7 @@ def test_patterns_that_change() -> None:
     assert tok.encode("the kettle") == ids
 
 
-def test_a_bytes_object_that_lies_about_its_length() -> None:
+def test_the_true_length_of_a_bytes_object_counts() -> None:
     class Liar(bytes):
         def __len__(self) -> int:
             return 1 << 40
@@ -255,7 +255,7 @@ def test_texts_are_bytes() -> None:
         ggtok.load(np.zeros(100, np.int64))
 
 
-def test_memory_that_changes_while_it_is_read() -> None:
+def test_changing_memory_is_encoded_and_decoded() -> None:
     """Writable memory is copied, so changes by another thread are harmless."""
     tok = ggtok.load(fixture("bpe-llama3"))
     text = bytearray(b"some words, " * 20_000)

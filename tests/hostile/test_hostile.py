@@ -28,7 +28,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes
 
 @pytest.mark.full
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_sample(row: watch.Row, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_sample_of_each_row_has_allowed_outcomes(
+    row: watch.Row, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     if row in REFERENCE:
         request.getfixturevalue("llama")  # skips if the reference isn't available
     step = len(row) // row.sample | 1  # odd, so that cycles of 2^k inputs are covered

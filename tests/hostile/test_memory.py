@@ -152,7 +152,7 @@ def beyond_unicode(gguf: GGUF) -> None:
         ("plamo2", "broken", USER_DEFINED, beyond_unicode, "a character above U+10FFFF"),
     ],
 )
-def test_other_faults(
+def test_other_faults_are_found_early(
     name: str, tokens: str, kind: int, damage: Callable[[GGUF], None], message: str, tmp_path: Path
 ) -> None:
     gguf = file_with(name, tokens, kind)
@@ -181,7 +181,7 @@ ROWS += [("plamo2", NORMAL, "broken")]
 
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "kind"), LOADED)
-def test_peak_of_loading(name: str, kind: int, tmp_path: Path) -> None:
+def test_loading_stays_within_the_documented_peak(name: str, kind: int, tmp_path: Path) -> None:
     tokens = [row[2] for row in ROWS if row[:2] == (name, kind)]
     found = peaks([file_with(name, size, kind) for size in tokens], tmp_path)
     for size, (times, outcome) in zip(tokens, found, strict=True):
@@ -189,7 +189,7 @@ def test_peak_of_loading(name: str, kind: int, tmp_path: Path) -> None:
         assert times < LOADED[name, kind], (size, times)
 
 
-def test_peak_for_tokens_of_other_characters(tmp_path: Path) -> None:
+def test_tokens_of_other_characters_stay_within_the_peak(tmp_path: Path) -> None:
     gguf = file_with("bpe-gpt2", "many of Han", NORMAL)
     times, outcome = peak(gguf, tmp_path)
     assert outcome == "loaded"

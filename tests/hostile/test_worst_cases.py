@@ -98,14 +98,14 @@ def test_each_name_has_its_chain() -> None:
 
 
 @pytest.mark.parametrize("pre", PRE_NAMES)
-def test_pre_tokenizer(pre: str) -> None:
+def test_each_pre_tokenizer_keeps_long_texts(pre: str) -> None:
     size = SIZE if FIRST_OF_CHAIN[CHAINS[pre]] == pre else SIZE // 20
     # `mmbert` adds a U+2581 before each line; `whitespace` drops white space.
     check(ggtok.load(with_pre(pre)), size, lossless=pre not in ("mmbert", "whitespace"))
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_other_vocabulary(name: str, load_fixture: Load) -> None:
+def test_other_vocabularies_encode_long_texts(name: str, load_fixture: Load) -> None:
     check(load_fixture(name), SIZE, lossless=False)
 
 
@@ -121,13 +121,13 @@ def check_growth(work: Measure, gguf: bytes | Path) -> None:
 
 
 @pytest.mark.parametrize("pre", FIRST_OF_CHAIN.values())
-def test_growth_of_pre_tokenizer(pre: str, work: Measure) -> None:
+def test_work_of_a_pre_tokenizer_grows_linearly(pre: str, work: Measure) -> None:
     """Only one name per chain is tested, because all names of a chain run the same code."""
     check_growth(work, with_pre(pre))
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_growth_of_other_vocabulary(name: str, work: Measure) -> None:
+def test_work_of_other_vocabularies_grows_linearly(name: str, work: Measure) -> None:
     check_growth(work, fixture(name))
 
 
@@ -144,7 +144,7 @@ def with_long_token(name: str, size: int) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["rwkv", "wpm", "ugm", "ugm-plain", "plamo2"])
-def test_growth_with_a_long_token(name: str, work: Measure) -> None:
+def test_work_with_a_long_token_grows_linearly(name: str, work: Measure) -> None:
     """A simple trie lookup at each position would take as many steps as the token has bytes."""
     steps = []
     for size in (SHORT, LONG):
@@ -155,7 +155,7 @@ def test_growth_with_a_long_token(name: str, work: Measure) -> None:
     assert steps[1] < LINEAR * steps[0], steps
 
 
-def test_offsets_after_dropped_words(work: Measure) -> None:
+def test_dropped_words_cost_no_work_for_offsets(work: Measure) -> None:
     """A regression test: each dropped word was matched with all ids of the long word after it."""
     texts = [(b"\x01 " * dropped + b"qj" * 500 + b" ") * 30 for dropped in (50, 400)]
     few, many = work(fixture("wpm"), *texts, options="-s").encode
@@ -183,7 +183,7 @@ def with_tokens(name: str, tokens: list[bytes]) -> bytes:
 
 
 @pytest.mark.parametrize("token", [b"\x80%09d\xff", b"%09d\x80"])
-def test_growth_with_broken_tokens(token: bytes, work: Measure) -> None:
+def test_work_with_broken_tokens_grows_linearly(token: bytes, work: Measure) -> None:
     """Each token adds a link to PLaMo's automaton; lookups don't search the links one by one."""
     text = b"123 \xff\x80 456" * 500
     few, many = (
@@ -193,7 +193,7 @@ def test_growth_with_broken_tokens(token: bytes, work: Measure) -> None:
     assert many.encode[0] < 2 * few.encode[0], (few, many)
 
 
-def test_growth_with_a_link_to_a_long_state(work: Measure) -> None:
+def test_a_link_to_a_long_state_costs_no_work(work: Measure) -> None:
     """The link leads to a state whose chain of failure links is as long as the token."""
     short, long = (
         work(with_tokens("plamo2", [b"a" * size, b"a" * size + b"\x80"]), b"ba" * 5_000).encode[0]
@@ -231,7 +231,7 @@ def blanks(size: int) -> tuple[list[bytes], bytes]:
 
 @pytest.mark.parametrize("trusted", [False, True])
 @pytest.mark.parametrize("make", [each_once, nested, interlocked, blanks])
-def test_growth_with_many_special_tokens(
+def test_work_with_many_special_tokens_grows_linearly(
     make: Callable[[int], tuple[list[bytes], bytes]], trusted: bool, work: Measure
 ) -> None:
     """llama.cpp's rule would scan the text once for each special token."""
@@ -252,7 +252,7 @@ def test_growth_with_many_special_tokens(
 
 
 @pytest.mark.parametrize("name", [name for name in fixture_names() if name != "none"])
-def test_special_tokens_in_a_row(name: str, load_fixture: Load) -> None:
+def test_each_special_token_in_a_row_is_found(name: str, load_fixture: Load) -> None:
     n = 100_000
     tok = load_fixture(name)
     marked = TokenAttr.CONTROL | TokenAttr.USER_DEFINED

@@ -125,7 +125,7 @@ def runner(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Runner:
 
 
 @pytest.mark.timeout(1200)  # the test builds ggtok
-def test_a_pull_request(runner: Runner) -> None:
+def test_a_pull_request_is_counted(runner: Runner) -> None:
     repository = runner.repository
     base = repository.commit(
         {"prompt.md": b"one", "code.py": b"x = 1", ".gitignore": b"model.gguf\n"}
@@ -154,7 +154,7 @@ def test_a_pull_request(runner: Runner) -> None:
     assert (only.status, only.outputs["tokens"]) == (0, "0")
 
 
-def test_a_push_and_the_first_one(runner: Runner) -> None:
+def test_pushes_are_counted(runner: Runner) -> None:
     before = runner.repository.commit({"a.md": b"one"})
     runner.repository.commit({"a.md": b"one two"})
     ran = runner.run({"before": before}, 1, model=MODEL)

@@ -138,7 +138,7 @@ def test_every_module_is_imported(installed: Installed) -> None:
         "import ggtok; [getattr(ggtok, name) for name in dir(ggtok)]",
     ],
 )
-def test_the_package_can_be_looked_at(installed: Installed, code: str) -> None:
+def test_the_package_can_be_inspected(installed: Installed, code: str) -> None:
     installed.run(installed.python, "-W", "error", "-c", code)
 
 

@@ -81,7 +81,7 @@ def test_real_vocabularies(name: str) -> None:
 
 
 @pytest.mark.parametrize("pre", [name for name in PRE_NAMES if name != "whitespace"])
-def test_pre_tokenizers(pre: str) -> None:
+def test_blocks_with_every_pre_tokenizer(pre: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ggtok.VocabWarning)
         tok = ggtok.load(fixture("bpe-gpt2"), pre=pre)

@@ -168,7 +168,7 @@ def test_unknown_text_is_canonical(load_fixture: Load) -> None:
     assert not tok.is_canonical([unknown, a, unknown, unknown, a])  # type: ignore[list-item]
 
 
-def test_arguments(load_fixture: Load) -> None:
+def test_is_canonical_checks_its_arguments(load_fixture: Load) -> None:
     tok = load_fixture("bpe-llama3")
     ids = tok.encode("Hello")
     for same in (ids, tuple(ids), iter(ids), np.array(ids), np.array(ids, np.uint16)):

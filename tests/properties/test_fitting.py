@@ -77,7 +77,9 @@ def last_tokens(tok: ggtok.Tokenizer, text: str, n: int, add_special: bool) -> s
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=times(20, of=40))
 @given(text=some_text, add_special=st.booleans(), part=st.floats(0, 1))
-def test_truncate(load_fixture: Load, name: str, text: str, add_special: bool, part: float) -> None:
+def test_truncate_equals_its_definition(
+    load_fixture: Load, name: str, text: str, add_special: bool, part: float
+) -> None:
     tok = load_fixture(name)
     added = tok.count("", add_special=add_special)
     n = added + round(part * (tok.count(text, add_special=add_special) - added))
@@ -92,7 +94,9 @@ def test_truncate(load_fixture: Load, name: str, text: str, add_special: bool, p
 
 @pytest.mark.parametrize("name", ["spm", "bpe-llama3", "wpm", "ugm", "rwkv"])
 @given(text=some_bytes, part=st.floats(0, 1))
-def test_truncate_bytes(load_fixture: Load, name: str, text: bytes, part: float) -> None:
+def test_truncated_bytes_end_between_characters(
+    load_fixture: Load, name: str, text: bytes, part: float
+) -> None:
     tok = load_fixture(name)
     added = tok.count("")
     n = added + round(part * (tok.count(text) - added))
@@ -180,7 +184,7 @@ def least(tok: ggtok.Tokenizer, text: str, prefix: str = "", add_special: bool =
     prefix=st.sampled_from(["", "q: ", "passage: "]),
     add_special=st.booleans(),
 )
-def test_chunks(
+def test_chunks_equal_their_definition(
     load_fixture: Load, name: str, text: str, more: int, prefix: str, add_special: bool
 ) -> None:
     tok = load_fixture(name)

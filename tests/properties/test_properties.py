@@ -61,7 +61,7 @@ def test_spm_keeps_every_byte(load_fixture: Load, data: bytes) -> None:
 
 
 @given(ids=st.lists(st.integers(0, 568), max_size=30))
-def test_decoding_is_the_sum_of_pieces(load_fixture: Load, ids: list[int]) -> None:
+def test_decoding_joins_the_pieces(load_fixture: Load, ids: list[int]) -> None:
     """The text is the joined pieces if there is no clean-up and no space to remove."""
     tok = load_fixture("bpe-qwen2")
     for special in (False, True):
@@ -109,7 +109,7 @@ def test_all_methods_agree_on_one_text(
 
 
 @given(text=some_text, flags=flags)
-def test_str_is_its_utf8(load_fixture: Load, text: str, flags: dict[str, bool]) -> None:
+def test_str_is_encoded_as_utf8(load_fixture: Load, text: str, flags: dict[str, bool]) -> None:
     for name in ("spm", "bpe-llama3", "wpm"):
         tok = load_fixture(name)
         assert tok.encode(text, **flags) == tok.encode(text.encode(), **flags)

@@ -139,7 +139,7 @@ def test_text_comes_as_early_as_it_can(load_fixture: Load, name: str) -> None:
     text=st.text(" '.?!,smrevtx\u00e9", max_size=16),
     prompt=st.text(" '.sre", max_size=6),
 )
-def test_cleaned_spaces(load_fixture: Load, text: str, prompt: str) -> None:
+def test_spaces_are_cleaned_up_as_by_decode(load_fixture: Load, text: str, prompt: str) -> None:
     tok = load_fixture("bpe-llama3")
     ids, before = by_bytes(tok, text), by_bytes(tok, prompt)
     assert len(ids) >= len(text.replace("\u00e9", ""))
@@ -168,7 +168,7 @@ def test_real_vocabularies(name: str) -> None:
                 assert got == behind(tok, prompt, ids, clean_spaces=clean)
 
 
-def test_characters_come_whole(load_fixture: Load) -> None:
+def test_characters_are_returned_whole(load_fixture: Load) -> None:
     tok = load_fixture("bpe-llama3")
     ids = tok.encode("a🦊b", add_special=False)
     stream = tok.stream_decoder()

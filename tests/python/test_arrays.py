@@ -14,7 +14,7 @@ from tests.support.vocabularies import fixture
 
 
 @pytest.mark.parametrize("text", ["", "a", "The quick brown fox. ", "x y " * 300_000])
-def test_an_array_is_like_any_other(text: str) -> None:
+def test_arrays_are_ordinary_numpy_arrays(text: str) -> None:
     tok = ggtok.load(fixture("bpe-gpt2"))
     array = tok.encode_array(text, add_special=False)
     assert type(array) is np.ndarray
@@ -39,7 +39,7 @@ def test_an_array_owns_its_memory() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "The quick brown fox. ", "x y " * 30_000])
-def test_an_array_of_spans(text: str) -> None:
+def test_arrays_of_spans_are_ordinary_numpy_arrays(text: str) -> None:
     tok = ggtok.load(fixture("bpe-gpt2"))
     ids, spans = tok.encode_with_offsets(text, add_special=False)
     assert type(spans) is np.ndarray and spans.dtype == np.int64 and spans.shape == (len(ids), 2)

@@ -413,7 +413,7 @@ def test_valid_ids_are_no_error(tok: ggtok.Tokenizer) -> None:
 # ---- files ----
 
 
-def test_no_such_file(tmp_path: Path) -> None:
+def test_a_missing_file_is_not_found(tmp_path: Path) -> None:
     path = tmp_path / "none.gguf"
     with pytest.raises(FileNotFoundError) as caught:
         ggtok.load(path)
@@ -421,14 +421,14 @@ def test_no_such_file(tmp_path: Path) -> None:
     assert os.fspath(caught.value.filename) == str(path)
 
 
-def test_a_folder(tmp_path: Path) -> None:
+def test_a_folder_cannot_be_loaded(tmp_path: Path) -> None:
     with pytest.raises(OSError) as caught:  # noqa: PT011 (the exception depends on the system)
         ggtok.load(tmp_path)
     assert isinstance(caught.value, ggtok.GGTokError)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
-def test_no_permission(tmp_path: Path) -> None:
+def test_a_file_without_permission_cannot_be_loaded(tmp_path: Path) -> None:
     path = tmp_path / "locked.gguf"
     path.write_bytes(fixture("test").read_bytes())
     path.chmod(0)

@@ -26,7 +26,7 @@ ROWS: dict[str, tuple[str | bytes, str]] = {
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_shown(row: str) -> None:
+def test_untrusted_text_is_escaped(row: str) -> None:
     text, expected = ROWS[row]
     assert shown(text) == expected
     assert shown(text, most=len(text)) == expected

@@ -39,7 +39,7 @@ print("ok")
 """
 
 
-def test_lists_and_what_they_refer_to() -> None:
+def test_lists_hold_one_reference_for_each_id() -> None:
     assert _run(_SCRIPT) == ("ok\n", "", 0)
 
 

@@ -56,7 +56,7 @@ assert first.encode("still works") == want
 
 
 @linux
-def test_memory_runs_out() -> None:
+def test_calls_without_memory_raise() -> None:
     """Every call raises MemoryError, and works again once memory is available."""
     # With this threshold, malloc returns freed blocks of 64 kB and more to the system, so that each
     # call must request memory again.
@@ -66,7 +66,7 @@ def test_memory_runs_out() -> None:
 
 
 @pytest.mark.parametrize("by_python", [False, True])
-def test_no_memory_to_encode(by_python: bool) -> None:
+def test_failed_allocations_raise_in_every_call(by_python: bool) -> None:
     """A memory limit can't make only small allocations fail. Instead, the test replaces C functions
     by functions that raise the error for lack of memory."""
     from ggtok.native.library import ffi, lib
@@ -97,7 +97,7 @@ def test_no_memory_to_encode(by_python: bool) -> None:
             call()
 
 
-def test_no_memory_to_load(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tokenizer_that_cannot_be_bound_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a tokenizer's functions can't be bound, the tokenizer is freed."""
     from ggtok.native import tokenizer
 

@@ -27,12 +27,12 @@ def run(code: str, *arguments: object, **environment: str) -> str:
     return done.stdout
 
 
-def test_not_installed() -> None:
+def test_import_without_the_c_module_names_pip() -> None:
     code = "import sys; sys.modules['ggtok._ffi'] = None\ntry: import ggtok\n"
     assert "pip install" in run(code + "except ImportError as error: print(error)")
 
 
-def test_cffi_is_missing() -> None:
+def test_import_without_cffi_names_cffi() -> None:
     """The error names the missing module, and doesn't suggest that ggtok was installed wrongly."""
     code = "import sys; sys.modules['_cffi_backend'] = None\ntry: import ggtok\n"
     assert run(code + "except ImportError as error: print(error.name)") == "_cffi_backend\n"

@@ -185,7 +185,7 @@ def test_pickles_keep_overrides() -> None:
         ([("x", 1)], InvalidTypeError, "must be a mapping"),
     ],
 )
-def test_bad_overrides(
+def test_invalid_overrides_are_rejected(
     overrides: dict[str, Override], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message) as caught:
@@ -215,7 +215,9 @@ def test_the_longest_overrides() -> None:
         ("a= str:x=str:y", None),
     ],
 )
-def test_parsing(argument: str, values: dict[str, Override] | None) -> None:
+def test_command_line_overrides_are_parsed(
+    argument: str, values: dict[str, Override] | None
+) -> None:
     if values is None:
         with pytest.raises(InvalidValueError):
             loaded.parse_overrides([argument])
@@ -234,7 +236,7 @@ def test_parsing(argument: str, values: dict[str, Override] | None) -> None:
         *("a:int=1", "a=int:1\nb", "a=str:\ud800", "\ud800=int:1", "a=int:" + "9" * 5000),
     ],
 )
-def test_parsing_errors(argument: str) -> None:
+def test_malformed_command_line_overrides_are_errors(argument: str) -> None:
     with pytest.raises(InvalidValueError, match="override") as caught:
         loaded.parse_overrides([argument])
     assert str(caught.value).isprintable()

@@ -123,7 +123,7 @@ def test_html_of_lines_and_combining_characters(load_fixture: Load) -> None:
     assert html.count("<wbr>") == 2
 
 
-def test_limit(load_fixture: Load) -> None:
+def test_the_limit_bounds_the_tokens_shown(load_fixture: Load) -> None:
     tok = load_fixture("bpe-llama3")
     shown = tok.show("x " * 100, limit=3)
     assert (len(shown), shown.count) == (3, len(tok.encode("x " * 100)))
@@ -179,7 +179,7 @@ def test_plain_output(load_fixture: Load, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("name", fixture_names())
-def test_summary(load_fixture: Load, name: str) -> None:
+def test_a_tokenizer_is_shown_as_a_table(load_fixture: Load, name: str) -> None:
     html = load_fixture(name)._repr_html_()
     assert html.startswith("<table>")
     assert f"{load_fixture(name).n_tokens:,}" in html

@@ -102,7 +102,7 @@ def test_threads_come_and_go() -> None:
     assert tok.encode("the kettle") == want
 
 
-def test_freed_while_other_tokenizers_work() -> None:
+def test_tokenizers_are_freed_while_others_work() -> None:
     def work(_: int) -> list[int]:
         ids = []
         for _ in range(20):
@@ -343,7 +343,7 @@ TEXT = "don't  stop, 12345 kettles\n\n of \u6f22\u5b57 <|endoftext|>"
 
 
 @pytest.mark.parametrize("row", LOADED)
-def test_pickle(row: str) -> None:
+def test_pickles_keep_the_ids(row: str) -> None:
     tok = LOADED[row]()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -400,7 +400,7 @@ def _encode(tok: ggtok.Tokenizer, text: str) -> list[int]:
 @pytest.mark.full
 @pytest.mark.parametrize("row", ["path", "bytes and pre", "path and patterns"])
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
-def test_process_pools(method: str, row: str) -> None:
+def test_process_pools_share_a_tokenizer(method: str, row: str) -> None:
     tok = LOADED[row]()
     want = [tok.encode_batch([TEXT] * 50, threads=2)[0]] * 8
     with warnings.catch_warnings():

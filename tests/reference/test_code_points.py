@@ -22,7 +22,7 @@ BLOCK = 256  # code points per text
 @pytest.mark.parametrize(
     ("name", "one_in"), [("wpm", 1), ("wpm-cased", 9), ("ugm", 9), ("spm", 9), ("bpe-llama3", 9)]
 )
-def test_between_letters(name: str, one_in: int, llama: LlamaCpp) -> None:
+def test_every_code_point_between_letters(name: str, one_in: int, llama: LlamaCpp) -> None:
     vocab = llama.load(fixture(name))
     tok = ggtok.load(fixture(name))
     points = some(ALL, one_in)

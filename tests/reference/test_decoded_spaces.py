@@ -25,7 +25,7 @@ PLAIN = "{% for m in messages %}{{ m.content }}{% endfor %}"
 
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ["bpe-gpt2", "bpe-llama3", "wpm"])
-def test_before_punctuation(name: str, llama: LlamaCpp) -> None:
+def test_spaces_before_punctuation_are_removed_as_in_llama_cpp(name: str, llama: LlamaCpp) -> None:
     vocab, tok = llama.load(fixture(name)), ggtok.load(fixture(name))
     rng = random.Random(name)
     lists = [
@@ -51,7 +51,7 @@ def test_before_punctuation(name: str, llama: LlamaCpp) -> None:
 
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ["bpe-qwen2", "spm", "ugm", "rwkv"])
-def test_any_ids(name: str, llama: LlamaCpp) -> None:
+def test_any_ids_decode_as_in_llama_cpp(name: str, llama: LlamaCpp) -> None:
     vocab, tok = llama.load(fixture(name)), ggtok.load(fixture(name))
     rng = random.Random(name)
     lists = [rng.choices(range(tok.n_tokens), k=rng.randrange(200)) for _ in range(100)]

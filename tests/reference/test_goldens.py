@@ -24,7 +24,7 @@ def test_every_fixture_has_recorded_results() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_vocabulary(name: str, load_fixture: Load) -> None:
+def test_the_vocabulary_is_as_recorded(name: str, load_fixture: Load) -> None:
     tok, expected = load_fixture(name), golden(name)
     assert tok.n_tokens == expected["n_tokens"]
     assert tok.vocab_type == expected["vocab_type"]
@@ -37,7 +37,7 @@ def test_vocabulary(name: str, load_fixture: Load) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "none"])
-def test_tokens(name: str, load_fixture: Load) -> None:
+def test_tokens_are_as_recorded(name: str, load_fixture: Load) -> None:
     tok, expected = load_fixture(name), golden(name)
     ids = range(tok.n_tokens)
     attrs = {str(id): int(tok.token_attr(id)) for id in ids}
@@ -55,7 +55,7 @@ def test_tokens(name: str, load_fixture: Load) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "none"])
-def test_encode(name: str, load_fixture: Load) -> None:
+def test_ids_are_as_recorded(name: str, load_fixture: Load) -> None:
     tok, expected = load_fixture(name), golden(name)
     prefix, suffix = expected["prefix"], expected["suffix"]
     for case in expected["cases"]:
@@ -68,7 +68,7 @@ def test_encode(name: str, load_fixture: Load) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "none"])
-def test_decode(name: str, load_fixture: Load) -> None:
+def test_decoded_texts_are_as_recorded(name: str, load_fixture: Load) -> None:
     tok, expected = load_fixture(name), golden(name)
     for case in expected["cases"] + expected["random"]:
         ids = case["ids"]

@@ -9,7 +9,7 @@ from tests.support.vocabularies import INP_OUT, inp_out, real
 
 
 @pytest.mark.parametrize("name", INP_OUT)
-def test_expected_ids(name: str) -> None:
+def test_ids_are_as_expected(name: str) -> None:
     tok = load(real(name))
     for text, ids in zip(*inp_out(name), strict=True):
         assert tok.encode(text, add_special=False) == ids, text

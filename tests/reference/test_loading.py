@@ -446,7 +446,7 @@ def test_ids_without_a_getter() -> None:
     assert ggtok.load(fixture("spm")).unk_id == 0
 
 
-def test_names(load_fixture: Any) -> None:
+def test_names_of_models_and_pre_tokenizers(load_fixture: Any) -> None:
     assert load_fixture("bpe-gemma4").pre == "gemma4"
     assert load_fixture("bpe-gemma4").model == "gemma4"
     assert load_fixture("bpe-neox").pre == "default"

@@ -34,12 +34,12 @@ SOME = 20
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", [*REAL, *OTHERS])
-def test_real_vocabulary(name: str, llama: LlamaCpp) -> None:
+def test_real_vocabularies_equal_llama_cpp(name: str, llama: LlamaCpp) -> None:
     check(parity.compare(name, real(name), times(50, of=100), SEED, tokens=SOME, llama=llama))
 
 
 @pytest.mark.parametrize("name", [name for name in fixture_names() if name != "big-endian"])
-def test_fixture(name: str, llama: LlamaCpp) -> None:
+def test_fixtures_equal_llama_cpp(name: str, llama: LlamaCpp) -> None:
     check(parity.compare(name, fixture(name), times(60, of=150), SEED, llama=llama))
 
 
@@ -59,7 +59,9 @@ def gpt2() -> bytes:
 
 
 @pytest.mark.parametrize("pre", some(PRES, 4))
-def test_pre_tokenizer(pre: str, gpt2: bytes, llama: LlamaCpp, tmp_path: Path) -> None:
+def test_pre_tokenizers_equal_llama_cpp(
+    pre: str, gpt2: bytes, llama: LlamaCpp, tmp_path: Path
+) -> None:
     gguf = GGUF.parse(gpt2)
     gguf.set("tokenizer.ggml.pre", pre)
     path = gguf.write(tmp_path / "patched.gguf")
@@ -68,7 +70,7 @@ def test_pre_tokenizer(pre: str, gpt2: bytes, llama: LlamaCpp, tmp_path: Path) -
 
 @pytest.mark.full
 @pytest.mark.parametrize("pre", PRES)
-def test_flags_of_pre_tokenizer(pre: str, llama: LlamaCpp, tmp_path: Path) -> None:
+def test_flags_of_pre_tokenizers_equal_llama_cpp(pre: str, llama: LlamaCpp, tmp_path: Path) -> None:
     """A pre-tokenizer's name implies the same flags and attributes in ggtok and in llama.cpp."""
     for name in ("bpe-gemma4", "bpe-llama3"):
         gguf = GGUF.read(fixture(name))

@@ -77,7 +77,7 @@ def test_one_merge_joins_two_characters(name: str, llama: LlamaCpp, tmp_path: Pa
 
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("seed", range(times(12, of=200)))
-def test_merges_at_random(seed: int, llama: LlamaCpp, tmp_path: Path) -> None:
+def test_random_merges_equal_llama_cpp(seed: int, llama: LlamaCpp, tmp_path: Path) -> None:
     chooser = random.Random(seed)
     symbols = sorted({bytes([byte]) for byte in "".join(LETTERS).encode()})
     merges: list[Merge] = []

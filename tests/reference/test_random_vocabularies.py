@@ -182,7 +182,9 @@ STRIPS = {"spm-phi3": [b"<|end|>"], "bpe-jina": [b"<mask>"]}
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("seed", range(times(6, of=12)))
 @pytest.mark.parametrize("kind", KINDS)
-def test_against_llama_cpp(kind: str, seed: int, llama: LlamaCpp, tmp_path: Path) -> None:
+def test_random_vocabularies_equal_llama_cpp(
+    kind: str, seed: int, llama: LlamaCpp, tmp_path: Path
+) -> None:
     chooser = random.Random(f"{kind} {seed}")
     alphabet = ALPHABETS[seed % len(ALPHABETS)]
     if kind == "rwkv":  # in other types, a NUL ends a token's text in llama.cpp

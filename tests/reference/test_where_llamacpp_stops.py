@@ -157,7 +157,7 @@ def test_ggtok_returns_ids_or_raises(row: str, gguf: GGUF) -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if ROWS[row].live])
-def test_llama_cpp_dies(row: str, gguf: GGUF, llama: LlamaCpp, tmp_path: Path) -> None:
+def test_llama_cpp_still_crashes(row: str, gguf: GGUF, llama: LlamaCpp, tmp_path: Path) -> None:
     vocab = llama.load(gguf.write(tmp_path / "patched.gguf"))
     with pytest.raises(LlamaCppDied):
         vocab.tokenize(ROWS[row].text, ROWS[row].add_special, False)
@@ -187,7 +187,7 @@ def test_a_missing_bos_matters_only_if_it_is_added() -> None:
     assert ggtok.load(gguf.dump()).encode("the", add_special=False) == ids
 
 
-def test_no_unknown_token(llama: LlamaCpp, tmp_path: Path) -> None:
+def test_unknown_bytes_without_an_unknown_token(llama: LlamaCpp, tmp_path: Path) -> None:
     """Without an unknown token, RWKV encodes unknown bytes as -1, and llama.cpp crashes when it
     detokenizes -1."""
     gguf = GGUF.read(fixture("rwkv"))
