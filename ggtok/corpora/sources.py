@@ -134,7 +134,7 @@ class Search:
             self._add_file(path, os.path.realpath(path), status)
         else:
             raise InvalidValueError(
-                f"{path}: not a regular file, which a resumed run could read again"
+                f"{path}: not a regular file, so a resumed run couldn't read it again"
             )
 
     def _add_match(self, path: str) -> None:

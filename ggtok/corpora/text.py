@@ -321,7 +321,7 @@ class _Reader:
                 self._enough = PART
                 return place
         if len(self._text) > LIMIT:
-            where = "a part without a place where this vocabulary can be cut"
+            where = "the text up to the next position where it can be divided"
             raise self._faults.too_long(self._where(), where)
         self._enough = 2 * len(self._text)
         return 0

@@ -264,7 +264,9 @@ class _Backend(httpcore2.NetworkBackend):
 
     def _refused(self, host: str, where: Place) -> Refused:
         if where < self._farthest:
-            return Refused(f"{shown(host)} is not this machine, and only https is read from others")
+            return Refused(
+                f"{shown(host)} is not this machine, and other machines are read only over https"
+            )
         return Refused(
             "it redirects from outside to this machine or into a private network "
             f"({shown(host)}), where ggtok doesn't follow"

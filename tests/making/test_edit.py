@@ -445,7 +445,7 @@ def test_damaged_journals(model: Path) -> None:
         assert model.read_bytes() == data
     journal.unlink()
     place.save(str(model), JOURNAL, b"old", b"new", 5)
-    with pytest.raises(ggtok.FileError, match="has another size"):
+    with pytest.raises(ggtok.FileError, match="has changed its size"):
         ggtok.recover(model)
     assert model.read_bytes() == data
 

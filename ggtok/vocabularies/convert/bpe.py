@@ -98,8 +98,8 @@ def _note_bytes(draft: Draft, known: Container[str]) -> None:
             Difference(
                 "bytes",
                 f"{len(lacking)} bytes have no token, such as 0x{min(lacking):02X}: llama.cpp "
-                "drops them after it has merged the others, the source before, or takes its "
-                "unknown token for them",
+                "drops them after merging, and the source drops them before merging, or replaces "
+                "them by its unknown token",
                 without=lambda line: "".join(c for c in line if lacking.isdisjoint(c.encode())),
             )
         )

@@ -189,8 +189,8 @@ def finish(draft: Draft, ranks: Mapping[bytes, int], pre: str, chain: Chain | No
             Difference(
                 "ignore-merges",
                 f"the source takes a word that is a token before it merges: llama.cpp's {pre} "
-                f"doesn't, and {len(unreachable)} tokens such as {unreachable[0]!r} are made by "
-                "no merges",
+                f"doesn't, and no merges produce {len(unreachable)} of the tokens, such as "
+                f"{unreachable[0]!r}",
                 change=change,
             )
         )

@@ -131,7 +131,7 @@ def _check_out(source: str, out: str, force: bool) -> None:
         suffix = f"-{part[1]:05}-of-{part[2]:05}.gguf"
         raise InvalidValueError(
             f"{out}: the model is split, so the name must end with {suffix}, and llama.cpp looks "
-            "for its other files beside it"
+            "for its other files in the same folder"
         )
 
 

@@ -163,8 +163,8 @@ def recover(path: str) -> bool:
             )
         if os.fstat(file.fileno()).st_size != saved.file_size:
             raise FileError(
-                f"{path} has another size than when its edit was interrupted: if it was "
-                f"replaced since, delete {path}{JOURNAL}"
+                f"{path} has changed its size since an edit was interrupted: if the file was "
+                f"replaced, delete {path}{JOURNAL}"
             )
         _write_at_start(file, saved.old)
         os.unlink(path + JOURNAL)

@@ -124,9 +124,9 @@ def _check_order(vocabulary: Contents, ranks: dict[bytes, int], ignore_merges: b
     merges, unreachable = recovered(ranks)
     if unreachable and not ignore_merges:
         raise VocabError(
-            f"{_FORMAT}: {len(unreachable)} tokens such as {unreachable[0]!r} are made by no "
-            "merges: tiktoken takes a word that is a token as a whole, and llama.cpp doesn't with "
-            f"the pre-tokenizer {vocabulary.pre or 'default'!r}"
+            f"{_FORMAT}: no merges produce {len(unreachable)} of the tokens, such as "
+            f"{unreachable[0]!r}: tiktoken takes a word that is a token as a whole, and llama.cpp "
+            f"doesn't with the pre-tokenizer {vocabulary.pre or 'default'!r}"
         )
     known = set(vocabulary.merges)
     for pair in merges:

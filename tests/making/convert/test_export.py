@@ -311,7 +311,7 @@ def test_what_tiktoken_cannot_express(tmp_path: Path) -> None:
     cases = [
         (bpe(merge_texts=[*merges[1:], merges[0]]), "ids rise in the order of merges"),
         (bpe(merge_texts=merges[:-1]), "would be a merge, and it isn't one"),
-        (bpe(texts=texts, types=types), "made by no merges"),
+        (bpe(texts=texts, types=types), "no merges produce"),
         (bpe(texts=without(v, b"q", b"\xe2\x81\x80")), "stands for no bytes"),
         (bpe(types=[3, 3, *v.types[2:]]), "no token for the byte 0x00"),
         (bpe(merge_texts=[*merges, (b"q", b"\xc4\xa1")]), "which is not a token"),
