@@ -1,4 +1,4 @@
-"""Runs a sample of the inputs of `python -m tests.hostile`, and tests that tool.
+"""Runs a sample of the inputs of `python -m tests.hostile`, and tests the tool itself.
 
 The sample is the same in every run. Each row runs in a child process, so that a crash fails one
 test and its input is kept.

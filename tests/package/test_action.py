@@ -1,4 +1,4 @@
-"""The steps of action.yml, run as GitHub runs a composite action, on a temporary repository."""
+"""Runs the steps of action.yml on a temporary repository, as GitHub runs a composite action."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Installs a wheel, a source distribution and a folder, each in an empty environment.
 
-The tests run outside the checkout and without extras, as for a user after `pip install`.
+As for a user after `pip install`, the tests run outside the checkout and without extras.
 """
 
 from __future__ import annotations

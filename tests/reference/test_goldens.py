@@ -89,7 +89,7 @@ def test_build_is_reproducible(tmp_path: Any) -> None:
 
 @pytest.mark.full
 def test_goldens_are_current(llama: Any) -> None:
-    """The recorded results equal those of the installed reference."""
+    """The installed reference still produces the recorded results."""
     from fixtures.golden import dump
     from fixtures.golden import golden as ask
 

@@ -1,4 +1,4 @@
-"""Finds a Python for each platform that this machine can run.
+"""Finds, for each platform, a Python that this machine can run.
 
 Downloads go to the tests' cache folder, and only these checks use them.
 """
