@@ -106,7 +106,7 @@ ggtok_status ggtok_jinja_finish(jinja_env *env, const jinja_finish_options *opti
 
 /* ---- probes: how a template used a value (llama.cpp's capability checks) ---- */
 
-typedef enum jinja_note {                               /* bits */
+typedef enum jinja_note {                               /* bits, with llama.cpp's names */
                           JINJA_NOTE_USED = 1,          /* stats.used */
                           JINJA_NOTE_ARRAY_ACCESS = 2,  /* "array_access" */
                           JINJA_NOTE_OBJECT_ACCESS = 4, /* "object_access" */

@@ -2,8 +2,8 @@
 #include "base/mem.h"
 #include "jinja/core/dialects.h"
 
-/* The budget of a rendering, per started megabyte of input. */
 enum { MEGABYTE = 1 << 20 };
+/* The budget of a rendering, in bytes and steps, per started megabyte of input. */
 static const uint64_t bytes_each = 192u << 20, steps_each = 30u * 1000 * 1000;
 /* Probing a template takes about 16 renderings of a few short messages; together, they get the
  * budget of one rendering. */

@@ -12,7 +12,7 @@ struct jinja_pull {
     bool by_attribute, keep; /* for SELECT */
     bool begun, done;
     jinja_value v[4]; /* the filter's arguments */
-    jinja_list *from; /* the source: a list of items, or that of a generator */
+    jinja_list *from; /* the source: a list of items, or a generator's list */
     bool lazy;        /* `from` belongs to a generator */
     uint32_t at;
     const jinja_list *path; /* the parsed attribute, or NULL */

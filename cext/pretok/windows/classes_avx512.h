@@ -36,7 +36,7 @@ static inline TARGET_AVX512 classes classify_avx512(const uint8_t *p, shape s) {
 #undef IS
 }
 
-/* Finds the lead bytes whose characters are all letters: looks up both halves of every byte. */
+/* Like letters_only, by looking up the upper and the lower four bits of every byte. */
 static inline TARGET_AVX512 uint64_t letters_only_avx512(const pretok_high *high,
                                                          const uint8_t *p) {
     const __m512i rows =

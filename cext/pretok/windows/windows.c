@@ -16,8 +16,8 @@
 #include "pretok/windows/cut.h"
 
 /* Each row is compiled to separate code, specialized for its shape. Without optimization or under
- * sanitizers, that would only take long to compile, so there one function per level reads the
- * shape. */
+ * sanitizers, that would gain nothing and take long to compile, so one function per level then
+ * reads the shape. */
 #if defined(__GNUC__) && !defined(__OPTIMIZE__)
 #define CUT_CODE static
 #elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
