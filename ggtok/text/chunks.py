@@ -112,7 +112,7 @@ class TokenEnds:
         if begin == len(data):
             return False
         # Each window copies the ends, so windows grow with them: copying takes linear time.
-        size = max(WINDOW, 4 * len(self._ends))
+        size = max(WINDOW, 2 * len(self._ends))
         while True:
             end = min(begin + size, len(data))
             known = end if end == len(data) else self._parts.safe_cut(data, begin, end)
