@@ -70,8 +70,8 @@ class Survey:
         if not n_models:
             lines.append("no models found; ggtok looked in these folders:")
             for source, folder in self.looked:
-                there = "" if os.path.lexists(folder) else " (does not exist)"
-                lines.append(f"  {source}: {shown(folder)}{there}")
+                missing = "" if os.path.lexists(folder) else " (does not exist)"
+                lines.append(f"  {source}: {shown(folder)}{missing}")
         lines += [f"can't read {shown(u.path)}: {shown(u.reason)}" for u in self.unreadable]
         return lines
 
@@ -198,12 +198,12 @@ def _near_files(name: str) -> list[str]:
     folder, file = os.path.split(name)
     if not folder and not file.lower().endswith(".gguf"):
         return []
-    there = {
+    available = {
         entry.name: os.path.join(folder, entry.name)
         for entry in scan(folder or ".")
         if entry.name.lower().endswith(".gguf")
     }
-    return [there[near] for near in _nearest(file, {n: n for n in there}, 0.85)]
+    return [available[near] for near in _nearest(file, {n: n for n in available}, 0.85)]
 
 
 def _near_models(name: str) -> list[str]:

@@ -81,18 +81,18 @@ def find(name: str, rest: str, did_you_mean: Hint) -> Found:
             model, _, quant = model.partition(mark)
             if quant:
                 break
-    there: list[str] = []
+    available: list[str] = []
     for folder in folders():
         # The user may have copied the name from LM Studio, which shows names in lower case.
         place = in_any_case(folder, publisher, model)
         if not os.path.isdir(place):
             continue
-        there = sorted(files(place))
-        chosen = first(file[0]) if file else choose(there, quant)
-        if chosen in there:
+        available = sorted(files(place))
+        chosen = first(file[0]) if file else choose(available, quant)
+        if chosen in available:
             return Found(Source(name, "lmstudio", path=os.path.join(place, *chosen.split("/"))))
-    if there:
-        raise not_found(no_model(name, there, quant or (file[0] if file else None)))
+    if available:
+        raise not_found(no_model(name, available, quant or (file[0] if file else None)))
     where = " or ".join(map(shown, places()))
     hint = did_you_mean(name)
     raise not_found(f"{shown(name)}: LM Studio has no such model in {where}{hint}")

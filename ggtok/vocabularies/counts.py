@@ -323,15 +323,15 @@ def fill(
         _count_on_this_thread(counts, batches, report)
         return
     workers = _Workers(counts, threads)
-    done = False
+    finished = False
     try:
         for batch in batches:
             if not workers.put(batch):
                 break
             report(sum(len(text) for text, _ in batch))
-        done = True
+        finished = True
     finally:
-        workers.finish(stop=not done)
+        workers.finish(stop=not finished)
 
 
 # ---- arguments ----

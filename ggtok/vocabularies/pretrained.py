@@ -54,15 +54,15 @@ def write_pretrained(
 def _check_others(folder: str, files: dict[str, bytes]) -> None:
     """Raises InvalidValueError if another tokenizer's files would be read together with the new
     files."""
-    there = [file for file in _OTHERS if file not in files]
+    others = [file for file in _OTHERS if file not in files]
     templates = os.path.join(folder, TEMPLATES)
     if os.path.isdir(templates):
-        there += [
+        others += [
             f"{TEMPLATES}/{file}"
             for file in sorted(os.listdir(templates))
             if file.endswith(".jinja") and f"{TEMPLATES}/{file}" not in files
         ]
-    for file in there:
+    for file in others:
         if os.path.exists(os.path.join(folder, file)):
             raise InvalidValueError(
                 f"{folder} has {file} of another tokenizer, which transformers would read, too: "

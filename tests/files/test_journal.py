@@ -50,7 +50,7 @@ def write(folder: Path, entries: list[Any]) -> None:
     (folder / "o.journal").write_bytes(b"".join(map(line, entries)))
 
 
-def refused(tok: ggtok.Tokenizer, folder: Path, match: str, **options: Any) -> None:
+def check_refused(tok: ggtok.Tokenizer, folder: Path, match: str, **options: Any) -> None:
     with pytest.raises(ggtok.GGTokError, match=match):
         tok.encode_files(folder / "a.txt", folder / "o", **options)
     assert (folder / "mine").read_text() == "precious"
@@ -62,10 +62,10 @@ def test_links_and_fifos(tok: ggtok.Tokenizer, begun: Path, options: dict[str, A
     """A link or FIFO in place of a journal is neither followed nor truncated, and doesn't block."""
     (begun / "o.journal").unlink()
     (begun / "o.journal").symlink_to("mine")
-    refused(tok, begun, "o.journal", **options)
+    check_refused(tok, begun, "o.journal", **options)
     (begun / "o.journal").unlink()
     os.mkfifo(begun / "o.journal")
-    refused(tok, begun, "not a regular file", **options)
+    check_refused(tok, begun, "not a regular file", **options)
 
 
 def test_links_where_the_system_has_no_flag_for_them(
@@ -74,7 +74,7 @@ def test_links_where_the_system_has_no_flag_for_them(
     (begun / "o.journal").unlink()
     (begun / "o.journal").symlink_to("mine")
     monkeypatch.setattr("ggtok.base.files._NO_FOLLOW", 0)
-    refused(tok, begun, "a symbolic link")
+    check_refused(tok, begun, "a symbolic link")
 
 
 def test_forged_renames(tok: ggtok.Tokenizer, begun: Path) -> None:
@@ -87,9 +87,9 @@ def test_forged_renames(tok: ggtok.Tokenizer, begun: Path) -> None:
     entries = read(begun)
     (begun / "evil").write_text("evil")
     write(begun, [*entries, {"renames": [[str(begun / "evil"), str(begun / "mine")]]}])
-    refused(tok, begun, "the entry at byte [0-9]+ is malformed")
+    check_refused(tok, begun, "the entry at byte [0-9]+ is malformed")
     write(begun, [*entries, {"complete": True}])
-    refused(tok, begun, r"o.manifest.json.partial|is missing")
+    check_refused(tok, begun, r"o.manifest.json.partial|is missing")
     assert (begun / "evil").read_text() == "evil"
     again = tok.encode_files(begun / "a.txt", begun / "o", resume=False)
     assert again.ids == whole.ids and raw_ids(begun / "o") == raw_ids(begun / "p")
@@ -128,7 +128,7 @@ def test_malformed_checkpoints(tok: ggtok.Tokenizer, begun: Path, number: int) -
     entries = read(begun)
     last = entries[-1]["checkpoint"]
     write(begun, [*entries, {"checkpoint": CHECKPOINTS[number](last)}])
-    refused(tok, begun, r"o.journal: the entry at byte [0-9]+ is malformed; remove the file")
+    check_refused(tok, begun, r"o.journal: the entry at byte [0-9]+ is malformed; remove the file")
 
 
 PLAN = {"ggtok": "1", "model": {}, "options": {"errors": "raise"}}
@@ -158,7 +158,7 @@ PLAN = {"ggtok": "1", "model": {}, "options": {"errors": "raise"}}
 )
 def test_other_malformed_entries(tok: ggtok.Tokenizer, begun: Path, entry: object) -> None:
     write(begun, [{"sources": []}, entry])
-    refused(tok, begun, r"o.journal: the entry at byte [0-9]+ is malformed; remove the file")
+    check_refused(tok, begun, r"o.journal: the entry at byte [0-9]+ is malformed; remove the file")
 
 
 def test_impossible_checkpoints(tok: ggtok.Tokenizer, begun: Path) -> None:
@@ -167,17 +167,17 @@ def test_impossible_checkpoints(tok: ggtok.Tokenizer, begun: Path) -> None:
     last = entries[-1]["checkpoint"]
     counts = {**last["counts"], "ids": last["counts"]["ids"] + 1}
     write(begun, [*entries, {"checkpoint": {**last, "counts": counts}}])
-    refused(tok, begun, "its last checkpoint contradicts itself; resume=False starts over")
+    check_refused(tok, begun, "its last checkpoint contradicts itself; resume=False starts over")
     place, state = [9, 0, 0, 0, False], [72, 0, 72, 0]
     write(begun, [*entries, {"checkpoint": {**last, "place": place, "sources": state}}])
-    refused(tok, begun, "o.journal: is malformed")
+    check_refused(tok, begun, "o.journal: is malformed")
 
 
 def test_nested_entries(tok: ggtok.Tokenizer, begun: Path) -> None:
     text = b'{"checkpoint": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     with (begun / "o.journal").open("ab") as file:
         file.write(b"%08x %s\n" % (zlib.crc32(text), text))
-    refused(tok, begun, "is malformed")
+    check_refused(tok, begun, "is malformed")
 
 
 def test_manifests_that_are_malformed(tok: ggtok.Tokenizer, begun: Path) -> None:
@@ -190,7 +190,7 @@ def test_manifests_that_are_malformed(tok: ggtok.Tokenizer, begun: Path) -> None
     rows += [{**manifest, "counts": {"ids": []}}, {**manifest, "sources": [{"path": 1}]}]
     for row in rows:
         path.write_text(json.dumps(row))
-        refused(tok, begun, "has no manifest of encode_files")
-        refused(tok, begun, "has no manifest of encode_files", resume=False)
+        check_refused(tok, begun, "has no manifest of encode_files")
+        check_refused(tok, begun, "has no manifest of encode_files", resume=False)
     path.write_text("[" * 100_000)
-    refused(tok, begun, "has no manifest of encode_files")
+    check_refused(tok, begun, "has no manifest of encode_files")

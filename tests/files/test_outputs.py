@@ -24,7 +24,7 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def refused(tok: ggtok.Tokenizer, match: str, *args: Any, **options: Any) -> None:
+def check_refused(tok: ggtok.Tokenizer, match: str, *args: Any, **options: Any) -> None:
     with pytest.raises((ggtok.FileError, ggtok.InvalidValueError), match=match):
         tok.encode_files(*args, **options)
 
@@ -39,15 +39,15 @@ def test_paths_that_are_not_regular_files(
     (tmp_path / "null").symlink_to("/dev/null")
     (tmp_path / "mine").write_text("precious")
     for name, match in (("fifo", "not a regular file"), ("null", "not a regular file")):
-        refused(tok, match, text, tmp_path / name, **options)
+        check_refused(tok, match, text, tmp_path / name, **options)
     for end in (".offsets", ".manifest.json"):
         link = tmp_path / f"o{end}"
         link.symlink_to("mine")
-        refused(tok, "a symbolic link", text, tmp_path / "o", **options)
+        check_refused(tok, "a symbolic link", text, tmp_path / "o", **options)
         assert link.is_symlink()
         link.unlink()
         os.mkfifo(link)
-        refused(tok, "not a regular file", text, tmp_path / "o", **options)
+        check_refused(tok, "not a regular file", text, tmp_path / "o", **options)
         link.unlink()
     assert stat.S_ISFIFO((tmp_path / "fifo").stat().st_mode)
     assert (tmp_path / "mine").read_text() == "precious"
@@ -85,22 +85,22 @@ def test_other_files_are_not_replaced(
     """Other files are replaced only with force=True; outputs of earlier runs may be replaced, even
     by another format."""
     (tmp_path / name).write_text("precious")
-    refused(tok, "exists, and has no manifest", text, tmp_path / "o", resume=False)
+    check_refused(tok, "exists, and has no manifest", text, tmp_path / "o", resume=False)
     if name != "o":
-        refused(tok, "exists, and has no manifest", text, tmp_path / "o")
+        check_refused(tok, "exists, and has no manifest", text, tmp_path / "o")
     assert sorted(os.listdir(tmp_path)) == ["a.txt", name]
     assert (tmp_path / name).read_text() == "precious"
     tok.encode_files(text, tmp_path / "o", force=True)
     tok.encode_files(text, tmp_path / "o", resume=False, dtype="uint32")
     tok.encode_files(text, tmp_path / "o", resume=False, format="npy")
     (tmp_path / "o").write_text("replaced by somebody")
-    refused(tok, "exists, and has no manifest", text, tmp_path / "o", resume=False)
+    check_refused(tok, "exists, and has no manifest", text, tmp_path / "o", resume=False)
 
 
 def test_other_journals_are_not_replaced(tok: ggtok.Tokenizer, text: Path, tmp_path: Path) -> None:
     (tmp_path / "o.journal").write_text("12 May: precious\n")
     for options in ({}, {"resume": False}, {"force": True}):
-        refused(tok, r"o.journal: is not a journal", text, tmp_path / "o", **options)
+        check_refused(tok, r"o.journal: is not a journal", text, tmp_path / "o", **options)
     assert (tmp_path / "o.journal").read_text() == "12 May: precious\n"
 
 
@@ -115,13 +115,13 @@ def test_sources_and_the_model(tok: ggtok.Tokenizer, text: Path, tmp_path: Path)
     own = ggtok.load(model)
     for out in ("a", "link", "hard"):
         match = "is both a source and the output"
-        refused(tok, match, text, tmp_path / out, resume=False, force=True)
-    refused(own, "is the source itself", text, model, resume=False, force=True)
+        check_refused(tok, match, text, tmp_path / out, resume=False, force=True)
+    check_refused(own, "is the source itself", text, model, resume=False, force=True)
     assert text.read_text() == "some text" and model.read_bytes()[:4] == b"GGUF"
 
 
 def test_folders_that_are_missing(tok: ggtok.Tokenizer, text: Path, tmp_path: Path) -> None:
-    refused(tok, "the folder .*nowhere doesn't exist", text, tmp_path / "nowhere" / "o")
+    check_refused(tok, "the folder .*nowhere doesn't exist", text, tmp_path / "nowhere" / "o")
 
 
 @posix
@@ -131,7 +131,7 @@ def test_files_that_may_not_be_written(
     tok.encode_files(text, tmp_path / "o")
     (tmp_path / "o").chmod(0o400)
     monkeypatch.setattr(os, "access", lambda path, how: os.stat(path).st_mode & 0o200)
-    refused(tok, "Permission denied", text, tmp_path / "o", resume=False)
+    check_refused(tok, "Permission denied", text, tmp_path / "o", resume=False)
 
 
 @posix
@@ -151,7 +151,7 @@ def test_unfinished_files_are_never_links(
         tok.encode_files(tmp_path / "a.txt", tmp_path / "o", progress=stop)
     (tmp_path / "o.partial").unlink()
     (tmp_path / "o.partial").symlink_to("mine")
-    refused(tok, "o.partial", tmp_path / "a.txt", tmp_path / "o")
+    check_refused(tok, "o.partial", tmp_path / "a.txt", tmp_path / "o")
     tok.encode_files(tmp_path / "a.txt", tmp_path / "o", resume=False)
     assert (tmp_path / "mine").read_text() == "precious"
 

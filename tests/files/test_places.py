@@ -42,7 +42,7 @@ def source(path: Path) -> Source:
     return found
 
 
-def meaning(pieces: list[Piece]) -> tuple[list[bytes], Counts]:
+def documents_and_faults(pieces: list[Piece]) -> tuple[list[bytes], Counts]:
     """Returns the documents that aren't dropped, regardless of how they are divided into pieces,
     and the counts of faults."""
     found: list[bytes] = []
@@ -61,7 +61,7 @@ def meaning(pieces: list[Piece]) -> tuple[list[bytes], Counts]:
     return found, faults
 
 
-def places(read: Read, found: Source) -> None:
+def check_positions(read: Read, found: Source) -> None:
     """Checks that reading from each piece's `next` returns the remaining documents."""
     pieces = list(read(found, Place(0)))
     assert len(pieces) > 8
@@ -69,7 +69,7 @@ def places(read: Read, found: Source) -> None:
         before, rest = pieces[: n + 1], list(read(found, pieces[n].next))
         # If `before` ends inside a document, the first piece of `rest` continues that document.
         assert rest[0].begins == before[-1].ends
-        assert meaning([*before, *rest]) == meaning(pieces), n
+        assert documents_and_faults([*before, *rest]) == documents_and_faults(pieces), n
         assert sum(piece.size for piece in [*before, *rest]) == sum(p.size for p in pieces)
 
 
@@ -83,7 +83,7 @@ def test_text(tok: ggtok.Tokenizer, tmp_path: Path, small: None, end: str, error
         texts[i] = texts[i][:at] + b"\xff\xc3" + texts[i][at:]
     path = compressed(tmp_path / f"a{end}", b"||".join(texts))
     options = text.TextOptions(b"||", errors, False, Blocks(tok._native), 0)
-    places(lambda found, place: text.read(found, place, options), source(path))
+    check_positions(lambda found, place: text.read(found, place, options), source(path))
 
 
 @pytest.mark.parametrize("separator", [b"\n", b"--"])
@@ -97,7 +97,7 @@ def test_faults_in_groups(
     path = tmp_path / "a.txt"
     path.write_bytes(separator.join([*texts, b"end"]))
     options = text.TextOptions(separator, errors, False, Blocks(tok._native), 0)
-    found, faults = meaning(list(text.read(source(path), Place(0), options)))
+    found, faults = documents_and_faults(list(text.read(source(path), Place(0), options)))
     alone = [Faults(errors, "").document(each, 0, Place(0), 0, "") for each in texts]
     assert found == [*(piece.text for piece in alone if piece.text is not None), b"end"]
     expected = Counts()
@@ -111,7 +111,7 @@ def test_records(tmp_path: Path, small: None) -> None:
     texts = documents(1, 60)
     for name in ("a.jsonl", *(["a.jsonl.zst"] if samples.FULL else [])):
         path = compressed(tmp_path / name, lines(texts))
-        places(lambda found, place: jsonl.read(found, place, TEXT, "raise"), source(path))
+        check_positions(lambda found, place: jsonl.read(found, place, TEXT, "raise"), source(path))
 
 
 @pytest.mark.full
@@ -121,7 +121,7 @@ def test_tables(tmp_path: Path, small: None) -> None:
     feather.write_feather(table, str(tmp_path / "a.feather"), chunksize=7)
     for name in ("a.parquet", "a.feather"):
         found = source(tmp_path / name)
-        places(lambda found, place: tables.read(found, place, TEXT, "raise"), found)
+        check_positions(lambda found, place: tables.read(found, place, TEXT, "raise"), found)
 
 
 def test_seek(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

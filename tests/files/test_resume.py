@@ -31,7 +31,7 @@ class Stop(Exception):
     pass
 
 
-def stopping(after: int) -> Any:
+def stop_after(after: int) -> Any:
     """Returns a progress callback that raises after `after` batches."""
 
     def progress(_: EncodeProgress) -> None:
@@ -103,7 +103,7 @@ def test_stopped_anywhere(
         resumed, stops = [], 0
         while True:
             try:
-                progress = stopping(r.choice([0, 10, 30, 80]))
+                progress = stop_after(r.choice([0, 10, 30, 80]))
                 threads = r.choice([1, 2])
                 summary = tok.encode_files(
                     sources, out, progress=progress, threads=threads, **options
@@ -214,7 +214,7 @@ def test_what_can_not_be_verified(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
     assert "can't be read" in finished.verify(out)[1][0]
 
 
-def refused(message: str, tok: ggtok.Tokenizer, *args: Any, **options: Any) -> None:
+def check_refused(message: str, tok: ggtok.Tokenizer, *args: Any, **options: Any) -> None:
     with pytest.raises(ggtok.InvalidValueError) as raised:
         tok.encode_files(*args, **options)
     assert message in str(raised.value)
@@ -235,15 +235,17 @@ def test_changes_are_refused(
         tok.encode_files(folder, out)
     else:
         with pytest.raises(Stop):
-            tok.encode_files(folder, out, progress=stopping(20))
+            tok.encode_files(folder, out, progress=stop_after(20))
         assert (tmp_path / "o.journal").exists()
-    refused(
+    check_refused(
         "the source a.txt".replace("a.txt", f"{folder}/a.txt is missing"),
         tok,
         folder / "b.txt",
         out,
     )
-    refused("the order of the sources changed", tok, [folder / "b.txt", folder / "a.txt"], out)
+    check_refused(
+        "the order of the sources changed", tok, [folder / "b.txt", folder / "a.txt"], out
+    )
     rows: list[tuple[dict[str, Any], str]] = [
         ({"format": "npy"}, 'format was "raw", is "npy"'),
         ({"dtype": "uint32"}, 'dtype was "uint16", is "uint32"'),
@@ -253,19 +255,19 @@ def test_changes_are_refused(
         ({"eos": False}, "eos was true, is false"),
     ]
     for options, message in rows:
-        refused(message, tok, folder, out, **options)
-    refused("the model's sha256 was", load_fixture("bpe-qwen2"), folder, out)
+        check_refused(message, tok, folder, out, **options)
+    check_refused("the model's sha256 was", load_fixture("bpe-qwen2"), folder, out)
     with pytest.raises(ggtok.InvalidValueError, match="the model's pre was null, is"):
         ggtok.load(fixture("bpe-llama3"), pre="gpt-2").encode_files(folder, out)
     (folder / "c.txt").write_text("more")
-    refused(f"the source {folder}/c.txt is new", tok, folder, out)
+    check_refused(f"the source {folder}/c.txt is new", tok, folder, out)
     (folder / "c.txt").unlink()
     stat = (folder / "a.txt").stat()
     os.utime(folder / "a.txt", ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
-    refused(f"the source {folder}/a.txt was changed", tok, folder, out)
+    check_refused(f"the source {folder}/a.txt was changed", tok, folder, out)
     with (folder / "a.txt").open("a") as file:
         file.write("!")
-    refused(
+    check_refused(
         f"the source {folder}/a.txt had {stat.st_size} bytes, has {stat.st_size + 1}",
         tok,
         folder,
@@ -274,7 +276,7 @@ def test_changes_are_refused(
     many = [folder / f"{i}.txt" for i in range(6)]
     for path in many:
         path.write_text("x")
-    refused("(and 6 more)", tok, many, out)
+    check_refused("(and 6 more)", tok, many, out)
     # resume=False always starts over.
     tok.encode_files(folder, out, resume=False)
     assert not list(tmp_path.glob("o*.partial")) and not list(tmp_path.glob("*.journal"))
@@ -293,14 +295,14 @@ def test_content_that_changed_under_the_same_size_and_time(
         tok.encode_files(path, out)
     else:
         with pytest.raises(Stop):
-            tok.encode_files(path, out, progress=stopping(8 if length == 1 else 30))
+            tok.encode_files(path, out, progress=stop_after(8 if length == 1 else 30))
     status, data = path.stat(), path.read_bytes()
     for at in (0, len(data) - 1, *([5432] if length == 1 else [])):
         changed = bytearray(data)
         changed[at] = ord("!")
         path.write_bytes(changed)
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-        refused("a.txt was changed", tok, path, out)
+        check_refused("a.txt was changed", tok, path, out)
     path.write_bytes(data)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     tok.encode_files(f"{tmp_path}/./a.txt", out)  # a different spelling of the same source
@@ -316,9 +318,13 @@ def test_a_stricter_rule_may_be_relaxed(tok: ggtok.Tokenizer, tmp_path: Path, sm
         tok.encode_files(tmp_path / "a.txt", tmp_path / "o", separator="\n")
     with pytest.raises(Stop):
         tok.encode_files(
-            tmp_path / "a.txt", tmp_path / "o", separator="\n", errors="skip", progress=stopping(3)
+            tmp_path / "a.txt",
+            tmp_path / "o",
+            separator="\n",
+            errors="skip",
+            progress=stop_after(3),
         )
-    refused(
+    check_refused(
         'errors was "skip", is "raise"', tok, tmp_path / "a.txt", tmp_path / "o", separator="\n"
     )
     done = tok.encode_files(tmp_path / "a.txt", tmp_path / "o", separator="\n", errors="skip")
@@ -339,7 +345,7 @@ def test_an_output_of_someone_else(tok: ggtok.Tokenizer, tmp_path: Path) -> None
 def interrupted(tok: ggtok.Tokenizer, folder: Path) -> None:
     (folder / "a.txt").write_text(" ".join(documents(1, 100)))
     with pytest.raises(Stop):
-        tok.encode_files(folder / "a.txt", folder / "o", progress=stopping(40))
+        tok.encode_files(folder / "a.txt", folder / "o", progress=stop_after(40))
 
 
 def test_data_that_is_not_what_the_journal_says(

@@ -354,7 +354,7 @@ def test_zstd_windows(tok: ggtok.Tokenizer, tmp_path: Path, log: int, reads: boo
 Refusal = tuple[object, dict[str, object], type[Exception], str]
 
 
-def refused(tok: ggtok.Tokenizer, folder: Path, rows: list[Refusal]) -> None:
+def check_refused(tok: ggtok.Tokenizer, folder: Path, rows: list[Refusal]) -> None:
     """Checks each row's error, and that no file is left in the folder."""
     before = set(folder.iterdir())
     with pytest.MonkeyPatch.context() as patched:
@@ -388,7 +388,7 @@ def test_what_is_refused_by_the_packages_of_extras(tok: ggtok.Tokenizer, tmp_pat
         ("int.parquet", {"field": "t"}, TypeError, "the column 't' is of int64"),
         ("two.arrow", {"field": "t"}, ValueError, "several columns 't'"),
     ]
-    refused(tok, tmp_path, rows)
+    check_refused(tok, tmp_path, rows)
 
 
 def test_what_is_refused(
@@ -443,7 +443,7 @@ def test_what_is_refused(
         ("a.txt", {"field": []}, ValueError, "field names no field"),
         ("a.txt", {"threads": -1}, ValueError, "threads must not be negative"),
     ]
-    refused(tok, tmp_path, rows)
+    check_refused(tok, tmp_path, rows)
     monkeypatch.chdir(tmp_path)
     for out, message in (
         (3, "out must be str"),

@@ -122,7 +122,7 @@ def readers(v: Vocabulary, path: Path, python: Path) -> dict[str, Encode]:
     return {"sentencepiece": _sentencepiece(path)}
 
 
-def unmade(v: Vocabulary) -> set[str]:
+def unmerged_characters(v: Vocabulary) -> set[str]:
     """Returns characters that are tokens of byte-level BPE, but that no merges produce.
 
     tokenizers 1.0.0rc3 encodes such a character as the token, contrary to the merges.
@@ -154,16 +154,16 @@ def differing(v: Vocabulary, encode: Encode, special: bool, without: set[str]) -
     return sum(a != b for a, b in zip(ours, encode(lines), strict=True))
 
 
-def again_the_same(v: Vocabulary, path: Path, *, inexact: bool) -> bool:
+def round_trips(v: Vocabulary, path: Path, *, inexact: bool) -> bool:
     pre = (v.pre or "default") if path.suffix == ".tiktoken" else None
     other = path.with_name("again" + path.suffix)
     ggtok.convert(path, pre=pre).save(other, inexact=inexact)
     return other.read_bytes() == path.read_bytes()
 
 
-def compared(v: Vocabulary, path: Path, name: str, encode: Encode) -> tuple[str, bool]:
+def library_result(v: Vocabulary, path: Path, name: str, encode: Encode) -> tuple[str, bool]:
     """Describes a library's result for the lines, and returns whether the result is correct."""
-    without = unmade(v) if name == "1.0rc" else set()
+    without = unmerged_characters(v) if name == "1.0rc" else set()
     try:
         n = differing(v, encode, path.suffix == ".json", without)
     except Refused as e:
@@ -173,7 +173,7 @@ def compared(v: Vocabulary, path: Path, name: str, encode: Encode) -> tuple[str,
     return f"{n} differ{left}", n == 0
 
 
-def tried(v: Vocabulary, path: Path, python: Path) -> tuple[str, bool]:
+def format_result(v: Vocabulary, path: Path, python: Path) -> tuple[str, bool]:
     """Describes the results for one format, and returns whether they are correct."""
     found, exact = [], True
     with warnings.catch_warnings():
@@ -188,18 +188,18 @@ def tried(v: Vocabulary, path: Path, python: Path) -> tuple[str, bool]:
             found.append(f"inexact: {e}")
         good = True
         for name, encode in readers(v, path, python).items():
-            result, as_wanted = compared(v, path, name, encode)
+            result, is_correct = library_result(v, path, name, encode)
             found.append(f"{name}: {result}")
-            good &= as_wanted or (not exact and "FAILS" not in result)
+            good &= is_correct or (not exact and "FAILS" not in result)
         published = path.with_name("published.json")
         if exact and path.suffix == ".json":
             v.save(published, inexact=True)
             if published.read_bytes() != path.read_bytes():
-                result, as_wanted = compared(v, published, "1.0rc", _in(python, published))
+                result, is_correct = library_result(v, published, "1.0rc", _in(python, published))
                 found.append(f"published, 1.0rc: {result}")
-                good &= as_wanted
+                good &= is_correct
         try:
-            same = again_the_same(v, path, inexact=not exact)
+            same = round_trips(v, path, inexact=not exact)
         except ggtok.VocabError as e:
             same, found = False, [*found, str(e)]
     found.append("fixed point" if same else "NO FIXED POINT")
@@ -233,7 +233,7 @@ def main() -> int:
                 continue
             for format in FORMATS:
                 end = "tokenizer.json" if format == "json" else f"x.{format}"
-                result, good = tried(v, work / end, python)
+                result, good = format_result(v, work / end, python)
                 print(f"{name}, {format}: {result}", flush=True)
                 clean &= good
     return 0 if clean else 1

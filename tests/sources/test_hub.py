@@ -61,27 +61,29 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def served() -> Iterator[Hub]:
+def hub_server() -> Iterator[Hub]:
     with Server() as store, Hub(store) as running:
         running.add("user/repo", FILES)
         yield running
 
 
 @pytest.fixture
-def here(served: Hub, monkeypatch: pytest.MonkeyPatch) -> Hub:
+def hub_in_process(hub_server: Hub, monkeypatch: pytest.MonkeyPatch) -> Hub:
     """The Hub for this process, without waits between attempts."""
     import huggingface_hub.constants as its_constants
     import huggingface_hub.utils._http as its_http
 
     template = its_constants.HUGGINGFACE_CO_URL_TEMPLATE.removeprefix(its_constants.ENDPOINT)
-    monkeypatch.setattr(its_constants, "HUGGINGFACE_CO_URL_TEMPLATE", served.origin + template)
-    monkeypatch.setattr(its_constants, "ENDPOINT", served.origin)
+    monkeypatch.setattr(its_constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub_server.origin + template)
+    monkeypatch.setattr(its_constants, "ENDPOINT", hub_server.origin)
     monkeypatch.setattr(its_http.time, "sleep", lambda _: None)
-    return served
+    return hub_server
 
 
-def run(served: Hub | None, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    endpoint = {"HF_ENDPOINT": served.origin} if served else {}
+def run(
+    hub_server: Hub | None, *arguments: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    endpoint = {"HF_ENDPOINT": hub_server.origin} if hub_server else {}
     return subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "ggtok", *arguments],
         capture_output=True,
@@ -90,15 +92,15 @@ def run(served: Hub | None, *arguments: str, **variables: str) -> subprocess.Com
     )
 
 
-def facts(served: Hub | None, name: str, **variables: str) -> Mapping[str, object]:
-    done = run(served, "inspect", name, "--json", **variables)
+def facts(hub_server: Hub | None, name: str, **variables: str) -> Mapping[str, object]:
+    done = run(hub_server, "inspect", name, "--json", **variables)
     assert done.returncode == 0, done.stderr
     loaded: Mapping[str, object] = json.loads(done.stdout)
     return loaded
 
 
-def failure(served: Hub | None, name: str, **variables: str) -> str:
-    done = run(served, "tokenize", "-m", name, "text", **variables)
+def failure(hub_server: Hub | None, name: str, **variables: str) -> str:
+    done = run(hub_server, "tokenize", "-m", name, "text", **variables)
     assert (done.returncode, done.stdout) == (2, ""), done.stdout
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("ggtok: error: ")
@@ -183,16 +185,16 @@ def test_the_choice_of_a_file(paths: list[str], quant: str | None, chosen: str |
 # ---- the Hub ----
 
 
-def test_a_repository(served: Hub) -> None:
-    assert facts(served, "user/repo")["pre"] == "llama-bpe"
-    store = served.store
-    assert served.sent + store.sent < len(LLAMA) / 2
+def test_a_repository(hub_server: Hub) -> None:
+    assert facts(hub_server, "user/repo")["pre"] == "llama-bpe"
+    store = hub_server.store
+    assert hub_server.sent + store.sent < len(LLAMA) / 2
     assert [r.method for r in store.requests] == ["GET"]
     assert store.requests[0].headers["range"].startswith("bytes=0-")
     # The second time, ggtok only sends a validation request.
-    n = len(served.requests)
-    assert facts(served, "user/repo")["pre"] == "llama-bpe"
-    assert [r.method for r in served.requests[n:]] == ["GET", "HEAD"]
+    n = len(hub_server.requests)
+    assert facts(hub_server, "user/repo")["pre"] == "llama-bpe"
+    assert [r.method for r in hub_server.requests[n:]] == ["GET", "HEAD"]
     assert len(store.requests) == 1
 
 
@@ -207,64 +209,65 @@ def test_a_repository(served: Hub) -> None:
         ("hf://user/repo@v1", "gpt-2"),
     ],
 )
-def test_quantizations_files_and_revisions(here: Hub, name: str, pre: str | None) -> None:
-    here.add("user/repo", {"model.gguf": fixture("bpe-gpt2").read_bytes()}, revision="v1")
+def test_quantizations_files_and_revisions(hub_in_process: Hub, name: str, pre: str | None) -> None:
+    hub_in_process.add("user/repo", {"model.gguf": fixture("bpe-gpt2").read_bytes()}, revision="v1")
     assert ggtok.load(name).pre == pre
 
 
-def test_a_repository_that_changes(served: Hub) -> None:
-    assert facts(served, "user/repo")["pre"] == "llama-bpe"
-    blob = served.store.url("/" + "f" * 64)
-    served.store.files["/" + "f" * 64] = served.store.files.popitem()[1]  # contents of model-Q8_0
-    answer = served.files["/user/repo/resolve/main/model-Q4_K_M.gguf"]
+def test_a_repository_that_changes(hub_server: Hub) -> None:
+    assert facts(hub_server, "user/repo")["pre"] == "llama-bpe"
+    blob = hub_server.store.url("/" + "f" * 64)
+    stored = hub_server.store.files
+    stored["/" + "f" * 64] = stored.popitem()[1]  # contents of model-Q8_0
+    answer = hub_server.files["/user/repo/resolve/main/model-Q4_K_M.gguf"]
     answer.redirect = blob
     answer.lie = lambda status, h: h.update({"X-Linked-Etag": '"' + "f" * 64 + '"'}) or status
-    assert facts(served, "user/repo")["pre"] == "qwen2"
+    assert facts(hub_server, "user/repo")["pre"] == "qwen2"
     assert len(cache.entries()) == 1
 
 
-def test_doctor_downloads_only_the_header(served: Hub) -> None:
+def test_doctor_downloads_only_the_header(hub_server: Hub) -> None:
     """`ggtok doctor` compares a tensor's number of rows with the number of tokens. It downloads
     only the description of the tensor, which follows the vocabulary, and not the tensor's data."""
     data = bytearray(fixture("bpe-overlap").read_bytes())
     rows, name = ggtok.load(fixture("bpe-overlap")).n_tokens + 1, b"token_embd.weight"
     struct.pack_into("<Q", data, 8, 1)
     data += struct.pack("<Q", len(name)) + name + struct.pack("<IQQIQ", 2, 8, rows, 0, 0)
-    served.add("user/padded", {"model-Q8_0.gguf": bytes(data) + bytes(8 << 20)})
+    hub_server.add("user/padded", {"model-Q8_0.gguf": bytes(data) + bytes(8 << 20)})
     for model in "hf://user/padded/model-Q8_0.gguf", "hf://user/padded:Q8_0":
-        done = run(served, "doctor", model, "--json")
+        done = run(hub_server, "doctor", model, "--json")
         [found] = json.loads(done.stdout)
         assert done.returncode == 1, done.stderr
         assert (found["code"], found["detail"]) == ("GGT601", f"{rows} rows, {rows - 1} tokens")
-    assert 0 < served.store.sent < 3 << 20
+    assert 0 < hub_server.store.sent < 3 << 20
 
 
-def test_a_commit_never_changes(served: Hub) -> None:
-    served.add("user/repo", {"x.gguf": LLAMA}, revision=Hub.COMMIT)
+def test_a_commit_never_changes(hub_server: Hub) -> None:
+    hub_server.add("user/repo", {"x.gguf": LLAMA}, revision=Hub.COMMIT)
     name = f"hf://user/repo@{Hub.COMMIT}/x.gguf"
-    assert facts(served, name)["pre"] == "llama-bpe"
-    n = len(served.requests)
-    assert facts(served, name)["pre"] == "llama-bpe"
-    assert len(served.requests) == n
+    assert facts(hub_server, name)["pre"] == "llama-bpe"
+    n = len(hub_server.requests)
+    assert facts(hub_server, name)["pre"] == "llama-bpe"
+    assert len(hub_server.requests) == n
 
 
-def test_the_token_stays_with_the_hub(served: Hub) -> None:
-    facts(served, "user/repo", HF_TOKEN=TOKEN)
-    assert all(r.headers["authorization"] == f"Bearer {TOKEN}" for r in served.requests)
-    assert served.store.requests
-    assert not any("authorization" in r.headers for r in served.store.requests)
+def test_the_token_stays_with_the_hub(hub_server: Hub) -> None:
+    facts(hub_server, "user/repo", HF_TOKEN=TOKEN)
+    assert all(r.headers["authorization"] == f"Bearer {TOKEN}" for r in hub_server.requests)
+    assert hub_server.store.requests
+    assert not any("authorization" in r.headers for r in hub_server.store.requests)
 
 
-def test_offline(served: Hub) -> None:
-    says = failure(served, "user/repo", HF_HUB_OFFLINE="1")
+def test_offline(hub_server: Hub) -> None:
+    says = failure(hub_server, "user/repo", HF_HUB_OFFLINE="1")
     assert "HF_HUB_OFFLINE" in says
-    assert not served.requests
-    facts(served, "user/repo:Q8_0")
-    n = len(served.requests)
+    assert not hub_server.requests
+    facts(hub_server, "user/repo:Q8_0")
+    n = len(hub_server.requests)
     for name in ("user/repo", "user/repo:Q8_0", "hf://user/repo/model-Q8_0.gguf"):
-        assert facts(served, name, HF_HUB_OFFLINE="1")["pre"] == "qwen2"
-    assert "not in the caches" in failure(served, "user/repo:Q4_K_M", HF_HUB_OFFLINE="1")
-    assert len(served.requests) == n
+        assert facts(hub_server, name, HF_HUB_OFFLINE="1")["pre"] == "qwen2"
+    assert "not in the caches" in failure(hub_server, "user/repo:Q4_K_M", HF_HUB_OFFLINE="1")
+    assert len(hub_server.requests) == n
 
 
 @pytest.mark.parametrize(
@@ -278,36 +281,36 @@ def test_offline(served: Hub) -> None:
         (418, "", "answers with an error"),
     ],
 )
-def test_errors_of_the_hub(here: Hub, status: int, code: str, says: str) -> None:
-    here.fail("user/none", status, code)
+def test_errors_of_the_hub(hub_in_process: Hub, status: int, code: str, says: str) -> None:
+    hub_in_process.fail("user/none", status, code)
     for name in ("hf://user/none/model.gguf", "user/none")[: 1 if code == "EntryNotFound" else 2]:
         with pytest.raises(ggtok.GGTokError, match=says):
             ggtok.load(name)
 
 
-def test_a_file_that_is_not_a_model(served: Hub) -> None:
-    says = failure(served, "hf://user/repo/README.md")
+def test_a_file_that_is_not_a_model(hub_server: Hub) -> None:
+    says = failure(hub_server, "hf://user/repo/README.md")
     assert "hf://user/repo/README.md: not a GGUF file" in says
 
 
-def test_no_such_quantization(served: Hub) -> None:
-    says = failure(served, "user/repo:Q5_0")
+def test_no_such_quantization(hub_server: Hub) -> None:
+    says = failure(hub_server, "user/repo:Q5_0")
     assert "no GGUF model of quantization 'Q5_0'" in says
     assert "model-Q8_0.gguf" in says
     assert "mmproj" not in says
 
 
-def test_a_hub_that_fails(here: Hub, capfd: pytest.CaptureFixture[str]) -> None:
-    here.fail("user/none", 500, "")
+def test_a_hub_that_fails(hub_in_process: Hub, capfd: pytest.CaptureFixture[str]) -> None:
+    hub_in_process.fail("user/none", 500, "")
     for name in ("user/none", "hf://user/none/model.gguf"):
         with pytest.raises(ggtok.UnreachableError, match=f"{name}: the Hub .*500"):
             ggtok.load(name)
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_hub_that_can_not_be_reached(here: Hub) -> None:
+def test_a_hub_that_can_not_be_reached(hub_in_process: Hub) -> None:
     assert ggtok.load("user/repo").pre == "llama-bpe"
-    here.__exit__()
+    hub_in_process.__exit__()
     with pytest.raises(ggtok.UnreachableError, match=r"can't be reached: .*refused"):
         ggtok.load("user/other")
     assert ggtok.load("user/repo").pre == "llama-bpe"  # the cached file
@@ -315,13 +318,13 @@ def test_a_hub_that_can_not_be_reached(here: Hub) -> None:
         ggtok.load("user/repo:Q8_0")
 
 
-def test_names_unknown_to_the_hub(here: Hub) -> None:
+def test_names_unknown_to_the_hub(hub_in_process: Hub) -> None:
     with pytest.raises(InvalidValueError, match="user/a--b: "):
         ggtok.load("user/a--b")
 
 
-def test_a_failing_store(here: Hub) -> None:
-    for file in here.store.files.values():
+def test_a_failing_store(hub_in_process: Hub) -> None:
+    for file in hub_in_process.store.files.values():
         file.breaks = [10_000, 0, 500]
     assert ggtok.load("user/repo").pre == "llama-bpe"
 
@@ -379,14 +382,14 @@ def test_the_hubs_cache(
         assert str(tok.source.path).startswith(str(root))
 
 
-def test_files_missing_in_a_cache_come_from_the_hub(home: Path, served: Hub) -> None:
+def test_files_missing_in_a_cache_come_from_the_hub(home: Path, hub_server: Hub) -> None:
     root = hub_cache(home / ".cache/huggingface/hub", "user/repo", {"model-Q2_K.gguf": SPM})
-    assert facts(served, "user/repo:Q8_0")["pre"] == "qwen2"
-    assert facts(served, "user/repo")["pre"] is None  # a local model takes precedence
+    assert facts(hub_server, "user/repo:Q8_0")["pre"] == "qwen2"
+    assert facts(hub_server, "user/repo")["pre"] is None  # a local model takes precedence
     shutil.rmtree(root / "blobs")  # the links are broken now
-    assert facts(served, "user/repo")["pre"] == "llama-bpe"
+    assert facts(hub_server, "user/repo")["pre"] == "llama-bpe"
     (root / "refs" / "main").write_text("../../../etc")
-    assert facts(served, "user/repo")["pre"] == "llama-bpe"
+    assert facts(hub_server, "user/repo")["pre"] == "llama-bpe"
 
 
 def test_a_cached_revision(home: Path) -> None:

@@ -288,14 +288,14 @@ def _copy(source: BinaryIO, at: int, size: int, to: BinaryIO) -> None:
     for copy in (_copy_range, _send):
         while size:
             try:
-                done = copy(source.fileno(), to.fileno(), size)
+                copied = copy(source.fileno(), to.fileno(), size)
             except (OSError, AttributeError) as e:
                 if isinstance(e, OSError) and e.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
                     raise
                 break  # unsupported for these files, or on this system
-            if not done:
+            if not copied:
                 break
-            size -= done
+            size -= copied
     while size:
         block = source.read(min(size, _BLOCK))
         if not block:
