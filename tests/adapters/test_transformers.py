@@ -209,9 +209,7 @@ class TestEqualsFast:
             mine, theirs = (each.pad(each(TEXTS), **options).data for each in (ours, fast))
             assert mine == theirs
 
-    def test_targets_and_long_texts(
-        self, both: tuple[Any, Any, ggtok.Tokenizer], caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_targets_and_long_texts(self, both: tuple[Any, Any, ggtok.Tokenizer]) -> None:
         ours, fast, _ = both
         mine, theirs = (each(TEXTS, text_target=OTHERS).data for each in (ours, fast))
         assert mine == theirs

@@ -31,7 +31,7 @@ def main() -> None:
     options = parser.parse_args()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     tok = ggtok.load(real("gpt-2"))
-    ways = {**ours(tok), **theirs(tok)}
+    ways = {**ours(tok), **theirs()}
     print("|", "|".join(["", *ways]), "|")
     for name, size in SIZES.items():
         text = prose().head(2 * MB)
@@ -65,7 +65,7 @@ def ours(tok: ggtok.Tokenizer) -> dict[str, Callable[[Any], Any]]:
     }
 
 
-def theirs(tok: ggtok.Tokenizer) -> dict[str, Callable[[Any], Any]]:
+def theirs() -> dict[str, Callable[[Any], Any]]:
     try:
         import tokenizers
     except ImportError:

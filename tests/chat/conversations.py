@@ -17,8 +17,6 @@ TOOLS = [WEATHER, CALCULATE]
 # A word that occurs in no template; tests replace it with hostile text.
 WORD = "Wintermute"
 
-COMPARED = {"expression": f"2 < 3 && '{WORD}'", "n": [1, 2.5, None]}
-
 CONVERSATIONS: dict[str, list[dict[str, Any]]] = {
     "none": [],
     "user": [says("user", f"Hello, {WORD}!")],
