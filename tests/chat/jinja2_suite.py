@@ -25,7 +25,7 @@ import pytest
 from jinja2.defaults import DEFAULT_NAMESPACE
 
 from tests.chat import jinja_references
-from tests.chat.jinja_references import Answer, own
+from tests.chat.jinja_references import Answer, ggtok_answer
 from tests.support import samples
 
 Case = tuple[str, dict[str, Any]]
@@ -55,8 +55,8 @@ def kind_of(source: str, theirs: Answer, mine: Answer) -> str:
         return "the same text"
     if theirs[0] != "O" and mine[0] != "O":
         return "both refuse"
-    for kind, (says, has) in KINDS.items():
-        if mine[0] != "O" and re.search(says, str(mine[1])) and re.search(has, source):
+    for kind, (message, contents) in KINDS.items():
+        if mine[0] != "O" and re.search(message, str(mine[1])) and re.search(contents, source):
             return kind
     return "other"
 
@@ -110,8 +110,8 @@ def _recorded(cases: dict[str, Case]) -> Iterator[None]:
 
     def recording_new_context(self: Any, vars: Any = None, *args: Any) -> Any:
         if getattr(self, "_recorded", None) is not None:
-            own = {k: v for k, v in self.globals.items() if k not in DEFAULT_NAMESPACE}
-            note(self._recorded, _variables({**own, **(vars or {})}))
+            globals_ = {k: v for k, v in self.globals.items() if k not in DEFAULT_NAMESPACE}
+            note(self._recorded, _variables({**globals_, **(vars or {})}))
         return new_context(self, vars, *args)
 
     patch = pytest.MonkeyPatch()
@@ -148,7 +148,7 @@ def main() -> int:
     kinds: Counter[str] = Counter()
     for source, variables in cases:
         theirs = jinja_references.transformers(source, variables)
-        mine = own(source, variables, "transformers")
+        mine = ggtok_answer(source, variables, "transformers")
         kind = kind_of(source, theirs, mine)
         kinds[kind] += 1
         if kind == "other":

@@ -33,7 +33,7 @@ _COMPILED = (
 ).split()
 
 
-def own(source: str, values: dict[str, Any], dialect: jinja.Dialect) -> Answer:
+def ggtok_answer(source: str, values: dict[str, Any], dialect: jinja.Dialect) -> Answer:
     """Returns the result from ggtok's engine."""
     try:
         template = jinja.compile(source, dialect)

@@ -335,7 +335,7 @@ def table() -> list[str]:
     """Returns a row for each group and, in it, a cell for each dialect: how many pairs of a builtin
     and a kind of value render with some arguments, and the number of all pairs."""
     from tests.chat.jinja_grammar import VALUES
-    from tests.chat.jinja_references import own
+    from tests.chat.jinja_references import ggtok_answer
 
     lines: list[str] = []
     for group, kinds in _GROUPS.items():
@@ -347,7 +347,7 @@ def table() -> list[str]:
                 for kind in supported:
                     ways = tried(dialect, *row, kind)
                     pairs += 1
-                    rendered += any(own(way, VALUES, dialect)[0] == "O" for way in ways)
+                    rendered += any(ggtok_answer(way, VALUES, dialect)[0] == "O" for way in ways)
             cells.append(f"{rendered} of {pairs}" if pairs else "")
         lines.append(f"| {group} | {' | '.join(cells)} |")
     return lines

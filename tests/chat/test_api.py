@@ -185,7 +185,7 @@ def test_final_answers_are_continued() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keywords", "says"),
+    ("keywords", "pattern"),
     [
         ({"colour": 1}, "did you mean color"),
         ({"enable_thinkin": True}, "did you mean enable_thinking"),
@@ -198,10 +198,10 @@ def test_final_answers_are_continued() -> None:
 )
 @pytest.mark.parametrize("like", ["llama.cpp", "transformers"])
 def test_mistaken_keywords_raise_errors(
-    keywords: dict[str, Any], says: str, like: Any, tok: Tokenizer
+    keywords: dict[str, Any], pattern: str, like: Any, tok: Tokenizer
 ) -> None:
     template = "{{ color }}{{ messages[0].content }}"
-    with pytest.raises(ggtok.InvalidTypeError, match=says):
+    with pytest.raises(ggtok.InvalidTypeError, match=pattern):
         tok.apply_chat_template(HI, template=template, like=like, **keywords)
     unchecked = tok.apply_chat_template(
         HI, template=template, like=like, chat_template_kwargs=keywords

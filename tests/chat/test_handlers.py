@@ -17,13 +17,13 @@ from tests.chat.requests import call, says, text, user
 BAR = "\N{FULLWIDTH VERTICAL LINE}"
 
 
-def found(name: str) -> Handler:
+def handler_of(name: str) -> Handler:
     handler = handlers.find(TEMPLATES[name])
     assert handler is not None
     return handler
 
 
-def answered(
+def unfinished_answer(
     name: str,
     *,
     reasoning: str = "R",
@@ -37,7 +37,7 @@ def answered(
     ranges = ((0, len(prompt)),) if prompt else ()
     written = Prompt(prompt, ranges)
     answer = Answer(message, in_content, TEMPLATES[name], variables, thinking, written)
-    pieces = handlers.pieces(found(name), answer)
+    pieces = handlers.pieces(handler_of(name), answer)
     assert all(is_own for piece, is_own in pieces if piece not in ("", "C", "R"))
     assert not any(is_own for piece, is_own in pieces if piece in ("C", "R"))
     return "".join(piece for piece, _ in pieces)
@@ -90,48 +90,52 @@ def answered(
     ],
 )
 def test_unfinished_answers(name: str, text: str) -> None:
-    assert answered(name) == text
-    shorter = answered(name, in_content=False)
-    if found(name).always_content:
+    assert unfinished_answer(name) == text
+    shorter = unfinished_answer(name, in_content=False)
+    if handler_of(name).always_content:
         assert shorter == text
     else:
         assert text.startswith(shorter)
         assert not shorter.endswith("C")
-        assert shorter.endswith("R") == found(name).reasons
+        assert shorter.endswith("R") == handler_of(name).reasons
 
 
 def test_answers_depend_on_prompt_and_variables() -> None:
-    assert answered("gemma", prompt="<turn|>\n").startswith("<|turn>model\n<|channel>thought\n")
-    assert answered("deepseek 4", reasoning="") == f"<{BAR}Assistant{BAR}></think>C"
+    assert unfinished_answer("gemma", prompt="<turn|>\n").startswith(
+        "<|turn>model\n<|channel>thought\n"
+    )
+    assert unfinished_answer("deepseek 4", reasoning="") == f"<{BAR}Assistant{BAR}></think>C"
     for effort, tag in (("medium", "think_fast"), ("low", "think_faster"), ("x", "think")):
-        assert f"<ifm|{tag}>\n" in answered("k2 horizon", reasoning_effort=effort)
-    assert "<ifm|think>\n" in answered("k2 horizon", reasoning_effort="low", thinking=False)
-    plain = answered("k2 horizon, not thinking", reasoning_effort="low", thinking=False)
+        assert f"<ifm|{tag}>\n" in unfinished_answer("k2 horizon", reasoning_effort=effort)
+    assert "<ifm|think>\n" in unfinished_answer(
+        "k2 horizon", reasoning_effort="low", thinking=False
+    )
+    plain = unfinished_answer("k2 horizon, not thinking", reasoning_effort="low", thinking=False)
     assert "<ifm|think_faster>\n" in plain
 
 
 def test_wrong_variables_raise_errors() -> None:
-    found("k2 horizon").check({"reasoning_effort": "low", "other": 1})
+    handler_of("k2 horizon").check({"reasoning_effort": "low", "other": 1})
     for name, variable in (
         ("k2 horizon", "reasoning_effort"),
         ("k2 horizon", "tool_call_format"),
         ("translate gemma", "source_lang_code"),
     ):
         with pytest.raises(InvalidTypeError, match=f"{variable} must be str .*, not NoneType"):
-            found(name).check({variable: None})
+            handler_of(name).check({variable: None})
 
 
 def test_handlers_change_the_ends_of_prompts() -> None:
-    finish = found("harmony").finish
+    finish = handler_of("harmony").finish
     assert finish is not None
     assert finish(Prompt("a<|return|>", ())).text == "a<|end|>"
-    assert Prompt("a<turn|>\n", ()).turn(*found("gemma").turn) == [("<|turn>model\n", False)]
-    assert Prompt("a", ()).turn(*found("gemma").turn) == []
-    assert Prompt("a", ()).turn(*found("ling").turn) == []
+    assert Prompt("a<turn|>\n", ()).turn(*handler_of("gemma").turn) == [("<|turn>model\n", False)]
+    assert Prompt("a", ()).turn(*handler_of("gemma").turn) == []
+    assert Prompt("a", ()).turn(*handler_of("ling").turn) == []
 
 
-def changed(name: str, *messages: dict[str, Any], **variables: Any) -> list[dict[str, Any]]:
-    return found(name).messages(list(messages), variables)
+def handled(name: str, *messages: dict[str, Any], **variables: Any) -> list[dict[str, Any]]:
+    return handler_of(name).messages(list(messages), variables)
 
 
 def test_reasoning_gets_the_familys_name() -> None:
@@ -139,13 +143,13 @@ def test_reasoning_gets_the_familys_name() -> None:
     both = {**reasoned, "thinking": "R"}
     calls = {"tool_calls": [call("1", "f", {})]}
     for name in ("lfm", "lfm 2.5", "harmony", "llm-jp"):
-        assert changed(name, user(), reasoned) == [user(), both]
-    assert changed("lfm", {**reasoned, **calls}) == [{**both, **calls}]
+        assert handled(name, user(), reasoned) == [user(), both]
+    assert handled("lfm", {**reasoned, **calls}) == [{**both, **calls}]
     without_content = {k: v for k, v in both.items() if k != "content"}
-    assert changed("harmony", {**reasoned, **calls}) == [{**without_content, **calls}]
-    assert changed("harmony", says("assistant", "A", **calls)) == [says("assistant", "A", **calls)]
+    assert handled("harmony", {**reasoned, **calls}) == [{**without_content, **calls}]
+    assert handled("harmony", says("assistant", "A", **calls)) == [says("assistant", "A", **calls)]
     silent = says("assistant", "A")
-    assert changed("k2 horizon", user(), silent, reasoned) == [
+    assert handled("k2 horizon", user(), silent, reasoned) == [
         user(),
         {**silent, "reasoning_content": ""},
         reasoned,
@@ -160,7 +164,7 @@ def test_contents_become_blocks() -> None:
         says("assistant", "A", reasoning_content="R", tool_calls=[]),
         says("assistant", [text("B")], reasoning_content="R"),
     ]
-    assert changed("ministral", *messages) == [
+    assert handled("ministral", *messages) == [
         says("system", [text("S")]),
         user(),
         says("assistant", [thought, text("A")], tool_calls=[]),
@@ -174,7 +178,7 @@ def test_contents_get_languages() -> None:
     def part(content: str, source: str, target: str) -> list[dict[str, str]]:
         return [{**text(content), "source_lang_code": source, "target_lang_code": target}]
 
-    assert changed("translate gemma", *messages, source_lang_code="de") == [
+    assert handled("translate gemma", *messages, source_lang_code="de") == [
         user(part("a", "de", "en-GB")),
         user(part("b\nc", "de", "en-GB")),
         says("assistant", "d"),
@@ -191,7 +195,7 @@ def test_results_get_the_order_of_calls() -> None:
     question = user("between")
 
     def order(*messages: dict[str, Any]) -> list[str]:
-        return [m["content"] for m in changed("deepseek 4", *messages) if m is not calls]
+        return [m["content"] for m in handled("deepseek 4", *messages) if m is not calls]
 
     assert order(calls, *results("c", "a", "b")) == ["A", "B", "C"]
     b, a = results("b", "a")
@@ -228,10 +232,10 @@ def test_results_become_tool_responses() -> None:
         "content": "It is.",
         "reasoning_content": "R",
     }
-    assert changed("gemma, older", *messages) == [user(), merged, user("OK")]
+    assert handled("gemma, older", *messages) == [user(), merged, user("OK")]
     alone = says("assistant", "", tool_calls=calls)
     without_content = {"role": "assistant", "tool_calls": calls}
-    assert changed("gemma, older", alone, alone, says("assistant", "")) == [
+    assert handled("gemma, older", alone, alone, says("assistant", "")) == [
         without_content,
         without_content,
         says("assistant", ""),
@@ -246,5 +250,5 @@ def test_families_are_found_by_their_texts() -> None:
             row for row in handlers.HANDLERS if handlers.fits(source, row.present, row.absent)
         ]
         assert (handlers.find(source) is None) == (not fitting), name
-    assert found("gemma") is not found("gemma, older")
-    assert found("deepseek 4").schema_variable == "response_format"
+    assert handler_of("gemma") is not handler_of("gemma, older")
+    assert handler_of("deepseek 4").schema_variable == "response_format"

@@ -85,21 +85,21 @@ def test_only_the_template_writes_control_tokens(where: str, like: Any, load_fix
     tok = load_fixture("bpe-harmony")
     bad = "<|end|><|start|><|return|><|channel|>"
 
-    def said(here: str) -> str:
+    def text_for(here: str) -> str:
         return bad if where == here else "f"
 
-    function = {"name": said("name"), "description": said("description"), "parameters": {}}
+    function = {"name": text_for("name"), "description": text_for("description"), "parameters": {}}
     tools = [{"type": "function", "function": function}]
-    called = {"name": "f", "arguments": {said("arguments"): said("arguments")}}
-    call = {"type": "function", "id": "1", "function": called}
+    function_call = {"name": "f", "arguments": {text_for("arguments"): text_for("arguments")}}
+    call = {"type": "function", "id": "1", "function": function_call}
     messages = [{"role": "assistant", "tool_calls": [call], "content": ""}]
-    messages += says(said("result"), "tool")
+    messages += says(text_for("result"), "tool")
     template = (
         "{% if tools %}{{ tools }}{{ tools | tojson }}{% endif %}{{ messages }}"
         "{% for m in messages %}{{ m | tojson }}{% endfor %}{{ documents }}"
         "{% if documents %}{{ documents | tojson }}{% endif %}{{ x }}"
     )
-    kwargs: dict[str, Any] = {"x": said("x"), "documents": [{"text": said("documents")}]}
+    kwargs: dict[str, Any] = {"x": text_for("x"), "documents": [{"text": text_for("documents")}]}
     options: dict[str, Any] = {"tools": tools, "template": template, "like": like, **kwargs}
     ids = tok.encode_chat(messages, **options)
     assert not tok.special_ids.intersection(ids)

@@ -22,7 +22,7 @@ from ggtok.native import jinja
 from tests.chat import jinja_references
 from tests.chat.fuzz_jinja import differs, template
 from tests.chat.jinja_grammar import VALUES, Grammar
-from tests.chat.jinja_references import NOW, own
+from tests.chat.jinja_references import NOW, ggtok_answer
 from tests.support import samples
 from tests.support.samples import times
 
@@ -107,7 +107,7 @@ def test_each_dialect_gives_the_listed_result(
     source: str, llama: str | None, python: str | None
 ) -> None:
     for dialect, expected in ((LLAMA, llama), (PYTHON, python)):
-        kind, text = own(source, {}, dialect)
+        kind, text = ggtok_answer(source, {}, dialect)
         if expected is None:
             assert kind != "O", (dialect, text)
         else:
@@ -118,7 +118,7 @@ def test_each_dialect_gives_the_listed_result(
 def test_most_random_templates_render(dialect: jinja.Dialect) -> None:
     """Random templates that fail would test little."""
     sources = [Grammar(seed, dialect == PYTHON).template() for seed in range(300)]
-    rendered = sum(own(source, VALUES, dialect)[0] == "O" for source in sources)
+    rendered = sum(ggtok_answer(source, VALUES, dialect)[0] == "O" for source in sources)
     assert rendered > 0.8 * len(sources)
 
 
@@ -130,7 +130,7 @@ def test_character_methods_equal_pythons(method: str) -> None:
     digits (docs/design/jinja.md)."""
     for text in ("", *"aA1_² \t\u2028éªǅ文٣", "aB", "Aa Bb", "a1", "1a", "a ", "\u0345"):
         shown = str(getattr(text, method)())
-        assert own(f"{{{{ x.{method}() }}}}", {"x": text}, PYTHON) == ("O", shown), text
+        assert ggtok_answer(f"{{{{ x.{method}() }}}}", {"x": text}, PYTHON) == ("O", shown), text
 
 
 def test_random_templates_equal_transformers() -> None:
@@ -138,7 +138,7 @@ def test_random_templates_equal_transformers() -> None:
     for seed in range(1, times(500, of=1500)):
         source = template(seed, PYTHON)
         theirs = jinja_references.transformers(source, VALUES)
-        mine = own(source, VALUES, PYTHON)
+        mine = ggtok_answer(source, VALUES, PYTHON)
         assert not differs(source, theirs, mine, PYTHON), (seed, source, theirs, mine)
 
 
@@ -149,7 +149,7 @@ def test_random_templates_equal_llama_cpps_engine() -> None:
     try:
         for seed in range(1, 1500):
             source = template(seed, LLAMA)
-            theirs, mine = reference(source, VALUES), own(source, VALUES, LLAMA)
+            theirs, mine = reference(source, VALUES), ggtok_answer(source, VALUES, LLAMA)
             assert not differs(source, theirs, mine, LLAMA), (seed, source, theirs, mine)
     finally:
         reference.close()
@@ -173,10 +173,13 @@ def template_files() -> list[Path]:
 @pytest.mark.parametrize("path", template_files(), ids=lambda p: p.stem)
 def test_llama_cpps_template_files_render(path: Any) -> None:
     source, values = path.read_text(encoding="utf-8"), conversation()
-    kind, text = own(source, {k: v for k, v in values.items() if k != "tools"}, LLAMA)
+    kind, text = ggtok_answer(source, {k: v for k, v in values.items() if k != "tools"}, LLAMA)
     assert kind == "O" and "Bye <|im_end|>" in text  # type: ignore[operator]
     assert "messages" in jinja.compile(source, LLAMA).variables
-    theirs, mine = jinja_references.transformers(source, values), own(source, values, PYTHON)
+    theirs, mine = (
+        jinja_references.transformers(source, values),
+        ggtok_answer(source, values, PYTHON),
+    )
     if "strftime_now" not in source:
         assert not differs(source, theirs, mine, PYTHON), (theirs, mine)
 
@@ -503,13 +506,13 @@ TOO_BIG = (
 @pytest.mark.parametrize("source", BIG)
 def test_integers_beyond_64_bits(source: str) -> None:
     values = {"big": 10**30}
-    assert own(source, values, "transformers") == ("O", BIG[source])
+    assert ggtok_answer(source, values, "transformers") == ("O", BIG[source])
     assert jinja_references.transformers(source, values) == ("O", BIG[source])
 
 
 @pytest.mark.parametrize("expression", TOO_BIG)
 def test_computing_with_large_integers_is_an_error(expression: str) -> None:
-    kind, text = own(f"{{{{ {expression} }}}}", {"big": 10**30}, "transformers")
+    kind, text = ggtok_answer(f"{{{{ {expression} }}}}", {"big": 10**30}, "transformers")
     assert kind in "CE" and "beyond 64 bits" in str(text)
 
 

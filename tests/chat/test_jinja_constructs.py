@@ -14,7 +14,7 @@ import pytest
 from tests.chat import jinja_references
 from tests.chat.fuzz_jinja import differs
 from tests.chat.jinja_grammar import VALUES
-from tests.chat.jinja_references import own
+from tests.chat.jinja_references import ggtok_answer
 
 TEMPLATES = Path(__file__).with_name("templates.txt").read_text(encoding="utf-8").splitlines()
 
@@ -22,7 +22,7 @@ TEMPLATES = Path(__file__).with_name("templates.txt").read_text(encoding="utf-8"
 def test_results_equal_transformers() -> None:
     for source in TEMPLATES:
         theirs = jinja_references.transformers(source, VALUES)
-        mine = own(source, VALUES, "transformers")
+        mine = ggtok_answer(source, VALUES, "transformers")
         assert not differs(source, theirs, mine, "transformers"), (source, theirs, mine)
 
 
@@ -32,7 +32,7 @@ def test_results_equal_llama_cpps_engine() -> None:
     reference = jinja_references.LlamaCpp()
     try:
         for source in TEMPLATES:
-            theirs, mine = reference(source, VALUES), own(source, VALUES, "llama.cpp")
+            theirs, mine = reference(source, VALUES), ggtok_answer(source, VALUES, "llama.cpp")
             assert not differs(source, theirs, mine, "llama.cpp"), (source, theirs, mine)
     finally:
         reference.close()

@@ -195,7 +195,7 @@ def test_continuing_a_message_of_several_blocks(kimi: Tokenizer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("messages", "field", "says"),
+    ("messages", "field", "pattern"),
     [
         ([], True, "there are no messages"),
         (HI, "thinking", "the last message has no 'thinking'"),
@@ -206,10 +206,10 @@ def test_continuing_a_message_of_several_blocks(kimi: Tokenizer) -> None:
     ],
 )
 def test_messages_that_cannot_be_continued_raise_errors(
-    messages: Any, field: bool | str, says: str, kimi: Tokenizer
+    messages: Any, field: bool | str, pattern: str, kimi: Tokenizer
 ) -> None:
     template = "{{ messages[0].content }}{{ messages[0].thinking }}"
-    with pytest.raises(ggtok.InvalidValueError, match=f"continue_final_message: {says}"):
+    with pytest.raises(ggtok.InvalidValueError, match=f"continue_final_message: {pattern}"):
         show(kimi, template, messages, continue_final_message=field)
 
 

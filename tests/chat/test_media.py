@@ -277,7 +277,7 @@ def test_show(tok: Tokenizer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("keywords", "error", "says"),
+    ("keywords", "error", "pattern"),
     [
         ({"image_tokens": "4"}, InvalidTypeError, "image_tokens must be an integer, not str"),
         ({"image_tokens": 1.5}, InvalidTypeError, "image_tokens must be an integer, not float"),
@@ -298,9 +298,9 @@ def test_show(tok: Tokenizer) -> None:
     ],
 )
 def test_wrong_arguments_raise_errors(
-    tok: Tokenizer, keywords: Any, error: type[Exception], says: str
+    tok: Tokenizer, keywords: Any, error: type[Exception], pattern: str
 ) -> None:
-    with pytest.raises(error, match=says):
+    with pytest.raises(error, match=pattern):
         tok.count_chat([user([IMAGE])], **keywords)
 
 

@@ -26,7 +26,7 @@ BOTH = Caps(typed_content=True)
 OBJECT = Caps(object_arguments=True)
 
 
-def written(message: dict[str, Any], caps: Caps = STRING) -> dict[str, Any]:
+def rewritten(message: dict[str, Any], caps: Caps = STRING) -> dict[str, Any]:
     return m.write(m.read(message, 0), caps, 0)
 
 
@@ -51,17 +51,17 @@ PARTS = [text("one"), text(""), text("two")]
     ],
 )
 def test_contents(caps: Caps, content: object, becomes: object) -> None:
-    assert written(says("user", content), caps) == {"role": "user", "content": becomes}
+    assert rewritten(says("user", content), caps) == {"role": "user", "content": becomes}
 
 
 def test_the_separator_of_parts_is_the_templates() -> None:
-    content = written(says("user", [text("é"), text("b")]))["content"]
+    content = rewritten(says("user", [text("é"), text("b")]))["content"]
     assert isinstance(content, Text)
     assert content.ranges == ((2, 3),)
     message = m.read(says("user", [text("é"), text("b")]), 0)
     assert message.pieces() == [("é", False), ("\n\n", True), ("b", False)]
-    assert isinstance(written(user())["role"], Text)
-    assert not isinstance(written(says("wizard", ""))["role"], Text)
+    assert isinstance(rewritten(user())["role"], Text)
+    assert not isinstance(rewritten(says("wizard", ""))["role"], Text)
 
 
 def test_fields() -> None:
@@ -75,7 +75,7 @@ def test_fields() -> None:
         thinking="dropped",
         weight=1,
     )
-    assert written(MappingProxyType(message)) == {  # type: ignore[arg-type]
+    assert rewritten(MappingProxyType(message)) == {  # type: ignore[arg-type]
         "role": "assistant",
         "content": "Hi",
         "reasoning_content": "Hm",
@@ -83,7 +83,7 @@ def test_fields() -> None:
         "tool_call_id": "i",
         "tool_calls": [call("1", "f", '{"a":18446744073709551615,"b":[0.5,"é"]}')],
     }
-    assert list(written(message)) == [
+    assert list(rewritten(message)) == [
         "role",
         "content",
         "reasoning_content",
@@ -92,7 +92,7 @@ def test_fields() -> None:
         "tool_calls",
     ]
     empty = says("user", "", reasoning_content="", name="", tool_call_id="", tool_calls=[])
-    assert written(empty) == {"role": "user", "content": ""}
+    assert rewritten(empty) == {"role": "user", "content": ""}
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_fields() -> None:
 )
 def test_arguments(caps: Caps, arguments: object, becomes: object) -> None:
     without_id = {"type": "function", "function": {"name": "f", "arguments": arguments}}
-    found = written(says("assistant", "", tool_calls=(without_id,)), caps)["tool_calls"]
+    found = rewritten(says("assistant", "", tool_calls=(without_id,)), caps)["tool_calls"]
     assert found == [{"type": "function", "function": {"name": "f", "arguments": becomes}}]
 
 
@@ -118,20 +118,20 @@ def test_malformed_arguments_raise_errors() -> None:
     message = says("assistant", "", tool_calls=[call("1", "f", "{")])
     where = r"messages\[0\]\['tool_calls'\]\[0\]\['function'\]\['arguments'\]: not valid JSON"
     with pytest.raises(InvalidValueError, match=where):
-        written(message, OBJECT)
+        rewritten(message, OBJECT)
 
 
 def test_null_and_empty_calls_are_dropped() -> None:
     for nothing in (None, {}, []):
-        assert "tool_calls" not in written(says("assistant", "a", tool_calls=nothing))
-    assert written({"role": "assistant", "tool_calls": None}) == {
+        assert "tool_calls" not in rewritten(says("assistant", "a", tool_calls=nothing))
+    assert rewritten({"role": "assistant", "tool_calls": None}) == {
         "role": "assistant",
         "content": "",
     }
 
 
 def roles(caps: Caps, *messages: dict[str, Any]) -> list[tuple[str, Any]]:
-    found = m.merge_system([written(message, caps) for message in messages], caps)
+    found = m.merge_system([rewritten(message, caps) for message in messages], caps)
     return [(message["role"], message["content"]) for message in found]
 
 
@@ -140,9 +140,9 @@ NO_SYSTEM = Caps(system_role=False)
 
 def test_developer_messages_become_system_messages() -> None:
     body = {"messages": [says("developer", "A"), user("B")]}
-    assert shown(body) == "<system>A<user>B<assistant>"
-    assert shown(body, "{# <|channel|> #}" + TURNS) == "<developer>A<user>B<assistant>"
-    assert shown(body, TEMPLATES["no system"]) == shown(
+    assert prompt_of(body) == "<system>A<user>B<assistant>"
+    assert prompt_of(body, "{# <|channel|> #}" + TURNS) == "<developer>A<user>B<assistant>"
+    assert prompt_of(body, TEMPLATES["no system"]) == prompt_of(
         {"messages": [user("A\nB")]}, TEMPLATES["no system"]
     )
 
@@ -156,7 +156,7 @@ def test_unsupported_system_messages_are_merged() -> None:
     assert roles(NO_SYSTEM, says("system", "A")) == []
     assert roles(NO_SYSTEM, user("A"), says("system", "B")) == [("user", "A"), ("system", "B")]
     assert roles(NO_SYSTEM) == []
-    messages = [written(says("system", "A")), written(user("B"))]
+    messages = [rewritten(says("system", "A")), rewritten(user("B"))]
     (merged,) = m.merge_system(messages, NO_SYSTEM)
     assert merged["content"].ranges == ((1, 2),)
     typed = Caps(system_role=False, typed_content=True)
@@ -173,7 +173,7 @@ def test_trimming_removes_only_ascii_white_space() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "says"),
+    ("message", "pattern"),
     [
         ("Hi", r"messages\[0\] must be a mapping, not str"),
         ({"content": "a"}, r"messages\[0\] has no 'role'"),
@@ -217,8 +217,8 @@ def test_trimming_removes_only_ascii_white_space() -> None:
         ),
     ],
 )
-def test_messages_that_are_refused(message: Any, says: str) -> None:
-    with pytest.raises((InvalidValueError, InvalidTypeError), match=says):
+def test_messages_that_are_refused(message: Any, pattern: str) -> None:
+    with pytest.raises((InvalidValueError, InvalidTypeError), match=pattern):
         m.read(message, 0)
 
 
@@ -245,7 +245,7 @@ def test_tools() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tools", "says"),
+    ("tools", "pattern"),
     [
         ({}, "tools must be a list of mappings, not dict"),
         (["a"], r"tools\[0\] must be a mapping, a JSON schema, not str"),
@@ -263,8 +263,8 @@ def test_tools() -> None:
         ),
     ],
 )
-def test_tools_that_are_refused(tools: Any, says: str) -> None:
-    with pytest.raises((InvalidValueError, InvalidTypeError), match=says):
+def test_tools_that_are_refused(tools: Any, pattern: str) -> None:
+    with pytest.raises((InvalidValueError, InvalidTypeError), match=pattern):
         m.read_tools(tools)
 
 
@@ -278,7 +278,7 @@ ASKED, BEGUN = "<user>Hi", "<user>Hi<assistant>"
 ANSWERED = [user(), says("assistant", "He")]
 
 
-def shown(body: dict[str, Any], template: str = TURNS) -> str:
+def prompt_of(body: dict[str, Any], template: str = TURNS) -> str:
     tok = load(fixture("bpe-qwen2"))
     text: str = api.run_body(tok._loaded, body, chat.TEXT, template=template)
     return text
@@ -336,7 +336,7 @@ def test_schemas(fields: dict[str, Any], schema: object) -> None:
     ],
 )
 def test_where_the_answer_begins(fields: dict[str, Any], prompt: str) -> None:
-    assert shown({"messages": [user()], **fields}) == prompt
+    assert prompt_of({"messages": [user()], **fields}) == prompt
 
 
 def test_without_prefilling() -> None:
@@ -381,7 +381,7 @@ TOOL = {"type": "function", "function": {"name": "f"}}
 
 
 @pytest.mark.parametrize(
-    ("body", "says"),
+    ("body", "pattern"),
     [
         ({}, "messages are missing"),
         ({"messages": None}, "messages must be a list of mappings, not NoneType"),
@@ -405,12 +405,12 @@ TOOL = {"type": "function", "function": {"name": "f"}}
         ),
     ],
 )
-def test_requests_that_are_refused(body: dict[str, Any], says: str) -> None:
+def test_requests_that_are_refused(body: dict[str, Any], pattern: str) -> None:
     complete = {"messages": [user()], **body} if body else body
-    with pytest.raises(GGTokError, match=says):
-        shown(complete)
+    with pytest.raises(GGTokError, match=pattern):
+        prompt_of(complete)
 
 
 def test_tools_and_grammar_without_calls() -> None:
     body = {"messages": [user()], "tools": [TOOL], "grammar": "g", "tool_choice": "none"}
-    assert shown(body) == BEGUN
+    assert prompt_of(body) == BEGUN

@@ -95,7 +95,7 @@ def outcome(call: Callable[[], Any]) -> Any:
         return type(e), str(e)
 
 
-def both(
+def by_c_and_python(
     tok: Tokenizer, messages: Any, want: int, trusted: bool = False, **fields: Any
 ) -> tuple[Any, Any]:
     """Returns the results of reading messages in C, and of preparing them in Python."""
@@ -155,7 +155,7 @@ def test_c_and_python_agree_on_requests(like: str, ways: Counter[str]) -> None:
         for k in range(5):
             template = sources[(5 * i + k) % len(sources)]
             want = list(WANTS.values())[(i + k) % 3]
-            read, prepared = both(
+            read, prepared = by_c_and_python(
                 tok, body["messages"], want, k == 0, template=template, like=like, **fields
             )
             # If a request has several faults, C and Python may report different faults.
@@ -171,7 +171,9 @@ def test_c_and_python_agree_on_irregular_messages(messages: list[Any], want: str
     sources = (*list(TEMPLATES.values())[:12], *list(answers.templates().values())[::9])
     for template in sources:
         for like in ("llama.cpp", "transformers"):
-            read, prepared = both(tok, messages, WANTS[want], template=template, like=like)
+            read, prepared = by_c_and_python(
+                tok, messages, WANTS[want], template=template, like=like
+            )
             assert read == prepared, (template, like)
 
 
@@ -210,7 +212,9 @@ def test_recurring_roles(same: bool) -> None:
     for template in (source, *list(answers.templates().values())[::7]):
         for like in ("llama.cpp", "transformers"):
             for shorter in (messages, messages[1:-1], messages[2:-3]):
-                read, prepared = both(tok, shorter, chat.IDS, template=template, like=like)
+                read, prepared = by_c_and_python(
+                    tok, shorter, chat.IDS, template=template, like=like
+                )
                 assert read == prepared, (template, like)
 
 
@@ -218,7 +222,7 @@ def test_equal_roles_are_not_identical() -> None:
     tok = load(fixture("bpe-qwen2"))
     source = "{{ messages[0].role is sameas messages[2].role }} {{ messages[2].role }}"
     for role in ("user", "developer"):
-        read, prepared = both(
+        read, prepared = by_c_and_python(
             tok, [says(role, "a"), user("b"), says(role, "c")], chat.TEXT, template=source
         )
         assert read == prepared
@@ -230,7 +234,7 @@ def test_variables_with_names_of_the_dialect() -> None:
     names = "strftime_now", "caller", "loop", "none", "true", "range", "unread", "eos_token"
     source = "|".join(f"{{{{ {name} }}}}" for name in names if name != "unread")
     variables = {name: f"my {name}" for name in names}
-    read, prepared = both(
+    read, prepared = by_c_and_python(
         tok, [user("Hi")], chat.TEXT, template=source, chat_template_kwargs=variables
     )
     assert (
@@ -245,7 +249,7 @@ def test_c_and_python_agree_on_every_vocabulary(name: str) -> None:
     for template in list(answers.templates().values())[::5]:
         for like in ("llama.cpp", "transformers"):
             for want in WANTS.values():
-                read, prepared = both(tok, messages, want, template=template, like=like)
+                read, prepared = by_c_and_python(tok, messages, want, template=template, like=like)
                 assert read == prepared, (template, like)
 
 
@@ -410,7 +414,7 @@ def test_characters_that_a_template_splits() -> None:
         for cut in ("[:1]", "[1:]", "[:1] ~ 'a'", "[:1] ~ messages[0].content[1:]"):
             template = "{{ messages[0].content" + cut + " }}"
             for want in WANTS.values():
-                read, prepared = both(tok, [user(content)], want, template=template)
+                read, prepared = by_c_and_python(tok, [user(content)], want, template=template)
                 assert read == prepared, (content, cut)
 
 

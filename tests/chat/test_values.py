@@ -66,7 +66,7 @@ def deep(levels: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("value", "error", "says"),
+    ("value", "error", "pattern"),
     [
         (nan, InvalidValueError, "x: nan can't be written as JSON"),
         ({"a": [inf]}, InvalidValueError, r"x\['a'\]\[0\]: inf can't be written as JSON"),
@@ -78,8 +78,8 @@ def deep(levels: int) -> Any:
         (deep(91), InvalidValueError, r"nested more than 90 deep"),
     ],
 )
-def test_values_without_json(value: object, error: type[Exception], says: str) -> None:
-    with pytest.raises(error, match=says):
+def test_values_without_json(value: object, error: type[Exception], pattern: str) -> None:
+    with pytest.raises(error, match=pattern):
         values.from_python(value, "x")
 
 

@@ -97,11 +97,11 @@ REAL_ONES = ("phi-3",)  # real, but small enough for plain pytest
 # ---- faults ----
 
 
-def put(key: str, value: object, kind: str | None = None) -> Fault:
+def set_key(key: str, value: object, kind: str | None = None) -> Fault:
     return lambda gguf: gguf.set(key, value, kind)
 
 
-def gone(*keys: str) -> Fault:
+def remove(*keys: str) -> Fault:
     return lambda gguf: gguf.remove(*keys)
 
 
@@ -158,7 +158,7 @@ def without_last(n: int) -> Fault:
     return fault
 
 
-def both(*faults: Fault) -> Fault:
+def all_of(*faults: Fault) -> Fault:
     def fault(gguf: GGUF) -> None:
         for each in faults:
             each(gguf)
@@ -202,34 +202,40 @@ ONLY_JINJA2 = "{{ '%s' % messages[0].role }}" + CHAT
 
 CORPUS: dict[str, Row] = {
     # the pre-tokenizer
-    "no pre": Row("ChatML", gone(GGML + "pre"), "GGT101"),
-    "no pre, gpt-2": Row("gpt-2", gone(GGML + "pre"), "GGT101"),
-    "pre of a newer converter": Row("ChatML", put(GGML + "pre", "tomorrow"), "GGT103"),
-    "pre is default": Row("ChatML", put(GGML + "pre", "default"), "GGT102"),
-    "gpt-2 with Qwen's pre": Row("gpt-2", put(GGML + "pre", "qwen2"), "GGT104"),
-    "gpt-2 with DeepSeek Coder's pre": Row("gpt-2", put(GGML + "pre", "deepseek-coder"), "GGT104"),
+    "no pre": Row("ChatML", remove(GGML + "pre"), "GGT101"),
+    "no pre, gpt-2": Row("gpt-2", remove(GGML + "pre"), "GGT101"),
+    "pre of a newer converter": Row("ChatML", set_key(GGML + "pre", "tomorrow"), "GGT103"),
+    "pre is default": Row("ChatML", set_key(GGML + "pre", "default"), "GGT102"),
+    "gpt-2 with Qwen's pre": Row("gpt-2", set_key(GGML + "pre", "qwen2"), "GGT104"),
+    "gpt-2 with DeepSeek Coder's pre": Row(
+        "gpt-2", set_key(GGML + "pre", "deepseek-coder"), "GGT104"
+    ),
     # Llama 3's pre also turns on BOS, and encodes a word that is a token as that token, even if no
     # merges produce it.
     "Llama 3 with GPT-2's pre": Row(
-        "llama-bpe", put(GGML + "pre", "gpt-2"), "GGT104", ("GGT203", "GGT401"), lost=("GGT201",)
-    ),
-    "Llama 3 with DeepSeek's pre": Row(
         "llama-bpe",
-        put(GGML + "pre", "deepseek-llm"),
+        set_key(GGML + "pre", "gpt-2"),
         "GGT104",
         ("GGT203", "GGT401"),
         lost=("GGT201",),
     ),
-    "Qwen with GPT-2's pre": Row("qwen2", put(GGML + "pre", "gpt-2"), "GGT104"),
-    "DeepSeek with BLOOM's pre": Row("deepseek-llm", put(GGML + "pre", "bloom"), "GGT104"),
+    "Llama 3 with DeepSeek's pre": Row(
+        "llama-bpe",
+        set_key(GGML + "pre", "deepseek-llm"),
+        "GGT104",
+        ("GGT203", "GGT401"),
+        lost=("GGT201",),
+    ),
+    "Qwen with GPT-2's pre": Row("qwen2", set_key(GGML + "pre", "gpt-2"), "GGT104"),
+    "DeepSeek with BLOOM's pre": Row("deepseek-llm", set_key(GGML + "pre", "bloom"), "GGT104"),
     # end of generation
     "EOS is BOS": Row("own end of turn", special("eos", "<|begin|>"), "GGT204", fixed=True),
     "EOS is the start of a turn": Row(
         "own end of turn", special("eos", "<|im_start|>"), "GGT204", fixed=True
     ),
-    "EOS lost": Row("own end of turn", gone(GGML + "eos_token_id"), "GGT204", ("GGT303",), True),
+    "EOS lost": Row("own end of turn", remove(GGML + "eos_token_id"), "GGT204", ("GGT303",), True),
     "EOS lost, and the default is a word": Row(
-        "own end of turn, no known one", gone(GGML + "eos_token_id"), "GGT303", ("GGT204",), True
+        "own end of turn, no known one", remove(GGML + "eos_token_id"), "GGT303", ("GGT204",), True
     ),
     "EOS is a word": Row("own end of turn", special("eos", "nd"), "GGT305", ("GGT204",), True),
     "EOT is a word": Row("ChatML", special("eot", "nd"), "GGT305", fixed=True),
@@ -243,21 +249,25 @@ CORPUS: dict[str, Row] = {
     # BOS
     "BOS twice": Row(
         "own end of turn",
-        both(put(GGML + "add_bos_token", True), put(TEMPLATE, "{{ bos_token }}" + DONE)),
+        all_of(set_key(GGML + "add_bos_token", True), set_key(TEMPLATE, "{{ bos_token }}" + DONE)),
         "GGT201",
     ),
     "BOS that the template lacks": Row(
-        "own end of turn", put(GGML + "add_bos_token", True), "GGT202"
+        "own end of turn", set_key(GGML + "add_bos_token", True), "GGT202"
     ),
     "BOS off": Row(
-        "Llama 3", put(GGML + "add_bos_token", False, "bool"), "GGT203", lost=("GGT201",)
+        "Llama 3", set_key(GGML + "add_bos_token", False, "bool"), "GGT203", lost=("GGT201",)
     ),
     # the template
     "a ChatML model with Llama 3's template": Row(
-        "ChatML", put(TEMPLATE, OF_LLAMA3), "GGT205", ("GGT206", "GGT212")
+        "ChatML", set_key(TEMPLATE, OF_LLAMA3), "GGT205", ("GGT206", "GGT212")
     ),
     "Llama 3 with a ChatML template": Row(
-        "Llama 3", put(TEMPLATE, CHAT), "GGT205", ("GGT202", "GGT206"), lost=("GGT201", "GGT212")
+        "Llama 3",
+        set_key(TEMPLATE, CHAT),
+        "GGT205",
+        ("GGT202", "GGT206"),
+        lost=("GGT201", "GGT212"),
     ),
     "Phi-3 with Gemma's template": Row(
         "phi-3",
@@ -266,14 +276,16 @@ CORPUS: dict[str, Row] = {
         ("GGT206",),
         lost=("GGT211",),
     ),
-    "a template that only llama.cpp renders": Row("ChatML", put(TEMPLATE, ONLY_LLAMA), "GGT208"),
+    "a template that only llama.cpp renders": Row(
+        "ChatML", set_key(TEMPLATE, ONLY_LLAMA), "GGT208"
+    ),
     "a template that only transformers renders": Row(
-        "ChatML", put(TEMPLATE, ONLY_JINJA2), "GGT207"
+        "ChatML", set_key(TEMPLATE, ONLY_JINJA2), "GGT207"
     ),
     "a template that they render differently": Row(
-        "ChatML", put(TEMPLATE, CHAT.replace("{{ m.role }}", "{{ [m.role, true] }}")), "GGT209"
+        "ChatML", set_key(TEMPLATE, CHAT.replace("{{ m.role }}", "{{ [m.role, true] }}")), "GGT209"
     ),
-    "a template cut off": Row("ChatML", put(TEMPLATE, CHAT[:-20]), "GGT207"),
+    "a template cut off": Row("ChatML", set_key(TEMPLATE, CHAT[:-20]), "GGT207"),
     # types
     "turns of type NORMAL": Row(
         "Llama 3", typed(NORMAL, "<|start_header_id|>"), "GGT304", fixed=True
@@ -306,7 +318,10 @@ CORPUS: dict[str, Row] = {
     "scores all zero": Row("llama-spm", scores(lambda s: [0.0] * len(s)), "GGT401"),
     # tokens
     "added tokens lost": Row(
-        "ChatML", both(without_last(2), gone(GGML + "eos_token_id")), "GGT205", ("GGT206", "GGT303")
+        "ChatML",
+        all_of(without_last(2), remove(GGML + "eos_token_id")),
+        "GGT205",
+        ("GGT206", "GGT303"),
     ),
     "a token lost whose merge is left": Row(
         "ChatML", renamed("nd", b"\xc4\xa0qj"), "GGT504", ("GGT401",)
@@ -317,7 +332,7 @@ CORPUS: dict[str, Row] = {
     "an empty text": Row("ChatML", renamed("nd", b""), "GGT405", ("GGT504",)),
     "a text twice": Row("ChatML", renamed("nd", b"la"), "GGT001"),
     "the key vocab_size of the base model": Row(
-        "ChatML", put("jina-bert-v2.vocab_size", 7, "u32"), "GGT602", fixed=True
+        "ChatML", set_key("jina-bert-v2.vocab_size", 7, "u32"), "GGT602", fixed=True
     ),
 }
 

@@ -135,7 +135,7 @@ def in_programs() -> str:
     return "\n".join(["| template | reasons |", "|---|---|", *map(template, templates())])
 
 
-def written(which: str, page: Path = PAGE) -> str:
+def table_on_page(which: str, page: Path = PAGE) -> str:
     """Returns a table as it is on the page."""
     found = re.search(_TABLE.format(which), page.read_text("utf-8"), re.DOTALL)
     assert found, which

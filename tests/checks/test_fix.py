@@ -52,12 +52,12 @@ def test_changes_come_after_corrections(model: Path) -> None:
 
 
 def test_wrong_codes_raise_errors(model: Path, tmp_path: Path) -> None:
-    for fix, says in (
+    for fix, pattern in (
         ("GGT999", "'GGT999' is no finding's code"),
         ("GGT302", r"GGT302 \(.*\) isn't found in the file"),
         ("GGT401", r"GGT401 \(.*\) has no certain correction: Convert the model again"),
     ):
-        with pytest.raises(ggtok.InvalidValueError, match=says):
+        with pytest.raises(ggtok.InvalidValueError, match=pattern):
             ggtok.edit(model, fix=fix)
     with pytest.raises(ggtok.InvalidTypeError, match="fix must be codes or 'all', not int"):
         ggtok.edit(model, fix=3)  # type: ignore[arg-type]

@@ -25,16 +25,16 @@ UNREACHABLE = ("GGT401", "GGT402", "GGT403", "GGT404")
 
 
 def test_the_table_of_findings_is_up_to_date() -> None:
-    assert table.written("findings") == table.kinds()
+    assert table.table_on_page("findings") == table.kinds()
 
 
 @pytest.mark.parametrize("name", SOME)
 def test_the_table_of_vocabularies_is_up_to_date(name: str) -> None:
-    assert table.row(name) in table.written("vocabularies").splitlines()
+    assert table.row(name) in table.table_on_page("vocabularies").splitlines()
 
 
 def test_only_unhealthy_vocabularies_have_serious_findings() -> None:
-    rows = table.written("vocabularies").splitlines()[2:]
+    rows = table.table_on_page("vocabularies").splitlines()[2:]
     names = [row.split("|")[1].strip() for row in rows]
     assert names == [*REAL, *OTHERS]
     serious = {code for code, kind in KINDS.items() if kind.severity == SERIOUS}
