@@ -120,7 +120,9 @@ print(json.dumps(blocks.tolist()))
         at = int(np.searchsorted(blocks[order], address, side="right")) - 1
         if at >= 0 and line and path.startswith("cext/"):
             lines[path][line].add(int(order[at]))
-    found = {path: {n: sorted(of) for n, of in rows.items()} for path, rows in lines.items()}
+    found = {
+        path: {n: sorted(numbers) for n, numbers in rows.items()} for path, rows in lines.items()
+    }
     (folder / "lines.json").write_text(json.dumps(found), "utf-8")
 
 

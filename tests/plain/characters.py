@@ -78,9 +78,10 @@ def span(norm: list[Byte]) -> tuple[int, int]:
     return norm[0].begin, norm[-1].end
 
 
-def composed(norm: Iterable[Byte], of: list[Byte]) -> list[Byte]:
-    """Composes two normalizations. The source of each byte in `norm` is a range of bytes in `of`;
+def composed(norm: Iterable[Byte], source: list[Byte]) -> list[Byte]:
+    """Composes two normalizations. The source of each byte in `norm` is a range of `source`;
     it is replaced by the range of the text from which these bytes come."""
     return [
-        Byte(b.value, of[min(b.begin, len(of) - 1)].begin, of[max(b.end, 1) - 1].end) for b in norm
+        Byte(b.value, source[min(b.begin, len(source) - 1)].begin, source[max(b.end, 1) - 1].end)
+        for b in norm
     ]

@@ -93,9 +93,11 @@ def test_duplicates_in_a_batch_get_ids(name: str) -> None:
         order = [draw.choice(words) for _ in range(6 * n_words)]
         ids = ggtok.load(fixture(name)).encode(" ".join(order), add_special=False)
         one = ggtok.load(fixture(name))
-        of = {w: one.encode(w, add_special=False) for w in {order[0], *(" " + w for w in words)}}
+        ids_of = {
+            w: one.encode(w, add_special=False) for w in {order[0], *(" " + w for w in words)}
+        }
         spaced = [order[0], *(" " + w for w in order[1:])]
-        assert ids == [id for word in spaced for id in of[word]]
+        assert ids == [id for word in spaced for id in ids_of[word]]
 
 
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")

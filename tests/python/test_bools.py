@@ -70,10 +70,10 @@ def test_other_types_are_rejected(
     tok: ggtok.Tokenizer, function: str, name: str, annotation: str
 ) -> None:
     short = function.split(".")[-1]
-    of: Any = (
+    owner: Any = (
         ggtok.vocabulary(CHAT) if "save" in short else ggtok if short in ("train", "edit") else tok
     )
-    call: Callable[..., object] = getattr(of, short)
+    call: Callable[..., object] = getattr(owner, short)
     for wrong in (*WRONG, *([] if "None" in annotation else [None])):
         if "str" in annotation and isinstance(wrong, str):
             continue

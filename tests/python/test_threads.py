@@ -136,10 +136,10 @@ def _in_fork(work: Callable[[], bool]) -> bool:
     ended: list[int] = []
 
     def end() -> bool:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
             ended.append(status)
-        return bool(done)
+        return bool(pid)
 
     try:
         until(end)
@@ -366,9 +366,9 @@ def test_bytes_are_kept_not_copied() -> None:
     assert tok.__reduce__()[1][0] is BYTES  # type: ignore[index]
 
 
-@pytest.mark.parametrize("of", [bytearray, memoryview, np.frombuffer], ids=str)
-def test_memory_that_may_change_is_not_pickled(of: Callable[[bytes], Any]) -> None:
-    source = np.frombuffer(BYTES, np.uint8) if of is np.frombuffer else of(BYTES)
+@pytest.mark.parametrize("convert", [bytearray, memoryview, np.frombuffer], ids=str)
+def test_memory_that_may_change_is_not_pickled(convert: Callable[[bytes], Any]) -> None:
+    source = np.frombuffer(BYTES, np.uint8) if convert is np.frombuffer else convert(BYTES)
     tok = ggtok.load(source)
     with pytest.raises(TypeError, match="from a path or from bytes") as caught:
         pickle.dumps(tok)

@@ -159,8 +159,8 @@ def numbered(gguf: GGUF, token_list: list[bytes], chooser: random.Random) -> Non
 
 def special(gguf: GGUF, token_list: list[bytes], chooser: random.Random) -> None:
     """Adds special tokens to a fixture."""
-    there = gguf.strings("tokenizer.ggml.tokens")
-    own = [data for data in token_list if data not in there]
+    existing = gguf.strings("tokenizer.ggml.tokens")
+    own = [data for data in token_list if data not in existing]
     kinds = chooser.choice(([CONTROL], [USER_DEFINED], [CONTROL, UNKNOWN, USER_DEFINED]))
     add_tokens(gguf, own, chooser.choices(kinds, k=len(own)))
 
