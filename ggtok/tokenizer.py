@@ -250,8 +250,7 @@ class Tokenizer:
     ) -> types.Int32Array:
         """Encode a text to a NumPy array, int32, of shape ``(n_tokens,)``.
 
-        For large texts, this is much faster than :meth:`encode`, whose arguments and errors it
-        has.
+        This has the arguments and errors of :meth:`encode`, and is much faster for large texts.
         """
         encode = self._native.encode_array
         parse: object = parse_special
@@ -556,7 +555,7 @@ class Tokenizer:
                 IPC file with a column ``ids`` of lists (needs pyarrow). ``OUT.manifest.json``
                 records the sources, counts, vocabulary and versions.
             dtype: the type of the ids. ``"auto"``: uint16 if the vocabulary fits, else uint32;
-                for Megatron, which has no uint32, uint16 or int32 as Megatron chooses.
+                for Megatron, uint16 or int32 as Megatron chooses, because it has no uint32.
             include, exclude: globs of files to read, and of files and folders to skip. They apply
                 to files that no path names itself. A glob without ``/`` is matched against names,
                 others against paths relative to the source folder.
@@ -833,7 +832,7 @@ class Tokenizer:
         stop_ids: types.Ids = (),
         stop_at_eog: bool = False,
     ) -> StreamDecoder:
-        """Returns a decoder for ids that arrive one by one, such as those that a model generates.
+        """Returns a decoder for ids that arrive one by one, such as the ids that a model generates.
 
         ``feed(id or ids)`` and finally ``finish()`` return text. Joined, these texts are the text
         of ``decode(prompt_ids + ids)``, with the same options, after its longest common prefix
@@ -847,7 +846,7 @@ class Tokenizer:
         id (``remove_special``), and white space that may still be removed (``clean_spaces``).
 
         Args:
-            prompt_ids: the ids before the first one that is fed. Their text isn't returned.
+            prompt_ids: the ids before the first id that is fed. Their text isn't returned.
             remove_special, unparse_special, clean_spaces, errors: as for :meth:`decode`, but
                 spaces are kept by default.
             stop: strings at which the text ends. The string that ends first counts; if several
@@ -1095,9 +1094,9 @@ class Tokenizer:
                 text.
             return_assistant_mask: return ``(ids, mask)``. The mask has a bool for each id:
                 whether any of its bytes is inside a ``{% generation %}`` block in the template.
-                If such a block begins inside raw text, the tokens' pieces must spell that text;
-                WPM and UGM tokens may not, which raises InvalidValueError. A last message of
-                the assistant is closed unless ``continue_final_message`` says otherwise.
+                If such a block begins inside raw text, the tokens' pieces must spell that text.
+                Otherwise InvalidValueError is raised (WPM, UGM). A last message of the
+                assistant is closed unless ``continue_final_message`` says otherwise.
             known: ``(n, ids)``: the ids of the first n messages, for example those of a prompt
                 and a generated answer. The result starts with these ids, even if the text of
                 the messages would encode to others. Next comes the control token that closes
@@ -1485,7 +1484,7 @@ class Tokenizer:
         A model has seldom seen such a token followed by the rest of the longer one: after
         ``"http:"`` it expects anything but ``"//"``, because ``"://"`` is a token. Remove the
         last token, and make the model start with a token that begins with the returned bytes
-        (:meth:`tokens_with_prefix`), or whose bytes are a prefix of them.
+        (:meth:`tokens_with_prefix`), or whose bytes are a prefix of the returned bytes.
 
         Returns:
             The ids without the last id, and the last id's piece, if a longer token's piece begins

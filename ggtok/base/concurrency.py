@@ -43,8 +43,8 @@ _POLL = 0.05  # seconds per wait; Windows handles Ctrl-C only between waits
 class Channel(Generic[T]):
     """A queue of at most `room` items from one thread to others.
 
-    Unlike `queue.Queue`, it is safe if a signal handler raises an exception, which can leave the
-    lock of a `queue.Queue` held forever. Operations of a `SimpleQueue` are atomic.
+    A signal handler that raises an exception can leave the lock of a `queue.Queue` held forever.
+    This class is safe, because operations of a `SimpleQueue` are atomic.
     """
 
     def __init__(self, room: int) -> None:

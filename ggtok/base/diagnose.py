@@ -86,7 +86,7 @@ def explain_parse_error(
 
     Args:
         data: the file's first bytes; if None, they are read from `path`.
-        file_size: the file's size in bytes, if it isn't that of `data` or of the file at `path`.
+        file_size: the file's size in bytes, if `data` or the file at `path` has another size.
         parses_further: whether a longer file with these first bytes could be valid.
     """
     if data is None:

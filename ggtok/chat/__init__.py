@@ -12,9 +12,9 @@ A policy decides what a request means. `llama.LlamaServer` follows llama-server,
 `transformers.Transformers` follows transformers' apply_chat_template. A policy turns the options
 into a `Request`, which is cached by everything that it depends on. `Request.run` passes
 conversations to C (cext/python/chat.c), which reads messages that are dicts of str, as nearly all
-are. The policy prepares other messages (mappings, models, tool calls, ...) and those that need the
-rules for a template's family, and calls C again. If a prompt must be changed after rendering (for
-a continued answer), C returns it with its ranges, `Prepared.finish` changes it, and `encode`
+are. The policy prepares other messages (mappings, models, tool calls, ...) and messages that need
+the rules for a template's family, and calls C again. If a prompt must be changed after rendering
+(for a continued answer), C returns it with its ranges, `Prepared.finish` changes it, and `encode`
 produces the ids.
 
 - `api` implements the chat methods of the Tokenizer, and has the cache.

@@ -174,7 +174,7 @@ class LlamaServer:
             given["reasoning_effort"] = values.text(effort, "reasoning_effort")
         if thinking is None:
             thinking = self.thinks
-        # C reads the variables for each conversation, so pass only those that the template reads.
+        # C reads the variables for each conversation, so pass only what the template reads.
         # The caller's variables are always passed, because they may shadow a built-in function.
         passed = self.template.variables | given.keys()
         variables = self._variables(given, thinking, schema)

@@ -6,7 +6,7 @@ spaces are written (as a space or as U+2581), and in what the normalizer treats 
 normalizer (the charsmap) may produce a character that it would change if it read that character.
 The candidate then has another character in its place, which the normalizer turns into it.
 
-Some vocabularies have no tokens for some characters, which encode to nothing. Such a "silent"
+In some vocabularies, some characters have no token and encode to nothing. Such a "silent"
 character may be between any two tokens and keep them from merging. If only the first byte of a
 character has no token, the tokens of its other bytes remain.
 

@@ -126,7 +126,7 @@ def _measure(text: bytes, spans: Spans) -> tuple[NDArray[np.int64], NDArray[np.i
     kinds = _classes_of(classes, spans)
     n = len(NAMES)
     tokens = np.bincount(kinds, minlength=n)
-    # Tokens that come from one character share its span, whose bytes count only once.
+    # Tokens that come from one character share its span. The bytes of this span count only once.
     before = np.maximum.accumulate(np.append(0, spans[:-1, 1])) if len(spans) else spans[:, 1]
     own = np.maximum(spans[:, 1] - np.maximum(spans[:, 0], before), 0)
     size = np.bincount(kinds, own, minlength=n).astype(np.int64)
@@ -174,7 +174,7 @@ def _classes(text: bytes) -> Classes:
 
 @cache
 def _table() -> Classes:
-    """Returns the table of classes by code point, which is filled as code points occur."""
+    """Returns the table of classes by code point. Code points get their class when they occur."""
     return np.full(0x110000, _UNKNOWN, np.uint8)
 
 
