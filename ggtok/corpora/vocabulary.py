@@ -12,7 +12,7 @@ from ggtok.text.batches import encode_arrays
 
 def metadata(loaded: Loaded) -> bytes | None:
     """Returns the bytes of the GGUF file's metadata, which :func:`ggtok.load` accepts instead of
-    the file. Returns None if the vocabulary was loaded from mutable memory or by a name."""
+    the file. Returns None if the vocabulary was loaded from mutable memory or a remote file."""
     kept, size = loaded.pickled, loaded.native.metadata_bytes()
     if isinstance(kept, bytes):
         return kept[:size]
@@ -22,7 +22,7 @@ def metadata(loaded: Loaded) -> bytes | None:
 
 def path(loaded: Loaded) -> str | None:
     """Returns the path of the file from which the vocabulary was loaded, or None if it was loaded
-    from memory."""
+    from memory or a remote file."""
     kept: str | bytes | None = loaded.pickled
     found = loaded.found.path if loaded.found is not None else kept
     if found is None or isinstance(found, bytes):

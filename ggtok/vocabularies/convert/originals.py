@@ -26,7 +26,8 @@ from ggtok.errors import VocabError
 SECONDS = 60  # the time limit per request
 MEMORY = 3 << 30  # the child's memory limit in bytes
 MAX_ANSWER = 32 << 20  # the longest answer in bytes; about four million ids
-_TOTAL = 10  # the child's CPU time limit, in units of SECONDS; also ends a child without a parent
+# The child's limit of CPU time, in units of SECONDS. It also ends a child whose parent has died.
+_TOTAL = 10
 
 # A function that encodes texts to ids, parsing special tokens and adding none.
 Encode = Callable[[Sequence[str]], list[list[int]]]

@@ -21,8 +21,8 @@ MAX_BYTES = 128 << 20  # bytes in a file; the largest known tokenizer.json has 3
 MAX_VALUES = 1 << 22  # JSON values, each up to 160 bytes in memory; known files have 1.8 million
 MAX_TOKENS = 1 << 21  # tokens, which take about 500 bytes each
 MAX_TOKEN_BYTES = 1 << 16  # bytes in one token
-# The sum of the squares of all tokens' lengths, for which a search of all splits takes some
-# seconds; Gemma 3's sum is 1 << 24.
+# The limit for the sum of the squares of all tokens' lengths. At this limit, examining all splits
+# of the tokens takes some seconds. Gemma 3's sum is 1 << 24.
 MAX_SPLITS = 1 << 33
 
 _REQUIRED: Any = object()

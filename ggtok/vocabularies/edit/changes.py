@@ -97,7 +97,7 @@ class _Array:
     def change(self, digits: str, value: object) -> tuple[object, bool]:
         """Changes an element. Returns the old value, and whether the new value differs from it."""
         name = f"{self._name}[{shown(digits, _INDEX_DIGITS)}]"
-        # Python refuses to convert thousands of digits.
+        # int() refuses to convert thousands of digits.
         if len(digits) > _INDEX_DIGITS or (index := int(digits)) >= self._length:
             raise InvalidValueError(f"{name}: the array has {self._length} elements")
         if self._of == STRING:

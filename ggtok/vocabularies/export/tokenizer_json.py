@@ -95,7 +95,7 @@ def _conflict(texts: Sequence[bytes]) -> bytes | None:
 
 
 def _agree(joint: bytes, second: bytes, known: set[bytes]) -> bool:
-    """Whether both rules find the same token at the start of the joint text.
+    """Whether llama.cpp and the other library find the same token at the start of the joint text.
 
     In llama.cpp, the order of ids decides between two tokens of the same length.
     """
