@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from ggtok.base.files import Kind, check, check_input, check_regular, followed, open_regular
+from ggtok.base.files import Kind, check, check_regular, followed, open_regular
 from ggtok.errors import (
     Argument,
     InvalidTypeError,
@@ -123,9 +123,8 @@ def _path(path: object, name: str) -> str:
 
 def _check_out(source: str, out: str, force: bool) -> None:
     status = check(out, _GGUF, inputs=[source], force=force)
-    if status is not None:  # a device or FIFO, which a rename would replace
-        check_regular(status, out)
-    check_input(out, [source])
+    if status is not None:
+        check_regular(status, out)  # renaming would replace a device or FIFO
     part = shard(source)
     if part is not None and (shard(out) is None or shard(out)[1:] != part[1:]):  # type: ignore[index]
         suffix = f"-{part[1]:05}-of-{part[2]:05}.gguf"
