@@ -86,7 +86,7 @@ class Piece:
 
     Attributes:
         text: the text in UTF-8; None if the document, including its earlier pieces, is dropped.
-        size: the number of bytes of the source that the piece covers.
+        size: the number of bytes of the source, after decompression, that the piece covers.
         next: the position where the next piece begins.
         at: the number of bytes on disk that had been read from the file when the piece was created.
         begins, ends: whether the piece is the first, and whether it is the last, of a document.
