@@ -5,7 +5,7 @@ virtual machine might have to get memory back from its host, and the first token
 would seem slow.
 
 fresh    MB/s of 1 MB in documents of 4 KB, after other text of various sizes has been encoded,
-         because it depends on the size whether a cache has to grow during the 1 MB.
+         because the size determines whether a cache has to grow during the 1 MB.
 corpora  MB/s of a text of up to 64 MB that the process encodes once: document by document, and in
          one call on one thread and on two.
 batch    MB/s of 16 MB in one call, first and repeated, on one thread and on two, and the ratio of

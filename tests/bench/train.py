@@ -75,7 +75,7 @@ def merges():
 """
 
 # For trainers that don't report merges: code that returns their new tokens, in order.
-_MADE = """
+_NEW_TOKENS = """
 def merges():
     return [token.hex() for token in {}]
 """
@@ -148,7 +148,7 @@ TRAINERS = [
         _GGTOK,
         "v = ggtok.train(pathlib.Path(path), size + 1, pre='gpt-2', rule='bytes',\n"
         "    min_frequency=1, threads=threads)",
-        _MADE.format("[left + right for left, right in v.merges]"),
+        _NEW_TOKENS.format("[left + right for left, right in v.merges]"),
         ours=True,
     ),
     Trainer(
@@ -157,14 +157,16 @@ TRAINERS = [
         _PATTERN + "import rustbpe",
         "t = rustbpe.Tokenizer()\n"
         "t.train_from_iterator(open(path, newline=''), size, pattern=pattern)",
-        _MADE.format("[bytes(token) for token, rank in t.get_mergeable_ranks() if rank >= 256]"),
+        _NEW_TOKENS.format(
+            "[bytes(token) for token, rank in t.get_mergeable_ranks() if rank >= 256]"
+        ),
     ),
     Trainer(
         "bpeasy",
         "bytes",
         _PATTERN + "import bpeasy",
         "t = bpeasy.train_bpe(open(path, newline=''), pattern, 10**6, size)",
-        _MADE.format(
+        _NEW_TOKENS.format(
             "[bytes(t) for t, rank in sorted(t.items(), key=lambda x: x[1]) if rank >= 256]"
         ),
     ),

@@ -28,11 +28,11 @@ from ggtok.native import jinja
 from tests.c.build import SANITIZERS, build
 from tests.chat import jinja_references, jinja_tables
 from tests.chat.jinja_grammar import VALUES, Grammar, mutated
-from tests.chat.jinja_program import Case, Died, render
+from tests.chat.jinja_program import Case, CrashError, render
 from tests.chat.jinja_references import Answer, ggtok_answer
 
 # Features of jinja2 that ggtok's engine lacks.
-_LEFT_OUT = re.compile(
+_UNSUPPORTED = re.compile(
     r"pprint|random|striptags|urlize|wordwrap|xmlattr|encode|translate|expandtabs"
 )
 # jinja2 inserts constants that it has computed into Python code, where nan and inf aren't defined.
@@ -52,7 +52,7 @@ def differs(source: str, reference: Answer, mine: Answer, dialect: str) -> bool:
         shown = f"{reference[1]!r}{mine[1]!r}"
         if _FOLDED.search(str(reference[1])):
             return False
-        if "beyond 64 bits" in str(mine[1]) or _LEFT_OUT.search(source) or _SHOWN.search(shown):
+        if "beyond 64 bits" in str(mine[1]) or _UNSUPPORTED.search(source) or _SHOWN.search(shown):
             return False
     if reference[0] == "O" or mine[0] == "O":
         return reference[0] != mine[0] or reference[1] != mine[1]
@@ -78,7 +78,7 @@ def sanitized(seed: int, seconds: float, dialect: jinja.Dialect, program: Path) 
             try:
                 kinds.update(one.kind for one in render([program], cases, 512, _STEPS))
                 cases = []
-            except Died as e:
+            except CrashError as e:
                 if e.case is None:
                     raise
                 found += 1

@@ -22,7 +22,7 @@ class Case(NamedTuple):
     values: Mapping[str, Any] | bytes = MappingProxyType({})  # a mapping, or JSON as bytes
 
 
-class Took(NamedTuple):
+class Rendering(NamedTuple):
     """The result and cost of a rendering.
 
     Attributes:
@@ -37,7 +37,7 @@ class Took(NamedTuple):
     text: str
 
 
-class Died(Exception):
+class CrashError(Exception):
     """The program crashed on `case`, or a rendering modified its template; `report` has the
     program's errors."""
 
@@ -48,9 +48,9 @@ class Died(Exception):
 
 def render(
     program: Sequence[str | Path], cases: Sequence[Case], stack: int = 512, steps: int = 0
-) -> list[Took]:
+) -> list[Rendering]:
     """Renders cases on a thread with `stack` kilobytes of stack and a budget of `steps` (0: the
-    usual budget). `program` is the command. Raises Died."""
+    usual budget). `program` is the command. Raises CrashError."""
     request = []
     for case in cases:
         values = case.values
@@ -63,14 +63,16 @@ def render(
     completed = subprocess.run(
         command, input=b"".join(request), capture_output=True, env=environment
     )
-    took, text = [], completed.stdout
+    renderings, text = [], completed.stdout
     while text:
         kind, steps, used, n, text = text.split(b" ", 4)
         shown, text = text[: int(n)], text[int(n) + 1 :]
-        took.append(Took(kind.decode(), int(steps), int(used), shown.decode(errors="replace")))
-    if completed.returncode or len(took) < len(cases):
+        renderings.append(
+            Rendering(kind.decode(), int(steps), int(used), shown.decode(errors="replace"))
+        )
+    if completed.returncode or len(renderings) < len(cases):
         report = completed.stderr.decode(errors="replace")
         wrote = re.match(r"case (\d+) wrote", report)
-        at = int(wrote[1]) if wrote else len(took)
-        raise Died(cases[at] if at < len(cases) else None, report)
-    return took
+        at = int(wrote[1]) if wrote else len(renderings)
+        raise CrashError(cases[at] if at < len(cases) else None, report)
+    return renderings

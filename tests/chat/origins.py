@@ -65,5 +65,5 @@ ROWS = [
 ]
 
 # Methods that are printed instead of called: jinja2 prints their addresses, ggtok's engine doesn't.
-# Neither way results in control tokens.
+# Neither output contains a control token.
 METHODS = ["{{ ''.join }}", "{{ messages[0].items }}"]

@@ -94,7 +94,7 @@ def with_calls(answer: Callable[[Json], str]) -> Callable[[Json], str]:
     return lambda m: f"{answer(m)}[call]" if m.get("tool_calls") else str(m["content"])
 
 
-def say_so(thinking: bool) -> str:
+def head_with_thinking(thinking: bool) -> str:
     """Returns a prompt that mentions `thinking` in the system message, and ends with a long text
     that is always the same."""
     return f"thinking {'on' if thinking else 'off'}\n" + "<|user|>x" * 20
@@ -122,13 +122,15 @@ BOTH = Tags("[A]", "[/A]", True)
             Tags("<t>", "\n</t>", True),
         ),
         (templated(prompt=lambda on: "A" if on else "B"), Tags()),
-        (templated(head=say_so, prompt=lambda on: "" if on else "[A] [/A]\n"), BOTH),
-        (templated(head=say_so, prompt=lambda on: "[A][/A]" if on else ""), BOTH),
-        (templated(head=say_so, prompt=lambda on: "" if on else "[A]x"), Tags()),
-        (templated(head=say_so, prompt=lambda on: "" if on else "\n"), Tags()),
+        (templated(head=head_with_thinking, prompt=lambda on: "" if on else "[A] [/A]\n"), BOTH),
+        (templated(head=head_with_thinking, prompt=lambda on: "[A][/A]" if on else ""), BOTH),
+        (templated(head=head_with_thinking, prompt=lambda on: "" if on else "[A]x"), Tags()),
+        (templated(head=head_with_thinking, prompt=lambda on: "" if on else "\n"), Tags()),
         (templated(head=lambda on: "A" if on else "B"), Tags()),
         (
-            templated(reasoned("<t>", "</t>"), lambda on: "[A][/A]" if on else "", say_so),
+            templated(
+                reasoned("<t>", "</t>"), lambda on: "[A][/A]" if on else "", head_with_thinking
+            ),
             Tags("<t>", "</t>", True),
         ),
         # one rendering fails

@@ -30,7 +30,7 @@ PHI3 = (
     "{% for m in messages %}{{ '<|' + m.role + '|>\\n' + m.content + '<|end|>\\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}"
 )
-DONE = CHAT.replace("<|im_end|>", "<|done|>")
+OWN_END_CHAT = CHAT.replace("<|im_end|>", "<|done|>")
 
 
 # ---- originals ----
@@ -56,20 +56,20 @@ def _real(name: str, template: str | None = None) -> Callable[[], GGUF]:
     return make
 
 
-def _done() -> GGUF:
+def _own_end() -> GGUF:
     """Builds a chat model with an end of turn that llama.cpp doesn't recognize by its text."""
     gguf = base()
     add_tokens(gguf, ["<|done|>", "<|begin|>"], CONTROL)
     gguf.set(GGML + "eos_token_id", token(gguf, "<|done|>"), "u32")
     gguf.set(GGML + "bos_token_id", token(gguf, "<|begin|>"), "u32")
     gguf.set(GGML + "add_eos_token", False)
-    gguf.set(TEMPLATE, DONE, "str")
+    gguf.set(TEMPLATE, OWN_END_CHAT, "str")
     return gguf
 
 
-def _plain_default() -> GGUF:
+def _own_end_only() -> GGUF:
     """Builds the same model without <|im_end|>, an end of turn that llama.cpp does recognize."""
-    gguf = _done()
+    gguf = _own_end()
     words = gguf.strings(TOKENS)
     words[token(gguf, "<|im_end|>")] = b"<|other|>"
     gguf.set(TOKENS, words, "str")
@@ -78,8 +78,8 @@ def _plain_default() -> GGUF:
 
 ORIGINALS: dict[str, Callable[[], GGUF]] = {
     "ChatML": base,
-    "own end of turn": _done,
-    "own end of turn, no known one": _plain_default,
+    "own end of turn": _own_end,
+    "own end of turn, no known one": _own_end_only,
     "Llama 3": _fixture("bpe-llama3", CHAT_TEMPLATE),
     "Phi-3": _fixture("spm-phi3", PHI3),
     "gpt-2": _real("gpt-2"),
@@ -249,7 +249,10 @@ CORPUS: dict[str, Row] = {
     # BOS
     "BOS twice": Row(
         "own end of turn",
-        all_of(set_key(GGML + "add_bos_token", True), set_key(TEMPLATE, "{{ bos_token }}" + DONE)),
+        all_of(
+            set_key(GGML + "add_bos_token", True),
+            set_key(TEMPLATE, "{{ bos_token }}" + OWN_END_CHAT),
+        ),
         "GGT201",
     ),
     "BOS that the template lacks": Row(

@@ -162,14 +162,14 @@ def test_hugging_face(tools: Tools, row: page.Row) -> None:
             page.evaluate(row.left, {"hf": tools.hf, "t": tools.t, **names}),
         )
         if code is None:
-            offsets_alike(tok, text, theirs)
+            check_offsets(tok, text, theirs)
         elif "truncate" not in code:
             assert theirs == page.evaluate(code, names), text
         elif names["special"] not in text:
-            cut_alike(tok, theirs, page.evaluate(code, names))
+            check_truncated(tok, theirs, page.evaluate(code, names))
 
 
-def offsets_alike(tok: ggtok.Tokenizer, text: str, theirs: list[list[int]]) -> None:
+def check_offsets(tok: ggtok.Tokenizer, text: str, theirs: list[list[int]]) -> None:
     """Asserts that offsets are equal, except where the page says otherwise: for spaces, added
     special tokens, and exported WPM."""
     ids, spans = tok.encode_with_offsets(text, parse_special=True, unit="char")
@@ -184,7 +184,7 @@ def offsets_alike(tok: ggtok.Tokenizer, text: str, theirs: list[list[int]]) -> N
             assert text[begin:end].strip() == text[their_begin:their_end].strip()
 
 
-def cut_alike(tok: ggtok.Tokenizer, theirs: list[int], ours: list[int]) -> None:
+def check_truncated(tok: ggtok.Tokenizer, theirs: list[int], ours: list[int]) -> None:
     """Asserts that ids are equal, except that the other tool's may end inside a character."""
     if theirs != ours:
         assert theirs[: len(ours)] == ours

@@ -224,7 +224,7 @@ def test_rwkv() -> None:
     for part, ids in zip(parts, longest, strict=True):
         assert pieces(tok, "".join(part)) == ids
     assert pieces(tok, "".join([*parts[0], *parts[1]])) == [*longest[0], *longest[1]]
-    # The cut is between two characters that no token has side by side.
+    # The drawing cuts the text between two characters that no token contains side by side.
     assert not any(parts[0][-1] + parts[1][0] in token for token in tokens)
 
 
@@ -238,7 +238,8 @@ def test_spm() -> None:
     assert "".join(text) == "▁the▁cat"
     ids = first_column("spm", "ids ").replace("│", " ").split()
     assert pieces(tok, "the cat") == ids
-    # The cut is the only position between two characters that no token has side by side.
+    # The drawing cuts the text at the only position between two characters that no token contains
+    # side by side.
     cuts = [n for n in range(1, 8) if not any("".join(text[n - 1 : n + 1]) in t for t in scores)]
     before, after = first_column("spm", "cut ").split("│")
     assert cuts == [len(before.split())]

@@ -85,8 +85,8 @@ def test_hostile_texts(load_fixture: Load, name: str) -> None:
     check(tok, b" a ".join(special), parse_special=True)
 
 
-# Pre-tokenizer names with the same chain and flags split texts alike, so one name for each
-# combination is enough.
+# Pre-tokenizer names with the same chain of scanners and the same flags split texts alike, so one
+# name for each combination is enough.
 ROWS = {row: name for name, row in PRE.items()}
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-# From a seed and a number of seconds to the numbers of inputs, accepted inputs and findings.
+# A function of a seed and a number of seconds that returns how many inputs were tried, how many of
+# these were accepted, and how many findings there were.
 Fuzz = Callable[[int, float], tuple[int, int, int]]
 
 

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Aborts with a message, which libFuzzer reports as a finding, if `what` is false. */
-#define CHECK(what) \
+/* Aborts with a message, which libFuzzer reports as a finding, if `condition` is false. */
+#define CHECK(condition) \
     do { \
-        if (!(what)) { \
-            fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #what); \
+        if (!(condition)) { \
+            fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition); \
             abort(); \
         } \
     } while (0)

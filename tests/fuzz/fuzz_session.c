@@ -10,9 +10,9 @@
 enum { MAX_STEPS = 16, MAX_WORDS = 1 << 14, MAX_TEXT = 1 << 17, MAX_TOTAL = 1 << 18 };
 
 typedef struct step {
-    uint8_t what; /* the lower bits select the action; the two highest are flags */
-    uint8_t how;  /* selects how words are built, separated and changed */
-    uint8_t many; /* low bits: log2 of the number of words; high bits: length of random words */
+    uint8_t action; /* the lower bits select the action; the two highest are flags */
+    uint8_t style;  /* selects how words are built, separated and changed */
+    uint8_t size;   /* low bits: log2 of the number of words; high bits: length of random words */
     uint8_t seed;
 } step;
 
@@ -63,7 +63,7 @@ static size_t put_char(const material *m, unsigned change, char *out) {
 static size_t put_word(const material *m, const step *s, size_t i, char *out) {
     ggtok_bytes a = m->words[below(m->n_words)], b = m->words[below(m->n_words)];
     size_t n = 0;
-    switch (s->how & 7) {
+    switch (s->style & 7) {
     case 0: /* in order */ a = m->words[i % m->n_words]; return put(out, a.data, a.n);
     case 1: return put(out, a.data, a.n);
     case 2: /* one byte replaced */
@@ -76,8 +76,8 @@ static size_t put_word(const material *m, const step *s, size_t i, char *out) {
         return n + put(out + n, b.data + i, b.n - i);
     case 4: return put(out, m->p, below(m->n + 1));
     default: /* random characters from the material */
-        for (size_t k = 0; m->n && k <= s->many >> 4u; k++) {
-            n += put_char(m, s->how >> 5, out + n);
+        for (size_t k = 0; m->n && k <= s->size >> 4u; k++) {
+            n += put_char(m, s->style >> 5, out + n);
         }
         return n;
     }
@@ -85,8 +85,8 @@ static size_t put_word(const material *m, const step *s, size_t i, char *out) {
 
 static void build_text(const material *m, const step *s, step_text *t) {
     static const char *const between[] = {" ", "", "\n", ". "};
-    const char *gap = between[s->how >> 3 & 3];
-    size_t n = 0, most = (size_t)1 << (s->many & 15);
+    const char *gap = between[s->style >> 3 & 3];
+    size_t n = 0, most = (size_t)1 << (s->size & 15);
     random_state = s->seed;
     for (t->n_words = 0; t->n_words < most && t->n_words < MAX_WORDS; t->n_words++) {
         if (n + 2 * m->n + 16 * 4 + 2 > MAX_TEXT) break;
@@ -110,14 +110,14 @@ static void check_text(build_pair *t, ggtok_bytes text, unsigned flags) {
 }
 
 /* Encodes a text in which control tokens are parsed in every other word. */
-static void check_trusted(build_pair *t, const step_text *m, unsigned flags) {
+static void check_trusted(build_pair *t, const step_text *words, unsigned flags) {
     static ggtok_range ranges[MAX_WORDS];
-    ggtok_bytes text = words_of(m, 0, m->n_words);
+    ggtok_bytes text = words_of(words, 0, words->n_words);
     ggtok_ids ids, plain;
     ggtok_parts parts, plain_parts;
     size_t n = 0;
-    for (size_t i = 0, from = 0; i < m->n_words; i += 2) {
-        ggtok_range r = {i ? m->ends[i - 1] : 0, m->ends[i]};
+    for (size_t i = 0, from = 0; i < words->n_words; i += 2) {
+        ggtok_range r = {i ? words->ends[i - 1] : 0, words->ends[i]};
         if (r.begin < from || r.begin == r.end) continue;
         ranges[n++] = r;
         from = r.end + 1;
@@ -131,14 +131,14 @@ static void check_trusted(build_pair *t, const step_text *m, unsigned flags) {
 }
 
 /* Encodes the text as a batch in which each text has `each` words. */
-static void check_batch(build_pair *t, ggtok_pool *pool, const step_text *m, size_t each,
+static void check_batch(build_pair *t, ggtok_pool *pool, const step_text *words, size_t each,
                         unsigned flags) {
     static ggtok_bytes texts[MAX_WORDS];
     ggtok_batch *batch;
     ggtok_ids plain;
     size_t n = 0, failed;
-    for (size_t i = 0; i < m->n_words; i += each) {
-        texts[n++] = words_of(m, i, i + each < m->n_words ? i + each : m->n_words);
+    for (size_t i = 0; i < words->n_words; i += each) {
+        texts[n++] = words_of(words, i, i + each < words->n_words ? i + each : words->n_words);
     }
     ggtok_status s =
         ggtok_encode_batch(pool, texts, n, flags, 1, NULL, NULL, &batch, &failed, NULL);
@@ -156,23 +156,23 @@ static void check_batch(build_pair *t, ggtok_pool *pool, const step_text *m, siz
     ggtok_batch_free(batch);
 }
 
-static void take_step(build_pair *t, ggtok_pool *pool, const step *s, const step_text *m) {
-    unsigned flags = s->what >> 6;
+static void take_step(build_pair *t, ggtok_pool *pool, const step *s, const step_text *words) {
+    unsigned flags = s->action >> 6;
     CHECK((t->ctx = ggtok_pool_acquire(pool, NULL)) != NULL);
-    switch (s->what & 7) {
+    switch (s->action & 7) {
     case 0: ggtok_pool_clear(pool); break; /* the context is freed when it is released */
     case 1:
-        flags |= s->what >> 3 & GGTOK_PLAIN_USER_DEFINED;
-        check_trusted(t, m, flags | GGTOK_PARSE_SPECIAL);
+        flags |= s->action >> 3 & GGTOK_PLAIN_USER_DEFINED;
+        check_trusted(t, words, flags | GGTOK_PARSE_SPECIAL);
         break;
     case 2: break;
     case 3: /* each word separately, then the whole text */
-        for (size_t i = 0; i < m->n_words; i++) check_text(t, words_of(m, i, i + 1), flags);
+        for (size_t i = 0; i < words->n_words; i++) check_text(t, words_of(words, i, i + 1), flags);
         /* fall through */
-    default: check_text(t, words_of(m, 0, m->n_words), flags);
+    default: check_text(t, words_of(words, 0, words->n_words), flags);
     }
     ggtok_pool_release(pool, t->ctx);
-    if ((s->what & 7) == 2) check_batch(t, pool, m, 1 + s->seed % 40u, flags);
+    if ((s->action & 7) == 2) check_batch(t, pool, words, 1 + s->seed % 40u, flags);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

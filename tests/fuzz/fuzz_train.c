@@ -59,12 +59,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *pre = ggtok_pre_name(data[0] % n_names);
     bool pieces = data[1] & 1, lines = data[1] & 2;
     bool bytes = !pieces && !ggtok_pre_is_raw(pre);
-    const ggtok_counts_options how = {pieces ? GGTOK_CUT_SPACES : GGTOK_CUT_PRE, pre, NULL, NULL,
-                                      0};
+    const ggtok_counts_options options = {pieces ? GGTOK_CUT_SPACES : GGTOK_CUT_PRE, pre, NULL,
+                                          NULL, 0};
     ggtok_counts *counts, *plain;
     ggtok_counter *counter, *plain_counter;
-    CHECK(!ggtok_counts_new(&how, &counts, NULL) && !ggtok_counter_new(counts, &counter, NULL));
-    CHECK(!plain_ggtok_counts_new(&how, &plain, NULL));
+    CHECK(!ggtok_counts_new(&options, &counts, NULL) && !ggtok_counter_new(counts, &counter, NULL));
+    CHECK(!plain_ggtok_counts_new(&options, &plain, NULL));
     CHECK(!plain_ggtok_counter_new(plain, &plain_counter, NULL));
     size_t n = size - 3, step = n / (1 + data[2] % 4) + 1;
     for (size_t at = 0; at < n; at += step) {
