@@ -20,8 +20,8 @@ from ggtok.native import metadata_size
 
 # The number of bytes in the first read, enough for most of a small vocabulary.
 FIRST = 1 << 20
-# The most bytes that a read may request beyond those known to be needed. Together with the overhead
-# of requests and responses, this is less than 2 MB.
+# The most bytes that a read may request in addition to the bytes that are known to be needed.
+# Together with the overhead of requests and responses, this is less than 2 MB.
 STEP = 7 << 18
 # The most bytes to cache after a remote file's metadata: descriptions of its first tensors.
 TENSORS = 64 << 10

@@ -1,4 +1,4 @@
-"""Ids read by the formats' own readers equal ``encode`` of each document."""
+"""The ids that the formats' own readers read equal the ids from ``encode`` for each document."""
 
 from __future__ import annotations
 

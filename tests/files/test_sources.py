@@ -1,4 +1,4 @@
-"""For each kind of source, the ids are those of ``encode`` for each document."""
+"""For each kind of source, each document gets the same ids as from ``encode``."""
 
 from __future__ import annotations
 

@@ -141,8 +141,8 @@ class Header:
     # ---- the whole header ----
 
     def to_bytes(self, entries: Mapping[str, Entry], *, tensors: bool = True) -> bytes:
-        """Returns the header with these entries, without padding. `tensors` selects whether it
-        includes the table of tensors."""
+        """Returns the header with these entries, without padding. `tensors` says whether to include
+        the table of tensors."""
         n_tensors = self.n_tensors if tensors else 0
         parts = [self._begin, struct.pack(self.order + "QQ", n_tensors, len(entries))]
         for key, entry in entries.items():

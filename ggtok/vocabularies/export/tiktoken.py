@@ -27,7 +27,7 @@ def tiktoken(vocabulary: Contents) -> bytes:
     """Returns the file's bytes: normal tokens in base64, with their ids.
 
     Raises:
-        VocabError: tiktoken couldn't produce llama.cpp's ids, because its ids are also ranks.
+        VocabError: tiktoken, whose ids are also ranks, couldn't produce llama.cpp's ids.
     """
     ranks = _ranks(vocabulary, range(256))
     lines = [b"%s %d\n" % (base64.b64encode(token), id) for token, id in ranks.items()]
