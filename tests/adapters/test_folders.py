@@ -27,7 +27,7 @@ def read(folder: Path, name: str) -> Any:
     return json.loads((folder / f"{name}.json").read_text("utf-8"))
 
 
-def test_a_folder_has_these_files(tmp_path: Path) -> None:
+def test_save_pretrained_writes_the_files_of_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
     v = ggtok.vocabulary(CHAT)
     paths = v.save_pretrained(folder)

@@ -46,7 +46,7 @@ def test_results_equal_llama_cpp_pythons(llama: LlamaCpp, name: str) -> None:
             assert own.detokenize(ids, [1, 2], special) == want_text
 
 
-def test_strings_and_errors() -> None:
+def test_encode_and_decode_take_strings_and_wrong_ids_raise_errors() -> None:
     tok = ggtok.load(fixture("spm-bytes"))
     own = LlamaCppTokenizer(tok)
     assert own.encode("Zoë \ud800!") == tok.encode("Zoë !", parse_special=True)

@@ -60,7 +60,7 @@ def test_special_tokens_that_are_prefixes_are_refused() -> None:
         adapters.tiktoken_encoding(tok)
 
 
-def test_patterns_and_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pre_patterns_and_a_missing_package_raise_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     tok = ggtok.load(fixture("bpe-llama3"), pre_patterns=[r"\w+|\W"])
     with pytest.raises(ggtok.VocabError, match="pre_patterns are Python's"):
         adapters.tiktoken_encoding(tok)

@@ -29,7 +29,7 @@ def load_pair(name: str) -> tuple[ggtok.Tokenizer, adapters.TokenizersTokenizer]
 
 
 @pytest.mark.parametrize("name", TYPED)
-def test_ids_and_offsets_of_every_type(name: str) -> None:
+def test_ids_and_offsets_equal_ggtoks(name: str) -> None:
     tok, own = load_pair(name)
     for text, parse in itertools.product([*TEXTS, SPECIAL], (True, False)):
         own.encode_special_tokens = not parse
@@ -52,7 +52,7 @@ def test_ids_and_offsets_of_every_type(name: str) -> None:
     assert own.num_special_tokens_to_add(False) == len(tok.encode(""))
 
 
-def test_vocabulary() -> None:
+def test_tokens_map_to_ids_and_back() -> None:
     tok, own = load_pair("bpe-llama3")
     assert own.get_vocab_size() == len(own.get_vocab()) == tok.n_tokens
     assert own.token_to_id("<|eot_id|>") == tok.eot_id
@@ -65,7 +65,7 @@ def test_vocabulary() -> None:
     assert repr(unpickled.encode("Hello")) == f"Encoding(num_tokens={len(tok.encode('Hello'))})"
 
 
-def test_decode() -> None:
+def test_decode_skips_special_and_invalid_ids() -> None:
     tok, own = load_pair("bpe-llama3")
     ids = own.encode(SPECIAL).ids
     assert own.decode(ids) == SPECIAL.replace("<|eot_id|>", "")
@@ -79,7 +79,7 @@ def test_decode() -> None:
     )
 
 
-def test_positions() -> None:
+def test_positions_map_between_tokens_characters_and_words() -> None:
     """The methods that map between tokens, characters and words work for a pair of texts."""
     _, own = load_pair("wpm")
     found = own.encode("it is", "so it")
@@ -100,7 +100,7 @@ def test_positions() -> None:
     assert found.word_to_chars(1) == (3, 5)
 
 
-def test_truncation_and_padding() -> None:
+def test_truncation_and_padding_are_applied() -> None:
     tok, own = load_pair("bpe-llama3")
     text = TEXTS[2]
     assert own.truncation is own.padding is None

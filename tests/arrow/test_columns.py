@@ -76,7 +76,7 @@ def listed(ids: Any) -> list[list[int] | None]:
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize(("offset", "length"), [(0, None), (1, None), (9, 4), (15, None)])
-def test_formats_and_slices(
+def test_every_format_and_slice_is_read(
     tok: ggtok.Tokenizer, format: bytes, offset: int, length: int | None
 ) -> None:
     column = strings(format, TEXTS, offset=offset, length=length)
@@ -88,7 +88,7 @@ def test_formats_and_slices(
 
 
 @pytest.mark.parametrize("code", "cCsSiIlL")
-def test_dictionaries(tok: ggtok.Tokenizer, code: str) -> None:
+def test_dictionary_columns_are_read(tok: ggtok.Tokenizer, code: str) -> None:
     """The indices and the dictionary both have nulls and are slices."""
     words = strings(b"u", [b"never", b"the kettle", None, b"of a table"], offset=1)
     kind = {"c": "b", "C": "B", "s": "h", "S": "H", "l": "q", "L": "Q"}.get(code, code)
@@ -101,7 +101,7 @@ def test_dictionaries(tok: ggtok.Tokenizer, code: str) -> None:
     assert column.released == 1
 
 
-def test_a_struct_of_one_column(tok: ggtok.Tokenizer) -> None:
+def test_a_struct_of_one_column_is_read_as_its_field(tok: ggtok.Tokenizer) -> None:
     """The struct's nulls and slice apply in addition to those of its field."""
     field = strings(b"vu", [b"never", *TEXTS], offset=1)
     validity = bits(i != 4 for i in range(len(TEXTS)))
@@ -113,7 +113,7 @@ def test_a_struct_of_one_column(tok: ggtok.Tokenizer) -> None:
     assert tok.encode_batch(no_nulls) == [tok.encode("a")]
 
 
-def test_columns_without_a_text(tok: ggtok.Tokenizer) -> None:
+def test_columns_without_texts_are_read(tok: ggtok.Tokenizer) -> None:
     assert listed(tok.encode_batch_arrow(Column(b"n", 3, None))) == [None] * 3
     for format in FORMATS:
         assert listed(tok.encode_batch_arrow(Column(format, 0, None))) == []
@@ -124,7 +124,7 @@ def test_columns_without_a_text(tok: ggtok.Tokenizer) -> None:
     assert tok.encode_batch(empty) == [tok.encode("")] * 2
 
 
-def test_streams(tok: ggtok.Tokenizer) -> None:
+def test_streams_are_read_and_released(tok: ggtok.Tokenizer) -> None:
     parts = [TEXTS[:2], [], TEXTS[2:9], TEXTS[9:]]
     stream = Chunks([strings(b"u", part) for part in parts])
     assert listed(tok.encode_batch_arrow(stream)) == expected(tok, TEXTS)
@@ -132,7 +132,7 @@ def test_streams(tok: ggtok.Tokenizer) -> None:
     assert (stream.released, stream.schemas_delivered, stream.schemas_released) == (1, 1, 1)
 
 
-def test_lists_and_arrays(tok: ggtok.Tokenizer) -> None:
+def test_columns_give_the_same_lists_and_arrays_as_texts(tok: ggtok.Tokenizer) -> None:
     texts = [text for text in TEXTS if text is not None]
     lists = tok.encode_batch(texts)
     assert tok.encode_batch(strings(b"U", texts)) == lists
@@ -159,7 +159,7 @@ def test_options_apply_to_columns(tok: ggtok.Tokenizer) -> None:
         tok.encode_batch_arrow(3)  # type: ignore[arg-type]
 
 
-def test_offsets_and_continuation(tok: ggtok.Tokenizer) -> None:
+def test_offsets_and_continuation_apply_to_columns(tok: ggtok.Tokenizer) -> None:
     texts = [b"Hello, world", b"", b"a <|eot_id|> b" * 9]
     for threads in (1, 2):
         found = tok.encode_batch_with_offsets(strings(b"vu", texts), threads=threads)
@@ -174,7 +174,7 @@ def test_offsets_and_continuation(tok: ggtok.Tokenizer) -> None:
     assert listed(ids) == tok.encode_batch(texts, continuation=True, parse_special=[664])
 
 
-def test_random_columns(tok: ggtok.Tokenizer) -> None:
+def test_random_columns_give_the_ids_of_their_texts(tok: ggtok.Tokenizer) -> None:
     """encode_batch returns the same ids for random columns as for their texts."""
     rng = random.Random(20)
     for _ in range(60):
@@ -588,7 +588,7 @@ def test_threads_share_ids(tok: ggtok.Tokenizer) -> None:
 
 
 @pytest.mark.parametrize("kind", ["texts", "offsets", "views", "indices"])
-def test_memory_that_changes_during_the_call(kind: str) -> None:
+def test_memory_may_change_during_the_call(kind: str) -> None:
     """Another thread writes to the buffers during the call. Each value is read only once and
     checked after that; texts are copied before they are encoded."""
     tok = ggtok.load(fixture("bpe-llama3"))

@@ -34,7 +34,7 @@ def tok() -> Tokenizer:
 # ---- which template is used ----
 
 
-def test_templates_by_name() -> None:
+def test_templates_are_found_by_name() -> None:
     tok = templated(default="{{ 'd' }}", tool_use="{{ tools | length }}", rag="{{ 'r' }}")
     assert tok.apply_chat_template(HI) == "d"
     assert tok.apply_chat_template(HI, tools=TOOLS) == "2"
@@ -48,7 +48,7 @@ def test_templates_by_name() -> None:
         tok.apply_chat_template(HI, template=1)  # type: ignore[arg-type]
 
 
-def test_files_without_a_default() -> None:
+def test_files_without_a_default_template_use_another() -> None:
     assert templated(tool_use="{{ 't' }}").apply_chat_template(HI) == "t"
     assert load(fixture("bpe-qwen2")).apply_chat_template(HI) == CHATML
     assert templated(default="{{ 'd' }}").apply_chat_template(HI, template="chatml") == CHATML
@@ -88,7 +88,7 @@ def test_no_warning_where_a_template_is_named() -> None:
                 tok.count_chat(HI)
 
 
-def test_a_broken_template_for_tools() -> None:
+def test_a_broken_template_for_tools_is_replaced_by_the_default() -> None:
     tok = templated(default="{{ 'd' }}", tool_use="{% if %}")
     assert tok.apply_chat_template(HI, tools=TOOLS) == "d"
 
@@ -246,7 +246,7 @@ def test_whole_bodies_are_accepted(tok: Tokenizer) -> None:
 INJECTED = [user("a<|im_end|>b")]
 
 
-def test_control_tokens_of_messages() -> None:
+def test_control_tokens_of_messages_count_only_if_trusted() -> None:
     tok = templated(default="chatml")
     end = tok.text_to_token("<|im_end|>")
     text = tok.apply_chat_template(INJECTED)
@@ -305,7 +305,7 @@ def test_text_without_another_token_is_refused() -> None:
 # ---- batches ----
 
 
-def test_batches(tok: Tokenizer) -> None:
+def test_batches_equal_single_calls(tok: Tokenizer) -> None:
     conversations = [[user(str(i))] * (i % 3 + 1) for i in range(200)]
     wanted = [tok.encode_chat(messages) for messages in conversations]
     for threads in (0, 1, 2, 7):
@@ -368,7 +368,7 @@ def masked(tok: Tokenizer, *args: Any, **kwargs: Any) -> bytes:
     )
 
 
-def test_masks() -> None:
+def test_masks_cover_the_assistants_text() -> None:
     tok = templated(default=MARKED)
     talk = [user(), says("assistant", "One <|im_end|>."), user(), says("assistant", "two")]
     assert masked(tok, talk) == b"One <|im_end|>.<|im_end|>two<|im_end|>"
@@ -381,7 +381,7 @@ def test_masks() -> None:
         masked(tok, talk, template="chatml")
 
 
-def test_masks_within_text() -> None:
+def test_masks_begin_and_end_within_text() -> None:
     tok = templated(
         "bpe-qwen2", default="a{% generation %}{{ messages[0].content }}{% endgeneration %}b"
     )

@@ -248,7 +248,9 @@ def test_no_content_becomes_a_control_token(template: str, content: str, like: A
         ("{{ '{!r}'.format('<|eot_id|>') }}", False),
     ],
 )
-def test_control_tokens_by_format(template: str, found: bool, load_fixture: Load) -> None:
+def test_formatted_control_tokens_need_the_templates_origin(
+    template: str, found: bool, load_fixture: Load
+) -> None:
     tok = load_fixture("bpe-llama3")
     messages = [{"role": "user", "content": "0"}]
     text = tok.apply_chat_template(messages, template=template, like="transformers")
@@ -323,7 +325,7 @@ def test_wrong_ranges_raise_errors(ranges: list[tuple[int, int]], load_fixture: 
 
 @pytest.mark.parametrize("name", ["bpe-qwen2", "spm-bytes", "spm", "wpm"])
 @pytest.mark.parametrize("like", LIKES)
-def test_assistant_mask(name: str, like: Any, load_fixture: Load) -> None:
+def test_the_mask_covers_the_assistants_tokens(name: str, like: Any, load_fixture: Load) -> None:
     tok = load_fixture(name)
     messages = [
         *HI,
@@ -362,7 +364,7 @@ def test_a_token_on_the_border_is_the_assistants(load_fixture: Load) -> None:
         assert tok.encode_chat(HI, **options) == ([id], [True])
 
 
-def test_mask_in_macros_and_captured_text(load_fixture: Load) -> None:
+def test_masks_cover_macros_and_captured_text(load_fixture: Load) -> None:
     tok = load_fixture("bpe-gpt2")
     template = (
         "{% macro f(x) %}({% generation %}{{ x }}{% endgeneration %}){% endmacro %}"

@@ -69,7 +69,7 @@ def test_trusted_text_has_one_bos(load_fixture: Load) -> None:
     assert ids == tok.encode("Hi") and ids.count(tok.bos_id or 0) == 1
 
 
-def test_trusted_mask(load_fixture: Load) -> None:
+def test_masks_cover_trusted_control_tokens(load_fixture: Load) -> None:
     tok = load_fixture("bpe-harmony")
     template = "{{ 'a' }}{% generation %}{{ messages[0].content }}{% endgeneration %}"
     options: dict[str, Any] = {"template": template, "return_assistant_mask": True}
@@ -146,7 +146,7 @@ def test_wrong_user_defined_raises_an_error(how: Any, load_fixture: Load) -> Non
 # ---- vocabularies ----
 
 
-def test_special_ids(load_fixture: Load) -> None:
+def test_special_ids_are_control_unknown_unused_or_eog(load_fixture: Load) -> None:
     tok = load_fixture("bpe-harmony")
     texts = {tok.token_text(id) for id in tok.special_ids}
     names = "startoftext endoftext return constrain channel start end message call".split()

@@ -82,13 +82,13 @@ def test_control_tokens_of_messages_stay_text(tok: Tokenizer, end: int) -> None:
     assert tok.encode_chat(hostile, known=(3, [end]), trusted=True).count(end) == 3
 
 
-def test_no_message_is_known(tok: Tokenizer) -> None:
+def test_known_ids_of_no_message_come_first(tok: Tokenizer) -> None:
     bos = tok.encode_chat(TURNS)
     assert tok.encode_chat(TURNS, known=(0, [])) == bos
     assert tok.encode_chat(TURNS, known=(0, [7])) == [7, *bos]
 
 
-def test_all_messages_are_known(tok: Tokenizer, end: int) -> None:
+def test_only_the_generation_prompt_follows_known_messages(tok: Tokenizer, end: int) -> None:
     prompt = tok.encode_chat(TURNS, known=(4, [3]))
     start = tok.encode("\n<|im_start|>assistant\n", parse_special=True)
     assert prompt == [3, end, *start]
@@ -102,7 +102,7 @@ def test_a_template_that_changes_earlier_messages_raises_an_error() -> None:
         tok.encode_chat(TURNS, known=(3, []))
 
 
-def test_several_tokens_close_a_message(tok: Tokenizer, end: int) -> None:
+def test_several_tokens_may_close_a_message(tok: Tokenizer, end: int) -> None:
     """If the known ids end with one of the tokens that close a message, encoding continues after
     that token. Otherwise, it adds the token that ends generation, and the template's text after
     that token."""
@@ -130,7 +130,7 @@ def test_several_tokens_close_a_message(tok: Tokenizer, end: int) -> None:
     assert after([9]) == [end, *plus, pad, *dot, *second]
 
 
-def test_nothing_closes_a_message(tok: Tokenizer) -> None:
+def test_text_follows_known_ids_if_nothing_closes_a_message(tok: Tokenizer) -> None:
     template = "{% for m in messages %}{{ m.role }}: {{ m.content }};{% endfor %}"
     ids = tok.encode_chat(
         TURNS[1:3], template=template, known=(1, [9]), continue_final_message=False
@@ -167,7 +167,7 @@ def test_space_prefix_after_a_closing_token(text: str) -> None:
     assert tok.encode_chat(messages, template=template, known=(2, kept[:-1])) == whole
 
 
-def test_a_vocabulary_that_adds_eos() -> None:
+def test_eos_is_not_added_after_known_ids() -> None:
     tok = load(fixture("bpe-qwen2"), overrides={"tokenizer.ggml.add_eos_token": True})
     kept = [3, 4]
     assert tok.add_eos and tok.encode_chat(TURNS, template=CHATML)[-1] == tok.eos_id
@@ -204,7 +204,7 @@ def test_known_ids_exclude_masks(tok: Tokenizer) -> None:
         tok.encode_chat(TURNS, known=(3, []), return_assistant_mask=True)
 
 
-def test_known_ids_with_tools(tok: Tokenizer) -> None:
+def test_known_ids_work_with_tools(tok: Tokenizer) -> None:
     template = "{% if tools %}{{ tools | length }}{% endif %}" + CHATML
     ids = tok.encode_chat(TURNS, tools=iter(TOOLS), template=template, known=(3, [1]))  # type: ignore[arg-type]
     assert ids[0] == 1

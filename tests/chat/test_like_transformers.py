@@ -50,7 +50,7 @@ def test_templates_are_chosen_as_in_transformers() -> None:
         tok.apply_chat_template(HI, **like)
 
 
-def test_variables(kimi: Tokenizer) -> None:
+def test_variables_are_transformers(kimi: Tokenizer) -> None:
     tokens = "{{ bos_token }}{{ eos_token }}{{ unk_token is defined }}"
     assert show(kimi, tokens) == "[BOS][EOS]False"
     assert show(kimi, "{{ bos_token }}", bos_token="<x>") == "<x>"
@@ -77,7 +77,7 @@ def test_defaults_are_transformers() -> None:
     assert tok.apply_chat_template(answered, **like).endswith("A<|im_end|>\n")
 
 
-def test_messages(kimi: Tokenizer) -> None:
+def test_reasoning_reaches_the_template_and_wrong_messages_raise_errors(kimi: Tokenizer) -> None:
     fields = (
         "{{ messages[0].reasoning_content }}|{{ messages[0].thinking }}|{{ messages[0] | length }}"
     )
@@ -101,7 +101,7 @@ def test_messages(kimi: Tokenizer) -> None:
 # ---- continuing a message ----
 
 
-def test_continuing() -> None:
+def test_a_final_message_is_continued() -> None:
     tok = templated(default=TURNS)
     messages = [*HI, says("assistant", " Well, ")]
     options: dict[str, Any] = {"continue_final_message": True}
@@ -236,7 +236,7 @@ def test_bos_and_eos_are_not_doubled() -> None:
     assert len(ids) > len(ids_of(tok, template="{{ messages[0].content }}"))
 
 
-def test_control_tokens_of_messages() -> None:
+def test_control_tokens_of_messages_count_only_if_trusted() -> None:
     tok = templated(default=TURNS)
     end = tok.text_to_token("<|im_end|>")
     messages = [user("a<|im_end|>b")]
@@ -255,7 +255,7 @@ def test_the_vocabularys_own_eos_is_trusted() -> None:
     assert ids_of(tok, template="other", messages=[user(eos)]) != [tok.eos_id]
 
 
-def test_masks() -> None:
+def test_masks_cover_the_assistants_text() -> None:
     answer = "{% generation %}{{ m.content }}{% endgeneration %}"
     marked = f"{{% for m in messages %}}{{{{ m.role }}}}: {answer}\n{{% endfor %}}"
     tok = templated(default=marked)
@@ -267,7 +267,7 @@ def test_masks() -> None:
         tok.encode_chat(HI, template=TURNS, **arguments)
 
 
-def test_batches() -> None:
+def test_batches_equal_single_calls() -> None:
     tok = templated(default=TURNS)
     conversations = [[user(str(i))] for i in range(5)]
     assert tok.encode_chat_batch(conversations, like="transformers") == [

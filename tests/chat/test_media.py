@@ -55,7 +55,7 @@ def render(tok: Tokenizer, parts: Any, **more: Any) -> str:
         ([text("a"), text(""), IMAGE, text("")], "a\n<__media__>"),
     ],
 )
-def test_markers(tok: Tokenizer, parts: Any, shown: str) -> None:
+def test_parts_become_markers(tok: Tokenizer, parts: Any, shown: str) -> None:
     assert render(tok, parts) == shown
     assert render(tok, parts, media_marker="<M>") == shown.replace(media.MARKER, "<M>")
 
@@ -79,7 +79,7 @@ def test_ids_are_those_of_the_texts_around(tok: Tokenizer) -> None:
 
 
 @pytest.mark.parametrize("name", ["spm", "bpe-llama3", "wpm", "ugm", "rwkv"])
-def test_bos_and_eos(name: str) -> None:
+def test_bos_and_eos_are_added_around_media(name: str) -> None:
     gguf = GGUF.read(fixture(name))
     gguf.set("tokenizer.chat_template", b"{% for m in messages %}{{ m.content }}{% endfor %}")
     for flag in "bos", "eos":
@@ -100,7 +100,7 @@ def test_a_missing_bos_raises_an_error() -> None:
         tok.count_chat([user([IMAGE])], template=TURNS)
 
 
-def test_counts(tok: Tokenizer) -> None:
+def test_image_tokens_are_added_to_counts(tok: Tokenizer) -> None:
     messages = [user([IMAGE, text("Hi"), AUDIO]), says("assistant", [IMAGE]), user("x")]
     with pytest.warns(VocabWarning) as record:
         n = tok.count_chat(messages)
@@ -156,12 +156,14 @@ def test_continued_messages_lose_their_media(tok: Tokenizer) -> None:
         ("{% for m in messages %}{{ m.content }}{{ m.content }}{% endfor %}", 2),
     ],
 )
-def test_templates_that_lose_or_repeat_markers(tok: Tokenizer, template: str, n: int) -> None:
+def test_templates_that_lose_or_repeat_markers_raise_errors(
+    tok: Tokenizer, template: str, n: int
+) -> None:
     with pytest.raises(InvalidValueError, match=f"has {n} media marker.* for 1 image.*media_mark"):
         tok.count_chat([user([IMAGE])], template=template)
 
 
-def test_markers_in_texts(tok: Tokenizer) -> None:
+def test_markers_in_texts_raise_errors(tok: Tokenizer) -> None:
     messages = [user([text(f"{media.MARKER}?"), IMAGE])]
     with pytest.raises(InvalidValueError, match="has 2 media markers"):
         tok.encode_chat(messages)
@@ -184,7 +186,7 @@ def test_control_tokens_next_to_media_are_text(tok: Tokenizer) -> None:
     assert tok.text_to_token("<|end_of_text|>") not in ids
 
 
-def test_masks(tok: Tokenizer) -> None:
+def test_masks_cover_the_texts_between_media(tok: Tokenizer) -> None:
     template = (
         "{% for m in messages %}{{ m.role }}:{% generation %}{{ m.content }}{% endgeneration %}"
         "<|eot_id|>{% endfor %}"
@@ -199,7 +201,7 @@ def test_masks(tok: Tokenizer) -> None:
     assert masked == tok.encode("Hi", add_special=False) + tok.encode("there", add_special=False)
 
 
-def test_known_ids(tok: Tokenizer) -> None:
+def test_known_ids_are_kept_with_media(tok: Tokenizer) -> None:
     messages = [user([text("Hi"), IMAGE]), says("assistant", "A cat"), user([IMAGE, text("And?")])]
     with pytest.warns(VocabWarning, match="2 image"):
         whole = tok.encode_chat(messages, trusted=True)
@@ -245,7 +247,7 @@ def test_like_transformers(tok: Tokenizer) -> None:
     assert tok.count_chat([user(parts)], image_tokens=10, **keywords) == n + 30
 
 
-def test_trim_chat(tok: Tokenizer) -> None:
+def test_trim_chat_counts_media(tok: Tokenizer) -> None:
     messages = [user([IMAGE]), says("assistant", "A"), user("B")]
     assert ggtok.trim_chat(tok, messages, 500, image_tokens=600) == messages[2:]
     assert ggtok.trim_chat(tok, messages, 500, image_tokens=6) == messages

@@ -50,7 +50,9 @@ PARTS = [text("one"), text(""), text("two")]
         (STRING, ({"type": "text", "text": "a", "more": 1},), "a"),
     ],
 )
-def test_contents(caps: Caps, content: object, becomes: object) -> None:
+def test_contents_become_what_the_template_reads(
+    caps: Caps, content: object, becomes: object
+) -> None:
     assert rewritten(says("user", content), caps) == {"role": "user", "content": becomes}
 
 
@@ -64,7 +66,7 @@ def test_the_separator_of_parts_is_the_templates() -> None:
     assert not isinstance(rewritten(says("wizard", ""))["role"], Text)
 
 
-def test_fields() -> None:
+def test_unknown_fields_are_dropped() -> None:
     message = says(
         "assistant",
         "Hi",
@@ -108,7 +110,9 @@ def test_fields() -> None:
         (OBJECT, None, None),
     ],
 )
-def test_arguments(caps: Caps, arguments: object, becomes: object) -> None:
+def test_arguments_become_what_the_template_reads(
+    caps: Caps, arguments: object, becomes: object
+) -> None:
     without_id = {"type": "function", "function": {"name": "f", "arguments": arguments}}
     found = rewritten(says("assistant", "", tool_calls=(without_id,)), caps)["tool_calls"]
     assert found == [{"type": "function", "function": {"name": "f", "arguments": becomes}}]
@@ -225,7 +229,7 @@ def test_messages_that_are_refused(message: Any, pattern: str) -> None:
 # ---- tools ----
 
 
-def test_tools() -> None:
+def test_tools_are_completed() -> None:
     full = {
         "type": "function",
         "function": {"name": "f", "description": "d", "parameters": SCHEMA, "strict": True},
@@ -304,7 +308,7 @@ def prompt_of(body: dict[str, Any], template: str = TURNS) -> str:
         ({"json_schema": "x"}, "x"),
     ],
 )
-def test_schemas(fields: dict[str, Any], schema: object) -> None:
+def test_schemas_come_from_response_formats(fields: dict[str, Any], schema: object) -> None:
     assert llama.schema_of(fields) == schema
 
 
@@ -335,11 +339,11 @@ def test_schemas(fields: dict[str, Any], schema: object) -> None:
         ({"continue_final_message": None}, BEGUN),
     ],
 )
-def test_where_the_answer_begins(fields: dict[str, Any], prompt: str) -> None:
+def test_prompts_end_where_the_answer_begins(fields: dict[str, Any], prompt: str) -> None:
     assert prompt_of({"messages": [user()], **fields}) == prompt
 
 
-def test_without_prefilling() -> None:
+def test_two_final_answers_are_complete_if_not_continued() -> None:
     tok = load(fixture("bpe-qwen2"))
     messages = [*ANSWERED, ANSWERED[1]]
     text = tok.apply_chat_template(messages, template=TURNS, continue_final_message=False)
@@ -368,7 +372,7 @@ def test_without_prefilling() -> None:
         ({"chat_template_kwargs": None}, None, {}),
     ],
 )
-def test_variables(
+def test_variables_come_from_the_body(
     fields: dict[str, Any], thinking: bool | None, variables: dict[str, Any]
 ) -> None:
     server = api.server(load(fixture("bpe-qwen2"))._loaded, Options(template=TURNS))
@@ -411,6 +415,6 @@ def test_requests_that_are_refused(body: dict[str, Any], pattern: str) -> None:
         prompt_of(complete)
 
 
-def test_tools_and_grammar_without_calls() -> None:
+def test_tools_and_grammar_are_accepted_without_calls() -> None:
     body = {"messages": [user()], "tools": [TOOL], "grammar": "g", "tool_choice": "none"}
     assert prompt_of(body) == BEGUN

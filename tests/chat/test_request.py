@@ -178,7 +178,7 @@ def test_c_and_python_agree_on_irregular_messages(messages: list[Any], want: str
 
 
 @pytest.mark.parametrize("like", ["llama.cpp", "transformers"])
-def test_messages_that_change_during_preparation(like: Any) -> None:
+def test_messages_may_change_during_preparation(like: Any) -> None:
     """While one message is prepared, other messages change so that they need preparation, too."""
     tok = load(fixture("bpe-qwen2"))
     template = "{% for m in messages %}[{{ m.role }} {{ m['content'] }}]{% endfor %}"
@@ -195,7 +195,7 @@ def test_messages_that_change_during_preparation(like: Any) -> None:
 
 
 @pytest.mark.parametrize("same", [True, False])
-def test_recurring_roles(same: bool) -> None:
+def test_recurring_roles_are_read_like_new_ones(same: bool) -> None:
     """A role recurs as the same or another object, and after more roles than are cached."""
     tok = load(fixture("bpe-qwen2"))
     turns = "system user assistant user assistant developer tool user system developer user".split()
@@ -408,7 +408,7 @@ def test_the_clock_is_called_only_for_templates_with_dates() -> None:
     assert shown == "today"
 
 
-def test_characters_that_a_template_splits() -> None:
+def test_c_and_python_agree_on_split_characters() -> None:
     tok = load(fixture("bpe-qwen2"))
     for content in ("ü", "한", "\U0001f44d"):
         for cut in ("[:1]", "[1:]", "[:1] ~ 'a'", "[:1] ~ messages[0].content[1:]"):
@@ -418,7 +418,7 @@ def test_characters_that_a_template_splits() -> None:
                 assert read == prepared, (content, cut)
 
 
-def test_batches(ways: Counter[str]) -> None:
+def test_c_and_python_read_batches(ways: Counter[str]) -> None:
     tok = load(fixture("bpe-qwen2"))
     conversations = [[user(f"Hi {i}")] for i in range(300)]
     conversations[7] = (Odd(role="user", content="odd"),)  # type: ignore[assignment]
@@ -501,7 +501,7 @@ def test_signatures_show_the_default() -> None:
             assert found == text
 
 
-def test_long_integers_in_messages() -> None:
+def test_long_integers_in_messages_have_a_limit() -> None:
     tok = load(fixture("bpe-qwen2"))
     template = "{{ messages[0].n }}"
 

@@ -24,7 +24,8 @@ from tests.support.vocabularies import fixture, real
 SEED = 19
 # llama.cpp's templates: one without a handler, two with handlers, one that rejects many requests.
 SAMPLE = ("Qwen-Qwen3-0.6B", "openai-gpt-oss-120b", "google-gemma-4-31B-it", "Kimi-K2-Instruct")
-# The tests' own templates for which ggtok changes messages. (test_generated_requests adds others.)
+# The tests' own templates for which ggtok changes messages.
+# (test_generated_requests_give_the_servers_prompts adds others.)
 MADE = (
     "harmony",
     "minimax",
@@ -55,7 +56,7 @@ def check(result: parity.Result) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", SAMPLE)
-def test_recorded_requests(
+def test_recorded_requests_give_the_servers_prompts(
     name: str,
     servers: Servers,
     tok: Tokenizer,
@@ -74,7 +75,9 @@ def test_recorded_requests(
 
 
 @pytest.mark.parametrize("name", [*MADE, *random.Random(SEED).sample(sorted(TEMPLATES), 8)])
-def test_generated_requests(name: str, servers: Servers, tok: Tokenizer) -> None:
+def test_generated_requests_give_the_servers_prompts(
+    name: str, servers: Servers, tok: Tokenizer
+) -> None:
     generator = Generator(SEED)
     result = parity.Result()
     template = TEMPLATES[name]
@@ -91,7 +94,7 @@ def test_generated_requests(name: str, servers: Servers, tok: Tokenizer) -> None
     check(result)
 
 
-def test_templates_that_are_not_served(servers: Servers, tok: Tokenizer) -> None:
+def test_templates_that_the_server_rejects_raise_errors(servers: Servers, tok: Tokenizer) -> None:
     for name in ("only with tools", "only without a prompt"):
         with pytest.raises(ServerError, match="didn't start"):
             servers.start(TEMPLATES[name])

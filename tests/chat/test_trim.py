@@ -54,7 +54,7 @@ def test_the_oldest_turns_are_dropped(tok: ggtok.Tokenizer) -> None:
             assert all(any(one is message for message in messages) for one in kept)
 
 
-def test_messages_with_and_without_turns(tok: ggtok.Tokenizer) -> None:
+def test_system_messages_and_tools_are_kept(tok: ggtok.Tokenizer) -> None:
     assert ggtok.trim_chat(tok, iter([SYSTEM, user("Hi")]), 100) == [SYSTEM, user("Hi")]
     n = tok.count_chat([SYSTEM])
     assert ggtok.trim_chat(tok, [SYSTEM], n) == [SYSTEM]
@@ -67,7 +67,7 @@ def test_messages_with_and_without_turns(tok: ggtok.Tokenizer) -> None:
     assert ggtok.trim_chat(tok, talk, n - 1, tools=iter(TOOLS), **options) == talk[2:]
 
 
-def test_errors(tok: ggtok.Tokenizer) -> None:
+def test_wrong_arguments_raise_errors(tok: ggtok.Tokenizer) -> None:
     talk = [user("Hi")]
     with pytest.raises(ggtok.InvalidTypeError, match=r"tok must be a ggtok\.Tokenizer, not str"):
         ggtok.trim_chat("model.gguf", talk, 9)  # type: ignore[arg-type]

@@ -35,13 +35,13 @@ class Name(str):
         (MappingProxyType({"é": {}}), {"é": {}}),
     ],
 )
-def test_python_values(value: object, means: object) -> None:
+def test_python_values_become_json_values(value: object, means: object) -> None:
     found = values.from_python(value, "x")
     assert found == means
     assert type(found) is type(means)
 
 
-def test_integers_as_json_writes_them() -> None:
+def test_integers_beyond_64_bits_become_floats() -> None:
     assert values.from_python([2**64 - 1, 2**64], "x", wrap=False) == [2**64 - 1, float(2**64)]
 
 
@@ -94,7 +94,7 @@ def test_values_without_json(value: object, error: type[Exception], pattern: str
         ("9" * 30, float("9" * 30)),
     ],
 )
-def test_json_texts(text: str, means: object) -> None:
+def test_json_texts_become_values(text: str, means: object) -> None:
     found = values.parse(text, "x")
     assert found == means
     assert type(found) is type(means)
@@ -138,11 +138,11 @@ def test_dump_writes_compact_json() -> None:
         (5.972269109151214e16, "5.9722691091512144e+16"),
     ],
 )
-def test_doubles(number: float, written: str) -> None:
+def test_doubles_are_written_as_by_the_server(number: float, written: str) -> None:
     assert values.dump(number) == written
 
 
-def test_doubles_read_back() -> None:
+def test_doubles_are_read_back_exactly() -> None:
     rng = random.Random(1)
     longer = 0
     for _ in range(5000):

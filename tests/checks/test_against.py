@@ -165,12 +165,12 @@ def test_each_fault_is_found_and_fixed(
         assert expected == {"GGT714"}
 
 
-def test_another_vocabulary_type(pair: tuple[Path, Path]) -> None:
+def test_another_vocabulary_type_is_the_only_finding(pair: tuple[Path, Path]) -> None:
     found = ggtok.doctor(fixture("spm"), against=pair[1])
     assert codes(found) == ["GGT701"]
 
 
-def test_ends_of_the_generation_config(pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_ends_missing_from_the_file_are_found(pair: tuple[Path, Path], tmp_path: Path) -> None:
     model, original = shutil.copy(pair[0], tmp_path), tmp_path / "hf"
     shutil.copytree(pair[1], original)
     gguf = GGUF.read(model)

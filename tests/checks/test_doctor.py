@@ -131,7 +131,7 @@ def test_each_fault_has_one_finding(code: str) -> None:
     assert codes(gguf) == [code]
 
 
-def test_a_repeated_merge() -> None:
+def test_a_repeated_merge_is_found() -> None:
     gguf = base()
     merges = gguf.array(GGML + "merges")
     gguf.set(GGML + "merges", [*merges, merges[0]], "str")
@@ -149,7 +149,7 @@ def test_a_few_unreachable_tokens_are_a_remark() -> None:
     assert (found.code, found.ids) == ("GGT402", (token(gguf, "q#z"),))
 
 
-def test_a_token_that_the_pretokenizer_splits() -> None:
+def test_a_token_that_the_pretokenizer_splits_is_found() -> None:
     """GGT404: merges produce the token, but the pre-tokenizer never puts a newline and a letter
     into the same word."""
     gguf = base()
@@ -160,7 +160,7 @@ def test_a_token_that_the_pretokenizer_splits() -> None:
     assert found[0].ids == (token(gguf, "q\u010a"), token(gguf, "q\u010az"))
 
 
-def test_an_embedding_with_more_rows_than_tokens(tmp_path: Path) -> None:
+def test_an_embedding_with_more_rows_than_tokens_is_found(tmp_path: Path) -> None:
     gguf = base()
     n = len(gguf.array(GGML + "tokens"))
     for rows, want in ((n, []), (n + 1, ["GGT601"])):
@@ -184,7 +184,7 @@ def test_every_code_has_a_fault() -> None:
     assert not set(FAULTS) & elsewhere
 
 
-def test_severities_and_texts() -> None:
+def test_findings_have_severities_and_texts() -> None:
     gguf = base()
     FAULTS["GGT103"](gguf)
     [found] = ggtok.doctor(gguf.dump())
@@ -197,7 +197,7 @@ def test_severities_and_texts() -> None:
 
 
 @pytest.mark.parametrize("name", ["none", "test", "rwkv", "plamo2", "ugm", "wpm", "spm-bytes"])
-def test_other_vocabulary_types(name: str) -> None:
+def test_other_vocabulary_types_have_no_findings_about_bpe(name: str) -> None:
     found = ggtok.doctor(fixture(name))
     assert not {f.code for f in found} & {"GGT001", "GGT101", "GGT103", "GGT503"}
 

@@ -101,7 +101,7 @@ def test_causes_are_found(name: str) -> None:
     assert found.one.text != found.other.text
 
 
-def test_templates_that_transformers_refuses() -> None:
+def test_errors_only_in_transformers_are_differences() -> None:
     fails = "{% if messages[1] and messages[1].content is undefined %}\n{{ {}.b.c }}{% endif %}"
     found = only(fails + CHAT)
     assert found.one.text is not None and found.other.text is None
@@ -118,7 +118,7 @@ def test_templates_that_transformers_refuses() -> None:
     assert refused.code == "GGT207" and "transformers renders it" in refused.detail
 
 
-def test_templates_that_llama_server_refuses() -> None:
+def test_errors_only_in_llama_server_are_differences() -> None:
     fails = "{% if messages[0].content is string and messages[1] and messages[1].content == '' %}"
     found = only(fails + "{{ raise_exception('empty') }}{% endif %}" + CHAT)
     assert found.one.text is None and found.other.text is not None
@@ -157,7 +157,7 @@ def test_slow_templates_stop_the_comparison(monkeypatch: pytest.MonkeyPatch) -> 
     )
 
 
-def test_hostile_templates() -> None:
+def test_hostile_templates_have_no_differences() -> None:
     """Templates that contain a marker's character aren't marked. Templates that can't be rendered
     have no differences."""
     assert traces.marked("\ue000{{ 1 }}", True) is None

@@ -91,7 +91,7 @@ ROWS = {row: name for name, row in PRE.items()}
 
 
 @pytest.mark.parametrize("pre", ROWS.values())
-def test_every_chain(pre: str) -> None:
+def test_every_chain_is_explained(pre: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ggtok.VocabWarning)
         tok = ggtok.load(fixture("bpe-gpt2"), pre=pre)
@@ -151,7 +151,7 @@ def test_characters_that_plamo_and_ugm_split_and_drop(load_fixture: Load, name: 
         check(load_fixture(name), text)
 
 
-def test_files_without_types(tmp_path: Path) -> None:
+def test_files_without_types_are_explained(tmp_path: Path) -> None:
     """Without types, all tokens are NORMAL. A tag that isn't a token is plain text."""
     for name in "ugm", "bpe-hybriddna":
         gguf = GGUF.read(fixture(name))
@@ -164,7 +164,7 @@ def test_files_without_types(tmp_path: Path) -> None:
         check(tok, "the <dna>ACGT</dna> kettle <unk>", parse_special=True)
 
 
-def test_nan_scores(tmp_path: Path) -> None:
+def test_nan_scores_are_explained(tmp_path: Path) -> None:
     """With NaN scores, the order of merges depends on how the reference's heap moves elements."""
     gguf = GGUF.read(fixture("spm"))
     scores = gguf.array("tokenizer.ggml.scores")
@@ -176,7 +176,7 @@ def test_nan_scores(tmp_path: Path) -> None:
     check(tok, text)
 
 
-def test_flags_and_overrides() -> None:
+def test_flags_and_overrides_are_explained() -> None:
     for name, key in (
         ("spm", "add_space_prefix"),
         ("ugm", "remove_extra_whitespaces"),

@@ -48,7 +48,7 @@ def test_ranks_are_positions_in_the_file(load_fixture: Load) -> None:
         assert merges[merge.rank or 0].decode() == spelled.replace(" t ", "\u0120t ")
 
 
-def test_rules_of_a_chain(load_fixture: Load) -> None:
+def test_words_show_the_rules_that_split_them(load_fixture: Load) -> None:
     tok = load_fixture("bpe-neox")
     assert tok.pre == "default"
     words = tok.explain("12345!", add_special=False).fragments[0].words
@@ -110,7 +110,7 @@ def test_wpm(load_fixture: Load) -> None:
     assert [len(found.before), len(found.after)] == [1, 1]
 
 
-def test_other_types(load_fixture: Load) -> None:
+def test_tokens_say_how_they_were_found(load_fixture: Load) -> None:
     def hows(name: str, text: str | bytes) -> set[str]:
         words = load_fixture(name).explain(text, add_special=False).fragments[0].words
         return {token.how for word in words for token in word.tokens}
@@ -122,7 +122,7 @@ def test_other_types(load_fixture: Load) -> None:
     assert hows("bpe-hybriddna", "<dna>AXX") == {"tag", "unknown"}
 
 
-def test_white_space_that_special_tokens_strip(tmp_path: Path) -> None:
+def test_fragments_include_white_space_that_special_tokens_strip(tmp_path: Path) -> None:
     gguf = GGUF.read(fixture("bpe-jina"))
     if b"<mask>" not in gguf.strings("tokenizer.ggml.tokens"):
         add_tokens(gguf, ["<mask>"], 3)
@@ -132,7 +132,7 @@ def test_white_space_that_special_tokens_strip(tmp_path: Path) -> None:
     assert "LSTRIP: it strips 2 bytes" in found.fragments[1].notes[0]
 
 
-def test_notes(load_fixture: Load) -> None:
+def test_malformed_bytes_have_a_note(load_fixture: Load) -> None:
     (fragment,) = load_fixture("bpe-gpt2").explain(b"a\xff", add_special=False).fragments
     assert fragment.notes == ["1 of its bytes aren't UTF-8: each becomes U+FFFD"]
     assert (fragment.text, fragment.normalized) == ("a\udcff", "a\ufffd")
@@ -186,7 +186,7 @@ def test_explain_does_not_read_the_file(tmp_path: Path) -> None:
         assert tok.explain("the kettle") == from_memory.explain("the kettle")
 
 
-def test_odd_plamo_vocabularies(tmp_path: Path) -> None:
+def test_odd_plamo_vocabularies_are_explained(tmp_path: Path) -> None:
     """The plain implementation doesn't support these vocabularies, so only the ids are compared."""
     gguf = GGUF.read(fixture("plamo2"))
     scores = gguf.array("tokenizer.ggml.scores")

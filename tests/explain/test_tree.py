@@ -65,7 +65,7 @@ def test_reached_tokens_are_encoded(load_fixture: Load) -> None:
             assert tok.encode(piece, add_special=False) == [id]
 
 
-def test_tokens_that_no_merge_produces(tmp_path: Path) -> None:
+def test_tokens_that_no_merge_produces_are_not_reached(tmp_path: Path) -> None:
     gguf = GGUF.read(fixture("bpe-gpt2"))
     add_tokens(gguf, ["zqzq", "no byte \u4e2d"], 1)
     tok = ggtok.load(gguf.write(tmp_path / "model.gguf"))
@@ -76,7 +76,7 @@ def test_tokens_that_no_merge_produces(tmp_path: Path) -> None:
     assert not tree.reached and tree.symbols == [] and "stands for no byte" in tree.notes[-1]
 
 
-def test_tokens_that_are_not_utf8(tmp_path: Path) -> None:
+def test_tokens_that_are_not_utf8_are_not_reached(tmp_path: Path) -> None:
     gguf = GGUF.read(fixture("bpe-gemma4"))
     add_tokens(gguf, [b"\xe2\x98"], 1)
     with warnings.catch_warnings():
@@ -86,7 +86,7 @@ def test_tokens_that_are_not_utf8(tmp_path: Path) -> None:
     assert not tree.reached and "it isn't UTF-8" in tree.notes[0]
 
 
-def test_notes(load_fixture: Load) -> None:
+def test_notes_say_why_a_token_is_special(load_fixture: Load) -> None:
     tok = load_fixture("bpe-llama3")
     tree = tok.merge_tree(664)
     assert "a control token" in tree.notes[0] and tree.whole_word and not tree.reached
@@ -101,7 +101,7 @@ def test_notes(load_fixture: Load) -> None:
     assert "a k-mer" in dna.merge_tree(dna.encode("<dna>ACGTAC", add_special=False)[1]).notes[0]
 
 
-def test_errors(load_fixture: Load, tmp_path: Path) -> None:
+def test_wrong_tokens_raise_errors(load_fixture: Load, tmp_path: Path) -> None:
     with pytest.raises(ggtok.TokenIdError, match="not a token id"):
         load_fixture("bpe-gpt2").merge_tree(-1)
     for name in "wpm", "ugm", "rwkv", "plamo2", "test":

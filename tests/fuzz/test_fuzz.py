@@ -20,7 +20,7 @@ from tests.support.vocabularies import fixture
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 
-def test_the_newline_of_a_vocabulary_that_is_too_small() -> None:
+def test_a_vocabulary_that_is_too_small_has_no_newline() -> None:
     """fuzz_gguf found that in a vocabulary with one token, the token for "\\n" fell back to the
     default unknown token, 2. llama.cpp doesn't load such a file."""
     gguf = GGUF.read(fixture("ugm"))
@@ -95,7 +95,7 @@ def saved(target: str) -> list[bytes]:
         return [archive.read(name) for name in archive.namelist()]
 
 
-def test_saved_files() -> None:
+def test_saved_files_load_or_raise_errors() -> None:
     loaded = refused = 0
     for data in [*SEEDS["gguf"](), *saved("gguf")]:
         try:
@@ -117,7 +117,7 @@ def test_saved_corpora_exist(target: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["version-2", "big-endian"])
-def test_scalars_of_every_type(name: str) -> None:
+def test_scalars_of_every_type_load_or_raise_errors(name: str) -> None:
     values = {
         "u8": 200,
         "i8": -100,
