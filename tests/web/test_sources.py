@@ -339,19 +339,45 @@ def test_deep_values_are_refused(host: Host) -> None:
     [
         ("encode", (5,)),
         ("encode", (None,)),
+        ("encode", ("x", None)),
+        ("encode", ("x", 5)),
+        ("count", (["x"],)),
         ("spans", (b"x", {"unit": "utf16"})),
         ("spans", ("x", {"unit": "bits"})),
+        ("spans", ("x", "bytes")),
+        ("trace", (None,)),
+        ("traceToken", (None,)),
+        ("find", (5,)),
+        ("decode", (None,)),
+        ("decode", (5,)),
+        ("decode", ("12",)),
+        ("decode", ({},)),
+        ("decode", (True,)),
+        ("decode", ([None],)),
+        ("decode", ([[1]],)),
+        ("decode", ([1], [])),
+        ("decodeBytes", (None,)),
         ("decode", ([1.5],)),
         ("decode", ([1 << 40],)),
         ("decode", (["1"],)),
         ("decode", ([-1],)),
         ("piece", (-1,)),
         ("piece", (1 << 31,)),
+        ("piece", (None,)),
+        ("piece", ([1],)),
+        ("piece", (1, True)),
         ("token", ("1",)),
         ("type", (999_999,)),
         ("score", (0.5,)),
+        ("metadata", (5,)),
+        ("metadata", ({"items": "5"},)),
+        ("metadata", ({"items": -1},)),
         ("renderChat", (5,)),
         ("renderChat", ("{",)),
+        ("renderChat", (None,)),
+        ("renderChat", ({"messages": []}, 5)),
+        ("chatOrigins", ({"messages": []}, "llama")),
+        ("encodeChat", ({"messages": []}, None)),
         ("renderChat", ({},)),
         ("renderChat", ({"messages": 1},)),
         ("renderChat", ({"messages": []}, {"dialect": "x", "template": "x{}"})),
@@ -365,3 +391,25 @@ def test_wrong_arguments(host: Host, method: str, args: Any) -> None:
     assert (error.name, error.data["code"]) == ("ArgumentError", "argument"), error
     assert js.count("x") == 2
     js.free()
+
+
+def test_the_error_names_the_wrong_argument(host: Host) -> None:
+    js = Tokenizer(host, fixture("bpe-llama3"))
+    expected = {
+        (None,): "ids must be an array of integers, not null",
+        ("12",): "ids must be an array of integers, not a string",
+        ([39, "72"],): "ids[1] must be an integer, not a string",
+        ([39, 1 << 40],): "ids[1] must be an integer of 32 bits, not 1099511627776",
+        ([39], 5): "options must be an object, not a number",
+    }
+    errors = js.each("decode", list(expected))
+    assert [error.data["message"] for error in errors] == list(expected.values())
+    js.free()
+
+
+@pytest.mark.parametrize("worker", [False, True])
+@pytest.mark.parametrize("options", [{"pre": 5}, {"pre": ["gpt-2"]}])
+def test_wrong_options_for_loading(host: Host, worker: bool, options: Any) -> None:
+    with pytest.raises(JsError) as caught:
+        Tokenizer(host, fixture("bpe-llama3"), worker=worker, **options)
+    assert caught.value.name == "ArgumentError"

@@ -1,9 +1,9 @@
 // A loaded vocabulary, with the methods in index.d.ts.
 import { Chat } from "./chat/chat.js";
 import { added } from "./chat/media.js";
-import { sizeOf } from "./chat/values.js";
+import { kindOf, optionsOf, refuse, sizeOf } from "./chat/values.js";
 import * as engines from "./engine.js";
-import { ArgumentError, GgtokError } from "./errors.js";
+import { GgtokError } from "./errors.js";
 import { entry } from "./metadata.js";
 import { open } from "./sources.js";
 import { streamOver } from "./stream.js";
@@ -39,7 +39,11 @@ const UNPARSE_SPECIAL = 2;
 const KEEP_SPACES = 4;
 const CLEAN_SPACES = 8;
 
-export async function load(source, { signal, onProgress, pre } = {}) {
+export async function load(source, options) {
+  const { signal, onProgress, pre } = optionsOf(options);
+  if (pre != null && typeof pre !== "string") {
+    throw refuse(`pre must be a string, not ${kindOf(pre)}`);
+  }
   const reader = await open(source, signal);
   let engine, handle;
   try {
@@ -103,9 +107,9 @@ export class Tokenizer {
   }
 
   spans(text, options) {
-    const unit = UNITS.indexOf(options?.unit ?? "bytes");
-    if (unit < 0) throw argument(`unit must be one of ${UNITS.join(", ")}`);
-    if (unit && typeof text !== "string") throw argument('bytes have spans in unit "bytes" only');
+    const unit = UNITS.indexOf(optionsOf(options).unit ?? "bytes");
+    if (unit < 0) throw refuse(`unit must be one of ${UNITS.join(", ")}`);
+    if (unit && typeof text !== "string") throw refuse('bytes have spans in unit "bytes" only');
     return this.#encode(text, options, SPANS, (at, size) => {
       const { data, n } = this.#engine.report;
       const ids = this.#engine.int32(data, n);
@@ -129,7 +133,7 @@ export class Tokenizer {
 
   traceToken(id) {
     const handle = this.#alive();
-    this.#engine.try("trace_token", handle, idList([id])[0]);
+    this.#engine.try("trace_token", handle, checkedId(id));
     return this.#steps();
   }
 
@@ -161,12 +165,13 @@ export class Tokenizer {
     return this.#decode(ids, options, (at, n) => this.#engine.bytes(at, n));
   }
 
-  #decode(
-    ids,
-    { removeSpecial = false, unparseSpecial = true, cleanSpaces = null } = {},
-    use,
-  ) {
+  #decode(ids, options, use) {
     const handle = this.#alive();
+    const {
+      removeSpecial = false,
+      unparseSpecial = true,
+      cleanSpaces = null,
+    } = optionsOf(options);
     const flags =
       (removeSpecial ? REMOVE_SPECIAL : 0) |
       (unparseSpecial ? UNPARSE_SPECIAL : 0) |
@@ -179,13 +184,15 @@ export class Tokenizer {
     });
   }
 
-  streamDecoder({ unparseSpecial = true } = {}) {
+  streamDecoder(options) {
+    const { unparseSpecial = true } = optionsOf(options);
     return streamOver((ids) => this.decodeBytes(ids, { unparseSpecial, cleanSpaces: false }));
   }
 
   // ---- the vocabulary ----
 
-  piece(id, { special = true } = {}) {
+  piece(id, options) {
+    const { special = true } = optionsOf(options);
     return this.#of(id, "piece", ({ data, n }) => this.#engine.bytes(data, n), special ? 1 : 0);
   }
 
@@ -207,7 +214,7 @@ export class Tokenizer {
 
   #of(id, name, use, ...args) {
     const handle = this.#alive();
-    this.#engine.try(name, handle, idList([id])[0], ...args);
+    this.#engine.try(name, handle, checkedId(id), ...args);
     return use(this.#engine.report);
   }
 
@@ -245,7 +252,11 @@ export class Tokenizer {
 
   // ---- the file ----
 
-  metadata({ items = ITEMS } = {}) {
+  metadata(options) {
+    const { items = ITEMS } = optionsOf(options);
+    if (typeof items !== "number" || !(items >= 0)) {
+      throw refuse("items must be a number, and not negative");
+    }
     const handle = this.#alive();
     const n = this.#engine.call("file_n_keys", handle);
     return Array.from({ length: n }, (_, i) => entry(this.#engine, handle, i, items));
@@ -273,10 +284,10 @@ export class Tokenizer {
     return this.#chats().origins(request, options);
   }
 
-  encodeChat(request, options = {}) {
-    const { trusted = false, userDefined = "parse", ...rest } = options;
+  encodeChat(request, options) {
+    const { trusted = false, userDefined = "parse", ...rest } = optionsOf(options);
     if (!["parse", "plain"].includes(userDefined)) {
-      throw argument('userDefined must be "parse" or "plain"');
+      throw refuse('userDefined must be "parse" or "plain"');
     }
     const now = rest.now ?? new Date();
     const shown = this.renderChat(request, { ...rest, now });
@@ -397,16 +408,13 @@ function inUnits(text, ranges) {
   return ranges.map(([begin, end]) => [to(begin), to(end)]);
 }
 
-function encodeFlags({ addSpecial = true, parseSpecial = false, continuation = false } = {}) {
+function encodeFlags(options) {
+  const { addSpecial = true, parseSpecial = false, continuation = false } = optionsOf(options);
   return (
     (addSpecial ? ADD_SPECIAL : 0) |
     (parseSpecial ? PARSE_SPECIAL : 0) |
     (continuation ? CONTINUATION : 0)
   );
-}
-
-function argument(message) {
-  return new ArgumentError("argument", message);
 }
 
 function orNull(id) {
@@ -417,11 +425,19 @@ function typeOf(attr) {
   return Math.max(0, TYPE_BITS.findIndex((bit) => attr & bit));
 }
 
+/** Returns ids as an Int32Array, whether or not the vocabulary has these tokens. */
 function idList(ids) {
   if (ids instanceof Int32Array) return ids;
-  const list = Int32Array.from(ids);
-  list.forEach((id, i) => {
-    if (id !== ids[i]) throw argument(`ids[${i}] is ${ids[i]}, not an id`);
-  });
+  if (typeof ids !== "object" || !Number.isInteger(ids?.length)) {
+    throw refuse(`ids must be an array of integers, not ${kindOf(ids)}`);
+  }
+  const list = new Int32Array(ids.length);
+  for (let i = 0; i < list.length; i++) list[i] = checkedId(ids[i], `ids[${i}]`);
   return list;
+}
+
+function checkedId(id, what = "the id") {
+  if (typeof id !== "number") throw refuse(`${what} must be an integer, not ${kindOf(id)}`);
+  if (id !== (id | 0)) throw refuse(`${what} must be an integer of 32 bits, not ${id}`);
+  return id;
 }

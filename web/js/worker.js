@@ -1,7 +1,8 @@
 // A tokenizer in a worker, with the same methods, which return promises. A call that exceeds its
 // time budget terminates the worker.
+import { optionsOf, refuse } from "./chat/values.js";
 import { compiledModule } from "./engine.js";
-import { ArgumentError, fromData, GgtokError, LimitError } from "./errors.js";
+import { fromData, GgtokError, LimitError } from "./errors.js";
 import { streamOver } from "./stream.js";
 
 const BUDGET = 10_000; // milliseconds per call
@@ -21,10 +22,10 @@ export class WorkerTokenizer {
   #timer;
   #ended; // the error that ended the worker
 
-  static async load(source, options = {}) {
-    const { wasm, budget = BUDGET, worker, signal, onProgress, pre } = options;
+  static async load(source, options) {
+    const { wasm, budget = BUDGET, worker, signal, onProgress, pre } = optionsOf(options);
     signal?.throwIfAborted();
-    if (!(budget > 0)) throw new ArgumentError("argument", "budget must be a positive number");
+    if (!(budget > 0)) throw refuse("budget must be a positive number");
     const self = new WorkerTokenizer();
     self.#budget = budget > LONGEST ? Infinity : budget;
     const module = await compiledModule(wasm);
@@ -46,7 +47,8 @@ export class WorkerTokenizer {
     }
   }
 
-  streamDecoder({ unparseSpecial = true } = {}) {
+  streamDecoder(options) {
+    const { unparseSpecial = true } = optionsOf(options);
     return streamOver(async (ids) =>
       this.decodeBytes(ids, { unparseSpecial, cleanSpaces: false }),
     );

@@ -6,7 +6,7 @@ import { around, countParts, markerOf } from "./media.js";
 import { originsOf } from "./origins.js";
 import { Prompt } from "./prompt.js";
 import { Transformers } from "./transformers.js";
-import { isObject, kindOf, parse, refuse, Writer } from "./values.js";
+import { isObject, kindOf, optionsOf, parse, refuse, Writer } from "./values.js";
 
 const DIALECTS = ["llama", "transformers"];
 const KEPT = 8; // policies to cache; creating one takes milliseconds
@@ -119,15 +119,21 @@ export class Chat {
   }
 
   /** Returns the text of a request's prompt, and the origins of its parts. */
-  origins(request, options = {}) {
-    const given = { ...options, now: options.now ?? new Date() };
-    const { body, dialect, prompt } = this.#render(request, given, false);
-    const render = (marks) => this.#render(body, given, false, marks).prompt;
+  origins(request, options) {
+    // All renderings must have the same time.
+    const fixed = { ...optionsOf(options), now: options?.now ?? new Date() };
+    const { body, dialect, prompt } = this.#render(request, fixed, false);
+    const render = (marks) => this.#render(body, fixed, false, marks).prompt;
     return { text: prompt.text, origins: originsOf(prompt, body, dialect, render) };
   }
 
-  #render(request, options = {}, forIds, marks) {
-    const { dialect = "llama", template = null, now = new Date(), mediaMarker = null } = options;
+  #render(request, options, forIds, marks) {
+    const {
+      dialect = "llama",
+      template = null,
+      now = new Date(),
+      mediaMarker = null,
+    } = optionsOf(options);
     const body = typeof request === "string" ? parse(request) : request;
     if (!isObject(body)) throw refuse(`a request must be an object, not ${kindOf(body)}`);
     if (!DIALECTS.includes(dialect)) throw refuse(`dialect must be one of ${DIALECTS.join(", ")}`);

@@ -10,6 +10,12 @@ export function refuse(message) {
   return new ArgumentError("argument", message);
 }
 
+/** Returns the options of a call: an object, which is empty if the caller passed none. */
+export function optionsOf(options = {}) {
+  if (typeof options === "object" && options !== null && !Array.isArray(options)) return options;
+  throw refuse(`options must be an object, not ${kindOf(options)}`);
+}
+
 /** Returns the size of a text, in bytes of UTF-8. */
 export function sizeOf(text) {
   let size = text.length;
@@ -206,7 +212,8 @@ export function kindOf(value) {
   if (value === null) return "null";
   if (Array.isArray(value)) return "an array";
   if (value instanceof Json) return "a number";
-  return typeof value === "object" ? "an object" : typeof value;
+  if (value === undefined) return "undefined";
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 
 /** Returns compact JSON as the server writes it. */
