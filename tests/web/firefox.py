@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-import time
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -14,7 +13,9 @@ from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
 
-SECONDS = 60  # the longest wait for the browser
+from tests.support.waits import until
+
+SECONDS = 60  # the longest wait for an answer of the browser
 
 # Collects violations of the security policy, which Firefox doesn't report as log entries.
 WATCH = """() => addEventListener("securitypolicyviolation", ({ effectiveDirective, blockedURI }) =>
@@ -96,11 +97,17 @@ class Firefox:
 
     def wait(self, function: str, *arguments: Any) -> Any:
         """Calls a JavaScript function until its result is true, and returns the result."""
-        end = time.monotonic() + SECONDS
-        while not (found := self.run(function, *arguments)):
-            assert time.monotonic() < end, (function, self.log)
-            time.sleep(0.05)
-        return found
+        found: list[Any] = []
+
+        def happened() -> object:
+            found[:] = [self.run(function, *arguments)]
+            return found[0]
+
+        try:
+            until(happened)
+        except TimeoutError as error:
+            raise AssertionError((function, self.log)) from error
+        return found[0]
 
     def choose(self, selector: str, path: Path) -> None:
         """Chooses a file in the file field that matches the selector."""
