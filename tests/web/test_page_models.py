@@ -152,6 +152,7 @@ def test_address(shown: Shown) -> None:
         ("model.gguf", "complete address"),
         ("{server}/missing.gguf", "404"),
         ("{server}/page.html", "Cannot open page.html"),
+        ("{server}/%E0%A4%A.gguf", "Cannot open %E0%A4%A"),
     ],
 )
 def test_address_that_fails(shown: Shown, address: str, message: str) -> None:

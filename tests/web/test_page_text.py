@@ -89,6 +89,18 @@ def test_typing_shows_tokens(shown: Shown) -> None:
     assert shown.ids == tok.encode(text, parse_special=True, add_special=False)
 
 
+def test_one_of_each_is_singular(shown: Shown) -> None:
+    shown.open(fixture("bpe-llama3"))
+    shown.page.get_by_label("Add special tokens").uncheck()
+    shown.type("a")
+    for name in ("token", "character", "byte"):
+        assert shown.stat(name) == "1"
+    shown.page.get_by_label("Split every").fill("1")
+    shown.page.get_by_label("Split every").press("Tab")
+    assert shown.stat("part") == "1"
+    assert shown.page.locator("label", has_text="Split every").inner_text().endswith("token")
+
+
 def test_continuation(shown: Shown) -> None:
     tok = ggtok.load(fixture("spm"))
     shown.open(fixture("spm"))

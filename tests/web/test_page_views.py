@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,6 +16,7 @@ from tests.support.vocabularies import FIXTURES, fixture
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.web.pages import Shown
 
@@ -209,6 +210,60 @@ def test_chat(shown: Shown) -> None:
     shown.page.get_by_label("Rendered like").select_option("transformers")
     expected = tok.encode_chat(messages[1:], add_generation_prompt=False, like="transformers")
     prompt_ids(shown, expected)
+
+
+def test_a_prompt_of_one_token(shown: Shown) -> None:
+    shown.open(FIXTURES / "chat.gguf")
+    values = {"view": "chat", "chat.template": "{{ '' }}"}
+    shown.page.evaluate("values => document.querySelector('gg-app').app.set(values)", values)
+    shown.page.get_by_text("1 token", exact=True).wait_for()
+
+
+@pytest.mark.parametrize("message", [None, 5, "text", []])
+def test_a_message_that_is_no_object(shown: Shown, message: Any) -> None:
+    shown.open(FIXTURES / "chat.gguf")
+    values = {"view": "chat", "chat.messages": json.dumps([message])}
+    shown.page.evaluate("values => document.querySelector('gg-app').app.set(values)", values)
+    assert shown.error.startswith("messages[0] must be an object")
+    shown.page.get_by_role("button", name="Remove message 1").click()
+    assert shown.page.locator(".message").count() == 0
+
+
+def test_variables_that_are_no_object(shown: Shown) -> None:
+    shown.open(FIXTURES / "chat.gguf")
+    values = {"view": "chat", "chat.variables": "[1]"}
+    shown.page.evaluate("values => document.querySelector('gg-app').app.set(values)", values)
+    assert shown.error == "Template variables (JSON object) must be an object."
+
+
+def test_a_template_that_a_link_names(shown: Shown, tmp_path: Path) -> None:
+    gguf = GGUF.read(FIXTURES / "chat.gguf")
+    gguf.set("tokenizer.chat_template.other", "{{ messages[1].content }}", "str")
+    gguf.write(tmp_path / "two.gguf")
+    shown.page.evaluate(
+        "values => document.querySelector('gg-app').app.set(values)",
+        {"view": "chat", "chat.name": "other"},
+    )
+    shown.open(tmp_path / "two.gguf")
+    shown.view("chat")
+    prompt_ids(shown, ggtok.load(tmp_path / "two.gguf").encode(MESSAGES[1]["content"]))
+
+
+def test_long_fields(shown: Shown) -> None:
+    """The page shows long JSON in parts, and refuses JSON that it would need seconds to parse."""
+    shown.open(FIXTURES / "chat.gguf")
+    shown.view("chat")
+    shown.page.locator("summary", has_text="Tools").click()
+    field = shown.page.get_by_label("Tools (JSON list)")
+    field.fill("[" + " " * 2_000_000 + "]")
+    expected = (
+        "Tools (JSON list): 2,000,002 characters are too many. The page accepts up to 1,000,000."
+    )
+    assert shown.error == expected
+    assert len(field.input_value()) < 100_000
+    field.fill("")
+    shown.page.get_by_label("Content of message 2").fill("x" * 200_000)
+    assert len(shown.page.get_by_label("Content of message 2").input_value()) < 100_000
 
 
 def test_images(shown: Shown) -> None:

@@ -7,6 +7,7 @@ import { Latest, View } from "./view.js";
 import { messageOf } from "./models.js";
 import { partsOf } from "./vocabulary-table.js";
 import { partsTemplate } from "./tokens.js";
+import "./editor.js";
 import { count, strings } from "./strings.js";
 
 const t = strings.chat;
@@ -24,6 +25,8 @@ declare({
 });
 
 const NOTHING = { text: "", ids: [], origins: [], messages: [], uncountedParts: 0 };
+const MOST_JSON = 1_000_000; // UTF-16 units; parsing and copying longer JSON would block the page
+const MOST_TEMPLATE = 500_000; // UTF-16 units; the area for the template shows it in one part
 const utf8 = new TextEncoder();
 
 class ChatView extends View {
@@ -38,6 +41,7 @@ class ChatView extends View {
   #latest = new Latest((error) => this.#failed(error));
   #key;
   #model;
+  #loading; // promise of the model's templates; undefined if they must be loaded
 
   constructor() {
     super();
@@ -75,10 +79,7 @@ class ChatView extends View {
       this.templates = {};
       this.result = NOTHING;
       this.#key = undefined;
-      model.tok.templates().then(
-        (templates) => (this.templates = templates),
-        (error) => this.#failed(error),
-      );
+      this.#loading = undefined;
     }
     const names = ["messages", "tools", "variables", "dialect", "generation", "thinking", "name", "template", "show"];
     const key = JSON.stringify(names.map((name) => this.#value(name)));
@@ -89,9 +90,10 @@ class ChatView extends View {
 
   /** Returns the request as a chat endpoint would receive it. */
   #request() {
-    const parsed = (name, what, expected) => {
+    const parsed = (name, what) => {
       const text = this.#value(name).trim();
       if (!text) return undefined;
+      if (text.length > MOST_JSON) throw new Error(t.longJson(what, text.length, MOST_JSON));
       try {
         return JSON.parse(text);
       } catch (error) {
@@ -99,7 +101,8 @@ class ChatView extends View {
       }
     };
     const tools = parsed("tools", t.tools);
-    const variables = parsed("variables", t.kwargs);
+    const variables = parsed("variables", t.kwargs) ?? {};
+    if (!isObject(variables)) throw new Error(t.notObject(t.kwargs));
     const thinking = { on: true, off: false }[this.#value("thinking")];
     const kwargs = { ...variables, ...(thinking === undefined ? {} : { enable_thinking: thinking }) };
     return {
@@ -110,13 +113,26 @@ class ChatView extends View {
     };
   }
 
+  async #load(model) {
+    this.#loading ??= model.tok.templates();
+    try {
+      return await this.#loading;
+    } catch (error) {
+      this.#loading = undefined;
+      throw error;
+    }
+  }
+
   async #render(model) {
-    const request = this.#request();
-    const name = this.#value("name");
-    const template = this.#value("template") || (name === "default" ? undefined : this.templates[name]);
-    const options = { dialect: this.#value("dialect"), ...(template === undefined ? {} : { template }) };
     this.busy = true;
     try {
+      const templates = await this.#load(model);
+      if (model !== this.#model) return;
+      this.templates = templates;
+      const request = this.#request();
+      const name = this.#value("name");
+      const template = this.#value("template") || (name === "default" ? undefined : named(templates, name));
+      const options = { dialect: this.#value("dialect"), ...(template === undefined ? {} : { template }) };
       const { text, ids, uncountedParts } = await model.tok.encodeChat(request, options);
       const traced = this.#value("show") === "origins" ? await model.tok.chatOrigins(request, options) : NOTHING;
       if (model !== this.#model) return;
@@ -142,13 +158,14 @@ class ChatView extends View {
       [messages[i], messages[k]] = [messages[k], messages[i]];
       this.#change(messages);
     };
-    const plain = Object.keys(message).every((key) => key === "role" || key === "content") && typeof message.content === "string";
-    const roles = t.roles.includes(message.role) ? t.roles : [...t.roles, String(message.role)];
+    const { role: selected, content } = message ?? {};
+    const plain = isObject(message) && Object.keys(message).every((key) => key === "role" || key === "content") && typeof content === "string";
+    const roles = t.roles.includes(selected) ? t.roles : [...t.roles, String(selected)];
     return html`<li class="message">
       <div class="bar">
         <span class="number hint" aria-hidden="true">${i + 1}</span>
         <select aria-label=${t.role(i + 1)} @change=${(event) => change({ ...message, role: event.target.value })}>
-          ${roles.map((role) => html`<option value=${role} ?selected=${role === message.role}>${role}</option>`)}
+          ${roles.map((role) => html`<option value=${role} ?selected=${role === String(selected)}>${role}</option>`)}
         </select>
         <span class="space"></span>
         <button class="quiet icon" aria-label=${t.up(i + 1)} title=${t.up(i + 1)} ?disabled=${i === 0} @click=${() => swap(i - 1)}>↑</button>
@@ -156,15 +173,16 @@ class ChatView extends View {
         <button class="quiet icon" aria-label=${t.remove(i + 1)} title=${t.remove(i + 1)} @click=${() => this.#change(all.filter((_, k) => k !== i))}>×</button>
       </div>
       ${plain
-        ? html`<textarea
-            rows=${Math.min(8, Math.max(2, message.content.split("\n").length))}
-            aria-label=${t.content(i + 1)}
-            .value=${live(message.content)}
-            @input=${(event) => change({ ...message, content: event.target.value })}
-          ></textarea>`
+        ? html`<gg-editor
+            rows=${Math.min(8, Math.max(2, content.split("\n", 8).length))}
+            label=${t.content(i + 1)}
+            .text=${content}
+            @text-input=${(event) => change({ ...message, content: event.detail })}
+          ></gg-editor>`
         : html`<textarea
             class="code"
             rows="4"
+            maxlength=${MOST_JSON}
             aria-label=${t.json(i + 1)}
             .value=${JSON.stringify(message, null, 1)}
             @change=${(event) => {
@@ -204,14 +222,13 @@ class ChatView extends View {
   #json(name, label, more = nothing) {
     return html`<details ?open=${Boolean(this.#value(name))}>
       <summary>${label}</summary>
-      <textarea
-        class="code"
+      <gg-editor
+        code
         rows="5"
-        aria-label=${label}
-        spellcheck="false"
-        .value=${live(this.#value(name))}
-        @input=${(event) => this.#set({ [name]: event.target.value })}
-      ></textarea>
+        label=${label}
+        .text=${this.#value(name)}
+        @text-input=${(event) => this.#set({ [name]: event.detail })}
+      ></gg-editor>
       ${more}
     </details>`;
   }
@@ -245,7 +262,7 @@ class ChatView extends View {
     const names = Object.keys(this.templates);
     const name = this.#value("name");
     const edited = this.#value("template");
-    const own = this.templates[name] ?? "";
+    const own = named(this.templates, name) ?? "";
     const line = this.error?.line;
     return html`<details class="template" ?open=${Boolean(edited || line)}>
       <summary>${t.template} <span class="hint">${edited ? t.templateOf.edited : names.length ? t.templateOf.file : t.templateOf.none}</span></summary>
@@ -259,12 +276,17 @@ class ChatView extends View {
         <textarea
           class="code"
           rows="14"
+          maxlength=${MOST_TEMPLATE}
           wrap="off"
           aria-label=${t.template}
           spellcheck="false"
           .value=${live(edited || own)}
           @scroll=${(event) => (event.target.previousElementSibling.scrollTop = event.target.scrollTop)}
-          @input=${(event) => this.#set({ template: event.target.value === own ? "" : event.target.value })}
+          @input=${(event) => {
+            const { value } = event.target;
+            if (value.length >= MOST_TEMPLATE) this.app.say(t.longTemplate(MOST_TEMPLATE));
+            this.#set({ template: value === own ? "" : value });
+          }}
         ></textarea>
       </div>
     </details>`;
@@ -312,7 +334,7 @@ class ChatView extends View {
       </div>
       <p class="stats" role="status">
         ${result.ids.length
-          ? html`<span><b class="number">${count(result.ids.length)}</b> ${t.tokens}</span>
+          ? html`<span><b class="number">${count(result.ids.length)}</b> ${t.tokens(result.ids.length)}</span>
               ${contextLength ? html`<span class="hint">${t.context(result.ids.length, contextLength)}</span>` : nothing}
               ${result.uncountedParts ? html`<span class="hint">${t.uncounted(result.uncountedParts)}</span>` : nothing}`
           : this.busy
@@ -342,6 +364,9 @@ class ChatView extends View {
       </div>`;
   }
 }
+
+const named = (templates, name) => (Object.hasOwn(templates, name) ? templates[name] : undefined);
+const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
 
 const HUES = 8;
 const MOST_IN_PROMPT = 200_000; // the most UTF-16 units of one part that the prompt shows

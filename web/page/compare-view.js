@@ -46,7 +46,7 @@ export function differing(lists, length) {
 }
 
 class CompareView extends View {
-  static properties = { results: { state: true }, chosen: { state: true }, at: { state: true } };
+  static properties = { results: { state: true }, excluded: { state: true }, at: { state: true } };
 
   #latest = new Latest((error) => {
     this.results = [];
@@ -57,13 +57,13 @@ class CompareView extends View {
   constructor() {
     super();
     this.results = [];
-    this.chosen = new Set(); // ids of models that the user excluded
+    this.excluded = new Set(); // ids of models that the user deselected
     this.at = -1; // a position in the text, or -1
   }
 
   /** The models to compare. */
   get #models() {
-    return this.app.models.filter(({ id }) => !this.chosen.has(id)).slice(0, MOST);
+    return this.app.models.filter(({ id }) => !this.excluded.has(id)).slice(0, MOST);
   }
 
   willUpdate() {
@@ -100,10 +100,10 @@ class CompareView extends View {
   }
 
   #toggle(model, on) {
-    const chosen = new Set(this.chosen);
-    if (on) chosen.delete(model.id);
-    else chosen.add(model.id);
-    this.chosen = chosen;
+    const excluded = new Set(this.excluded);
+    if (on) excluded.delete(model.id);
+    else excluded.add(model.id);
+    this.excluded = excluded;
   }
 
   #choice() {

@@ -14,11 +14,25 @@ const PART = 20_000;
 const LOOK = 4_000; // UTF-16 units in which to search for a line's end
 
 /**
- * Property `text`; event "text-input" (detail: the new text) after each edit by the user. `caret`
- * is the position of the caret in the whole text.
+ * Properties:
+ *   text         the whole text
+ *   label        the accessible name
+ *   placeholder  what an empty area shows
+ *   rows         the height of the area, in lines
+ *   code         whether the text is code
+ *   caret        the position of the caret in the whole text
+ * Event "text-input" (detail: the new text) after each edit by the user.
  */
 export class Editor extends Element {
-  static properties = { text: { attribute: false }, from: { state: true }, to: { state: true }, label: {}, placeholder: {} };
+  static properties = {
+    text: { attribute: false },
+    label: {},
+    placeholder: {},
+    rows: { type: Number },
+    code: { type: Boolean },
+    from: { state: true }, // where the shown part begins
+    to: { state: true }, // and ends
+  };
 
   #known; // the text for which `from` and `to` were set
 
@@ -99,9 +113,10 @@ export class Editor extends Element {
     const part = this.text.slice(this.from, this.to);
     const whole = this.from === 0 && this.to === this.text.length;
     return html`<textarea
-        class="editor"
+        class=${this.code ? "editor code" : "editor"}
+        rows=${this.rows ?? nothing}
         aria-label=${this.label}
-        placeholder=${this.placeholder}
+        placeholder=${this.placeholder ?? nothing}
         spellcheck="false"
         autocomplete="off"
         autocapitalize="off"

@@ -42,6 +42,7 @@ class FileView extends View {
     this.whole = new Set();
     this.findings = undefined;
     this.doctor = "";
+    this.error = "";
     this.#read(model);
   }
 
@@ -50,7 +51,7 @@ class FileView extends View {
       const entries = await model.tok.metadata();
       if (model === this.#model) this.entries = entries;
     } catch (error) {
-      this.error = messageOf(error);
+      if (model === this.#model) this.error = messageOf(error);
     }
   }
 

@@ -58,14 +58,12 @@ export function symbolOfToken({ symbols, merges, tokens }, n) {
  * Properties:
  *   symbols, merges  of a word, or of a token
  *   focus            the index of a symbol: of a long word, only the tree with this symbol is shown
- *   name             what is merged, for screen readers
  */
 export class Merges extends Element {
   static properties = {
     symbols: { attribute: false },
     merges: { attribute: false },
     focus: { type: Number },
-    name: {},
     step: { state: true },
   };
 

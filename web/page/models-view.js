@@ -49,7 +49,7 @@ class ModelsView extends View {
       this.error = t.badUrl;
       return false;
     }
-    const name = decodeURIComponent(url.pathname.split("/").pop() || url.host).replace(/\.gguf$/i, "");
+    const name = decoded(url.pathname.split("/").pop() || url.host).replace(/\.gguf$/i, "");
     return this.#open(name, () => open(url, { name, link: url.href }));
   }
 
@@ -168,6 +168,15 @@ class ModelsView extends View {
       </form>
       ${this.#opened()}
     </div>`;
+  }
+}
+
+/** Decodes the percent-encoding of a part of an address, if it is valid. */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
   }
 }
 

@@ -76,7 +76,7 @@ export class Model {
   }
 
   close() {
-    this.#loaded?.then((tok) => tok.free());
+    this.#loaded?.then((tok) => tok.free(), () => {});
   }
 
   /** Returns the options that encode a text without added tokens and, if the vocabulary supports

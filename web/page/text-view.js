@@ -166,14 +166,13 @@ class TextView extends View {
             placeholder=${t.textPlaceholder}
             @text-input=${(event) => this.app.set({ text: event.detail })}
           ></gg-editor>`
-        : html`<textarea
-              class="editor code"
-              aria-label=${t.idsLabel}
+        : html`<gg-editor
+              code
+              .text=${ids}
+              label=${t.idsLabel}
               placeholder=${t.idsPlaceholder}
-              spellcheck="false"
-              .value=${live(ids)}
-              @input=${(event) => this.app.set({ ids: event.target.value })}
-            ></textarea>
+              @text-input=${(event) => this.app.set({ ids: event.detail })}
+            ></gg-editor>
             <p role="alert" class="error">${this.error}</p>
             <h3>${t.decoded}</h3>
             <pre class="decoded" tabindex="0" role="group" aria-label=${t.decoded}><bdi>${this.result.text.slice(0, 100_000)}</bdi></pre>`}
@@ -188,16 +187,21 @@ class TextView extends View {
     else this.app.set(this.error ? { input } : { input, text });
   }
 
+  /** The number of tokens after which a new part begins, or 0. */
+  get #split() {
+    return Math.max(0, Math.floor(this.app.values["text.split"]) || 0);
+  }
+
   #stats() {
     const { ids, bytes, characters, ms } = this.result;
-    const split = this.app.values["text.split"];
+    const fact = (n, name) => [count(n), name(n)];
     const facts = [
-      [count(ids.length), t.stats.tokens],
-      [count(characters), t.stats.characters],
-      [count(bytes), t.stats.bytes],
-      [bytes ? ratio(bytes / ids.length) : "–", t.stats.perToken],
+      fact(ids.length, t.stats.tokens),
+      fact(characters, t.stats.characters),
+      fact(bytes, t.stats.bytes),
+      [bytes && ids.length ? ratio(bytes / ids.length) : "–", t.stats.perToken],
     ];
-    if (split > 0) facts.push([count(Math.ceil(ids.length / split)), t.stats.parts]);
+    if (this.#split) facts.push(fact(Math.ceil(ids.length / this.#split), t.stats.parts));
     return html`<dl class="stats" id="stats">
       ${facts.map(([value, name]) => html`<div><dd class="number">${value}</dd><dt>${name}</dt></div>`)}
       ${ms === undefined ? nothing : html`<div class="time"><dd class="number">${t.stats.time(ms)}</dd></div>`}
@@ -219,7 +223,7 @@ class TextView extends View {
     const { result, current } = this;
     const vocab = result.model?.vocab;
     const display = DISPLAYS.includes(this.app.values["text.display"]) ? this.app.values["text.display"] : "text";
-    const split = Math.max(0, Math.floor(this.app.values["text.split"]) || 0);
+    const split = this.#split;
     return html`<section class="panel output" aria-labelledby="tokens-heading">
       <div class="bar">
         <h2 id="tokens-heading" class="hidden">${t.tokens}</h2>
@@ -249,7 +253,7 @@ class TextView extends View {
             .value=${live(split ? String(split) : "")}
             @change=${(event) => this.app.set({ "text.split": Math.max(0, Math.floor(Number(event.target.value)) || 0) })}
           />
-          ${t.splitUnit}</label
+          ${t.splitUnit(split)}</label
         >
         <span class="space"></span>
         <button ?disabled=${!result.ids.length} @click=${() => this.copy(Array.from(result.ids).join(", "), "Ids")}>${t.copyIds}</button>

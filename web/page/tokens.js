@@ -108,10 +108,10 @@ export class Tokens extends Element {
     this.display = "text";
     this.split = 0;
     this.current = -1;
-    this.name = `tokens-${(Tokens.made += 1)}`;
+    this.name = `tokens-${(Tokens.count += 1)}`;
   }
 
-  static made = 0;
+  static count = 0; // elements created so far, which need different ids
 
   willUpdate(changed) {
     if (changed.has("ids") || changed.has("vocab") || changed.has("split") || changed.has("display")) {
@@ -284,7 +284,6 @@ export class TokenFacts extends Element {
     vocab: { attribute: false },
     token: { attribute: false },
     stored: { attribute: false },
-    extra: { attribute: false },
   };
 
   #span() {
@@ -327,7 +326,7 @@ export class TokenFacts extends Element {
         ? nothing
         : html`<dt>${t.score}</dt>
             <dd class="number">${Number(score.toPrecision(6))}</dd>`}
-      ${this.#span()} ${this.extra ?? nothing}
+      ${this.#span()}
     </dl>`;
   }
 }

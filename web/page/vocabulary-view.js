@@ -7,6 +7,7 @@ import { declare } from "./state.js";
 import { Element, Latest, View } from "./view.js";
 import { messageOf } from "./models.js";
 import { Rows } from "./rows.js";
+import { BYTE } from "./vocabulary-table.js";
 import { forestOf } from "./forest.js";
 import { search } from "./search.js";
 import { tokenChip } from "./tokens.js";
@@ -283,7 +284,7 @@ class VocabularyView extends View {
     const inWords = (id) => info.type === "wpm" && vocab.bytes(id)[0] !== 0x20;
     const ids = [];
     for (let id = 0; id < vocab.size; id += 1)
-      if (!vocab.isSpecial(id) && vocab.types[id] !== 6 && vocab.length(id) && !inWords(id)) ids.push(id);
+      if (!vocab.isSpecial(id) && vocab.types[id] !== BYTE && vocab.length(id) && !inWords(id)) ids.push(id);
     const found = [];
     const BATCH = 500;
     this.checked = { done: 0, all: ids.length, found, running: true };
