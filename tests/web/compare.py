@@ -58,7 +58,7 @@ def attempt(call: Any, *args: Any, **options: Any) -> Any:
         return call(*args, **options)
 
 
-def _refused(answers: Sequence[Any]) -> list[Any]:
+def _without_errors(answers: Sequence[Any]) -> list[Any]:
     """Returns the answers, with None for each error, which must be one of ggtok's."""
     for answer in answers:
         if isinstance(answer, JsError):
@@ -73,15 +73,15 @@ def compare_texts(tok: ggtok.Tokenizer, js: Tokenizer, some: Sequence[bytes]) ->
     for theirs, ours in ENCODE:
         # Some vocabularies don't support continuation.
         ids = [attempt(tok.encode, text, **ours) for text in some]
-        assert _refused(js.each("encode", [(text, theirs) for text in some])) == ids
+        assert _without_errors(js.each("encode", [(text, theirs) for text in some])) == ids
         counts = [None if found is None else len(found) for found in ids]
-        assert _refused(js.each("count", [(text, theirs) for text in some])) == counts
+        assert _without_errors(js.each("count", [(text, theirs) for text in some])) == counts
         compared += 2 * len(some)
         for python, unit in UNITS.items():
             given: Sequence[Any] = strings if python != "byte" else some
             expected = [attempt(_spans, tok, text, python, ours) for text in given]
             found = js.each("spans", [(text, {**theirs, "unit": unit}) for text in given])
-            assert _refused(found) == expected
+            assert _without_errors(found) == expected
             compared += len(some)
     ids = [tok.encode(text, parse_special=True) for text in some]
     ids += [[(i * 7919 + k) % tok.n_tokens for k in range(20)] for i in range(20)]
@@ -210,7 +210,9 @@ def compare_bodies(
 
     expected = [attempt(both, body) for body in bodies]
     options = {"template": template, "now": JS_NOW}
-    answers = _refused(js.each("encodeChat", [(json.dumps(body), options) for body in bodies]))
+    answers = _without_errors(
+        js.each("encodeChat", [(json.dumps(body), options) for body in bodies])
+    )
     for body, ours_, theirs in zip(bodies, expected, answers, strict=True):
         found = None if theirs is None else (theirs["text"], theirs["ids"])
         assert found == ours_, json.dumps(body)
@@ -252,7 +254,7 @@ def compare_transformers(tok: ggtok.Tokenizer, js: Tokenizer, template: str) -> 
                 )
     options = {"template": template, "now": JS_NOW, "dialect": "transformers"}
     # Send JSON text, which distinguishes 1.0 from 1.
-    answers = _refused(js.each("encodeChat", [(json.dumps(r), options) for r in requests]))
+    answers = _without_errors(js.each("encodeChat", [(json.dumps(r), options) for r in requests]))
     for request, ours, theirs in zip(requests, expected, answers, strict=True):
         found = None if theirs is None else (theirs["text"], theirs["ids"])
         assert found == ours, json.dumps(request)

@@ -25,13 +25,13 @@ export async function init(wasm) {
 }
 
 async function compile(wasm) {
-  const given = await wasm;
-  if (given instanceof WebAssembly.Module) return given;
-  if (typeof Response !== "undefined" && given instanceof Response) {
-    if (!given.ok) throw new GgtokError("init", `${given.url}: status ${given.status}`);
-    return WebAssembly.compile(await given.arrayBuffer());
+  const source = await wasm;
+  if (source instanceof WebAssembly.Module) return source;
+  if (typeof Response !== "undefined" && source instanceof Response) {
+    if (!source.ok) throw new GgtokError("init", `${source.url}: status ${source.status}`);
+    return WebAssembly.compile(await source.arrayBuffer());
   }
-  return WebAssembly.compile(given);
+  return WebAssembly.compile(source);
 }
 
 /** Returns the compiled module: compiled from `wasm`, or set by init(). */

@@ -138,7 +138,8 @@ class Url {
    * before `from`. */
   async answer(from, to) {
     const headers = { Range: `bytes=${from}-${to - 1}` };
-    const answer = await this.failing(() => fetch(this.url, { headers, signal: this.signal }));
+    const { signal } = this;
+    const answer = await this.withNetworkErrors(() => fetch(this.url, { headers, signal }));
     if (answer.status === 416) {
       await answer.body?.cancel();
       return new Response(new Uint8Array(0), { status: 206 });
@@ -164,7 +165,8 @@ class Url {
     let have = 0;
     while (have < n) {
       if (!this.rest.length) {
-        const { done, value } = await this.failing(() => this.stream?.read() ?? { done: true });
+        const reading = () => this.stream?.read() ?? { done: true };
+        const { done, value } = await this.withNetworkErrors(reading);
         if (done) break;
         this.rest = value;
       }
@@ -177,7 +179,7 @@ class Url {
   }
 
   /** Returns the result of `call`; turns a connection error into a NetworkError. */
-  async failing(call) {
+  async withNetworkErrors(call) {
     try {
       return await call();
     } catch (error) {

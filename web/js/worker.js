@@ -36,8 +36,8 @@ export class WorkerTokenizer {
     signal?.addEventListener("abort", abort);
     try {
       signal?.throwIfAborted();
-      const given = source instanceof URL ? String(source) : source;
-      self.info = await self.#call("load", [module, absolute(given), { pre }], onProgress);
+      const address = source instanceof URL ? String(source) : source;
+      self.info = await self.#call("load", [module, absolute(address), { pre }], onProgress);
       return self;
     } catch (error) {
       self.#end(error);
@@ -124,10 +124,10 @@ function absolute(source) {
 }
 
 /** Starts a worker: one that the caller creates, one from a script's address, or this package's. */
-async function start(given, onMessage, onError) {
-  let worker = typeof given === "function" ? given() : undefined;
+async function start(script, onMessage, onError) {
+  let worker = typeof script === "function" ? script() : undefined;
   if (!worker) {
-    const url = given ?? new URL("./worker-main.js", import.meta.url);
+    const url = script ?? new URL("./worker-main.js", import.meta.url);
     const threads = typeof Worker === "undefined" ? await import("node:worker_threads") : undefined;
     worker = threads ? new threads.Worker(url) : new Worker(url, { type: "module" });
   }

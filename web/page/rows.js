@@ -7,7 +7,7 @@ import { repeat } from "lit/directives/repeat.js";
 /** A reactive controller. `scroller()` returns the element that scrolls, once it is in the page. */
 export class Rows {
   #host;
-  #given;
+  #settings;
   #virtualizer;
   #unmount;
   #all = false;
@@ -15,13 +15,13 @@ export class Rows {
 
   constructor(host, { count, estimate, scroller, overscan = 4, role = "none" }) {
     this.#host = host;
-    this.#given = { count, estimate, scroller, overscan };
+    this.#settings = { count, estimate, scroller, overscan };
     this.role = role;
     host.addController(this);
   }
 
   #options() {
-    const { count, estimate, scroller, overscan } = this.#given;
+    const { count, estimate, scroller, overscan } = this.#settings;
     return {
       count: count(),
       estimateSize: estimate,
@@ -50,7 +50,7 @@ export class Rows {
   hostUpdated() {
     this.#virtualizer._willUpdate();
     this.#virtualizer.measureElement(null); // forgets rows that have left the page
-    const rows = this.#given.scroller()?.querySelectorAll(":scope > .rows > .row") ?? [];
+    const rows = this.#settings.scroller()?.querySelectorAll(":scope > .rows > .row") ?? [];
     for (const row of rows) {
       if (this.#measured.has(row)) continue;
       this.#measured.add(row);
@@ -68,7 +68,7 @@ export class Rows {
   #print = () => this.#printing(true);
   #printed = () => this.#printing(false);
   #printing(on) {
-    this.#all = on && this.#given.count() <= 2000;
+    this.#all = on && this.#settings.count() <= 2000;
     this.#host.requestUpdate();
     this.#host.performUpdate?.();
   }
@@ -90,7 +90,7 @@ export class Rows {
 
   render(row) {
     if (this.#all) {
-      const rows = Array.from({ length: this.#given.count() }, (_, i) => i);
+      const rows = Array.from({ length: this.#settings.count() }, (_, i) => i);
       return rows.map((i) => html`<div class="row static" role=${this.role}>${row(i)}</div>`);
     }
     const items = this.#virtualizer.getVirtualItems();

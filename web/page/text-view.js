@@ -54,19 +54,19 @@ class TextView extends View {
     if (!model) return;
     const { input, text, ids } = values;
     if (
-      model === this.#for?.model &&
-      input === this.#for.input &&
-      text === this.#for.text &&
-      ids === this.#for.ids &&
+      model === this.#requested?.model &&
+      input === this.#requested.input &&
+      text === this.#requested.text &&
+      ids === this.#requested.ids &&
       JSON.stringify(options) === this.#key
     )
       return;
-    this.#for = { model, input, text, ids };
+    this.#requested = { model, input, text, ids };
     this.#key = JSON.stringify(options);
     this.#latest.request(() => (input === "ids" ? this.#decode(model, ids) : this.#encode(model, text, options)));
   }
 
-  #for;
+  #requested;
 
   /** Whether the result shown is for the current text and options. */
   get settled() {
@@ -147,7 +147,7 @@ class TextView extends View {
           ].map(
             ([value, label]) =>
               html`<label
-                ><input type="radio" name="input" value=${value} .checked=${live(input === value)} @change=${() => this.#turn(value)} /><span
+                ><input type="radio" name="input" value=${value} .checked=${live(input === value)} @change=${() => this.#switchInput(value)} /><span
                   >${label}</span
                 ></label
               >`,
@@ -181,7 +181,7 @@ class TextView extends View {
   }
 
   /** Switches the input between text and ids, and converts what was entered. */
-  #turn(input) {
+  #switchInput(input) {
     const { ids, text } = this.result;
     if (input === "ids") this.app.set({ input, ids: Array.from(ids).join(", ") });
     else this.app.set(this.error ? { input } : { input, text });

@@ -39,7 +39,7 @@ struct report *EXPORT(get_report)(void) {
     return &report;
 }
 
-static bool done(ggtok_status status) {
+static bool report_status(ggtok_status status) {
     report.status = status;
     if (status) {
         report.line = error.line;
@@ -51,17 +51,17 @@ static bool done(ggtok_status status) {
     return !status;
 }
 
-static bool give(ggtok_status status, ggtok_bytes bytes) {
+static bool report_bytes(ggtok_status status, ggtok_bytes bytes) {
     report.data = bytes.data;
     report.n = bytes.n;
-    return done(status);
+    return report_status(status);
 }
 
 static bool out_of_memory(void) {
     memset(&error, 0, sizeof error);
     error.offset = GGTOK_NO_OFFSET;
     strcpy(error.message, "out of memory");
-    return done(GGTOK_ERR_MEMORY);
+    return report_status(GGTOK_ERR_MEMORY);
 }
 
 void *EXPORT(allocate)(size_t n) {
@@ -95,7 +95,7 @@ uint8_t *EXPORT(file_room)(handle *h, size_t n) {
 bool EXPORT(file_parse)(handle *h, size_t n, double file_size) {
     uint64_t size = file_size < 9007199254740992.0 ? (uint64_t)file_size : UINT64_MAX;
     size_t need = 0;
-    bool ok = done(ggtok_gguf_parse(&h->file, h->data, n, size, &need, &error));
+    bool ok = report_status(ggtok_gguf_parse(&h->file, h->data, n, size, &need, &error));
     report.number = (double)need;
     return ok;
 }
@@ -106,7 +106,7 @@ bool EXPORT(file_load)(handle *h, const char *pre) {
     ggtok_status s = ggtok_load_buffer(h->data, h->file.pos, &options, &h->tok, &error);
     if (!s) s = ggtok_context_new(h->tok, &h->ctx, &error);
     report.number = (double)h->file.pos;
-    return done(s);
+    return report_status(s);
 }
 
 void EXPORT(file_free)(handle *h) {
@@ -174,7 +174,7 @@ bool EXPORT(merges)(const handle *h) {
     free(joined);
     report.data = ids;
     report.n = 3 * n;
-    return done(GGTOK_OK);
+    return report_status(GGTOK_OK);
 }
 
 /* ---- text and ids ---- */
@@ -184,7 +184,7 @@ bool EXPORT(encode)(handle *h, const char *text, size_t n, uint32_t flags) {
     ggtok_status s = ggtok_encode(h->ctx, text, n, flags, &ids, &error);
     report.data = ids.data;
     report.n = ids.n;
-    return done(s);
+    return report_status(s);
 }
 
 /* Reports n_ids begins and then n_ids ends: the spans of the ids of the last call, which must have
@@ -204,7 +204,7 @@ bool EXPORT(spans)(handle *h, const char *text, size_t n, size_t n_ids, uint32_t
     free(spans);
     if (s) free(out);
     report.data = s ? NULL : out;
-    return allocated ? done(s) : out_of_memory();
+    return allocated ? report_status(s) : out_of_memory();
 }
 
 /* Encodes a text. Control tokens are parsed only inside the trusted ranges. */
@@ -216,49 +216,49 @@ bool EXPORT(encode_trusted)(handle *h, const char *text, size_t n, uint32_t flag
         ggtok_encode_trusted(h->ctx, text, n, flags, trusted, n_trusted, &ids, &parts, &error);
     report.data = ids.data;
     report.n = ids.n;
-    return done(s);
+    return report_status(s);
 }
 
 /* Reports the steps from a text to its ids as JSON. */
 bool EXPORT(trace)(handle *h, const char *text, size_t n, uint32_t flags) {
     ggtok_bytes json = {0};
-    return give(ggtok_trace_json(h->ctx, text, n, flags, SIZE_MAX, &json, &error), json);
+    return report_bytes(ggtok_trace_json(h->ctx, text, n, flags, SIZE_MAX, &json, &error), json);
 }
 
 bool EXPORT(trace_token)(handle *h, int32_t id) {
     ggtok_bytes json = {0};
-    return give(ggtok_trace_token_json(h->ctx, id, SIZE_MAX, &json, &error), json);
+    return report_bytes(ggtok_trace_token_json(h->ctx, id, SIZE_MAX, &json, &error), json);
 }
 
 bool EXPORT(decode)(handle *h, const int32_t *ids, size_t n, uint32_t flags) {
     ggtok_bytes text = {0};
-    return give(ggtok_decode(h->ctx, ids, n, flags, &text, &error), text);
+    return report_bytes(ggtok_decode(h->ctx, ids, n, flags, &text, &error), text);
 }
 
 /* ---- the vocabulary ---- */
 
 bool EXPORT(piece)(const handle *h, int32_t id, bool special) {
     ggtok_bytes bytes = {0};
-    return give(ggtok_token_to_piece(h->tok, id, 0, special, &bytes, &error), bytes);
+    return report_bytes(ggtok_token_to_piece(h->tok, id, 0, special, &bytes, &error), bytes);
 }
 
 bool EXPORT(token_text)(const handle *h, int32_t id) {
     ggtok_bytes bytes = {0};
-    return give(ggtok_token_text(h->tok, id, &bytes, &error), bytes);
+    return report_bytes(ggtok_token_text(h->tok, id, &bytes, &error), bytes);
 }
 
 bool EXPORT(token_attr)(const handle *h, int32_t id) {
     uint32_t attr = 0;
     ggtok_status s = ggtok_token_attr(h->tok, id, &attr, &error);
     report.number = attr;
-    return done(s);
+    return report_status(s);
 }
 
 bool EXPORT(token_score)(const handle *h, int32_t id) {
     float score = 0;
     ggtok_status s = ggtok_token_score(h->tok, id, &score, &error);
     report.number = score;
-    return done(s);
+    return report_status(s);
 }
 
 /* Reports the bytes (data, n) of all tokens and where each begins (more). */
@@ -325,13 +325,13 @@ const char *EXPORT(warning)(const handle *h, uint32_t i) {
 
 /* ---- chat templates ---- */
 
-static bool jinja_done(ggtok_status status, const jinja_error *err) {
-    if (!status) return done(GGTOK_OK);
+static bool report_jinja(ggtok_status status, const jinja_error *err) {
+    if (!status) return report_status(GGTOK_OK);
     static jinja_error last;
     last = *err;
     memset(&error, 0, sizeof error);
     error.offset = GGTOK_NO_OFFSET;
-    done(status);
+    report_status(status);
     report.line = last.line;
     report.name = last.source;
     report.message = last.message;
@@ -342,7 +342,7 @@ static bool jinja_done(ggtok_status status, const jinja_error *err) {
 jinja_template *EXPORT(template_new)(const char *source, size_t n, uint32_t dialect) {
     jinja_template *t = NULL;
     jinja_error err;
-    jinja_done(ggtok_jinja_compile(source, n, (jinja_dialect)dialect, &t, &err), &err);
+    report_jinja(ggtok_jinja_compile(source, n, (jinja_dialect)dialect, &t, &err), &err);
     return t;
 }
 
@@ -354,7 +354,7 @@ void EXPORT(template_free)(jinja_template *t) {
 bool EXPORT(template_variable)(const jinja_template *t, uint32_t i) {
     const jinja_text *name = ggtok_jinja_template_variable(t, i);
     if (!name) return false;
-    return give(GGTOK_OK, (ggtok_bytes){(const char *)name->data, name->n});
+    return report_bytes(GGTOK_OK, (ggtok_bytes){(const char *)name->data, name->n});
 }
 
 /* A reader of values that web/js/chat/values.js wrote: a letter for the type, then the value. */
@@ -477,7 +477,7 @@ bool EXPORT(render)(const jinja_template *t, const uint8_t *variables, const int
     };
     *env = NULL;
     ggtok_status s = ggtok_jinja_env_new(&options, env, &err);
-    if (s) return jinja_done(s, &err);
+    if (s) return report_jinja(s, &err);
     reader r = {*env, ggtok_jinja_env_arena(*env), dialect, variables};
     s = ggtok_jinja_protect(r.mem, read_variables, &r, &err);
     if (!s) s = ggtok_jinja_render(*env, t, &out, &err);
@@ -500,7 +500,7 @@ bool EXPORT(render)(const jinja_template *t, const uint8_t *variables, const int
     report.n = out.n;
     report.more = out.from_template;
     report.n_more = out.n_from_template;
-    return jinja_done(s, &err);
+    return report_jinja(s, &err);
 }
 
 void EXPORT(rendering_free)(jinja_env *env) {

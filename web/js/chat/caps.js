@@ -66,8 +66,8 @@ function findContent(probe, caps) {
   }
 }
 
-function calling(given) {
-  const call = { id: "call00001", type: "function", function: { name: "tool1", arguments: given } };
+function conversation(args) {
+  const call = { id: "call00001", type: "function", function: { name: "tool1", arguments: args } };
   return [
     USER,
     { role: "assistant", content: "", tool_calls: [call] },
@@ -80,14 +80,14 @@ function calling(given) {
 /** Tests tool calls whose arguments are first an object, then text. */
 function findCalls(probe, caps) {
   const argument = [...CALLS, 0, "function", "arguments", "arg"];
-  const object = probe(calling(OBJECT), [TOOL_NAME, CALLS, argument], TOOLS);
+  const object = probe(conversation(OBJECT), [TOOL_NAME, CALLS, argument], TOOLS);
   caps.objectArguments = false;
   if (object.text !== null) {
     caps.toolCalls = Boolean(object.notes[1] & USED);
     caps.objectArguments = caps.toolCalls && Boolean(object.notes[2] & USED);
   }
   if (caps.objectArguments) return;
-  const text = probe(calling(TEXT), [TOOL_NAME, CALLS], TOOLS);
+  const text = probe(conversation(TEXT), [TOOL_NAME, CALLS], TOOLS);
   // A capability stays false if its test with object arguments failed.
   caps.toolCalls &&= text.text !== null && Boolean(text.notes[1] & USED);
 }

@@ -9,7 +9,7 @@ import { Transformers } from "./transformers.js";
 import { isObject, kindOf, optionsOf, parse, refuse, Writer } from "./values.js";
 
 const DIALECTS = ["llama", "transformers"];
-const KEPT = 8; // policies to cache; creating one takes milliseconds
+const MAX_POLICIES = 8; // policies to cache; creating one takes milliseconds
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** A compiled template. */
@@ -150,8 +150,8 @@ export class Chat {
   #policy(dialect, template, hasTools) {
     const selects = hasTools && template === null && "tool_use" in this.file.templates;
     const key = JSON.stringify([dialect, template, selects]);
-    let kept = this.#policies.get(key);
-    if (!kept) {
+    let cached = this.#policies.get(key);
+    if (!cached) {
       const templates = [];
       const compile = (source, dialect) => {
         templates.push(new Template(this.#engine, source, dialect));
@@ -159,25 +159,25 @@ export class Chat {
       };
       try {
         const make = dialect === "llama" ? llamaServer : transformers;
-        kept = { policy: make(this.file, template, selects, compile), templates };
+        cached = { policy: make(this.file, template, selects, compile), templates };
       } catch (error) {
-        for (const made of templates) made.free();
+        for (const each of templates) each.free();
         throw error;
       }
     }
     this.#policies.delete(key);
-    this.#policies.set(key, kept);
+    this.#policies.set(key, cached);
     for (const [oldest, { templates }] of this.#policies) {
-      if (this.#policies.size <= KEPT) break;
-      for (const made of templates) made.free();
+      if (this.#policies.size <= MAX_POLICIES) break;
+      for (const each of templates) each.free();
       this.#policies.delete(oldest);
     }
-    return kept.policy;
+    return cached.policy;
   }
 
   free() {
     for (const { templates } of this.#policies.values()) {
-      for (const made of templates) made.free();
+      for (const each of templates) each.free();
     }
     this.#policies.clear();
   }

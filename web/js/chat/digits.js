@@ -66,8 +66,8 @@ function powerOfTen(k) {
 function powerFor(e) {
   const f = ALPHA - e - 1;
   const k = Math.trunc(f * LOG10_2) + (f > 0 ? 1 : 0);
-  const kept = FIRST + Math.floor((-FIRST + k + STEP - 1) / STEP) * STEP;
-  return [...powerOfTen(kept), kept];
+  const exponent = FIRST + Math.floor((-FIRST + k + STEP - 1) / STEP) * STEP;
+  return [...powerOfTen(exponent), exponent];
 }
 
 /** Returns the shortest digits between low and high, adjusted towards w. */
