@@ -102,11 +102,13 @@ def check(platform: Platform, folder: Path, expected: dict[str, str]) -> str:
     for program, arguments in DEFINITIONS.items():
         run(platform, folder, program, *arguments)
     run(platform, folder, "capi", str(fixture("bpe-gpt2")))
-    got = sums(platform, folder)
-    wrong = [name for name in expected if got.get(name) != expected[name]]
-    if wrong:
-        raise SystemExit(f"{platform.name}: ids differ from this machine's with {', '.join(wrong)}")
-    return f"{platform.name}: {len(got)} fixtures, the same ids as on this machine"
+    found = sums(platform, folder)
+    different = [name for name in expected if found.get(name) != expected[name]]
+    if different:
+        raise SystemExit(
+            f"{platform.name}: ids differ from this machine's with {', '.join(different)}"
+        )
+    return f"{platform.name}: {len(found)} fixtures, the same ids as on this machine"
 
 
 def main() -> int:

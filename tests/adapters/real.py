@@ -63,17 +63,17 @@ def exported(path: Path, lines: list[str], want: Ids) -> tuple[str, bool]:
     from transformers import AutoTokenizer
 
     with tempfile.TemporaryDirectory() as folder:
-        v, how = ggtok.vocabulary(path), "exact"
+        v, exactness = ggtok.vocabulary(path), "exact"
         try:
             v.save_pretrained(folder)
         except ggtok.VocabError as e:
-            how = "inexact"
+            exactness = "inexact"
             try:
                 v.save_pretrained(folder, inexact=True)
             except ggtok.VocabError:
                 return f"refused: {e}", True
         n = differ(AutoTokenizer.from_pretrained(folder)(lines)["input_ids"], want)
-        return f"{how}: {n}", how == "inexact" or not n
+        return f"{exactness}: {n}", exactness == "inexact" or not n
 
 
 def from_gguf(path: Path, lines: list[str], want: Ids) -> str:

@@ -25,11 +25,11 @@ import ggtok
 from ggtok import adapters
 from tests.support.vocabularies import real
 
-CUT: dict[str, Any] = {"padding": True, "truncation": True, "max_length": 128}
+PADDED: dict[str, Any] = {"padding": True, "truncation": True, "max_length": 128}
 CALLS: dict[str, dict[str, Any]] = {
     "ids": {},
-    "padded": CUT,
-    "tensors": {**CUT, "return_tensors": "np"},
+    "padded": PADDED,
+    "tensors": {**PADDED, "return_tensors": "np"},
     "offsets": {"return_offsets_mapping": True},
 }
 
@@ -43,7 +43,7 @@ def median(call: Callable[[], object]) -> float:
     return statistics.median(times[1:])
 
 
-def both(name: str) -> tuple[Any, Any]:
+def load_both(name: str) -> tuple[Any, Any]:
     import transformers
 
     ours = adapters.transformers_tokenizer(ggtok.load(real(name)))
@@ -71,7 +71,7 @@ def main() -> int:
     lines = [line for text in texts for line in text.split("\n") if line.strip()]
     lines = random.Random(1).sample(lines, 1000)
     for name in args.names:
-        ours, fast = both(name)
+        ours, fast = load_both(name)
         for case, options in CALLS.items():
             mine, theirs = ours(lines, **options), fast(lines, **options)
             if [*map(list, mine["input_ids"])] != [*map(list, theirs["input_ids"])]:

@@ -150,10 +150,10 @@ def _sample(call: Call, at_least: int, round: int) -> float:
         start = time.perf_counter_ns()
         for _ in range(n):
             call()
-        took = time.perf_counter_ns() - start
-        if took >= at_least or n >= 1 << 16:
-            return took / n / 1000
-        n = max(2 * n, int(n * at_least / max(took, 1)))
+        elapsed = time.perf_counter_ns() - start
+        if elapsed >= at_least or n >= 1 << 16:
+            return elapsed / n / 1000
+        n = max(2 * n, int(n * at_least / max(elapsed, 1)))
 
 
 def _sft(suite: Suite, tok: ggtok.Tokenizer, vocab: str) -> None:

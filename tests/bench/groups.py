@@ -211,13 +211,13 @@ def _wall(script: str) -> float:
         child = subprocess.run(
             [sys.executable, "-c", script], env=environment(1), stderr=subprocess.DEVNULL
         )
-        took = time.perf_counter_ns() - start
+        elapsed = time.perf_counter_ns() - start
     finally:
         if mine:
             os.sched_setaffinity(0, mine)
     if child.returncode:
         raise PeerFailureError(f"exit status {child.returncode}")
-    return took / 1e6
+    return elapsed / 1e6
 
 
 # ---- prompts ----

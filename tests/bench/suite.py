@@ -157,8 +157,8 @@ class Suite:
             if notes.get(OURS):
                 raise PeerFailureError("no ids of ggtok's to compare with")
             process = self.open(peer, vocab, control=control, seconds=seconds)
-            wrong = self._wrong(vocab, peer, process, texts)
-            notes[peer] = f"{OTHER_IDS}: {wrong}" if wrong else ""
+            differences = self._differences(vocab, peer, process, texts)
+            notes[peer] = f"{OTHER_IDS}: {differences}" if differences else ""
         except PeerFailureError as error:
             notes[peer] = str(error)
             if process:
@@ -173,14 +173,14 @@ class Suite:
                 print(f"{vocab}: {peer}: {notes[peer]}", file=sys.stderr, flush=True)
         return process
 
-    def _wrong(
+    def _differences(
         self,
         vocab: str,
         peer: str,
         process: Process,
         texts: Mapping[str, Mapping[str, Sequence[str]]],
     ) -> str:
-        wrong = []
+        differences = []
         for form, by_key in texts.items():
             for key, all_texts in by_key.items():
                 process.put(key, self.for_peer(peer, all_texts))
@@ -192,8 +192,8 @@ class Suite:
                     continue
                 ours = self._ids[vocab, form, key + "~" * (peer == REFERENCE)]
                 if ids != ours:
-                    wrong.append(f"{key}, {form} ({_difference(ids, ours)})")
-        return "; ".join(wrong)
+                    differences.append(f"{key}, {form} ({_difference(ids, ours)})")
+        return "; ".join(differences)
 
     def for_peer(self, peer: str, texts: Sequence[str]) -> list[str]:
         """Returns the texts or, for llama.cpp, only their first `slow_bytes`."""

@@ -92,11 +92,11 @@ class Worker:
         total."""
         if (form, key) not in self.passes:
             self._time(form, key, 2)
-            passes, took = 1, self._time(form, key, 1)
-            while took < at_least / 4 and passes < 1 << 20:
+            passes, elapsed = 1, self._time(form, key, 1)
+            while elapsed < at_least / 4 and passes < 1 << 20:
                 passes *= 4
-                took = self._time(form, key, passes)
-            self.passes[form, key] = max(1, round(1.1 * at_least * passes / took))
+                elapsed = self._time(form, key, passes)
+            self.passes[form, key] = max(1, round(1.1 * at_least * passes / elapsed))
         passes = self.passes[form, key]
         return self._time(form, key, passes) / passes
 

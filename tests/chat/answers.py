@@ -143,10 +143,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 begin = time.monotonic()
                 entry = record(servers, vocab, name, template, REQUESTS)
                 rendered = sum("prompt" in a for a in entry["answers"].values())
-                died = sum("died" in a for a in entry["answers"].values())
+                deaths = sum("died" in a for a in entry["answers"].values())
                 print(
                     f"{vocab} {name}: {rendered} rendered of {len(entry['answers'])}, "
-                    f"{died} deaths, {time.monotonic() - begin:.1f} s {entry['failed'] or ''}",
+                    f"{deaths} deaths, {time.monotonic() - begin:.1f} s {entry['failed'] or ''}",
                     flush=True,
                 )
     return 0

@@ -192,18 +192,19 @@ def cases() -> list[Case]:
     return found
 
 
-def measure(program: Path, some: Sequence[Case]) -> Iterator[Charged]:
+def measure(program: Path, all_cases: Sequence[Case]) -> Iterator[Charged]:
     """Measures cases in batches, because their values are large."""
-    for at in range(0, len(some), 400):
-        yield from _measure(program, some[at : at + 400])
+    for at in range(0, len(all_cases), 400):
+        yield from _measure(program, all_cases[at : at + 400])
 
 
-def _measure(program: Path, some: Sequence[Case]) -> list[Charged]:
+def _measure(program: Path, batch: Sequence[Case]) -> list[Charged]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "counts"
         command = ["valgrind", "--tool=callgrind", "--combine-dumps=yes"]
         first = Case("llama.cpp", "{{ 1 }}")  # its count includes the program's start
-        took = render([*command, f"--callgrind-out-file={file}", program], [first, *some])[1:]
+        command.append(f"--callgrind-out-file={file}")
+        _, *renderings = render([*command, program], [first, *batch])
         counts, at = {}, -1
         for line in file.open():
             if found := re.match(r"desc: Trigger: Client Request: case (\d+)", line):
@@ -213,8 +214,8 @@ def _measure(program: Path, some: Sequence[Case]) -> list[Charged]:
             elif line.startswith("totals: ") and at >= 0:
                 counts[at] = int(line.split()[1])
     return [
-        Charged(case, one.kind, one.steps, counts.get(i + 1, 0))
-        for i, (case, one) in enumerate(zip(some, took, strict=True))
+        Charged(case, rendering.kind, rendering.steps, counts.get(i + 1, 0))
+        for i, (case, rendering) in enumerate(zip(batch, renderings, strict=True))
     ]
 
 
@@ -222,17 +223,17 @@ STEPS = Path(__file__).with_name("steps.txt")
 _NAME = re.compile(r"\| (\w+)\(|\bis (\w+)\(|\.(\w+)\(|\) is (\w+)|\{% (\w+)")
 
 
-def steps_by_builtin(program: Path, some: Sequence[Case]) -> str:
+def steps_by_builtin(program: Path, all_cases: Sequence[Case]) -> str:
     """Returns a line for each builtin or other construct in each dialect, with the sum of the steps
     of its cases."""
     sums: Counter[str] = Counter()
-    for at in range(0, len(some), 400):
-        part = some[at : at + 400]
-        for case, one in zip(part, render([program], part), strict=True):
+    for at in range(0, len(all_cases), 400):
+        batch = all_cases[at : at + 400]
+        for case, rendering in zip(batch, render([program], batch), strict=True):
             source = case.source.replace(_PARTS, "")
             name = _NAME.search(source)
             construct = next(filter(None, name.groups())) if name else source[:24]
-            sums[f"{case.dialect} {construct!r}"] += one.steps
+            sums[f"{case.dialect} {construct!r}"] += rendering.steps
     return "".join(f"{name} {steps}\n" for name, steps in sorted(sums.items()))
 
 
@@ -246,12 +247,13 @@ def main() -> None:
         if args.save:
             STEPS.write_text(steps_by_builtin(program, cases()))
             return
-        measured = sorted(measure(program, cases()), key=lambda one: -one.each)
-    rendered = sum(one.kind == "O" for one in measured)
+        measured = sorted(measure(program, cases()), key=lambda charged: -charged.each)
+    rendered = sum(charged.kind == "O" for charged in measured)
     print(f"{len(measured)} templates, {rendered} rendered")
-    for one in [one for one in measured if one.each > EACH / 2][:200]:
-        shown = one.case.source.replace(_PARTS, "")
-        print(f"{one.each:8.0f} {one.steps:8} {one.kind} {one.case.dialect} {shown[:110]}")
+    for charged in [charged for charged in measured if charged.each > EACH / 2][:200]:
+        shown = charged.case.source.replace(_PARTS, "")
+        numbers = f"{charged.each:8.0f} {charged.steps:8}"
+        print(f"{numbers} {charged.kind} {charged.case.dialect} {shown[:110]}")
 
 
 if __name__ == "__main__":

@@ -435,15 +435,15 @@ def mutated(template: str, r: random.Random) -> str:
         if not text:
             break
         i = r.randrange(len(text))
-        how = r.randrange(4)
-        if how == 0:
+        change = r.randrange(4)
+        if change == 0:
             del text[i]
-        elif how == 1:
+        elif change == 1:
             text.insert(
                 i,
                 r.choice([*"{}%#-()[]|.,:'\"~+* \nx1=<\\", "{{", "}}", "{%", "%}", " if ", " is "]),
             )
-        elif how == 2:
+        elif change == 2:
             j = r.randrange(len(text))
             text[i], text[j] = text[j], text[i]
         else:

@@ -62,15 +62,15 @@ class Result:
 
     def note(self, kind: str, where: str, more: str = "") -> None:
         self.counts[kind] += 1
-        if kind not in _FINE and len(self.shown) < SHOWN:
+        if kind not in _NOT_FAILURES and len(self.shown) < SHOWN:
             self.shown.append(f"{kind}: {where}\n{more}")
 
     @property
     def failures(self) -> int:
-        return sum(n for kind, n in self.counts.items() if kind not in _FINE)
+        return sum(n for kind, n in self.counts.items() if kind not in _NOT_FAILURES)
 
 
-_FINE = (
+_NOT_FAILURES = (
     "same ids",
     "same text, not counted",
     "other ids by default",

@@ -64,8 +64,10 @@ def test_no_rendering_writes_to_its_template(program: Path) -> None:
     """Threads can share a template: the program fails if a rendering changes the template."""
     names = "{{ dict(abc=1) | first | length }}{% macro m() %}{{ kwargs | list }}{% endmacro %}"
     sources = [*TEMPLATES, f"{names}{{{{ m(é=1)[2:] }}}}", "{{ '日本'[1] ~ x.日 }}"]
-    took = render([program], [Case(d, source, VALUES) for source in sources for d in DIALECTS])
-    assert len(took) == 2 * len(sources)
+    renderings = render(
+        [program], [Case(d, source, VALUES) for source in sources for d in DIALECTS]
+    )
+    assert len(renderings) == 2 * len(sources)
 
 
 def nested(build: str, show: str) -> str:
@@ -145,14 +147,14 @@ ENDLESS = [
 
 def test_rejected_nesting_takes_little_stack(program: Path) -> None:
     cases = [Case(dialect, source) for source in ENDLESS for dialect in DIALECTS]
-    for case, took in zip(cases, render([program], cases, 4096), strict=True):
-        assert took.stack < STACK, (case, took)
+    for case, rendering in zip(cases, render([program], cases, 4096), strict=True):
+        assert rendering.stack < STACK, (case, rendering)
 
 
 def test_deep_nesting_takes_little_stack(program: Path) -> None:
     cases = [Case(dialect, source) for source in DEEP for dialect in DIALECTS]
-    for case, took in zip(cases, render([program], cases, 4096), strict=True):
-        assert took.stack < STACK, (case, took)
+    for case, rendering in zip(cases, render([program], cases, 4096), strict=True):
+        assert rendering.stack < STACK, (case, rendering)
 
 
 @pytest.mark.full

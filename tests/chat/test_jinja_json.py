@@ -72,21 +72,22 @@ MALFORMED = {
 def test_well_formed_json(c_program: Build) -> None:
     program = c_program("jinja", "-O2")
     cases = [Case("transformers", "{{ x | tojson }}", b'{"x":%s}' % text) for text in WELL_FORMED]
-    for text, took in zip(WELL_FORMED, render([program], cases), strict=True):
+    for text, rendering in zip(WELL_FORMED, render([program], cases), strict=True):
         value = json.loads(text)
-        assert (took.kind, took.text) == ("O", json.dumps(value, ensure_ascii=False)), text
+        expected = json.dumps(value, ensure_ascii=False)
+        assert (rendering.kind, rendering.text) == ("O", expected), text
 
 
 @pytest.mark.parametrize("dialect", ["llama.cpp", "transformers"])
 def test_malformed_json(c_program: Build, dialect: str) -> None:
     program = c_program("jinja", "-O2")
     cases = [Case(dialect, "", b'{"x":%s}' % text) for text in MALFORMED]  # type: ignore[arg-type]
-    for (text, at), took in zip(MALFORMED.items(), render([program], cases), strict=True):
-        assert took.kind == "J", (text, took)
+    for (text, at), rendering in zip(MALFORMED.items(), render([program], cases), strict=True):
+        assert rendering.kind == "J", (text, rendering)
         if at is not None:
-            assert took.text.endswith(f"at byte {at + 5}"), (text, took)
+            assert rendering.text.endswith(f"at byte {at + 5}"), (text, rendering)
 
 
 def test_variables_must_be_an_object(c_program: Build) -> None:
-    [took] = render([c_program("jinja", "-O2")], [Case("llama.cpp", "", b"[1]")])
-    assert took.kind == "J" and "object" in took.text
+    [rendering] = render([c_program("jinja", "-O2")], [Case("llama.cpp", "", b"[1]")])
+    assert rendering.kind == "J" and "object" in rendering.text

@@ -117,7 +117,7 @@ def by_c_and_python(
 
 
 @pytest.fixture
-def ways(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+def n_read_by(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Counts the conversations that C read, and those that Python prepared, entirely or in part."""
     counts: Counter[str] = Counter()
     run = Request.run
@@ -142,7 +142,7 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 @pytest.mark.parametrize("like", ["llama.cpp", "transformers"])
-def test_c_and_python_agree_on_requests(like: str, ways: Counter[str]) -> None:
+def test_c_and_python_agree_on_requests(like: str, n_read_by: Counter[str]) -> None:
     tok = load(fixture("bpe-qwen2"))
     generator = Generator(19)
     bodies = [body for body in REQUESTS.values() if isinstance(body.get("messages"), list)]
@@ -161,7 +161,7 @@ def test_c_and_python_agree_on_requests(like: str, ways: Counter[str]) -> None:
             # If a request has several faults, C and Python may report different faults.
             wrong = isinstance(read, tuple) and isinstance(prepared, tuple)
             assert wrong or read == prepared, (body, template, fields)
-    assert ways["C"] > 300
+    assert n_read_by["C"] > 300
 
 
 @pytest.mark.parametrize("want", WANTS)
@@ -253,7 +253,7 @@ def test_c_and_python_agree_on_every_vocabulary(name: str) -> None:
                 assert read == prepared, (template, like)
 
 
-def test_requests_are_cached_by_value_and_type(ways: Counter[str]) -> None:
+def test_requests_are_cached_by_value_and_type(n_read_by: Counter[str]) -> None:
     tok = templated(
         default="{{ add_generation_prompt }}{{ x }}{{ tools | length }}{{ enable_thinking }}"
     )
@@ -274,7 +274,7 @@ def test_requests_are_cached_by_value_and_type(ways: Counter[str]) -> None:
     assert text(tools=[]) == text(tools=None) == text() == "True0False"
     assert text(enable_thinking=True) == "True0True"
     assert text(add_generation_prompt=False) == "0False"
-    assert ways == {"C": 14}
+    assert n_read_by == {"C": 14}
     for i in range(200):
         assert text(template=f"{{{{ '{i}' }}}}") == str(i)
     assert api._cached.cache_info().currsize <= 64
@@ -418,7 +418,7 @@ def test_c_and_python_agree_on_split_characters() -> None:
                 assert read == prepared, (content, cut)
 
 
-def test_c_and_python_read_batches(ways: Counter[str]) -> None:
+def test_c_and_python_read_batches(n_read_by: Counter[str]) -> None:
     tok = load(fixture("bpe-qwen2"))
     conversations = [[user(f"Hi {i}")] for i in range(300)]
     conversations[7] = (Odd(role="user", content="odd"),)  # type: ignore[assignment]
@@ -430,7 +430,7 @@ def test_c_and_python_read_batches(ways: Counter[str]) -> None:
         conversations[9] = iter([user("x")])  # type: ignore[assignment]
         ids = tok.encode_chat_batch(iter(conversations), threads=threads)
         assert ids == [tok.encode_chat(messages) for messages in once]
-    assert ways["Python"] == 8
+    assert n_read_by["Python"] == 8
     conversations[9] = [user("x" * 10), "x"]  # type: ignore[list-item]
     with pytest.raises(ggtok.InvalidTypeError) as caught:
         tok.encode_chat_batch(conversations, threads=2)

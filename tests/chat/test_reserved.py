@@ -231,13 +231,13 @@ def without_reserved(gguf: GGUF, reserved: frozenset[int]) -> GGUF:
     them."""
     new = GGUF.parse(gguf.dump())
     tokens = new.strings("tokenizer.ggml.tokens")
-    gone = {tokens[id] for id in reserved}
+    reserved_texts = {tokens[id] for id in reserved}
     for id in reserved:
         tokens[id] = f"\ue123\ue124{id}".encode()
     new.set("tokenizer.ggml.tokens", tokens, "str")
     if "tokenizer.ggml.merges" in new:
         merges = new.strings("tokenizer.ggml.merges")
-        merges = [m for m in merges if m[:1] + m[1:].replace(b" ", b"", 1) not in gone]
+        merges = [m for m in merges if m[:1] + m[1:].replace(b" ", b"", 1) not in reserved_texts]
         if merges:
             new.set("tokenizer.ggml.merges", merges, "str")
         else:
@@ -272,12 +272,12 @@ def test_ids_are_those_without_reserved_tokens(name: str, llama: LlamaCpp, tmp_p
     raw = [text.encode() for text in texts]
     usual = usual_vocab.survivors(raw, False, False)
     less = less_vocab.survivors(raw, False, False)
-    for text, ids, others in zip(texts, usual, less, strict=True):
-        if ids is None or others is None:
+    for text, ids, less_ids in zip(texts, usual, less, strict=True):
+        if ids is None or less_ids is None:
             continue  # llama.cpp crashes on the text
-        got = encoded(tok, reserved, [(text, False)])
-        if got is not None:
-            assert got == (others if reserved.intersection(ids) else ids), text
+        ours = encoded(tok, reserved, [(text, False)])
+        if ours is not None:
+            assert ours == (less_ids if reserved.intersection(ids) else ids), text
     if name.endswith((" ends", ", merges")):  # raw text produces reserved tokens
         assert any(reserved.intersection(ids or []) for ids in usual)
     usual_vocab.free()

@@ -146,9 +146,9 @@ def same_ids(llama: LlamaCpp, path: Path, ours: ggtok.Tokenizer) -> None:
     theirs = llama.load(path)
     for added in (True, False):
         for parsed in (True, False):
-            how = {"add_special": added, "parse_special": parsed}
-            ids = theirs.tokenize_many([text.encode() for text in TEXTS], **how)
-            assert [ours.encode(text, **how) for text in TEXTS] == ids
+            options = {"add_special": added, "parse_special": parsed}
+            ids = theirs.tokenize_many([text.encode() for text in TEXTS], **options)
+            assert [ours.encode(text, **options) for text in TEXTS] == ids
     theirs.free()
 
 

@@ -135,12 +135,12 @@ def _run_python(text: str, names: dict[str, Any]) -> str:
     return "".join(shown)
 
 
-def _evaluate(source: str, names: dict[str, Any], how: str = "single") -> str:
+def _evaluate(source: str, names: dict[str, Any], mode: str = "single") -> str:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            exec(compile(source, "<example>", how), names)
+            exec(compile(source, "<example>", mode), names)
         except Exception as error:
             last = traceback.format_exception_only(type(error), error)
             out.write("Traceback (most recent call last):\n    ...\n" + "".join(last))

@@ -243,8 +243,8 @@ def test_defaults(tools: Tools) -> None:
         calls["tiktoken"] = tools.enc.encode, tools.enc.decode
     for tool, (encode, decode) in calls.items():
         columns = dict(zip(page.COLUMNS, table[tool], strict=True))
-        for column, does in page.observed(tok, encode, decode):
-            assert does == page.expected(tok, column, columns[column]), (tool, column)
+        for column, observed in page.observed(tok, encode, decode):
+            assert observed == page.expected(tok, column, columns[column]), (tool, column)
 
 
 @pytest.mark.full

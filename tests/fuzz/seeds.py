@@ -26,7 +26,7 @@ def gguf_seeds() -> Iterator[bytes]:
     for name in fixture_names():
         gguf = GGUF.read(fixture(name))
         if TOKENS in gguf:
-            _cut(gguf)
+            _keep_some_tokens(gguf)
         yield gguf.dump() + TEXT.encode()
         if gguf.get("tokenizer.ggml.model") == b"t5":
             enable_ugm_fast_path(gguf)
@@ -37,18 +37,18 @@ def enable_ugm_fast_path(gguf: GGUF) -> None:
     """Makes UGM use its fast path, which needs a vocabulary that has no charsmap and no
     user-defined tokens, and U+2581 only at the beginning of tokens."""
     tokens = gguf.strings(TOKENS)
-    gguf.set(TOKENS, [b"t%d" % i if _odd(t) else t for i, t in enumerate(tokens)])
+    gguf.set(TOKENS, [b"t%d" % i if _blocks_fast_path(t) else t for i, t in enumerate(tokens)])
     gguf.set(PER_TOKEN[0], [1 if kind == USER else kind for kind in gguf.array(PER_TOKEN[0])])
     gguf.remove("tokenizer.ggml.precompiled_charsmap")
     gguf.set("tokenizer.ggml.remove_extra_whitespaces", True)
 
 
-def _odd(token: bytes) -> bool:
+def _blocks_fast_path(token: bytes) -> bool:
     text = token.decode(errors="replace")
     return "\ufffd" in text or "\u2581" in text[1:]
 
 
-def _cut(gguf: GGUF) -> None:
+def _keep_some_tokens(gguf: GGUF) -> None:
     tokens = gguf.strings(TOKENS)
     types = gguf.array(PER_TOKEN[0])
     step = max(1, len(tokens) // (KEEP // 2))
@@ -79,8 +79,8 @@ def session_seeds() -> Iterator[bytes]:
     for which in range(len(fixture_names()) + len(PRE_NAMES)):
         program = bytearray()
         for _ in range(rng.randrange(2, 6)):
-            many = rng.randrange(16) << 4 | rng.choice((0, 4, 8, 10, 11, 12, 13))
-            program += bytes([rng.randrange(256), rng.randrange(256), many, rng.randrange(256)])
+            size = rng.randrange(16) << 4 | rng.choice((0, 4, 8, 10, 11, 12, 13))
+            program += bytes([rng.randrange(256), rng.randrange(256), size, rng.randrange(256)])
         text = texts[which % len(texts)].encode()[: rng.randrange(20, 200)]
         yield bytes([which, len(program) // 4, *program]) + text
 
