@@ -1,1 +1,1 @@
-"""Tests of ggtok.wasm and its JavaScript package, in Node and in Chromium."""
+"""Tests of the JavaScript package in Node and Chromium, and of the page in Chromium and Firefox."""

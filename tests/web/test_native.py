@@ -24,7 +24,7 @@ SEED = 3
 
 
 @pytest.mark.parametrize("name", fixture_names())
-def test_a_vocabulary(host: Host, load_fixture: Any, name: str) -> None:
+def test_a_vocabulary_equals_the_library_s(host: Host, load_fixture: Any, name: str) -> None:
     tok, js = load_fixture(name), Tokenizer(host, fixture(name))
     compare.compare_vocabulary(tok, js)
     compare.compare_file(tok, js, fixture(name))
@@ -33,7 +33,7 @@ def test_a_vocabulary(host: Host, load_fixture: Any, name: str) -> None:
     js.free()
 
 
-def test_chats_as_in_llama_server(host: Host, load_fixture: Any) -> None:
+def test_chats_are_rendered_as_in_llama_server(host: Host, load_fixture: Any) -> None:
     tok, js = load_fixture("bpe-llama3"), Tokenizer(host, fixture("bpe-llama3"))
     rendered = refused = 0
     for i, template in enumerate(some(TEMPLATES.values(), 3)):
@@ -43,7 +43,7 @@ def test_chats_as_in_llama_server(host: Host, load_fixture: Any) -> None:
     js.free()
 
 
-def test_chats_as_in_transformers(host: Host, load_fixture: Any) -> None:
+def test_chats_are_rendered_as_in_transformers(host: Host, load_fixture: Any) -> None:
     tok, js = load_fixture("bpe-llama3"), Tokenizer(host, fixture("bpe-llama3"))
     rendered = refused = 0
     for template in some(TEMPLATES.values(), 16):
@@ -54,7 +54,7 @@ def test_chats_as_in_transformers(host: Host, load_fixture: Any) -> None:
 
 
 @pytest.mark.parametrize("name", [*fixture_names(), "chat"])
-def test_the_file_s_own_template(host: Host, load_fixture: Any, name: str) -> None:
+def test_the_file_s_own_template_is_rendered(host: Host, load_fixture: Any, name: str) -> None:
     """Every fixture renders its template, or ChatML, with its special tokens."""
     path = fixture(name) if name != "chat" else fixture(name).parents[1] / "chat.gguf"
     with warnings.catch_warnings():
@@ -86,7 +86,7 @@ def ends(name: str) -> bytes:
 
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ["spm", "bpe-llama3", "wpm", "ugm", "rwkv"])
-def test_images_audio_and_video(host: Host, tmp_path: Path, name: str) -> None:
+def test_images_audio_and_video_become_markers(host: Host, tmp_path: Path, name: str) -> None:
     path = tmp_path / "ends.gguf"
     path.write_bytes(ends(name))
     tok, js = ggtok.load(path), Tokenizer(host, path)
@@ -124,7 +124,7 @@ def test_images_audio_and_video(host: Host, tmp_path: Path, name: str) -> None:
     js.free()
 
 
-def test_wrong_markers(host: Host) -> None:
+def test_wrong_markers_are_refused(host: Host) -> None:
     js = Tokenizer(host, fixture("bpe-llama3"))
     request = {"messages": [user([text("<__media__>"), IMAGE])]}
     for marker, message in (
@@ -138,7 +138,7 @@ def test_wrong_markers(host: Host) -> None:
     js.free()
 
 
-def test_no_bos_around_media(host: Host, tmp_path: Path) -> None:
+def test_a_missing_bos_around_media_is_an_error(host: Host, tmp_path: Path) -> None:
     gguf = GGUF.read(fixture("rwkv"))
     gguf.set("tokenizer.ggml.add_bos_token", True)
     path = tmp_path / "no-bos.gguf"
@@ -196,7 +196,7 @@ def test_a_worker_has_the_same_results(host: Host, load_fixture: Any, name: str)
     js.free()
 
 
-def test_long_texts(host: Host, load_fixture: Any) -> None:
+def test_long_texts_have_the_library_s_ids_and_spans(host: Host, load_fixture: Any) -> None:
     """Ids and spans in each unit equal the library's for texts too long to be encoded in place."""
     tok, js = load_fixture("bpe-llama3"), Tokenizer(host, fixture("bpe-llama3"))
     rng = random.Random(SEED)

@@ -46,7 +46,7 @@ def template(shown: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_texts_that_look_alike(js: Tokenizer, dialect: str) -> None:
+def test_equal_texts_have_different_origins(js: Tokenizer, dialect: str) -> None:
     """Equal texts in several messages and in the template have different origins."""
     source = (
         "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}</user>{% endfor %}"
@@ -63,7 +63,7 @@ def test_texts_that_look_alike(js: Tokenizer, dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_what_is_made_of_texts(js: Tokenizer, dialect: str) -> None:
+def test_computed_texts_have_an_origin_or_are_unknown(js: Tokenizer, dialect: str) -> None:
     source = (
         "{{ messages[0].content | upper }}|{{ messages[1].content.split(' ')[1] }}|"
         "{{ messages | map(attribute='content') | join(', ') }}|{{ messages[0].content | tojson }}|"
@@ -91,7 +91,7 @@ def test_what_is_made_of_texts(js: Tokenizer, dialect: str) -> None:
     ]
 
 
-def test_messages_that_the_server_changes(js: Tokenizer) -> None:
+def test_messages_that_the_server_changes_keep_their_origins(js: Tokenizer) -> None:
     """The server merges a system message into the user's, joins parts around an image, and
     continues an answer; the origins are still known."""
     source = (
@@ -117,7 +117,7 @@ def test_messages_that_the_server_changes(js: Tokenizer) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_other_templates(js: Tokenizer, dialect: str) -> None:
+def test_origins_are_right_in_every_template(js: Tokenizer, dialect: str) -> None:
     """Origins are right in every template: each field has characters that no other field has."""
     first = 0x4E00
     where = {}
@@ -175,7 +175,7 @@ def test_other_templates(js: Tokenizer, dialect: str) -> None:
     assert followed > unknown
 
 
-def test_many_messages(js: Tokenizer) -> None:
+def test_origins_of_messages_beyond_the_limit_are_unknown(js: Tokenizer) -> None:
     """A few renderings tell 2,048 messages apart; the origins of further messages are unknown."""
     source = "{% for m in messages %}{{ m.content }}{% endfor %}"
     messages = [user("x") for _ in range(2100)]
@@ -187,7 +187,7 @@ def test_many_messages(js: Tokenizer) -> None:
     ]
 
 
-def test_no_messages(js: Tokenizer) -> None:
+def test_a_prompt_without_messages_has_origins(js: Tokenizer) -> None:
     options = {"template": "{% for m in messages %}{{ m }}{% endfor %}the{{ tools | length }}"}
     [found] = js.each("chatOrigins", [({"messages": []}, options)])
     assert named(found) == [template("the"), ("unknown", "0")]

@@ -60,7 +60,7 @@ def test_types_are_those_of_the_code(names: dict[str, list[str]]) -> None:
 
 
 @pytest.mark.full
-def test_types_in_typescript(names: dict[str, list[str]]) -> None:
+def test_typescript_accepts_the_types(names: dict[str, list[str]]) -> None:
     """consumer.ts, which uses every export and method, passes TypeScript's strict rules."""
     folder = Path(__file__).parent
     text = (folder / "consumer.ts").read_text("utf-8")
@@ -98,7 +98,7 @@ def test_the_version_is_the_library_s() -> None:
 
 @pytest.mark.full
 @pytest.mark.skipif(not shutil.which("npm"), reason="needs npm")
-def test_the_packed_package(tmp_path: Path) -> None:
+def test_the_packed_package_runs_outside_the_sources(tmp_path: Path) -> None:
     """The files that npm publishes include all that they import, and run outside the sources."""
     shutil.copytree(JS, tmp_path / "web" / "js", ignore=shutil.ignore_patterns("*.wasm"))
     (tmp_path / "ggtok" / "page").mkdir(parents=True)

@@ -41,7 +41,7 @@ STATES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe(browser: Browser, scheme: Any) -> None:
+def test_axe_finds_no_violations(browser: Browser, scheme: Any) -> None:
     from tests.web.pages import Shown
 
     for width in (1280, 360):
@@ -142,7 +142,7 @@ def test_tab_reaches_everything(shown: Shown, name: str) -> None:
     assert not invisible
 
 
-def test_open_by_keyboard(shown: Shown) -> None:
+def test_the_keyboard_opens_a_file(shown: Shown) -> None:
     choosers: list[FileChooser] = []
     shown.page.on("filechooser", lambda chooser: choosers.append(chooser))
     tab_to(shown, "#model-file")
@@ -155,7 +155,7 @@ def test_open_by_keyboard(shown: Shown) -> None:
     shown.page.wait_for_selector("gg-text-view")
 
 
-def test_tabs_by_keyboard(shown: Shown) -> None:
+def test_the_keyboard_moves_between_tabs(shown: Shown) -> None:
     shown.open(fixture("bpe-llama3"))
     tab_to(shown, "[role=tab]")
     tabs = shown.page.locator("[role=tab]")
@@ -171,7 +171,7 @@ def test_tabs_by_keyboard(shown: Shown) -> None:
     shown.page.wait_for_function("document.activeElement.id === 'tab-file'")
 
 
-def test_tokens_by_keyboard(shown: Shown) -> None:
+def test_the_keyboard_moves_between_tokens(shown: Shown) -> None:
     shown.open(fixture("bpe-llama3"))
     tab_to(shown, "textarea.editor")
     shown.page.keyboard.type("one the two")
@@ -193,7 +193,7 @@ def test_tokens_by_keyboard(shown: Shown) -> None:
     assert shown.page.evaluate(length) >= 1
 
 
-def test_vocabulary_by_keyboard(shown: Shown) -> None:
+def test_the_keyboard_picks_tokens_of_the_vocabulary(shown: Shown) -> None:
     shown.open(fixture("bpe-llama3"))
     shown.view("vocabulary")
     shown.page.locator(".token-row[role=option]").first.wait_for()
@@ -212,7 +212,7 @@ def test_vocabulary_by_keyboard(shown: Shown) -> None:
     shown.page.wait_for_function("document.querySelectorAll('.chips li').length === 2")
 
 
-def test_merges_by_keyboard(shown: Shown) -> None:
+def test_the_keyboard_moves_between_tiles(shown: Shown) -> None:
     shown.open(fixture("bpe-llama3"))
     set_state(shown, STATES["forest"])
     tab_to(shown, ".tiles button")
@@ -229,7 +229,7 @@ def test_merges_by_keyboard(shown: Shown) -> None:
     shown.page.wait_for_function("document.querySelectorAll('.path button').length === 2")
 
 
-def test_skip_link(shown: Shown) -> None:
+def test_the_skip_link_moves_the_focus(shown: Shown) -> None:
     shown.page.keyboard.press("Tab")
     assert focused(shown) == "Skip to the content"
     shown.page.keyboard.press("Enter")
@@ -254,7 +254,7 @@ def test_print_has_all_tokens(shown: Shown) -> None:
     assert pdf.count(b"/Type /Page\n") + pdf.count(b"/Type /Page ") > 3
 
 
-def test_theme(shown: Shown) -> None:
+def test_the_theme_is_stored(shown: Shown) -> None:
     colour = "() => getComputedStyle(document.body).backgroundColor"
     light = shown.page.evaluate(colour)
     shown.page.get_by_label("Theme").select_option("Dark")

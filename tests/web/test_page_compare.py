@@ -100,7 +100,7 @@ def test_models_are_chosen(shown: Shown) -> None:
     ]
 
 
-def test_one_model_and_equal_models(shown: Shown) -> None:
+def test_equal_models_have_no_differences(shown: Shown) -> None:
     shown.open(fixture("bpe-gpt2"))
     shown.view("compare")
     show(shown, text="the kettle")
@@ -112,7 +112,7 @@ def test_one_model_and_equal_models(shown: Shown) -> None:
     assert shown.page.locator(".differs").count() == 0
 
 
-def test_a_model_that_refuses(shown: Shown) -> None:
+def test_the_error_of_one_model_is_shown(shown: Shown) -> None:
     for name in "wpm", "bpe-gpt2":
         shown.open(fixture(name))
     shown.view("compare")
@@ -123,7 +123,7 @@ def test_a_model_that_refuses(shown: Shown) -> None:
     ]
 
 
-def test_the_same_place_in_each_model(shown: Shown) -> None:
+def test_the_same_position_is_shown_in_each_model(shown: Shown) -> None:
     for name in NAMES:
         shown.open(fixture(name))
     shown.view("compare")
@@ -138,7 +138,7 @@ def test_the_same_place_in_each_model(shown: Shown) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_and_narrow_screens(browser: Browser, scheme: Any) -> None:
+def test_the_view_is_accessible_and_fits_a_phone(browser: Browser, scheme: Any) -> None:
     from tests.web.pages import Shown
 
     for width in 1280, 360:

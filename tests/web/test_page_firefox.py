@@ -33,7 +33,7 @@ def firefox(tmp_path: Path) -> Iterator[Firefox]:
     window.close()
 
 
-def test_views(firefox: Firefox) -> None:
+def test_every_view_works(firefox: Firefox) -> None:
     names = ["chat.gguf", "gguf/spm.gguf"]
     chat, spm = (ggtok.load(FIXTURES / name) for name in names)
     firefox.open(PAGE.as_uri())

@@ -75,7 +75,7 @@ def test_markup_is_text(shown: Shown, tmp_path: Path) -> None:
         nothing_ran(shown)
 
 
-def test_markup_in_a_link(shown: Shown) -> None:
+def test_markup_in_a_link_is_text(shown: Shown) -> None:
     link = shown.page.url + "#vocabulary?vocabulary.query=<img src=x onerror=window.ran=1>"
     link += "&model=<script>window.ran=1</script>&chat.messages=[{]&text.split=1e99&view=x"
     shown.page.goto("about:blank")
@@ -88,7 +88,7 @@ def test_markup_in_a_link(shown: Shown) -> None:
     nothing_ran(shown)
 
 
-def test_300_000_tokens(shown: Shown, tmp_path: Path) -> None:
+def test_a_vocabulary_of_300_000_tokens_is_usable(shown: Shown, tmp_path: Path) -> None:
     path = vocabulary(tmp_path / "many.gguf", [b"t%d" % i for i in range(300_000)])
     shown.open(path)
     shown.view("vocabulary")
@@ -101,7 +101,7 @@ def test_300_000_tokens(shown: Shown, tmp_path: Path) -> None:
     assert shown.page.locator(".tiles > *").count() < 5000
 
 
-def test_token_of_a_megabyte(shown: Shown, tmp_path: Path) -> None:
+def test_a_token_of_a_megabyte_is_shortened(shown: Shown, tmp_path: Path) -> None:
     long = b"ab" * (1 << 19)
     path = vocabulary(tmp_path / "long.gguf", [long, b"ab"])
     shown.open(path)
@@ -116,7 +116,7 @@ def test_token_of_a_megabyte(shown: Shown, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("share", [0, 0.01, 0.3, 0.9, 0.999])
-def test_truncated_files(shown: Shown, share: float) -> None:
+def test_truncated_files_are_refused(shown: Shown, share: float) -> None:
     data = fixture("bpe-llama3").read_bytes()
     buffer = data[: int(len(data) * share)]
     shown.open({"name": "cut.gguf", "mimeType": "", "buffer": buffer})
@@ -126,7 +126,7 @@ def test_truncated_files(shown: Shown, share: float) -> None:
     assert shown.ids == ggtok.load(fixture("spm")).encode("the")
 
 
-def test_malformed_files(shown: Shown) -> None:
+def test_malformed_files_open_or_are_refused(shown: Shown) -> None:
     """Files with flipped bytes: each opens, or the page says why not."""
     data = fixture("bpe-llama3").read_bytes()
     random = np.random.default_rng(43)
@@ -152,7 +152,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("name", BOMBS)
 @pytest.mark.parametrize("dialect", ["llama", "transformers"])
-def test_template_bombs(shown: Shown, name: str, dialect: str) -> None:
+def test_template_bombs_are_stopped(shown: Shown, name: str, dialect: str) -> None:
     shown.open(FIXTURES / "chat.gguf")
     shown.page.evaluate(
         "values => document.querySelector('gg-app').app.set(values)",
@@ -167,7 +167,7 @@ def test_template_bombs(shown: Shown, name: str, dialect: str) -> None:
     assert shown.ids == ggtok.load(FIXTURES / "chat.gguf").encode("Hi")
 
 
-def test_regular_expression_bomb(shown: Shown, tmp_path: Path) -> None:
+def test_a_regular_expression_bomb_is_stopped(shown: Shown, tmp_path: Path) -> None:
     shown.open(vocabulary(tmp_path / "a.gguf", [b"a" * 4000 + b"!"]))
     shown.view("vocabulary")
     shown.page.get_by_label("Search in").select_option("Regular expression")
@@ -177,7 +177,7 @@ def test_regular_expression_bomb(shown: Shown, tmp_path: Path) -> None:
     shown.page.locator(".found", has_text="1 of 260 tokens").wait_for()
 
 
-def test_hostile_metadata(shown: Shown, tmp_path: Path) -> None:
+def test_hostile_metadata_is_shown_as_text(shown: Shown, tmp_path: Path) -> None:
     gguf = GGUF.read(fixture("spm"))
     gguf.set("general.<b>name</b>", b"\xff\xfe<script>window.ran=1</script>", "str")
     gguf.set("general.long", b"x" * 1_000_000, "str")

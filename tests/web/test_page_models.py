@@ -64,7 +64,7 @@ def at(browser: Browser) -> Any:
         context.close()
 
 
-def test_one_file_with_vocabularies(at: Callable[[str], Shown], tmp_path: Path) -> None:
+def test_a_page_with_vocabularies_is_one_file(at: Callable[[str], Shown], tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_bytes(html({"models": [embedded("spm"), embedded("bpe-llama3")]}))
     shown = at(path.as_uri())
@@ -79,7 +79,7 @@ def test_one_file_with_vocabularies(at: Callable[[str], Shown], tmp_path: Path) 
     assert not shown.errors
 
 
-def test_models_of_the_server(at: Callable[[str], Shown]) -> None:
+def test_the_page_opens_models_of_its_server(at: Callable[[str], Shown]) -> None:
     with Server() as server:
         models = {"models": [{"name": "<b>a</b>", "url": "vocabularies/a"}], "server": "v1/ggtok/"}
         server.files["/"] = File(html(models), lie=as_html)
@@ -119,7 +119,7 @@ def as_html(status: int, headers: dict[str, str]) -> int:
     return status
 
 
-def test_address(shown: Shown) -> None:
+def test_an_address_opens_a_model(shown: Shown) -> None:
     with Server() as server:
         server.files["/m/model.gguf"] = File(fixture("bpe-llama3"), lie=allow_others)
         field = shown.page.get_by_label("Or open an address")
@@ -155,7 +155,7 @@ def test_address(shown: Shown) -> None:
         ("{server}/%E0%A4%A.gguf", "Cannot open %E0%A4%A"),
     ],
 )
-def test_address_that_fails(shown: Shown, address: str, message: str) -> None:
+def test_an_address_that_fails_has_a_message(shown: Shown, address: str, message: str) -> None:
     with Server() as server:
         server.files["/page.html"] = File(b"<!doctype html>", lie=allow_others)
         server.files["/missing.gguf"] = File(
@@ -168,7 +168,7 @@ def test_address_that_fails(shown: Shown, address: str, message: str) -> None:
         assert message in shown.error
 
 
-def test_server_that_forbids_other_sites(shown: Shown) -> None:
+def test_a_server_that_forbids_other_sites_has_a_message(shown: Shown) -> None:
     with Server() as server:
         server.files["/model.gguf"] = File(fixture("spm"))
         shown.expected = ["CORS", "Failed to load resource"]
@@ -188,7 +188,9 @@ SEARCHES = (
 )
 
 
-def test_a_call_beyond_its_budget(at: Callable[[str], Shown], tmp_path: Path) -> None:
+def test_a_call_beyond_its_budget_restarts_the_worker(
+    at: Callable[[str], Shown], tmp_path: Path
+) -> None:
     """The page ends the worker, says so, and starts another one."""
     gguf = GGUF.read(FIXTURES / "chat.gguf")
     tokens = list(gguf.get("tokenizer.ggml.tokens"))
@@ -219,7 +221,7 @@ def test_a_call_beyond_its_budget(at: Callable[[str], Shown], tmp_path: Path) ->
 # ---- the security policy ----
 
 
-def test_policy() -> None:
+def test_the_policy_allows_only_what_the_page_needs() -> None:
     text = html().decode()
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)
     assert policy
@@ -235,7 +237,7 @@ def test_policy() -> None:
     }
 
 
-def test_policy_blocks_other_scripts(shown: Shown) -> None:
+def test_the_policy_blocks_other_scripts(shown: Shown) -> None:
     shown.expected = ["Content Security Policy", "violates the following"]
     blocked = shown.page.evaluate(
         """async () => {
@@ -255,7 +257,7 @@ def test_policy_blocks_other_scripts(shown: Shown) -> None:
 # ---- a file of 40 GB ----
 
 
-def test_huge_file(shown: Shown, tmp_path: Path) -> None:
+def test_only_the_beginning_of_a_huge_file_is_read(shown: Shown, tmp_path: Path) -> None:
     """Only the beginning of a file is read."""
     path = tmp_path / "huge.gguf"
     path.write_bytes(fixture("bpe-llama3").read_bytes())

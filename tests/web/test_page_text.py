@@ -61,7 +61,7 @@ def test_ids_are_those_of_encode(shown: Shown, name: str) -> None:
                 assert all(expected[i] == id for i, id in in_list)
 
 
-def test_no_tokens(shown: Shown) -> None:
+def test_a_file_without_a_vocabulary_has_a_message(shown: Shown) -> None:
     shown.open(fixture("none"))
     shown.view("text")
     shown.page.fill("textarea.editor", "Hi")
@@ -101,7 +101,7 @@ def test_one_of_each_is_singular(shown: Shown) -> None:
     assert shown.page.locator("label", has_text="Split every").inner_text().endswith("token")
 
 
-def test_continuation(shown: Shown) -> None:
+def test_continuation_changes_the_ids(shown: Shown) -> None:
     tok = ggtok.load(fixture("spm"))
     shown.open(fixture("spm"))
     shown.type("the")
@@ -116,7 +116,7 @@ def test_continuation(shown: Shown) -> None:
     assert shown.ids == expected
 
 
-def test_facts_of_a_token(shown: Shown) -> None:
+def test_the_facts_of_a_token_are_shown(shown: Shown) -> None:
     tok = ggtok.load(fixture("bpe-llama3"))
     shown.open(fixture("bpe-llama3"))
     shown.type("\u00e9 the")
@@ -148,7 +148,7 @@ def test_a_token_selects_its_text(shown: Shown) -> None:
     assert "n" in current
 
 
-def test_ids_to_text(shown: Shown) -> None:
+def test_ids_become_text(shown: Shown) -> None:
     tok = ggtok.load(fixture("bpe-llama3"))
     shown.open(fixture("bpe-llama3"))
     ids = tok.encode("Hi there")
@@ -163,7 +163,7 @@ def test_ids_to_text(shown: Shown) -> None:
     shown.page.locator(".error", has_text="no token 999999999").wait_for()
 
 
-def test_copies(shown: Shown) -> None:
+def test_ids_and_json_are_copied(shown: Shown) -> None:
     tok = ggtok.load(fixture("bpe-llama3"))
     shown.open(fixture("bpe-llama3"))
     shown.type("Hi \u4f60")
@@ -178,7 +178,7 @@ def test_copies(shown: Shown) -> None:
     assert copied["text"] == "Hi \u4f60"
 
 
-def test_split(shown: Shown) -> None:
+def test_parts_begin_after_n_tokens(shown: Shown) -> None:
     shown.open(fixture("bpe-llama3"))
     shown.type("one two three four five six")
     n = len(shown.ids)
@@ -189,7 +189,7 @@ def test_split(shown: Shown) -> None:
     assert shown.stat("parts") == str(-(-n // 4))
 
 
-def test_long_text(shown: Shown) -> None:
+def test_a_long_text_is_shown_in_parts(shown: Shown) -> None:
     """For a megabyte of text, the page contains only a few rows of the list, and the editor only a
     part of the text."""
     tok = ggtok.load(fixture("bpe-llama3"))
@@ -237,7 +237,7 @@ def test_a_link_has_the_state(shown: Shown, view: str) -> None:
     assert shown.page.get_by_label("Parse special tokens").is_checked()
 
 
-def test_several_models(shown: Shown) -> None:
+def test_several_models_can_be_open(shown: Shown) -> None:
     shown.open(fixture("bpe-llama3"))
     shown.open(fixture("spm"))
     select = shown.page.get_by_label("Model", exact=True)
@@ -257,12 +257,12 @@ def test_several_models(shown: Shown) -> None:
     assert select.locator("option").all_text_contents() == ["spm"]
 
 
-def test_a_file_without_a_vocabulary(shown: Shown) -> None:
+def test_a_file_that_is_not_gguf_is_refused(shown: Shown) -> None:
     shown.open(FIXTURES / "__init__.py")
     assert "Cannot open __init__.py" in shown.error
 
 
-def test_dropped_file(shown: Shown) -> None:
+def test_a_dropped_file_is_opened(shown: Shown) -> None:
     data = fixture("bpe-llama3").read_bytes()
     shown.page.evaluate(
         """bytes => {

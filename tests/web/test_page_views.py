@@ -45,7 +45,7 @@ SEARCHES: dict[tuple[str, str], Callable[[int, bytes], object]] = {
 
 
 @pytest.mark.parametrize(("mode", "query"), SEARCHES)
-def test_search(shown: Shown, mode: str, query: str) -> None:
+def test_search_finds_tokens(shown: Shown, mode: str, query: str) -> None:
     tok = ggtok.load(fixture("bpe-llama3"))
     shown.open(fixture("bpe-llama3"))
     shown.view("vocabulary")
@@ -61,7 +61,7 @@ def test_search(shown: Shown, mode: str, query: str) -> None:
     assert rows(shown) == ids[: len(rows(shown))]
 
 
-def test_filters(shown: Shown) -> None:
+def test_filters_select_and_sort_tokens(shown: Shown) -> None:
     tok = ggtok.load(fixture("bpe-llama3"))
     shown.open(fixture("bpe-llama3"))
     shown.view("vocabulary")
@@ -89,7 +89,7 @@ def test_filters(shown: Shown) -> None:
     assert bar.locator(".number").inner_text() in n
 
 
-def test_charts(shown: Shown) -> None:
+def test_charts_count_and_select_tokens(shown: Shown) -> None:
     tok = ggtok.load(fixture("bpe-llama3"))
     shown.open(fixture("bpe-llama3"))
     shown.view("vocabulary")
@@ -100,7 +100,7 @@ def test_charts(shown: Shown) -> None:
     found(shown, lengths.count(2), tok.n_tokens)
 
 
-def test_logit_bias(shown: Shown) -> None:
+def test_picked_tokens_become_logit_bias(shown: Shown) -> None:
     tok = ggtok.load(fixture("bpe-llama3"))
     shown.open(fixture("bpe-llama3"))
     shown.view("vocabulary")
@@ -121,7 +121,7 @@ def test_logit_bias(shown: Shown) -> None:
 
 
 @pytest.mark.parametrize("name", ["bpe-llama3", "spm", "ugm", "rwkv"])
-def test_unreachable(shown: Shown, name: str) -> None:
+def test_unreachable_tokens_are_found(shown: Shown, name: str) -> None:
     tok = ggtok.load(fixture(name))
     shown.open(fixture(name))
     shown.view("vocabulary")
@@ -147,7 +147,7 @@ def test_unreachable(shown: Shown, name: str) -> None:
         found(shown, len(expected), tok.n_tokens)
 
 
-def test_forest(shown: Shown) -> None:
+def test_the_forest_has_a_tile_in_the_tile_of_its_left_part(shown: Shown) -> None:
     """A token's tile is inside the tile of its merge's left part."""
     tok = ggtok.load(fixture("bpe-llama3"))
     shown.open(fixture("bpe-llama3"))
@@ -186,7 +186,7 @@ def prompt_ids(shown: Shown, expected: list[int]) -> None:
     assert shown.ids == expected
 
 
-def test_chat(shown: Shown) -> None:
+def test_the_prompt_follows_messages_and_options(shown: Shown) -> None:
     tok = ggtok.load(FIXTURES / "chat.gguf")
     shown.open(FIXTURES / "chat.gguf")
     shown.view("chat")
@@ -212,7 +212,7 @@ def test_chat(shown: Shown) -> None:
     prompt_ids(shown, expected)
 
 
-def test_a_prompt_of_one_token(shown: Shown) -> None:
+def test_a_prompt_of_one_token_is_singular(shown: Shown) -> None:
     shown.open(FIXTURES / "chat.gguf")
     values = {"view": "chat", "chat.template": "{{ '' }}"}
     shown.page.evaluate("values => document.querySelector('gg-app').app.set(values)", values)
@@ -220,7 +220,7 @@ def test_a_prompt_of_one_token(shown: Shown) -> None:
 
 
 @pytest.mark.parametrize("message", [None, 5, "text", []])
-def test_a_message_that_is_no_object(shown: Shown, message: Any) -> None:
+def test_a_message_that_is_no_object_is_refused(shown: Shown, message: Any) -> None:
     shown.open(FIXTURES / "chat.gguf")
     values = {"view": "chat", "chat.messages": json.dumps([message])}
     shown.page.evaluate("values => document.querySelector('gg-app').app.set(values)", values)
@@ -229,14 +229,14 @@ def test_a_message_that_is_no_object(shown: Shown, message: Any) -> None:
     assert shown.page.locator(".message").count() == 0
 
 
-def test_variables_that_are_no_object(shown: Shown) -> None:
+def test_variables_that_are_no_object_are_refused(shown: Shown) -> None:
     shown.open(FIXTURES / "chat.gguf")
     values = {"view": "chat", "chat.variables": "[1]"}
     shown.page.evaluate("values => document.querySelector('gg-app').app.set(values)", values)
     assert shown.error == "Template variables (JSON object) must be an object."
 
 
-def test_a_template_that_a_link_names(shown: Shown, tmp_path: Path) -> None:
+def test_a_template_that_a_link_names_is_used(shown: Shown, tmp_path: Path) -> None:
     gguf = GGUF.read(FIXTURES / "chat.gguf")
     gguf.set("tokenizer.chat_template.other", "{{ messages[1].content }}", "str")
     gguf.write(tmp_path / "two.gguf")
@@ -249,7 +249,7 @@ def test_a_template_that_a_link_names(shown: Shown, tmp_path: Path) -> None:
     prompt_ids(shown, ggtok.load(tmp_path / "two.gguf").encode(MESSAGES[1]["content"]))
 
 
-def test_long_fields(shown: Shown) -> None:
+def test_long_fields_are_shown_in_parts(shown: Shown) -> None:
     """The page shows long JSON in parts, and refuses JSON that it would need seconds to parse."""
     shown.open(FIXTURES / "chat.gguf")
     shown.view("chat")
@@ -266,7 +266,7 @@ def test_long_fields(shown: Shown) -> None:
     assert len(shown.page.get_by_label("Content of message 2").input_value()) < 100_000
 
 
-def test_images(shown: Shown) -> None:
+def test_images_are_counted_as_parts(shown: Shown) -> None:
     tok = ggtok.load(FIXTURES / "chat.gguf")
     messages = [user([text("What is"), IMAGE, text("and"), IMAGE])]
     shown.open(FIXTURES / "chat.gguf")
@@ -280,7 +280,7 @@ def test_images(shown: Shown) -> None:
         prompt_ids(shown, tok.encode_chat(messages))
 
 
-def test_origins(shown: Shown) -> None:
+def test_each_message_is_marked_in_the_prompt(shown: Shown) -> None:
     """Equal texts of two messages, one of which looks like the template's own."""
     messages = [*MESSAGES, {"role": "assistant", "content": "<|eot_id|>"}, MESSAGES[1]]
     shown.open(FIXTURES / "chat.gguf")
@@ -303,7 +303,7 @@ def test_origins(shown: Shown) -> None:
     assert whole == ggtok.load(FIXTURES / "chat.gguf").apply_chat_template(messages)
 
 
-def test_origins_of_other_texts(shown: Shown) -> None:
+def test_other_texts_are_marked_as_other(shown: Shown) -> None:
     shown.open(FIXTURES / "chat.gguf")
     shown.page.evaluate(
         "values => document.querySelector('gg-app').app.set(values)",
@@ -320,7 +320,7 @@ def test_origins_of_other_texts(shown: Shown) -> None:
     assert pieces == [["Other", "2"], ["Template", " "], ["1 system", MESSAGES[0]["content"]]]
 
 
-def test_template(shown: Shown) -> None:
+def test_a_template_can_be_edited_and_restored(shown: Shown) -> None:
     shown.open(FIXTURES / "chat.gguf")
     shown.view("chat")
     shown.page.locator("summary", has_text="Template From the file").click()
@@ -338,7 +338,7 @@ def test_template(shown: Shown) -> None:
     assert area.input_value() == own
 
 
-def test_tools(shown: Shown) -> None:
+def test_tools_reach_the_template(shown: Shown) -> None:
     shown.open(FIXTURES / "chat.gguf")
     shown.view("chat")
     shown.page.evaluate(
@@ -357,7 +357,7 @@ def test_tools(shown: Shown) -> None:
 # ---- File ----
 
 
-def test_file(shown: Shown) -> None:
+def test_the_file_s_facts_and_metadata_are_shown(shown: Shown) -> None:
     tok = ggtok.load(fixture("bpe-llama3"))
     shown.open(fixture("bpe-llama3"))
     shown.view("file")

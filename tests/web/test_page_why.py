@@ -202,7 +202,7 @@ def test_the_keyboard_chooses_a_token(shown: Shown) -> None:
 
 
 @pytest.mark.parametrize("name", ["bpe-llama3", "spm"])
-def test_merge_tree_of_any_token(shown: Shown, name: str) -> None:
+def test_any_token_has_a_merge_tree(shown: Shown, name: str) -> None:
     tok = ggtok.load(fixture(name))
     shown.open(fixture(name))
     shown.view("why")
@@ -261,7 +261,7 @@ def test_markup_and_directions_stay_text(shown: Shown) -> None:
         assert "<img" in shown.page.locator("#why-of-token").inner_text()
 
 
-def test_a_link_has_the_token(shown: Shown) -> None:
+def test_a_link_selects_the_token(shown: Shown) -> None:
     shown.open(fixture("bpe-llama3"))
     shown.view("why")
     show(shown, text="Hi there", **{"why.token": 3, "why.of": "330"})
@@ -283,7 +283,7 @@ STATE = {"view": "why", "text": TEXT, "why.token": 6, "why.of": "330"}
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["bpe-llama3", "ugm"])
-def test_axe_and_narrow_screens(browser: Browser, scheme: Any, name: str) -> None:
+def test_the_view_is_accessible_and_fits_a_phone(browser: Browser, scheme: Any, name: str) -> None:
     from tests.web.pages import Shown
 
     for width in 1280, 360:

@@ -41,7 +41,7 @@ def load(node: Node, server: Server, file: File) -> Tokenizer:
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_answers_shorter_than_the_range(
+def test_answers_shorter_than_the_range_are_continued(
     node: Node, server: Server, load_fixture: Any, long: Path, known: bool
 ) -> None:
     def without_size(status: int, headers: dict[str, str]) -> int:
@@ -61,7 +61,7 @@ def test_answers_shorter_than_the_range(
 @pytest.mark.parametrize(
     ("size", "name", "code"), [("10", "FormatError", "gguf"), ("0", "NetworkError", "range")]
 )
-def test_a_size_that_is_too_small(
+def test_a_size_that_is_too_small_is_an_error(
     node: Node, server: Server, long: Path, size: str, name: str, code: str
 ) -> None:
     def lie(status: int, headers: dict[str, str]) -> int:
@@ -78,7 +78,7 @@ def test_a_size_that_is_too_small(
 @pytest.mark.parametrize(
     ("how", "code"), [({"breaks": [100]}, "network"), ({"statuses": [(204, {})]}, "status")]
 )
-def test_answers_without_the_bytes(
+def test_answers_without_the_bytes_are_errors(
     node: Node, server: Server, long: Path, how: dict[str, Any], code: str
 ) -> None:
     with pytest.raises(JsError) as raised:
@@ -86,7 +86,7 @@ def test_answers_without_the_bytes(
     assert (raised.value.name, raised.value.data["code"]) == ("NetworkError", code)
 
 
-def test_files_that_can_not_be_read(node: Node, tmp_path: Path) -> None:
+def test_files_that_can_not_be_read_are_errors(node: Node, tmp_path: Path) -> None:
     for path in tmp_path, tmp_path / "missing.gguf":
         with pytest.raises(JsError) as raised:
             Tokenizer(node, path)
@@ -127,12 +127,12 @@ def test_a_call_keeps_node_running(tmp_path: Path, budget: str) -> None:
 
 
 @pytest.mark.parametrize("budget", ["0", "-1", "NaN", "'fast'"])
-def test_budgets_that_are_none(tmp_path: Path, budget: str) -> None:
+def test_invalid_budgets_are_refused(tmp_path: Path, budget: str) -> None:
     done = script(tmp_path, f"await load({{ budget: {budget} }}).catch(say);")
     assert done.stdout == "ArgumentError budget must be a positive number\n"
 
 
-def test_the_error_of_a_callback(tmp_path: Path) -> None:
+def test_the_error_of_a_callback_is_passed_on(tmp_path: Path) -> None:
     done = script(
         tmp_path,
         "const onProgress = () => { throw new Error('mine'); };"

@@ -86,7 +86,7 @@ def test_a_url_is_read_up_to_the_end_of_the_metadata(
     assert sum(sent for _, _, sent in requests) < 48 << 20
 
 
-def test_a_server_that_answers_otherwise(node: Node, tmp_path: Path) -> None:
+def test_unexpected_answers_of_a_server_are_errors(node: Node, tmp_path: Path) -> None:
     long_metadata(tmp_path / "long.gguf", 2)
     (tmp_path / "empty.gguf").touch()
     with served(tmp_path) as (address, _):
@@ -110,7 +110,7 @@ def test_loading_can_be_aborted(host: Host, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["bpe-llama3", "spm", "ugm", "big-endian"])
-def test_truncated_files(host: Host, name: str) -> None:
+def test_truncated_files_have_the_library_s_errors(host: Host, name: str) -> None:
     """Files truncated at many lengths cause the same errors as in the library."""
     data = fixture(name).read_bytes()
     rng = random.Random(name)
@@ -129,7 +129,7 @@ def outcome(data: bytes) -> str | None:
     return None
 
 
-def test_changed_files(host: Host) -> None:
+def test_changed_files_have_the_library_s_results(host: Host) -> None:
     """Files with random bytes changed give the library's result, and never a crash."""
     rng = random.Random(8)
     data = fixture("spm").read_bytes()
@@ -146,7 +146,7 @@ def test_changed_files(host: Host) -> None:
         assert found == outcome(bytes(changed))
 
 
-def test_numbers_that_lie(host: Host) -> None:
+def test_numbers_that_exceed_the_file_are_errors(host: Host) -> None:
     """Counts and lengths that exceed the file cause errors."""
     head = b"GGUF" + struct.pack("<I", 3)
     for count in (1 << 16, 1 << 32, (1 << 63) - 1, (1 << 64) - 1):
@@ -163,7 +163,7 @@ def test_numbers_that_lie(host: Host) -> None:
 # ---- memory ----
 
 
-def test_memory_is_given_back(host: Host) -> None:
+def test_memory_is_freed(host: Host) -> None:
     sizes = run(host, "loadAndFree", source=fixture("bpe-llama3"), times=200)
     assert len(sizes) == 200
     assert len(set(sizes[5:])) == 1
@@ -385,7 +385,7 @@ def test_deep_values_are_refused(host: Host) -> None:
         ("encodeChat", ({"messages": []}, {"userDefined": "x", "template": "x{}"})),
     ],
 )
-def test_wrong_arguments(host: Host, method: str, args: Any) -> None:
+def test_wrong_arguments_are_refused(host: Host, method: str, args: Any) -> None:
     js = Tokenizer(host, fixture("bpe-llama3"))
     [error] = js.each(method, [args])
     assert (error.name, error.data["code"]) == ("ArgumentError", "argument"), error
@@ -409,7 +409,7 @@ def test_the_error_names_the_wrong_argument(host: Host) -> None:
 
 @pytest.mark.parametrize("worker", [False, True])
 @pytest.mark.parametrize("options", [{"pre": 5}, {"pre": ["gpt-2"]}])
-def test_wrong_options_for_loading(host: Host, worker: bool, options: Any) -> None:
+def test_wrong_options_for_loading_are_refused(host: Host, worker: bool, options: Any) -> None:
     with pytest.raises(JsError) as caught:
         Tokenizer(host, fixture("bpe-llama3"), worker=worker, **options)
     assert caught.value.name == "ArgumentError"

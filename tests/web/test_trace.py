@@ -95,7 +95,7 @@ def test_steps_are_those_of_explain(node: Node, name: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", INP_OUT)
-def test_steps_of_real_vocabularies(node: Node, name: str) -> None:
+def test_steps_are_those_of_explain_with_real_vocabularies(node: Node, name: str) -> None:
     tok, js = ggtok.load(real(name)), Tokenizer(node, real(name))
     compare_traces(tok, js, inp_out(name)[0])
     if tok.vocab_type in ("BPE", "SPM"):
@@ -103,7 +103,7 @@ def test_steps_of_real_vocabularies(node: Node, name: str) -> None:
     js.free()
 
 
-def test_refusals(node: Node) -> None:
+def test_texts_and_tokens_without_a_trace_are_refused(node: Node) -> None:
     js = Tokenizer(node, fixture("wpm"))
     with pytest.raises(JsError, match="at most 16384 can be traced"):
         js.trace("a" * 16385)
@@ -114,7 +114,7 @@ def test_refusals(node: Node) -> None:
         js.traceToken(-1)
 
 
-def test_in_a_worker(node: Node) -> None:
+def test_a_worker_returns_the_same_steps(node: Node) -> None:
     tok = ggtok.load(fixture("bpe-llama3"))
     js = Tokenizer(node, fixture("bpe-llama3").read_bytes(), worker=True)
     assert js.trace(" there")["ids"] == tok.encode(" there")
