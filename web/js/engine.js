@@ -11,7 +11,8 @@ const SHORT = 1 << 16; // UTF-16 units; texts up to this length are encoded dire
 let compiled; // promise of the compiled module
 let current; // the engine for new tokenizers
 
-/** Sets the module: its bytes, a response with them, or a compiled module. */
+/** Sets the module. `wasm`: its bytes, a response that contains them, or the compiled module; or a
+ * promise of one of these. */
 export async function init(wasm) {
   const compiling = compile(wasm);
   compiled = compiling;

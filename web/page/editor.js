@@ -30,8 +30,8 @@ export class Editor extends Element {
     placeholder: {},
     rows: { type: Number },
     code: { type: Boolean },
-    from: { state: true }, // where the shown part begins
-    to: { state: true }, // and ends
+    from: { state: true }, // the position where the shown part begins
+    to: { state: true }, // the position where the shown part ends
   };
 
   #known; // the text for which `from` and `to` were set

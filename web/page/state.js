@@ -16,7 +16,7 @@ const DEFAULTS = {
   continuation: false,
 };
 
-// Characters; a link leaves out longer settings.
+// The most characters of a setting in a link; longer settings are omitted.
 const LONGEST_IN_LINK = 4000;
 
 export function declare(defaults) {

@@ -36,7 +36,7 @@ function characterAt(bytes, i) {
 /**
  * Returns how to draw bytes: a list of `{ kind, text }`, where kind is "text", "space", "tab",
  * "newline", "return", "code" (a character without a glyph, such as U+200B), "byte" (a byte that
- * isn't part of a whole character, such as E2) or "more" (the number of bytes left out).
+ * isn't part of a whole character, such as E2) or "more" (the number of bytes that aren't drawn).
  */
 export function partsOf(bytes, most = MOST_CHARACTERS) {
   const parts = [];

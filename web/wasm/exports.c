@@ -91,7 +91,7 @@ uint8_t *EXPORT(file_room)(handle *h, size_t n) {
 }
 
 /* Parses keys in the first n bytes of a file of file_size bytes (infinity if unknown). Sets
- * report.number to the number of bytes that parsing needs, or to 0 after all of the metadata. */
+ * report.number to the number of bytes that parsing needs, or to 0 if the metadata is complete. */
 bool EXPORT(file_parse)(handle *h, size_t n, double file_size) {
     uint64_t size = file_size < 9007199254740992.0 ? (uint64_t)file_size : UINT64_MAX;
     size_t need = 0;
@@ -457,8 +457,8 @@ static void read_variables(jinja_arena *mem, void *user) {
 }
 
 /* Renders with these variables and this local time: year, month from 1, day, hour, minute, second.
- * `ends` has four NUL-terminated texts: BOS and EOS, to be removed, and the texts of
- * jinja_finish_options' turn and answer; NULL for a probe. Reports the text (data, n) and the
+ * `ends` has four NUL-terminated texts: BOS and EOS to remove, and the fields `turn` and `answer` of
+ * jinja_finish_options; it is NULL for a probe. Reports the text (data, n) and the
  * ranges that the template wrote (more, n_more), which live until rendering_free. *env is NULL if
  * memory runs out; otherwise the caller frees it, also after an error. */
 bool EXPORT(render)(const jinja_template *t, const uint8_t *variables, const int32_t *time,

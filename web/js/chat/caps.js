@@ -6,7 +6,8 @@ const ARRAY_ACCESS = 2;
 const IS_STRING = 8;
 const SELECTATTR = 16;
 
-// Template variables that decide whether earlier reasoning is kept, with the value that keeps it.
+// Template variables that decide whether earlier reasoning stays in the prompt, each with the value
+// for which it stays.
 export const PRESERVING = {
   preserve_thinking: true,
   clear_thinking: false,

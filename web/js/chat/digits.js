@@ -6,7 +6,7 @@ const ALPHA = -60; // the lowest exponent of a scaled number
 const BITS = 64;
 const LEAST_EXPONENT = -1074;
 const LOG10_2 = 78913 / (1 << 18);
-const STEP = 8; // between the exponents of ten in the library's table, which begins at FIRST
+const STEP = 8; // the exponents in the library's table of powers of ten: FIRST, FIRST + STEP, ...
 const FIRST = -300;
 
 /** Returns the digits of a positive double, and the power of ten to multiply them by. */

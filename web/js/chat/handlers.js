@@ -9,7 +9,9 @@ import { isText, joined, json, own, refuse, textOf } from "./values.js";
 
 const DEFAULTS = {
   absent: [],
-  reasons: true, // enable_thinking defaults to true; a continued answer's reasoning is written
+  // Whether the template supports reasoning: then enable_thinking defaults to true, and a continued
+  // answer's reasoning is written.
+  reasons: true,
   alwaysContent: false, // write the content even if the answer continues in its reasoning
   afterPrompt: false, // write the opening after the template's own generation prompt
   messages: null, // function that changes the messages

@@ -25,7 +25,7 @@ export function markerOf(given) {
   return wellFormed(given, "mediaMarker");
 }
 
-/** Counts the parts of the messages that aren't text. */
+/** Counts the message parts that aren't text. */
 export function countParts(messages, dialect) {
   const types = dialect === "transformers" ? TRANSFORMERS : KINDS;
   let n = 0;

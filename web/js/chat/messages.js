@@ -36,7 +36,7 @@ export class Message {
     this.reasoning = "";
     this.name = "";
     this.callId = "";
-    this.marks = undefined; // or the set of fields that count as the template's own
+    this.marks = undefined; // the set of fields that count as the template's own, if a caller has one
     Object.assign(this, fields);
   }
 
@@ -50,8 +50,8 @@ export class Message {
     return this.parts.some((part) => part instanceof Marker);
   }
 
-  /** Returns the content as one text, in pieces, with a blank line between parts; leaves out parts
-   * that aren't text. */
+  /** Returns the content as pieces, with a blank line between parts, and without parts that aren't
+   * text. */
   pieces() {
     if (!this.parts.length) return [this.piece(CONTENT, this.content)];
     const texts = this.parts.filter((part) => !(part instanceof Marker));

@@ -105,7 +105,7 @@ function message(given, index, marks) {
 // occurrence, in case a template writes the message twice.
 const TAG = "CONTINUE_FINAL_MESSAGE_TAG ";
 
-/** Appends the tag to a field's text in the last message. Returns that text. */
+/** Appends the tag to a field's text in the last message. Returns the text without the tag. */
 function tagged(messages, source, field) {
   const last = messages.at(-1);
   const what = "continue_final_message:";
