@@ -457,8 +457,8 @@ static void read_variables(jinja_arena *mem, void *user) {
 }
 
 /* Renders with these variables and this local time: year, month from 1, day, hour, minute, second.
- * `ends` has four NUL-terminated texts: BOS and EOS to remove, and the fields `turn` and `answer` of
- * jinja_finish_options; it is NULL for a probe. Reports the text (data, n) and the
+ * `ends` has four NUL-terminated texts: BOS and EOS to remove, and the fields `turn` and `answer`
+ * of jinja_finish_options; it is NULL for a probe. Reports the text (data, n) and the
  * ranges that the template wrote (more, n_more), which live until rendering_free. *env is NULL if
  * memory runs out; otherwise the caller frees it, also after an error. */
 bool EXPORT(render)(const jinja_template *t, const uint8_t *variables, const int32_t *time,

@@ -36,7 +36,7 @@ export class Message {
     this.reasoning = "";
     this.name = "";
     this.callId = "";
-    this.marks = undefined; // the set of fields that count as the template's own, if a caller has one
+    this.marks = undefined; // or a set of the fields that count as the template's own
     Object.assign(this, fields);
   }
 
