@@ -36,25 +36,25 @@ class Verdict:
 def vagueness(error: BaseException, size: int) -> str:
     """Returns why an error from ggtok.load for a file of `size` bytes is vague, or ""."""
     if not isinstance(error, ggtok.GGUFError | ggtok.VocabError):
-        return f"{type(error).__name__} is no answer to a file: {error}"
+        return f"{type(error).__name__} is neither GGUFError nor VocabError: {error}"
     text = str(error)
     if error.key is None and error.offset is None:
-        return f"neither key nor offset: {text}"
+        return f"the error has neither a key nor an offset: {text}"
     if error.key is not None and error.key not in text:
-        return f"the key {error.key!r} is not in the sentence: {text}"
+        return f"the message doesn't name the key {error.key!r}: {text}"
     if error.offset is not None and error.offset > size:
-        return f"byte {error.offset} of {size}: {text}"
+        return f"the offset {error.offset} is beyond the file's {size} bytes: {text}"
     if isinstance(error, ggtok.GGUFError) and error.offset is None:
-        return f"a malformed file without an offset: {text}"
+        return f"a GGUFError without an offset: {text}"
     if error.key is None and error.offset and str(error.offset) not in text:
-        return f"the offset {error.offset} is not in the sentence: {text}"
+        return f"the message doesn't name the offset {error.offset}: {text}"
     return unshowable(text)
 
 
 def unshowable(text: str) -> str:
     if not text.isprintable():
-        return f"not printable: {text!a}"
-    return f"{len(text)} characters long" if len(text) > LONGEST else ""
+        return f"the message is not printable: {text!a}"
+    return f"the message has {len(text)} characters" if len(text) > LONGEST else ""
 
 
 def of_error(error: BaseException, size: int) -> Verdict:
@@ -77,7 +77,7 @@ def of_load(data: bytes) -> Verdict:
     return Verdict(VAGUE if note else LOADED, note)
 
 
-_NAMES_A_CULPRIT = re.compile(
+_NAMES_KEY_OR_TOKEN = re.compile(
     r"tokenizer\.ggml\.|\btoken \d+|\b(BOS|EOS|SEP|CLS) token|no vocabulary"
 )
 
@@ -89,8 +89,8 @@ def use(tok: ggtok.Tokenizer) -> str:
             try:
                 ids = tok.encode(PROBE, add_special=add_special, parse_special=parse_special)
             except ggtok.VocabError as error:
-                if not _NAMES_A_CULPRIT.search(str(error)):
-                    return f"names no culprit: {error}"
+                if not _NAMES_KEY_OR_TOKEN.search(str(error)):
+                    return f"names neither a key nor a token: {error}"
                 if note := unshowable(str(error)):
                     return note
                 continue

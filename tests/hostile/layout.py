@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tests.support.patch import FORMATS, TYPES
 
 STR, ARR = TYPES.index("str"), TYPES.index("arr")
-SHOWN = 3  # how many string lengths are fields, at either end of an array
+SHOWN = 3  # of an array of strings, how many lengths at either end are fields
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Layout:
         return [f for f in self.fields if f.name.startswith("n_") or f.name.endswith(" length")]
 
     def heads(self) -> list[int]:
-        """Returns the positions of all bytes after the header, except in arrays' elements."""
+        """Returns the positions of all bytes after the header, except those of arrays' elements."""
         inside = [f for f in self.fields if f.at >= 24 and not f.name.startswith("string")]
         return [at for f in inside for at in range(f.at, f.at + f.size)]
 

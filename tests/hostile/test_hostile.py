@@ -18,6 +18,7 @@ from tests.hostile import TESTS, judge, watch
 from tests.hostile.judge import LOADED, VAGUE, Verdict
 from tests.hostile.kinds import keys_read
 from tests.hostile.rows import Trials
+from tests.hostile.surroundings import peak_of_rejection
 from tests.hostile.table import REFERENCE, ROWS
 from tests.hostile.texts import CALLS
 from tests.support.patch import GGUF
@@ -97,6 +98,12 @@ def test_faults_in_a_row_are_detected(
     assert tally.outcomes[VAGUE] == (what not in ("crash", "hang", "sound"))
     assert tally.clean == (what == "sound")
     assert len(list(tmp_path.iterdir())) == tally.crashes + tally.hangs
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
+def test_a_file_that_loads_is_no_rejection() -> None:
+    _, note = peak_of_rejection(fixture("test").read_bytes())
+    assert note == "loaded"
 
 
 def test_every_key_of_the_library_is_tested() -> None:

@@ -24,7 +24,7 @@ from tests.support.work import LINEAR, Measure
 Load = Callable[[str], ggtok.Tokenizer]
 
 NORMAL, CONTROL = 1, 3
-SIZE = times(200_000, of=400_000)  # bytes of a text
+SIZE = times(200_000, of=400_000)  # size of a text, in bytes
 SHORT, LONG = 5_000, 20_000  # sizes, in bytes, of texts whose work is compared
 
 UNITS = {

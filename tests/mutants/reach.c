@@ -1,5 +1,5 @@
-/* Tells tests/mutants/recorder.py which of the module's basic blocks ran since the last call. It
- * is linked into a module that clang compiled with
+/* Tells tests/mutants/recorder.py which of the module's basic blocks ran since the last call.
+ * This file is linked into a module that clang compiled with
  * -fsanitize-coverage=inline-8bit-counters,pc-table. */
 #include <stdint.h>
 #include <stdio.h>

@@ -28,7 +28,8 @@ S = TypeVar("S", str, bytes)
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
     """Replaces malformed UTF-8 by U+FFFD and, if the vocabulary escapes spaces, spaces by U+2581.
 
-    For mmbert, inserts a U+2581 before each nonempty line, unless one or a space is already there.
+    For mmbert, inserts a U+2581 before each nonempty line that doesn't begin with a space or
+    U+2581.
     """
     escape = v.flags["escape_whitespaces"]
     marks = escape and "MMBERT" in v.pre_flags

@@ -8,7 +8,7 @@ from typing import Any
 from ggtok.native.arguments import _ids
 from ggtok.native.library import ffi, lib
 
-_HAN = 1 << 9  # a flag in unicode/unicode.h
+_HAN = 1 << 9  # the flag for Chinese characters in unicode/unicode.h
 
 
 def is_han(c: int) -> bool:

@@ -72,7 +72,8 @@ def test_equals_llama_cpp_without_a_space_prefix(
 @settings(max_examples=times(10, of=20))
 @given(data=some_bytes)
 def test_continuation_of_any_text(load_fixture: Load, name: str, data: bytes) -> None:
-    """Nothing is added: up to the first special token, the ids are the same as without a prefix."""
+    """Nothing is added: up to the first special token, the ids are those of a vocabulary without a
+    space prefix."""
     tok = load_fixture(name)
     ids = encode_all_ways(tok, data)
     if not (tok.add_space_prefix and tok.vocab_type in ("SPM", "UGM")):

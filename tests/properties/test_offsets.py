@@ -42,7 +42,7 @@ def quietly(name: str) -> ggtok.Tokenizer:
 
 
 def check_shape(tok: ggtok.Tokenizer, text: bytes, **flags: Any) -> tuple[list[int], list[Any]]:
-    """Checks properties of spans that hold for every text."""
+    """Checks the properties that the spans of every text have."""
     ids, spans = tok.encode_with_offsets(text, **flags)
     assert ids == tok.encode(text, **flags)
     assert (spans.dtype, spans.shape) == (np.int64, (len(ids), 2))

@@ -51,7 +51,7 @@ U32 = kv(b"a.key", "u32", struct.pack("<I", 1))
 FIRST_VALUE = FIRST_KEY + 5 + 4  # the offset of the first value if its key has five bytes
 SECOND_KEY = FIRST_VALUE + 4 + 8  # the offset of the key after a first value of four bytes
 
-# The file's bytes, and the key and offset in the error (None: not checked).
+# The file's bytes, and the error's key and offset (None: the error has none).
 MALFORMED: dict[str, tuple[bytes, str | None, int | None]] = {
     "empty": (b"", None, 0),
     "three bytes": (b"GGU", None, 0),

@@ -82,7 +82,7 @@ def test_a_failure_in_an_interrupted_call_is_forgotten() -> None:
     "error", [TypeError("stop"), UnicodeEncodeError("utf-8", "x", 0, 1, "stop")], ids=repr
 )
 def test_a_signal_whose_handler_raises_the_exception_of_faulty_texts(error: Exception) -> None:
-    """The exception propagates unchanged, although the texts are valid."""
+    """The handler's exception propagates unchanged: it isn't mistaken for an error in the texts."""
     tok = ggtok.load(fixture("bpe-gpt2"))
     error.__cause__ = ZeroDivisionError()
 

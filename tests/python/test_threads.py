@@ -126,7 +126,7 @@ def test_an_unknown_number_of_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 def _in_fork(work: Callable[[], bool]) -> bool:
     """Returns the result of `work` in a forked child, which is killed if it hangs."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks with threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads is deprecated
         child = os.fork()
     if not child:
         try:
@@ -193,8 +193,8 @@ def test_no_thread_of_a_batch_is_idle_while_there_is_work(c_program: Build) -> N
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_fork_while_threads_do_everything() -> None:
-    """tests/c/contended.c forks while each of the C library's locks is held, one after the
-    other."""
+    """The threads use many of the C library's locks. (tests/c/contended.c forks while each single
+    lock is held.)"""
     tok = ggtok.load(fixture("bpe-llama3"))
     batch = ["the kettle", "a text of some words"] * 20
     counts = ggtok.count_words(batch, pre="gpt-2")
@@ -404,7 +404,7 @@ def test_process_pools_share_a_tokenizer(method: str, row: str) -> None:
     tok = LOADED[row]()
     want = [tok.encode_batch([TEXT] * 50, threads=2)[0]] * 8
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks with threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads is deprecated
         context = multiprocessing.get_context(method)
         with ProcessPoolExecutor(2, mp_context=context) as pool:
             assert list(pool.map(_encode, [tok] * 8, [TEXT] * 8)) == want
