@@ -278,7 +278,7 @@ class TemplateError(GGTokError, ValueError):
     """
 
     def __init__(self, message: str, line: int | None = None) -> None:
-        # The message may contain output of the template.
+        # The message may contain output of the template, which may be unprintable.
         super().__init__(_printable(message), line)
         self.line = line
 

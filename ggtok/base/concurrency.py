@@ -41,7 +41,7 @@ _POLL = 0.05  # seconds per wait; Windows handles Ctrl-C only between waits
 
 
 class Channel(Generic[T]):
-    """A queue of at most `room` items from one thread to others.
+    """A queue from one thread to others, which holds at most `room` items.
 
     A signal handler that raises an exception can leave the lock of a `queue.Queue` held forever.
     This class is safe, because operations of a `SimpleQueue` are atomic.

@@ -1,7 +1,7 @@
 """Detects the capabilities of a template by rendering test conversations.
 
-Like llama-server, it observes how the template uses the values. The capabilities decide how
-messages are written for the template (`messages.write`).
+As in llama-server, each rendering shows how the template uses the values that it gets. The
+capabilities decide how messages are written for the template (`messages.write`).
 """
 
 from __future__ import annotations

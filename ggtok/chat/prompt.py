@@ -194,7 +194,7 @@ def _within(ranges: Ranges, begin: int, end: int) -> Ranges:
 
 
 def _split(ranges: Ranges, spans: Iterable[tuple[int, int]]) -> Iterator[Ranges]:
-    """Yields :func:`_within` for each span, in one pass, since there may be many of both."""
+    """Yields the ranges within each span, like :func:`_within`, but in one pass over all ranges."""
     first = 0
     for begin, end in spans:
         while first < len(ranges) and ranges[first][1] <= begin:

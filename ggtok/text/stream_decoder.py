@@ -251,7 +251,7 @@ class _State:
         self._ids = ids
         self._errors = errors
         self._first = True
-        self._eos = b""  # the piece of an EOS that is dropped if it turns out to be the last id
+        self._eos = b""  # the piece of the last id if it is EOS; dropped if no other id follows
         self._cleaning = _Cleaning() if ids.clean else None
         self.utf8 = b""  # the bytes of an incomplete character
 
