@@ -62,7 +62,8 @@ def test_words(v: Vocabulary, norm: list[Byte]) -> Iterator[Word]:
 
 
 def _segments(v: Vocabulary, text: bytes) -> Iterator[list[Byte]]:
-    """Yields the text between white space, in lower case if the vocabulary's flag is set.
+    """Yields each stretch of text between white space, in lower case if the vocabulary's flag is
+    set.
 
     A space that is escaped doesn't count as white space.
     """

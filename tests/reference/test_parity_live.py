@@ -27,8 +27,8 @@ def check(result: parity.Result) -> None:
     assert result.comparisons
 
 
-# The pieces of one in SOME normal tokens are compared for real vocabularies, and of all tokens for
-# fixtures. (python -m tests.parity compares all tokens of all vocabularies.)
+# For real vocabularies, the tests compare the pieces of one in SOME normal tokens; for fixtures, of
+# all tokens. (python -m tests.parity compares all tokens of all vocabularies.)
 SOME = 20
 
 
