@@ -160,8 +160,8 @@ def _by_thinking(render: Render, tags: Tags) -> None:
 
 
 def _by_tail(off: str, on: str, tags: Tags) -> None:
-    """Handles two renderings that each have text that the other lacks: searches one for the end of
-    the other, and uses the two markers after it."""
+    """Handles two renderings that each have text that the other lacks: searches each for the end
+    of the other, and uses the two markers that follow the match."""
     for base, longer in ((on, off), (off, on)):
         anchor = base.encode()[-_ANCHOR:]
         at = longer.encode().rfind(anchor)
