@@ -24,8 +24,15 @@ def main() -> int:
         work = Path(folder)
         out = work / "out"
         out.mkdir()
-        module.build(out / "ggtok.wasm", work)
-        page.build(out / "ggtok.wasm", out)
+        try:
+            module.build(out / "ggtok.wasm", work)
+            page.build(out / "ggtok.wasm", out)
+        except module.BuildError as failure:
+            print(failure, file=sys.stderr)
+            return 2
+        except ModuleNotFoundError as missing:
+            print(f'{missing.name} is not installed: pip install ".[web]"', file=sys.stderr)
+            return 2
         differ = 0
         for built in sorted(out.iterdir()):
             kept = OUT / built.name

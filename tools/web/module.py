@@ -38,7 +38,7 @@ LINK = (
 
 
 class BuildError(Exception):
-    """A tool failed; the message contains its output."""
+    """A tool is missing or failed; the message says which, and contains its output."""
 
 
 def call(*command: str | Path, cwd: Path = ROOT) -> str:

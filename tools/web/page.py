@@ -15,6 +15,8 @@ import re
 import subprocess
 from pathlib import Path
 
+from tools.web.module import BuildError
+
 WEB = Path(__file__).resolve().parents[2] / "web"
 NODE_MODULES = WEB / "node_modules"
 
@@ -49,7 +51,7 @@ def _bundle(entry: str) -> str:
     """Returns a minified script (or style sheet) with everything that it imports."""
     esbuild = NODE_MODULES / ".bin" / "esbuild"
     if not esbuild.exists():
-        raise SystemExit("web/node_modules lacks esbuild: run npm ci --prefix web --ignore-scripts")
+        raise BuildError("web/node_modules lacks esbuild: run npm ci --prefix web --ignore-scripts")
     command = [
         str(esbuild),
         entry,
@@ -65,7 +67,7 @@ def _bundle(entry: str) -> str:
     ]
     done = subprocess.run(command, cwd=WEB, capture_output=True)
     if done.returncode:
-        raise RuntimeError(f"esbuild {entry} failed:\n{done.stderr.decode(errors='replace')}")
+        raise BuildError(f"esbuild {entry} failed:\n{done.stderr.decode(errors='replace')}")
     text = done.stdout.decode().strip()
     # Escape whatever would end the element that contains the text, and carriage returns, which HTML
     # normalizes.
