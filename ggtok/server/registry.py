@@ -19,7 +19,7 @@ import ggtok
 from ggtok.errors import FileError, GGTokError, InvalidTypeError, InvalidValueError
 from ggtok.server.errors import NotReady, Refusal, UnknownModel
 
-ANY = "*"  # the alias of a model that is used for every name
+ANY = "*"  # the alias of a model that is used for every other name
 CHECK_SECONDS = 1.0  # between two checks of a model's file
 MAX_LOADED = 16
 _LOADS = 3  # the most attempts to load a file that changes while it is read
@@ -69,7 +69,7 @@ class Registry:
 
     Args:
         models: names or paths of models, or a mapping of aliases to names, paths or tokenizers.
-            The alias ``*`` matches every name.
+            The alias ``*`` matches every other name.
         max_loaded: the maximum number of models in memory; if there are more, the least recently
             used one is unloaded.
     """
@@ -160,21 +160,22 @@ class Registry:
             stamp = _stamp(model)
             if model.tok is not None and stamp in (model.stamp, None):
                 break
-            what = "loaded" if model.tok is None else "reloaded"
+            action = "loaded" if model.tok is None else "reloaded"
             begin = time.perf_counter()
             try:
-                model.tok = ggtok.load(model.source)
+                # Another thread may drop model.tok at any time.
+                tok = model.tok = ggtok.load(model.source)
             except GGTokError as e:
                 self._count(failed=True)
                 reason = _reason(e)
-                _log(f"model not {what}", model, logging.WARNING, error=reason)
+                _log(f"model not {action}", model, logging.WARNING, error=reason)
                 model.error = f"{model.name}: {reason}"
                 model.stamp = stamp
                 break
             model.error = ""
             self._count(failed=False)
             seconds = round(time.perf_counter() - begin, 3)
-            _log(f"model {what}", model, seconds=seconds, tokens=model.tok.n_tokens)
+            _log(f"model {action}", model, seconds=seconds, tokens=tok.n_tokens)
             model.created = int(time.time())
             model.stamp = _stamp(model) if stamp is None else stamp
         model.checked = time.monotonic()
@@ -204,9 +205,9 @@ def _log(message: str, model: Model, level: int = logging.INFO, **more: object) 
 
 def _stamp(model: Model) -> Stamp | None:
     """Returns values that identify the version of a model's file, or None if there is no file."""
-    path = model.source
-    if model.tok is not None and model.tok.source is not None and model.tok.source.path:
-        path = model.tok.source.path
+    path, tok = model.source, model.tok
+    if tok is not None and tok.source is not None and tok.source.path:
+        path = tok.source.path
     try:
         found = os.stat(path)
     except (OSError, ValueError):

@@ -227,6 +227,22 @@ def test_many_threads(changing: Path) -> None:
     assert not wrong
 
 
+def test_a_model_that_is_dropped_while_it_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulates that another thread drops the model before it is logged."""
+    registry = Registry(BPE)
+    count, dropped = registry._count, list[bool]()
+
+    def drop_first(failed: bool) -> None:
+        count(failed)
+        if not dropped:
+            dropped.append(failed)
+            registry.find().tok = None
+
+    monkeypatch.setattr(registry, "_count", drop_first)
+    assert registry.get().tok.model == "gpt2"
+    assert dropped == [False]
+
+
 def test_a_model_that_is_dropped_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Simulates that another thread drops the model between loading and use."""
     registry = Registry(BPE)
