@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable
-from functools import cache
 from typing import Any, TypeVar
 
 from ggtok import Tokenizer
@@ -51,11 +50,13 @@ def count_of(tok: Tokenizer, body: Any, image_tokens: int | None = None) -> tupl
     return _result(tok, body, count)
 
 
-@cache
+_RANDOM_MARKER = f"<__media_{secrets.token_hex(16)}__>"  # which no message contains
+
+
 def media_marker() -> str:
-    """Returns the text that represents an image in prompts. It is random, so that no message
-    contains it."""
-    return os.environ.get("LLAMA_MEDIA_MARKER") or f"<__media_{secrets.token_hex(16)}__>"
+    """Returns the text that represents an image in prompts: LLAMA_MEDIA_MARKER's value, else a
+    random text."""
+    return os.environ.get("LLAMA_MEDIA_MARKER") or _RANDOM_MARKER
 
 
 def _result(tok: Tokenizer, body: Any, of: Callable[[dict[str, Any]], Result]) -> Result:

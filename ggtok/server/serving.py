@@ -18,10 +18,11 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from ggtok.server import logs
+from ggtok.server.chat import media_marker
 from ggtok.server.connections import Connection
 
 IDLE_SECONDS = 60  # until a connection without requests is closed
-GRACE_SECONDS = 10  # for requests to finish after the server is told to stop
+GRACE_SECONDS = 10  # for requests to finish after the server is notifier to stop
 _START_SECONDS = 60  # for a worker process to start
 
 
@@ -64,6 +65,7 @@ def run(
     if workers == 1:
         _Server(configuration(make, **more)).run([listening])
         return
+    os.environ["LLAMA_MEDIA_MARKER"] = media_marker()  # the same in all processes
     with tempfile.TemporaryDirectory(prefix="ggtok-serve-") as folder:
         make = partial(_make_in_worker, make, folder)
         _Processes(configuration(make, workers=workers, **more), [listening]).run()
@@ -115,6 +117,6 @@ def notify(state: str) -> None:
     address = os.environ.get("NOTIFY_SOCKET", "")
     if address[:1] not in ("/", "@") or not hasattr(socket, "AF_UNIX"):
         return
-    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
-        told.connect("\0" + address[1:] if address.startswith("@") else address)
-        told.sendall(state.encode())
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier:
+        notifier.connect("\0" + address[1:] if address.startswith("@") else address)
+        notifier.sendall(state.encode())

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import runpy
+import secrets
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -11,7 +16,7 @@ from starlette.testclient import TestClient
 
 import ggtok
 from ggtok import server
-from ggtok.server.chat import media_marker
+from ggtok.server import chat
 from tests.chat import mediafiles
 from tests.chat.llamaserver import Servers
 from tests.chat.made import TEMPLATES
@@ -88,6 +93,21 @@ def test_prompts_have_the_marker_of_props(serve: Serve, tok: ggtok.Tokenizer) ->
     assert answer["uncounted_parts"] == 1
 
 
+def test_threads_agree_on_the_marker(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = itertools.count()
+
+    def slow(_: int) -> str:
+        number = next(made)
+        time.sleep(0.05)
+        return str(number)
+
+    monkeypatch.delenv("LLAMA_MEDIA_MARKER", raising=False)
+    monkeypatch.setattr(secrets, "token_hex", slow)
+    marker = runpy.run_path(str(chat.__file__))["media_marker"]
+    with ThreadPoolExecutor(2) as pool:
+        assert len(set(pool.map(lambda _: marker(), range(2)))) == 1
+
+
 def test_results_of_tools(serve: Serve, tok: ggtok.Tokenizer) -> None:
     image = {"type": "image", "source": SOURCE}
     result = {"type": "tool_result", "tool_use_id": "c", "content": [text("a"), image]}
@@ -132,7 +152,6 @@ def test_like_llama_server_with_a_projector(
     name = "bpe-llama3"
     template = TEMPLATES["tools"]
     monkeypatch.setenv("LLAMA_MEDIA_MARKER", mediafiles.MARKER)
-    media_marker.cache_clear()
     gguf = GGUF.read(fixture(name))
     gguf.set("tokenizer.chat_template", template.encode())
     client = serve({"m": ggtok.load(gguf.dump())}, image_tokens=mediafiles.IMAGE_TOKENS)
@@ -149,13 +168,10 @@ def test_like_llama_server_with_a_projector(
         (CHAT, {"messages": [user([IMAGE, text(mediafiles.MARKER)])]}),
         ("/apply-template", {"messages": [user([AUDIO, text("a"), text("b"), VIDEO])]}),
     ]
-    try:
-        with Servers(fixture(name), media=True) as servers, servers.start(template) as theirs:
-            for path, body in requests:
-                status, answer = theirs.post(path, body)
-                ours = client.post(path, content=json.dumps(body))
-                assert ours.status_code == status, (path, body, answer, ours.text)
-                if status == 200:
-                    assert ours.json() == answer
-    finally:
-        media_marker.cache_clear()
+    with Servers(fixture(name), media=True) as servers, servers.start(template) as theirs:
+        for path, body in requests:
+            status, answer = theirs.post(path, body)
+            ours = client.post(path, content=json.dumps(body))
+            assert ours.status_code == status, (path, body, answer, ours.text)
+            if status == 200:
+                assert ours.json() == answer

@@ -80,6 +80,14 @@ def test_several_processes(tmp_path: Path) -> None:
         assert served.stop() == 0
 
 
+def test_processes_agree_on_the_marker(tmp_path: Path) -> None:
+    with serving([BPE, "--workers", "2"], tmp_path / "log") as served:
+        waits.until(lambda: served.text().count("Application startup complete") == 2)
+        markers = {ask(served.url, "GET", "/props")[2]["media_marker"] for _ in range(30)}
+        assert len(markers) == 1
+        assert served.stop() == 0
+
+
 def test_processes_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     files = tmp_path / "files"
     files.mkdir()
