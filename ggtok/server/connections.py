@@ -21,18 +21,18 @@ from typing import Any
 
 from httptools import HttpParserError, HttpParserUpgrade
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 HEAD_SECONDS = 15.0  # from a connection's start, or a request's first byte, to the end of the head
 BODY_SECONDS = 30.0  # for a body to arrive, plus one second for each BODY_RATE bytes of it
 BODY_RATE = 1 << 18
 STUCK_SECONDS = 30.0  # for a client to read at least one byte of an answer
-MOST_HEAD = 1 << 15  # bytes of a request line and headers, or of anything between parts of a body
+MOST_HEAD = 1 << 15  # bytes of a request line and headers, or between two parts of a chunked body
 MOST_QUEUED = 32  # requests on one connection that may wait for earlier answers
 MOST_CONNECTIONS = 2048
 MOST_UNREAD = 256 << 20  # bytes of answers that all clients together haven't read yet
-_SPARE_FILES = 64  # file descriptors to keep for other uses than connections
+_SPARE_FILES = 320  # file descriptors to keep for other uses, such as the upstream server
 _PERIOD = 1.0
 _STATE = "ggtok.connections"
 
@@ -47,6 +47,22 @@ _REASONS = {
     431: "the request's headers are too long, or too many requests wait for answers before them",
     503: "too many connections; try again",
 }
+
+
+class _Unchunked(RequestResponseCycle):
+    """An HTTP/1.0 request and its answer. HTTP/1.0 has no chunks, so an answer of unknown length
+    ends where the connection ends."""
+
+    endless = False
+
+    async def send(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            names = [name.lower() for name, _ in message.get("headers", ())]
+            if b"content-length" not in names:
+                self.endless, self.chunked_encoding = True, False
+        elif self.endless:
+            self.expected_content_length = len(message.get("body", b""))  # uvicorn checks it
+        await super().send(message)
 
 
 class Connection(HttpToolsProtocol):
@@ -138,6 +154,8 @@ class Connection(HttpToolsProtocol):
         self.between = 0
         self.phase, self.since, self.size = _BODY, self.loop.time(), 0
         super().on_headers_complete()
+        if self.scope["http_version"] == "1.0":
+            self.cycle.__class__ = _Unchunked  # its task hasn't begun yet
 
     def on_body(self, body: bytes) -> None:
         if self.phase == _BODY:
@@ -190,7 +208,8 @@ class Connections:
         self._loop = loop
         self._open = state.connections
         self._turns = 0
-        self.most = min(MOST_CONNECTIONS, _most_files() - _SPARE_FILES)
+        files = _most_files()
+        self.most = min(MOST_CONNECTIONS, max(files - _SPARE_FILES, files // 2))
         self._timer = loop.call_later(_PERIOD, self._look)
 
     def __len__(self) -> int:

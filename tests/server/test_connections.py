@@ -3,6 +3,7 @@ other clients."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from uvicorn.server import ServerState
 
 from ggtok.server import connections, limits
 from tests.server.running import ask, connect, exchange, running, until_closed
@@ -103,7 +105,7 @@ def test_clients_that_do_not_read(start: Callable[..., str]) -> None:
     works(url)
 
 
-def test_much_that_is_not_read(start: Callable[..., str]) -> None:
+def test_many_bytes_that_are_not_read(start: Callable[..., str]) -> None:
     url = start(_PERIOD=0.01, MOST_UNREAD=1 << 20)
     body = json.dumps({"content": "x " * 2_000_000}).encode()
     stuck = [connect(url) for _ in range(3)]
@@ -124,7 +126,7 @@ def _open_connections(url: str) -> list[str]:
 
 _LINUX = pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="reads /proc")
 test_clients_that_do_not_read = _LINUX(test_clients_that_do_not_read)
-test_much_that_is_not_read = _LINUX(test_much_that_is_not_read)
+test_many_bytes_that_are_not_read = _LINUX(test_many_bytes_that_are_not_read)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +280,7 @@ def test_half_closed_connections(start: Callable[..., str]) -> None:
     works(url)
 
 
-def test_many_idle_connections_keep_nobody_out(start: Callable[..., str]) -> None:
+def test_many_idle_connections_do_not_block_others(start: Callable[..., str]) -> None:
     url = start(MOST_CONNECTIONS=16)
     idle = []
     for _ in range(100):
@@ -291,6 +293,17 @@ def test_many_idle_connections_keep_nobody_out(start: Callable[..., str]) -> Non
     assert closed == 60
     for one in idle:
         one.close()
+
+
+@pytest.mark.parametrize(("files", "most"), [(1 << 20, 2048), (2112, 1792), (100, 50)])
+def test_connections_leave_files_for_other_uses(
+    files: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The requests that are passed on, of which there may be 256, need a file each."""
+    monkeypatch.setattr(connections, "_most_files", lambda: files)
+    loop = asyncio.new_event_loop()
+    assert connections.Connections(loop, ServerState()).most == most
+    loop.close()
 
 
 def test_connections_in_use_are_not_closed_for_others(start: Callable[..., str]) -> None:
