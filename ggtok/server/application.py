@@ -77,16 +77,16 @@ def build(
     for key in api_keys:
         check_key(key, "an API key")
     workers = Workers(threads)
-    held = Bodies(max_body)
-    passed_on = None
+    memory = Bodies(max_body)
+    proxy = None
     if upstream is not None:
         if upstream_key is not None:
             check_key(upstream_key, "the upstream server's key")
-        passed_on = Upstream(
+        proxy = Upstream(
             upstream,
             registry,
             workers,
-            held,
+            memory,
             key=upstream_key,
             own_keys=api_keys,
             count=count_header,
@@ -95,45 +95,45 @@ def build(
         )
     elif upstream_key is not None or count_header or limit is not None:
         raise InvalidValueError("upstream_key, count_header and limit need an upstream server")
-    metrics = Metrics([*ROWS, OTHER], _gauges(registry, workers, held, passed_on), metrics_folder)
+    metrics = Metrics([*ROWS, OTHER], _gauges(registry, workers, memory, proxy), metrics_folder)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
         workers.close()
-        if passed_on is not None:
-            await passed_on.close()
+        if proxy is not None:
+            await proxy.close()
 
-    public = PUBLIC if passed_on is None else PUBLIC - {page.HOME}
-    made = Starlette(
+    public = PUBLIC if proxy is None else PUBLIC - {page.HOME}
+    application = Starlette(
         routes=_routes(
-            registry, workers, held, metrics, image_tokens, has_upstream=passed_on is not None
+            registry, workers, memory, metrics, image_tokens, has_upstream=proxy is not None
         ),
         # The first middleware is the outermost.
         middleware=[
             Middleware(Observed, metrics=metrics, rows=_row_of_path(), other=len(ROWS)),
             Middleware(Origins, hosts=allowed_hosts, origins=cors_origins, exposed=[COUNT_HEADER]),
             # If keys are required, no request without one reaches the upstream server.
-            Middleware(Keys, keys=list(api_keys), public=public, options=passed_on is None),
+            Middleware(Keys, keys=list(api_keys), public=public, options=proxy is None),
         ],
         lifespan=lifespan,
         # llama-server, too, answers 404 for a known path with an unknown method.
         exception_handlers={404: _not_found, 405: _not_found, 500: _failed},
     )
-    made.router.redirect_slashes = False
-    if passed_on is not None:
-        made.router.default = passed_on
-        made.add_exception_handler(405, _passing_on(passed_on))
-    made.state.registry = registry
-    made.state.workers = workers
-    made.state.bodies = held
-    return made
+    application.router.redirect_slashes = False
+    if proxy is not None:
+        application.router.default = proxy
+        application.add_exception_handler(405, _passing_on(proxy))
+    application.state.registry = registry
+    application.state.workers = workers
+    application.state.bodies = memory
+    return application
 
 
 def _routes(
     registry: Registry,
     workers: Workers,
-    held: Bodies,
+    memory: Bodies,
     metrics: Metrics,
     image_tokens: int | None,
     *,
@@ -144,7 +144,7 @@ def _routes(
 
     def asgi(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         answer = partial(_answer, endpoint, registry, image_tokens)
-        return _asgi(endpoint, answer, workers, held)
+        return _asgi(endpoint, answer, workers, memory)
 
     routes = [
         Route(path, asgi(endpoint), methods=[endpoint.method])
@@ -163,7 +163,7 @@ def _row_of_path() -> dict[str, int]:
 
 
 def _gauges(
-    registry: Registry, workers: Workers, held: Bodies, upstream: Upstream | None
+    registry: Registry, workers: Workers, memory: Bodies, upstream: Upstream | None
 ) -> list[Gauge]:
     gauges: list[Gauge] = [
         ("models_loaded", "Models in memory.", registry.n_loaded),
@@ -171,7 +171,7 @@ def _gauges(
         ("model_failures_total", "Models that couldn't be loaded.", lambda: registry.failures),
         ("model_unloads_total", "Models dropped for others.", lambda: registry.unloads),
         ("requests_in_threads", "Requests that threads answer or will.", lambda: workers.pending),
-        ("bodies_bytes", "Bytes of requests' bodies in memory.", lambda: held.held),
+        ("bodies_bytes", "Bytes of requests' bodies in memory.", lambda: memory.held),
     ]
     if upstream is not None:
         gauges += [
@@ -192,12 +192,12 @@ def _passing_on(upstream: Upstream) -> Callable[[Request, Exception], Awaitable[
 
 
 def _asgi(
-    endpoint: Endpoint, answering: Callable[..., Response], workers: Workers, held: Bodies
+    endpoint: Endpoint, answering: Callable[..., Response], workers: Workers, memory: Bodies
 ) -> Callable[[Request], Awaitable[Response]]:
     """Returns the function that Starlette calls for requests to the endpoint."""
 
     async def answer(request: Request) -> Response:
-        with held.held_body() as body:
+        with memory.reader() as body:
             try:
                 data = b""
                 if endpoint.method != "GET":
@@ -206,7 +206,7 @@ def _asgi(
                 if endpoint.light and len(data) <= SMALL:
                     with suppress(NotReady):
                         return work(False)
-                async with held.turn(len(data)):
+                async with memory.turn(len(data)):
                     return await workers.run(partial(work, True))
             except ClientDisconnect:
                 return Response(status_code=400)  # nobody will read the response
@@ -224,11 +224,11 @@ def _answer(
     query: dict[str, str],
     wait: bool,
 ) -> Response:
-    def made() -> object:
+    def compute() -> object:
         body = None if endpoint.method == "GET" else bodies.parse(data)
         return endpoint.answer(Call(registry, body, query, wait, image_tokens))
 
-    return reply(made, endpoint.errors)
+    return reply(compute, endpoint.errors)
 
 
 async def _not_found(request: Request, error: Exception) -> Response:

@@ -10,6 +10,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ggtok.errors import InvalidTypeError, InvalidValueError
+from ggtok.server.endpoints import path_of
 from ggtok.server.errors import Refusal, llama_server
 from ggtok.server.replies import Reply
 
@@ -58,14 +59,12 @@ class Keys:
             await self.app(scope, receive, send)
 
     def _may(self, scope: Scope) -> bool:
-        # A program that mounts the application adds a prefix to its paths.
-        path = scope["path"].removeprefix(scope.get("root_path", ""))
-        method = scope["method"]
+        path, method = path_of(scope), scope["method"]
         if not self.keys or (path in self.public and method in ("GET", "HEAD")):
             return True
         if method == "OPTIONS" and self.options:
             return True
         headers = Headers(scope=scope)
-        given = headers.get("authorization") or headers.get("x-api-key") or ""
-        key = given.removeprefix("Bearer ").encode("latin-1")
+        sent = headers.get("authorization") or headers.get("x-api-key") or ""
+        key = sent.removeprefix("Bearer ").encode("latin-1")
         return any(hmac.compare_digest(key, known) for known in self.keys)

@@ -59,8 +59,8 @@ async def _ask(model: str | None, ask: Ask) -> int:
         if _is_length(length):
             return int(length)
     raise Refusal(
-        f"the upstream server doesn't tell how long the context of {model!r:.80} is; start ggtok "
-        "with --limit N",
+        f"the upstream server doesn't report the context length of {model!r:.80}; start ggtok with "
+        "--limit N",
         "server_error",
     )
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from starlette.types import Scope
+
 from ggtok.server.errors import ErrorBody, llama_server
 from ggtok.server.registry import Registry, Served
 
@@ -54,3 +56,9 @@ class Endpoint:
     light: bool = False
     public: bool = False
     errors: ErrorBody = llama_server
+
+
+def path_of(scope: Scope) -> str:
+    """Returns a request's path, without the prefix of a program that mounts the application."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))

@@ -81,7 +81,7 @@ def details(model: Model) -> dict[str, Any]:
 
 def props(served: Served) -> dict[str, Any]:
     tok = served.tok
-    told = {
+    answer = {
         "default_generation_settings": {"n_ctx": context_length(tok)},
         "total_slots": 0,
         "model_alias": served.name,
@@ -104,15 +104,15 @@ def props(served: Served) -> dict[str, Any]:
     try:
         default = api.server(tok._loaded, Options())
     except TemplateError:  # llama-server wouldn't start, but here other endpoints work
-        told["chat_template"] = tok.chat_template or ""
-        return told
-    told["chat_template"] = default.source
+        answer["chat_template"] = tok.chat_template or ""
+        return answer
+    answer["chat_template"] = default.source
     # If there is a separate template for tools, report that template's capabilities.
     preferred = api.server(tok._loaded, Options(tools=[{}]))
-    told["chat_template_caps"] = {f"supports_{k}": v for k, v in asdict(preferred.caps).items()}
+    answer["chat_template_caps"] = {f"supports_{k}": v for k, v in asdict(preferred.caps).items()}
     if "tool_use" in tok.chat_templates:
-        told["chat_template_tool_use"] = preferred.source
-    return told
+        answer["chat_template_tool_use"] = preferred.source
+    return answer
 
 
 def piece(tok: Tokenizer, id: int | None) -> str | None:

@@ -35,8 +35,8 @@ class Bodies:
         self.held = 0
         self._large = asyncio.Semaphore(1)
 
-    def held_body(self) -> Held:
-        return Held(self)
+    def reader(self) -> BodyReader:
+        return BodyReader(self)
 
     def turn(self, size: int) -> AbstractAsyncContextManager[None]:
         """Returns a context for answering a body of this size. Only one large body is answered at a
@@ -44,7 +44,7 @@ class Bodies:
         return self._large if size > _LARGE else nullcontext()
 
 
-class Held:
+class BodyReader:
     """A context manager that reads a request's body, and counts it as in memory until the context
     ends."""
 
@@ -54,7 +54,7 @@ class Held:
         self._bodies = bodies
         self._size = 0
 
-    def __enter__(self) -> Held:
+    def __enter__(self) -> BodyReader:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -84,7 +84,7 @@ class Held:
             if self._size > bodies.most:
                 raise _too_long(bodies.most)
             if self._size > _MODEST and bodies.held > bodies.total:
-                busy = "other requests' bodies take all memory that they may; try again"
+                busy = "the memory for requests' bodies is full; try again"
                 raise Refusal(busy, "unavailable_error")
             parts.append(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -14,6 +14,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ggtok.server.endpoints import path_of
 from ggtok.server.metrics import Metrics
 
 logger = logging.getLogger("ggtok.server")
@@ -63,12 +64,12 @@ class Observed:
             await self.app(scope, counted_receive, counted_send)
         finally:
             seconds = time.perf_counter() - begin
-            path = scope["path"]
-            self.metrics.ended(self.rows.get(path, self.other), status, seconds, received, sent)
+            row = self.rows.get(path_of(scope), self.other)
+            self.metrics.ended(row, status, seconds, received, sent)
             if requests.isEnabledFor(logging.DEBUG):
                 fields = {
                     "method": scope["method"],
-                    "path": path[:_LONGEST_PATH],
+                    "path": scope["path"][:_LONGEST_PATH],
                     "status": status,
                     "seconds": round(seconds, 6),
                     "received": received,

@@ -28,8 +28,9 @@ from ggtok.errors import GGTokError, InvalidValueError
 from ggtok.server import bodies
 from ggtok.server.completions import COMPLETIONS, Completion, Prompts, errors_of
 from ggtok.server.context import Contexts, parsed
+from ggtok.server.endpoints import path_of
 from ggtok.server.errors import Refusal, UnknownModel
-from ggtok.server.fields import anything
+from ggtok.server.fields import anything, text
 from ggtok.server.limits import Bodies
 from ggtok.server.registry import Registry
 from ggtok.server.replies import Reply
@@ -39,6 +40,7 @@ COUNT_HEADER = "x-prompt-tokens"
 ASK = 0  # as a limit: use the context length that the upstream server reports
 _MOST = 256  # requests that may be passed on at the same time
 _TIMES = httpx2.Timeout(10.0, read=600.0, write=60.0)
+HEAD_SECONDS = 600.0  # from the end of a request to the end of the answer's head
 ASK_SECONDS = 60.0  # for the upstream server's answer to a question about its context length
 _LONGEST_ANSWER = 4 << 20  # bytes of such an answer
 
@@ -52,6 +54,7 @@ _HOP = {
 _OWN_REQUEST = {b"host", b"expect", b"origin", b"referer"}
 _OWN_ANSWER = {b"date"}
 _WITHOUT_BODY = (204, 304)
+_SLASHES = re.compile("//+")
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _KEYS = (b"authorization", b"x-api-key")
 
@@ -78,7 +81,7 @@ class Upstream:
         url: str,
         registry: Registry,
         workers: Workers,
-        held: Bodies,
+        memory: Bodies,
         *,
         key: str | None = None,
         own_keys: Sequence[str] = (),
@@ -89,7 +92,7 @@ class Upstream:
         self.url = _base(url)
         self._registry = registry
         self._workers = workers
-        self._bodies = held
+        self._bodies = memory
         self._key = key
         self._own_keys = [own.encode("ascii") for own in own_keys]
         self._count = count
@@ -105,16 +108,14 @@ class Upstream:
             await self._client.aclose()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope["path"]
-        completion = COMPLETIONS.get(path) if scope["method"] == "POST" else None
-        if not self._count and self._limit is None:
-            completion = None
+        path = path_of(scope)
         if self.active >= _MOST:
             refusal = Refusal("too many requests are passed on; try again", "unavailable_error")
             await Reply.of(refusal, errors_of(path))(scope, receive, send)
             return
         self.active += 1
         try:
+            completion = self._completion(scope["method"], path)
             if completion is None:
                 await self._pass_on(scope, _Body(receive), send, [])
             else:
@@ -126,14 +127,23 @@ class Upstream:
         finally:
             self.active -= 1
 
+    def _completion(self, method: str, path: str) -> Completion | None:
+        """Returns the request's row in COMPLETIONS, or None if no prompt must be counted. Raises
+        Refusal for a path that the upstream server could interpret as another path."""
+        if not {".", ".."}.isdisjoint(path.split("/")):
+            raise Refusal("the request's path must not have a part that is . or ..")
+        if method != "POST" or not (self._count or self._limit is not None):
+            return None
+        return COMPLETIONS.get(_SLASHES.sub("/", path))  # some servers ignore repeated slashes
+
     # ---- the count ----
 
     async def _counted(
         self, completion: Completion, scope: Scope, receive: Receive, send: Send
     ) -> None:
         """Counts a completion request's prompts, and passes the request on if none is too long."""
-        with self._bodies.held_body() as held:
-            data = await held.read(receive, scope["headers"])
+        with self._bodies.reader() as body:
+            data = await body.read(receive, scope["headers"])
             prompts = await self._prompts(completion, scope, data)
             more: Headers = []
             if prompts is not None and self._count:
@@ -141,20 +151,22 @@ class Upstream:
             await self._pass_on(scope, _Body(receive, data), send, more)
 
     async def _prompts(self, completion: Completion, scope: Scope, data: bytes) -> Prompts | None:
-        """Counts the prompts' tokens; returns None if that isn't possible. Raises Refusal if one is
-        too long, or if the limit depends on an unknown model."""
+        """Counts the prompts' tokens; returns None if that isn't possible. Raises Refusal if a
+        prompt is too long, or if there is a limit but the model is unknown."""
 
         def count() -> tuple[Prompts | None, dict[str, Any]]:
             try:
                 body = bodies.parse(data)
-                tok = self._registry.get(anything(body, "model")).tok
+                # llama-server answers a request whose model isn't a name, too.
+                tok = self._registry.get(text(body, "model") or None).tok
                 found = completion.measure(tok, body, self._image_tokens)
             except UnknownModel:
                 if self._limit is not None:
                     raise
                 return None, {}
             except (Refusal, GGTokError) as e:
-                # The upstream server may refuse it in its own words, or be able to answer it.
+                # Pass the request on: the upstream server may be able to answer it, or refuse it in
+                # its own words.
                 logger.warning("a prompt can't be counted: %s", type(e).__name__)
                 return None, {}
             return found, {name: anything(body, name) for name in ("model", "options")}
@@ -208,7 +220,7 @@ class Upstream:
     async def _pass_on(self, scope: Scope, body: _Body, send: Send, more: Headers) -> None:
         """Streams the request up and the answer down, until one side ends."""
         exchange = asyncio.ensure_future(self._exchange(scope, body, send, more))
-        gone = asyncio.ensure_future(body.gone())
+        gone = asyncio.ensure_future(body.disconnected())
         try:
             await asyncio.wait({exchange, gone}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -227,7 +239,7 @@ class Upstream:
         else:
             body.whole.set()
         request = self._request(scope["method"], _target(scope), headers, content, _TIMES)
-        response = await self._send(request)
+        response = await self._head(request, body.whole)
         try:
             headers = [*self._answer_headers(response), *more]
             start = {"status": response.status_code, "headers": headers}
@@ -235,16 +247,41 @@ class Upstream:
             end = b"\n"
             try:
                 async for part in response.aiter_raw():
-                    await send(_part(part, True))
+                    await send(_body_message(part, True))
                     end = part[-1:] or end
                 last = b""
             except httpx2.TransportError as e:
-                last = self._broken(e, scope["path"], response.headers, end)
+                last = self._broken(e, path_of(scope), response.headers, end)
                 if not last:
                     return  # the answer stays incomplete, so that the connection is closed
-            await send(_part(last, False))
+            await send(_body_message(last, False))
         finally:
             await response.aclose()
+
+    async def _head(self, request: httpx2.Request, whole: asyncio.Event) -> httpx2.Response:
+        """Sends a request, and returns the response when its head has arrived. Raises Refusal if
+        that takes too long.
+
+        Args:
+            whole: an event that is set when the client has sent the whole request.
+        """
+        sending = asyncio.ensure_future(self._send(request))
+        waiting = asyncio.ensure_future(whole.wait())
+        try:
+            await asyncio.wait({sending, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            # httpx limits the time of each read, but a head without end takes many reads.
+            await asyncio.wait({sending}, timeout=HEAD_SECONDS)
+            if not sending.done():
+                raise self._unreachable(httpx2.ReadTimeout(""))
+            return sending.result()
+        except BaseException:
+            sending.cancel()
+            [result] = await asyncio.gather(sending, return_exceptions=True)
+            if isinstance(result, httpx2.Response):  # it arrived just before the cancellation
+                await result.aclose()
+            raise
+        finally:
+            waiting.cancel()
 
     def _request(
         self,
@@ -271,7 +308,7 @@ class Upstream:
     def _request_headers(self, headers: Headers) -> Headers:
         kept = [
             (name, value)
-            for name, value in _kept(headers, _OWN_REQUEST)
+            for name, value in _forwarded(headers, _OWN_REQUEST)
             if not (self._key is not None and name in _KEYS) and not self._is_ours(value)
         ]
         if self._key is not None:
@@ -287,7 +324,7 @@ class Upstream:
         # Content-Length is wrong if the body is chunked, or if there is none.
         if "transfer-encoding" in response.headers or response.status_code in _WITHOUT_BODY:
             own = own | {b"content-length"}
-        kept = _kept(response.headers.raw, own)
+        kept = _forwarded(response.headers.raw, own)
         return [(name, _CONTROL.sub(b" ", value)) for name, value in kept]
 
     def _is_ours(self, value: bytes) -> bool:
@@ -304,16 +341,16 @@ class Upstream:
             return self._failure("took too long", 504)
         return self._failure(f"doesn't answer: {str(error) or type(error).__name__}", 502)
 
-    def _failure(self, what: str, status: int) -> Refusal:
+    def _failure(self, problem: str, status: int) -> Refusal:
         self.failed += 1
-        return Refusal(f"the upstream server {self._named()} {what}", "server_error", status)
+        return Refusal(f"the upstream server {self._name()} {problem}", "server_error", status)
 
     def _broken(self, error: Exception, path: str, headers: httpx2.Headers, end: bytes) -> bytes:
         """Returns the bytes that end an answer which the upstream server didn't finish: an error if
         the answer's format allows one there, else none. `end` is the last byte that was passed on.
         """
         refusal = self._unreachable(error)
-        refusal.message = f"the upstream server {self._named()} broke off the answer"
+        refusal.message = f"the upstream server {self._name()} broke off the answer"
         line = bodies.dump(errors_of(path)(refusal))
         if "content-length" in headers or "content-encoding" in headers:
             return b""
@@ -326,7 +363,7 @@ class Upstream:
         # Send no empty line, because Ollama's client doesn't expect any.
         return (b"" if end == b"\n" else b"\n") + line + b"\n"
 
-    def _named(self) -> str:
+    def _name(self) -> str:
         return f"{self.url.scheme}://{self.url.netloc.decode()}"
 
 
@@ -349,8 +386,8 @@ class _Body:
                 yield message["body"]
         self.whole.set()
 
-    async def gone(self) -> None:
-        """Waits until the client disconnects or has its answer."""
+    async def disconnected(self) -> None:
+        """Waits until the client disconnects or has received the answer."""
         await self.whole.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
@@ -382,7 +419,7 @@ def _has_body(headers: Headers) -> bool:
     )
 
 
-def _kept(headers: Headers, own: set[bytes]) -> Headers:
+def _forwarded(headers: Headers, own: set[bytes]) -> Headers:
     """Returns the headers to pass on: all except `own` and those for a single connection."""
     listed = {
         part.strip().lower()
@@ -407,5 +444,5 @@ def _target(scope: Scope) -> bytes:
     return target + b"?" + query if query else target
 
 
-def _part(body: bytes, more: bool) -> Message:
+def _body_message(body: bytes, more: bool) -> Message:
     return {"type": "http.response.body", "body": body, "more_body": more}

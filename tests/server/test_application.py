@@ -126,7 +126,7 @@ def test_keys_that_clients_cannot_send(key: Any, message: str) -> None:
         server.app(fixture("spm"), upstream="http://127.0.0.1:1", upstream_key=key)
 
 
-def test_a_string_is_no_list_of_keys() -> None:
+def test_a_string_is_not_a_list_of_keys() -> None:
     with pytest.raises(ggtok.InvalidTypeError, match="api_keys must be a list"):
         server.app(fixture("spm"), api_keys="key")
 
@@ -161,7 +161,7 @@ def test_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         server.app(fixture("spm"))
 
 
-def test_errors_that_are_ours(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_internal_errors(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("a text")
 

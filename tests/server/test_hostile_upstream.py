@@ -14,7 +14,7 @@ import pytest
 
 import ggtok
 from ggtok.server import upstream
-from tests.server.running import ask, connect, exchange, running, until_closed
+from tests.server.running import ask, connect, exchange, numbers, running, until_closed
 from tests.support import waits
 from tests.support.vocabularies import fixture
 
@@ -144,7 +144,7 @@ def test_odd_answers(answer: bytes, status: int, body: bytes, tok: ggtok.Tokeniz
         b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1000,
     ],
 )
-def test_what_is_no_answer(answer: bytes, tok: ggtok.Tokenizer) -> None:
+def test_invalid_answers(answer: bytes, tok: ggtok.Tokenizer) -> None:
     with behind(tok, answer) as (url, _):
         found = exchange(url, GET + LAST)
     assert found.startswith(b"HTTP/1.1 502 ") and b"the upstream server http://" in found
@@ -165,6 +165,49 @@ def test_answers_without_an_end(answer: bytes, tok: ggtok.Tokenizer) -> None:
         found = exchange(url, GET + LAST)
     assert found.startswith(b"HTTP/1.1 200 ") and HEALTH not in found
     assert not found.endswith(b"0\r\n\r\n")
+
+
+@pytest.mark.parametrize("begin", [OK, b""], ids=["headers", "early hints"])
+def test_heads_without_an_end(
+    begin: bytes, tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each byte arrives in time, but the whole head doesn't."""
+    monkeypatch.setattr(upstream, "HEAD_SECONDS", 0.2)
+    enough = threading.Event()
+
+    def drip() -> Iterator[bytes]:
+        yield begin
+        while not enough.wait(0.01):
+            yield b"X-A: a\r\n" if begin else b"HTTP/1.1 103 Early Hints\r\n\r\n"
+
+    other = Raw(drip)
+    try:
+        with running({"m": tok}, upstream=other.url) as url:
+            status, _, found = ask(url, "POST", "/x", b"abc")
+            assert status == 504 and "took too long" in found["error"]["message"]
+            gauges = numbers(ask(url, "GET", "/metrics")[2].decode())
+            assert gauges["ggtok_upstream_requests"] == 0
+    finally:
+        enough.set()
+        other.close()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        OK + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n",
+        OK + b"\r\nabcdef",
+        OK + b"Content-Length: 6\r\n\r\nabcdef",
+    ],
+    ids=["chunks", "no length", "length"],
+)
+def test_http_1_0_has_no_chunks(answer: bytes, tok: ggtok.Tokenizer) -> None:
+    with behind(tok, answer) as (url, _):
+        for method, body in (b"GET", b"abcdef"), (b"HEAD", b""):
+            found = exchange(url, method + b" /x HTTP/1.0\r\n\r\n")
+            head, _, rest = found.partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200 ") and b"connection: close" in head
+            assert b"transfer-encoding" not in head and rest == body
 
 
 def test_a_compressed_answer_stays_compressed(tok: ggtok.Tokenizer) -> None:
@@ -201,11 +244,11 @@ def test_a_question(tok: ggtok.Tokenizer) -> None:
     ],
     ids=["compressed", "long", "deep", "negative", "float"],
 )
-def test_answers_that_tell_nothing(data: bytes, tok: ggtok.Tokenizer) -> None:
+def test_answers_without_a_context_length(data: bytes, tok: ggtok.Tokenizer) -> None:
     head = OK + b"Content-Encoding: gzip\r\n" * data.startswith(b"\x1f\x8b") + b"\r\n"
     with behind(tok, head, data, limit=0) as (url, _):
         status, _, found = ask(url, "POST", "/completion", BODY)
-    assert status == 500 and "doesn't tell how long the context" in found["error"]["message"]
+    assert status == 500 and "doesn't report the context length" in found["error"]["message"]
 
 
 def test_a_redirect_is_not_followed(tok: ggtok.Tokenizer) -> None:
@@ -216,7 +259,9 @@ def test_a_redirect_is_not_followed(tok: ggtok.Tokenizer) -> None:
         assert not there.requests
 
 
-def test_an_answer_that_drips(tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_drips_times_out(
+    tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each byte arrives in time, but the whole answer doesn't."""
     monkeypatch.setattr(upstream, "ASK_SECONDS", 0.2)
     enough = threading.Event()
@@ -236,7 +281,7 @@ def test_an_answer_that_drips(tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPa
         other.close()
 
 
-def test_answers_that_drip_keep_nobody_out(tok: ggtok.Tokenizer) -> None:
+def test_answers_that_drip_do_not_block_others(tok: ggtok.Tokenizer) -> None:
     enough = threading.Event()
 
     def drip() -> Iterator[bytes]:

@@ -13,12 +13,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 import ggtok
+from ggtok import server
 from ggtok.server import logs, metrics
 from ggtok.server.metrics import Metrics
 from tests.server.running import numbers
+from tests.support.vocabularies import fixture
 
 Serve = Callable[..., TestClient]
 
@@ -46,6 +50,14 @@ def test_metrics(serve: Serve) -> None:
     assert found["ggtok_model_failures_total"] == found["ggtok_model_unloads_total"] == 0
     assert found["ggtok_bodies_bytes"] == found["ggtok_requests_in_threads"] == 0
     assert found[f'ggtok_build_info{{version="{ggtok.__version__}"}}'] == 1
+
+
+def test_metrics_of_a_mounted_application() -> None:
+    app = Starlette(routes=[Mount("/a", server.app(fixture("bpe-llama3")))])
+    client = TestClient(app, "http://127.0.0.1")
+    assert client.get("/a/health").status_code == 200
+    found = numbers(client.get("/a/metrics").text)
+    assert found['ggtok_requests_total{endpoint="/health",status="200"}'] == 1
 
 
 def test_metrics_in_the_format_of_prometheus(serve: Serve) -> None:

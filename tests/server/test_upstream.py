@@ -14,8 +14,12 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.testclient import TestClient
 
 import ggtok
+import ggtok.server
 from ggtok.server import context
 from tests.server.running import ask, connect, listening, running, until_closed
 from tests.support import waits
@@ -318,7 +322,7 @@ def test_lines_of_json_that_break_off(begun: bytes, other: Other, tok: ggtok.Tok
     assert lines == [{"a": 1}] * bool(begun)
 
 
-def test_an_answer_without_an_end_stays_without(other: Other, tok: ggtok.Tokenizer) -> None:
+def test_an_incomplete_answer_stays_incomplete(other: Other, tok: ggtok.Tokenizer) -> None:
     kind = (b"content-type", b"text/event-stream")
     for header in (b"content-length", b"1000"), (b"content-encoding", b"gzip"), (b"x", b""):
         headers = [kind, header] if header[0] != b"x" else []
@@ -405,6 +409,9 @@ def test_limits(other: Other, tok: ggtok.Tokenizer, n: int) -> None:
             "param": "messages",
             "code": "context_length_exceeded",
         }
+        for model in 7, [], "", None:
+            body = {"messages": MESSAGES, "model": model}
+            assert ask(url, "POST", COMPLETION, body)[0] == 400
         _, _, body = ask(url, "POST", "/v1/messages", {"messages": MESSAGES})
         assert body["error"]["message"] == f"prompt is too long: {n} tokens > {n} maximum"
         assert ask(url, "POST", "/api/chat", {"messages": MESSAGES})[0] == 400
@@ -472,6 +479,30 @@ def test_a_model_that_ollama_has_not_loaded(other: Other, tok: ggtok.Tokenizer, 
         assert len(other.requests) == 4
 
 
+@pytest.mark.parametrize("path", ["/x/..", "/.", "/x/%2e%2e", "/%2E", "/x/%2e%2E/y/.."])
+def test_paths_that_mean_another_path(path: str, other: Other, tok: ggtok.Tokenizer) -> None:
+    """They would reach the upstream server as the path of a completion without being checked."""
+    with passing(other, {"m": tok}, limit=1) as url:
+        status, _, found = ask(url, "POST", path + COMPLETION, {"messages": MESSAGES})
+        assert status == 400 and "part that is . or .." in found["error"]["message"]
+        assert not other.requests
+        status, _, found = ask(url, "POST", "/" + COMPLETION, {"messages": MESSAGES})
+        assert status == 400 and "maximum context length" in found["error"]["message"]
+        assert not other.requests
+        assert ask(url, "POST", "/.x/..y/...", {})[2] == {"path": "/.x/..y/..."}
+
+
+def test_the_limit_of_a_mounted_application(other: Other, tok: ggtok.Tokenizer) -> None:
+    with listening(other) as upstream:
+        app = ggtok.server.app({"m": tok}, upstream=upstream, limit=1, count_header=True)
+        with TestClient(Starlette(routes=[Mount("/a", app)]), "http://127.0.0.1") as client:
+            answer = client.post("/a" + COMPLETION, json={"messages": MESSAGES})
+            assert answer.status_code == 400
+            assert "maximum context length" in answer.json()["error"]["message"]
+            assert not other.requests
+            assert client.post("/a/x", json={}).json() == {"path": "/x"}
+
+
 def test_bodies_that_are_counted_are_limited(other: Other, tok: ggtok.Tokenizer) -> None:
     with passing(other, {"m": tok}, limit=5, max_body=100) as url:
         status, _, body = ask(url, "POST", "/v1/messages", b" " * 101)
@@ -485,7 +516,7 @@ def test_bodies_that_are_counted_are_limited(other: Other, tok: ggtok.Tokenizer)
         "http://a:b",
     ],
 )
-def test_addresses_that_are_none(url: str, tok: ggtok.Tokenizer) -> None:
+def test_invalid_addresses(url: str, tok: ggtok.Tokenizer) -> None:
     with pytest.raises(ggtok.InvalidValueError, match="must be the address of a server"):
         ggtok.server.app(tok, upstream=url)
 
