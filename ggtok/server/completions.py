@@ -139,7 +139,7 @@ def _anthropic_too_long(n: int, most: int, field: str) -> Refusal:
 
 
 def _ollama_too_long(n: int, most: int, field: str) -> Refusal:
-    return Refusal(f"the {field} has {n} tokens, and the context only {most}: it would be cut")
+    return Refusal(f"the {field} has {n} tokens, and the context has only {most}")
 
 
 # ---- the table ----

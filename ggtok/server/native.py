@@ -138,7 +138,7 @@ def chunks(call: Call) -> object:
     if repeated > n - n // 4:
         raise Refusal(
             f"overlap and prefix have {repeated} tokens, and may have at most three quarters of "
-            f"n, which is {n}: else the work grows without bound"
+            f"n, which is {n}; otherwise, there could be too many chunks"
         )
     most = _MOST_CHUNKS * max(n - repeated, 1)
     if len(text) > most and tok.count(text) > most:

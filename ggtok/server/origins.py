@@ -84,7 +84,7 @@ class Origins:
             if not known:
                 name = _without_port(host.decode("latin-1"))
                 raise Refusal(
-                    f"{name!r:.80} is no name of this server; if it should be, start the server "
+                    f"{name!r:.80} isn't a name of this server; if it should be, start the server "
                     "with --allowed-host NAME",
                     "permission_error",
                 )
@@ -107,7 +107,9 @@ class Origins:
             cross = found.get(b"sec-fetch-site") == b"cross-site" and not self.any_origin
             link = scope["method"] in ("GET", "HEAD") and found.get(b"sec-fetch-mode") == _NAVIGATE
             if cross and not link:
-                raise Refusal("requests of other sites' pages aren't answered", "permission_error")
+                raise Refusal(
+                    "requests from other sites' pages aren't answered", "permission_error"
+                )
             return False
         origin = origin.lower()
         if origin.partition(b"://")[2] == found.get(b"host", b"").lower() != b"":

@@ -34,7 +34,8 @@ def reply(answer: Callable[[], object], errors: ErrorBody) -> Response:
         data = bodies.dump(made)
         if len(data) > MOST:
             raise Refusal(
-                f"the answer has {len(data)} bytes, and may have {MOST}: send a part of the text",
+                f"the answer has {len(data)} bytes, and may have at most {MOST}: send a part of "
+                "the text",
                 status=413,
             )
         return Reply(data)

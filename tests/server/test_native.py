@@ -61,7 +61,7 @@ def test_answers_that_are_too_long(serve: Serve, monkeypatch: pytest.MonkeyPatch
     assert client.post("/v1/ggtok/spans", json={"text": "a"}).status_code == 200
     answer = client.post("/v1/ggtok/spans", json={"text": "a b c d " * 9})
     assert answer.status_code == 413
-    assert "bytes, and may have 100: send a part" in answer.json()["error"]["message"]
+    assert "bytes, and may have at most 100: send a part" in answer.json()["error"]["message"]
 
 
 def test_cutting(ask: Callable[..., Any], tok: ggtok.Tokenizer) -> None:
