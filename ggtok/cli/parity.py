@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     take_only_model(args)
     if args.text is not None and (args.texts, args.seed) != (None, None):
         raise UsageError("--text excludes --texts and --seed")
-    n, seed = (200 if args.texts is None else args.texts), args.seed or 1
+    n, seed = (200 if args.texts is None else args.texts), (1 if args.seed is None else args.seed)
     if n < 1:
         raise UsageError("--texts must be at least 1")
     from ggtok.inspect.parity import compare

@@ -47,6 +47,19 @@ def test_no_difference(run) -> None:
     assert result.out.endswith(b": no difference\n")
 
 
+def test_seeds(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds = []
+
+    def generated(tok: ggtok.Tokenizer, n: int, seed: int) -> None:
+        seeds.append(seed)
+        raise ggtok.InvalidValueError("enough")
+
+    monkeypatch.setattr(compare, "generated", generated)
+    for options in [], ["--seed", "0"], ["--seed", "7"]:
+        assert run("parity", LLAMA3, *options).status == 2
+    assert seeds == [1, 0, 7]
+
+
 def test_files_that_llama_cpp_reads_otherwise(run) -> None:
     """For a big-endian file, for overrides, and for another pre-tokenizer, llama.cpp loads a
     rewritten file."""
