@@ -46,6 +46,16 @@ def test_files(run: Any, here: Path) -> None:
     assert raw_ids(here / "o") == [tok.encode("one\n\ntwo\n\n\xff")]
 
 
+def test_a_format_whose_package_is_missing(
+    run: Any, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    before = sorted(here.iterdir())
+    done = run("encode", LLAMA3, "notes", "-o", "o.arrow")
+    assert done.status == 2 and "needs pyarrow" in str(done.errors)
+    assert sorted(here.iterdir()) == before
+
+
 def test_options(run: Any, here: Path) -> None:
     options = ["--dtype", "int32", "--field", "t", "--errors", "skip"]
     options += ["--no-special", "--threads", "1", "--json"]

@@ -106,7 +106,9 @@ def test_plot(run, texts: Path, tmp_path: Path) -> None:
         assert label in text
     again = tmp_path / "again.svg"
     run("stats", LLAMA3, SPM, str(texts), "--plot", str(again), "-q")
-    assert again.read_text() == text
+    # The layout's coordinates differ in the last bits, on which the ids of clipping paths depend.
+    clip = re.compile(r"\bp[0-9a-f]{10}\b")
+    assert clip.sub("", again.read_text()) == clip.sub("", text)
     for name, message in (("x.txt", "a picture ends with"), ("no/x.svg", "doesn't exist")):
         result = run("stats", LLAMA3, str(texts), "--plot", str(tmp_path / name), "-q")
         assert result.status == 2
