@@ -41,7 +41,7 @@ def add_unit(parser: Parser, *, utf16: bool) -> None:
 def add_patterns(parser: Parser) -> None:
     for name, which in ("include", "only these files"), ("exclude", "not these files and folders"):
         parser.add_argument(
-            f"--{name}", metavar="GLOB", action="append", default=[], help=f"of folders, {which}"
+            f"--{name}", metavar="GLOB", action="append", default=[], help=f"in folders, {which}"
         )
 
 

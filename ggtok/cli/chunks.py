@@ -25,7 +25,13 @@ from ggtok.cli.parser import Help, Parser
 def add_arguments(parser: Parser) -> None:
     add = parser.add_argument
     add_cutting(parser)
-    add("--overlap", type=int, default=0, metavar="N", help="tokens repeated from the last chunk")
+    add(
+        "--overlap",
+        type=int,
+        default=0,
+        metavar="N",
+        help="tokens repeated from the previous chunk",
+    )
     add("--prefix", default="", metavar="TEXT", help="count this text with each chunk")
     add(
         "--at",

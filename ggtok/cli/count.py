@@ -29,7 +29,7 @@ def add_arguments(parser: Parser) -> None:
     add_model(parser)
     add = parser.add_argument
     add_patterns(parser)
-    add("--no-ignore", action="store_true", help="of folders, also files that .gitignore excludes")
+    add("--no-ignore", action="store_true", help="in folders, also files that .gitignore excludes")
     add("--binary", action="store_true", help="also count files with NUL bytes")
     add("--files0-from", metavar="F", help="read the paths from this file, each ended by NUL")
     add("--field", metavar="NAME", action="append", help="count this field of JSON lines")

@@ -34,7 +34,7 @@ def add_arguments(parser: Parser) -> None:
     add("--in-place", action="store_true", help="change MODEL itself")
     add("--dry-run", action="store_true", help="only show what would change, and ids of a sample")
     add("--undo", action="store_true", help="restore the header before the last edit in place")
-    add("--force", action="store_true", help="write a vocabulary or template that is faulty, too")
+    add("--force", action="store_true", help="also write a faulty vocabulary or template")
 
     def several(*names: str, metavar: str, help: str) -> None:
         add(*names, metavar=metavar, action="append", default=[], help=help)

@@ -10,7 +10,7 @@ from functools import partial
 from ggtok.cli import messages
 from ggtok.cli.arguments import add_words
 from ggtok.cli.messages import UsageError
-from ggtok.cli.parser import Help, Parser
+from ggtok.cli.parser import Help, Parser, token_count
 from ggtok.errors import MissingExtraError
 
 PORT = 8484
@@ -28,8 +28,8 @@ def add_arguments(parser: Parser) -> None:
         metavar="KEY",
         action="append",
         default=[],
-        help="requests need this key, or another one that is given, also separated by commas; "
-        "GGTOK_API_KEY has such keys, too",
+        help="a key, or several with commas between them; each request needs one of the keys, "
+        "which may also be in GGTOK_API_KEY",
     )
     add(
         "--no-auth",
@@ -53,7 +53,7 @@ def add_arguments(parser: Parser) -> None:
     add(
         "--image-tokens",
         metavar="N",
-        type=_tokens,
+        type=token_count,
         help="count N tokens for each image, audio and video",
     )
     add("--models", metavar="PATH", help="serve all .gguf files of this folder")
@@ -78,7 +78,7 @@ def add_arguments(parser: Parser) -> None:
     add(
         "--count-header",
         action="store_true",
-        help="tell the tokens of a completion's prompt in its answer's header X-Prompt-Tokens",
+        help="add the header X-Prompt-Tokens, with the prompt's number of tokens, to completions",
     )
     add(
         "--limit",
@@ -86,8 +86,8 @@ def add_arguments(parser: Parser) -> None:
         nargs="?",
         type=_limit,
         const="0",
-        help="refuse prompts that leave no room in a context of N tokens, or in the other "
-        "server's, if it tells that",
+        help="refuse prompts that leave no room for an answer in a context of N tokens (without "
+        "N: the context length that the other server reports)",
     )
     add_words(parser, texts=True)
 
@@ -149,12 +149,6 @@ def _keys(where: str, lists: list[str]) -> list[str]:
     return keys
 
 
-def _tokens(text: str) -> int:
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of tokens")
-    return int(text)
-
-
 def check_packages(command: str) -> None:
     """Raises MissingExtraError if a package that the server needs isn't installed."""
     try:
@@ -166,9 +160,9 @@ def check_packages(command: str) -> None:
 
 
 def _limit(text: str) -> int:
-    if not text.isdigit():
+    if not (text.isascii() and text.isdigit()):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no number of tokens (put the models before --limit without a number)"
+            f"{text!r} isn't a number of tokens (put the models before --limit without a number)"
         )
     return int(text)
 

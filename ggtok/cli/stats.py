@@ -9,7 +9,14 @@ from typing import Any
 from ggtok.base.escape import shown
 from ggtok.base.files import SNIFFED
 from ggtok.cli import messages, reading, writing
-from ggtok.cli.arguments import add_model, can_only_be_model, check_output, load, take_model
+from ggtok.cli.arguments import (
+    add_model,
+    add_patterns,
+    can_only_be_model,
+    check_output,
+    load,
+    take_model,
+)
 from ggtok.cli.messages import UsageError
 from ggtok.cli.parser import Help, Parser, expanded
 from ggtok.text.stats import Row, Stats
@@ -20,14 +27,7 @@ _SHOWN = 200  # the most files that get a row each
 
 def add_arguments(parser: Parser) -> None:
     add = parser.add_argument
-    add("--include", metavar="GLOB", action="append", default=[], help="of folders, these files")
-    add(
-        *("--exclude",),
-        metavar="GLOB",
-        action="append",
-        default=[],
-        help="of folders, not these files and folders",
-    )
+    add_patterns(parser)
     add("--parse-special", action="store_true", help="parse the texts of special tokens")
     add("--vocabulary", action="store_true", help="also show the scripts of the vocabulary")
     add("--plot", metavar="OUT", help="also draw it: .svg, .png or .pdf")
