@@ -205,11 +205,20 @@ def test_a_long_text_is_shown_in_parts(shown: Shown) -> None:
     shown.page.focus("textarea.editor")
     shown.page.keyboard.press("Control+Home")
     shown.page.keyboard.type("X")
-    changed = shown.page.evaluate("document.querySelector('gg-app').app.values.text")
+    value = "document.querySelector('gg-app').app.values.text"
+    changed = shown.page.evaluate(value)
     assert len(changed) == len(text) + 1
     at = changed.index("X")
     assert at > 0
     assert changed == text[:at] + "X" + text[at:]
+    # A long text is pasted at the caret, after the X.
+    pasted = "0123456789\n" * 6_000
+    shown.page.evaluate("text => navigator.clipboard.writeText(text)", pasted)
+    shown.page.keyboard.press("Control+v")
+    assert shown.page.evaluate(value) == text[:at] + "X" + pasted + text[at:]
+    assert len(shown.page.input_value("textarea.editor")) < 100_000
+    shown.page.keyboard.type("Y")
+    assert shown.page.evaluate(value) == text[:at] + "X" + pasted + "Y" + text[at:]
     shown.settled(changed)
     shown.page.focus("gg-tokens .tokens")
     shown.page.keyboard.press("End")

@@ -395,15 +395,15 @@ def test_wrong_arguments_are_refused(host: Host, method: str, args: Any) -> None
 
 def test_the_error_names_the_wrong_argument(host: Host) -> None:
     js = Tokenizer(host, fixture("bpe-llama3"))
-    expected = {
-        (None,): "ids must be an array of integers, not null",
-        ("12",): "ids must be an array of integers, not a string",
-        ([39, "72"],): "ids[1] must be an integer, not a string",
-        ([39, 1 << 40],): "ids[1] must be an integer of 32 bits, not 1099511627776",
-        ([39], 5): "options must be an object, not a number",
+    messages: dict[str, list[Any]] = {
+        "ids must be an array of integers, not null": [None],
+        "ids must be an array of integers, not a string": ["12"],
+        "ids[1] must be an integer, not a string": [[39, "72"]],
+        "ids[1] must be an integer of 32 bits, not 1099511627776": [[39, 1 << 40]],
+        "options must be an object, not a number": [[39], 5],
     }
-    errors = js.each("decode", list(expected))
-    assert [error.data["message"] for error in errors] == list(expected.values())
+    errors = js.each("decode", list(messages.values()))
+    assert [error.data["message"] for error in errors] == list(messages)
     js.free()
 
 

@@ -75,13 +75,30 @@ export class Editor extends Element {
     const before = this.text.slice(0, this.from);
     this.#known = this.text = before + area.value + this.text.slice(this.to);
     this.to = this.from + area.value.length;
-    if (area.value.length > LONG) {
-      const caret = this.from + area.selectionStart;
-      this.#open(Math.max(0, caret - PART / 2));
-      this.updateComplete.then(() => area.setSelectionRange(caret - this.from, caret - this.from));
-    }
+    if (area.value.length > LONG) this.#openAround(this.from + area.selectionStart);
     this.dispatchEvent(new CustomEvent("text-input", { detail: this.text }));
   };
+
+  /** Inserts long pasted text, because browsers would need about a second for each megabyte. */
+  #beforeInput = (event) => {
+    if (!(event.data?.length > LONG)) return;
+    event.preventDefault();
+    const area = event.target;
+    const inserted = event.data.replace(/\r\n?/g, "\n");
+    const start = this.#inText(area.selectionStart);
+    this.text = this.text.slice(0, start) + inserted + this.text.slice(this.#inText(area.selectionEnd));
+    this.#openAround(start + inserted.length);
+    this.dispatchEvent(new CustomEvent("text-input", { detail: this.text }));
+  };
+
+  /** Shows the part around a position, and puts the caret there. */
+  #openAround(position) {
+    this.#open(Math.max(0, position - PART / 2));
+    this.updateComplete.then(() => {
+      const at = this.#inArea(position);
+      this.#area.setSelectionRange(at, at);
+    });
+  }
 
   /** Converts a position in the text to one in the area, whose value has LF for each CRLF. */
   #inArea(position) {
@@ -92,11 +109,15 @@ export class Editor extends Element {
     return document.activeElement === this.#area;
   }
 
-  get caret() {
+  /** Converts a position in the area to one in the text. */
+  #inText(at) {
     const part = this.text.slice(this.from, this.to);
-    let at = this.#area.selectionStart;
     for (let found = part.indexOf("\r\n"); found >= 0 && found < at; found = part.indexOf("\r\n", found + 2)) at += 1;
     return this.from + at;
+  }
+
+  get caret() {
+    return this.#inText(this.#area.selectionStart);
   }
 
   async select(start, end, focus) {
@@ -122,6 +143,7 @@ export class Editor extends Element {
         autocapitalize="off"
         .value=${live(part.includes("\r") ? part.replace(/\r\n?/g, "\n") : part)}
         @input=${this.#input}
+        @beforeinput=${this.#beforeInput}
       ></textarea>
       ${whole
         ? nothing
