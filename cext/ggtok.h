@@ -257,9 +257,9 @@ GGTOK_API void ggtok_context_free(ggtok_context *ctx);
  * the child would continue the batch without its other threads. */
 typedef bool (*ggtok_interrupt_fn)(void *user);
 
-/* Sets a function that is called regularly while this context encodes a long text; NULL (the
- * default) for none. A stopped context can be used again. Releasing the context to its pool clears
- * the setting. */
+/* Sets a callback that runs regularly while this context encodes a long text; NULL (the default):
+ * none. A stopped context can be used again. Releasing the context to its pool clears the setting.
+ * */
 GGTOK_API void ggtok_context_set_interrupt(ggtok_context *ctx, ggtok_interrupt_fn keep_going,
                                            void *user);
 
@@ -290,8 +290,8 @@ typedef struct ggtok_ids {
 } ggtok_ids;
 
 /*
- * Encodes text to ids: llama_tokenize, without its limits on length. `flags` is a combination of
- * the flags above. On failure, *out is empty.
+ * Encodes text to ids, like llama_tokenize but without its limits on length. `flags` is a
+ * combination of the flags above. On failure, *out is empty.
  */
 GGTOK_API ggtok_status ggtok_encode(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
                                     ggtok_ids *out, ggtok_error *err);
@@ -300,9 +300,9 @@ GGTOK_API ggtok_status ggtok_encode(ggtok_context *ctx, const char *text, size_t
  * Finds where an incomplete text can be cut, so that a text of any length can be encoded in
  * constant memory. `text` holds n bytes of a longer text, from its start or from an earlier cut on.
  * Returns the last offset p, 0 < p < n, that is proven safe: whatever follows these n bytes, the
- * ids of the whole are the ids of text[0..p) with `flags` and GGTOK_NOT_LAST_BLOCK, then the ids of
- * the rest with `flags` and GGTOK_NOT_FIRST_BLOCK. No token, special token, white space that a
- * special token strips, normalization or pre-tokenizer match crosses p. Returns 0 if it found no
+ * ids of the whole text are the ids of text[0..p) with `flags` and GGTOK_NOT_LAST_BLOCK, then the
+ * ids of the rest with `flags` and GGTOK_NOT_FIRST_BLOCK. No token, special token, white space that
+ * a special token strips, normalization or pre-tokenizer match crosses p. Returns 0 if it found no
  * such offset (or ran out of memory, or was stopped): read more of the text and call again. With
  * GGTOK_TAIL, `text` may begin at any character boundary of the longer text; p is safe there, too.
  *
@@ -663,12 +663,14 @@ GGTOK_API ggtok_status
 ggtok_token_attr(const ggtok_tokenizer *tok, int32_t id, uint32_t *attr,
                  ggtok_error *err); /* equals llama_vocab_get_attr: ggtok_attr bits */
 
-/* Writes the ids of tokens that structure a text instead of representing part of it: those that are
- * CONTROL, UNKNOWN, UNUSED or EOG, or were CONTROL in the file before llama.cpp's corrections.
- * Writes the first `max` ids, in ascending order, to `out` and returns the total number. */
+/* Writes the ids of tokens that structure a text instead of representing part of it: tokens that
+ * are CONTROL, UNKNOWN, UNUSED or EOG, or that were CONTROL in the file before llama.cpp's
+ * corrections. Writes the first `max` ids, in ascending order, to `out` and returns the total
+ * number. */
 GGTOK_API size_t ggtok_special_ids(const ggtok_tokenizer *tok, int32_t *out, size_t max);
 
-/* Returns llama_vocab_is_eog; false for an id that is out of range. */
+/* Whether a token ends generation, like llama_vocab_is_eog; false for an id that is out of range.
+ * */
 GGTOK_API bool ggtok_is_eog(const ggtok_tokenizer *tok, int32_t id);
 
 /* Return the end-of-generation ids, ascending, and the file's suppress_tokens, in the file's
@@ -820,7 +822,7 @@ typedef struct ggtok_symbol {
 typedef struct ggtok_reserved {
     const uint32_t *symbols; /* numbers of its initial symbols */
     size_t n;
-    uint32_t number;
+    uint32_t number; /* not that of an initial symbol or of another text, unless n is 1 */
 } ggtok_reserved;
 
 typedef struct ggtok_merge_progress {
@@ -856,9 +858,10 @@ typedef struct ggtok_merge_row {
 typedef struct ggtok_merges ggtok_merges;
 
 /*
- * Trains: merges the most frequent pair of adjacent symbols in all counted words, from left to
+ * Trains BPE: merges the most frequent pair of adjacent symbols in all counted words, from left to
  * right, and repeats. Returns GGTOK_ERR_ARGUMENT if the number of symbols, their counts or the
- * lengths of new symbols overflow 32 or 64 bits.
+ * lengths of new symbols overflow 32 or 64 bits, or if a merge would give a symbol the number of
+ * another one (see ggtok_reserved).
  */
 GGTOK_API ggtok_status ggtok_merge(const ggtok_counts *counts, const ggtok_merge_options *options,
                                    ggtok_merges **out, ggtok_error *err);

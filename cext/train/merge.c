@@ -92,12 +92,18 @@ static ggtok_status merge_pair(training *t, pair *q, ggtok_error *err) {
     const uint64_t count = q->count;
     uint32_t *places = q->places;
     int64_t number = ggtok_symbols_number(&t->symbols, left, right);
-    q->places = NULL; /* adding pairs moves them in memory */
+    q->places = NULL; /* adding pairs may move all pairs in memory */
     ggtok_pairs_done(q);
     ggtok_status s = GGTOK_OK;
     if (number < 0) goto done;
     uint32_t made = (uint32_t)number;
     bool is_new = made == t->symbols.n;
+    if (!is_new && t->symbols.all[made].length) {
+        s = ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
+                            "the number %lu of a reserved text is also that of another symbol",
+                            (unsigned long)made);
+        goto done;
+    }
     if (made > SLOT_SYMBOL - 1 || !ggtok_symbols_make(&t->symbols, made, left, right) ||
         !note(t->merges, (ggtok_merge_row){left, right, made, count, 0}) ||
         !ggtok_part_reach(&t->part, t->symbols.n) || !ggtok_part_room(&t->part, n)) {

@@ -148,7 +148,7 @@ static ggtok_status alphabet(const kind *k, const ggtok_counts *counts, ggtok_sy
 static ggtok_status merge(const kind *k, const ggtok_counts *counts, bool print) {
     ggtok_symbol symbols[256];
     const uint32_t pair[] = {0, 1}, three[] = {1, 0, 1}, bytes[] = {'a', 'b'};
-    const ggtok_reserved reserved[] = {{k->characters ? pair : bytes, 2, 0}, {three, 3, 1}};
+    const ggtok_reserved reserved[] = {{k->characters ? pair : bytes, 2, 256}, {three, 3, 257}};
     ggtok_merges *merges;
     size_t n;
     ggtok_status s = alphabet(k, counts, symbols, &n);
@@ -158,7 +158,7 @@ static ggtok_status merge(const kind *k, const ggtok_counts *counts, bool print)
         .bytes = !k->characters,
         .initial = symbols,
         .n_initial = n,
-        .first_new = 256,
+        .first_new = 258,
         .most_new = k->most_new,
         .min_count = k->min_count,
         .max_length = k->max_length,
@@ -286,6 +286,34 @@ static void check_errors(void) {
     ggtok_chars_free(NULL);
 }
 
+/* Checks that a merge doesn't produce a symbol that already exists, which would corrupt memory. */
+static void check_reserved_number(void) {
+    ggtok_counts *counts;
+    ggtok_counter *counter;
+    ggtok_merges *merges;
+    ggtok_error err;
+    const size_t end = 2;
+    const uint32_t text[] = {0, 1};
+    const ggtok_symbol symbols[] = {{'a', 0, 0, 0}, {'b', 1, 0, 0}};
+    const ggtok_reserved reserved = {text, 2, 1};
+    const ggtok_merge_options o = {.bytes = true,
+                                   .initial = symbols,
+                                   .n_initial = 2,
+                                   .first_new = 2,
+                                   .most_new = 1,
+                                   .min_count = 1,
+                                   .reserved = &reserved,
+                                   .n_reserved = 1};
+    CHECK(!ggtok_counts_new(&kinds[5].counts, &counts, &err));
+    CHECK(!ggtok_counter_new(counts, &counter, &err));
+    CHECK(!ggtok_counter_add_words(counter, "ab", 2, &end, NULL, 1, &err));
+    CHECK(!ggtok_counter_flush(counter, &err));
+    CHECK(ggtok_merge(counts, &o, &merges, &err) == GGTOK_ERR_ARGUMENT && !merges);
+    CHECK(strstr(err.message, "the number 1 of a reserved text"));
+    ggtok_counter_free(counter);
+    ggtok_counts_free(counts);
+}
+
 /* Checks that words are dropped at the smallest possible limit. */
 static void check_limit(void) {
     ggtok_counts *counts;
@@ -375,6 +403,7 @@ int main(int argc, char **argv) {
         CHECK(!run(&kinds[i], true, true));
     }
     check_errors();
+    check_reserved_number();
     check_limit();
     check_ends();
     printf("ok\n");
