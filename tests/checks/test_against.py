@@ -228,7 +228,7 @@ def test_the_repository_that_a_file_names(tmp_path: Path) -> None:
         gguf.set(source, address, "str")
         gguf.set(base, "https://huggingface.co/base/model", "str")
         path = gguf.write(tmp_path / "m.gguf")
-        assert expected in sources._named(File(path))
+        assert expected in sources._repository_of(File(path))
     gguf.remove(base)
     path = gguf.write(tmp_path / "m.gguf")
     with pytest.raises(ggtok.InvalidValueError, match=r"comes from hf://\.\., which isn't"):
