@@ -278,8 +278,8 @@ def test_lists_are_made_where_the_collector_does_not_see_them_half_full() -> Non
 
 
 def test_every_lock_is_known() -> None:
-    """A fork acquires all locks (base/shared_lock.h), except those that belong to one call: in
-    api/batch.c and corpora/encode.py."""
+    """A fork acquires all locks (base/shared_lock.h), except those in api/batch.c, which belong to
+    one call."""
     made = re.compile(
         r"\batomic_flag\b|\bpthread_(?:mutex|rwlock|spin|once|cond)|\block_init\(|LOCK_STATIC"
     )
@@ -289,7 +289,6 @@ def test_every_lock_is_known() -> None:
         r"\b(?:R?Lock|Condition|Semaphore|Barrier)\(|from functools .*cached_prop|functools\.cac"
     )
     assert {name for name, path in MODULES.items() if made.search(path.read_text("utf-8"))} == {
-        "ggtok.corpora.encode",
         "ggtok.server.limits",  # a semaphore for the event loop
         "ggtok.server.registry",
         "ggtok.sources.hub",

@@ -9,7 +9,7 @@ from ggtok.corpora.documents import Piece, Pieces, Place, n_bytes
 from ggtok.corpora.sources import Source
 from ggtok.corpora.summary import Counts
 
-BYTES = 4 << 20  # bytes of text in a batch
+BYTES = 2 << 20  # bytes of text in a batch; in an Arrow file, each batch is a record batch
 DOCUMENTS = 1 << 16  # the most documents in a batch, however small they are
 
 Read = Callable[[Source, Place], Pieces]

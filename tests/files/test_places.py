@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import random
-import threading
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -186,17 +186,21 @@ def test_encoding_errors(
         with pytest.raises(MemoryError):
             tok.encode_files(tmp_path / "a.txt", tmp_path / "o", threads=2)
 
-    class Interrupted(threading.Thread):
-        def join(self, timeout: float | None = None) -> None:
-            super().join(timeout)
-            if self.name == "ggtok encoder":
-                raise KeyboardInterrupt
+    part = encode.Encoder._part
+    signals = iter([signal.SIGINT])
 
+    def interrupts(*args: Any) -> Any:
+        if number := next(signals, None):
+            signal.raise_signal(number)
+        return part(*args)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with monkeypatch.context() as patched:
-        patched.setattr(encode.threading, "Thread", Interrupted)
+        patched.setattr(encode.Encoder, "_part", interrupts)
         with pytest.raises(KeyboardInterrupt):
             tok.encode_files(tmp_path / "a.txt", tmp_path / "o", threads=2)
-    assert not (tmp_path / "o").exists()
+    signal.signal(signal.SIGINT, before)
+    assert sorted(os.listdir(tmp_path)) == ["a.txt", "b.txt"]
 
 
 def test_a_thread_behind() -> None:
