@@ -278,8 +278,8 @@ def test_lists_are_created_empty() -> None:
 
 
 def test_only_known_modules_have_locks() -> None:
-    """A fork acquires all locks (base/shared_lock.h), except those that belong to one call: in
-    api/batch.c and corpora/encode.py."""
+    """A fork acquires all locks (base/shared_lock.h), except those in api/batch.c, which belong to
+    one call."""
     lock = re.compile(
         r"\batomic_flag\b|\bpthread_(?:mutex|rwlock|spin|once|cond)|\block_init\(|LOCK_STATIC"
     )
@@ -289,7 +289,6 @@ def test_only_known_modules_have_locks() -> None:
         r"\b(?:R?Lock|Condition|Semaphore|Barrier)\(|from functools .*cached_prop|functools\.cac"
     )
     assert {name for name, path in MODULES.items() if lock.search(path.read_text("utf-8"))} == {
-        "ggtok.corpora.encode",
         "ggtok.server.limits",  # a semaphore for the event loop
         "ggtok.server.registry",
         "ggtok.sources.hub",

@@ -57,15 +57,18 @@ static void convert(void *user, ggtok_bytes text, ggtok_span *spans, size_t n) {
     ggtok_convert_spans(text.data, text.n, spans, n, f->unit);
 }
 
-/* Splits (bytes, separator, n): `n` texts, each followed by a separator of one byte. */
+/* Splits (bytes, separator, n, skips_empty): `n` texts, each followed by a separator of one byte. If
+ * skips_empty is set, empty texts are skipped and not counted. */
 static bool split_joined(PyObject *joined, ggtok_bytes *texts, size_t n) {
     Py_ssize_t size, one;
     char *data, *separator;
-    if (PyBytes_AsStringAndSize(PyTuple_GetItem(joined, 0), &data, &size) ||
+    PyObject *skips_empty = PyTuple_GetItem(joined, 3);
+    if (!skips_empty || PyBytes_AsStringAndSize(PyTuple_GetItem(joined, 0), &data, &size) ||
         PyBytes_AsStringAndSize(PyTuple_GetItem(joined, 1), &separator, &one))
         return false;
     const char *end = data + size;
     for (size_t i = 0; i < n; i++) {
+        while (skips_empty == Py_True && data < end && *data == *separator) data++;
         const char *stop = memchr(data, *separator, (size_t)(end - data));
         if (!stop) {
             PyErr_SetString(PyExc_ValueError, "a separator is missing");

@@ -8,9 +8,11 @@ import queue
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from typing import IO, Any, Generic, TypeVar, overload
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class cached_property(Generic[T]):  # noqa: N801  # as in functools
@@ -101,19 +103,8 @@ def ahead(items: Iterator[T], room: int = 1) -> Iterator[T]:
     So it is a daemon thread, and ends when the iterator returns.
     """
     waiting: Channel[T | _Raised] = Channel(room)
-
-    def run() -> None:
-        try:
-            for item in items:
-                if not waiting.put(item):
-                    return
-                del item  # frees it before the next one is produced
-        except BaseException as e:
-            waiting.put(_Raised(e))
-        waiting.end()
-
     try:
-        threading.Thread(target=run, name="ggtok reader", daemon=True).start()
+        _start(_distribute, items, [waiting], name="ggtok reader")
         while (item := waiting.get()) is not None:
             if isinstance(item, _Raised):
                 raise item.error
@@ -121,6 +112,67 @@ def ahead(items: Iterator[T], room: int = 1) -> Iterator[T]:
             del item
     finally:
         waiting.close()
+
+
+def mapped(function: Callable[[T], R], items: Iterator[T], threads: int) -> Iterator[R]:
+    """Yields `function(item)` for each item, in order. One thread reads the items, and `threads`
+    others call the function. Each of these has at most one item and one result that wait.
+
+    If the caller stops early, the threads end after their current item, as in :func:`ahead`.
+    """
+    inputs: list[Channel[T | _Raised]] = [Channel(1) for _ in range(threads)]
+    outputs: list[Channel[R | _Raised]] = [Channel(1) for _ in range(threads)]
+    try:
+        for channels in zip(inputs, outputs, strict=True):
+            _start(_apply, function, *channels, name="ggtok worker")
+        _start(_distribute, items, inputs, name="ggtok reader")
+        for output in cycle(outputs):
+            if (result := output.get()) is None:
+                return
+            if isinstance(result, _Raised):
+                raise result.error
+            yield result
+            del result
+    finally:
+        for channel in inputs:
+            channel.close()
+        for output in outputs:
+            output.close()
+
+
+def _start(function: Callable[..., object], *args: object, name: str) -> None:
+    threading.Thread(target=function, args=args, name=name, daemon=True).start()
+
+
+def _distribute(items: Iterator[T], channels: list[Channel[T | _Raised]]) -> None:
+    """Puts the items into the channels, in turn."""
+    turns = cycle(channels)
+    try:
+        for item in items:
+            if not next(turns).put(item):
+                return
+            del item  # frees it before the next one is produced
+    except BaseException as e:
+        next(turns).put(_Raised(e))
+    for channel in channels:
+        channel.end()
+
+
+def _apply(
+    function: Callable[[T], R], inputs: Channel[T | _Raised], outputs: Channel[R | _Raised]
+) -> None:
+    """Calls the function for each input and puts the result, or the error, into `outputs`."""
+    while (item := inputs.get()) is not None:
+        result: R | _Raised
+        try:
+            result = item if isinstance(item, _Raised) else function(item)
+        except BaseException as e:
+            result = _Raised(e)
+        del item
+        if not outputs.put(result):
+            return
+        del result
+    outputs.end()
 
 
 class BackgroundWriter(Generic[T]):

@@ -9,7 +9,8 @@ from ggtok.corpora.documents import Piece, Pieces, Place, n_bytes
 from ggtok.corpora.sources import Source
 from ggtok.corpora.summary import Counts
 
-BYTES = 4 << 20  # the approximate size of a batch, in bytes of text
+# The approximate size of a batch, in bytes of text. In an Arrow file, a batch is a record batch.
+BYTES = 2 << 20
 DOCUMENTS = 1 << 16  # the maximum number of documents in a batch
 
 Read = Callable[[Source, Place], Pieces]

@@ -10,6 +10,8 @@ from itertools import accumulate, chain, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ggtok.corpora.summary import Counts
 from ggtok.errors import (
     Argument,
@@ -64,20 +66,29 @@ def without_bom(blocks: Iterator[bytes]) -> tuple[int, Iterator[bytes]]:
 @dataclass(frozen=True, slots=True)
 class Joined:
     """`n` documents in one bytes object, which C code splits. Each document is followed by
-    `separator`, a single byte."""
+    `separator`, a single byte. If `skips_empty` is set, empty documents in `data` don't count."""
 
     data: bytes
     separator: bytes
     n: int
+    skips_empty: bool = False
 
-    def fields(self) -> tuple[bytes, bytes, int]:
-        return self.data, self.separator, self.n
+    def fields(self) -> tuple[bytes, bytes, int, bool]:
+        return self.data, self.separator, self.n, self.skips_empty
 
     def __len__(self) -> int:
         return self.n
 
     def __iter__(self) -> Iterator[bytes]:
-        return iter(self.data.split(self.separator)[:-1])
+        documents = self.data.split(self.separator)[:-1]
+        return filter(None, documents) if self.skips_empty else iter(documents)
+
+    def without_empty(self) -> Joined:
+        """Returns the documents that aren't empty."""
+        ends = np.frombuffer(b"\n" + self.data, np.uint8) == self.separator[0]
+        ends[0] = True
+        n = int(np.count_nonzero(ends[1:] > ends[:-1]))
+        return Joined(self.data, self.separator, n, skips_empty=True)
 
 
 @dataclass(slots=True)
@@ -155,33 +166,44 @@ class Faults:
             faults = self.found("empty", where, "an empty document")
         return self.piece(text, size, next, at, faults)
 
-    def applied(self, texts: Iterable[bytes]) -> tuple[list[bytes], Counts]:
+    def applied(self, texts: Sequence[bytes] | Joined) -> tuple[Sequence[bytes] | Joined, Counts]:
         """Applies the rule ("skip" or "replace") to a group. Returns its documents and the counts
         of their faults."""
-        kept, counts = [], Counts()
+        if isinstance(texts, Joined) and _is_utf8(texts.data):
+            kept = texts.without_empty()
+            empty = texts.n - kept.n
+            if self.rule == "replace":
+                return texts, Counts(empty=empty)
+            return kept, Counts(empty=empty, skipped=empty)
+        documents, counts = [], Counts()
         for text in texts:
             repaired = _repaired(text)
             counts.empty += not text
             counts.invalid_utf8 += repaired is not text
             if self.rule == "replace" or (text and repaired is text):
-                kept.append(repaired)
+                documents.append(repaired)
             else:
                 counts.skipped += 1
-        return kept, counts
+        return documents, counts
 
     def piece(self, text: bytes, size: int, next: Place, at: int, faults: Counts | None) -> Piece:
         dropped = faults is not None and faults.skipped
         return Piece(None if dropped else text, size, next, at, faults=faults)
 
 
+def _is_utf8(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _repaired(text: bytes) -> bytes:
     """Returns the text with malformed UTF-8 replaced by U+FFFD."""
-    try:
-        if not text.isascii():
-            text.decode()
-    except UnicodeDecodeError:
-        return text.decode("utf-8", "replace").encode()
-    return text
+    return text if _is_utf8(text) else text.decode("utf-8", "replace").encode()
 
 
 def n_bytes(many: Sequence[bytes] | Joined) -> int:
@@ -228,13 +250,7 @@ def faultless(texts: Sequence[bytes | None] | Joined) -> bool:
         return False
     else:
         joined = b"\n".join(texts)  # type: ignore[arg-type]
-    if joined.isascii():
-        return True
-    try:
-        joined.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    return _is_utf8(joined)
 
 
 def one_by_one(pieces: Iterable[Piece], start: Place, end: Place) -> Pieces:

@@ -3,7 +3,6 @@ on request."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -93,38 +92,9 @@ class Encoder:
         return with_eos(array, ends, self.eos), ends[1:] + np.arange(1, len(ends))
 
     def _parts(self, pieces: list[Piece]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Encodes parts of documents on several threads."""
-        arrays: list[Any] = [None] * len(pieces)
-        todo = iter(range(len(pieces)))
-        lock = threading.Lock()
-        errors: list[BaseException] = []
-
-        def work() -> None:
-            try:
-                blocks = Blocks(self._native)
-                while not errors:
-                    with lock:
-                        i = next(todo, None)
-                    if i is None:
-                        return
-                    arrays[i] = self._part(blocks, pieces[i])
-            except BaseException as e:
-                errors.append(e)
-
-        threads = [
-            threading.Thread(target=work, name="ggtok encoder", daemon=True)
-            for _ in range(min(self._threads, len(pieces)))
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            for thread in threads:
-                thread.join()
-        except BaseException as e:  # such as Ctrl-C; the threads stop after their current parts
-            errors.append(e)
-            raise
-        if errors:
-            raise errors[0]
+        """Encodes parts of documents."""
+        blocks = Blocks(self._native)
+        arrays = [self._part(blocks, piece) for piece in pieces]
         sizes = np.cumsum([len(array) for array in arrays], dtype=np.int64)
         return _joined(arrays, np.int32), sizes[[piece.ends for piece in pieces]]
 

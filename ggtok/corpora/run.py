@@ -2,7 +2,7 @@
 
     sources ─► documents ─► batches ─┐            (a thread)
                                      ▼
-                                  encode          (the caller's thread, and threads in C)
+                                  encode          (several threads)
                                      ▼
                         output, checkpoints       (a thread)
 
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import ggtok._version
-from ggtok.base.concurrency import BackgroundWriter, ahead, cached_property
+from ggtok.base.concurrency import BackgroundWriter, cached_property, mapped
 from ggtok.base.files import read_up_to
 from ggtok.corpora import finished, formats, jsonl, streams, tables, text, vocabulary
 from ggtok.corpora.batches import BYTES, Batch, batches
@@ -48,7 +48,6 @@ from ggtok.loading.loaded import Loaded
 from ggtok.native.contexts import Blocks
 
 CHECKPOINT = 64 << 20  # bytes of ids between checkpoints
-_THREAD = 2 << 20  # bytes of text per thread in a batch
 # Vocabulary types with which documents can't be encoded in parts.
 _WHOLE = ("UGM",)
 
@@ -82,7 +81,7 @@ class Run:
             raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
         self._out, self._sources = out, sources
         self._format, self._dtype = formats.find(format, dtype, loaded.n_tokens)
-        self._encoder = Encoder(loaded, bool(add_special), bool(eos), threads)
+        self._encoder = Encoder(loaded, bool(add_special), bool(eos), threads=1)
         self._separator = _separator(separator)
         self._fields = fields
         self._errors = errors
@@ -194,13 +193,10 @@ class Run:
         total = sum(source.size for source in self._sources)
         before: int | None = None
         bytes_before = counts.bytes
-        # In an Arrow file, each batch becomes a record batch, so a batch's size must not depend on
-        # the number of threads. Files in other formats don't depend on batches.
-        limit = BYTES if self._format.whole else max(BYTES, self._threads * _THREAD)
-        ready = ahead(batches(self._sources, output.place, self._read, limit))
+        found = batches(self._sources, output.place, self._read, BYTES)
+        ready = mapped(self._encoded, found, self._threads)
         with contextlib.closing(ready), BackgroundWriter(output.write) as writer:  # type: ignore[type-var]
-            for batch in ready:
-                encoded = self._encoder.encode(batch.pieces)
+            for batch, encoded in ready:
                 counts.add(batch.counts)
                 counts.documents += len(encoded.ends)
                 counts.ids += len(encoded.ids)
@@ -233,6 +229,9 @@ class Run:
             resumed=resumed,
             already_complete=False,
         )
+
+    def _encoded(self, batch: Batch) -> tuple[Batch, Encoded]:
+        return batch, self._encoder.encode(batch.pieces)
 
     def _read(self, source: Source, place: Place) -> Pieces:
         if source.kind == "jsonl":

@@ -8,7 +8,7 @@ whole document. The blocks in which the file is read affect where the parts end,
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -232,7 +232,7 @@ class _Reader:
             return
         yield from self._part(segment, start, ends)
 
-    def group(self, texts: list[bytes] | Joined) -> Pieces:
+    def group(self, texts: Sequence[bytes] | Joined) -> Pieces:
         """Yields the pieces for whole documents, each of which is followed by a separator."""
         separator = len(self._options.separator or b"")
         size = n_bytes(texts) + len(texts) * separator

@@ -120,7 +120,7 @@ def test_include_and_exclude(run: Any, here: Path) -> None:
 def interrupt(run: Any, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
     """Runs the command and interrupts it after three checkpoints."""
     with monkeypatch.context() as patched:
-        for name, value in (("CHECKPOINT", 200), ("BYTES", 100), ("_THREAD", 1)):
+        for name, value in (("CHECKPOINT", 200), ("BYTES", 100)):
             patched.setattr(f"ggtok.corpora.run.{name}", value)
         patched.setattr("ggtok.corpora.documents.GROUP", 100)
         patched.setattr("ggtok.corpora.documents.GROUP_JOINED", 100)

@@ -13,7 +13,6 @@ from ggtok.corpora import documents, run, streams, text
 SIZES = {
     (run, "CHECKPOINT"): 3000,
     (run, "BYTES"): 1000,
-    (run, "_THREAD"): 1,
     (documents, "GROUP"): 500,
     (documents, "GROUP_DOCUMENTS"): 7,
     (documents, "GROUP_JOINED"): 90,

@@ -128,7 +128,7 @@ def test_killed(tmp_path: Path) -> None:
     data = "\n\n".join(documents(1, 9000)).encode()
     (tmp_path / "a.txt").write_bytes(data)
     (tmp_path / "b.jsonl").write_bytes(jsonl(documents(2, 3000)))
-    sizes = {"CHECKPOINT": 200_000, "BYTES": 50_000, "_THREAD": 1}
+    sizes = {"CHECKPOINT": 200_000, "BYTES": 50_000}
     model = str(fixture("bpe-llama3"))
     names = [str(tmp_path / "a.txt"), str(tmp_path / "b.jsonl")]
     options = {"separator": "\n\n", "errors": "replace"}

@@ -193,13 +193,25 @@ def test_c_splits_joined_texts(tok: ggtok.Tokenizer) -> None:
     Callers of the public API can't."""
     chooser = random.Random(7)
     texts = [chooser.choice((b"", b"Hello", b"the kettle " * 9)) for _ in range(2000)]
-    joined = b"".join(text + b"|" for text in texts), b"|", len(texts)
+    data, full = b"".join(text + b"|" for text in texts), [text for text in texts if text]
     native, args = tok._native, (True, False, False, 2)
-    batch: list[Any] = [b"first", joined, b"a|b", (b"", b"|", 0), (b"|", b"|", 1)]
+    joined = data, b"|", len(texts), False
+    batch: list[Any] = [b"first", joined, b"a|b", (b"", b"|", 0, False), (b"|", b"|", 1, False)]
     lists = native.encode_batch(batch, *args, True, True, None)
     assert lists == tok.encode_batch([b"first", *texts, b"a|b", b""])
-    for wrong in ((b"a|b", b"|", 2), (b"a", b"|", -1), ("a|", b"|", 1), 7):
-        with pytest.raises((ValueError, OverflowError, TypeError)):
+    batch = [(data, b"|", len(full), True), (b"||", b"|", 0, True), b"a|b"]
+    lists = native.encode_batch(batch, *args, True, True, None)
+    assert lists == tok.encode_batch([*full, b"a|b"])
+    assert len(full) < len(texts)
+    for wrong in (
+        (b"a|b", b"|", 2, False),
+        (b"a||", b"|", 2, True),
+        (b"a", b"|", -1, False),
+        ("a|", b"|", 1, False),
+        (b"a|", b"|", 1),
+        7,
+    ):
+        with pytest.raises((ValueError, OverflowError, TypeError, IndexError)):
             native.encode_batch([b"first", wrong], *args, True, True, None)
     with pytest.raises(ggtok.InvalidTypeError, match=r"texts\[0\]"):
         tok.encode_batch([joined])  # type: ignore[list-item]

@@ -11,7 +11,7 @@ from types import FrameType
 
 import pytest
 
-from ggtok.base.concurrency import BackgroundWriter, Channel, ahead
+from ggtok.base.concurrency import BackgroundWriter, Channel, ahead, mapped
 from tests.support.waits import LIMIT
 
 
@@ -115,10 +115,64 @@ def test_interrupted_sending_ends(interrupts: None) -> None:
         assert written == list(range(len(written)))
 
 
-def test_interrupted_receiving_ends(interrupts: None) -> None:
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("n", [0, 1, 99])
+def test_mapped_keeps_the_order(threads: int, n: int) -> None:
+    """Threads finish in any order, but results come in the order of the items."""
+    gates = [threading.Event() for _ in range(n)]
+
+    def function(i: int) -> int:
+        if (i + 1) % threads:  # waits for the next item's thread
+            gates[min(i + 1, n - 1)].wait(0.01)
+        gates[i].set()
+        return -i
+
+    assert list(mapped(function, iter(range(n)), threads)) == [-i for i in range(n)]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_mapped_reads_a_bounded_number_of_items(threads: int) -> None:
+    n_read = 0
+
+    def items() -> Iterator[int]:
+        nonlocal n_read
+        for n_read in itertools.count(1):
+            yield n_read - 1
+
+    results = mapped(int, items(), threads)
+    for i, result in enumerate(itertools.islice(results, 50)):
+        assert result == i
+        # For each thread an input, an item in work and a result; the reader's; the caller's.
+        assert n_read <= i + 1 + 3 * threads + 1
+    results.close()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("fails", ["items", "function"])
+def test_mapped_raises_errors_in_order(threads: int, fails: str) -> None:
+    def items() -> Iterator[int]:
+        for i in range(20):
+            if fails == "items" and i == 7:
+                raise LookupError(str(i))
+            yield i
+
+    def function(i: int) -> int:
+        if i == 7:
+            raise LookupError(str(i))
+        return i
+
+    results = mapped(function, items(), threads)
+    assert [next(results) for _ in range(7)] == list(range(7))
+    with pytest.raises(LookupError, match="7"):
+        next(results)
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_interrupted_receiving_ends(interrupts: None, threads: int) -> None:
     for round in range(300):
-        items = ahead(iter(itertools.count()))
-        assert next(items) == 0  # start the thread now: doing so isn't safe to interrupt
+        numbers = iter(itertools.count())
+        items = mapped(int, numbers, threads) if threads else ahead(numbers)
+        assert next(items) == 0  # start the threads now: doing so isn't safe to interrupt
         with pytest.raises(Interrupted):  # noqa: PT012
             interrupt_after(round)
             for i, item in enumerate(items, 1):
@@ -126,6 +180,6 @@ def test_interrupted_receiving_ends(interrupts: None) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         items.close()  # type: ignore[attr-defined]
     for thread in threading.enumerate():
-        if thread.name == "ggtok reader":
+        if thread.name in ("ggtok reader", "ggtok worker"):
             thread.join(LIMIT)
             assert not thread.is_alive()
