@@ -218,7 +218,8 @@ def test_a_long_text_is_shown_in_parts(shown: Shown) -> None:
     assert shown.page.evaluate(value) == text[:at] + "X" + pasted + text[at:]
     assert len(shown.page.input_value("textarea.editor")) < 100_000
     shown.page.keyboard.type("Y")
-    assert shown.page.evaluate(value) == text[:at] + "X" + pasted + "Y" + text[at:]
+    changed = text[:at] + "X" + pasted + "Y" + text[at:]
+    assert shown.page.evaluate(value) == changed
     shown.settled(changed)
     shown.page.focus("gg-tokens .tokens")
     shown.page.keyboard.press("End")

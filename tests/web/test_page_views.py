@@ -238,7 +238,7 @@ def test_variables_that_are_no_object_are_refused(shown: Shown) -> None:
 
 def test_a_template_that_a_link_names_is_used(shown: Shown, tmp_path: Path) -> None:
     gguf = GGUF.read(FIXTURES / "chat.gguf")
-    gguf.set("tokenizer.chat_template.other", "{{ messages[1].content }}", "str")
+    gguf.set("tokenizer.chat_template.other", "{{ messages[-1].content }}", "str")
     gguf.write(tmp_path / "two.gguf")
     shown.page.evaluate(
         "values => document.querySelector('gg-app').app.set(values)",
@@ -246,7 +246,8 @@ def test_a_template_that_a_link_names_is_used(shown: Shown, tmp_path: Path) -> N
     )
     shown.open(tmp_path / "two.gguf")
     shown.view("chat")
-    prompt_ids(shown, ggtok.load(tmp_path / "two.gguf").encode(MESSAGES[1]["content"]))
+    tok = ggtok.load(tmp_path / "two.gguf")
+    prompt_ids(shown, tok.encode_chat(MESSAGES, template="other"))
 
 
 def test_long_fields_are_shown_in_parts(shown: Shown) -> None:
