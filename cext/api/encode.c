@@ -151,8 +151,8 @@ static ggtok_status add_token(ggtok_context *ctx, added when, ggtok_special whic
     if (v->special[which] < 0) {
         return ggtok_error_set_at(err, GGTOK_ERR_VOCAB, rows[which].key, strlen(rows[which].key),
                                   GGTOK_NO_OFFSET,
-                                  "the vocabulary asks for a %s token but has none; encode without "
-                                  "add_special",
+                                  "the vocabulary adds %s to texts, but has no such token; encode "
+                                  "without add_special",
                                   rows[which].name);
     }
     return idbuf_push(&ctx->ids, v->special[which]) ? GGTOK_OK : ggtok_error_memory(err);

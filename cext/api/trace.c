@@ -96,8 +96,8 @@ static bool note_raw(tracer *t, const uint8_t *text, size_t n, bool prefix) {
     }
     size_t bad = malformed(text, n);
     char count[96];
-    snprintf(count, sizeof count, "%llu of its bytes aren't UTF-8: each %s",
-             (unsigned long long)bad, wpm ? "is dropped" : "becomes U+FFFD");
+    snprintf(count, sizeof count, "bytes that aren't UTF-8: %llu; each %s", (unsigned long long)bad,
+             wpm ? "is dropped" : "becomes U+FFFD");
     const struct {
         bool holds;
         const char *text;

@@ -134,7 +134,7 @@ def test_fragments_include_white_space_that_special_tokens_strip(tmp_path: Path)
 
 def test_malformed_bytes_have_a_note(load_fixture: Load) -> None:
     (fragment,) = load_fixture("bpe-gpt2").explain(b"a\xff", add_special=False).fragments
-    assert fragment.notes == ["1 of its bytes aren't UTF-8: each becomes U+FFFD"]
+    assert fragment.notes == ["bytes that aren't UTF-8: 1; each becomes U+FFFD"]
     assert (fragment.text, fragment.normalized) == ("a\udcff", "a\ufffd")
     assert load_fixture("bpe-gpt2").explain("").fragments == []
 

@@ -169,7 +169,7 @@ def _notes(v: Vocabulary, text: bytes, normalized: bytes, prefix: bool) -> Itera
     bad = sum(c is None for *_, c in characters(text))
     if bad:
         become = "is dropped" if v.type == "WPM" else "becomes U+FFFD"
-        yield f"{bad} of its bytes aren't UTF-8: each {become}"
+        yield f"bytes that aren't UTF-8: {bad}; each {become}"
     if v.type == "BPE" and v.flags["escape_whitespaces"]:
         yield "escape_whitespaces: spaces become U+2581"
     if v.model == "whitespace":

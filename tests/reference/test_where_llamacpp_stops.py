@@ -88,7 +88,7 @@ class Row:
     live: bool = True  # whether to run the reference (False: it would loop forever)
 
 
-NO_BOS = "asks for a BOS token but has none"
+NO_BOS = "adds BOS to texts, but has no such token"
 
 ROWS = {
     "no BOS: BPE": Row(
@@ -101,12 +101,16 @@ ROWS = {
     "no EOS: gemma4": Row(
         "bpe-gemma4",
         b"a",
-        "asks for a EOS token but has none",
+        "adds EOS to texts, but has no such token",
         (keys(eos_token_id=None, add_eos_token=True),),
         True,
     ),
     "no SEP: WPM": Row(
-        "wpm", b"a", "asks for a SEP token", (first_tokens(90), keys(bos_token_id=2)), True
+        "wpm",
+        b"a",
+        "adds SEP to texts, but has no such token",
+        (first_tokens(90), keys(bos_token_id=2)),
+        True,
     ),
     "above U+10FFFF: BPE": Row("bpe-gpt2", b"a" + ABOVE + b"b", b"a" + 4 * BAD + b"b"),
     "above U+10FFFF: raw BPE": Row("bpe-gemma4", b"a" + ABOVE + b"b", b"a" + 4 * BAD + b"b"),
