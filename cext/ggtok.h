@@ -653,8 +653,8 @@ GGTOK_API bool ggtok_flag(const ggtok_tokenizer *tok, ggtok_vocab_flag flag);
  * functions. */
 GGTOK_API int32_t ggtok_special_id(const ggtok_tokenizer *tok, ggtok_special which);
 
-/* Returns the token's text as stored in the vocabulary, not its piece, like
- * llama_vocab_get_text. */
+/* Gets the token's text as stored in the vocabulary (as llama_vocab_get_text does), not its piece.
+ */
 GGTOK_API ggtok_status ggtok_token_text(const ggtok_tokenizer *tok, int32_t id, ggtok_bytes *text,
                                         ggtok_error *err);
 GGTOK_API ggtok_status ggtok_token_score(const ggtok_tokenizer *tok, int32_t id, float *score,

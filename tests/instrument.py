@@ -40,8 +40,8 @@ def module(folder: Path, command: list[str]) -> None:
     capi.build_module(package / "_ffi.abi3.so", command, folder)
 
 
-# Removes the current folder from sys.path, so that the package is imported from PYTHONPATH.
-RUN_PYTEST = "import sys; del sys.path[0]; import pytest; sys.exit(pytest.main())"
+# Runs pytest as a script: its folder, which has a copy of the package, is first on sys.path.
+RUN_PYTEST = "import sys, pytest; sys.exit(pytest.main())"
 
 
 def pytest(

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Copies a key from a file, which may contain any bytes: keeps printable ASCII, replaces the rest
- * by '?'. */
+/* Copies a key, which comes from a file and may contain any bytes: keeps printable ASCII and replaces
+ * all other bytes with '?'. */
 static void copy_key(char *out, size_t cap, const char *key, size_t n) {
     size_t i = 0;
     for (; i < n && i + 1 < cap; i++) out[i] = key[i] >= 0x20 && key[i] < 0x7f ? key[i] : '?';

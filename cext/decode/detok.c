@@ -309,8 +309,8 @@ static size_t find_unknown(const vocab *v, const int32_t *ids, size_t n) {
     return i;
 }
 
-/* Appends the pieces of valid ids. Pieces are scattered over a table of megabytes, so later ones
- * are prefetched while earlier ones are copied. */
+/* Appends the pieces of valid ids. Pieces are scattered over a table of several megabytes, so later
+ * ones are prefetched while earlier ones are copied. */
 static bool append_pieces(bytebuf *out, const piece_table *t, const vocab *v, const int32_t *ids,
                           size_t n, bool special) {
     enum { BLOCK = 32 };

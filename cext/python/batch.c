@@ -51,7 +51,7 @@ static PyObject *end_lists(PyObject *lists) {
     return ggtok_py_list_end(lists);
 }
 
-/* A ggtok_convert_fn that converts spans to f->unit. */
+/* A ggtok_convert_fn that converts spans to the unit in `user`, a `filling`. */
 static void convert(void *user, ggtok_bytes text, ggtok_span *spans, size_t n) {
     const filling *f = user;
     ggtok_convert_spans(text.data, text.n, spans, n, f->unit);

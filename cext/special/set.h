@@ -30,7 +30,7 @@ typedef struct special_set {
     size_t n_nodes;
     uint32_t (*wide)[256]; /* children by byte, 0: none; wide[0] is the root's table */
     size_t n_wide, wide_cap;
-    bool first[256];                /* whether any token begins with this byte */
+    bool first[256];                /* by byte: whether any token begins with it */
     uint8_t starts[SPECIAL_STARTS]; /* the bytes that tokens begin with */
     size_t n_starts;                /* number of bytes in `starts`; 0: there are too many to search
                                        for one by one */

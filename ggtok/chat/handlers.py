@@ -59,7 +59,7 @@ class Handler:
     # with a generation prompt, and to prompts before a continued answer.
     turn: tuple[str, str] = ("", "")
     schema_variable: str = ""  # the variable that gets the schema from response_format
-    reads: frozenset[str] = frozenset()  # variables that the handler reads, which must be str
+    reads: frozenset[str] = frozenset()  # variables that the handler reads and that must be str
 
     def check(self, variables: Json) -> None:
         for name in self.reads & variables.keys():

@@ -150,8 +150,8 @@ class Megatron(Raw):
         return [idx, self.data]
 
     def _offsets(self, n: int) -> Iterator[NDArray[np.int64]]:
-        """Yields the offsets in parts, each of which begins with the last offset of the previous
-        part."""
+        """Yields the offsets in parts. Each part after the first begins with the last offset of the
+        part before."""
         with self.index.written() as file:
             for start in range(0, max(n - 1, 1), _AT_ONCE):
                 file.seek(8 * start)

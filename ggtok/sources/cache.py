@@ -33,7 +33,7 @@ _ABANDONED = 3600  # seconds after which a temporary file counts as abandoned
 
 @dataclass(frozen=True)
 class Entry:
-    """A cached file's metadata, with the ETag or date that shows whether the file has changed."""
+    """A cached file's metadata, with the ETag or date that tells whether the file has changed."""
 
     url: str
     validator: str

@@ -42,7 +42,7 @@ _SYNTAX = "hf://user/repo[@revision]/file.gguf or hf://user/repo[@revision][:qua
 
 
 def parse(name: str) -> Repo | None:
-    """Returns the repository that a name refers to, or None."""
+    """Returns the repository that a name refers to, or None if it refers to none."""
     if not name.startswith("hf://"):
         match = _NAME.fullmatch(name)
         if not match or ".gguf/" in name or match[1].endswith(".gguf"):
@@ -104,7 +104,7 @@ _MOST, _MOST_FILES = 128 << 20, 32  # limits: bytes per file, number of files
 
 
 def repository(name: str) -> Repo | None:
-    """Returns the repository that `name` identifies, by the repository's name or its page's URL.
+    """Returns the repository that `name` identifies, by its name or the URL of its page.
 
     Returns None if `name` refers to a file or a quantization, or isn't the name of a repository.
 

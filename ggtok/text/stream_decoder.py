@@ -302,9 +302,9 @@ class _State:
 
 
 class _Cleaning:
-    """Cleans spaces as in cext/decode/detok.c, in three passes.
+    """Cleans up spaces as cext/decode/detok.c does, in three passes.
 
-    Each pass holds back the bytes that may depend on the next ones.
+    Each pass holds back bytes whose treatment may depend on the bytes that follow.
     """
 
     def __init__(self) -> None:

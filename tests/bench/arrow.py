@@ -1,11 +1,11 @@
-"""Times the encoding of an Arrow column of texts into a column of ids, compared with lists.
+"""Times encoding an Arrow column of texts into a column of ids, and the same via Python lists.
 
     python -m tests.bench.arrow [--rounds N]
 
-Needs pyarrow and tokenizers; the vocabulary is gpt-2's, which both tokenizers can read. Every
-measurement starts and ends with a pyarrow column; if a library doesn't support Arrow, the time
-includes the conversion to and from Python objects. Compares ids first. Prints MB of cached text per
-second of processor time, in the best of several rounds.
+Needs pyarrow and tokenizers. The vocabulary is gpt-2's, which both ggtok and tokenizers can read.
+Every measurement starts and ends with a pyarrow column; if a library doesn't support Arrow, the
+time includes the conversion to and from Python objects. First checks that the ids agree. Prints MB
+of text per second of processor time, the best of several rounds; the texts are already cached.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What all groups share: vocabularies, processes, the check of ids, and rounds."""
+"""Shared by all benchmark groups: vocabularies, processes, checks that ids agree, and rounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chat functions with llama.cpp's and with transformers' rules: errors, results, injection and
+"""The chat functions under both llama.cpp's and transformers' rules: errors, results, injection and
 masks."""
 
 from __future__ import annotations

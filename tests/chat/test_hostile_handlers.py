@@ -19,7 +19,7 @@ from tests.support.vocabularies import fixture
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
-# The texts that handlers look for and write; some may be control tokens.
+# The strings that handlers look for or write; some may be control tokens.
 _CONSTANT = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 _TOKEN = re.compile(r"<[^<>\s=\[\]]+>|\[/?[A-Z_]+\]")
 SPECIAL = sorted(

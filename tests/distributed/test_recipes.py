@@ -56,7 +56,7 @@ class Ray:
 
 
 class Frame:
-    """A minimal pandas DataFrame for one partition."""
+    """A minimal stand-in for the pandas DataFrame of one partition."""
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
         self.rows = rows

@@ -48,7 +48,7 @@ def cells(line: str) -> list[str]:
 
 
 def rows(section: str) -> list[Row]:
-    """Returns the rows of a section's table that can be compared."""
+    """Returns those rows of a section's table whose code can be compared."""
     text = PAGE.read_text("utf-8").split(f"\n## {section}\n")[1].split("\n## ")[0]
     lines = re.findall(r"^\|.*\|$", text, re.M)[2:]
     found = []

@@ -14,7 +14,8 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 
 def row(name: str) -> dict[str, str]:
-    """Returns a row from docs/performance.md: its cells by column name, without versions."""
+    """Returns a row of a table in docs/performance.md: its cells by column name. The names don't
+    include version numbers."""
     lines = PERFORMANCE.splitlines()
     at = next(n for n, line in enumerate(lines) if line.startswith(f"| {name} |"))
     head = max(n for n in range(at) if lines[n].startswith("|---"))

@@ -152,7 +152,7 @@ def test_characters_that_plamo_and_ugm_split_and_drop(load_fixture: Load, name: 
 
 
 def test_files_without_types_are_explained(tmp_path: Path) -> None:
-    """Without types, all tokens are NORMAL. A tag that isn't a token is plain text."""
+    """Without types, all tokens are NORMAL. A tag such as <oov> that is no token is plain text."""
     for name in "ugm", "bpe-hybriddna":
         gguf = GGUF.read(fixture(name))
         del gguf.raw[b"tokenizer.ggml.token_type"]

@@ -1,7 +1,9 @@
 /*
- * Trains on any text. Byte 0 of the input selects how the text is split into words and what symbols
- * are, byte 1 the rule and the limits, byte 2 the number of blocks; the rest is text. The plain
- * build must produce the same merges, and each merge must be plausible.
+ * Trains merges on arbitrary text. Byte 0 of the input selects how the text is split into words and
+ * what counts as a symbol; byte 1, the merge rule and the limits; byte 2, the number of blocks in
+ * which the text is added, and the size of the initial alphabet. The rest is the text. The plain
+ * build (without SIMD; its functions are named plain_*) must produce the same merges, and each merge
+ * must be plausible.
  */
 #include "fuzz.h"
 

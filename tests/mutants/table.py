@@ -1,4 +1,4 @@
-"""The table of what each group of tests costs, and which mutants it detects."""
+"""The table of what each group of tests costs and which mutants it detects."""
 
 from __future__ import annotations
 

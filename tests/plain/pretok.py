@@ -156,7 +156,7 @@ _ESCAPE = re.compile(r"\\[pP]\{(\w+)\}|\\([sSd])|\\.|\[\^?|\]|\$|.", re.DOTALL)
 
 
 def _translated(expression: str, kept: frozenset[str]) -> str:
-    """Translates categories, which ``re`` doesn't support, to sets of stand-ins."""
+    """Translates Unicode categories, which ``re`` doesn't support, to sets of their stand-ins."""
     translated, in_set = [], False
     for part in _ESCAPE.finditer(expression):
         text = part[0]

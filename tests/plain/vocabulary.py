@@ -133,7 +133,7 @@ class Vocabulary:
 
     @cached_property
     def merges(self) -> list[bytes]:
-        """Returns the file's merges, cut at their first NUL, as llama.cpp reads them."""
+        """Returns the file's merges, each cut at its first NUL, as llama.cpp reads them."""
         return [merge.split(b"\0")[0] for merge in self._metadata.get(_GGML + "merges", [])]
 
     @cached_property

@@ -1,4 +1,4 @@
-// Opens models. Each has a worker with its tokenizer.
+// Opens models. Each model has a worker that holds its tokenizer.
 
 import { VocabularyTable } from "./vocabulary-table.js";
 import { strings } from "./strings.js";

@@ -13,7 +13,7 @@ import { count, strings } from "./strings.js";
 
 const t = strings.why;
 
-declare({ "why.token": -1, "why.of": "" }); // -1: the first token of the text itself
+declare({ "why.token": -1, "why.of": "" }); // -1: the text's first token, after added special tokens
 
 const MOST_BYTES = 16 * 1024; // bytes of UTF-8 that ggtok_trace accepts
 const MOST_PLACES = 200;

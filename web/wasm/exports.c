@@ -417,7 +417,7 @@ static jinja_value next_value(reader *r) {
         break;
     }
     case 's': v = jinja_of_text(next_text(r)); break;
-    case 'j': { /* text that is JSON */
+    case 'j': { /* JSON text */
         uint32_t n = next_size(r);
         ggtok_jinja_env_grow(r->env, n);
         v = ggtok_jinja_read_json(r->mem, (const char *)r->p, n, 0, r->dialect);

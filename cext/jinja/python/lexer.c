@@ -185,7 +185,7 @@ static size_t digits_end(const lexer *x, size_t pos, unsigned base) {
     }
 }
 
-/* Copies digits without their underscores; returns their number. */
+/* Copies the digits without underscores; returns how many there are. */
 static size_t plain_digits(lexer *x, size_t begin, size_t end, uint8_t **out) {
     size_t n = 0;
     *out = jinja_alloc(x->mem, end - begin + 1);
