@@ -258,8 +258,8 @@ GGTOK_API void ggtok_context_free(ggtok_context *ctx);
 typedef bool (*ggtok_interrupt_fn)(void *user);
 
 /* Sets a callback that runs regularly while this context encodes a long text; NULL (the default):
- * none. A stopped context can be used again. Releasing the context to its pool clears the setting.
- * */
+ * none. A stopped context can be used again. Releasing the context to its pool clears the
+ * setting. */
 GGTOK_API void ggtok_context_set_interrupt(ggtok_context *ctx, ggtok_interrupt_fn keep_going,
                                            void *user);
 
@@ -669,8 +669,7 @@ ggtok_token_attr(const ggtok_tokenizer *tok, int32_t id, uint32_t *attr,
  * number. */
 GGTOK_API size_t ggtok_special_ids(const ggtok_tokenizer *tok, int32_t *out, size_t max);
 
-/* Whether a token ends generation, like llama_vocab_is_eog; false for an id that is out of range.
- * */
+/* Whether a token ends generation, like llama_vocab_is_eog; false for an id out of range. */
 GGTOK_API bool ggtok_is_eog(const ggtok_tokenizer *tok, int32_t id);
 
 /* Return the end-of-generation ids, ascending, and the file's suppress_tokens, in the file's

@@ -126,8 +126,8 @@ class _Shard:
     def __init__(self, job: Job) -> None:
         self._job = job
         tok = job.tokenizer.load()
-        threads = n_threads(tok._native, job.threads)
-        self._encoder = Encoder(tok._loaded, job.add_special, job.eos, threads)
+        self._threads = n_threads(tok._native, job.threads)
+        self._encoder = Encoder(tok._loaded, job.add_special, job.eos)
         self._faults = Faults(job.errors, "the data")
         self._class, self._dtype = formats.find(job.format, job.dtype, tok.n_tokens)
         os.makedirs(job.folder, exist_ok=True)
@@ -169,7 +169,7 @@ class _Shard:
             self._write()
 
     def _write(self) -> None:
-        encoded = self._encoder.encode(self._pieces)
+        encoded = self._encoder.encode(self._pieces, self._threads)
         ends = encoded.ends + self._counts.ids
         self._format.append(encoded.ids, ends)
         self._hashes[0].update(encoded.ids.tobytes())
@@ -247,7 +247,7 @@ class Shards:
         if os.path.lexists(os.path.join(name, _MANIFEST)):
             raise InvalidValueError(f"{name}: contains a finished job; choose another folder")
         _, dtype = formats.find(format, dtype, tok.n_tokens)
-        Encoder(tok._loaded, add_special, eos, 1)  # raises the errors that workers would raise
+        Encoder(tok._loaded, add_special, eos)  # raises the errors that workers would raise
         sent = payload(tok, ship)
         self.job = Job(sent, name, field, format, dtype, add_special, eos, errors, threads)
         self._model = vocabulary.description(tok._loaded)

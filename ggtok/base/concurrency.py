@@ -8,6 +8,8 @@ import queue
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from itertools import cycle
 from typing import IO, Any, Generic, TypeVar, overload
 
@@ -103,8 +105,19 @@ def ahead(items: Iterator[T], room: int = 1) -> Iterator[T]:
     So it is a daemon thread, and ends when the iterator returns.
     """
     waiting: Channel[T | _Raised] = Channel(room)
+
+    def run() -> None:
+        try:
+            for item in items:
+                if not waiting.put(item):
+                    return
+                del item  # frees it before the next one is produced
+        except BaseException as e:
+            waiting.put(_Raised(e))
+        waiting.end()
+
     try:
-        _start(_distribute, items, [waiting], name="ggtok reader")
+        _start(run, "ggtok reader")
         while (item := waiting.get()) is not None:
             if isinstance(item, _Raised):
                 raise item.error
@@ -114,18 +127,58 @@ def ahead(items: Iterator[T], room: int = 1) -> Iterator[T]:
         waiting.close()
 
 
-def mapped(function: Callable[[T], R], items: Iterator[T], threads: int) -> Iterator[R]:
-    """Yields `function(item)` for each item, in order. One thread reads the items, and `threads`
-    others call the function. Each of these has at most one item and one result that wait.
+def mapped(
+    function: Callable[[T], R],
+    items: Iterator[T],
+    threads: int,
+    *,
+    size: Callable[[T], int],
+    room: int,
+) -> Iterator[R]:
+    """Yields ``function(item)``, which mustn't be None, for each item, in order.
+
+    One thread reads the items, and up to `threads` others, started as needed, call the function.
+    The items in progress, whose results the caller hasn't finished with, have a total `size` of at
+    most `room`, or there is only one; one more may have been read.
 
     If the caller stops early, the threads end after their current item, as in :func:`ahead`.
     """
     inputs: list[Channel[T | _Raised]] = [Channel(1) for _ in range(threads)]
     outputs: list[Channel[R | _Raised]] = [Channel(1) for _ in range(threads)]
+    in_progress: queue.SimpleQueue[int] = queue.SimpleQueue()  # the sizes of items in progress
+    finished: queue.SimpleQueue[int] = queue.SimpleQueue()  # the sizes of finished items
+
+    def read() -> None:
+        n = total = 0
+        try:
+            for item in items:
+                n_bytes = size(item)
+                while total and total + n_bytes > room:
+                    if inputs[0].closed:
+                        return
+                    with suppress(queue.Empty):
+                        total -= finished.get(timeout=_POLL)
+                total += n_bytes
+                in_progress.put(n_bytes)
+                k = n % threads
+                if n < threads:
+                    _start(partial(_apply, function, inputs[k], outputs[k]), "ggtok worker")
+                n += 1
+                if not inputs[k].put(item):
+                    return
+                del item  # frees it before the next one is produced
+        except BaseException as e:
+            if n < threads:  # this position's worker hasn't started
+                outputs[n].put(_Raised(e))
+            else:
+                inputs[n % threads].put(_Raised(e))
+        for channel in inputs[:n]:
+            channel.end()
+        for output in outputs[n:]:
+            output.end()
+
     try:
-        for channels in zip(inputs, outputs, strict=True):
-            _start(_apply, function, *channels, name="ggtok worker")
-        _start(_distribute, items, inputs, name="ggtok reader")
+        _start(read, "ggtok reader")
         for output in cycle(outputs):
             if (result := output.get()) is None:
                 return
@@ -133,6 +186,7 @@ def mapped(function: Callable[[T], R], items: Iterator[T], threads: int) -> Iter
                 raise result.error
             yield result
             del result
+            finished.put(in_progress.get())
     finally:
         for channel in inputs:
             channel.close()
@@ -140,22 +194,8 @@ def mapped(function: Callable[[T], R], items: Iterator[T], threads: int) -> Iter
             output.close()
 
 
-def _start(function: Callable[..., object], *args: object, name: str) -> None:
-    threading.Thread(target=function, args=args, name=name, daemon=True).start()
-
-
-def _distribute(items: Iterator[T], channels: list[Channel[T | _Raised]]) -> None:
-    """Puts the items into the channels, in turn."""
-    turns = cycle(channels)
-    try:
-        for item in items:
-            if not next(turns).put(item):
-                return
-            del item  # frees it before the next one is produced
-    except BaseException as e:
-        next(turns).put(_Raised(e))
-    for channel in channels:
-        channel.end()
+def _start(function: Callable[[], object], name: str) -> None:
+    threading.Thread(target=function, name=name, daemon=True).start()
 
 
 def _apply(

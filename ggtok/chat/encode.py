@@ -19,6 +19,7 @@ PARSE = ADD_SPECIAL | PARSE_SPECIAL
 _FLAGS = {"parse": PARSE, "plain": PARSE | PLAIN_USER_DEFINED}
 _CHOICES = tuple(_FLAGS)  # a tuple, so that `in` works for unhashable values
 _GENERATION = re.compile(r"\{%[-+]?\s*generation\s*[-+]?%\}")
+_CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 _SHOWN = 40  # characters that a message shows before and after a difference
 
 
@@ -190,7 +191,8 @@ def _closing(
     begin = end = 0  # the position after a token, in bytes and in characters
     for pos, n, first, _, special in parts:
         if special and found[first] in loaded.special_ids:
-            end += len(data[begin : pos + n].decode())
+            # Not decoded, because a hostile vocabulary's token may end inside a character.
+            end += len(data[begin : pos + n].translate(None, _CONTINUATION_BYTES))
             begin = pos + n
             closing.append((found[first], end))
     for id, end in reversed(closing):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import socket
+from contextlib import suppress
 from functools import partial
 
 from ggtok.cli import messages
@@ -160,11 +161,12 @@ def check_packages(command: str) -> None:
 
 
 def _limit(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} isn't a number of tokens (put the models before --limit without a number)"
-        )
-    return int(text)
+    with suppress(ValueError):
+        if (n := token_count(text)) >= 0:
+            return n
+    raise argparse.ArgumentTypeError(
+        f"{text!r} isn't a number of tokens (put the models before --limit without a number)"
+    )
 
 
 def bind(host: str, port: int) -> tuple[socket.socket, str]:

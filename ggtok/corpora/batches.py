@@ -25,6 +25,7 @@ class Batch:
         next: the position where the next batch begins.
         read: the number of bytes on disk, in all sources, that were read by the end of the batch.
         pieces: the pieces, except for dropped documents that consist of one piece.
+        size: the number of bytes of text in `pieces`.
         counts: the number of bytes in the batch, and of faults of each kind.
         closed: for each source that ends in the batch, the number of `pieces` before its end.
     """
@@ -32,6 +33,7 @@ class Batch:
     next: Place
     read: int = 0
     pieces: list[Piece] = field(default_factory=list)
+    size: int = 0
     counts: Counts = field(default_factory=Counts)
     closed: list[int] = field(default_factory=list)
 
@@ -42,7 +44,7 @@ def batches(
     """Yields the documents of all sources, starting at `place`, in batches of about `limit`
     bytes."""
     finished = sum(source.size for source in sources[: place.source])
-    batch, size, n = Batch(place), 0, 0
+    batch, n = Batch(place), 0
     for piece in _pieces(sources, place, read):
         batch.next = piece.next
         batch.read = finished + piece.at
@@ -51,14 +53,14 @@ def batches(
             batch.counts.add(piece.faults)
         if piece.text is not None or not piece.begins or not piece.ends:
             batch.pieces.append(piece)
-            size += len(piece.text or b"") + n_bytes(piece.many)
+            batch.size += len(piece.text or b"") + n_bytes(piece.many)
             n += 1 + len(piece.many)
         if piece.last:
             finished += piece.at
             batch.closed.append(len(batch.pieces))
-        if not piece.inside and (size >= limit or n + len(batch.closed) >= DOCUMENTS):
+        if not piece.inside and (batch.size >= limit or n + len(batch.closed) >= DOCUMENTS):
             yield batch
-            batch, size, n = Batch(batch.next), 0, 0
+            batch, n = Batch(batch.next), 0
     yield batch
 
 

@@ -85,8 +85,7 @@ class Joined:
 
     def without_empty(self) -> Joined:
         """Returns the documents that aren't empty."""
-        ends = np.frombuffer(b"\n" + self.data, np.uint8) == self.separator[0]
-        ends[0] = True
+        ends = np.frombuffer(self.separator + self.data, np.uint8) == self.separator[0]
         n = int(np.count_nonzero(ends[1:] > ends[:-1]))
         return Joined(self.data, self.separator, n, skips_empty=True)
 

@@ -46,10 +46,9 @@ class Encoded:
 class Encoder:
     """Encodes batches with one set of options."""
 
-    def __init__(self, loaded: Loaded, add_special: bool, eos: bool, threads: int) -> None:
+    def __init__(self, loaded: Loaded, add_special: bool, eos: bool) -> None:
         self._native = loaded.native
         self._add_special = add_special
-        self._threads = threads
         self.eos: int | None = None
         if eos:
             if loaded.eos_id is None:
@@ -62,8 +61,8 @@ class Encoder:
     def flags(self) -> int:
         return ADD_SPECIAL if self._add_special else 0
 
-    def encode(self, pieces: Sequence[Piece]) -> Encoded:
-        """Encodes a batch."""
+    def encode(self, pieces: Sequence[Piece], threads: int = 1) -> Encoded:
+        """Encodes a batch. Several threads share whole documents, but not parts of documents."""
         kept, before, drops, opens = _kept(pieces)
         arrays: list[NDArray[np.int32]] = []
         ends: list[NDArray[np.int64]] = []
@@ -72,7 +71,8 @@ class Encoder:
             if parts:
                 ids, stops = self._parts(run)
             else:
-                ids, stops = self._whole(list(chain.from_iterable(map(_texts, run))))
+                texts = list(chain.from_iterable(map(_texts, run)))
+                ids, stops = self._whole(texts, threads)
             arrays.append(ids)
             ends.append(stops + total)
             total += len(ids)
@@ -80,8 +80,8 @@ class Encoder:
         stops = ends[0] if len(ends) == 1 else _joined(ends, np.int64)
         return Encoded(ids, stops, before, drops, opens)
 
-    def _whole(self, texts: list[Any]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        args = self._add_special, False, False, self._threads, False, on_main_thread(), None
+    def _whole(self, texts: list[Any], threads: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        args = self._add_special, False, False, threads, False, on_main_thread(), None
         try:
             result = self._native.encode_batch(texts, *args)
         except Exception as e:

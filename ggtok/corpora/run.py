@@ -48,6 +48,7 @@ from ggtok.loading.loaded import Loaded
 from ggtok.native.contexts import Blocks
 
 CHECKPOINT = 64 << 20  # bytes of ids between checkpoints
+_LARGE = 8 << 20  # bytes of text; only batches of few long documents have more
 # Vocabulary types with which documents can't be encoded in parts.
 _WHOLE = ("UGM",)
 
@@ -81,7 +82,7 @@ class Run:
             raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
         self._out, self._sources = out, sources
         self._format, self._dtype = formats.find(format, dtype, loaded.n_tokens)
-        self._encoder = Encoder(loaded, bool(add_special), bool(eos), threads=1)
+        self._encoder = Encoder(loaded, bool(add_special), bool(eos))
         self._separator = _separator(separator)
         self._fields = fields
         self._errors = errors
@@ -194,9 +195,12 @@ class Run:
         before: int | None = None
         bytes_before = counts.bytes
         found = batches(self._sources, output.place, self._read, BYTES)
-        ready = mapped(self._encoded, found, self._threads)
-        with contextlib.closing(ready), BackgroundWriter(output.write) as writer:  # type: ignore[type-var]
-            for batch, encoded in ready:
+        room = 3 * self._threads * BYTES  # for each thread, one batch waits, in work and encoded
+        results = mapped(self._encoded, found, self._threads, size=lambda b: b.size, room=room)
+        with contextlib.closing(results), BackgroundWriter(output.write) as writer:  # type: ignore[type-var]
+            for batch, encoded in results:
+                if encoded is None:
+                    encoded = self._encoder.encode(batch.pieces, self._threads)
                 counts.add(batch.counts)
                 counts.documents += len(encoded.ends)
                 counts.ids += len(encoded.ids)
@@ -230,8 +234,10 @@ class Run:
             already_complete=False,
         )
 
-    def _encoded(self, batch: Batch) -> tuple[Batch, Encoded]:
-        return batch, self._encoder.encode(batch.pieces)
+    def _encoded(self, batch: Batch) -> tuple[Batch, Encoded | None]:
+        """Encodes a batch, unless it is so large that the caller's thread should encode it, where
+        Ctrl-C stops encoding at once."""
+        return batch, self._encoder.encode(batch.pieces) if batch.size <= _LARGE else None
 
     def _read(self, source: Source, place: Place) -> Pieces:
         if source.kind == "jsonl":

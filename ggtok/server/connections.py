@@ -154,7 +154,7 @@ class Connection(HttpToolsProtocol):
         self.between = 0
         self.phase, self.since, self.size = _BODY, self.loop.time(), 0
         super().on_headers_complete()
-        if self.scope["http_version"] == "1.0":
+        if self.scope["http_version"] != "1.1":
             self.cycle.__class__ = _Unchunked  # its task hasn't begun yet
 
     def on_body(self, body: bytes) -> None:

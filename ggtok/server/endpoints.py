@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-from starlette.types import Scope
+from typing import TYPE_CHECKING, Any
 
 from ggtok.server.errors import ErrorBody, llama_server
 from ggtok.server.registry import Registry, Served
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
 
 
 @dataclass(frozen=True, slots=True)

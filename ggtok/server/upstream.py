@@ -108,7 +108,7 @@ class Upstream:
             await self._client.aclose()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = path_of(scope)
+        path = _normalized(scope)
         if self.active >= _MOST:
             refusal = Refusal("too many requests are passed on; try again", "unavailable_error")
             await Reply.of(refusal, errors_of(path))(scope, receive, send)
@@ -134,7 +134,7 @@ class Upstream:
             raise Refusal("the request's path must not have a part that is . or ..")
         if method != "POST" or not (self._count or self._limit is not None):
             return None
-        return COMPLETIONS.get(_SLASHES.sub("/", path))  # some servers ignore repeated slashes
+        return COMPLETIONS.get(path)
 
     # ---- the count ----
 
@@ -251,7 +251,7 @@ class Upstream:
                     end = part[-1:] or end
                 last = b""
             except httpx2.TransportError as e:
-                last = self._broken(e, path_of(scope), response.headers, end)
+                last = self._broken(e, _normalized(scope), response.headers, end)
                 if not last:
                     return  # the answer stays incomplete, so that the connection is closed
             await send(_body_message(last, False))
@@ -394,6 +394,12 @@ class _Body:
 
 
 _BEARER = b"bearer "
+
+
+def _normalized(scope: Scope) -> str:
+    """Returns a request's path without repeated slashes, a slash at the end and capital letters,
+    which some servers ignore."""
+    return _SLASHES.sub("/", path_of(scope)).rstrip("/").lower()
 
 
 def _base(url: str) -> httpx2.URL:

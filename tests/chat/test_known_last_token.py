@@ -10,6 +10,7 @@ from ggtok import load
 from ggtok.chat import encode
 from ggtok.chat.prompt import Prompt
 from tests.chat.requests import says, user
+from tests.support.patch import GGUF, add_tokens
 from tests.support.vocabularies import fixture
 
 TEMPLATE = "{% for m in messages %}{{ m.content }}{% endfor %}"
@@ -40,20 +41,20 @@ def test_text_after_other_tokens_gets_no_space_prefix() -> None:
 
 
 class Bytes(bytes):
-    """Bytes that count how many of them are decoded."""
+    """Bytes that count how many of them are read."""
 
-    decoded = 0
+    read = 0
 
     def __getitem__(self, key: Any) -> Any:
         return Bytes(super().__getitem__(key))
 
-    def decode(self, *args: Any) -> str:
-        Bytes.decoded += len(self)
-        return super().decode(*args)
+    def translate(self, *args: Any) -> bytes:
+        Bytes.read += len(self)
+        return super().translate(*args)
 
 
 class Tail(str):
-    """A text whose encoded form counts how many bytes are decoded."""
+    """A text whose encoded form counts how many bytes are read."""
 
     def encode(self, *args: Any) -> bytes:
         return Bytes(super().encode(*args))
@@ -65,7 +66,18 @@ def test_many_closing_tokens_take_linear_time(n: int) -> None:
     end = tok.text_to_token("<|im_end|>")
     text = Tail("é<|im_end|>\n" * n)
     tail = Prompt(text, ((0, len(str(text).encode())),))
-    Bytes.decoded = 0
+    Bytes.read = 0
     closing = encode._closing(tok._loaded, [end or 0], tail, encode.PARSE)
     assert closing == ([], end, len(text) - 1)
-    assert 0 < Bytes.decoded <= 2 * len(text)
+    assert 0 < Bytes.read <= 2 * len(text)
+
+
+@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+def test_a_closing_token_that_ends_inside_a_character() -> None:
+    """A hostile vocabulary may have a control token that is part of a character."""
+    gguf = GGUF.read(fixture("bpe-qwen2"))
+    add_tokens(gguf, [b"\xc3"], 3)  # CONTROL
+    tok = load(gguf.dump())
+    template = "{% for m in messages %}{{ m.content }}\u00e9\n{% endfor %}"
+    ids = tok.encode_chat(MESSAGES, template=template, known=(1, [5]))
+    assert ids[0] == 5 and tok.n_tokens - 1 in ids

@@ -207,6 +207,7 @@ def test_wrong_changes(model: Path) -> None:
         ({"x": "a\ud800"}, value, "x: the character 1 is a lone surrogate"),
         ({"x\ud800": 1}, value, "the character 1 is a lone surrogate"),
         ({"tokenizer.ggml.tokens[" + "9" * 5000 + "]": "x"}, value, "the array has 680 elements"),
+        ({"tokenizer.ggml.tokens[" + "0" * 5000 + "680]": "x"}, value, r"tokens\[680\]: the array"),
         ({"x" * 70000: 1}, value, "keys have 1 to 65535 bytes"),
         ({"": 1}, value, "keys have 1 to 65535 bytes"),
         ({5: 1}, type_, "a key must be str, not int"),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import itertools
+import random
 import signal
 import threading
 from collections.abc import Iterator
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -127,7 +129,8 @@ def test_mapped_keeps_the_order(threads: int, n: int) -> None:
         gates[i].set()
         return -i
 
-    assert list(mapped(function, iter(range(n)), threads)) == [-i for i in range(n)]
+    results = mapped(function, iter(range(n)), threads, size=lambda i: 1, room=99)
+    assert list(results) == [-i for i in range(n)]
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -139,12 +142,56 @@ def test_mapped_reads_a_bounded_number_of_items(threads: int) -> None:
         for n_read in itertools.count(1):
             yield n_read - 1
 
-    results = mapped(int, items(), threads)
+    results = mapped(int, items(), threads, size=lambda i: 1, room=99)
     for i, result in enumerate(itertools.islice(results, 50)):
         assert result == i
         # For each thread an input, an item in work and a result; the reader's; the caller's.
         assert n_read <= i + 1 + 3 * threads + 1
     results.close()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("room", [1, 10, 25])
+def test_mapped_bounds_the_size_of_items_in_progress(room: int) -> None:
+    """An item larger than the room is in progress alone; the reader has one more item."""
+    sizes = [random.Random(7).choice([1, 3, 20, 40]) for _ in range(300)]
+    read: list[int] = []
+
+    def items() -> Iterator[int]:
+        for i in range(len(sizes)):
+            read.append(i)
+            yield i
+
+    results = mapped(lambda i: i + 1, items(), 4, size=lambda i: sizes[i], room=room)
+    for i, result in enumerate(results):
+        assert result == i + 1
+        in_progress = read[i:-1]  # the reader may be waiting with the last item
+        assert len(in_progress) <= 1 or sum(sizes[k] for k in in_progress) <= room
+    assert len(read) == len(sizes)
+
+
+def test_mapped_starts_only_the_threads_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+
+    class Thread(threading.Thread):
+        def start(self) -> None:
+            started.append(self.name)
+            super().start()
+
+    monkeypatch.setattr(threading, "Thread", Thread)
+    assert list(mapped(str, iter(range(2)), 99, size=lambda i: 1, room=99)) == ["0", "1"]
+    assert sorted(started) == ["ggtok reader", "ggtok worker", "ggtok worker"]
+
+
+def test_mapped_raises_an_error_if_no_thread_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Thread(threading.Thread):
+        def start(self) -> None:
+            if self.name == "ggtok worker":
+                raise RuntimeError("can't start new thread")
+            super().start()
+
+    monkeypatch.setattr(threading, "Thread", Thread)
+    with pytest.raises(RuntimeError, match="can't start"):
+        list(mapped(str, iter(range(9)), 2, size=lambda i: 1, room=99))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -161,7 +208,7 @@ def test_mapped_raises_errors_in_order(threads: int, fails: str) -> None:
             raise LookupError(str(i))
         return i
 
-    results = mapped(function, items(), threads)
+    results = mapped(function, items(), threads, size=lambda i: 1, room=99)
     assert [next(results) for _ in range(7)] == list(range(7))
     with pytest.raises(LookupError, match="7"):
         next(results)
@@ -171,7 +218,8 @@ def test_mapped_raises_errors_in_order(threads: int, fails: str) -> None:
 def test_interrupted_receiving_ends(interrupts: None, threads: int) -> None:
     for round in range(300):
         numbers = iter(itertools.count())
-        items = mapped(int, numbers, threads) if threads else ahead(numbers)
+        options: Any = {"size": lambda i: 1, "room": 99}
+        items = mapped(int, numbers, threads, **options) if threads else ahead(numbers)
         assert next(items) == 0  # start the threads now: doing so isn't safe to interrupt
         with pytest.raises(Interrupted):  # noqa: PT012
             interrupt_after(round)

@@ -124,6 +124,9 @@ def test_errors(
     assert "none.gguf: no such file" in error(capsys, "none.gguf")
     assert "x/none.gguf: no such file" in error(capsys, "a=x/none.gguf")
     assert "-5: no such file" in error(capsys, SPM, "--limit", "-5")
+    assert "'-5' isn't a number of tokens" in error(capsys, SPM, "--limit=-5")
+    assert "'8kk' isn't a number of tokens" in error(capsys, SPM, "--limit", "8kk")
+    assert "need --upstream" in error(capsys, SPM, "--limit", "8k")
     for wrong in "a=", "=" + SPM:
         assert "write ALIAS=MODEL" in error(capsys, wrong)
     for empty in "", ",", "a,", "a,,b":

@@ -486,8 +486,9 @@ def test_paths_that_mean_another_path(path: str, other: Other, tok: ggtok.Tokeni
         status, _, found = ask(url, "POST", path + COMPLETION, {"messages": MESSAGES})
         assert status == 400 and "part that is . or .." in found["error"]["message"]
         assert not other.requests
-        status, _, found = ask(url, "POST", "/" + COMPLETION, {"messages": MESSAGES})
-        assert status == 400 and "maximum context length" in found["error"]["message"]
+        for same in "/" + COMPLETION, COMPLETION + "/", COMPLETION.upper():
+            status, _, found = ask(url, "POST", same, {"messages": MESSAGES})
+            assert status == 400 and "maximum context length" in found["error"]["message"]
         assert not other.requests
         assert ask(url, "POST", "/.x/..y/...", {})[2] == {"path": "/.x/..y/..."}
 

@@ -255,7 +255,7 @@ export class Tokenizer {
   metadata(options) {
     const { items = ITEMS } = optionsOf(options);
     if (typeof items !== "number" || !(items >= 0)) {
-      throw refuse("items must be a number, and not negative");
+      throw refuse("items must be a number that isn't negative");
     }
     const handle = this.#alive();
     const n = this.#engine.call("file_n_keys", handle);
@@ -428,10 +428,11 @@ function typeOf(attr) {
 /** Returns ids as an Int32Array, whether or not the vocabulary has these tokens. */
 function idList(ids) {
   if (ids instanceof Int32Array) return ids;
-  if (typeof ids !== "object" || !Number.isInteger(ids?.length)) {
+  const n = typeof ids === "object" ? ids?.length : undefined;
+  if (!Number.isInteger(n) || n < 0 || n > 0x7fffffff) {
     throw refuse(`ids must be an array of integers, not ${kindOf(ids)}`);
   }
-  const list = new Int32Array(ids.length);
+  const list = new Int32Array(n);
   for (let i = 0; i < list.length; i++) list[i] = checkedId(ids[i], `ids[${i}]`);
   return list;
 }

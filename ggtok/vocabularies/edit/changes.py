@@ -23,7 +23,7 @@ from ggtok.vocabularies.edit.header import (
     utf8,
 )
 
-_ELEMENT = re.compile(r"(.+)\[(\d+)\]", re.DOTALL)
+_ELEMENT = re.compile(r"(.+)\[([0-9]+)\]", re.DOTALL)
 _LONGEST_KEY = 65535  # bytes in a key, according to GGUF's specification
 _INDEX_DIGITS = 18  # the maximum number of digits in an index; no array is so long
 # Keys that can't be changed, and what each determines. Another value would make the file
@@ -96,6 +96,7 @@ class _Array:
 
     def change(self, digits: str, value: object) -> tuple[object, bool]:
         """Changes an element. Returns the old value, and whether the new value differs from it."""
+        digits = digits.lstrip("0") or "0"
         name = f"{self._name}[{shown(digits, _INDEX_DIGITS)}]"
         # int() refuses to convert thousands of digits.
         if len(digits) > _INDEX_DIGITS or (index := int(digits)) >= self._length:
