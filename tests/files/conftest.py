@@ -13,6 +13,7 @@ from ggtok.corpora import documents, run, streams, text
 SIZES = {
     (run, "CHECKPOINT"): 3000,
     (run, "BYTES"): 1000,
+    (run, "_LARGE"): 1400,
     (documents, "GROUP"): 500,
     (documents, "GROUP_DOCUMENTS"): 7,
     (documents, "GROUP_JOINED"): 90,

@@ -28,7 +28,7 @@ def connect() -> tuple[LlamaCpp, str]:
     The package is xllamacpp or else llama-cpp-python.
 
     Raises:
-        MissingExtraError: neither package is installed, or those that are don't work.
+        MissingExtraError: neither package is installed, or no installed one works.
     """
     faults = ""
     for package, (module, _) in PACKAGES.items():
