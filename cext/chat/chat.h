@@ -70,12 +70,23 @@ typedef enum chat_fault {
     CHAT_BAD_REQUEST = 2 /* a flag: llama-server answers with status 400 */
 } chat_fault;
 
-/* Refuse a request: fail with GGTOK_ERR_ARGUMENT. `says` is llama-server's message, or NULL if
- * `format` serves it, too. The error's `fault` is `fault`. */
+/* Refuses a request: fails with GGTOK_ERR_ARGUMENT and this fault. The message is formatted; in
+ * llama-server's language it is `says`, unless that is NULL, followed by the formatted message if
+ * `says` ends with a space. */
 _Noreturn void ggtok_chat_refuse(const chat_call *c, unsigned fault, const char *says,
                                  const char *format, ...) JINJA_PRINTF(4, 5);
 /* Returns the name of a value's type in the request's language: "str", "a string"... */
 const char *ggtok_chat_type_name(const chat_call *c, jinja_value v);
+/* Words that differ between languages: "a string" or "str". */
+typedef enum chat_word {
+    CHAT_A_STRING,
+    CHAT_AN_OBJECT,
+    CHAT_AN_ARRAY,
+    CHAT_NULL,
+    CHAT_TRUE,
+    CHAT_FALSE
+} chat_word;
+const char *ggtok_chat_word(const chat_call *c, chat_word word);
 
 /* The path to a value in a request, for error messages; a step is a name or an index. */
 typedef struct chat_path {
@@ -83,7 +94,8 @@ typedef struct chat_path {
     const char *name;               /* NULL: an index */
     size_t index;
 } chat_path;
-/* Writes a path in the request's language: messages[0].content or messages[0]['content']. */
+/* Writes a path in the request's language, messages[0].content or messages[0]['content'], and sets
+ * the error's key to it. */
 const char *ggtok_chat_path(const chat_call *c, const chat_path *path);
 
 /* ---- texts ---- */
@@ -110,6 +122,10 @@ static inline bool chat_is(const jinja_text *t, const char *s) {
 static inline jinja_text *chat_text(jinja_value v) {
     return v.type == JINJA_STRING ? v.as.text : NULL;
 }
+/* Removes the white space of C's isspace from both ends. */
+jinja_text *ggtok_chat_strip(jinja_arena *mem, jinja_text *t);
+/* Whether a text of n bytes contains a constant. */
+bool ggtok_chat_contains(const char *text, size_t n, const char *s);
 /* Joins parts of content: `separator` (the template's own) comes before each part but the first
  * non-empty one, and not next to a media marker (label JINJA_MEDIA). */
 jinja_text *ggtok_chat_join_parts(jinja_arena *mem, const jinja_list *parts, const char *separator,

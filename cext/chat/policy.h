@@ -1,0 +1,202 @@
+/* Policies and the requests that they read, shared by the files of this folder. */
+#ifndef GGTOK_CHAT_POLICY_H
+#define GGTOK_CHAT_POLICY_H
+
+#include "chat/chat.h"
+#include "ggtok_chat.h"
+
+/* ---- names that requests and templates use often ---- */
+
+#define CHAT_NAMES(X)                                                                              \
+    X(ROLE, "role")                                                                                \
+    X(CONTENT, "content")                                                                          \
+    X(REASONING, "reasoning_content")                                                              \
+    X(TOOL_CALLS, "tool_calls")                                                                    \
+    X(NAME, "name")                                                                                \
+    X(CALL_ID, "tool_call_id")                                                                     \
+    X(TYPE, "type")                                                                                \
+    X(TEXT, "text")                                                                                \
+    X(FUNCTION, "function")                                                                        \
+    X(ARGUMENTS, "arguments")                                                                      \
+    X(ID, "id")                                                                                    \
+    X(DESCRIPTION, "description")                                                                  \
+    X(PARAMETERS, "parameters")                                                                    \
+    X(THINKING, "thinking")
+#define CHAT_NAME_ENUM(name, text) CHAT_##name,
+enum { CHAT_NAMES(CHAT_NAME_ENUM) CHAT_N_NAMES };
+
+/* The part of a request that a policy reads. A reader may skip all else: the keys of a dict that
+ * have no row. */
+typedef struct chat_shape {
+    const char *key; /* NULL: the end of the rows */
+    uint8_t n;       /* length of `key` */
+    uint8_t name;    /* its index in CHAT_NAMES */
+    const struct chat_shape *value; /* NULL: read the whole value */
+} chat_shape;
+extern const chat_shape ggtok_chat_message_shape[], ggtok_chat_tool_shape[];
+
+/* ---- policies ---- */
+
+enum { CHAT_N_TOKENS = 6 };
+
+/* What the tokenizer's file contributes to prompts. */
+typedef struct chat_file {
+    jinja_text *tokens[CHAT_N_TOKENS]; /* bos_token, eos_token, ...; NULL: no such token */
+    bool adds_bos, adds_eos;           /* encoding adds these tokens, so prompts don't */
+    jinja_value names[CHAT_N_NAMES];
+} chat_file;
+/* The variables' names: "bos_token"... */
+extern const char *const ggtok_chat_token_names[CHAT_N_TOKENS];
+
+/* A compiled template, and what is known about it; immutable. */
+typedef struct chat_policy {
+    jinja_arena mem; /* holds `source` and the texts of `tags` */
+    const chat_file *file;
+    ggtok_chat_like like;
+    jinja_template *t;
+    const char *source; /* with the lexer's line breaks */
+    size_t n_source;
+    bool timed; /* the template may read the time */
+    /* For llama-server only: */
+    chat_caps caps;
+    const chat_family *family; /* NULL: none */
+    chat_tags tags;
+    bool thinks;             /* the default of enable_thinking */
+    bool renames_developers; /* the role `developer` becomes `system` */
+    bool trims;              /* contents lose the white space at their ends */
+    bool renders_both;       /* a request fails if the prompt with the opposite
+                                add_generation_prompt fails */
+} chat_policy;
+
+/* Creates a policy from a template's source. `now`: the time at which llama-server would start. */
+ggtok_status ggtok_chat_llama_server_new(const chat_file *file, const char *source, size_t n,
+                                         const jinja_time *now, chat_policy **out,
+                                         jinja_error *err);
+ggtok_status ggtok_chat_transformers_new(const chat_file *file, const char *source, size_t n,
+                                         chat_policy **out, jinja_error *err);
+void ggtok_chat_policy_free(chat_policy *p); /* `p` may be NULL */
+/* Allocates a policy and compiles its template. */
+ggtok_status ggtok_chat_policy_new(const chat_file *file, ggtok_chat_like like, const char *source,
+                                   size_t n, chat_policy **out, jinja_error *err);
+
+/* A chat: the policy for requests without tools, and the one for requests with tools if the file
+ * has a separate template for them. */
+struct ggtok_chat {
+    jinja_arena mem; /* holds `file`'s texts */
+    const ggtok_tokenizer *tok;
+    chat_file file;
+    ggtok_chat_like like;
+    chat_policy *policies[2]; /* NULL: see `errors` */
+    jinja_error errors[2];
+    bool has_tool_template;
+};
+
+/* ---- requests ---- */
+
+typedef struct chat_options {
+    chat_language language;
+    const char *marker; /* represents images, audio and video in prompts */
+    size_t n_marker;
+    jinja_time now;
+    bool keeps_last;  /* llama-server's --no-prefill-assistant: doesn't continue an assistant's last
+                         message */
+    bool allow_empty; /* renders even a conversation without messages */
+    bool as_text;     /* for text: transformers' prompts keep BOS and EOS */
+    bool open_ended;  /* for a prompt that follows known ids: keeps what they end with */
+    bool opens_untrusted; /* unused */
+} chat_options;
+
+/* A request while it is read and rendered. */
+typedef struct chat_job {
+    jinja_env *env, *other;   /* other: the rendering with the opposite add_generation_prompt */
+    jinja_value body;         /* the request: a dict. A reader sets it */
+    jinja_value named;        /* variables that the caller named; absent or a dict */
+    const ggtok_chat *chat;
+    const chat_options *options;
+    const chat_policy *policy;
+    jinja_text *prompt;
+    chat_origin *origins; /* number k is origins[k - 1] */
+    uint32_t n_origins, cap_origins;
+    uint32_t n_media; /* parts that are images, audio or video */
+    jinja_error error;
+} chat_job;
+
+/* The request's context for the functions that jump. */
+typedef struct chat_run {
+    chat_call call; /* must be first */
+    chat_job *job;
+    const chat_policy *p;
+    const jinja_value *names;
+} chat_run;
+
+/* Creates the env. The caller then sets `body` and `named` to values in the env's arena, and calls
+ * ggtok_chat_render. Free the job also after a failure. */
+ggtok_status ggtok_chat_begin(chat_job *job, const ggtok_chat *chat, const chat_options *options,
+                              size_t n_input);
+/* Reads a request's JSON into the job. */
+ggtok_status ggtok_chat_read_json(chat_job *job, const char *json, size_t n);
+/* Makes the prompt. */
+ggtok_status ggtok_chat_render_job(chat_job *job);
+void ggtok_chat_end(chat_job *job);
+
+/* Sets up the env for rendering, renders, and finishes the prompt. */
+jinja_text *ggtok_chat_llama_server_prompt(chat_run *r);
+jinja_text *ggtok_chat_transformers_prompt(chat_run *r);
+
+/* Renders the env's template, with `generation`: add_generation_prompt is true. Jumps on failure. */
+jinja_text *ggtok_chat_rendered(chat_run *r, jinja_env *env);
+/* Copies the variables of the job's env to job->other. */
+jinja_env *ggtok_chat_copy_env(chat_run *r);
+
+/* Returns the label of texts in a field of a message. */
+jinja_label ggtok_chat_origin_label(chat_run *r, uint32_t message, const jinja_text *field);
+/* Sets the label of all texts in a value; keys stay unlabelled. */
+void ggtok_chat_label(chat_run *r, jinja_value v, jinja_label label);
+/* Whether a role counts as the template's own text. */
+bool ggtok_chat_is_own_role(const jinja_text *role);
+
+/* Returns a request's list of messages; refuses anything else. */
+jinja_list *ggtok_chat_messages(chat_run *r);
+/* Refuses a text that isn't among the NULL-terminated choices. */
+void ggtok_chat_check_choice(const chat_call *c, jinja_value v, const char *name,
+                             const char *const *choices, unsigned fault, const char *says);
+/* Returns chat_template_kwargs with the named variables; empty if there are none. */
+jinja_dict *ggtok_chat_variables(chat_run *r);
+
+/* ---- messages for llama-server (messages.c) ---- */
+
+void ggtok_chat_read_message(chat_run *r, jinja_value v, uint32_t index, chat_message *out);
+/* Converts a message to the form that the template supports. `index` is for error messages. */
+jinja_dict *ggtok_chat_write_message(chat_run *r, const chat_message *m, uint32_t index);
+/* Returns the tools with the fields that the server uses; NULL if there are none. */
+jinja_list *ggtok_chat_read_tools(chat_run *r, jinja_value tools);
+/* Checks a message in llama-server's language, before any message is read. */
+void ggtok_chat_check_message(chat_run *r, jinja_value v);
+/* Whether a part of a message is an image, audio or video in llama-server / in transformers. */
+bool ggtok_chat_is_media(jinja_value part, ggtok_chat_like like, jinja_arena *mem);
+
+/* ---- prompts (prompt.c) ---- */
+
+/* Whether all of bytes [begin, end) have the label. */
+bool ggtok_chat_covers(const jinja_text *t, size_t begin, size_t end, jinja_label label);
+/* Removes BOS from the start and EOS from the end; with `only_own`, only if the template wrote
+ * them. */
+jinja_text *ggtok_chat_drop_ends(jinja_arena *mem, jinja_text *t, const jinja_text *bos,
+                                 const jinja_text *eos, bool only_own);
+/* Appends `answer` if the prompt ends with `turn`. */
+jinja_text *ggtok_chat_end_turn(jinja_arena *mem, jinja_text *t, const char *turn,
+                                const char *answer);
+/* Replaces the last occurrence of `last`. */
+jinja_text *ggtok_chat_replace_last(jinja_arena *mem, jinja_text *t, const char *last,
+                                    const char *replacement);
+
+/* ---- ids (encode.c) ---- */
+
+/* Finds the media markers in the prompt: ranges of bytes. */
+ggtok_status ggtok_chat_find_media(chat_job *job, ggtok_range **out, size_t *n);
+/* Encodes the prompt as llama-server does: texts between media markers separately. The ids are in
+ * the context. */
+ggtok_status ggtok_chat_encode_job(chat_job *job, ggtok_context *ctx, unsigned flags, bool trusted,
+                                   ggtok_ids *out, ggtok_error *err);
+
+#endif
