@@ -75,6 +75,10 @@ void ggtok_jinja_env_set(jinja_env *env, const char *name, size_t n, jinja_value
 jinja_value ggtok_jinja_read_json(jinja_arena *mem, const char *json, size_t n, jinja_label label,
                                   jinja_dialect dialect);
 
+/* Reads a text that may be JSON. Returns false if it isn't; jumps on other failures. */
+bool ggtok_jinja_read_if_json(jinja_arena *mem, const char *json, size_t n, uint32_t label,
+                              jinja_dialect dialect, jinja_value *out);
+
 /* Sets the fields of a JSON object as variables. Their strings count as data, not as text from the
  * template. */
 ggtok_status ggtok_jinja_env_json(jinja_env *env, const char *json, size_t n, jinja_dialect dialect,

@@ -9,9 +9,12 @@ typedef struct reader {
     const uint8_t *begin, *p, *end;
     jinja_label label;
     jinja_dialect dialect;
+    bool invalid; /* whether reading failed because the text isn't JSON */
+    jinja_value value;
 } reader;
 
 static _Noreturn void fail(reader *r, const char *what) {
+    r->invalid = true;
     ggtok_jinja_fail(r->mem, "not valid JSON: %s at byte %zu", what, (size_t)(r->p - r->begin));
 }
 
@@ -234,12 +237,34 @@ static jinja_value read_value(reader *r) {
     return v;
 }
 
+static jinja_value read_all(reader *r) {
+    if (r->dialect == JINJA_LLAMA_CPP) skip_word(r, "\xEF\xBB\xBF"); /* a byte order mark */
+    jinja_value v = read_value(r);
+    skip_space(r);
+    if (r->p != r->end) fail(r, "unexpected text after the value");
+    return v;
+}
+
 jinja_value ggtok_jinja_read_json(jinja_arena *mem, const char *json, size_t n, jinja_label label,
                                   jinja_dialect dialect) {
     const uint8_t *p = (const uint8_t *)json;
-    reader r = {mem, p, p, p + n, label, dialect};
-    jinja_value v = read_value(&r);
-    skip_space(&r);
-    if (r.p != r.end) fail(&r, "unexpected text after the value");
-    return v;
+    reader r = {mem, p, p, p + n, label, dialect, false, jinja_none()};
+    return read_all(&r);
+}
+
+static void read_protected(jinja_arena *mem, void *user) {
+    reader *r = user;
+    (void)mem;
+    r->value = read_all(r);
+}
+
+bool ggtok_jinja_read_if_json(jinja_arena *mem, const char *json, size_t n, uint32_t label,
+                              jinja_dialect dialect, jinja_value *out) {
+    const uint8_t *p = (const uint8_t *)json;
+    reader r = {mem, p, p, p + n, label, dialect, false, jinja_none()};
+    jinja_error error;
+    if (!ggtok_jinja_protect(mem, read_protected, &r, &error)) return *out = r.value, true;
+    if (r.invalid) return false;
+    mem->error->status = error.status;
+    ggtok_jinja_fail(mem, "%s", error.message);
 }
