@@ -42,6 +42,8 @@ jinja_dialect ggtok_jinja_template_dialect(const jinja_template *t);
 /* Returns the name of the i-th variable that the template reads, or NULL past the end. The names
  * are sorted; global functions and constants are not among them. */
 const jinja_text *ggtok_jinja_template_variable(const jinja_template *t, size_t i);
+/* Whether the template reads a variable of this name. */
+bool ggtok_jinja_template_reads(const jinja_template *t, const char *name);
 
 /* ---- one rendering ---- */
 
@@ -95,6 +97,11 @@ typedef struct jinja_result {
 
 ggtok_status ggtok_jinja_render(jinja_env *env, const jinja_template *t, jinja_result *out,
                                 jinja_error *err);
+/* Like ggtok_jinja_render, but the result is a text, in which each part has its label. */
+ggtok_status ggtok_jinja_render_text(jinja_env *env, const jinja_template *t, jinja_text **out,
+                                     jinja_error *err);
+/* Returns the ranges of the text whose labels have a bit of `mask`. Adjacent ranges are merged. */
+ggtok_range *ggtok_jinja_ranges(jinja_arena *mem, const jinja_text *t, jinja_label mask, size_t *n);
 
 /* Changes to the beginning and end of a prompt. An empty string means no change. */
 typedef struct jinja_finish_options {

@@ -115,6 +115,21 @@ jinja_dialect ggtok_jinja_template_dialect(const jinja_template *t) {
     return t->dialect;
 }
 
+bool ggtok_jinja_template_reads(const jinja_template *t, const char *name) {
+    const jinja_text wanted = {.data = (const uint8_t *)name, .n = (uint32_t)strlen(name)};
+    uint32_t lo = 0, hi = t->n_variables;
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        int order = ggtok_jinja_text_order(t->variables[mid], &wanted);
+        if (!order) return true;
+        if (order < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return false;
+}
+
 const jinja_text *ggtok_jinja_template_variable(const jinja_template *t, size_t i) {
     return i < t->n_variables ? t->variables[i] : NULL;
 }

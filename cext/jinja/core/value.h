@@ -161,6 +161,10 @@ jinja_value *ggtok_jinja_dict_get(jinja_arena *mem, const jinja_dict *dict, cons
                                   size_t n);
 void ggtok_jinja_dict_put(jinja_arena *mem, jinja_dict *dict, const char *key, jinja_value value);
 
+/* Returns a deep copy of lists, tuples and dicts. Texts, keys of dicts and other objects are
+ * shared. */
+jinja_value ggtok_jinja_copy(jinja_arena *mem, jinja_value v);
+
 /* Whether the dialect's == is true for a and b. In llama.cpp, arrays and objects are equal only if
  * they are hashable. */
 bool ggtok_jinja_equal(jinja_arena *mem, jinja_value a, jinja_value b, jinja_dialect dialect);
