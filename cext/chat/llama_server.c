@@ -256,6 +256,7 @@ static void check_family_variables(chat_run *r, const request *q) {
 static void read_messages(chat_run *r, request *q) {
     const jinja_list *given = ggtok_chat_messages(r);
     q->n_messages = given->n;
+    r->job->is_empty = !given->n;
     q->messages = jinja_alloc_n(r->call.mem, given->n + 1, sizeof *q->messages);
     jinja_charge(r->call.mem, given->n);
     for (uint32_t i = 0; i < given->n && r->call.language == CHAT_LLAMA_SERVER; i++) {
@@ -482,9 +483,12 @@ static jinja_text *finished(chat_run *r, const request *q, jinja_text *t) {
     const chat_file *file = r->p->file;
     const chat_family *family = r->p->family;
     jinja_arena *mem = r->call.mem;
-    bool drops_eos = file->adds_eos && !r->job->options->before_more;
-    t = ggtok_chat_drop_ends(mem, t, file->adds_bos ? file->tokens[0] : NULL,
-                             drops_eos ? file->tokens[1] : NULL, false);
+    const chat_options *options = r->job->options;
+    bool drops_eos = file->adds_eos && !options->before_more;
+    if (!options->keep_ends) {
+        t = ggtok_chat_drop_ends(mem, t, file->adds_bos ? file->tokens[0] : NULL,
+                                 drops_eos ? file->tokens[1] : NULL, false);
+    }
     if (family && family->turn && q->generation)
         t = ggtok_chat_end_turn(mem, t, family->turn, family->answer);
     return t;
@@ -499,6 +503,10 @@ jinja_text *ggtok_chat_llama_server_prompt(chat_run *r) {
     request q;
     read_request(r, &q);
     set_variables(r, &q, written_messages(r, &q));
+    if (r->job->options->only_variables) {
+        if (q.generation) set_generation(r->job->env);
+        return NULL;
+    }
     bool appends = q.continues && q.n_messages && has_content(&q.last);
     bool needs_other = appends && (!p->family || p->family->after_prompt);
     jinja_env *other = p->renders_both || needs_other ? ggtok_chat_copy_env(r, !q.generation) : NULL;

@@ -39,6 +39,8 @@ ggtok_status ggtok_jinja_compile(const char *source, size_t n, jinja_dialect dia
                                  jinja_template **out, jinja_error *err);
 void ggtok_jinja_template_free(jinja_template *t); /* t may be NULL */
 jinja_dialect ggtok_jinja_template_dialect(const jinja_template *t);
+/* Returns the memory that a template uses, in bytes. */
+size_t ggtok_jinja_template_memory(const jinja_template *t);
 /* Returns the name of the i-th variable that the template reads, or NULL past the end. The names
  * are sorted; global functions and constants are not among them. */
 const jinja_text *ggtok_jinja_template_variable(const jinja_template *t, size_t i);

@@ -111,6 +111,12 @@ void ggtok_jinja_template_free(jinja_template *t) {
     ggtok_mem_free(t);
 }
 
+size_t ggtok_jinja_template_memory(const jinja_template *t) {
+    size_t n = sizeof *t;
+    for (const jinja_chunk *c = t->arena.chunks; c; c = c->older) n += c->whole;
+    return n;
+}
+
 jinja_dialect ggtok_jinja_template_dialect(const jinja_template *t) {
     return t->dialect;
 }
