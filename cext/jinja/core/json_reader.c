@@ -149,7 +149,9 @@ static jinja_value read_number(reader *r) {
             if (u > (UINT64_MAX - digit) / 10) break;
             u = 10 * u + digit;
         }
-        if (k == n_digits) return jinja_int((int64_t)u);
+        if (k == n_digits) {
+            return (jinja_value){.type = JINJA_INT, .is_unsigned = true, .as.i = (int64_t)u};
+        }
     }
     double f;
     if (!ggtok_jinja_parse_float(r->mem, start, (size_t)(r->p - start), &f))
@@ -238,6 +240,7 @@ jinja_value ggtok_jinja_read_json(jinja_arena *mem, const char *json, size_t n, 
                                   jinja_dialect dialect) {
     const uint8_t *p = (const uint8_t *)json;
     reader r = {mem, p, p, p + n, label, dialect};
+    if (dialect == JINJA_LLAMA_CPP) skip_word(&r, "\xEF\xBB\xBF"); /* a byte order mark */
     jinja_value v = read_value(&r);
     skip_space(&r);
     if (r.p != r.end) fail(&r, "unexpected text after the value");
