@@ -498,6 +498,20 @@ static void set_generation(jinja_env *env) {
     ggtok_jinja_env_set(env, "add_generation_prompt", 21, jinja_bool(true));
 }
 
+/* Checks that llama-server makes after it has rendered. */
+static void check_logprobs(chat_run *r, const request *q) {
+    jinja_value wanted = field(r, "logprobs"), stream = field(r, "stream");
+    if (r->call.language != CHAT_LLAMA_SERVER) return;
+    if (wanted.type == JINJA_BOOL && wanted.as.truth) {
+        if (q->tools && stream.type == JINJA_BOOL && stream.as.truth)
+            ggtok_chat_refuse(&r->call, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST, NULL,
+                              "logprobs is not supported with tools + stream");
+    } else if (!is_missing(field(r, "top_logprobs"))) {
+        ggtok_chat_refuse(&r->call, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST, NULL,
+                          "top_logprobs requires logprobs to be set to true");
+    }
+}
+
 jinja_text *ggtok_chat_llama_server_prompt(chat_run *r) {
     const chat_policy *p = r->p;
     request q;
@@ -517,6 +531,7 @@ jinja_text *ggtok_chat_llama_server_prompt(chat_run *r) {
     if (p->family && p->family->last && !q.generation)
         prompt = ggtok_chat_replace_last(r->call.mem, prompt, p->family->last,
                                          p->family->replacement);
+    check_logprobs(r, &q);
     return appends ? continued(r, &q, prompt, needs_other ? other_prompt : NULL) : prompt;
 }
 

@@ -115,6 +115,8 @@ typedef struct chat_options {
     bool keeps_last;  /* llama-server's --no-prefill-assistant: doesn't continue an assistant's last
                          message */
     bool allow_empty; /* renders even a conversation without messages */
+    bool skips_unknown; /* parts of unknown types in messages are dropped... */
+    bool skips_media;   /* ... and so are images, audio and video */
     bool keep_ends;   /* keeps BOS and EOS */
     bool only_variables; /* doesn't render */
     bool as_text;     /* for text: transformers' prompts keep BOS and EOS */

@@ -229,5 +229,7 @@ ggtok_status ggtok_chat_render_job(chat_job *job) {
     jinja_arena *mem = ggtok_jinja_env_arena(job->env);
     ggtok_status status = ggtok_jinja_protect(mem, make_prompt, job, &job->error);
     if (status == GGTOK_ERR_TEMPLATE && job->is_empty) explain_empty(job);
+    if (status == GGTOK_ERR_TEMPLATE && job->policy && !job->policy->family)
+        job->error.fault |= CHAT_BAD_REQUEST;
     return status;
 }

@@ -188,8 +188,9 @@ static bool is_llama(const request *p) {
 static jinja_value read_field(reader *r, const request *p, const char *name, PyObject *object) {
     const chat_path at = {NULL, name, 0};
     const chat_shape *shape = NULL;
-    if (is_llama(p) && !strcmp(name, "tools")) shape = ggtok_chat_tool_shape;
-    if (is_llama(p) && !strcmp(name, "messages")) shape = ggtok_chat_message_shape;
+    bool is_chat = is_llama(p) && p->how.api == CHAT_COMPLETIONS;
+    if (is_chat && !strcmp(name, "tools")) shape = ggtok_chat_tool_shape;
+    if (is_chat && !strcmp(name, "messages")) shape = ggtok_chat_message_shape;
     return ggtok_py_read_object(r, object, shape, &at, 0);
 }
 
@@ -473,6 +474,8 @@ static bool read_arguments(PyObject *const *args, request *p) {
     p->how.keeps_last = p->bits & GGTOK_CHAT_NO_PREFILL;
     p->how.allow_empty = p->bits & GGTOK_CHAT_ALLOW_EMPTY;
     p->how.before_more = p->bits & GGTOK_CHAT_BEFORE_MORE;
+    p->how.skips_media = p->bits & GGTOK_CHAT_SKIP_MEDIA;
+    p->how.skips_unknown = p->bits & (GGTOK_CHAT_SKIP_UNKNOWN | GGTOK_CHAT_SKIP_MEDIA);
     p->how.keep_ends = p->bits & GGTOK_CHAT_KEEP_ENDS;
     p->how.only_variables = p->want == GGTOK_CHAT_VARIABLES;
     if (args[TEMPLATE] != Py_None &&

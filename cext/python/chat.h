@@ -27,10 +27,12 @@ typedef enum ggtok_chat_bits {
     GGTOK_CHAT_SERVER = 1 << 4,      /* refuse requests in llama-server's words */
     GGTOK_CHAT_ANTHROPIC = 1 << 5,   /* the request is Anthropic's, for its Messages API */
     GGTOK_CHAT_RESPONSES = 1 << 6,   /* the request is for OpenAI's Responses API */
-    GGTOK_CHAT_KEEP_ENDS = 1 << 8,   /* keep BOS and EOS in the prompt */
+    GGTOK_CHAT_KEEP_ENDS = 1 << 7,   /* keep BOS and EOS in the prompt */
+    GGTOK_CHAT_SKIP_UNKNOWN = 1 << 9, /* drop parts of unknown types in messages */
+    GGTOK_CHAT_SKIP_MEDIA = 1 << 10,  /* drop all parts that aren't text */
     /* Leave the lists of ids untracked by the garbage collector; call entry.c's `track` once all
      * are made. */
-    GGTOK_CHAT_UNTRACKED = 1 << 7
+    GGTOK_CHAT_UNTRACKED = 1 << 11
 } ggtok_chat_bits;
 
 /* Functions that entry.c binds; `self` is the tokenizer's capsule. */

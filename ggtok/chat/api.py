@@ -58,12 +58,21 @@ class Call:
     def run(self, conversations: list[Any], want: int, bits: int = 0) -> tuple[list[Any], int]:
         """Returns for each conversation the result that `want` selects, or an exception; and the
         number of images, audio and video in all of them."""
+        results, n_media = self.raw(conversations, want, bits)
+        for i, result in enumerate(results):
+            if isinstance(result, Exception):
+                results[i] = self.public(result)
+            elif want == chat.PROMPT:
+                results[i] = Prompt(*result)
+        return results, n_media
+
+    def raw(self, conversations: list[Any], want: int, bits: int = 0) -> tuple[list[Any], int]:
+        """Like `run`, with results and exceptions as C returns them."""
         time = self.time
         if time is None and self.chat.reads_time:
             time = time_of(self.options.clock, self.options.like)
-        results: list[Any]
         try:
-            results, n_media = self.loaded.native.chat(
+            return self.loaded.native.chat(
                 self.chat.compiled,
                 conversations,
                 self.fields,
@@ -77,19 +86,8 @@ class Call:
             )
         except MemoryError as e:
             self.loaded.native.reraise(e)
-        if want == chat.IDS or want == chat.COUNT or want == chat.TEXT:
-            for i, result in enumerate(results):
-                if isinstance(result, Exception):
-                    results[i] = self._public(result)
-            return results, n_media
-        return [self._prompt(result, want) for result in results], n_media
 
-    def _prompt(self, result: Any, want: int) -> Any:
-        if isinstance(result, Exception):
-            return self._public(result)
-        return Prompt(*result) if want == chat.PROMPT else result
-
-    def _public(self, error: Exception) -> Exception:
+    def public(self, error: Exception) -> Exception:
         """Returns the public exception for one that C returned."""
         if isinstance(error, chat.FailedError):
             return chat.error_of(error)
@@ -261,7 +259,7 @@ def ids_and_mask(
     block."""
     flags = encode.flags_of(trusted, user_defined)
     call = Call(loaded, options, flags, chat.TRUSTED if trusted else 0)
-    encode.check_generation(call.chat.facts_for(options.has_tools()).source)
+    encode.check_generation(call.chat.facts_for(has_tools=options.has_tools()).source)
     prompt, n_media = call.one(_listed(messages), chat.PROMPT)
     if n_media:
         warn_of_media(n_media)

@@ -54,7 +54,7 @@ class Chat:
     variables: tuple[frozenset[str], frozenset[str]]
     facts: tuple[Facts | None, Facts | None]
 
-    def facts_for(self, has_tools: bool) -> Facts:
+    def facts_for(self, *, has_tools: bool) -> Facts:
         facts = self.facts[has_tools] or self.facts[not has_tools]
         assert facts is not None  # a chat has at least one usable template
         return facts

@@ -23,12 +23,12 @@ def prompt_of(tok: Tokenizer, body: Any) -> str:
 
 
 def count_of(
-    tok: Tokenizer, body: Any, image_tokens: int | None = None, kind: int = COMPLETIONS
+    tok: Tokenizer, body: Any, image_tokens: int | None = None, kind: int = COMPLETIONS, bits: int = 0
 ) -> tuple[int, int]:
     """Returns the number of tokens in the prompt, and the number of images, audio and video that it
     doesn't include; the latter is 0 if `image_tokens`, the number for each, isn't None. Raises
     Refusal."""
-    n, n_media = _run(tok, body, chat.COUNT, kind)
+    n, n_media = _run(tok, body, chat.COUNT, kind | bits)
     return (n, n_media) if image_tokens is None else (n + n_media * image_tokens, 0)
 
 

@@ -43,7 +43,7 @@ _REASONS = {
     ),
     "a number's digits or bits": (
         "python/format:int_digits python/format:take_number llama/values:show_float "
-        "core/number:with_dot core/number:shortest python/number:ggtok_jinja_pn_round "
+        "core/number:with_dot core/number:shortest core/number:power_of_ten core/number:generate python/number:ggtok_jinja_pn_round "
         "python/number:show_size python/values:quotient python/values:power python/list:step_of"
     ),
     "a character or two": "python/case:ggtok_jinja_case_of llama/json:decode python/builtins:is_sameas",

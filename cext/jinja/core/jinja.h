@@ -74,14 +74,17 @@ jinja_arena *ggtok_jinja_env_arena(jinja_env *env);
 void ggtok_jinja_env_set(jinja_env *env, const char *name, size_t n, jinja_value value);
 
 /* Reads JSON as llama.cpp does (JINJA_LLAMA_CPP: unsigned integers beyond int64 wrap around, larger
- * ones become floats) or as Python's json module does (integers of any size, NaN and Infinity). All
+ * ones become floats; a byte order mark is skipped) or as Python's json module does (integers of any size, NaN and Infinity). All
  * strings get `label` (text.h). Jumps on failure. */
 jinja_value ggtok_jinja_read_json(jinja_arena *mem, const char *json, size_t n, jinja_label label,
                                   jinja_dialect dialect);
 
 /* Reads a text that may be JSON. Returns false if it isn't; jumps on other failures. */
-bool ggtok_jinja_read_if_json(jinja_arena *mem, const char *json, size_t n, uint32_t label,
+bool ggtok_jinja_read_if_json(jinja_arena *mem, const char *json, size_t n, jinja_label label,
                               jinja_dialect dialect, jinja_value *out);
+
+/* Writes compact JSON as llama.cpp's JSON library. The text counts as data. */
+jinja_text *ggtok_jinja_write_json(jinja_arena *mem, jinja_value v);
 
 /* Sets the fields of a JSON object as variables. Their strings count as data, not as text from the
  * template. */

@@ -54,8 +54,10 @@ typedef struct jinja_range jinja_range;
 typedef struct jinja_object jinja_object;
 
 typedef struct jinja_value {
-    uint8_t type; /* a jinja_type */
-    uint32_t id;  /* identity, for llama.cpp's `sameas` and the notes of probes; 0: none */
+    uint8_t type;     /* a jinja_type */
+    bool is_unsigned; /* JINJA_INT from JSON: `i` is the two's complement of a value from 2^63 on.
+                         Only ggtok_jinja_write_json looks at it */
+    uint32_t id;      /* identity, for llama.cpp's `sameas` and the notes of probes; 0: none */
     union {
         bool truth;
         int64_t i;
