@@ -293,7 +293,9 @@ static chat_opening open_k2_horizon(const chat_call *c, const chat_answer *answe
     static const chat_opening high = OPENING("ifm|think"), medium = OPENING("ifm|think_fast"),
                               low = OPENING("ifm|think_faster");
 #undef OPENING
-    if (!answer->thinking && strstr(answer->source, "enable_thinking")) return high;
+    if (!answer->thinking &&
+        ggtok_chat_contains(answer->source, strlen(answer->source), "enable_thinking"))
+        return high;
     const jinja_value *effort = ggtok_jinja_dict_get(c->mem, answer->given, "reasoning_effort", 16);
     const jinja_text *text = effort ? chat_text(*effort) : NULL;
     return chat_is(text, "medium") ? medium : chat_is(text, "low") ? low : high;
@@ -378,24 +380,13 @@ static const chat_family families[] = {
 };
 enum { N_FAMILIES = sizeof families / sizeof *families };
 
-static bool contains(const char *source, size_t n, const char *text) {
-    const char *at = source, *end = source + n;
-    size_t n_text = strlen(text);
-    while ((size_t)(end - at) >= n_text &&
-           (at = memchr(at, text[0], (size_t)(end - at) - n_text + 1))) {
-        if (!memcmp(at, text, n_text)) return true;
-        at++;
-    }
-    return false;
-}
-
 bool ggtok_chat_fits(const char *source, size_t n, const char *const *present,
                      const char *const *absent) {
     for (; *present; present++) {
-        if (!contains(source, n, *present)) return false;
+        if (!ggtok_chat_contains(source, n, *present)) return false;
     }
     for (; absent && *absent; absent++) {
-        if (contains(source, n, *absent)) return false;
+        if (ggtok_chat_contains(source, n, *absent)) return false;
     }
     return true;
 }
