@@ -29,6 +29,14 @@
 extern "C" {
 #endif
 
+/* A local time. */
+typedef struct ggtok_time {
+    int year, month, day, hour, minute, second, microsecond; /* month and day: from 1 */
+    const char *zone; /* abbreviation of the time zone, or NULL if it is unknown */
+    int utc_offset;   /* with `zone`: seconds east of Greenwich */
+    int is_dst;       /* nonzero: daylight saving time */
+} ggtok_time;
+
 /* The program whose prompts are made. */
 typedef enum ggtok_chat_like {
     GGTOK_LIKE_LLAMA_SERVER = 0,
@@ -40,7 +48,7 @@ typedef struct ggtok_chat_options {
     const char *template_source; /* a template, or the name of one of the file's; NULL: the file's
                                     default (llama-server: ChatML if it has none) */
     size_t n_template;           /* length of template_source in bytes */
-    const struct tm *now;        /* the local time at which llama-server starts, since some templates
+    const ggtok_time *now;       /* the time at which llama-server starts, since some templates
                                     refuse times; NULL: the present */
 } ggtok_chat_options;
 
@@ -62,14 +70,16 @@ GGTOK_API ggtok_bytes ggtok_chat_variable(const ggtok_chat *chat, bool tools, si
 /* Whether a prompt may depend on the time. */
 GGTOK_API bool ggtok_chat_reads_time(const ggtok_chat *chat);
 
+#define GGTOK_MEDIA_MARKER "<__media__>" /* the default of media_marker, as in llama.cpp's mtmd */
+
 /* How to read one request. Zero it for the defaults. */
 typedef struct ggtok_chat_call {
-    const struct tm *now;     /* the local time that templates see; NULL: the present */
+    const ggtok_time *now;    /* the local time that templates see; NULL: the present */
     bool trusted;             /* parse control tokens in messages, too, as llama-server does */
     bool plain_user_defined;  /* GGTOK_PLAIN_USER_DEFINED of ggtok_encode_trusted */
     bool no_prefill;          /* llama-server's --no-prefill-assistant */
     const char *media_marker; /* the text that represents an image, audio or video, NUL-terminated;
-                                 NULL: <__media__> */
+                                 NULL: GGTOK_MEDIA_MARKER */
 } ggtok_chat_call;
 
 /* A prompt. */

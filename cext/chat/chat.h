@@ -140,11 +140,12 @@ jinja_dict *ggtok_chat_copy_dict(jinja_arena *mem, const jinja_dict *dict,
 /* A message as llama-server reads it. Texts are NULL if the message lacks them. */
 typedef struct chat_message {
     jinja_text *role;
-    jinja_text *content;                   /* NULL if `parts` has the content */
-    jinja_list *parts;                     /* texts; media markers have the label JINJA_MEDIA */
-    jinja_list *calls;                     /* dicts {type, function: {name, arguments}, id} */
+    jinja_text *content; /* NULL: none, or `parts` has it */
+    jinja_list *parts;   /* texts; media markers have the label JINJA_MEDIA */
+    jinja_list *calls;   /* dicts {type, function: {name, arguments}, id} */
     jinja_text *reasoning, *name, *call_id;
     uint32_t n_media;
+    jinja_dict *plain; /* the message itself if it already has the written form, else NULL */
 } chat_message;
 
 /* The beginning of an answer to be continued, and its context. */

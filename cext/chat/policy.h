@@ -68,13 +68,17 @@ typedef struct chat_policy {
                                 add_generation_prompt fails */
 } chat_policy;
 
-/* Creates a policy from a template's source. `now`: the time at which llama-server would start. */
+/* Creates a policy from a template's source. `patches`: as the server patches the file's default
+ * template; `now`: the time at which it would start. */
 ggtok_status ggtok_chat_llama_server_new(const chat_file *file, const char *source, size_t n,
-                                         const jinja_time *now, chat_policy **out,
+                                         bool patches, const jinja_time *now, chat_policy **out,
                                          jinja_error *err);
 ggtok_status ggtok_chat_transformers_new(const chat_file *file, const char *source, size_t n,
                                          chat_policy **out, jinja_error *err);
 void ggtok_chat_policy_free(chat_policy *p); /* `p` may be NULL */
+/* Returns the name of the i-th variable that affects llama-server's prompts without being read by
+ * the template, or NULL. */
+const char *ggtok_chat_spread_name(const chat_policy *p, size_t i);
 /* Allocates a policy and compiles its template. */
 ggtok_status ggtok_chat_policy_new(const chat_file *file, ggtok_chat_like like, const char *source,
                                    size_t n, chat_policy **out, jinja_error *err);
@@ -91,6 +95,12 @@ struct ggtok_chat {
     bool has_tool_template;
 };
 
+/* ggtok_chat_new with the engine's error. */
+ggtok_status ggtok_chat_compile(const ggtok_tokenizer *tok, const ggtok_chat_options *options,
+                                const jinja_time *now, ggtok_chat **out, jinja_error *err);
+/* Returns the policy for requests with or without tools; NULL if its template failed. */
+const chat_policy *ggtok_chat_policy_for(const ggtok_chat *chat, bool tools);
+
 /* ---- requests ---- */
 
 typedef struct chat_options {
@@ -102,8 +112,8 @@ typedef struct chat_options {
                          message */
     bool allow_empty; /* renders even a conversation without messages */
     bool as_text;     /* for text: transformers' prompts keep BOS and EOS */
-    bool open_ended;  /* for a prompt that follows known ids: keeps what they end with */
-    bool opens_untrusted; /* unused */
+    bool before_more; /* for a prompt to compare with a longer one: keeps EOS (transformers: and
+                         BOS) */
 } chat_options;
 
 /* A request while it is read and rendered. */
@@ -129,13 +139,12 @@ typedef struct chat_run {
     const jinja_value *names;
 } chat_run;
 
-/* Creates the env. The caller then sets `body` and `named` to values in the env's arena, and calls
- * ggtok_chat_render. Free the job also after a failure. */
-ggtok_status ggtok_chat_begin(chat_job *job, const ggtok_chat *chat, const chat_options *options,
-                              size_t n_input);
+/* Creates the env. The caller then sets `body` and `named` to values in the env's arena, and either
+ * `policy` or `chat`, and calls ggtok_chat_render_job. Call ggtok_chat_end also after a failure. */
+ggtok_status ggtok_chat_begin(chat_job *job, const chat_options *options, size_t n_input);
 /* Reads a request's JSON into the job. */
-ggtok_status ggtok_chat_read_json(chat_job *job, const char *json, size_t n);
-/* Makes the prompt. */
+ggtok_status ggtok_chat_read_json(chat_job *job, ggtok_chat_like like, const char *json, size_t n);
+/* Makes the prompt. After a failure, job->error describes it. */
 ggtok_status ggtok_chat_render_job(chat_job *job);
 void ggtok_chat_end(chat_job *job);
 
@@ -143,10 +152,11 @@ void ggtok_chat_end(chat_job *job);
 jinja_text *ggtok_chat_llama_server_prompt(chat_run *r);
 jinja_text *ggtok_chat_transformers_prompt(chat_run *r);
 
-/* Renders the env's template, with `generation`: add_generation_prompt is true. Jumps on failure. */
+/* Renders the policy's template. */
 jinja_text *ggtok_chat_rendered(chat_run *r, jinja_env *env);
-/* Copies the variables of the job's env to job->other. */
-jinja_env *ggtok_chat_copy_env(chat_run *r);
+/* Creates job->other with the variables of the job's env and, with `generation`,
+ * add_generation_prompt. */
+jinja_env *ggtok_chat_copy_env(chat_run *r, bool generation);
 
 /* Returns the label of texts in a field of a message. */
 jinja_label ggtok_chat_origin_label(chat_run *r, uint32_t message, const jinja_text *field);
@@ -155,11 +165,13 @@ void ggtok_chat_label(chat_run *r, jinja_value v, jinja_label label);
 /* Whether a role counts as the template's own text. */
 bool ggtok_chat_is_own_role(const jinja_text *role);
 
+/* Maximum nesting of lists and dicts in a field of a message, a tool or a variable. */
+enum { CHAT_MAX_DEPTH = 90 };
+/* Refuses a value nested more than `most` deep. */
+void ggtok_chat_check_depth(const chat_call *c, jinja_value v, const chat_path *at, int most);
+
 /* Returns a request's list of messages; refuses anything else. */
 jinja_list *ggtok_chat_messages(chat_run *r);
-/* Refuses a text that isn't among the NULL-terminated choices. */
-void ggtok_chat_check_choice(const chat_call *c, jinja_value v, const char *name,
-                             const char *const *choices, unsigned fault, const char *says);
 /* Returns chat_template_kwargs with the named variables; empty if there are none. */
 jinja_dict *ggtok_chat_variables(chat_run *r);
 
@@ -190,7 +202,13 @@ jinja_text *ggtok_chat_end_turn(jinja_arena *mem, jinja_text *t, const char *tur
 jinja_text *ggtok_chat_replace_last(jinja_arena *mem, jinja_text *t, const char *last,
                                     const char *replacement);
 
+/* Returns the origin of a part of the job's prompt, without `begin`. */
+ggtok_origin ggtok_chat_origin_of(const chat_job *job, size_t part);
+
 /* ---- ids (encode.c) ---- */
+
+/* Converts a request's error to the public one; returns its status. */
+ggtok_status ggtok_chat_public_error(const jinja_error *from, ggtok_error *err);
 
 /* Finds the media markers in the prompt: ranges of bytes. */
 ggtok_status ggtok_chat_find_media(chat_job *job, ggtok_range **out, size_t *n);

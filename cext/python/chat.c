@@ -74,7 +74,7 @@ typedef struct words { /* values for reading messages, created once per conversa
     unsigned oldest; /* number of replacements; roles[oldest % ROLES_KEPT] is replaced next */
 } words;
 
-static jinja_value word(reader *r, const char *s, uint8_t label) {
+static jinja_value word(reader *r, const char *s, jinja_label label) {
     return jinja_of_text(ggtok_jinja_text_of(r->mem, s, strlen(s), label));
 }
 

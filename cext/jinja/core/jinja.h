@@ -72,7 +72,7 @@ void ggtok_jinja_env_set(jinja_env *env, const char *name, size_t n, jinja_value
 /* Reads JSON as llama.cpp does (JINJA_LLAMA_CPP: unsigned integers beyond int64 wrap around, larger
  * ones become floats) or as Python's json module does (integers of any size, NaN and Infinity). All
  * strings get `label` (text.h). Jumps on failure. */
-jinja_value ggtok_jinja_read_json(jinja_arena *mem, const char *json, size_t n, uint8_t label,
+jinja_value ggtok_jinja_read_json(jinja_arena *mem, const char *json, size_t n, jinja_label label,
                                   jinja_dialect dialect);
 
 /* Reads a text that may be JSON. Returns false if it isn't; jumps on other failures. */

@@ -7,7 +7,7 @@
 typedef struct reader {
     jinja_arena *mem;
     const uint8_t *begin, *p, *end;
-    uint8_t label;
+    jinja_label label;
     jinja_dialect dialect;
     bool invalid; /* whether reading failed because the text isn't JSON */
     jinja_value value;
@@ -245,7 +245,7 @@ static jinja_value read_all(reader *r) {
     return v;
 }
 
-jinja_value ggtok_jinja_read_json(jinja_arena *mem, const char *json, size_t n, uint8_t label,
+jinja_value ggtok_jinja_read_json(jinja_arena *mem, const char *json, size_t n, jinja_label label,
                                   jinja_dialect dialect) {
     const uint8_t *p = (const uint8_t *)json;
     reader r = {mem, p, p, p + n, label, dialect, false, jinja_none()};

@@ -119,7 +119,7 @@ typedef struct render_job {
 } render_job;
 
 /* Returns the ranges of the output that have the label. */
-static ggtok_range *ranges_of(jinja_env *e, uint8_t label, size_t *n) {
+static ggtok_range *ranges_of(jinja_env *e, jinja_label label, size_t *n) {
     const jinja_builder *b = &e->out;
     size_t begin = 0, cap = 0;
     jinja_charge(&e->arena, b->n_parts);

@@ -20,13 +20,13 @@ static jinja_text *new_text(jinja_arena *mem, const void *data, size_t n) {
     return t;
 }
 
-jinja_text *ggtok_jinja_text_of(jinja_arena *mem, const void *data, size_t n, uint8_t label) {
+jinja_text *ggtok_jinja_text_of(jinja_arena *mem, const void *data, size_t n, jinja_label label) {
     jinja_text *t = new_text(mem, data, n);
     t->label = label;
     return t;
 }
 
-jinja_text *ggtok_jinja_text_copy(jinja_arena *mem, const void *data, size_t n, uint8_t label) {
+jinja_text *ggtok_jinja_text_copy(jinja_arena *mem, const void *data, size_t n, jinja_label label) {
     jinja_charge_bytes(mem, n);
     uint8_t *own = jinja_alloc(mem, n);
     if (n) memcpy(own, data, n);
@@ -45,32 +45,37 @@ jinja_text *ggtok_jinja_text_parts(jinja_arena *mem, const void *data, size_t n,
     return t;
 }
 
-int ggtok_jinja_text_label(jinja_arena *mem, const jinja_text *t) {
-    enum { LABELS = JINJA_FROM_TEMPLATE | JINJA_GENERATED };
+int64_t ggtok_jinja_common_label(int64_t a, int64_t b) {
+    const int64_t flags = JINJA_ORIGIN(1) - 1;
+    if (a < 0 || b < 0 || (a ^ b) & flags) return -1;
+    return a == b ? a : a & flags;
+}
+
+int64_t ggtok_jinja_text_label(jinja_arena *mem, const jinja_text *t) {
     jinja_charge(mem, t->n_parts / 8);
     if (!t->n) return -1;
-    if (!t->n_parts) return t->label & LABELS;
-    for (uint32_t i = 1; i < t->n_parts; i++) {
-        if ((t->parts[i].label ^ t->parts[0].label) & LABELS) return -1;
+    int64_t label = jinja_text_part_label(t, 0) & ~(jinja_label)JINJA_JOINED;
+    for (uint32_t i = 1; i < t->n_parts && label >= 0; i++) {
+        label = ggtok_jinja_common_label(label, t->parts[i].label & ~(jinja_label)JINJA_JOINED);
     }
-    return t->parts[0].label & LABELS;
+    return label;
 }
 
 jinja_text *ggtok_jinja_text_fuse(jinja_arena *mem, jinja_text *t) {
     if (!t->n_parts) {
-        t->label &= (uint8_t)~JINJA_JOINED;
+        t->label &= ~(jinja_label)JINJA_JOINED;
         return t;
     }
     jinja_charge(mem, t->n_parts / 2);
     jinja_part *parts = jinja_alloc_n(mem, t->n_parts, sizeof *parts);
     uint32_t n = 0;
     for (uint32_t i = 0; i < t->n_parts; i++) {
-        uint8_t label = t->parts[i].label & (uint8_t)~JINJA_JOINED;
+        jinja_label label = t->parts[i].label & ~(jinja_label)JINJA_JOINED;
         uint32_t end = (uint32_t)jinja_text_end(t, i);
-        if (n && (parts[n - 1].label & ~JINJA_JOINED) == label)
+        if (n && (parts[n - 1].label & ~(jinja_label)JINJA_JOINED) == label)
             parts[n - 1].end = end;
         else
-            parts[n] = (jinja_part){end, (uint8_t)(label | (n ? JINJA_JOINED : 0))}, n++;
+            parts[n] = (jinja_part){end, label | (n ? JINJA_JOINED : 0u)}, n++;
     }
     jinja_text *fused = ggtok_jinja_text_parts(mem, t->data, t->n, parts, n);
     fused->n_chars = t->n_chars;
@@ -318,7 +323,7 @@ uint8_t *ggtok_jinja_builder_reserve(jinja_builder *b, size_t n) {
     return b->data + b->n;
 }
 
-void ggtok_jinja_builder_wrote(jinja_builder *b, size_t n, uint8_t label) {
+void ggtok_jinja_builder_wrote(jinja_builder *b, size_t n, jinja_label label) {
     if (!n) return;
     b->n += n;
     if (b->merge && b->n_parts && b->parts[b->n_parts - 1].label == label) {
@@ -336,7 +341,7 @@ void ggtok_jinja_builder_wrote(jinja_builder *b, size_t n, uint8_t label) {
     b->parts[b->n_parts++] = (jinja_part){(uint32_t)b->n, label};
 }
 
-void ggtok_jinja_builder_add(jinja_builder *b, const void *data, size_t n, uint8_t label) {
+void ggtok_jinja_builder_add(jinja_builder *b, const void *data, size_t n, jinja_label label) {
     jinja_charge_bytes(b->arena, n);
     if (n) memcpy(ggtok_jinja_builder_reserve(b, n), data, n);
     ggtok_jinja_builder_wrote(b, n, label);

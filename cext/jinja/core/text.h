@@ -20,16 +20,25 @@
 
 #include "jinja/core/arena.h"
 
+/* A part's label: flags in the low 8 bits and, above them, the number of the part's origin, which
+ * the caller assigns (0: none). */
+typedef uint32_t jinja_label;
+
 enum {
     JINJA_FROM_TEMPLATE = 1, /* written by the template: may contain control tokens */
     JINJA_GENERATED = 2,     /* written inside {% generation %} */
-    JINJA_JOINED = 4         /* in llama.cpp, forms one part with the preceding part */
+    JINJA_JOINED = 4,        /* in llama.cpp, forms one part with the preceding part */
+    JINJA_MEDIA = 8          /* the marker of an image, audio or video */
 };
+
+/* The label of data from origin n, which is less than 2^24. */
+#define JINJA_ORIGIN(n) ((jinja_label)(n) << 8)
 
 typedef struct jinja_part {
     uint32_t end;
-    uint8_t label;
+    jinja_label label;
 } jinja_part;
+_Static_assert(sizeof(jinja_part) == 8, "charges for copied parts count 8 bytes each");
 
 typedef struct jinja_room { /* the buffer shared by a text and the texts made by appending to it */
     uint8_t *data;
@@ -40,22 +49,23 @@ typedef struct jinja_room { /* the buffer shared by a text and the texts made by
 typedef struct jinja_text {
     const uint8_t *data;
     uint32_t n;
-    uint32_t n_parts;        /* 0: the text is empty or is one part with `label` */
+    uint32_t n_parts : 31;   /* 0: the text is empty or is one part with `label` */
+    uint32_t safe : 1;       /* transformers: the text is Markup */
     const jinja_part *parts; /* the last part ends at `n`; its `end` is ignored */
     jinja_room *room;        /* may be NULL */
     uint32_t hash;           /* 0: not computed yet; in templates, computed at creation */
     uint32_t n_chars;        /* length in code points, likewise; UINT32_MAX: not computed yet */
-    uint8_t label;
-    bool safe; /* transformers: the text is Markup */
+    jinja_label label;
 } jinja_text;
+_Static_assert(sizeof(jinja_text) <= 4 * sizeof(void *) + 16, "texts are kept small");
 
 /* The maximum length of a text, in bytes. */
 #define JINJA_MAX_TEXT 0x7FFFFFF0u
 
 /* Make a text. ggtok_jinja_text_of uses the caller's bytes, which must outlive the arena;
  * ggtok_jinja_text_copy copies them. */
-jinja_text *ggtok_jinja_text_of(jinja_arena *mem, const void *data, size_t n, uint8_t label);
-jinja_text *ggtok_jinja_text_copy(jinja_arena *mem, const void *data, size_t n, uint8_t label);
+jinja_text *ggtok_jinja_text_of(jinja_arena *mem, const void *data, size_t n, jinja_label label);
+jinja_text *ggtok_jinja_text_copy(jinja_arena *mem, const void *data, size_t n, jinja_label label);
 /* Makes a text from the caller's bytes with parts[0..n_parts), whose ends must ascend and reach
  * n. */
 jinja_text *ggtok_jinja_text_parts(jinja_arena *mem, const void *data, size_t n,
@@ -69,8 +79,15 @@ uint32_t ggtok_jinja_text_hash(const jinja_text *t);
 /* Return the hash and the number of code points, cached in the text. */
 uint32_t ggtok_jinja_hash(jinja_arena *mem, jinja_text *t);
 uint32_t ggtok_jinja_chars(jinja_arena *mem, jinja_text *t);
-/* Returns the label of the whole text; -1 if its parts have different labels or it is empty. */
-int ggtok_jinja_text_label(jinja_arena *mem, const jinja_text *t);
+/* Returns the label of the whole text without JINJA_JOINED; -1 if its parts have different flags or
+ * it is empty. If the parts have different origins, the label has none. */
+int64_t ggtok_jinja_text_label(jinja_arena *mem, const jinja_text *t);
+/* Returns the common label of two texts with these labels, by the same rules. */
+int64_t ggtok_jinja_common_label(int64_t a, int64_t b);
+/* Returns the label of text that is made from a text with label `whole`: data if that is -1. */
+static inline jinja_label jinja_label_of(int64_t whole) {
+    return whole < 0 ? 0 : (jinja_label)whole;
+}
 bool ggtok_jinja_text_equal(jinja_arena *mem, const jinja_text *a, const jinja_text *b);
 bool ggtok_jinja_text_is(const jinja_text *t, const char *s);
 int ggtok_jinja_text_compare(jinja_arena *mem, const jinja_text *a, const jinja_text *b);
@@ -90,7 +107,7 @@ static inline size_t jinja_text_count(const jinja_text *t) {
 static inline size_t jinja_text_end(const jinja_text *t, size_t i) {
     return i + 1 < t->n_parts ? t->parts[i].end : t->n;
 }
-static inline uint8_t jinja_text_part_label(const jinja_text *t, size_t i) {
+static inline jinja_label jinja_text_part_label(const jinja_text *t, size_t i) {
     return t->n_parts ? t->parts[i].label : t->label;
 }
 
@@ -106,8 +123,8 @@ typedef struct jinja_builder {
 jinja_builder ggtok_jinja_builder_new(jinja_arena *mem, size_t room);
 /* Reserves n bytes at the end. The caller writes them, then calls ggtok_jinja_builder_wrote. */
 uint8_t *ggtok_jinja_builder_reserve(jinja_builder *b, size_t n);
-void ggtok_jinja_builder_wrote(jinja_builder *b, size_t n, uint8_t label);
-void ggtok_jinja_builder_add(jinja_builder *b, const void *data, size_t n, uint8_t label);
+void ggtok_jinja_builder_wrote(jinja_builder *b, size_t n, jinja_label label);
+void ggtok_jinja_builder_add(jinja_builder *b, const void *data, size_t n, jinja_label label);
 void ggtok_jinja_builder_text(jinja_builder *b, const jinja_text *t);
 void ggtok_jinja_builder_cut(jinja_builder *b, const jinja_text *t, size_t begin, size_t end);
 jinja_text *ggtok_jinja_builder_end(jinja_builder *b);

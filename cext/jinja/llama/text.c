@@ -362,8 +362,8 @@ jinja_value ggtok_jinja_text_slice(jinja_env *e, jinja_args *a) {
         jinja_text *cut = ggtok_jinja_text_cut(&e->arena, t, begin, begin + s.n);
         return new_string(e, ggtok_jinja_text_fuse(&e->arena, cut));
     }
-    int label = ggtok_jinja_text_label(&e->arena, t);
+    jinja_label label = jinja_label_of(ggtok_jinja_text_label(&e->arena, t));
     uint8_t *data = jinja_alloc(&e->arena, s.n);
     for (size_t i = 0; i < s.n; i++) data[i] = t->data[s.first + (int64_t)i * s.step];
-    return new_string(e, ggtok_jinja_text_of(&e->arena, data, s.n, label < 0 ? 0 : (uint8_t)label));
+    return new_string(e, ggtok_jinja_text_of(&e->arena, data, s.n, label));
 }

@@ -13,14 +13,14 @@ typedef struct spec {
     int width, precision; /* in code points; -1: none */
 } spec;
 
-static void pad(jinja_builder *b, const spec *s, uint64_t n, uint8_t label) {
+static void pad(jinja_builder *b, const spec *s, uint64_t n, jinja_label label) {
     for (; n; n--) ggtok_jinja_builder_add(b, s->fill, s->n_fill, label);
 }
 
 /* Writes a text, padded to the width of the spec. Alignment '=' pads after the first `sign`
  * bytes. */
 static void put_padded(jinja_builder *b, const spec *s, jinja_text *t, size_t sign, char align,
-                       uint8_t label) {
+                       jinja_label label) {
     uint64_t n = ggtok_jinja_chars(b->arena, t),
              room = s->width > (int64_t)n ? (uint64_t)s->width - n : 0;
     if (s->align) align = s->align;
@@ -68,7 +68,7 @@ static size_t int_digits(uint64_t u, char type, char out[80]) {
     return n;
 }
 
-static void put_int(jinja_env *e, jinja_builder *b, const spec *s, int64_t i, uint8_t label) {
+static void put_int(jinja_env *e, jinja_builder *b, const spec *s, int64_t i, jinja_label label) {
     char digits[80], head[4];
     size_t n_head = 0;
     uint64_t u = i < 0 ? 0 - (uint64_t)i : (uint64_t)i;
@@ -92,7 +92,7 @@ static void put_int(jinja_env *e, jinja_builder *b, const spec *s, int64_t i, ui
     put_padded(b, s, ggtok_jinja_builder_end(&whole), n_head, s->zero ? '=' : '>', label);
 }
 
-static void put_float(jinja_env *e, jinja_builder *b, const spec *s, double f, uint8_t label) {
+static void put_float(jinja_env *e, jinja_builder *b, const spec *s, double f, jinja_label label) {
     char text[JINJA_NUMBER_ROOM], *p = text;
     char type = s->type == 'F' ? 'f' : s->type == '%' ? 'f' : s->type;
     int precision = s->precision < 0 ? 6 : s->precision;
@@ -151,7 +151,7 @@ static double number(jinja_value v) {
 
 /* Writes a text, cut to the precision and padded to the width. */
 static void put_text(jinja_env *e, jinja_builder *b, const spec *s, jinja_text *t, char align,
-                     uint8_t label) {
+                     jinja_label label) {
     if (s->precision >= 0) {
         t = ggtok_jinja_text_cut(&e->arena, t, 0,
                                  ggtok_jinja_byte_of(&e->arena, t, (uint64_t)s->precision));
@@ -201,7 +201,7 @@ static int star(jinja_env *e, percent_args *a, const uint8_t **p) {
     return (int)n;
 }
 
-static void percent_one(jinja_env *e, jinja_builder *b, spec *s, jinja_value v, uint8_t label) {
+static void percent_one(jinja_env *e, jinja_builder *b, spec *s, jinja_value v, jinja_label label) {
     jinja_arena *mem = &e->arena;
     char type = s->type;
     char align = s->align == '<' ? '<' : '>';
@@ -279,7 +279,8 @@ jinja_value ggtok_jinja_percent(jinja_env *e, jinja_text *format, jinja_value al
                                 (size_t)(p - format->data));
         if (p == end) break;
         size_t at = (size_t)(p++ - format->data);
-        int label = ggtok_jinja_text_label(mem, ggtok_jinja_text_cut(mem, format, at, at + 1));
+        const jinja_text *sign = ggtok_jinja_text_cut(mem, format, at, at + 1);
+        jinja_label label = jinja_label_of(ggtok_jinja_text_label(mem, sign));
         jinja_value v = jinja_absent();
         spec s = {.fill = {' '}, .n_fill = 1, .width = -1, .precision = -1};
         if (p < end && *p == '(') v = keyed(e, &args, &p, end), by_key = true;
@@ -308,14 +309,14 @@ jinja_value ggtok_jinja_percent(jinja_env *e, jinja_text *format, jinja_value al
         if (p == end) ggtok_jinja_fail(mem, "incomplete format");
         s.type = (char)*p++;
         if (s.type == '%' && p[-2] == '%') {
-            ggtok_jinja_builder_add(&b, "%", 1, (uint8_t)label);
+            ggtok_jinja_builder_add(&b, "%", 1, label);
             continue;
         }
         if (!s.type || !strchr("diouxXeEfFgGcrsa", s.type)) {
             ggtok_jinja_fail(mem, "unsupported format character");
         }
         if (v.type == JINJA_ABSENT) v = next_argument(e, &args);
-        percent_one(e, &b, &s, v, (uint8_t)label);
+        percent_one(e, &b, &s, v, label);
     }
     uint32_t n_args = all.type == JINJA_TUPLE ? all.as.list->n : 1;
     /* Python treats any value with items as a mapping, and allows unused items in a mapping. */
@@ -428,7 +429,8 @@ static spec read_spec(jinja_env *e, const uint8_t *p, const uint8_t *end) {
     return s;
 }
 
-static void format_value(fields *f, jinja_builder *b, jinja_value v, const spec *s, uint8_t label) {
+static void format_value(fields *f, jinja_builder *b, jinja_value v, const spec *s,
+                         jinja_label label) {
     jinja_env *e = f->e;
     jinja_arena *mem = &e->arena;
     bool plain = s->width < 0 && s->precision < 0 && !s->type && !s->align && !s->sign &&
@@ -475,8 +477,7 @@ static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
     jinja_arena *mem = &e->arena;
     jinja_builder b = ggtok_jinja_builder_new(mem, format->n);
     b.merge = true;
-    int whole = ggtok_jinja_text_label(mem, format);
-    uint8_t label = whole < 0 ? 0 : (uint8_t)whole;
+    int64_t whole = ggtok_jinja_text_label(mem, format);
     const uint8_t *begin = format->data, *p = begin, *end = p + format->n;
     if (!levels) ggtok_jinja_fail(mem, "Max string recursion exceeded");
     jinja_enter(mem);
@@ -524,17 +525,17 @@ static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
             v = jinja_of_text(converted(e, v, conversion));
         }
         const uint8_t *from = rest, *to = p++;
-        uint8_t own_label = label;
+        int64_t label = whole;
         if (nested) { /* padding has no label if part of the spec comes from another text */
             size_t at = (size_t)(rest - begin), stop = (size_t)(to - begin);
             const jinja_text *own =
                 format_text(f, ggtok_jinja_text_cut(mem, format, at, stop), levels - 1);
             from = own->data;
             to = from + own->n;
-            if (ggtok_jinja_text_label(mem, own) != whole) own_label = 0;
+            label = ggtok_jinja_common_label(whole, ggtok_jinja_text_label(mem, own));
         }
         spec s = read_spec(e, from, to);
-        format_value(f, &b, v, &s, own_label);
+        format_value(f, &b, v, &s, jinja_label_of(label));
     }
     jinja_leave(mem);
     return ggtok_jinja_builder_end(&b);

@@ -217,7 +217,7 @@ jinja_text *ggtok_jinja_escape(jinja_env *e, jinja_value v) {
         jinja_text *one = ggtok_jinja_text_cut(&e->arena, t, i, i + 1);
         ggtok_jinja_builder_cut(&b, t, begin, i);
         ggtok_jinja_builder_add(&b, escape, strlen(escape),
-                                (uint8_t)ggtok_jinja_text_label(&e->arena, one));
+                                (jinja_label)ggtok_jinja_text_label(&e->arena, one));
         begin = i + 1;
     }
     ggtok_jinja_builder_cut(&b, t, begin, t->n);

@@ -30,13 +30,12 @@ static bool is_cased(uint32_t c) {
 
 typedef enum change { LOWER, UPPER, CAPITALIZE, TITLE, SWAP, FOLD } change;
 
-/* Changes the case and keeps the labels, with one exception: in a text with several labels, a
- * character that becomes several characters loses its label. */
+/* Changes the case and keeps the labels, with one exception: in a text whose parts have
+ * different flags, a character that becomes several characters loses its label. */
 static jinja_text *change_case(jinja_env *e, jinja_text *t, change how) {
     jinja_builder b = ggtok_jinja_builder_new(&e->arena, t->n + 16);
     const uint8_t *p = t->data, *end = p + t->n;
-    bool after = false;
-    int label = ggtok_jinja_text_label(&e->arena, t);
+    bool after = false, alike = ggtok_jinja_text_label(&e->arena, t) >= 0;
     size_t part = 0;
     jinja_charge(&e->arena, 2 + t->n);
     b.merge = true;
@@ -56,7 +55,7 @@ static jinja_text *change_case(jinja_env *e, jinja_text *t, change how) {
         after = is_cased(c);
         unsigned n = ggtok_jinja_case_of(c, way, out);
         while (jinja_text_end(t, part) <= (size_t)(start - t->data)) part++;
-        uint8_t own = label >= 0 ? (uint8_t)label : n == 1 ? jinja_text_part_label(t, part) : 0;
+        jinja_label own = alike || n == 1 ? jinja_text_part_label(t, part) : 0;
         for (unsigned i = 0; i < n; i++) {
             uint8_t bytes[4];
             ggtok_jinja_builder_add(&b, bytes, ggtok_utf8_encode(out[i], bytes), own);
@@ -459,8 +458,8 @@ static jinja_value pad(jinja_env *e, jinja_value *v, char how) {
     if (room > (int64_t)JINJA_MAX_TEXT)
         ggtok_jinja_fail(mem, "a width of %lld is not supported", (long long)width);
     int64_t left = how == 'r' || how == 'z' ? room : how == 'l' ? 0 : room / 2 + (room & width & 1);
-    int label = ggtok_jinja_text_label(mem, t);
-    bool same = label >= 0 && ggtok_jinja_text_label(mem, fill) == label;
+    jinja_label label = jinja_label_of(ggtok_jinja_common_label(ggtok_jinja_text_label(mem, t),
+                                                                ggtok_jinja_text_label(mem, fill)));
     jinja_builder b = ggtok_jinja_builder_new(mem, t->n);
     b.merge = true;
     size_t sign = how == 'z' && t->n && (t->data[0] == '+' || t->data[0] == '-');
@@ -468,7 +467,7 @@ static jinja_value pad(jinja_env *e, jinja_value *v, char how) {
     ggtok_jinja_builder_cut(&b, t, 0, sign);
     for (int64_t i = 0; i < room; i++) {
         if (i == left) ggtok_jinja_builder_cut(&b, t, sign, t->n);
-        ggtok_jinja_builder_add(&b, fill->data, fill->n, same ? (uint8_t)label : 0);
+        ggtok_jinja_builder_add(&b, fill->data, fill->n, label);
     }
     if (left == room) ggtok_jinja_builder_cut(&b, t, sign, t->n);
     return text_value(ggtok_jinja_builder_end(&b));

@@ -578,12 +578,12 @@ jinja_value ggtok_jinja_slice_of(jinja_env *e, jinja_value v, const jinja_value 
     }
     if (v.type == JINJA_STRING) {
         jinja_list *chars = ggtok_jinja_items(e, v);
-        int label = ggtok_jinja_text_label(mem, v.as.text);
+        jinja_label label = jinja_label_of(ggtok_jinja_text_label(mem, v.as.text));
         jinja_builder b = ggtok_jinja_builder_new(mem, count);
         b.merge = true;
         for (uint64_t i = 0; i < count; i++) {
             const jinja_text *c = chars->data[start + (int64_t)i * step].as.text;
-            ggtok_jinja_builder_add(&b, c->data, c->n, label < 0 ? 0 : (uint8_t)label);
+            ggtok_jinja_builder_add(&b, c->data, c->n, label);
         }
         return jinja_of_text(ggtok_jinja_builder_end(&b));
     }
