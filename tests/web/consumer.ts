@@ -72,7 +72,8 @@ export function look(tok: Tokenizer): string[] {
 
 export function chat(tok: Tokenizer): string[] {
   const request: ChatRequest = { messages: [{ role: "user", content: "Hi" }], add_generation_prompt: true };
-  const { text, own } = tok.renderChat(request, { dialect: "transformers", template: "chatml", now: new Date() });
+  const { text, own } = tok.renderChat(request, { like: "transformers", template: "chatml", now: new Date() });
+  const counted: number = tok.countChat(request, { trusted: true }).count;
   const encoded: EncodedChat = tok.encodeChat("{}", { trusted: true, userDefined: "plain", mediaMarker: null });
   const where = ({ start, end, ...origin }: ChatOrigin): string => {
     const shown = text.slice(start, end);
@@ -80,13 +81,13 @@ export function chat(tok: Tokenizer): string[] {
   };
   // @ts-expect-error: the template has no message
   tok.chatOrigins(request).origins.map((origin) => origin.from === "template" && origin.message);
-  return [...tok.chatOrigins(request).origins.map(where), ...own.map(([begin, end]) => text.slice(begin, end)), encoded.text];
+  return [...tok.chatOrigins(request).origins.map(where), ...own.map(([begin, end]) => text.slice(begin, end)), encoded.text, String(counted)];
 }
 
 export async function work(file: Blob, module: WebAssembly.Module): Promise<number> {
   const tok = await WorkerTokenizer.load(file, { wasm: module, budget: 500, worker: () => new Worker("worker.js") });
   const stream = tok.streamDecoder();
-  const text: string = (await stream.push([1, 2])) + stream.finish();
+  const text: string = (await stream.feed([1, 2])) + stream.finish();
   const ids: Int32Array = await tok.encode(text);
   const origins: ChatOrigin[] = (await tok.chatOrigins({ messages: [] })).origins;
   // @ts-expect-error: a worker's methods return promises
