@@ -28,39 +28,40 @@ export class Chats {
 
   /** Returns the text of a request's prompt, and its origins. */
   render(request, options) {
-    return this.#rendered(request, readOptions(options, RENDER));
+    const given = readOptions(options, RENDER);
+    return this.#run(request, given, (...call) => this.#rendered(...call));
   }
 
   encode(request, options) {
-    const given = withTime(readOptions(options, ENCODE)); // both renderings have the same time
-    const { text, origins, nMedia } = this.#rendered(request, given);
-    const ids = this.#run(request, given, (chat, at, n, setup) => {
-      this.#engine.try("chat_encode", this.#handle, chat, at, n, setup);
-      return this.#engine.int32(this.#engine.report.data, this.#engine.report.n);
+    const given = readOptions(options, ENCODE);
+    return this.#run(request, given, (...call) => {
+      const { text, origins, nMedia } = this.#rendered(...call);
+      this.#engine.try("chat_encode", this.#handle, ...call);
+      const { data, n } = this.#engine.report;
+      const ids = this.#engine.int32(data, n);
+      return { text, own: ownRanges(origins), ids, uncountedParts: nMedia };
     });
-    return { text, own: ownRanges(origins), ids, uncountedParts: nMedia };
   }
 
   count(request, options) {
-    return this.#run(request, readOptions(options, ENCODE), (chat, at, n, setup) => {
-      this.#engine.try("chat_count", this.#handle, chat, at, n, setup);
-      const { n: count, number } = this.#engine.report;
-      return { count, uncountedParts: number };
+    const given = readOptions(options, ENCODE);
+    return this.#run(request, given, (...call) => {
+      this.#engine.try("chat_count", this.#handle, ...call);
+      const { n, number } = this.#engine.report;
+      return { count: n, uncountedParts: number };
     });
   }
 
-  #rendered(request, options) {
-    return this.#run(request, options, (chat, at, n, setup) => {
-      const engine = this.#engine;
-      const prompt = engine.try("chat_render", chat, at, n, setup);
-      try {
-        const { data, n: size, number } = engine.report;
-        const text = engine.string(data, size);
-        return { text, origins: this.#origins(prompt), nMedia: number };
-      } finally {
-        if (!engine.broken) engine.call("prompt_free", prompt);
-      }
-    });
+  #rendered(...call) {
+    const engine = this.#engine;
+    const prompt = engine.try("chat_render", ...call);
+    try {
+      const { data, n, number } = engine.report;
+      const text = engine.string(data, n);
+      return { text, origins: this.#origins(prompt), nMedia: number };
+    } finally {
+      if (!engine.broken) engine.call("prompt_free", prompt);
+    }
   }
 
   #origins(prompt) {
@@ -83,8 +84,8 @@ export class Chats {
     return origins;
   }
 
-  /** Calls use(chat, address, n, setup) with the request's JSON and its chat_setup in the module's
-   * memory. */
+  /** Calls use(chat, address, n, setup), whose last three arguments are the request's JSON and its
+   * chat_setup in the module's memory. */
   #run(request, options, use) {
     if (typeof request !== "string" && (typeof request !== "object" || request === null)) {
       throw refuse(`a request must be an object or JSON text, not ${kindOf(request)}`);
@@ -101,7 +102,7 @@ export class Chats {
 
   /** Returns the compiled chat for these options. */
   #chat({ like, template }, setupAt) {
-    const key = JSON.stringify([like, template]);
+    const key = template === null ? like : `${like} ${template}`;
     const chat = this.#chats.get(key) ?? this.#engine.try("chat_new", this.#handle, setupAt);
     this.#chats.delete(key);
     this.#chats.set(key, chat);
@@ -128,13 +129,8 @@ export function ownRanges(origins) {
 
 // ---- options ----
 
-function withTime(options) {
-  return { ...options, now: options.now ?? new Date() };
-}
-
 /** Checks options, and returns the size of their chat_setup and a function that writes it. */
-function setupOf(options) {
-  const { like, template, now, mediaMarker, trusted, userDefined = "parse" } = withTime(options);
+function setupOf({ like, template, now, mediaMarker, trusted = false, userDefined = "parse" }) {
   checkChoice("like", like, LIKE);
   checkChoice("userDefined", userDefined, USER_DEFINED);
   if (template !== null && typeof template !== "string") {
@@ -146,13 +142,14 @@ function setupOf(options) {
   if (mediaMarker === "" || mediaMarker?.includes("\0")) {
     throw refuse("mediaMarker must not be empty, or contain a NUL character");
   }
-  if (!(now instanceof Date) || Number.isNaN(now.getTime())) throw refuse("now must be a Date");
-  const zone = encoder.encode(`${zoneName(now)}\0`);
+  const time = now ?? new Date();
+  if (!(time instanceof Date) || Number.isNaN(time.getTime())) throw refuse("now must be a Date");
+  const zone = encoder.encode(`${zoneName(time)}\0`);
   const marker = mediaMarker === null ? null : encoder.encode(`${mediaMarker}\0`);
   const source = template === null ? null : encoder.encode(template);
   const words = [
-    now.getFullYear(), now.getMonth() + 1, now.getDate(),
-    now.getHours(), now.getMinutes(), now.getSeconds(), -60 * now.getTimezoneOffset(),
+    time.getFullYear(), time.getMonth() + 1, time.getDate(),
+    time.getHours(), time.getMinutes(), time.getSeconds(), -60 * time.getTimezoneOffset(),
     (trusted ? TRUSTED : 0) |
       (userDefined === "plain" ? PLAIN_USER_DEFINED : 0) |
       (like === "transformers" ? LIKE_TRANSFORMERS : 0),
@@ -174,7 +171,7 @@ function setupOf(options) {
 }
 
 /** Returns the abbreviation of the local time zone; "" if it has none but an offset. */
-function zoneName(now) {
-  const { value } = zoneNames.formatToParts(now).find(({ type }) => type === "timeZoneName");
+function zoneName(time) {
+  const { value } = zoneNames.formatToParts(time).find(({ type }) => type === "timeZoneName");
   return /^[A-Z]+$/.test(value) ? value : "";
 }

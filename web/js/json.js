@@ -4,47 +4,84 @@
 import { kindOf, refuse } from "./options.js";
 
 const MOST_LEVELS = 200; // ends recursion; the module allows fewer
+const MOST_STEPS = 12; // steps of a path that errors show
+
+/** A value that can't be written, with the keys and indices that lead to it, innermost first. */
+class Unwritable {
+  steps = [];
+
+  constructor(what) {
+    this.what = what;
+  }
+}
 
 /** Returns a value as JSON text. Fields that are undefined are omitted. */
 export function writeJson(value) {
-  return write(value, { parent: null, step: "", level: 0 });
+  try {
+    return write(value, MOST_LEVELS);
+  } catch (error) {
+    if (!(error instanceof Unwritable)) throw error;
+    const steps = error.steps.reverse();
+    const key = steps.slice(0, MOST_STEPS).join("").replace(/^\./, "");
+    const more = steps.length > MOST_STEPS ? "..." : "";
+    throw refuse(`${key || "the request"}${more}: ${error.what}`, key ? { key } : {});
+  }
 }
 
-function write(value, path) {
-  if (value === null || typeof value === "boolean") return String(value);
-  if (typeof value === "string") return writeText(value, path);
-  if (typeof value === "number") return writeNumber(value, path);
-  if (typeof value === "bigint") return String(value);
-  if (typeof value !== "object") fail(path, `must be plain data, not ${kindOf(value)}`);
-  if (path.level === MOST_LEVELS) fail(path, `nested more than ${MOST_LEVELS} deep`);
-  const below = (step) => ({ parent: path, step, level: path.level + 1 });
-  if (Array.isArray(value)) {
-    const items = Array.from(value, (item, i) => write(item ?? null, below(`[${i}]`)));
-    return `[${items.join(",")}]`;
+function write(value, levels) {
+  switch (typeof value) {
+    case "string":
+      return writeText(value);
+    case "number":
+      return writeNumber(value);
+    case "boolean":
+    case "bigint":
+      return String(value);
+    case "object":
+      if (value === null) return "null";
+      if (!levels) throw new Unwritable(`nested more than ${MOST_LEVELS} deep`);
+      return Array.isArray(value) ? writeArray(value, levels - 1) : writeObject(value, levels - 1);
+    default:
+      throw new Unwritable(`must be plain data, not ${kindOf(value)}`);
   }
-  const fields = [];
-  for (const [key, item] of Object.entries(value)) {
-    if (item === undefined) continue;
-    fields.push(`${writeText(key, path)}:${write(item, below(`.${key}`))}`);
-  }
-  return `{${fields.join(",")}}`;
 }
 
-function writeText(text, path) {
-  if (/\p{Surrogate}/u.test(text)) fail(path, "has a lone surrogate, which JSON can't contain");
+function writeArray(items, levels) {
+  let text = "[";
+  let i = 0;
+  try {
+    for (; i < items.length; i++) text += (i ? "," : "") + write(items[i] ?? null, levels);
+  } catch (error) {
+    error.steps?.push(`[${i}]`);
+    throw error;
+  }
+  return `${text}]`;
+}
+
+function writeObject(object, levels) {
+  let text = "";
+  let key;
+  try {
+    for (key of Object.keys(object)) {
+      if (object[key] === undefined) continue;
+      text += `${text ? "," : "{"}${writeText(key)}:${write(object[key], levels)}`;
+    }
+  } catch (error) {
+    error.steps?.push(`.${key}`);
+    throw error;
+  }
+  return text ? `${text}}` : "{}";
+}
+
+function writeText(text) {
+  const isWellFormed = text.isWellFormed?.() ?? !/\p{Surrogate}/u.test(text);
+  if (!isWellFormed) throw new Unwritable("a lone surrogate, which JSON can't contain");
   return JSON.stringify(text);
 }
 
-function writeNumber(value, path) {
-  if (!Number.isFinite(value)) fail(path, `${value} can't be written as JSON`);
+function writeNumber(value) {
+  if (!Number.isFinite(value)) throw new Unwritable(`${value} can't be written as JSON`);
   if (Object.is(value, -0)) return "-0.0";
   const text = String(value);
   return Number.isSafeInteger(value) || /[.e]/.test(text) ? text : `${text}.0`;
-}
-
-function fail(path, what) {
-  const steps = [];
-  for (let at = path; at; at = at.parent) steps.push(at.step);
-  const key = steps.reverse().join("").slice(1);
-  throw refuse(`${key || "the request"}: ${what}`, key ? { key } : {});
 }
