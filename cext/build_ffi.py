@@ -223,15 +223,18 @@ uint32_t ggtok_unicode_nfd_first(uint32_t cpt);
 void ggtok_stl_sort_descending(int32_t *ids, size_t n, const uint32_t *key);
 
 typedef enum {
-    GGTOK_CHAT_IDS, GGTOK_CHAT_COUNT, GGTOK_CHAT_TEXT, GGTOK_CHAT_PROMPT, GGTOK_CHAT_PROMPTS, ...
+    GGTOK_CHAT_IDS, GGTOK_CHAT_COUNT, GGTOK_CHAT_TEXT, GGTOK_CHAT_PROMPT,
+    GGTOK_CHAT_VARIABLES, ...
 } ggtok_chat_want;
 
 typedef enum {
-    GGTOK_CHAT_TYPED, GGTOK_CHAT_NO_DEVELOPER, GGTOK_CHAT_NO_SYSTEM, GGTOK_CHAT_NO_REASONING,
-    GGTOK_CHAT_PREFILL, GGTOK_CHAT_PREPARE_ALL, GGTOK_CHAT_PREPARED, GGTOK_CHAT_OWN_MESSAGES,
-    GGTOK_CHAT_GENERATION, GGTOK_CHAT_BOTH, GGTOK_CHAT_TRUSTED,
+    GGTOK_CHAT_TRUSTED, GGTOK_CHAT_NO_PREFILL, GGTOK_CHAT_ALLOW_EMPTY, GGTOK_CHAT_BEFORE_MORE,
+    GGTOK_CHAT_SERVER, GGTOK_CHAT_ANTHROPIC, GGTOK_CHAT_RESPONSES, GGTOK_CHAT_KEEP_ENDS,
+    GGTOK_CHAT_SKIP_UNKNOWN, GGTOK_CHAT_SKIP_MEDIA,
     GGTOK_CHAT_UNTRACKED, ...
 } ggtok_chat_bits;
+
+typedef enum { CHAT_WRONG_VALUE, CHAT_WRONG_TYPE, CHAT_BAD_REQUEST, ... } chat_fault;
 
 typedef enum { JINJA_LLAMA_CPP, JINJA_TRANSFORMERS, ... } jinja_dialect;
 
@@ -242,6 +245,7 @@ typedef enum {
 
 bool entry_bind(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error);
 bool ggtok_jinja_bind(uintptr_t list, uintptr_t error);
+bool ggtok_chat_bind(uintptr_t convert);
 bool ggtok_arrow_bind(uintptr_t list, uintptr_t error);
 bool ggtok_train_bind(uintptr_t list);
 
@@ -251,6 +255,7 @@ extern "Python" size_t ggtok_py_split(void *user, const char *text, size_t n, si
 
 SOURCE = """
 #include "ggtok.h"
+#include "chat/chat.h"
 #include "index/stl_order.h"
 #include "jinja/core/jinja.h"
 #include "python/arrow.h"

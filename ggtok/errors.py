@@ -148,7 +148,14 @@ class UnknownPreTokenizerError(VocabError):
 
 
 class ArgumentError(GGTokError):
-    """An argument is wrong."""
+    """An argument is wrong.
+
+    Attributes:
+        key: the path of the field at fault in a chat request, such as ``messages[0]['content']``,
+            or None.
+    """
+
+    key: str | None = None
 
 
 class InvalidValueError(ArgumentError, ValueError):

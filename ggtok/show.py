@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -14,14 +13,11 @@ from ggtok.native.arguments import iterated, text_bytes, token_ids
 from ggtok.text.shown import OTHER, ROLES, TEMPLATE, Shown, ShownToken
 
 if TYPE_CHECKING:
-    from ggtok.chat.prompt import Ranges
+    from ggtok.chat.prompt import Prompt
     from ggtok.loading.loaded import Loaded
     from ggtok.native import Part
 
 _EXPECTED = "show takes a text, ids, or the messages of a conversation"
-# The limit of _Sources: _PASSES times the characters of the prompt and the messages, plus _MORE.
-_PASSES, _MORE = 16, 1 << 26
-_VISIT = 64  # the cost of examining a string besides its characters, in characters
 
 
 def of(
@@ -85,14 +81,10 @@ def _of_ids(loaded: Loaded, ids: list[int], limit: int) -> Shown:
 def _of_messages(
     loaded: Loaded, messages: Sequence[Any], limit: int, keywords: Mapping[str, Any]
 ) -> Shown:
-    """Returns a conversation's tokens, each with the role of the message from which it comes.
-
-    If a range of the prompt isn't the template's own text, `_Sources` finds the message from which
-    the text comes.
-    """
+    """Returns a conversation's tokens, each with the role of the message from which it comes."""
     prompt, ids, parts = api.prompt_parts(loaded, messages, keywords)
     data = prompt.text.encode()
-    roles = _roles(data, prompt.ranges, messages)
+    roles = _roles(prompt, messages)
     special = loaded.special_ids
     tokens = []
     at = 0
@@ -105,94 +97,15 @@ def _of_messages(
     return Shown(tokens, len(ids))
 
 
-def _roles(data: bytes, own: Ranges, messages: Sequence[Any]) -> list[tuple[int, str]]:
+def _roles(prompt: Prompt, messages: Sequence[Any]) -> list[tuple[int, str]]:
     """Divides the prompt into ranges, and returns the end (in bytes) and the role of each."""
     messages = [m if isinstance(m, Mapping) else m.model_dump() for m in messages]
-    roles = [message["role"] if message.get("role") in ROLES else OTHER for message in messages]
-    sources = _Sources(messages, len(data))
-    ranges: list[tuple[int, str]] = []
-    at = 0
-    for begin, end in (*own, (len(data), len(data))):
-        if begin > at:
-            source = sources.find(data[at:begin].decode(errors="replace").strip())
-            ranges.append((begin, OTHER if source is None else roles[source]))
-        if end > begin:
-            ranges.append((end, TEMPLATE))
-        at = end
-    return ranges or [(0, TEMPLATE)]
-
-
-class _Sources:
-    """Finds the messages from which the texts in a prompt come, in the order of the prompt.
-
-    The time is linear in the size of the prompt and the messages, because the number of characters
-    that searches may examine is limited. When it is used up, a text is found only if it equals a
-    whole string of a message.
-
-    Attributes:
-        left: the number of characters that searches may still examine.
-    """
-
-    def __init__(self, messages: Sequence[Mapping[str, Any]], prompt_size: int) -> None:
-        self._strings = [[string.strip() for string in _strings(message)] for message in messages]
-        # For each string, the end of the last text that was found in it, or -1 if the text was the
-        # whole string, which isn't searched again.
-        self._ends = [[0] * len(strings) for strings in self._strings]
-        self._places: dict[str, deque[tuple[int, int]]] = {}  # indices into _strings, by string
-        size = prompt_size
-        for i, strings in enumerate(self._strings):
-            for k, string in enumerate(strings):
-                self._places.setdefault(string, deque()).append((i, k))
-                size += len(string)
-        self._first = 0  # the index of the message found for the previous text
-        self.left = _PASSES * size + _MORE
-
-    def find(self, text: str) -> int | None:
-        """Returns the index of the first message that has the text as a string or, failing that, in
-        a string. The search starts at the message found for the previous text."""
-        places = self._places.get(text, deque())
-        while places and places[0][0] < self._first:
-            places.popleft()
-        if places:
-            self._first, k = places.popleft()
-            self._ends[self._first][k] = -1
-            return self._first
-        for i in range(self._first, len(self._strings)):
-            for k in range(len(self._strings[i])):
-                if self.left <= 0:
-                    return None
-                if self._contains(i, k, text):
-                    self._first = i
-                    return i
-        return None
-
-    def _contains(self, i: int, k: int, text: str) -> bool:
-        string, end = self._strings[i][k], self._ends[i][k]
-        self.left -= _VISIT
-        if end < 0:
-            return False
-        at = string.find(text, end)
-        self.left -= (len(string) if at < 0 else at + len(text)) - end
-        if at < 0 and end:
-            at = string.find(text, 0, end + len(text) - 1)
-            self.left -= end + len(text)
-        if at < 0:
-            return False
-        self._ends[i][k] = at + len(text)
-        return True
-
-
-def _strings(value: Any) -> Iterator[str]:
-    """Yields all strings in a JSON value."""
-    stack = [value]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, Mapping):
-            stack.extend(value.values())
-        elif isinstance(value, (list, tuple)):
-            stack.extend(value)
+    names = [message["role"] if message.get("role") in ROLES else OTHER for message in messages]
+    roles = [
+        (end, (TEMPLATE if field is True else OTHER) if index is None else names[index])
+        for end, index, field in prompt.origins
+    ]
+    return roles or [(0, TEMPLATE)]
 
 
 def _spans(

@@ -147,9 +147,9 @@ def _flag(name: str, meaning: str, in_llama: bool = True) -> _ReadOnly[bool]:
 
 @cache
 def _chat_modules() -> tuple[types.Any, types.Any]:
-    from ggtok.chat import api, request
+    from ggtok.chat import api, options
 
-    return api, request
+    return api, options
 
 
 def _chat_call(
@@ -159,9 +159,9 @@ def _chat_call(
     *others: types.Any,
 ) -> tuple[types.Any, types.Any]:
     """Returns the chat module, imported lazily, and the arguments common to all chat calls."""
-    api, request = _chat_modules()
+    api, options = _chat_modules()
     generation = None if add_generation_prompt is DEFAULT_TRUE else add_generation_prompt
-    return api, request.Options(tools, like, generation, *others)
+    return api, options.Options(tools, like, generation, *others)
 
 
 class Tokenizer:
@@ -907,7 +907,9 @@ class Tokenizer:
                 ``"tool_calls"``, ``"reasoning_content"`` and so on. All values are plain data:
                 str, numbers, bool, None, lists and mappings. An object with ``model_dump()``,
                 such as a pydantic model, is replaced by the result of that method without the
-                fields that are None (except the content).
+                fields that are None (except the content). Or JSON text as ``bytes``: an array of
+                messages, or an object, whose other fields are those of a request to
+                llama-server; arguments that aren't None replace them.
             tools: JSON schemas of the functions that the model may call. Python functions are
                 refused; ``transformers.utils.get_json_schema`` creates a schema for a function.
             like: the program whose prompt to reproduce: ``"llama.cpp"`` or ``"transformers"``.
@@ -1214,7 +1216,7 @@ class Tokenizer:
 
     def encode_chat_batch(
         self,
-        conversations: Iterable[types.Messages],
+        conversations: Iterable[types.Messages] | bytes,
         *,
         tools: Sequence[Mapping[str, types.Any]] | None = None,
         like: types.Like = "llama.cpp",
@@ -1238,7 +1240,8 @@ class Tokenizer:
         """Encode many conversations on several threads, each as by :meth:`encode_chat`.
 
         Args:
-            conversations: an iterable; each item is the ``messages`` of one conversation.
+            conversations: an iterable; each item is the ``messages`` of one conversation. Or
+                ``bytes``: JSON lines, each the ``messages`` of one conversation.
             threads: the number of threads; 0 means one for each processor core.
 
         The other arguments and the errors are those of :meth:`encode_chat`. If several

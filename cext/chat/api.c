@@ -1,4 +1,5 @@
 /* Implements ggtok_chat.h. */
+#define _POSIX_C_SOURCE 200809L /* for localtime_r */
 #include <stdio.h>
 
 #include "base/error.h"

@@ -256,6 +256,7 @@ static void check_family_variables(chat_run *r, const request *q) {
 static void read_messages(chat_run *r, request *q) {
     const jinja_list *given = ggtok_chat_messages(r);
     q->n_messages = given->n;
+    r->job->is_empty = !given->n;
     q->messages = jinja_alloc_n(r->call.mem, given->n + 1, sizeof *q->messages);
     jinja_charge(r->call.mem, given->n);
     for (uint32_t i = 0; i < given->n && r->call.language == CHAT_LLAMA_SERVER; i++) {
@@ -482,9 +483,12 @@ static jinja_text *finished(chat_run *r, const request *q, jinja_text *t) {
     const chat_file *file = r->p->file;
     const chat_family *family = r->p->family;
     jinja_arena *mem = r->call.mem;
-    bool drops_eos = file->adds_eos && !r->job->options->before_more;
-    t = ggtok_chat_drop_ends(mem, t, file->adds_bos ? file->tokens[0] : NULL,
-                             drops_eos ? file->tokens[1] : NULL, false);
+    const chat_options *options = r->job->options;
+    bool drops_eos = file->adds_eos && !options->before_more;
+    if (!options->keep_ends) {
+        t = ggtok_chat_drop_ends(mem, t, file->adds_bos ? file->tokens[0] : NULL,
+                                 drops_eos ? file->tokens[1] : NULL, false);
+    }
     if (family && family->turn && q->generation)
         t = ggtok_chat_end_turn(mem, t, family->turn, family->answer);
     return t;
@@ -494,11 +498,29 @@ static void set_generation(jinja_env *env) {
     ggtok_jinja_env_set(env, "add_generation_prompt", 21, jinja_bool(true));
 }
 
+/* Checks that llama-server makes after it has rendered. */
+static void check_logprobs(chat_run *r, const request *q) {
+    jinja_value wanted = field(r, "logprobs"), stream = field(r, "stream");
+    if (r->call.language != CHAT_LLAMA_SERVER) return;
+    if (wanted.type == JINJA_BOOL && wanted.as.truth) {
+        if (q->tools && stream.type == JINJA_BOOL && stream.as.truth)
+            ggtok_chat_refuse(&r->call, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST, NULL,
+                              "logprobs is not supported with tools + stream");
+    } else if (!is_missing(field(r, "top_logprobs"))) {
+        ggtok_chat_refuse(&r->call, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST, NULL,
+                          "top_logprobs requires logprobs to be set to true");
+    }
+}
+
 jinja_text *ggtok_chat_llama_server_prompt(chat_run *r) {
     const chat_policy *p = r->p;
     request q;
     read_request(r, &q);
     set_variables(r, &q, written_messages(r, &q));
+    if (r->job->options->only_variables) {
+        if (q.generation) set_generation(r->job->env);
+        return NULL;
+    }
     bool appends = q.continues && q.n_messages && has_content(&q.last);
     bool needs_other = appends && (!p->family || p->family->after_prompt);
     jinja_env *other = p->renders_both || needs_other ? ggtok_chat_copy_env(r, !q.generation) : NULL;
@@ -509,6 +531,7 @@ jinja_text *ggtok_chat_llama_server_prompt(chat_run *r) {
     if (p->family && p->family->last && !q.generation)
         prompt = ggtok_chat_replace_last(r->call.mem, prompt, p->family->last,
                                          p->family->replacement);
+    check_logprobs(r, &q);
     return appends ? continued(r, &q, prompt, needs_other ? other_prompt : NULL) : prompt;
 }
 

@@ -152,6 +152,15 @@ bool ggtok_chat_is_media(jinja_value part, ggtok_chat_like like, jinja_arena *me
     return is_media_type(chat_text(ggtok_chat_get(mem, part, "type")), like);
 }
 
+/* Whether the caller wants a part of a content to be dropped. */
+static bool is_skipped(const chat_run *r, jinja_value part) {
+    const chat_options *options = r->job->options;
+    if (!options->skips_unknown && !options->skips_media) return false;
+    const jinja_text *type = chat_text(ggtok_chat_get(r->call.mem, part, "type"));
+    return is_media_type(type, GGTOK_LIKE_LLAMA_SERVER) ? options->skips_media
+                                                        : !chat_is(type, "text");
+}
+
 /* Returns the text of a part of a content, or the marker that represents it. */
 static jinja_text *read_part(chat_run *r, jinja_value v, const chat_path *at, uint32_t message,
                              chat_message *out) {
@@ -185,6 +194,7 @@ static void read_content(chat_run *r, jinja_value v, const chat_path *parent, ui
         for (uint32_t i = 0; i < v.as.list->n; i++) {
             const chat_path part = {&at, NULL, i};
             jinja_charge(c->mem, 1);
+            if (is_skipped(r, v.as.list->data[i])) continue;
             jinja_text *text = read_part(r, v.as.list->data[i], &part, message, out);
             ggtok_jinja_list_push(c->mem, out->parts, jinja_of_text(text));
         }
@@ -330,7 +340,8 @@ void ggtok_chat_check_message(chat_run *r, jinja_value v) {
     jinja_charge(c->mem, content.as.list->n);
     for (uint32_t i = 0; i < content.as.list->n; i++) {
         const jinja_text *type = chat_text(ggtok_chat_get(c->mem, content.as.list->data[i], "type"));
-        if (!chat_is(type, "text") && !is_media_type(type, GGTOK_LIKE_LLAMA_SERVER))
+        if (!chat_is(type, "text") && !is_media_type(type, GGTOK_LIKE_LLAMA_SERVER) &&
+            !is_skipped(r, content.as.list->data[i]))
             ggtok_chat_refuse(c, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST, NULL,
                               "unsupported content[].type");
     }

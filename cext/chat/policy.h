@@ -103,14 +103,22 @@ const chat_policy *ggtok_chat_policy_for(const ggtok_chat *chat, bool tools);
 
 /* ---- requests ---- */
 
+/* The API for which a request is. */
+typedef enum chat_api { CHAT_COMPLETIONS, CHAT_ANTHROPIC, CHAT_RESPONSES } chat_api;
+
 typedef struct chat_options {
     chat_language language;
+    chat_api api;
     const char *marker; /* represents images, audio and video in prompts */
     size_t n_marker;
     jinja_time now;
     bool keeps_last;  /* llama-server's --no-prefill-assistant: doesn't continue an assistant's last
                          message */
     bool allow_empty; /* renders even a conversation without messages */
+    bool skips_unknown; /* parts of unknown types in messages are dropped... */
+    bool skips_media;   /* ... and so are images, audio and video */
+    bool keep_ends;   /* keeps BOS and EOS */
+    bool only_variables; /* doesn't render */
     bool as_text;     /* for text: transformers' prompts keep BOS and EOS */
     bool before_more; /* for a prompt to compare with a longer one: keeps EOS (transformers: and
                          BOS) */
@@ -124,10 +132,12 @@ typedef struct chat_job {
     const ggtok_chat *chat;
     const chat_options *options;
     const chat_policy *policy;
+    const jinja_template *template; /* rendered instead of the policy's; NULL: the policy's */
     jinja_text *prompt;
     chat_origin *origins; /* number k is origins[k - 1] */
     uint32_t n_origins, cap_origins;
     uint32_t n_media; /* parts that are images, audio or video */
+    bool is_empty;    /* llama-server: the request has no messages */
     jinja_error error;
 } chat_job;
 
@@ -142,6 +152,8 @@ typedef struct chat_run {
 /* Creates the env. The caller then sets `body` and `named` to values in the env's arena, and either
  * `policy` or `chat`, and calls ggtok_chat_render_job. Call ggtok_chat_end also after a failure. */
 ggtok_status ggtok_chat_begin(chat_job *job, const chat_options *options, size_t n_input);
+/* Parses a request's JSON; refuses text that isn't JSON, and values nested too deep. */
+jinja_value ggtok_chat_parsed(const chat_call *c, ggtok_chat_like like, const char *json, size_t n);
 /* Reads a request's JSON into the job. */
 ggtok_status ggtok_chat_read_json(chat_job *job, ggtok_chat_like like, const char *json, size_t n);
 /* Makes the prompt. After a failure, job->error describes it. */

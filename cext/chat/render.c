@@ -94,34 +94,44 @@ typedef struct json_job {
     ggtok_chat_like like;
     const char *json;
     size_t n;
+    jinja_value value;
 } json_job;
 
-static void read_json(jinja_arena *mem, void *user) {
-    enum { LEVELS_ABOVE = 3 }; /* the request, its messages, a message */
+static void parse_json(jinja_arena *mem, void *user) {
     json_job *j = user;
-    const chat_call call = {.mem = mem, .language = j->job->options->language};
-    const chat_path at = {NULL, "the request", 0};
-    j->job->body = ggtok_jinja_read_json(
+    j->value = ggtok_jinja_read_json(
         mem, j->json, j->n, 0,
         j->like == GGTOK_LIKE_TRANSFORMERS ? JINJA_TRANSFORMERS : JINJA_LLAMA_CPP);
+}
+
+jinja_value ggtok_chat_parsed(const chat_call *c, ggtok_chat_like like, const char *json,
+                              size_t n) {
+    enum { LEVELS_ABOVE = 3 }; /* the request, its messages, a message */
+    const chat_path at = {NULL, "the request", 0};
+    json_job j = {.like = like, .json = json, .n = n};
+    jinja_error error;
+    if (ggtok_jinja_protect(c->mem, parse_json, &j, &error)) {
+        ggtok_chat_refuse(c, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST, NULL, "the request is %.400s",
+                          error.message);
+    }
+    ggtok_chat_check_depth(c, j.value, &at, CHAT_MAX_DEPTH + LEVELS_ABOVE);
+    return j.value;
+}
+
+static void read_json(jinja_arena *mem, void *user) {
+    json_job *j = user;
+    const chat_call call = {.mem = mem, .language = j->job->options->language};
+    j->job->body = ggtok_chat_parsed(&call, j->like, j->json, j->n);
     if (j->job->body.type != JINJA_DICT && call.language != CHAT_LLAMA_SERVER) {
         ggtok_chat_refuse(&call, CHAT_WRONG_TYPE, NULL, "a request must be %s, not %s",
                           ggtok_chat_word(&call, CHAT_AN_OBJECT),
                           ggtok_chat_type_name(&call, j->job->body));
     }
-    ggtok_chat_check_depth(&call, j->job->body, &at, CHAT_MAX_DEPTH + LEVELS_ABOVE);
 }
 
 ggtok_status ggtok_chat_read_json(chat_job *job, ggtok_chat_like like, const char *json, size_t n) {
-    json_job j = {job, like, json, n};
-    jinja_arena *mem = ggtok_jinja_env_arena(job->env);
-    ggtok_status status = ggtok_jinja_protect(mem, read_json, &j, &job->error);
-    if (status != GGTOK_ERR_TEMPLATE) return status;
-    char message[sizeof job->error.message];
-    memcpy(message, job->error.message, sizeof message);
-    snprintf(job->error.message, sizeof message, "the request is %.480s", message);
-    job->error.fault = CHAT_WRONG_VALUE | CHAT_BAD_REQUEST;
-    return job->error.status = GGTOK_ERR_ARGUMENT;
+    json_job j = {.job = job, .like = like, .json = json, .n = n};
+    return ggtok_jinja_protect(ggtok_jinja_env_arena(job->env), read_json, &j, &job->error);
 }
 
 /* Passes a failure on to the surrounding ggtok_jinja_protect. */
@@ -146,7 +156,8 @@ static bool is_utf8(const jinja_text *t) {
 jinja_text *ggtok_chat_rendered(chat_run *r, jinja_env *env) {
     jinja_text *text;
     jinja_error error;
-    if (ggtok_jinja_render_text(env, r->p->t, &text, &error)) fail_again(r, &error);
+    const jinja_template *t = r->job->template ? r->job->template : r->p->t;
+    if (ggtok_jinja_render_text(env, t, &text, &error)) fail_again(r, &error);
     if (!is_utf8(text)) {
         r->call.mem->source = NULL;
         ggtok_jinja_fail(r->call.mem, "the template splits a character");
@@ -186,6 +197,10 @@ static void make_prompt(jinja_arena *mem, void *user) {
     chat_job *job = user;
     chat_run r = {.call = {.mem = mem, .language = job->options->language}, .job = job};
     mem->source = NULL;
+    if (job->options->api == CHAT_ANTHROPIC)
+        job->body = ggtok_chat_from_anthropic(&r.call, job->body);
+    else if (job->options->api == CHAT_RESPONSES)
+        job->body = ggtok_chat_from_responses(&r.call, job->body);
     if (job->body.type != JINJA_DICT) job->body = jinja_of_dict(ggtok_jinja_dict_new(mem, 0));
     if (!job->policy) {
         jinja_value tools = ggtok_chat_get(mem, job->body, "tools");
@@ -204,9 +219,6 @@ static void make_prompt(jinja_arena *mem, void *user) {
 
 /* Says that a template failed because there are no messages. */
 static void explain_empty(chat_job *job) {
-    jinja_arena *mem = ggtok_jinja_env_arena(job->env);
-    jinja_value *messages = ggtok_jinja_dict_get(mem, job->body.as.dict, "messages", 8);
-    if (!messages || !jinja_is_array(*messages) || messages->as.list->n) return;
     char message[sizeof job->error.message];
     memcpy(message, job->error.message, sizeof message);
     snprintf(job->error.message, sizeof message,
@@ -216,8 +228,8 @@ static void explain_empty(chat_job *job) {
 ggtok_status ggtok_chat_render_job(chat_job *job) {
     jinja_arena *mem = ggtok_jinja_env_arena(job->env);
     ggtok_status status = ggtok_jinja_protect(mem, make_prompt, job, &job->error);
-    if (status == GGTOK_ERR_TEMPLATE && job->policy &&
-        job->policy->like == GGTOK_LIKE_LLAMA_SERVER)
-        explain_empty(job);
+    if (status == GGTOK_ERR_TEMPLATE && job->is_empty) explain_empty(job);
+    if (status == GGTOK_ERR_TEMPLATE && job->policy && !job->policy->family)
+        job->error.fault |= CHAT_BAD_REQUEST;
     return status;
 }

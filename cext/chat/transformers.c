@@ -311,9 +311,10 @@ jinja_text *ggtok_chat_transformers_prompt(chat_run *r) {
     }
     jinja_text *ending = field ? tag_message(r, messages, field) : NULL;
     set_variables(r, messages, generation);
+    if (options->only_variables) return NULL;
     jinja_text *t = ggtok_chat_rendered(r, r->job->env);
     if (field) t = cut_at_tag(r, t, ending);
-    if (options->as_text || options->before_more) return t;
+    if (options->as_text || options->before_more || options->keep_ends) return t;
     return ggtok_chat_drop_ends(c->mem, t, file->adds_bos ? file->tokens[0] : NULL,
                                 file->adds_eos ? file->tokens[1] : NULL, true);
 }

@@ -1,342 +1,324 @@
 /*
- * Handles chat requests: reads, renders, finishes and encodes conversations in one call, without
- * creating Python objects in between. ggtok/chat/request.py makes the arguments.
+ * Chat requests from Python: reads them, and calls cext/chat/, which has the rules.
  *
- *     with the GIL       read each conversation's messages into its own env
- *     without the GIL    render, finish and encode each conversation, and free its env
- *     with the GIL       create the results: lists of ids, numbers or texts
+ *     with the GIL       read each request into its own env
+ *     without the GIL    render, finish and encode each request, and free its env
+ *     with the GIL       create the results: lists of ids, numbers, texts or prompts
  *
- * The ids of several conversations are copied to one buffer. For a single conversation, the ids
- * stay in the context, or the text in the env, until the result has been created.
- *
- * This code reads only ordinary messages: exact dicts of exact str, as nearly all are. The result
- * lists the indices of all other messages. Python code (ggtok/chat/llama.py, transformers.py)
- * converts these and calls ggtok_py_chat again with GGTOK_CHAT_PREPARED. Either way, the template
- * gets the same messages.
+ * The ids of several requests are copied to one buffer. For a single request, the ids stay in the
+ * context, or the text in the env, until the result has been created.
  */
 #include "python/chat.h"
 
 #include "base/mem.h"
+#include "chat/policy.h"
+#include "jinja/core/env.h"
 #include "python/list.h"
 #include "python/values.h"
-#include "unicode/utf8_valid.h"
+
+#define CHAT_CAPSULE "ggtok.chat"
+
+static PyObject *convert_function;
+
+bool ggtok_chat_bind(uintptr_t convert) {
+    PyGILState_STATE state = PyGILState_Ensure(); /* cffi released the GIL */
+    convert_function = (PyObject *)convert;
+    Py_INCREF(convert_function);
+    PyGILState_Release(state);
+    return true;
+}
+
+/* ---- compiling ---- */
+
+static void free_chat(PyObject *capsule) {
+    ggtok_chat_free(PyCapsule_GetPointer(capsule, CHAT_CAPSULE));
+}
+
+static bool add(PyObject *dict, const char *name, PyObject *value) {
+    bool ok = value && !PyDict_SetItemString(dict, name, value);
+    Py_XDECREF(value);
+    return ok;
+}
+
+static PyObject *variables_of(const ggtok_chat *chat, bool tools) {
+    PyObject *names = PyList_New(0);
+    for (size_t i = 0; names; i++) {
+        ggtok_bytes name = ggtok_chat_variable(chat, tools, i);
+        if (!name.n) break;
+        PyObject *text = PyUnicode_DecodeUTF8(name.data, (Py_ssize_t)name.n, "replace");
+        if (!text || PyList_Append(names, text)) Py_CLEAR(names);
+        Py_XDECREF(text);
+    }
+    return names;
+}
+
+/* Returns what Python shows of a policy: its capabilities and its source. */
+static PyObject *facts_of(const chat_policy *p) {
+    PyObject *facts = PyDict_New();
+    const chat_caps *c = &p->caps;
+    const struct {
+        const char *name;
+        bool value;
+    } flags[] = {
+        {"string_content", c->string_content},
+        {"typed_content", c->typed_content},
+        {"tools", c->tools},
+        {"tool_calls", c->tool_calls},
+        {"parallel_tool_calls", c->parallel_tool_calls},
+        {"system_role", c->system_role},
+        {"preserve_reasoning", c->preserve_reasoning},
+        {"reasoning_effort", c->reasoning_effort},
+        {"object_arguments", c->object_arguments},
+    };
+    bool ok = facts != NULL;
+    PyObject *caps = ok ? PyDict_New() : NULL;
+    for (size_t i = 0; caps && i < sizeof flags / sizeof *flags; i++) {
+        if (!add(caps, flags[i].name, PyBool_FromLong(flags[i].value))) Py_CLEAR(caps);
+    }
+    ok = ok && add(facts, "caps", caps);
+    ok = ok && add(facts, "family",
+                   p->family ? PyUnicode_FromString(p->family->name) : (Py_INCREF(Py_None), Py_None));
+    ok = ok && add(facts, "thinks", PyBool_FromLong(p->thinks));
+    ok = ok && add(facts, "reasoning_tags",
+                   Py_BuildValue("(ss)", p->tags.start ? p->tags.start : "",
+                                 p->tags.end ? p->tags.end : ""));
+    ok = ok && add(facts, "source",
+                   PyUnicode_DecodeUTF8(p->source, (Py_ssize_t)p->n_source, "surrogateescape"));
+    if (!ok) Py_CLEAR(facts);
+    return facts;
+}
+
+/* (0: llama-server, 1: transformers; the template or None; the time) -> (chat, bytes of memory,
+ * whether prompts depend on the time, two lists of variables, facts about two policies or None:
+ * without and with tools) */
+PyObject *ggtok_py_chat_compile(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
+    ggtok_chat_options options = {.like = (ggtok_chat_like)PyLong_AsLong(args[0])};
+    jinja_time now = {0};
+    ggtok_chat *chat;
+    jinja_error err;
+    (void)n_args;
+    if (args[1] != Py_None) {
+        Py_ssize_t n;
+        options.template_source = PyUnicode_AsUTF8AndSize(args[1], &n);
+        if (!options.template_source) return NULL;
+        options.n_template = (size_t)n;
+    }
+    if (!ggtok_py_time(args[2], &now)) return NULL;
+    ggtok_status status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = ggtok_chat_compile(ggtok_py_tokenizer(self), &options, &now, &chat, &err);
+    Py_END_ALLOW_THREADS;
+    if (status) return ggtok_py_template_error(&err);
+    PyObject *capsule = PyCapsule_New(chat, CHAT_CAPSULE, free_chat);
+    if (!capsule) {
+        ggtok_chat_free(chat);
+        return NULL;
+    }
+    PyObject *parts[4] = {variables_of(chat, false), variables_of(chat, true), NULL, NULL};
+    for (int i = 0; i < 2; i++) {
+        const chat_policy *p = ggtok_chat_policy_for(chat, i);
+        parts[2 + i] = p ? facts_of(p) : (Py_INCREF(Py_None), Py_None);
+    }
+    PyObject *result = NULL;
+    if (parts[0] && parts[1] && parts[2] && parts[3]) {
+        result = Py_BuildValue("(OnOOOOO)", capsule, (Py_ssize_t)ggtok_chat_memory(chat),
+                               ggtok_chat_reads_time(chat) ? Py_True : Py_False, parts[0], parts[1],
+                               parts[2], parts[3]);
+    }
+    for (int i = 0; i < 4; i++) Py_XDECREF(parts[i]);
+    Py_DECREF(capsule);
+    return result;
+}
+
+/* ---- requests ---- */
 
 /* Indices of the arguments. */
-enum { TEMPLATE, VARIABLES, BITS, WANT, FLAGS, FINISH, ROLES, CONVERSATIONS, TIME };
+enum { CHAT, CONVERSATIONS, OPTIONS, NAMED, WANT, FLAGS, BITS, TIME, MARKER, TEMPLATE };
+
+/* The request's fields besides its messages, in the order of OPTIONS. */
+static const char *const fields[] = {"tools",
+                                     "add_generation_prompt",
+                                     "continue_final_message",
+                                     "tool_choice",
+                                     "parallel_tool_calls",
+                                     "response_format",
+                                     "reasoning_format",
+                                     "reasoning_effort",
+                                     "chat_template_kwargs"};
+enum { N_FIELDS = 9 };
 
 typedef struct request {
     PyObject *self;
-    const jinja_template *t;
-    jinja_dialect dialect;
-    PyObject *variables; /* a dict of plain data */
+    const ggtok_chat *chat;
+    const jinja_template *template; /* rendered instead of the chat's, or NULL */
+    PyObject *options, *named; /* a tuple, its values None if not set; a dict or None */
     unsigned long bits, want, flags;
-    jinja_finish_options finish;
-    PyObject *roles; /* the roles whose messages count as text of the template */
-    jinja_time now;
+    chat_options how;
 } request;
 
-typedef enum outcome { READ, NEEDS_PYTHON, FAILED, FAILED_TO_ENCODE, RAISED, DONE } outcome;
+typedef enum outcome { READ, FAILED, FAILED_TO_ENCODE, RAISED, DONE } outcome;
 
 typedef struct job {
-    jinja_env *env, *other; /* other: an env with the opposite add_generation_prompt, or NULL */
+    chat_job job;
     outcome outcome;
-    size_t begin, n;   /* range in the shared buffer, in bytes; n: number of ids if only counted */
-    const void *alone; /* the result of a single job, which isn't copied */
-    jinja_result prompt, other_prompt;
-    Py_ssize_t *for_python; /* indices of the messages that need Python */
-    size_t n_for_python, cap_for_python;
-    jinja_error error;
+    PyObject *exception; /* RAISED */
+    PyObject *bytes;     /* the owner of `json`, or NULL */
+    char *json;          /* JSON text, parsed without the GIL */
+    size_t n_json;
+    size_t begin, n;     /* range in the shared buffer, in bytes; n: number of ids if only counted */
+    const void *alone;   /* the result of a single job, which isn't copied */
+    size_t n_media;
     ggtok_error encode_error;
 } job;
 
 typedef struct reading {
     const request *p;
-    PyObject *messages;
-    job *j;
-    bool other;
+    PyObject *conversation;
+    chat_job *job;
 } reading;
 
-/* ---- messages ---- */
-
-/* A cached role. Most messages have the same role as one of the two preceding messages. */
-typedef struct known_role {
-    PyObject *object; /* borrowed from a message */
-    const char *data; /* UTF-8 of the role, owned by the object; NULL if it has none */
-    Py_ssize_t n;
-    bool system, developer, assistant;
-    const jinja_text *text; /* the role as a template's text; NULL: not read yet */
-} known_role;
-
-enum { ROLES_KEPT = 2 };
-typedef struct words { /* values for reading messages, created once per conversation */
-    jinja_value role, content, reasoning, name, call, type, text;
-    known_role roles[ROLES_KEPT];
-    unsigned oldest; /* number of replacements; roles[oldest % ROLES_KEPT] is replaced next */
-} words;
-
-static jinja_value word(reader *r, const char *s, jinja_label label) {
-    return jinja_of_text(ggtok_jinja_text_of(r->mem, s, strlen(s), label));
+static void put(reader *r, jinja_dict *body, const char *name, jinja_value v) {
+    ggtok_jinja_dict_put(r->call.mem, body, name, v);
 }
 
-static bool is_key(const char *key, Py_ssize_t n, const char *name) {
-    return (size_t)n == strlen(name) && !memcmp(key, name, (size_t)n);
+static bool is_llama(const request *p) {
+    return p->chat->like == GGTOK_LIKE_LLAMA_SERVER;
 }
 
-static jinja_value read_role(reader *r, const request *p, PyObject *role) {
-    jinja_value v = ggtok_py_read_object(r, role);
-    if (PySet_Contains(p->roles, role) == 1) v.as.text->label = JINJA_FROM_TEMPLATE;
-    return v;
+static jinja_value read_field(reader *r, const request *p, const char *name, PyObject *object) {
+    const chat_path at = {NULL, name, 0};
+    const chat_shape *shape = NULL;
+    bool is_chat = is_llama(p) && p->how.api == CHAT_COMPLETIONS;
+    if (is_chat && !strcmp(name, "tools")) shape = ggtok_chat_tool_shape;
+    if (is_chat && !strcmp(name, "messages")) shape = ggtok_chat_message_shape;
+    return ggtok_py_read_object(r, object, shape, &at, 0);
 }
 
-static known_role *role_of(words *w, PyObject *object) {
-    known_role *roles = w->roles;
-    for (unsigned i = 0; i < ROLES_KEPT; i++) {
-        if (roles[i].object == object) return &roles[i];
+static jinja_value read_messages(reader *r, const request *p, PyObject *list) {
+    const chat_path at = {NULL, "messages", 0};
+    const chat_shape *shape = is_llama(p) ? ggtok_chat_message_shape : NULL;
+    jinja_list *messages = ggtok_jinja_list_new(r->call.mem, (size_t)PyList_Size(list));
+    for (Py_ssize_t i = 0; i < PyList_Size(list); i++) {
+        const chat_path message = {&at, NULL, (size_t)i};
+        PyObject *object = PyList_GetItem(list, i);
+        ggtok_py_hold(r, object);
+        ggtok_jinja_list_push(r->call.mem, messages,
+                              ggtok_py_read_object(r, object, shape, &message, 0));
     }
-    Py_ssize_t n = 0;
-    const char *data = PyUnicode_AsUTF8AndSize(object, &n);
-    if (!data) PyErr_Clear();
-    for (unsigned i = 0; data && i < ROLES_KEPT; i++) {
-        if (roles[i].n == n && roles[i].data && !memcmp(roles[i].data, data, (size_t)n))
-            return &roles[i];
-    }
-    known_role *role = &roles[w->oldest++ % ROLES_KEPT];
-    *role = (known_role){.object = object, .data = data, .n = n};
-    role->system = data && is_key(data, n, "system");
-    role->developer = data && is_key(data, n, "developer");
-    role->assistant = data && is_key(data, n, "assistant");
-    return role;
+    return jinja_of_list(messages);
 }
 
-/* Returns a new text for each message, so that `is sameas` distinguishes the roles of two messages;
- * the bytes are shared. */
-static jinja_value value_of_role(reader *r, const request *p, known_role *role) {
-    if (!role->text) {
-        jinja_value v = read_role(r, p, role->object);
-        role->text = v.as.text;
-        return v;
-    }
-    jinja_text *text = jinja_alloc(r->mem, sizeof *text);
-    *text = *role->text;
-    ggtok_jinja_env_grow(r->env, 8 + text->n); /* charge as if the role were read again */
-    return jinja_of_text(text);
-}
-
-/* Reads a message in the form that llama-server passes to a template. Returns false if it needs
- * Python. */
-static bool read_llama(reader *r, const request *p, words *w, PyObject *message, bool is_first,
-                       bool is_last, jinja_value *out) {
-    PyObject *key, *value, *role = NULL, *content = NULL, *reasoning = NULL, *name = NULL,
-                           *call = NULL;
-    Py_ssize_t at = 0, n;
-    while (PyDict_Next(message, &at, &key, &value)) {
-        if (!PyUnicode_CheckExact(key)) return false;
-        const char *data = PyUnicode_AsUTF8AndSize(key, &n);
-        if (!data) return PyErr_Clear(), false;
-        PyObject **to = NULL;
-        switch (n) {
-        case 4:
-            to = !memcmp(data, "role", 4) ? &role : !memcmp(data, "name", 4) ? &name : NULL;
-            break;
-        case 7: to = !memcmp(data, "content", 7) ? &content : NULL; break;
-        case 10:
-            if (!memcmp(data, "tool_calls", 10) && value != Py_None) return false;
-            break;
-        case 12: to = !memcmp(data, "tool_call_id", 12) ? &call : NULL; break;
-        case 17: to = !memcmp(data, "reasoning_content", 17) ? &reasoning : NULL; break;
-        default: break;
-        }
-        if (!to) continue;
-        if (!PyUnicode_CheckExact(value) && (to != &content || value != Py_None)) return false;
-        *to = value;
-    }
-    if (!role || !content) return false;
-    known_role *known = role_of(w, role);
-    if (is_last && p->bits & GGTOK_CHAT_PREFILL && known->assistant) return false;
-    if (is_first && p->bits & GGTOK_CHAT_NO_SYSTEM && (known->system || known->developer))
-        return false;
-    if (reasoning && p->bits & GGTOK_CHAT_NO_REASONING) return false;
-    jinja_dict *dict = ggtok_jinja_dict_new(r->mem, 4);
-    jinja_value said = content == Py_None ? word(r, "", 0) : ggtok_py_read_object(r, content);
-    if (p->bits & GGTOK_CHAT_TYPED) {
-        jinja_list *parts = ggtok_jinja_list_new(r->mem, 1);
-        jinja_dict *part = ggtok_jinja_dict_new(r->mem, 2);
-        ggtok_jinja_dict_add(r->mem, part, w->type, word(r, "text", JINJA_FROM_TEMPLATE));
-        ggtok_jinja_dict_add(r->mem, part, w->text, said);
-        ggtok_jinja_list_push(r->mem, parts, jinja_of_dict(part));
-        said = jinja_of_list(parts);
-    }
-    bool renamed = known->developer && p->bits & GGTOK_CHAT_NO_DEVELOPER;
-    ggtok_jinja_dict_add(r->mem, dict, w->role,
-                         renamed ? word(r, "system", JINJA_FROM_TEMPLATE)
-                                 : value_of_role(r, p, known));
-    ggtok_jinja_dict_add(r->mem, dict, w->content, said);
-    const struct {
-        PyObject *object;
-        jinja_value key;
-    } more[] = {{reasoning, w->reasoning}, {name, w->name}, {call, w->call}};
-    for (size_t i = 0; i < 3; i++) {
-        if (!more[i].object || !PyUnicode_GetLength(more[i].object)) continue;
-        ggtok_jinja_dict_add(r->mem, dict, more[i].key, ggtok_py_read_object(r, more[i].object));
-    }
-    *out = jinja_of_dict(dict);
-    return true;
-}
-
-/* Reads a message in the form that transformers passes to a template, without fields that are None.
- * Returns false if it needs Python. */
-static bool read_transformers(reader *r, const request *p, const words *w, PyObject *message,
-                              jinja_value *out) {
+/* Reads a whole request: a dict, as in llama-server's bodies. */
+static void read_body(reader *r, const request *p, PyObject *dict, jinja_dict *body) {
+    Py_ssize_t pos = 0;
     PyObject *key, *value;
-    Py_ssize_t at = 0, n;
-    jinja_dict *dict = ggtok_jinja_dict_new(r->mem, (size_t)PyDict_Size(message));
-    while (PyDict_Next(message, &at, &key, &value)) {
-        if (!PyUnicode_CheckExact(key)) return false;
-        if (value == Py_None) continue;
-        const char *data = PyUnicode_AsUTF8AndSize(key, &n);
-        if (!data) return PyErr_Clear(), false;
-        if (is_key(data, n, "reasoning_content") || is_key(data, n, "reasoning") ||
-            is_key(data, n, "thinking")) {
-            return false;
-        }
-        if (is_key(data, n, "role") && PyUnicode_CheckExact(value)) {
-            ggtok_jinja_dict_set(r->mem, dict, w->role, read_role(r, p, value));
-            continue;
-        }
-        r->level = 1; /* level 0 is the message */
-        jinja_value name = ggtok_py_read_object(r, key);
-        ggtok_jinja_dict_set(r->mem, dict, name, ggtok_py_read_object(r, value));
+    while (PyDict_Next(dict, &pos, &key, &value)) {
+        const char *name = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
+        PyErr_Clear();
+        if (!name) continue; /* no field */
+        ggtok_py_hold(r, key);
+        ggtok_py_hold(r, value);
+        put(r, body, (const char *)ggtok_jinja_text_copy(r->call.mem, name, strlen(name) + 1, 0)->data,
+            read_field(r, p, name, value));
     }
-    *out = jinja_of_dict(dict);
-    return true;
 }
 
-static void note_needs_python(reader *r, job *j, Py_ssize_t i) {
-    if (j->n_for_python == j->cap_for_python) {
-        size_t cap = 2 * j->cap_for_python + 8;
-        Py_ssize_t *more = ggtok_mem_realloc(j->for_python, mem_mul(cap, sizeof *more));
-        if (!more) {
-            PyErr_NoMemory();
-            r->raised = true;
-            ggtok_jinja_fail(r->mem, "out of memory");
-        }
-        j->for_python = more;
-        j->cap_for_python = cap;
-    }
-    j->for_python[j->n_for_python++] = i;
-}
-
-static void read_messages(jinja_arena *mem, void *user) {
+static void read_request(jinja_arena *mem, void *user) {
     reader *r = user;
-    const reading *job_read = r->more;
-    const request *p = job_read->p;
-    PyObject *messages = job_read->messages;
-    ggtok_py_read_variables(mem, r);
-    r->strict = true;
-    words w = {.role = word(r, "role", 0),
-               .content = word(r, "content", 0),
-               .reasoning = word(r, "reasoning_content", 0),
-               .name = word(r, "name", 0),
-               .call = word(r, "tool_call_id", 0),
-               .type = word(r, "type", 0),
-               .text = word(r, "text", 0)};
-    Py_ssize_t n = PyList_Size(messages);
-    jinja_list *list = ggtok_jinja_list_new(mem, (size_t)n);
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *message = PyList_GetItem(messages, i);
-        jinja_value v;
-        bool fine = false;
-        jinja_charge(mem, 1);
-        ggtok_jinja_env_grow(r->env, 8);
-        if (p->bits & GGTOK_CHAT_PREPARED && PyTuple_CheckExact(message)) {
-            r->strict = false;
-            v = ggtok_py_read_object(r, PyTuple_GetItem(message, 0));
-            fine = r->strict = true;
-        } else if (PyDict_CheckExact(message)) {
-            r->level = 0;
-            fine = p->dialect == JINJA_TRANSFORMERS
-                       ? read_transformers(r, p, &w, message, &v)
-                       : read_llama(r, p, &w, message, i == 0, i == n - 1, &v);
+    const reading *more = r->more;
+    const request *p = more->p;
+    chat_job *job = more->job;
+    jinja_dict *body = ggtok_jinja_dict_new(mem, 4);
+    job->body = jinja_of_dict(body);
+    if (PyBytes_Check(more->conversation)) {
+        /* parsed without the GIL */
+    } else if (PyDict_CheckExact(more->conversation)) {
+        read_body(r, p, more->conversation, body);
+    } else {
+        put(r, body, "messages", read_messages(r, p, more->conversation));
+    }
+    for (Py_ssize_t i = 0; i < N_FIELDS && p->options != Py_None; i++) {
+        PyObject *option = PyTuple_GetItem(p->options, i);
+        if (option != Py_None) put(r, body, fields[i], read_field(r, p, fields[i], option));
+    }
+    if (p->named != Py_None) {
+        PyObject *key, *value;
+        Py_ssize_t pos = 0;
+        jinja_dict *named = ggtok_jinja_dict_new(mem, (size_t)PyDict_Size(p->named));
+        while (PyDict_Next(p->named, &pos, &key, &value)) {
+            const char *name = PyUnicode_AsUTF8AndSize(key, NULL);
+            if (!name) ggtok_py_raised(r);
+            const chat_path at = {NULL, name, 0};
+            ggtok_py_hold(r, key);
+            ggtok_py_hold(r, value);
+            jinja_text *text = ggtok_jinja_text_copy(mem, name, strlen(name), 0);
+            ggtok_jinja_dict_set(mem, named, jinja_of_text(text),
+                                 ggtok_py_read_object(r, value, NULL, &at, 0));
         }
-        if (fine)
-            ggtok_jinja_list_push(mem, list, v);
-        else
-            note_needs_python(r, job_read->j, i);
-    }
-    if (!(p->bits & GGTOK_CHAT_OWN_MESSAGES))
-        ggtok_jinja_env_set(r->env, "messages", 8, jinja_of_list(list));
-    bool generation = (p->bits & GGTOK_CHAT_GENERATION) != 0;
-    if (p->dialect == JINJA_LLAMA_CPP && generation != job_read->other) {
-        ggtok_jinja_env_set(r->env, "add_generation_prompt", 21, jinja_bool(true));
+        job->named = jinja_of_dict(named);
     }
 }
 
-static outcome read_env(const request *p, PyObject *messages, job *j, bool other) {
-    const jinja_options options = {.now = p->now};
-    jinja_env **env = other ? &j->other : &j->env;
-    if (ggtok_jinja_env_new(&options, env, &j->error)) return FAILED;
-    const reading more = {p, messages, j, other};
-    reader r = ggtok_py_reader(*env, p->dialect);
-    r.variables = p->variables;
+/* Takes the exception that is set, if it is an Exception; others end the whole call. */
+static PyObject *take_exception(void) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (value && PyObject_IsInstance(value, PyExc_Exception) == 1) {
+        Py_XDECREF(type);
+        Py_XDECREF(trace);
+        return value;
+    }
+    PyErr_Restore(type, value, trace);
+    return NULL;
+}
+
+static void read_job(const request *p, PyObject *conversation, job *j) {
+    const reading more = {p, conversation, &j->job};
+    j->outcome = FAILED;
+    if (ggtok_chat_begin(&j->job, &p->how, 0)) return;
+    j->job.chat = p->chat;
+    j->job.template = p->template;
+    reader r =
+        ggtok_py_reader(j->job.env, is_llama(p) ? JINJA_LLAMA_CPP : JINJA_TRANSFORMERS);
+    r.call.language = p->how.language == CHAT_LLAMA_SERVER ? CHAT_LLAMA_SERVER : CHAT_PYTHON;
+    r.is_request = true;
+    r.names = p->chat->file.names;
+    r.convert = convert_function;
     r.more = &more;
-    ggtok_status status = ggtok_py_read(&r, read_messages, &j->error);
-    if (r.raised) return RAISED;
-    if (r.needs_python || j->n_for_python) return NEEDS_PYTHON;
-    return status ? FAILED : READ;
-}
-
-/* Whether two prompts are rendered, with and without a generation prompt. */
-static bool renders_both(const request *p) {
-    return p->bits & GGTOK_CHAT_BOTH || p->want == GGTOK_CHAT_PROMPTS;
-}
-
-static void read_job(const request *p, PyObject *messages, job *j) {
-    j->outcome = NEEDS_PYTHON;
-    if (!PyList_CheckExact(messages)) return;
-    if (!(p->bits & GGTOK_CHAT_PREPARED)) {
-        bool empty = !PyList_Size(messages) && p->dialect == JINJA_TRANSFORMERS;
-        if (empty || p->bits & GGTOK_CHAT_PREPARE_ALL) return;
+    ggtok_status status = ggtok_py_read(&r, read_request, &j->job.error);
+    if (r.raised) {
+        j->outcome = RAISED;
+        j->exception = take_exception();
+        return;
     }
-    j->outcome = read_env(p, messages, j, false);
-    if (j->outcome == READ && renders_both(p)) j->outcome = read_env(p, messages, j, true);
-}
-
-static void free_job(job *j) {
-    ggtok_jinja_env_free(j->env);
-    ggtok_jinja_env_free(j->other);
-    j->env = j->other = NULL;
-}
-
-/* ---- prompts ---- */
-
-/* Whether Python's UTF-8 decoder accepts the text. Text that is well-formed in the wide sense may
- * contain surrogates, which begin with 0xED and a byte from 0xA0 on. */
-static bool is_utf8(const char *text, size_t n) {
-    enum { FIRST = 0xED, SURROGATES = 0xA0 };
-    const uint8_t *p = (const uint8_t *)text, *end = p + n;
-    if (ggtok_utf8_valid_prefix(p, n) < n) return false;
-    while (p < end && (p = memchr(p, FIRST, (size_t)(end - p)))) {
-        if (p[1] >= SURROGATES) return false;
-        p += 3;
+    j->outcome = status ? FAILED : READ;
+    if (PyBytes_Check(conversation)) {
+        Py_INCREF(conversation);
+        j->bytes = conversation;
+        j->json = PyBytes_AsString(conversation);
+        j->n_json = (size_t)PyBytes_Size(conversation);
     }
-    return true;
 }
 
-static ggtok_status render_env(const request *p, jinja_env *env, jinja_result *out,
-                               jinja_error *err) {
-    ggtok_status status = ggtok_jinja_render(env, p->t, out, err);
-    if (!status) status = ggtok_jinja_finish(env, &p->finish, out, err);
-    if (status || is_utf8(out->text, out->n)) return status;
-    *err = (jinja_error){GGTOK_ERR_TEMPLATE, .message = "the template splits a character"};
-    return err->status;
-}
+/* ---- without the GIL ---- */
 
-/* Renders the prompts of a job whose messages have been read. */
-static bool render(const request *p, job *j) {
-    ggtok_status status = render_env(p, j->env, &j->prompt, &j->error);
-    if (!status && j->other) status = render_env(p, j->other, &j->other_prompt, &j->error);
-    j->outcome = status ? FAILED : DONE;
-    return !status;
+/* Parses a job's JSON text, a request or a list of messages, to which the options are added. */
+static void parse_json(jinja_arena *mem, void *user) {
+    job *j = user;
+    const chat_call call = {.mem = mem, .language = j->job.options->language};
+    jinja_dict *options = j->job.body.as.dict;
+    ggtok_jinja_env_grow(j->job.env, j->n_json);
+    jinja_value parsed = ggtok_chat_parsed(&call, j->job.chat->like, j->json, j->n_json);
+    if (parsed.type != JINJA_DICT) {
+        ggtok_jinja_dict_put(mem, options, "messages", parsed);
+        return;
+    }
+    for (uint32_t i = 0; i < options->n; i++) {
+        ggtok_jinja_dict_set(mem, parsed.as.dict, options->entries[i].key,
+                             options->entries[i].value);
+    }
+    j->job.body = parsed;
 }
 
 static bool keep(bytebuf *all, job *j, const void *data, size_t n) {
@@ -349,24 +331,25 @@ static bool keep(bytebuf *all, job *j, const void *data, size_t n) {
     return bytebuf_append(all, data, n);
 }
 
-/* Runs a job, without the GIL. `all` is the buffer that jobs share; NULL if this is the only
- * job. */
+/* Runs a job. `all` is the buffer that jobs share; NULL if this is the only job. */
 static void run_job(const request *p, job *j, ggtok_context *ctx, bytebuf *all) {
-    const jinja_result *prompt = &j->prompt;
-    if (j->outcome != READ || !render(p, j) || p->want >= GGTOK_CHAT_PROMPT) return;
+    if (j->outcome != READ) return;
     bool kept;
+    j->outcome = FAILED;
+    if (j->json && ggtok_jinja_protect(ggtok_jinja_env_arena(j->job.env), parse_json, j,
+                                       &j->job.error))
+        return;
+    if (ggtok_chat_render_job(&j->job)) return;
+    j->n_media = j->job.n_media;
+    j->outcome = DONE;
+    if (p->want >= GGTOK_CHAT_PROMPT) return;
     if (p->want == GGTOK_CHAT_TEXT) {
-        kept = keep(all, j, prompt->text, prompt->n);
+        kept = keep(all, j, j->job.prompt->data, j->job.prompt->n);
     } else {
-        const ggtok_range whole = {0, prompt->n};
-        bool trusted = (p->bits & GGTOK_CHAT_TRUSTED) != 0;
         ggtok_ids ids;
-        ggtok_parts parts;
-        if (ggtok_encode_trusted(ctx, prompt->text, prompt->n, (unsigned)p->flags,
-                                 trusted ? &whole : prompt->from_template,
-                                 trusted ? prompt->n != 0 : prompt->n_from_template, &ids, &parts,
-                                 &j->encode_error)) {
-            j->outcome = FAILED_TO_ENCODE;
+        if (ggtok_chat_encode_job(&j->job, ctx, (unsigned)p->flags,
+                                  (p->bits & GGTOK_CHAT_TRUSTED) != 0, &ids, &j->encode_error)) {
+            j->outcome = j->job.error.status ? FAILED : FAILED_TO_ENCODE;
             return;
         }
         if (p->want == GGTOK_CHAT_COUNT) {
@@ -380,109 +363,153 @@ static void run_job(const request *p, job *j, ggtok_context *ctx, bytebuf *all) 
     j->encode_error = (ggtok_error){.status = GGTOK_ERR_MEMORY, .message = "out of memory"};
 }
 
-/* ---- the call ---- */
-
-static bool read_request(PyObject *const *args, request *p) {
-    p->t = PyCapsule_GetPointer(args[TEMPLATE], GGTOK_PY_TEMPLATE);
-    if (!p->t) return false;
-    p->dialect = ggtok_jinja_template_dialect(p->t);
-    p->variables = args[VARIABLES];
-    p->bits = PyLong_AsUnsignedLong(args[BITS]);
-    p->want = PyLong_AsUnsignedLong(args[WANT]);
-    p->flags = PyLong_AsUnsignedLong(args[FLAGS]);
-    p->roles = args[ROLES];
-    p->finish.only_from_template = p->dialect == JINJA_TRANSFORMERS;
-    const char **const texts[] = {&p->finish.bos, &p->finish.eos, &p->finish.turn,
-                                  &p->finish.answer};
-    for (Py_ssize_t i = 0; i < 4; i++) {
-        *texts[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(args[FINISH], i), NULL);
-        if (!*texts[i]) return false;
-    }
-    if (args[TIME] != Py_None && !ggtok_py_time(args[TIME], &p->now)) return false;
-    return !PyErr_Occurred();
-}
-
-/* Returns the indices of the messages that need Python, as a tuple; () means the whole
- * conversation. */
-static PyObject *indices_for_python(const job *j) {
-    PyObject *list = ggtok_py_list_begin((Py_ssize_t)j->n_for_python);
-    for (size_t i = 0; list && i < j->n_for_python; i++) {
-        PyObject *index = PyLong_FromSsize_t(j->for_python[i]);
-        if (!index)
-            Py_CLEAR(list);
-        else
-            PyList_SetItem(list, (Py_ssize_t)i, index);
-    }
-    return ggtok_py_list_end_as_tuple(list);
-}
-
-static bool append_prompt(PyObject *list, const jinja_result *prompt) {
-    PyObject *parts[] = {PyUnicode_DecodeUTF8(prompt->text, (Py_ssize_t)prompt->n, NULL),
-                         ggtok_py_ranges(prompt->from_template, prompt->n_from_template),
-                         ggtok_py_ranges(prompt->generated, prompt->n_generated)};
-    bool ok = true;
-    for (size_t i = 0; i < 3; i++) {
-        ok = ok && parts[i] && !PyList_Append(list, parts[i]);
-        Py_XDECREF(parts[i]);
-    }
-    return ok;
-}
-
-static PyObject *prompts_of(const request *p, const job *j) {
-    PyObject *list = PyList_New(0);
-    if (!list) return NULL;
-    bool ok = append_prompt(list, &j->prompt);
-    if (p->want == GGTOK_CHAT_PROMPTS) ok = ok && append_prompt(list, &j->other_prompt);
-    if (!ok) Py_CLEAR(list);
-    return list;
-}
-
-/* Returns the result of a job: its value, an exception that isn't raised, or the indices that need
- * Python. */
-static PyObject *result_of(const request *p, const job *j, const bytebuf *all) {
-    switch (j->outcome) {
-    case DONE:
-        if (p->want == GGTOK_CHAT_COUNT) return PyLong_FromSize_t(j->n);
-        if (p->want >= GGTOK_CHAT_PROMPT) return prompts_of(p, j);
-        const char *data = j->alone ? j->alone : j->n ? (const char *)all->data + j->begin : "";
-        if (p->want == GGTOK_CHAT_TEXT) return PyUnicode_DecodeUTF8(data, (Py_ssize_t)j->n, NULL);
-        PyObject *list =
-            ggtok_py_list(p->self, (const int32_t *)(const void *)data, j->n / sizeof(int32_t));
-        return p->bits & GGTOK_CHAT_UNTRACKED ? list : ggtok_py_list_end(list);
-    case FAILED: return ggtok_py_template_error(&j->error);
-    case FAILED_TO_ENCODE: return ggtok_py_error(p->self, &j->encode_error);
-    default: return indices_for_python(j);
-    }
-}
-
 /* Runs the jobs without the GIL. `ctx` is NULL if nothing is encoded. */
 static void run_jobs(const request *p, job *jobs, size_t n, ggtok_context *ctx, bytebuf *all) {
     PyThreadState *state = PyEval_SaveThread();
     bool copied = n > 1 && p->want < GGTOK_CHAT_PROMPT;
     for (size_t i = 0; i < n; i++) {
         run_job(p, &jobs[i], ctx, n == 1 ? NULL : all);
-        if (copied) free_job(&jobs[i]);
+        if (copied) ggtok_chat_end(&jobs[i].job);
     }
     PyEval_RestoreThread(state);
 }
 
-/* (template, variables, bits, what to return, flags of ggtok_encode, (bos, eos, turn, answer), set
- * of trusted roles, list of conversations, time or None if the template doesn't use it) -> list of
- * results */
+/* ---- results ---- */
+
+typedef struct ranges_job {
+    const jinja_text *t;
+    jinja_label label;
+    ggtok_range *ranges;
+    size_t n;
+} ranges_job;
+
+static void find_ranges(jinja_arena *mem, void *user) {
+    ranges_job *j = user;
+    j->ranges = ggtok_jinja_ranges(mem, j->t, j->label, &j->n);
+}
+
+static PyObject *ranges_of(chat_job *job, jinja_label label) {
+    ranges_job j = {.t = job->prompt, .label = label};
+    if (ggtok_jinja_protect(ggtok_jinja_env_arena(job->env), find_ranges, &j, &job->error)) {
+        PyObject *error = ggtok_py_template_error(&job->error);
+        if (error) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+        Py_XDECREF(error);
+        return NULL;
+    }
+    return ggtok_py_ranges(j.ranges, j.n);
+}
+
+static PyObject *origins_of(const chat_job *job) {
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < jinja_text_count(job->prompt); i++) {
+        ggtok_origin o = ggtok_chat_origin_of(job, i);
+        bool known = o.kind == GGTOK_FROM_MESSAGE;
+        PyObject *row =
+            known ? Py_BuildValue("(nns#)", (Py_ssize_t)o.end, (Py_ssize_t)o.message, o.field.data,
+                                  (Py_ssize_t)o.field.n)
+                  : Py_BuildValue("(nOO)", (Py_ssize_t)o.end, Py_None,
+                                  o.kind == GGTOK_FROM_TEMPLATE ? Py_True : Py_None);
+        if (!row || PyList_Append(list, row)) Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
+static PyObject *prompt_of(job *j) {
+    chat_job *job = &j->job;
+    ggtok_range *media;
+    size_t n_media;
+    if (ggtok_chat_find_media(job, &media, &n_media)) return ggtok_py_template_error(&job->error);
+    PyObject *parts[] = {
+        PyUnicode_DecodeUTF8((const char *)job->prompt->data, (Py_ssize_t)job->prompt->n, NULL),
+        ranges_of(job, JINJA_FROM_TEMPLATE), ranges_of(job, JINJA_GENERATED),
+        ggtok_py_ranges(media, n_media), origins_of(job)};
+    PyObject *result = NULL;
+    if (parts[0] && parts[1] && parts[2] && parts[3] && parts[4])
+        result = PyTuple_Pack(5, parts[0], parts[1], parts[2], parts[3], parts[4]);
+    for (size_t i = 0; i < 5; i++) Py_XDECREF(parts[i]);
+    return result;
+}
+
+static PyObject *variables_given(const jinja_env *env) {
+    static const jinja_dict none = {0};
+    const jinja_dict *inputs = env->inputs ? env->inputs : &none;
+    return ggtok_py_object_of(jinja_of_dict((jinja_dict *)inputs));
+}
+
+/* Returns the result of a job: its value, or an exception that isn't raised. */
+static PyObject *result_of(const request *p, job *j, const bytebuf *all) {
+    switch (j->outcome) {
+    case DONE:
+        if (p->want == GGTOK_CHAT_COUNT) return PyLong_FromSize_t(j->n);
+        if (p->want == GGTOK_CHAT_PROMPT) return prompt_of(j);
+        if (p->want == GGTOK_CHAT_VARIABLES) return variables_given(j->job.env);
+        const char *data = j->alone ? j->alone : j->n ? (const char *)all->data + j->begin : "";
+        if (p->want == GGTOK_CHAT_TEXT) return PyUnicode_DecodeUTF8(data, (Py_ssize_t)j->n, NULL);
+        PyObject *list =
+            ggtok_py_list(p->self, (const int32_t *)(const void *)data, j->n / sizeof(int32_t));
+        return p->bits & GGTOK_CHAT_UNTRACKED ? list : ggtok_py_list_end(list);
+    case RAISED: return Py_INCREF(j->exception), j->exception;
+    case FAILED_TO_ENCODE: return ggtok_py_error(p->self, &j->encode_error);
+    default: return ggtok_py_template_error(&j->job.error);
+    }
+}
+
+/* ---- the call ---- */
+
+static bool read_arguments(PyObject *const *args, request *p) {
+    Py_ssize_t n;
+    p->chat = PyCapsule_GetPointer(args[CHAT], CHAT_CAPSULE);
+    if (!p->chat) return false;
+    p->options = args[OPTIONS];
+    p->named = args[NAMED];
+    p->want = PyLong_AsUnsignedLong(args[WANT]);
+    p->flags = PyLong_AsUnsignedLong(args[FLAGS]);
+    p->bits = PyLong_AsUnsignedLong(args[BITS]);
+    if (args[TIME] != Py_None && !ggtok_py_time(args[TIME], &p->how.now)) return false;
+    p->how.marker = PyUnicode_AsUTF8AndSize(args[MARKER], &n);
+    if (!p->how.marker) return false;
+    p->how.n_marker = (size_t)n;
+    p->how.language = p->bits & GGTOK_CHAT_SERVER ? CHAT_LLAMA_SERVER : CHAT_PYTHON;
+    p->how.keeps_last = p->bits & GGTOK_CHAT_NO_PREFILL;
+    p->how.allow_empty = p->bits & GGTOK_CHAT_ALLOW_EMPTY;
+    p->how.before_more = p->bits & GGTOK_CHAT_BEFORE_MORE;
+    p->how.skips_media = p->bits & GGTOK_CHAT_SKIP_MEDIA;
+    p->how.skips_unknown = p->bits & (GGTOK_CHAT_SKIP_UNKNOWN | GGTOK_CHAT_SKIP_MEDIA);
+    p->how.keep_ends = p->bits & GGTOK_CHAT_KEEP_ENDS;
+    p->how.only_variables = p->want == GGTOK_CHAT_VARIABLES;
+    if (args[TEMPLATE] != Py_None &&
+        !(p->template = PyCapsule_GetPointer(args[TEMPLATE], GGTOK_PY_TEMPLATE)))
+        return false;
+    p->how.as_text = p->want == GGTOK_CHAT_TEXT;
+    p->how.api = p->bits & GGTOK_CHAT_ANTHROPIC   ? CHAT_ANTHROPIC
+                 : p->bits & GGTOK_CHAT_RESPONSES ? CHAT_RESPONSES
+                                                  : CHAT_COMPLETIONS;
+    return !PyErr_Occurred();
+}
+
+/* (chat; list of conversations: lists of messages, requests as dicts, or JSON text as bytes; tuple
+ * of the request's other fields or None; dict of named variables or None; what to return; flags of
+ * ggtok_encode; bits; time or None if no template uses it; media marker; a template to render instead, or None) -> (list
+ * of results, number of images, audio and video) */
 PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     (void)n_args;
     request p = {.self = self};
     PyObject *conversations = args[CONVERSATIONS], *results = NULL;
-    if (!read_request(args, &p)) return NULL;
-    size_t n = (size_t)PyList_Size(conversations);
-    job *jobs = ggtok_mem_zalloc(mem_mul(n, sizeof *jobs));
+    if (!read_arguments(args, &p)) return NULL;
+    size_t n = (size_t)PyList_Size(conversations), n_media = 0;
+    job *jobs = ggtok_mem_zalloc(mem_mul(n + 1, sizeof *jobs));
     bytebuf all = {0};
     ggtok_error err;
     ggtok_context *ctx = NULL;
     if (!jobs) return PyErr_NoMemory();
     for (size_t i = 0; i < n; i++) {
-        read_job(&p, PyList_GetItem(conversations, (Py_ssize_t)i), &jobs[i]);
-        if (jobs[i].outcome == RAISED) goto done;
+        PyObject *conversation = PyList_GetItem(conversations, (Py_ssize_t)i);
+        if (!conversation) goto done;
+        Py_INCREF(conversation);
+        read_job(&p, conversation, &jobs[i]);
+        Py_DECREF(conversation);
+        if (jobs[i].outcome == RAISED && !jobs[i].exception) goto done;
     }
     if (p.want <= GGTOK_CHAT_COUNT && !(ctx = ggtok_pool_acquire(ggtok_py_pool(self), &err))) {
         PyObject *error = ggtok_py_error(self, &err);
@@ -494,6 +521,7 @@ PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args
     results = ggtok_py_list_begin((Py_ssize_t)n);
     for (size_t i = 0; results && i < n; i++) {
         PyObject *result = result_of(&p, &jobs[i], &all);
+        n_media += jobs[i].n_media;
         if (result)
             PyList_SetItem(results, (Py_ssize_t)i, result);
         else
@@ -503,10 +531,12 @@ PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args
 done:
     if (ctx) ggtok_pool_release(ggtok_py_pool(self), ctx);
     for (size_t i = 0; i < n; i++) {
-        free_job(&jobs[i]);
-        ggtok_mem_free(jobs[i].for_python);
+        ggtok_chat_end(&jobs[i].job);
+        Py_XDECREF(jobs[i].exception);
+        Py_XDECREF(jobs[i].bytes);
     }
     ggtok_mem_free(jobs);
     ggtok_mem_free(all.data);
-    return results;
+    if (!results) return NULL;
+    return Py_BuildValue("(Nn)", results, (Py_ssize_t)n_media);
 }

@@ -471,6 +471,11 @@ static PyObject *track(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
 
 /* ---- for chat.c ---- */
 
+const ggtok_tokenizer *ggtok_py_tokenizer(PyObject *self) {
+    SELF;
+    return e->tok;
+}
+
 ggtok_pool *ggtok_py_pool(PyObject *self) {
     SELF;
     return e->pool;
@@ -491,7 +496,8 @@ PyObject *ggtok_py_error(PyObject *self, const ggtok_error *err) {
 #define BOUND(name) {#name, (PyCFunction)(void (*)(void))entry_##name, METH_FASTCALL, NULL}
 #define METHOD(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
 
-#define CHAT {"chat", (PyCFunction)(void (*)(void))ggtok_py_chat, METH_FASTCALL, NULL}
+#define CHAT(name)                                                                                 \
+    {#name, (PyCFunction)(void (*)(void))ggtok_py_##name, METH_FASTCALL, NULL}
 
 static PyMethodDef methods[] = {
     METHOD(encode),       METHOD(encode_array), METHOD(encode_trusted),
@@ -499,7 +505,8 @@ static PyMethodDef methods[] = {
     BOUND(encode_batch),  METHOD(clear),        METHOD(take),
     METHOD(encode_part),  METHOD(safe_cut),     METHOD(cache_info),
     METHOD(encode_spans), BOUND(choose),        METHOD(track),
-    METHOD(trace),        METHOD(trace_token),  CHAT,
+    METHOD(trace),        METHOD(trace_token),  CHAT(chat),
+    CHAT(chat_compile),
 };
 
 bool entry_bind(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error) {

@@ -16,8 +16,8 @@ static PyObject *error_class;
 
 PyObject *ggtok_py_template_error(const jinja_error *err) {
     PyObject *line = err->line ? PyLong_FromLong((long)err->line) : (Py_INCREF(Py_None), Py_None);
-    return line ? PyObject_CallFunction(error_class, "isNs", (int)err->status, err->message, line,
-                                        err->source)
+    return line ? PyObject_CallFunction(error_class, "isNsis", (int)err->status, err->message, line,
+                                        err->source, (int)err->fault, err->key)
                 : NULL;
 }
 

@@ -1,38 +1,92 @@
 /*
- * Reads plain Python objects in place, which takes a few tens of nanoseconds per object; going
- * through JSON would take several times as long. Runs under the GIL. Reading objects of exact types
- * runs no Python code, so they can't change during the read.
+ * Reads Python objects in place, which takes a few tens of nanoseconds per object; going through
+ * JSON would take several times as long. Runs under the GIL.
+ *
+ * Reading objects of plain types runs no Python code. `convert`, for all others, does, so each
+ * container is held while it is read, and its size is checked for each item.
  */
 #include "python/values.h"
 
-enum { MAX_LEVEL = 90 }; /* as in ggtok/chat/values.py, which reports deeper objects */
+#include <stdarg.h>
+#include <stdio.h>
 
-static _Noreturn void raised(reader *r) {
+#include "base/mem.h"
+
+_Noreturn void ggtok_py_raised(reader *r) {
     r->raised = true;
-    ggtok_jinja_fail(r->mem, "a Python exception");
+    ggtok_jinja_fail(r->call.mem, "a Python exception");
 }
 
-_Noreturn void ggtok_py_needs_python(reader *r) {
-    PyErr_Clear();
-    r->needs_python = true;
-    ggtok_jinja_fail(r->mem, "an object that Python must read");
+void ggtok_py_hold(reader *r, PyObject *object) {
+    if (r->n_held == r->cap_held) {
+        size_t cap = 2 * r->cap_held + 16;
+        PyObject **more = ggtok_mem_realloc(r->held, mem_mul(cap, sizeof *more));
+        if (!more) {
+            PyErr_NoMemory();
+            ggtok_py_raised(r);
+        }
+        r->held = more;
+        r->cap_held = cap;
+    }
+    Py_INCREF(object);
+    r->held[r->n_held++] = object;
+}
+
+/* Like ggtok_py_hold, for a new reference, which may be NULL with an exception set. */
+static PyObject *hold_new(reader *r, PyObject *object) {
+    if (!object) ggtok_py_raised(r);
+    ggtok_py_hold(r, object);
+    Py_DECREF(object);
+    return object;
 }
 
 static void drop(reader *r) {
-    Py_XDECREF(r->held);
+    while (r->n_held) Py_DECREF(r->held[--r->n_held]);
+    ggtok_mem_free(r->held);
     r->held = NULL;
+    r->cap_held = 0;
 }
+
+/* Refuses an object of a request: "messages[0]['content']: ...". */
+static _Noreturn void refuse(reader *r, chat_fault fault, const chat_path *at, const char *format,
+                             ...) {
+    char says[160];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(says, sizeof says, format, args);
+    va_end(args);
+    ggtok_chat_refuse(&r->call, fault, NULL, "%s: %s", ggtok_chat_path(&r->call, at), says);
+}
+
+static _Noreturn void refuse_type(reader *r, PyObject *object, const chat_path *at) {
+    char type[80] = "?";
+    PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__");
+    const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    if (text) snprintf(type, sizeof type, "%.60s", text);
+    PyErr_Clear();
+    Py_XDECREF(name);
+    ggtok_chat_refuse(&r->call, CHAT_WRONG_TYPE, NULL,
+                      "%s: must be str, a number, bool, None, a list or a mapping, not %s%s",
+                      ggtok_chat_path(&r->call, at), type,
+                      PyCallable_Check(object)
+                          ? " (transformers.utils.get_json_schema makes a schema of a function)"
+                          : "");
+}
+
+/* ---- texts ---- */
 
 /* Adds to a text the ranges that the template wrote. ggtok's subclasses of str have them as an
  * attribute. */
 static jinja_text *with_ranges(reader *r, PyObject *object, jinja_text *text) {
-    PyObject *ranges = r->held = PyObject_GetAttrString(object, "ranges");
+    jinja_arena *mem = r->call.mem;
+    PyObject *ranges = PyObject_GetAttrString(object, "ranges");
     if (!ranges || !PyTuple_Check(ranges)) {
         PyErr_Clear();
-        drop(r);
+        Py_XDECREF(ranges);
         return text;
     }
-    jinja_builder b = ggtok_jinja_builder_new(r->mem, 0);
+    hold_new(r, ranges);
+    jinja_builder b = ggtok_jinja_builder_new(mem, 0);
     b.merge = true;
     size_t at = 0;
     for (Py_ssize_t i = 0; i < PyTuple_Size(ranges); i++) {
@@ -42,138 +96,264 @@ static jinja_text *with_ranges(reader *r, PyObject *object, jinja_text *text) {
         Py_ssize_t end = pair ? PyLong_AsSsize_t(PyTuple_GetItem(range, 1)) : -1;
         if (begin < (Py_ssize_t)at || end < begin || (size_t)end > text->n) {
             if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "a text's ranges are wrong");
-            raised(r);
+            ggtok_py_raised(r);
         }
         ggtok_jinja_builder_cut(&b, text, at, (size_t)begin);
         ggtok_jinja_builder_add(&b, text->data + begin, (size_t)(end - begin), JINJA_FROM_TEMPLATE);
         at = (size_t)end;
     }
     ggtok_jinja_builder_cut(&b, text, at, text->n);
-    drop(r);
-    return ggtok_jinja_text_fuse(r->mem, ggtok_jinja_builder_end(&b));
+    return ggtok_jinja_text_fuse(mem, ggtok_jinja_builder_end(&b));
 }
 
-static jinja_text *read_text(reader *r, PyObject *object) {
+static _Noreturn void refuse_surrogate(reader *r, PyObject *object, const chat_path *at) {
+    Py_ssize_t i = 0;
+    if (!r->is_request) ggtok_py_raised(r);
+    PyErr_Clear();
+    for (; i < PyUnicode_GetLength(object); i++) {
+        Py_UCS4 c = PyUnicode_ReadChar(object, i);
+        if (c >= 0xD800 && c < 0xE000) break;
+    }
+    refuse(r, CHAT_WRONG_VALUE, at, "character %lld is a lone surrogate, which JSON can't contain",
+           (long long)i);
+}
+
+static jinja_text *read_text(reader *r, PyObject *object, const chat_path *at) {
     enum { SHORT = 1 << 12 }; /* characters; for longer texts, CPython would keep the UTF-8 */
     Py_ssize_t n;
     const char *data;
+    PyObject *encoded = NULL;
     if (PyUnicode_GetLength(object) <= SHORT) {
         data = PyUnicode_AsUTF8AndSize(object, &n);
     } else {
-        r->held = PyUnicode_AsUTF8String(object);
+        encoded = PyUnicode_AsUTF8String(object);
         char *bytes = NULL;
-        data = r->held && !PyBytes_AsStringAndSize(r->held, &bytes, &n) ? bytes : NULL;
+        if (encoded) ggtok_py_hold(r, encoded);
+        data = encoded && !PyBytes_AsStringAndSize(encoded, &bytes, &n) ? bytes : NULL;
+        Py_XDECREF(encoded);
     }
-    if (!data) {
-        if (r->strict) ggtok_py_needs_python(r);
-        raised(r);
-    }
+    if (!data) refuse_surrogate(r, object, at);
     ggtok_jinja_env_grow(r->env, (size_t)n);
-    jinja_text *text = ggtok_jinja_text_copy(r->mem, data, (size_t)n, 0);
-    drop(r);
-    return PyUnicode_CheckExact(object) ? text : with_ranges(r, object, text);
+    jinja_text *text = ggtok_jinja_text_copy(r->call.mem, data, (size_t)n, 0);
+    if (encoded) Py_DECREF(r->held[--r->n_held]); /* a long text isn't kept twice */
+    return PyUnicode_CheckExact(object) || r->is_request ? text : with_ranges(r, object, text);
 }
 
-/* Reads an integer of more than 64 bits from its digits. */
-static jinja_value read_big(reader *r, PyObject *object) {
+/* ---- numbers ---- */
+
+/* Reads an integer of more than 64 bits. */
+static jinja_value read_big(reader *r, PyObject *object, const chat_path *at) {
+    enum { MOST_BITS = 14000 }; /* Python prints at most 4,300 digits */
     Py_ssize_t n;
-    r->held = PyObject_Str(object);
-    const char *digits = r->held ? PyUnicode_AsUTF8AndSize(r->held, &n) : NULL;
-    if (!digits) raised(r);
-    jinja_value v = ggtok_jinja_read_json(r->mem, digits, (size_t)n, 0, r->dialect);
-    drop(r);
-    return v;
+    if (r->is_request && r->dialect == JINJA_LLAMA_CPP) {
+        unsigned long long u = PyLong_AsUnsignedLongLong(object);
+        if (!PyErr_Occurred()) {
+            jinja_value v = jinja_int((int64_t)u);
+            v.is_unsigned = true;
+            return v;
+        }
+        PyErr_Clear();
+        double f = PyLong_AsDouble(object);
+        if (!PyErr_Occurred()) return jinja_float(f);
+        PyErr_Clear();
+        refuse(r, CHAT_WRONG_VALUE, at, "an integer too large for a double");
+    }
+    PyObject *bits = hold_new(r, PyObject_CallMethod(object, "bit_length", NULL));
+    if (r->is_request && PyLong_AsLong(bits) > MOST_BITS)
+        refuse(r, CHAT_WRONG_VALUE, at, "an integer that is too long to be written");
+    PyObject *digits = hold_new(r, PyObject_Str(object));
+    const char *text = PyUnicode_AsUTF8AndSize(digits, &n);
+    if (!text) ggtok_py_raised(r);
+    return ggtok_jinja_read_json(r->call.mem, text, (size_t)n, 0, r->dialect);
 }
 
-static jinja_value read_int(reader *r, PyObject *object) {
+static jinja_value read_int(reader *r, PyObject *object, const chat_path *at) {
     int overflow;
     long long i = PyLong_AsLongLongAndOverflow(object, &overflow);
-    if (overflow) return read_big(r, object);
-    if (i == -1 && PyErr_Occurred()) raised(r);
+    if (overflow) return read_big(r, object, at);
+    if (i == -1 && PyErr_Occurred()) ggtok_py_raised(r);
     return jinja_int(i);
 }
 
-static jinja_value read_dict(reader *r, PyObject *object) {
-    Py_ssize_t at = 0;
+static jinja_value read_float(reader *r, PyObject *object, const chat_path *at) {
+    double f = PyFloat_AsDouble(object);
+    if (f - f == 0 || r->dialect == JINJA_TRANSFORMERS) return jinja_float(f);
+    const char *name = f != f ? "nan" : f > 0 ? "inf" : "-inf";
+    if (r->is_request) refuse(r, CHAT_WRONG_VALUE, at, "%s can't be written as JSON", name);
+    PyErr_SetString(PyExc_ValueError, "JSON has neither NaN nor infinities");
+    ggtok_py_raised(r);
+}
+
+/* ---- lists and dicts ---- */
+
+/* Returns the text of a dict's key, from the cache if the same object was a key before. */
+static jinja_value read_key(reader *r, PyObject *key, const chat_path *at) {
+    cached_key *cached = &r->keys[((uintptr_t)key >> 4) % KEYS_CACHED];
+    if (cached->object == key) return cached->key;
+    jinja_value v = jinja_of_text(read_text(r, key, at));
+    if (PyUnicode_CheckExact(key)) {
+        ggtok_py_hold(r, key);
+        *cached = (cached_key){key, v};
+    }
+    return v;
+}
+
+static const chat_shape *row_of(const chat_shape *shape, const char *key, size_t n) {
+    for (; shape->key; shape++) {
+        if (shape->n == n && !memcmp(shape->key, key, n)) return shape;
+    }
+    return NULL;
+}
+
+static bool is_plain(PyObject *object) {
+    return PyUnicode_Check(object) || object == Py_None || PyLong_Check(object) ||
+           PyFloat_Check(object);
+}
+
+static jinja_value read_dict(reader *r, PyObject *object, const chat_shape *shape,
+                             const chat_path *at, int level) {
+    jinja_arena *mem = r->call.mem;
+    Py_ssize_t pos = 0, n;
     PyObject *key, *value;
-    jinja_dict *dict = ggtok_jinja_dict_new(r->mem, (size_t)PyDict_Size(object));
-    while (PyDict_Next(object, &at, &key, &value)) {
-        if (r->strict && !PyUnicode_CheckExact(key)) ggtok_py_needs_python(r);
-        if (!PyUnicode_Check(key) && r->dialect == JINJA_LLAMA_CPP) {
-            PyErr_Format(PyExc_TypeError, "a key is not a str");
-            raised(r);
+    size_t room = (size_t)PyDict_Size(object);
+    jinja_dict *dict = ggtok_jinja_dict_new(mem, shape && room > 4 ? 4 : room);
+    while (PyDict_Next(object, &pos, &key, &value)) {
+        const char *name = NULL;
+        if (PyUnicode_Check(key)) {
+            name = PyUnicode_AsUTF8AndSize(key, &n);
+        } else if (r->is_request) {
+            PyObject *type = (PyObject *)Py_TYPE(key), *text = PyObject_GetAttrString(type, "__name__");
+            if (text) hold_new(r, text);
+            const char *data = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+            refuse(r, CHAT_WRONG_TYPE, at, "a key is %.60s, not str", data ? data : "?");
+        } else if (r->dialect == JINJA_LLAMA_CPP) {
+            PyErr_SetString(PyExc_TypeError, "a key is not a str");
+            ggtok_py_raised(r);
         }
-        jinja_value k = ggtok_py_read_object(r, key);
-        if (!ggtok_jinja_hashable(r->mem, k)) raised(r);
-        ggtok_jinja_dict_set(r->mem, dict, k, ggtok_py_read_object(r, value));
+        if (!name && PyUnicode_Check(key)) refuse_surrogate(r, key, at);
+        jinja_value k;
+        const chat_shape *row = NULL;
+        if (shape) {
+            if (!(row = row_of(shape, name, (size_t)n))) continue;
+            k = r->names[row->name];
+        }
+        const chat_path inside = {at, name ? name : "", 0};
+        if (!is_plain(value)) { /* Python code might change the dict */
+            ggtok_py_hold(r, key);
+            ggtok_py_hold(r, value);
+        }
+        if (!row) {
+            k = name ? read_key(r, key, at) : ggtok_py_read_object(r, key, NULL, at, level);
+            if (!ggtok_jinja_hashable(mem, k)) {
+                PyErr_SetString(PyExc_TypeError, "a key is not hashable");
+                ggtok_py_raised(r);
+            }
+        }
+        ggtok_jinja_dict_set(
+            mem, dict, k,
+            ggtok_py_read_object(r, value, row ? row->value : NULL, &inside, row ? 0 : level));
     }
     return jinja_of_dict(dict);
 }
 
-static jinja_value read_items(reader *r, PyObject *object) {
+static jinja_value read_items(reader *r, PyObject *object, const chat_shape *shape,
+                              const chat_path *at, int level) {
     bool tuple = PyTuple_Check(object);
-    jinja_list *list =
-        ggtok_jinja_list_new(r->mem, (size_t)(tuple ? PyTuple_Size(object) : PyList_Size(object)));
+    jinja_list *list = ggtok_jinja_list_new(
+        r->call.mem, (size_t)(tuple ? PyTuple_Size(object) : PyList_Size(object)));
     for (Py_ssize_t i = 0; i < (tuple ? PyTuple_Size(object) : PyList_Size(object)); i++) {
         PyObject *item = tuple ? PyTuple_GetItem(object, i) : PyList_GetItem(object, i);
-        ggtok_jinja_list_push(r->mem, list, ggtok_py_read_object(r, item));
+        const chat_path inside = {at, NULL, (size_t)i};
+        if (!is_plain(item)) ggtok_py_hold(r, item);
+        ggtok_jinja_list_push(r->call.mem, list,
+                              ggtok_py_read_object(r, item, shape, &inside, level));
     }
     bool keep = tuple && r->dialect == JINJA_TRANSFORMERS;
     return keep ? jinja_of_tuple(list) : jinja_of_list(list);
 }
 
-/* Whether a request may contain an object of this type. Numbers must fit in 64 bits and be
- * finite. */
-static bool is_readable(const reader *r, PyObject *object) {
-    if (PyUnicode_CheckExact(object) || object == Py_None || PyBool_Check(object)) return true;
-    if (PyLong_CheckExact(object)) {
-        int overflow;
-        (void)PyLong_AsLongLongAndOverflow(object, &overflow);
-        return !overflow;
-    }
-    if (PyFloat_CheckExact(object)) {
-        double f = PyFloat_AsDouble(object);
-        return f - f == 0 || r->dialect == JINJA_TRANSFORMERS;
-    }
-    bool nests =
-        PyDict_CheckExact(object) || PyList_CheckExact(object) || PyTuple_CheckExact(object);
-    return nests && r->level < MAX_LEVEL;
-}
-
-jinja_value ggtok_py_read_object(reader *r, PyObject *object) {
-    jinja_value v;
-    jinja_charge(r->mem, 1);
-    jinja_enter(r->mem);
-    if (r->strict && !is_readable(r, object)) ggtok_py_needs_python(r);
-    r->level++;
-    ggtok_jinja_env_grow(r->env, 8);
-    if (PyUnicode_Check(object))
-        v = jinja_of_text(read_text(r, object));
-    else if (PyDict_Check(object))
-        v = read_dict(r, object);
-    else if (PyList_Check(object) || PyTuple_Check(object))
-        v = read_items(r, object);
-    else if (object == Py_None)
-        v = jinja_none();
-    else if (PyBool_Check(object))
-        v = jinja_bool(object == Py_True);
-    else if (PyLong_Check(object))
-        v = read_int(r, object);
-    else if (PyFloat_Check(object))
-        v = jinja_float(PyFloat_AsDouble(object));
-    else {
+/* Returns an object of a plain type for one of another type. */
+static PyObject *converted(reader *r, PyObject *object, const chat_path *at) {
+    if (!r->convert) {
         PyErr_Format(PyExc_TypeError, "templates take plain data, not %R",
                      (PyObject *)Py_TYPE(object));
-        raised(r);
+        ggtok_py_raised(r);
     }
-    if (v.type == JINJA_FLOAT && v.as.f - v.as.f != 0 && r->dialect == JINJA_LLAMA_CPP) {
-        PyErr_SetString(PyExc_ValueError, "JSON has neither NaN nor infinities");
-        raised(r);
-    }
-    r->level--;
-    jinja_leave(r->mem);
+    PyObject *plain = hold_new(r, PyObject_CallFunctionObjArgs(r->convert, object, NULL));
+    if (!PyDict_CheckExact(plain) && !PyList_CheckExact(plain) && !PyTuple_CheckExact(plain))
+        refuse_type(r, object, at);
+    return plain;
+}
+
+jinja_value ggtok_py_read_object(reader *r, PyObject *object, const chat_shape *shape,
+                                 const chat_path *at, int level) {
+    jinja_arena *mem = r->call.mem;
+    jinja_value v;
+    jinja_charge(mem, 1);
+    ggtok_jinja_env_grow(r->env, 8);
+    if (PyUnicode_Check(object)) return jinja_of_text(read_text(r, object, at));
+    if (object == Py_None) return jinja_none();
+    if (PyBool_Check(object)) return jinja_bool(object == Py_True);
+    if (PyLong_Check(object)) return read_int(r, object, at);
+    if (PyFloat_Check(object)) return read_float(r, object, at);
+    if (r->is_request && level == CHAT_MAX_DEPTH)
+        refuse(r, CHAT_WRONG_VALUE, at, "nested more than %d deep", CHAT_MAX_DEPTH);
+    bool is_exact =
+        PyDict_CheckExact(object) || PyList_CheckExact(object) || PyTuple_CheckExact(object);
+    bool nests = PyDict_Check(object) || PyList_Check(object) || PyTuple_Check(object);
+    jinja_enter(mem);
+    if (!is_exact && (r->convert || !nests)) object = converted(r, object, at);
+    if (PyDict_Check(object))
+        v = read_dict(r, object, shape, at, level + 1);
+    else
+        v = read_items(r, object, shape, at, level + 1);
+    jinja_leave(mem);
     return v;
 }
+
+/* ---- from values to objects ---- */
+
+static PyObject *text_object(const jinja_text *t) {
+    return PyUnicode_DecodeUTF8((const char *)t->data, (Py_ssize_t)t->n, "replace");
+}
+
+static PyObject *dict_object(const jinja_dict *dict) {
+    PyObject *out = PyDict_New();
+    for (uint32_t i = 0; out && i < dict->n; i++) {
+        PyObject *key = ggtok_py_object_of(dict->entries[i].key),
+                 *value = key ? ggtok_py_object_of(dict->entries[i].value) : NULL;
+        if (!value || PyDict_SetItem(out, key, value)) Py_CLEAR(out);
+        Py_XDECREF(key);
+        Py_XDECREF(value);
+    }
+    return out;
+}
+
+static PyObject *list_object(const jinja_list *list) {
+    PyObject *out = PyList_New(0);
+    for (uint32_t i = 0; out && i < list->n; i++) {
+        PyObject *item = ggtok_py_object_of(list->data[i]);
+        if (!item || PyList_Append(out, item)) Py_CLEAR(out);
+        Py_XDECREF(item);
+    }
+    return out;
+}
+
+PyObject *ggtok_py_object_of(jinja_value v) {
+    switch (v.type) {
+    case JINJA_BOOL: return PyBool_FromLong(v.as.truth);
+    case JINJA_INT: return PyLong_FromLongLong(v.as.i);
+    case JINJA_FLOAT: return PyFloat_FromDouble(v.as.f);
+    case JINJA_STRING: return text_object(v.as.text);
+    case JINJA_BIG: return PyLong_FromString((const char *)v.as.text->data, NULL, 10);
+    case JINJA_LIST:
+    case JINJA_TUPLE: return list_object(v.as.list);
+    case JINJA_DICT: return dict_object(v.as.dict);
+    default: return Py_INCREF(Py_None), Py_None;
+    }
+}
+
+/* ---- reading ---- */
 
 void ggtok_py_read_variables(jinja_arena *mem, void *user) {
     reader *r = user;
@@ -185,19 +365,22 @@ void ggtok_py_read_variables(jinja_arena *mem, void *user) {
         if (!name) {
             if (!PyErr_Occurred())
                 PyErr_SetString(PyExc_TypeError, "a variable's name is not a str");
-            raised(r);
+            ggtok_py_raised(r);
         }
-        ggtok_jinja_env_set(r->env, name, (size_t)n, ggtok_py_read_object(r, value));
+        ggtok_jinja_env_set(r->env, name, (size_t)n,
+                            ggtok_py_read_object(r, value, NULL, NULL, 0));
     }
 }
 
 reader ggtok_py_reader(jinja_env *env, jinja_dialect dialect) {
-    return (reader){.env = env, .mem = ggtok_jinja_env_arena(env), .dialect = dialect};
+    return (reader){.env = env,
+                    .call = {.mem = ggtok_jinja_env_arena(env), .language = CHAT_PYTHON},
+                    .dialect = dialect};
 }
 
 ggtok_status ggtok_py_read(reader *r, void (*body)(jinja_arena *mem, void *user),
                            jinja_error *err) {
-    ggtok_status status = ggtok_jinja_protect(r->mem, body, r, err);
+    ggtok_status status = ggtok_jinja_protect(r->call.mem, body, r, err);
     drop(r);
     return status;
 }

@@ -1,27 +1,37 @@
-/* Converts plain Python objects to the values of templates. */
+/* Converts Python objects to the values of templates and requests. */
 #ifndef GGTOK_PYTHON_VALUES_H
 #define GGTOK_PYTHON_VALUES_H
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "chat/policy.h"
 #include "jinja/core/jinja.h"
 
 #define GGTOK_PY_TEMPLATE "ggtok.template" /* name of a template's capsule */
 
-/* The state of a read. A failure jumps out of the C functions, so these must own no object except
- * `held`. */
+enum { KEYS_CACHED = 16 };
+typedef struct cached_key {
+    PyObject *object; /* held */
+    jinja_value key;
+} cached_key;
+
+/* The state of a read. A failure jumps out of the C functions, so the objects that must live until
+ * then are in `held`. */
 typedef struct reader {
+    chat_call call; /* its arena, and the language of messages */
     jinja_env *env;
-    jinja_arena *mem;
     jinja_dialect dialect;
-    PyObject *variables; /* a dict of the template's variables */
-    PyObject *held;
-    const void *more;  /* the caller's data */
-    bool strict;       /* accept only exact types, as in JSON requests; others need Python */
-    bool raised;       /* a Python exception is set */
-    bool needs_python; /* an object has a type that is left to Python */
-    int level;         /* with `strict`: nesting depth of lists and dicts */
+    bool is_request;          /* read what JSON could contain, and refuse all else */
+    const jinja_value *names; /* of a request: texts of the keys in shapes */
+    PyObject *convert; /* of a request: a function that converts an object of another type to one of
+                          a plain type, or returns NotImplemented */
+    PyObject *variables;      /* of a template: a dict */
+    PyObject **held;
+    size_t n_held, cap_held;
+    cached_key keys[KEYS_CACHED];
+    const void *more; /* the caller's data */
+    bool raised;      /* a Python exception is set */
 } reader;
 
 reader ggtok_py_reader(jinja_env *env, jinja_dialect dialect);
@@ -30,8 +40,17 @@ ggtok_status ggtok_py_read(reader *r, void (*body)(jinja_arena *mem, void *user)
 
 /* A body for ggtok_py_read: reads reader.variables into the environment. */
 void ggtok_py_read_variables(jinja_arena *mem, void *user);
-jinja_value ggtok_py_read_object(reader *r, PyObject *object);
-_Noreturn void ggtok_py_needs_python(reader *r);
+/* Reads an object. `shape`: the part of it to read (NULL: all); `at`: its path in a request;
+ * `level`: the number of dicts and lists around it. */
+jinja_value ggtok_py_read_object(reader *r, PyObject *object, const chat_shape *shape,
+                                 const chat_path *at, int level);
+/* Keeps an object alive until the read ends. */
+void ggtok_py_hold(reader *r, PyObject *object);
+/* Jumps out of the read; a Python exception is set. */
+_Noreturn void ggtok_py_raised(reader *r);
+
+/* Returns a new object for a value, or NULL with an exception set. */
+PyObject *ggtok_py_object_of(jinja_value v);
 
 /* Sets *t from a tuple, made by Python's template module, with the current time. Returns false with
  * an exception set. */

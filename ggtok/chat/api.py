@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache
 from os import cpu_count
 from typing import TYPE_CHECKING, Any
 
 from ggtok.base.escape import number, shown
-from ggtok.chat import encode, llama, media, transformers, values
-from ggtok.chat.llama import LlamaServer
-from ggtok.chat.messages import read_tools
+from ggtok.chat import encode, media, values
+from ggtok.chat.compiled import Chat, chat_of
+from ggtok.chat.options import Clock, Messages, Options, check_names, time_of
 from ggtok.chat.prompt import Prompt
-from ggtok.chat.request import Clock, File, Key, Messages, Options, Policy, Request
-from ggtok.errors import (
-    GGTokError,
-    InvalidTypeError,
-    InvalidValueError,
-    TemplateError,
-    VocabWarning,
-)
+from ggtok.errors import GGTokError, InvalidTypeError, InvalidValueError, VocabWarning
 from ggtok.native import chat
 from ggtok.native.arguments import thread_count
 
@@ -32,9 +25,84 @@ if TYPE_CHECKING:
     from ggtok.loading.loaded import Loaded
     from ggtok.native import Part
 
-_REQUESTS = 64  # maximum number of normalized requests to cache
 _PER_TASK = 64  # number of conversations that a thread encodes per task
-_TOKENS = ("bos", "eos", "unk", "sep", "pad", "mask")  # tokens whose texts templates can read
+
+
+class Call:
+    """A call with its options: everything that all conversations share."""
+
+    __slots__ = ("bits", "chat", "fields", "flags", "loaded", "marker", "named", "options",
+                 "template", "time")
+
+    def __init__(
+        self, loaded: Loaded, options: Options, flags: int = encode.PARSE, bits: int = 0
+    ) -> None:
+        options.check()
+        self.loaded = loaded
+        self.options = options
+        self.chat = chat_of(loaded, options.like, options.template, options.clock)
+        if options.variables:
+            check_names(options.variables, self.chat.variables[options.has_tools()])
+        self.fields: tuple[Any, ...] | None = options.fields()
+        self.named = options.named()
+        self.flags = flags
+        self.bits = bits
+        if options.continue_final_message is False:
+            self.bits |= chat.NO_PREFILL
+        self.marker = options.media_marker or media.MARKER
+        self.time: tuple[Any, ...] | None = None  # None: ask the clock
+        self.template: object = None  # a template of native/jinja.py to render instead
+        if options.template is None and options.like == "llama.cpp":
+            _warn_of_no_template(loaded)
+
+    def run(self, conversations: list[Any], want: int, bits: int = 0) -> tuple[list[Any], int]:
+        """Returns for each conversation the result that `want` selects, or an exception; and the
+        number of images, audio and video in all of them."""
+        results, n_media = self.raw(conversations, want, bits)
+        for i, result in enumerate(results):
+            if isinstance(result, Exception):
+                results[i] = self.public(result)
+            elif want == chat.PROMPT:
+                results[i] = Prompt(*result)
+        return results, n_media
+
+    def raw(self, conversations: list[Any], want: int, bits: int = 0) -> tuple[list[Any], int]:
+        """Like `run`, with results and exceptions as C returns them."""
+        time = self.time
+        if time is None and self.chat.reads_time:
+            time = time_of(self.options.clock, self.options.like)
+        try:
+            return self.loaded.native.chat(
+                self.chat.compiled,
+                conversations,
+                self.fields,
+                self.named,
+                want,
+                self.flags,
+                self.bits | bits,
+                time,
+                self.marker,
+                self.template,
+            )
+        except MemoryError as e:
+            self.loaded.native.reraise(e)
+
+    def public(self, error: Exception) -> Exception:
+        """Returns the public exception for one that C returned."""
+        if isinstance(error, chat.FailedError):
+            return chat.error_of(error)
+        try:
+            self.loaded.native.reraise(error)
+        except Exception as e:
+            return e
+
+    def one(self, conversation: Any, want: int, bits: int = 0) -> tuple[Any, int]:
+        """Returns the result for one conversation, and the number of its images, audio and video.
+        Raises the conversation's error."""
+        [result], n_media = self.run([conversation], want, bits)
+        if isinstance(result, Exception):
+            raise result
+        return result, n_media
 
 
 def run(
@@ -44,22 +112,23 @@ def run(
     want: int,
     trusted: bool = False,
     user_defined: str = "parse",
-    uncounted: list[media.Part] | None = None,
 ) -> Any:
-    """Returns a conversation's text, ids, number of ids or prompt, depending on `want`.
+    """Returns a conversation's text, ids, number of ids or prompt, depending on `want`."""
+    return _run(loaded, messages, options, want, trusted, user_defined)[0]
 
-    Images, audio and video produce no ids; these parts are appended to `uncounted`.
-    """
+
+def _run(
+    loaded: Loaded,
+    messages: Messages,
+    options: Options,
+    want: int,
+    trusted: bool,
+    user_defined: str,
+) -> tuple[Any, int]:
     conversation = messages if type(messages) is list else _listed(messages)
     flags = encode.flags_of(trusted, user_defined)
-    request = _request(loaded, options)
-    tools = _tools(request, options)
-    bits = chat.TRUSTED if trusted else 0
-    return _one(
-        request.run(
-            loaded, [conversation], want, tools, options.now, flags, bits, uncounted=uncounted
-        )
-    )
+    call = Call(loaded, options, flags, chat.TRUSTED if trusted else 0)
+    return call.one(conversation, want)
 
 
 def ids(
@@ -72,8 +141,13 @@ def ids(
 ) -> list[int]:
     """Returns the ids of a conversation. `known`: see :meth:`ggtok.Tokenizer.encode_chat`."""
     found: list[int]
-    found, parts = _encoded(loaded, messages, options, chat.IDS, trusted, user_defined, known)
-    warn_of_media(len(parts))
+    if known is None:
+        found, n_media = _run(loaded, messages, options, chat.IDS, trusted, user_defined)
+    else:
+        found, rest = _ids_after(loaded, messages, options, trusted, user_defined, known)
+        n_media = len(media.parts_of(rest, options.like))
+    if n_media:
+        warn_of_media(n_media)
     return found
 
 
@@ -88,55 +162,52 @@ def count(
 ) -> int:
     """Counts the ids of a conversation. `image_tokens` says how to count parts that aren't text."""
     media.check_tokens(image_tokens)
+    conversation = messages if type(messages) is list else _listed(messages)
     n: int
-    n, parts = _encoded(loaded, messages, options, chat.COUNT, trusted, user_defined, known)
-    if image_tokens is not None:
-        return n + media.tokens(parts, image_tokens)
-    warn_of_media(len(parts))
-    return n
-
-
-def _encoded(
-    loaded: Loaded,
-    messages: Messages,
-    options: Options,
-    want: int,
-    trusted: bool,
-    user_defined: str,
-    known: object,
-) -> tuple[Any, list[media.Part]]:
-    """Returns the ids or their number, and the images, audio and video that produce no ids."""
     if known is None:
-        parts: list[media.Part] = []
-        return run(loaded, messages, options, want, trusted, user_defined, parts), parts
-    conversation = _listed(messages)
-    ids, parts = _ids_after(loaded, conversation, options, trusted, user_defined, known)
-    return len(ids) if want == chat.COUNT else ids, parts
+        n, n_media = _run(loaded, conversation, options, chat.COUNT, trusted, user_defined)
+        rest: Any = conversation
+    else:
+        ids, rest = _ids_after(loaded, conversation, options, trusted, user_defined, known)
+        n, n_media = len(ids), len(media.parts_of(rest, options.like))
+    if n_media and image_tokens is not None:
+        return n + media.tokens(media.parts_of(_messages_of(rest), options.like), image_tokens)
+    if n_media:
+        warn_of_media(n_media)
+    return n
 
 
 def run_body(
     loaded: Loaded,
-    body: Mapping[str, Any],
+    body: Mapping[str, Any] | bytes,
     want: int,
     trusted: bool = False,
     *,
     template: str | None = None,
     clock: Clock | None = None,
     media_marker: str = media.MARKER,
+    like: str = "llama.cpp",
 ) -> Any:
-    """Like `run`, but for the body of a request to llama-server."""
-    if not isinstance(body, Mapping):
+    """Like `run`, but for a whole request: the body that llama-server gets."""
+    return _run_body(loaded, body, want, trusted, template, clock, media_marker, like)[0]
+
+
+def _run_body(
+    loaded: Loaded,
+    body: Mapping[str, Any] | bytes,
+    want: int,
+    trusted: bool,
+    template: str | None,
+    clock: Clock | None,
+    media_marker: str,
+    like: str,
+) -> tuple[Any, int]:
+    if not isinstance(body, (Mapping, bytes)):
         raise InvalidTypeError(f"a request must be a mapping, not {type(body).__name__}")
-    if "messages" not in body:
-        raise InvalidValueError("messages are missing")
-    if not isinstance(body["messages"], (list, tuple)):
-        kind = type(body["messages"]).__name__
-        raise InvalidTypeError(f"messages must be a list of mappings, not {kind}")
-    tools = read_tools(body.get("tools")) or None
-    options = Options(tools=tools, template=template, clock=clock)
-    request = server(loaded, options).read(body, tools is not None, media_marker=media_marker)
-    bits, conversations = chat.TRUSTED if trusted else 0, [list(body["messages"])]
-    return _one(request.run(loaded, conversations, want, tools, options.now, encode.PARSE, bits))
+    options = Options(like=like, template=template, clock=clock, media_marker=media_marker)
+    call = Call(loaded, options, encode.PARSE, chat.TRUSTED if trusted else 0)
+    call.fields = None
+    return call.one(body if isinstance(body, bytes) else dict(body), want)
 
 
 def count_body(
@@ -148,32 +219,20 @@ def count_body(
     clock: Clock | None = None,
     media_marker: str = media.MARKER,
     image_tokens: media.ImageTokens | None = None,
+    like: str = "llama.cpp",
 ) -> tuple[int, int]:
-    """Returns the number of ids of a request's body, and how many parts aren't included in it.
+    """Returns the number of ids of a request, and how many parts aren't included in it.
 
     Images, audio and video aren't included if `image_tokens` doesn't say how to count them.
     """
     media.check_tokens(image_tokens)
-    n: int = run_body(
-        loaded, body, chat.COUNT, trusted, template=template, clock=clock, media_marker=media_marker
+    n: int
+    n, n_media = _run_body(
+        loaded, body, chat.COUNT, trusted, template, clock, media_marker, like
     )
-    parts = media.parts_of(body["messages"])
-    if image_tokens is None:
-        return n, len(parts)
-    return n + media.tokens(parts, image_tokens), 0
-
-
-def request_of(loaded: Loaded, options: Options) -> Request:
-    """Returns the normalized request, for a caller that changes it and calls its `run`."""
-    return _request(loaded, options)
-
-
-def _one(results: list[Any]) -> Any:
-    """Returns the only result, or raises it if it is an error."""
-    [found] = results
-    if isinstance(found, Exception):
-        raise found
-    return found
+    if image_tokens is None or not n_media:
+        return n, n_media
+    return n + media.tokens(media.parts_of(body["messages"], like), image_tokens), 0
 
 
 def prompt_parts(
@@ -189,7 +248,7 @@ def prompt_parts(
     trusted = variables.pop("trusted", False)
     flags = encode.flags_of(trusted, variables.pop("user_defined", "parse"))
     options = Options(**named, variables=variables)
-    prompt: Prompt = run(loaded, _listed(messages), options, chat.PROMPT, trusted, "parse")
+    prompt: Prompt = run(loaded, _listed(messages), options, chat.PROMPT, trusted)
     return prompt, *encode.ids_and_parts(loaded, prompt, trusted, flags)
 
 
@@ -199,37 +258,33 @@ def ids_and_mask(
     """Returns the ids of a conversation, and for each id whether it is in a {% generation %}
     block."""
     flags = encode.flags_of(trusted, user_defined)
-    request = _request(loaded, options)
-    encode.check_generation(request.policy.source)
-    conversation = _listed(messages)
-    prompt = run(loaded, conversation, options, chat.PROMPT, trusted, user_defined)
-    warn_of_media(len(media.parts_of(conversation, options.like)))
+    call = Call(loaded, options, flags, chat.TRUSTED if trusted else 0)
+    encode.check_generation(call.chat.facts_for(has_tools=options.has_tools()).source)
+    prompt, n_media = call.one(_listed(messages), chat.PROMPT)
+    if n_media:
+        warn_of_media(n_media)
     return encode.ids_and_mask(loaded, prompt, trusted, flags)
 
 
 def _ids_after(
     loaded: Loaded,
-    conversation: list[Any],
+    messages: Messages,
     options: Options,
     trusted: bool,
     user_defined: str,
     known: object,
-) -> tuple[list[int], list[media.Part]]:
-    """Returns the ids, and the parts (images, audio, video) without ids in the messages after the
-    known ones."""
+) -> tuple[list[int], list[Any]]:
+    """Returns the ids, and the messages after the known ones."""
     flags = encode.flags_of(trusted, user_defined)
+    conversation = _messages_of(_listed(messages))
     n, ids = encode.check_known(loaded, known, len(conversation))
-    options.list_tools()
-    now = options.now()  # both renderings must contain the same time
+    options.check()
+    now = time_of(options.clock, options.like)  # both renderings must contain the same time
 
     def prompt(options: Options, conversation: list[Any]) -> Prompt:
-        request = _request(loaded, options)
-        tools = _tools(request, options)
-        bits = 0 if conversation else chat.PREPARED  # with PREPARED, C renders even an empty list
-        ends = request.known_ends
-        found: Prompt = _one(
-            request.run(loaded, [conversation], chat.PROMPT, tools, lambda: now, flags, bits, ends)
-        )
+        call = Call(loaded, options, flags)
+        call.time = now
+        found: Prompt = call.one(conversation, chat.PROMPT, chat.ALLOW_EMPTY | chat.BEFORE_MORE)[0]
         return found
 
     final = None if options.like == "transformers" else False
@@ -237,12 +292,12 @@ def _ids_after(
     beginning = prompt(closed, conversation[:n])
     whole = prompt(options, conversation)
     more = encode.after_known(loaded, ids, beginning, whole, trusted, flags)
-    return [*ids, *more], media.parts_of(conversation[n:], options.like)
+    return [*ids, *more], conversation[n:]
 
 
 def encode_batch(
     loaded: Loaded,
-    conversations: Iterable[Messages],
+    conversations: Iterable[Messages] | bytes,
     options: Options,
     trusted: bool,
     user_defined: str,
@@ -251,43 +306,59 @@ def encode_batch(
     """Returns the ids of each conversation."""
     threads = thread_count(threads)
     flags = encode.flags_of(trusted, user_defined)
-    request = _request(loaded, options)
-    tools = _tools(request, options)
     # Without UNTRACKED, the garbage collector would traverse all lists again and again.
-    bits = chat.UNTRACKED | (chat.TRUSTED if trusted else 0)
+    call = Call(loaded, options, flags, chat.UNTRACKED | (chat.TRUSTED if trusted else 0))
+    if isinstance(conversations, bytes):  # JSON lines
+        conversations = [line for line in conversations.splitlines() if line.strip()]
     listed = values.sequence(conversations, "conversations", "conversations")
-    uncounted: list[media.Part] = []
 
-    def run(begin: int) -> list[list[int]]:
+    def run(begin: int) -> tuple[list[list[int]], int]:
         some = listed[begin : begin + _PER_TASK]
         for i, messages in enumerate(some):
             if type(messages) is not list:
                 with _numbered(begin + i):
                     some[i] = _listed(messages)
-        results = request.run(
-            loaded, some, chat.IDS, tools, options.now, flags, bits, uncounted=uncounted
-        )
+        results, n_media = call.run(some, chat.IDS)
         for i, found in enumerate(results, begin):
             if isinstance(found, Exception):
                 with _numbered(i):
                     raise found
-        return results
+        return results, n_media
 
     workers = min(threads or cpu_count() or 1, -(-len(listed) // _PER_TASK))
-    runs: Iterable[list[list[int]]] = map(run, range(0, len(listed), _PER_TASK))
+    begins = range(0, len(listed), _PER_TASK)
     if workers <= 1:
-        ids = [found for each in runs for found in each]
+        done = [run(begin) for begin in begins]
     else:
         with ThreadPoolExecutor(workers) as pool:
-            runs = pool.map(run, range(0, len(listed), _PER_TASK))
-            ids = [found for each in runs for found in each]
-    warn_of_media(len(uncounted))
+            done = list(pool.map(run, begins))
+    ids = [found for results, _ in done for found in results]
+    n_media = sum(n for _, n in done)
+    if n_media:
+        warn_of_media(n_media)
     loaded.native.track(ids)
     return ids
 
 
-def _listed(messages: Any) -> list[Any]:
+def _listed(messages: Any) -> Any:
+    """Returns messages as a list; JSON text stays as it is."""
+    if isinstance(messages, bytes):
+        return messages
     return values.sequence(messages, "messages", "mappings")
+
+
+def _messages_of(conversation: Any) -> list[Any]:
+    """Returns the list of messages of a conversation that may be JSON text."""
+    if not isinstance(conversation, bytes):
+        return conversation
+    try:
+        parsed = json.loads(conversation)
+    except ValueError as e:
+        raise InvalidValueError(f"the request is not valid JSON: {e}") from None
+    found = parsed.get("messages") if isinstance(parsed, dict) else parsed
+    if not isinstance(found, list):
+        raise InvalidTypeError("messages must be a list of mappings")
+    return found
 
 
 @contextmanager
@@ -301,110 +372,22 @@ def _numbered(index: int) -> Iterator[None]:
         raise
 
 
-# ---- the request ----
+def server_chat(loaded: Loaded) -> Chat:
+    """Returns the compiled template that llama-server uses. Raises TemplateError if it wouldn't
+    start."""
+    return chat_of(loaded, "llama.cpp", None, None)
 
 
-def _request(loaded: Loaded, options: Options) -> Request:
-    file = loaded.memo.get("chat file")
-    if file is None:
-        file = loaded.memo["chat file"] = _file(loaded)
-    options.list_tools()
-    key = options.key()
-    request = _normalized(file, options) if key is None else _cached(file, key)
-    request = _unless_failed(request)
-    if file.lacks_template and options.template is None:
-        _warn_of_no_template(loaded)
-    return request
-
-
-def _tools(request: Request, options: Options) -> list[Any] | None:
-    return None if options.tools is None else request.policy.read_tools(options.tools)
-
-
-def server(loaded: Loaded, options: Options) -> LlamaServer:
-    """Returns llama-server's policy, with the template that the options select."""
-    policy = _request(loaded, Options(options.tools, template=options.template)).policy
-    assert isinstance(policy, LlamaServer)
-    return policy
-
-
-@lru_cache(_REQUESTS)
-def _cached(file: File, key: Key) -> Request | TemplateError:
-    """Caches normalized requests by everything that they depend on.
-
-    For each template, the cached request whose options only select that template also serves as a
-    cache for the policy, which takes milliseconds to create. Errors are cached, too.
-    """
-    return _normalized(file, Options.of_key(key))
-
-
-def _normalized(file: File, options: Options) -> Request | TemplateError:
-    options.check()
-    try:
-        return _policy(file, options).request(options)
-    except TemplateError as e:
-        return e.with_traceback(None)
-
-
-def _policy(file: File, options: Options) -> Policy:
-    """Returns the policy for a request, from the cached request that only selects the template."""
-    is_transformers = options.like == "transformers"
-    has_tools = options.tools is not None if is_transformers else bool(options.tools)
-    selects = has_tools and options.template is None and "tool_use" in dict(file.templates)
-    like = "transformers" if is_transformers else "llama.cpp"
-    base = Options([{}] if selects else None, like, template=options.template)
-    if options == base:
-        make = transformers.policy if is_transformers else _llama_server
-        return make(file, options)
-    return _unless_failed(_cached(file, base.key() or ())).policy
-
-
-def _unless_failed(found: Request | TemplateError) -> Request:
-    if isinstance(found, TemplateError):
-        raise TemplateError(*found.args)
-    return found
-
-
-def _llama_server(file: File, options: Options) -> LlamaServer:
-    templates, wanted = dict(file.templates), options.template
-    if options.tools and templates["tool_use"]:
-        default = _policy(file, replace(options, tools=None))
-        assert isinstance(default, LlamaServer)
-        with suppress(TemplateError):  # falls back to the default template, as the server does
-            return LlamaServer(templates["tool_use"], file, default.thinks)
-        return default
-    source = templates.get("default", "")
-    if wanted is not None:
-        source = wanted if wanted == "chatml" else file.template(wanted)
-    if source in ("", "chatml"):
-        source = (wanted is None and templates.get("tool_use")) or llama.CHATML
-    return LlamaServer(llama.patched(source), file)
-
-
-def _file(loaded: Loaded) -> File:
-    ids = {f"{name}_token": loaded.special(name) for name in _TOKENS}
-    # As in llama.cpp, BOS and EOS are "" if there is no such token.
-    texts = {"bos_token": "", "eos_token": ""}
-    for name, id in ids.items():
-        if id is not None:
-            texts[name] = loaded.native.piece(id, 0, True).decode("utf-8", "replace")
-    flags, templates = loaded.flags, loaded.chat_templates
-    return File(
-        templates=tuple(templates.items()),
-        texts=tuple(texts.items()),
-        ends=(
-            texts["bos_token"] if flags["add_bos"] else "",
-            texts["eos_token"] if flags["add_eos"] else "",
-            "",
-            "",
-        ),
-        lacks_template=not templates.get("default") and not templates.get("tool_use"),
-    )
+# ---- warnings ----
 
 
 def _warn_of_no_template(loaded: Loaded) -> None:
-    """Warns once per tokenizer that its file has no template."""
-    if loaded.memo.get("warned of no template"):
+    """Warns once per tokenizer if its file has no template."""
+    memo = loaded.memo
+    if "has a template" not in memo:
+        templates = loaded.chat_templates
+        memo["has a template"] = bool(templates.get("default") or templates.get("tool_use"))
+    if memo["has a template"] or memo.get("warned of no template"):
         return
     name = "the file" if loaded.path is None else shown(loaded.path)
     _warn(
@@ -412,17 +395,16 @@ def _warn_of_no_template(loaded: Loaded) -> None:
         "not what the model was trained on; pass the model's template with template= (on the "
         "command line, --template)"
     )
-    loaded.memo["warned of no template"] = True  # not reached if warnings are errors
+    memo["warned of no template"] = True  # not reached if warnings are errors
 
 
 def warn_of_media(n: int) -> None:
-    """Warns that `n` parts aren't included, unless `n` is 0."""
-    if n:
-        _warn(
-            f"the tokens of {number(n, 'image, audio or video part')} aren't included, because a "
-            "vocabulary doesn't say how many there are; count_chat(image_tokens=N) counts N for "
-            "each (on the command line, --image-tokens N)"
-        )
+    """Warns that `n` parts aren't included."""
+    _warn(
+        f"the tokens of {number(n, 'image, audio or video part')} aren't included, because a "
+        "vocabulary doesn't say how many there are; count_chat(image_tokens=N) counts N for "
+        "each (on the command line, --image-tokens N)"
+    )
 
 
 def _warn(message: str) -> None:

@@ -1,4 +1,5 @@
-"""Encodes prompts, parsing control tokens only in the template's own text; computes masks."""
+"""Computes the ids of prompts with their positions, for masks and for known ids. C encodes all other
+prompts (cext/chat/encode.c)."""
 
 from __future__ import annotations
 
@@ -30,12 +31,6 @@ def flags_of(trusted: bool, user_defined: str) -> int:
     if user_defined not in _CHOICES:
         raise InvalidValueError(f'user_defined must be "parse" or "plain", not {user_defined!r}')
     return _FLAGS[user_defined]
-
-
-def ids(loaded: Loaded, prompt: Prompt, trusted: bool, flags: int) -> list[int]:
-    if prompt.media:
-        return ids_and_parts(loaded, prompt, trusted, flags)[0]
-    return loaded.native.encode_ranges(prompt.text, flags, parsed_ranges(prompt, trusted))
 
 
 def ids_and_parts(

@@ -1,9 +1,6 @@
-"""Images, audio and video in messages, as llama-server and its library mtmd treat them.
+"""Images, audio and video in messages, whose tokens only the caller can count.
 
-In the prompt, a marker represents each of these parts. If a request has such parts, the texts
-between the markers are tokenized separately, and the model gets the tokens of each part in place of
-its marker. A vocabulary doesn't say how many tokens a part has, so they are counted only if the
-caller says how many there are.
+In llama-server's prompts, a marker represents each of these parts (cext/chat/).
 """
 
 from __future__ import annotations
@@ -11,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, SupportsIndex, cast
 
-from ggtok.base.escape import number, shown
 from ggtok.chat import values
 from ggtok.errors import Argument, InvalidTypeError, InvalidValueError, Wording
 from ggtok.native.arguments import index
@@ -29,10 +25,6 @@ KINDS = {
 }
 # Types of parts that templates for transformers support.
 _TRANSFORMERS = frozenset((*KINDS, "image", "audio", "audio_url", "video"))
-
-
-class Marker(str):
-    """The marker that represents a part of a message that isn't text."""
 
 
 def parts_of(messages: Iterable[Any], like: str = "llama.cpp") -> list[Part]:
@@ -59,28 +51,6 @@ def check_marker(marker: object) -> str:
     if not marker:
         raise InvalidValueError(Wording(Argument("media_marker"), " must not be empty"))
     return values.text(marker, "media_marker")
-
-
-def ranges(text: str, marker: str, n_parts: int) -> tuple[tuple[int, int], ...]:
-    """Returns the markers' byte ranges in a prompt. There must be as many markers as parts."""
-    pieces = text.split(marker)
-    if len(pieces) - 1 != n_parts:
-        raise InvalidValueError(
-            Wording(
-                f"the prompt has {number(len(pieces) - 1, 'media marker')} ({shown(marker, 80)}) "
-                f"for {number(n_parts, 'image, audio or video part')}, which llama-server refuses: "
-                "the template drops or repeats some, or a text contains the marker (",
-                Argument("media_marker", "TEXT"),
-                " chooses another)",
-            )
-        )
-    size = len(marker.encode())
-    found, at = [], 0
-    for piece in pieces[:-1]:
-        at += len(piece.encode())
-        found.append((at, at + size))
-        at += size
-    return tuple(found)
 
 
 def check_tokens(image_tokens: object) -> None:

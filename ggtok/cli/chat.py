@@ -11,16 +11,11 @@ from typing import Any
 
 import ggtok
 from ggtok.chat import api, media
-from ggtok.chat.request import Options
 from ggtok.cli import reading, writing
 from ggtok.cli.arguments import MODEL_FIRST, add_media, add_model, load, take_model
 from ggtok.cli.messages import UsageError, reason, warn
 from ggtok.cli.parser import Help, Parser, expanded
 from ggtok.native import chat
-
-# Fields of Options that the body of a request can't have.
-_NOT_FIELDS = ("like", "template", "clock", "variables")
-
 
 def add_arguments(parser: Parser) -> None:
     add = parser.add_argument
@@ -69,8 +64,6 @@ def run(args: argparse.Namespace) -> None:
     now = datetime.now()  # all renderings must contain the same time
 
     def render(body: dict[str, Any], want: int = chat.TEXT) -> Any:
-        if args.like == "transformers":
-            return api.run(tok._loaded, body["messages"], _options(body, template, now), want)
         return api.run_body(
             tok._loaded,
             body,
@@ -78,6 +71,7 @@ def run(args: argparse.Namespace) -> None:
             template=template,
             clock=lambda: now,
             media_marker=_marker(args),
+            like=args.like,
         )
 
     with _naming(name):
@@ -92,7 +86,8 @@ def run(args: argparse.Namespace) -> None:
     n, uncounted = len(ids), len(parts)
     if args.image_tokens is not None:
         n, uncounted = n + media.tokens(parts, args.image_tokens), 0
-    api.warn_of_media(uncounted)
+    if uncounted:
+        api.warn_of_media(uncounted)
     if args.json:
         more = {"uncounted_parts": uncounted} if uncounted else {}
         writing.write_json({"text": text, "count": n, "ids": ids, **more})
@@ -113,7 +108,8 @@ def count_of(tok: ggtok.Tokenizer, file: str, args: argparse.Namespace) -> tuple
             media_marker=_marker(args),
             image_tokens=args.image_tokens,
         )
-    api.warn_of_media(uncounted)
+    if uncounted:
+        api.warn_of_media(uncounted)
     return n, uncounted
 
 
@@ -150,8 +146,6 @@ def _body(given: Any, args: argparse.Namespace) -> dict[str, Any]:
     if args.no_thinking:
         variables = body.get("chat_template_kwargs") or {}
         body["chat_template_kwargs"] = {**variables, "enable_thinking": False}
-    if args.like == "transformers" and "messages" not in body:
-        raise ggtok.InvalidValueError("messages are missing")
     return body
 
 
@@ -160,22 +154,6 @@ def _with_tools(given: Any, tools: str | None) -> dict[str, Any]:
     if tools is not None:
         body["tools"] = reading.json_file(tools)
     return body
-
-
-def _options(body: dict[str, Any], template: str | None, now: datetime) -> Options:
-    """Converts a body's fields to options of apply_chat_template. Fields that aren't options are
-    variables for the template."""
-    known = Options.__slots__
-    fields = {name: body[name] for name in known if name in body and name not in _NOT_FIELDS}
-    documents = {"documents": body["documents"]} if "documents" in body else {}
-    given = {**documents, **(fields.pop("chat_template_kwargs", None) or {})}
-    return Options(
-        **fields,
-        like="transformers",
-        template=template,
-        clock=lambda: now,
-        chat_template_kwargs=given,
-    )
 
 
 def _template(tok: ggtok.Tokenizer, args: argparse.Namespace) -> tuple[str | None, str]:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from ggtok.errors import GGTokError, OutOfMemoryError, TemplateError
+from ggtok.errors import OutOfMemoryError
+from ggtok.native.chat import FailedError, error_of
 from ggtok.native.library import lib
 
 Dialect = Literal["llama.cpp", "transformers"]
@@ -29,10 +30,6 @@ _OPERATIONS: dict[int, str] = {
     lib.JINJA_NOTE_IS_STRING: "test_is_string",
     lib.JINJA_NOTE_SELECTATTR: "selectattr",
 }
-
-
-class FailedError(Exception):
-    """Raised by the C functions, with (status, message, line number or None, text of that line)."""
 
 
 _functions: list[Any] = []
@@ -117,16 +114,6 @@ def _called(function: Callable[..., Any], *args: Any) -> Any:
     except FailedError as e:
         failed = e
     raise error_of(failed)
-
-
-def error_of(failed: FailedError) -> GGTokError:
-    return _error(*failed.args)
-
-
-def _error(status: int, message: str, line: int | None, source: str) -> GGTokError:
-    if status == lib.GGTOK_ERR_MEMORY:
-        return OutOfMemoryError(message)
-    return TemplateError(f"{message}, in: {source}" if source else message, line)
 
 
 def fields_of(now: datetime | None) -> tuple[Any, ...]:

@@ -6,13 +6,13 @@ recognize.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ggtok import Tokenizer
-from ggtok.chat.media import KINDS
-from ggtok.server import anthropic, ollama, responses
-from ggtok.server.chat import count_of
+from ggtok.native import chat
+from ggtok.server import ollama
+from ggtok.server.chat import ANTHROPIC, COMPLETIONS, RESPONSES, count_of
 from ggtok.server.errors import ErrorBody, Refusal, llama_server
 from ggtok.server.fields import anything, flag, kind, text
 from ggtok.server.llama_server import mixed_ids
@@ -49,28 +49,13 @@ class Completion(NamedTuple):
 # ---- counting ----
 
 
-def _chat(to_chat: Callable[[Any], Any]) -> Measure:
+def _chat(api: int) -> Measure:
     def count(tok: Tokenizer, body: Any, image_tokens: int | None) -> Prompts:
-        kept = {"text"} if image_tokens is None else {"text", *KINDS}
-        n, _ = count_of(tok, _with_parts(to_chat(body), kept), image_tokens)
+        skips = chat.SKIP_MEDIA if image_tokens is None else chat.SKIP_UNKNOWN
+        n, _ = count_of(tok, body, image_tokens, api, skips)
         return Prompts(n, n)
 
     return count
-
-
-def _with_parts(body: Any, types: Collection[str]) -> Any:
-    """Returns the body with only these types of parts in its messages."""
-    messages = anything(body, "messages")
-    if not isinstance(messages, list):
-        return body
-    kept = []
-    for message in messages:
-        content = anything(message, "content")
-        if isinstance(content, list):
-            parts = [part for part in content if text(part, "type") in types]
-            message = {**message, "content": parts}
-        kept.append(message)
-    return {**body, "messages": kept}
 
 
 def _texts(tok: Tokenizer, body: Any, image_tokens: int | None) -> Prompts:
@@ -103,11 +88,7 @@ def _ollama_prompt(tok: Tokenizer, body: Any, image_tokens: int | None) -> Promp
     messages = [{"role": "user", "content": prompt}]
     if text(body, "system"):
         messages.insert(0, {"role": "system", "content": text(body, "system")})
-    return _chat(_same)(tok, {"messages": messages}, image_tokens)
-
-
-def _same(body: Any) -> Any:
-    return body
+    return _chat(COMPLETIONS)(tok, {"messages": messages}, image_tokens)
 
 
 # ---- refusing ----
@@ -149,11 +130,11 @@ def _openai(count: Measure, field: str) -> Completion:
     return Completion(count, llama_server, _openai_too_long, field)
 
 
-_CHAT = _openai(_chat(_same), "messages")
-_RESPONSES = _openai(_chat(responses.to_chat), "input")
+_CHAT = _openai(_chat(COMPLETIONS), "messages")
+_RESPONSES = _openai(_chat(RESPONSES), "input")
 _TEXT = _openai(_texts, "prompt")
-_ANTHROPIC = Completion(_chat(anthropic.to_chat), anthropic_error, _anthropic_too_long, "messages")
-_OLLAMA_CHAT = Completion(_chat(_same), ollama.error_body, _ollama_too_long, "messages")
+_ANTHROPIC = Completion(_chat(ANTHROPIC), anthropic_error, _anthropic_too_long, "messages")
+_OLLAMA_CHAT = Completion(_chat(COMPLETIONS), ollama.error_body, _ollama_too_long, "messages")
 _OLLAMA_TEXT = Completion(_ollama_prompt, ollama.error_body, _ollama_too_long, "prompt")
 
 COMPLETIONS = {

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from ggtok import Tokenizer, __version__
 from ggtok.chat import api
-from ggtok.chat.request import Options
 from ggtok.errors import TemplateError
 from ggtok.server.chat import media_marker
 from ggtok.server.registry import Model, Served
@@ -102,14 +100,14 @@ def props(served: Served) -> dict[str, Any]:
         "cors_proxy_enabled": False,
     }
     try:
-        default = api.server(tok._loaded, Options())
+        chat = api.server_chat(tok._loaded)
     except TemplateError:  # llama-server wouldn't start, but here other endpoints work
         answer["chat_template"] = tok.chat_template or ""
         return answer
-    answer["chat_template"] = default.source
+    answer["chat_template"] = chat.facts_for(has_tools=False).source
     # If there is a separate template for tools, report that template's capabilities.
-    preferred = api.server(tok._loaded, Options(tools=[{}]))
-    answer["chat_template_caps"] = {f"supports_{k}": v for k, v in asdict(preferred.caps).items()}
+    preferred = chat.facts_for(has_tools=True)
+    answer["chat_template_caps"] = {f"supports_{k}": v for k, v in preferred.caps.items()}
     if "tool_use" in tok.chat_templates:
         answer["chat_template_tool_use"] = preferred.source
     return answer

@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import Any
 
 from ggtok import Tokenizer
-from ggtok.server import anthropic, facts, responses, vllm
-from ggtok.server.chat import count_of, prompt_of
+from ggtok.server import facts, vllm
+from ggtok.server.chat import ANTHROPIC, COMPLETIONS, RESPONSES, count_of, prompt_of
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import Refusal
 from ggtok.server.fields import flag, has, kind, token_id, token_ids
@@ -99,14 +99,11 @@ def apply_template(call: Call) -> object:
     return {"prompt": prompt_of(call.model().tok, call.body)}
 
 
-def counter(to_chat: Callable[[Any], Any] | None, openai: bool) -> Callable[[Call], object]:
-    """Returns the function for an endpoint that counts a prompt's tokens. `to_chat` converts the
-    request's body to a body for the chat API."""
+def counter(api: int, openai: bool) -> Callable[[Call], object]:
+    """Returns the function for an endpoint that counts the tokens of a prompt of this API."""
 
     def count(call: Call) -> object:
-        tok = call.model().tok
-        body = call.body if to_chat is None else to_chat(call.body)
-        n, uncounted = count_of(tok, body, call.image_tokens)
+        n, uncounted = count_of(call.model().tok, call.body, call.image_tokens, api)
         answer: dict[str, object] = {"input_tokens": n}
         if openai:
             answer["object"] = "response.input_tokens"
@@ -146,14 +143,14 @@ ENDPOINTS = (
     Endpoint(
         "POST",
         ("/v1/chat/completions/input_tokens", "/chat/completions/input_tokens"),
-        counter(None, openai=True),
+        counter(COMPLETIONS, openai=True),
     ),
     Endpoint(
         "POST",
         ("/v1/responses/input_tokens", "/responses/input_tokens"),
-        counter(responses.to_chat, openai=True),
+        counter(RESPONSES, openai=True),
     ),
-    Endpoint("POST", ("/v1/messages/count_tokens",), counter(anthropic.to_chat, openai=False)),
+    Endpoint("POST", ("/v1/messages/count_tokens",), counter(ANTHROPIC, openai=False)),
     Endpoint("GET", ("/v1/models", "/models"), models),
     Endpoint("GET", ("/props",), props),
 )

@@ -39,6 +39,8 @@ LIBRARY = tuple(
     if folder.relative_to(ROOT / "cext").parts[0] not in ("gen", "jinja", "python", "train")
     and any(folder.glob("*.c"))
 )
+# The template engine.
+ENGINE = ("jinja/*/*.c", "unicode/*.c", "index/stl_order.c", "base/*.c")
 # For each program, the sources from cext that it needs.
 PROGRAMS = {
     "arrow": LIBRARY,
@@ -62,7 +64,8 @@ PROGRAMS = {
         *(f"train/{name}.c" for name in ("recount", "pairs", "symbols")),
         *("unicode/*.c", "base/*.c"),
     ),
-    "jinja": ("jinja/*/*.c", "unicode/*.c", "index/stl_order.c", "base/*.c"),
+    "jinja": ENGINE,
+    "engine": ENGINE,
     "train": ("train/*.c", "pretok/**/*.c", "unicode/*.c", "cache/*.c", "base/*.c"),
     "words": ("pretok/**/*.c", "unicode/*.c", "base/*.c"),
 }

@@ -66,6 +66,12 @@ def test_fast_code_equals_its_definition(
     output(c_program(name, *sanitizers), *AGAINST_DEFINITIONS[name])
 
 
+def test_the_engine_keeps_origins_and_writes_json(
+    c_program: Build, sanitizers: tuple[str, ...]
+) -> None:
+    assert output(c_program("engine", *sanitizers)) == "ok\n"
+
+
 def test_a_recount_adds_pairs_in_random_order(
     c_program: Build, sanitizers: tuple[str, ...]
 ) -> None:

@@ -26,7 +26,7 @@ _CHARGES = (
     "JINJA_EACH jinja_charge jinja_charge_bytes ggtok_jinja_eval ggtok_jinja_exec ggtok_jinja_set "
     "ggtok_jinja_python_set ggtok_jinja_builder_add ggtok_jinja_builder_text ggtok_jinja_text_find "
     "ggtok_jinja_text_concat ggtok_jinja_python_equal ggtok_jinja_equal next_item next_of_source "
-    "ggtok_jinja_next fetch show repr print less_items find_own visit bind"
+    "ggtok_jinja_next ggtok_jinja_copy fetch show repr print less_items find_own visit bind"
 )
 _PAID = re.compile(rf"\b(?:{_CHARGES.replace(' ', '|')})\(")
 # Loops bounded by a literal's length or a constant.
@@ -37,13 +37,13 @@ _CONSTANT = re.compile(
 _REASONS = {
     "a name of a builtin or of the engine": (
         "llama/builtins:first_row llama/builtins:alias llama/builtins:ggtok_jinja_llama_global "
-        "llama/builtins:row_for core/template:compile "
+        "llama/builtins:row_for core/template:compile core/template:ggtok_jinja_template_reads "
         "llama/builtins:ggtok_jinja_args_named python/eval:ggtok_jinja_python_row_of "
         "python/eval:next_parameter core/text:ggtok_jinja_text_is core/value_ops:ggtok_jinja_dict_put"
     ),
     "a number's digits or bits": (
         "python/format:int_digits python/format:take_number llama/values:show_float "
-        "core/number:with_dot core/number:shortest python/number:ggtok_jinja_pn_round "
+        "core/number:with_dot core/number:shortest core/number:power_of_ten core/number:generate python/number:ggtok_jinja_pn_round "
         "python/number:show_size python/values:quotient python/values:power python/list:step_of"
     ),
     "a character or two": "python/case:ggtok_jinja_case_of llama/json:decode python/builtins:is_sameas",

@@ -153,7 +153,10 @@ ggtok_status ggtok_jinja_protect(jinja_arena *mem, void (*body)(jinja_arena *mem
     const uint32_t depth = mem->depth;
     mem->caller = &here;
     mem->error = error ? error : &unread;
-    mem->error->status = GGTOK_ERR_TEMPLATE; /* unless the failing function sets another status */
+    /* A failing function may set another status, a fault and a key. */
+    mem->error->status = GGTOK_ERR_TEMPLATE;
+    mem->error->fault = 0;
+    mem->error->key[0] = 0;
     ggtok_status status = GGTOK_OK;
     if (setjmp(here) == 0) {
         body(mem, user);

@@ -23,12 +23,15 @@ typedef struct jinja_chunk {
     size_t whole; /* size of this chunk in bytes, including its header */
 } jinja_chunk;
 
-/* The message of a failure, and the line of the template that caused it. */
+/* The message of a failure, and the line of the template or the field of a request that caused
+ * it. */
 typedef struct jinja_error {
     ggtok_status status;
     uint32_t line;     /* line number, counted from 1; 0 if no line caused the failure */
+    uint8_t fault;     /* why chat/ refuses a request (a chat_fault); 0 for other failures */
     char message[512]; /* UTF-8, NUL-terminated */
     char source[160];  /* text of that line, shortened to fit */
+    char key[96];      /* path of the field at fault, NUL-terminated; "" if none */
 } jinja_error;
 
 typedef struct jinja_arena {

@@ -39,9 +39,13 @@ ggtok_status ggtok_jinja_compile(const char *source, size_t n, jinja_dialect dia
                                  jinja_template **out, jinja_error *err);
 void ggtok_jinja_template_free(jinja_template *t); /* t may be NULL */
 jinja_dialect ggtok_jinja_template_dialect(const jinja_template *t);
+/* Returns the memory that a template uses, in bytes. */
+size_t ggtok_jinja_template_memory(const jinja_template *t);
 /* Returns the name of the i-th variable that the template reads, or NULL past the end. The names
  * are sorted; global functions and constants are not among them. */
 const jinja_text *ggtok_jinja_template_variable(const jinja_template *t, size_t i);
+/* Whether the template reads a variable of this name. */
+bool ggtok_jinja_template_reads(const jinja_template *t, const char *name);
 
 /* ---- one rendering ---- */
 
@@ -70,14 +74,17 @@ jinja_arena *ggtok_jinja_env_arena(jinja_env *env);
 void ggtok_jinja_env_set(jinja_env *env, const char *name, size_t n, jinja_value value);
 
 /* Reads JSON as llama.cpp does (JINJA_LLAMA_CPP: unsigned integers beyond int64 wrap around, larger
- * ones become floats) or as Python's json module does (integers of any size, NaN and Infinity). All
+ * ones become floats; a byte order mark is skipped) or as Python's json module does (integers of any size, NaN and Infinity). All
  * strings get `label` (text.h). Jumps on failure. */
 jinja_value ggtok_jinja_read_json(jinja_arena *mem, const char *json, size_t n, jinja_label label,
                                   jinja_dialect dialect);
 
 /* Reads a text that may be JSON. Returns false if it isn't; jumps on other failures. */
-bool ggtok_jinja_read_if_json(jinja_arena *mem, const char *json, size_t n, uint32_t label,
+bool ggtok_jinja_read_if_json(jinja_arena *mem, const char *json, size_t n, jinja_label label,
                               jinja_dialect dialect, jinja_value *out);
+
+/* Writes compact JSON as llama.cpp's JSON library. The text counts as data. */
+jinja_text *ggtok_jinja_write_json(jinja_arena *mem, jinja_value v);
 
 /* Sets the fields of a JSON object as variables. Their strings count as data, not as text from the
  * template. */
@@ -95,6 +102,11 @@ typedef struct jinja_result {
 
 ggtok_status ggtok_jinja_render(jinja_env *env, const jinja_template *t, jinja_result *out,
                                 jinja_error *err);
+/* Like ggtok_jinja_render, but the result is a text, in which each part has its label. */
+ggtok_status ggtok_jinja_render_text(jinja_env *env, const jinja_template *t, jinja_text **out,
+                                     jinja_error *err);
+/* Returns the ranges of the text whose labels have a bit of `mask`. Adjacent ranges are merged. */
+ggtok_range *ggtok_jinja_ranges(jinja_arena *mem, const jinja_text *t, jinja_label mask, size_t *n);
 
 /* Changes to the beginning and end of a prompt. An empty string means no change. */
 typedef struct jinja_finish_options {

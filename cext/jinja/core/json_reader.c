@@ -152,7 +152,9 @@ static jinja_value read_number(reader *r) {
             if (u > (UINT64_MAX - digit) / 10) break;
             u = 10 * u + digit;
         }
-        if (k == n_digits) return jinja_int((int64_t)u);
+        if (k == n_digits) {
+            return (jinja_value){.type = JINJA_INT, .is_unsigned = true, .as.i = (int64_t)u};
+        }
     }
     double f;
     if (!ggtok_jinja_parse_float(r->mem, start, (size_t)(r->p - start), &f))
@@ -258,7 +260,7 @@ static void read_protected(jinja_arena *mem, void *user) {
     r->value = read_all(r);
 }
 
-bool ggtok_jinja_read_if_json(jinja_arena *mem, const char *json, size_t n, uint32_t label,
+bool ggtok_jinja_read_if_json(jinja_arena *mem, const char *json, size_t n, jinja_label label,
                               jinja_dialect dialect, jinja_value *out) {
     const uint8_t *p = (const uint8_t *)json;
     reader r = {mem, p, p, p + n, label, dialect, false, jinja_none()};

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/bits.h"
+
 bool ggtok_jinja_parse_int(jinja_arena *mem, const uint8_t *p, size_t n, bool negative,
                            int64_t *out) {
     uint64_t value = 0, most = negative ? (uint64_t)INT64_MAX + 1 : INT64_MAX;
@@ -99,6 +101,10 @@ size_t ggtok_jinja_format_int(char out[32], int64_t i) {
     return (size_t)snprintf(out, 32, "%lld", (long long)i);
 }
 
+size_t ggtok_jinja_format_unsigned(char out[32], uint64_t i) {
+    return (size_t)snprintf(out, 32, "%llu", (unsigned long long)i);
+}
+
 /* Computes the digits and exponent of the shortest decimal that reads back as f (finite,
  * positive). */
 static int shortest(double f, char digits[24], int *exponent) {
@@ -146,5 +152,152 @@ size_t ggtok_jinja_format_repr(jinja_arena *mem, char out[JINJA_NUMBER_ROOM], do
         if (n <= exponent + 1) *p++ = '.', *p++ = '0';
     }
     *p = 0;
+    return (size_t)(p - out);
+}
+
+/* ---- digits in JSON ---- */
+
+/*
+ * Grisu2 (Loitsch, 2010), as in llama.cpp's JSON library. The digits always read back as the same
+ * double, but in about one of a thousand cases they aren't the shortest: 5.972269109151214e+16
+ * becomes 5.9722691091512144e+16. Templates see this in the arguments of tool calls.
+ *
+ * A double and the bounds of the numbers that read back as it, in 64 bits each, are multiplied by a
+ * power of ten so that the integer part of the products has at most 32 bits. The digits are those
+ * of the upper bound, until the rest is smaller than the distance of the bounds.
+ */
+enum {
+    GRISU_ALPHA = -60,  /* the least binary exponent of a product */
+    GRISU_FIRST = -300, /* the least power; the library has every eighth from this one on */
+    GRISU_STEP = 8
+};
+
+/* The number f * 2^e. */
+typedef struct scaled {
+    uint64_t f;
+    int e;
+} scaled;
+
+static scaled normalized(uint64_t f, int e) {
+    int shift = 63 - (int)bits_highest(f);
+    return (scaled){f << shift, e - shift};
+}
+
+/* Returns the upper 64 bits of the product, rounded. */
+static uint64_t upper_product(uint64_t x, uint64_t y) {
+    uint64_t xh = x >> 32, xl = (uint32_t)x, yh = y >> 32, yl = (uint32_t)y;
+    uint64_t low = xl * yl, m1 = xh * yl, m2 = xl * yh;
+    uint64_t mid = (low >> 32) + (uint32_t)m1 + (uint32_t)m2 + (UINT32_C(1) << 31);
+    return xh * yh + (m1 >> 32) + (m2 >> 32) + (mid >> 32);
+}
+
+/* Returns the 64 leading bits of 10^k, rounded, for a multiple of four k from -308 to 340. */
+static scaled power_of_ten(int k) {
+    enum { WORDS = 32, GROUP = 625 }; /* 5^4; 5^340 has 790 bits, and 2^1023 / 5^308 has 308 */
+    uint32_t words[WORDS + 1] = {0};  /* little-endian; the exponent of the first is `e` */
+    int e = k;
+    words[0] = 1;
+    if (k < 0) {
+        words[0] = 0, words[WORDS - 1] = UINT32_C(1) << 31;
+        e -= 32 * WORDS - 1;
+    }
+    for (; k > 0; k -= 4) {
+        uint64_t carry = 0;
+        for (int i = 0; i < WORDS; i++) {
+            carry += (uint64_t)words[i] * GROUP;
+            words[i] = (uint32_t)carry;
+            carry >>= 32;
+        }
+    }
+    for (; k < 0; k += 4) {
+        uint64_t rest = 0;
+        for (int i = WORDS - 1; i >= 0; i--) {
+            rest = rest << 32 | words[i];
+            words[i] = (uint32_t)(rest / GROUP);
+            rest %= GROUP;
+        }
+    }
+    int top = WORDS - 1;
+    while (!words[top]) top--;
+    uint64_t f = (uint64_t)words[top] << 32 | (top ? words[top - 1] : 0);
+    int shift = 63 - (int)bits_highest(f);
+    uint64_t next = (uint64_t)(top > 1 ? words[top - 2] : 0) << 32 | (top > 2 ? words[top - 3] : 0);
+    if (shift) f = f << shift | next >> (64 - shift);
+    e += 32 * (top - 1) - shift;
+    bool up = next << shift >> 63;
+    if (up && !++f) return (scaled){UINT64_C(1) << 63, e + 1};
+    return (scaled){f, e};
+}
+
+/* Returns the exponent of the power of ten that scales numbers with the binary exponent e. */
+static int power_for(int e) {
+    int f = GRISU_ALPHA - e - 1;
+    int k = f * 78913 / (1 << 18) + (f > 0); /* f * log10(2), rounded up */
+    return GRISU_FIRST + (k - GRISU_FIRST + GRISU_STEP - 1) / GRISU_STEP * GRISU_STEP;
+}
+
+/* Writes the shortest digits between low and high, adjusted towards w, which all have the binary
+ * exponent e. Returns their number; *power is the power of ten of the last one. */
+static int generate(uint64_t low, uint64_t w, uint64_t high, int e, char digits[24], int *power) {
+    uint64_t delta = high - low, distance = high - w, rest = high, unit = UINT64_C(1) << -e;
+    int n = 0;
+    *power = 0;
+    for (uint64_t whole = high >> -e; whole >= 10; whole /= 10) unit *= 10, ++*power;
+    for (;;) {
+        digits[n++] = (char)('0' + rest / unit);
+        rest %= unit;
+        if (rest <= delta) break;
+        if (--*power >= 0)
+            unit /= 10;
+        else
+            rest *= 10, delta *= 10, distance *= 10;
+    }
+    while (rest < distance && delta - rest >= unit &&
+           (rest + unit < distance || distance - rest > rest + unit - distance)) {
+        digits[n - 1]--;
+        rest += unit;
+    }
+    return n;
+}
+
+/* Computes the decimal digits of a positive double, which is digits * 10^*power. */
+static int grisu_digits(double value, char digits[24], int *power) {
+    int exponent;
+    double fraction = frexp(value, &exponent);
+    int e = exponent - DBL_MANT_DIG < -1074 ? -1074 : exponent - DBL_MANT_DIG;
+    uint64_t f = (uint64_t)ldexp(fraction, exponent - e);
+    /* The next smaller double is closer than the next larger one. */
+    bool lower_is_closer = f == UINT64_C(1) << (DBL_MANT_DIG - 1) && e > -1074;
+    scaled plus = normalized(2 * f + 1, e - 1);
+    scaled minus = lower_is_closer ? (scaled){4 * f - 1, e - 2} : (scaled){2 * f - 1, e - 1};
+    int k = power_for(plus.e);
+    scaled ten = power_of_ten(k);
+    uint64_t low = upper_product(minus.f << (minus.e - plus.e), ten.f);
+    uint64_t w = upper_product(normalized(f, e).f, ten.f), high = upper_product(plus.f, ten.f);
+    /* The products may be wrong by one unit: shrink the interval at both ends. */
+    int n = generate(low + 1, w, high - 1, plus.e + ten.e + 64, digits, power);
+    *power -= k;
+    return n;
+}
+
+size_t ggtok_jinja_format_json(jinja_arena *mem, char out[JINJA_NUMBER_ROOM], double f) {
+    enum { LEAST_POINT = -4, MOST_POINT = 15 }; /* without exponent from 1e-4 to below 1e15 */
+    char digits[24], *p = out;
+    int power;
+    jinja_charge(mem, SHORTEST);
+    if (f - f != 0) return memcpy(out, "null", 5), 4;
+    if (signbit(f)) *p++ = '-';
+    if (f == 0) return memcpy(p, "0.0", 4), (size_t)(p - out) + 3;
+    int n = grisu_digits(fabs(f), digits, &power);
+    digits[n] = 0;
+    int point = n + power; /* the value is 0.DIGITS * 10^point */
+    if (n <= point && point <= MOST_POINT)
+        p += snprintf(p, 64, "%s%.*s.0", digits, power, "000000000000000");
+    else if (0 < point && point <= MOST_POINT)
+        p += snprintf(p, 64, "%.*s.%s", point, digits, digits + point);
+    else if (LEAST_POINT < point && point <= 0)
+        p += snprintf(p, 64, "0.%.*s%s", -point, "000", digits);
+    else
+        p += snprintf(p, 64, "%c%s%se%+03d", digits[0], n > 1 ? "." : "", digits + 1, point - 1);
     return (size_t)(p - out);
 }

@@ -25,6 +25,10 @@ size_t ggtok_jinja_format(jinja_arena *mem, char out[JINJA_NUMBER_ROOM], char ty
                           bool alternate, double f);
 /* Formats like Python's repr: the shortest decimal that reads back as f. Returns the length. */
 size_t ggtok_jinja_format_repr(jinja_arena *mem, char out[JINJA_NUMBER_ROOM], double f);
+/* Formats a double as llama.cpp's JSON library: 1.0, 1e+15, 1e-05; null if it isn't finite. Returns
+ * the length. */
+size_t ggtok_jinja_format_json(jinja_arena *mem, char out[JINJA_NUMBER_ROOM], double f);
 size_t ggtok_jinja_format_int(char out[32], int64_t i);
+size_t ggtok_jinja_format_unsigned(char out[32], uint64_t i);
 
 #endif

@@ -113,25 +113,19 @@ jinja_value ggtok_jinja_env_get(jinja_env *e, const char *name, size_t n, bool a
 
 /* ---- rendering ---- */
 
-typedef struct render_job {
-    jinja_env *e;
-    jinja_result *out;
-} render_job;
-
-/* Returns the ranges of the output that have the label. */
-static ggtok_range *ranges_of(jinja_env *e, jinja_label label, size_t *n) {
-    const jinja_builder *b = &e->out;
-    size_t begin = 0, cap = 0;
-    jinja_charge(&e->arena, b->n_parts);
-    for (size_t i = 0; i < b->n_parts; i++) {
-        bool has = b->parts[i].label & label, had = i && b->parts[i - 1].label & label;
-        cap += has && !had;
+ggtok_range *ggtok_jinja_ranges(jinja_arena *mem, const jinja_text *t, jinja_label mask,
+                                size_t *n) {
+    size_t begin = 0, cap = 0, count = jinja_text_count(t);
+    jinja_charge(mem, count);
+    for (size_t i = 0; i < count; i++) {
+        bool has = jinja_text_part_label(t, i) & mask;
+        cap += has && !(i && jinja_text_part_label(t, i - 1) & mask);
     }
-    ggtok_range *ranges = jinja_alloc_n(&e->arena, cap + 1, sizeof *ranges);
+    ggtok_range *ranges = jinja_alloc_n(mem, cap + 1, sizeof *ranges);
     *n = 0;
-    for (size_t i = 0; cap && i < b->n_parts; i++) {
-        size_t end = b->parts[i].end;
-        if (b->parts[i].label & label) {
+    for (size_t i = 0; cap && i < count; i++) {
+        size_t end = jinja_text_end(t, i);
+        if (jinja_text_part_label(t, i) & mask) {
             if (*n && ranges[*n - 1].end == begin)
                 ranges[*n - 1].end = end;
             else
@@ -142,9 +136,8 @@ static ggtok_range *ranges_of(jinja_env *e, jinja_label label, size_t *n) {
     return ranges;
 }
 
-static void render(jinja_arena *mem, void *user) {
-    render_job *j = user;
-    jinja_env *e = j->e;
+static jinja_text *render_output(jinja_env *e) {
+    jinja_arena *mem = &e->arena;
     e->rules =
         e->t->dialect == JINJA_LLAMA_CPP ? &ggtok_jinja_llama_rules : &ggtok_jinja_python_rules;
     if (!e->inputs) e->inputs = ggtok_jinja_dict_new(mem, 1);
@@ -172,22 +165,42 @@ static void render(jinja_arena *mem, void *user) {
     } else {
         ggtok_jinja_python_run(e);
     }
-    jinja_result *out = j->out;
-    out->text = e->out.n ? (const char *)e->out.data : "";
-    out->n = e->out.n;
-    out->from_template = ranges_of(e, JINJA_FROM_TEMPLATE, &out->n_from_template);
-    out->generated = ranges_of(e, JINJA_GENERATED, &out->n_generated);
+    return ggtok_jinja_builder_end(&e->out);
 }
 
-ggtok_status ggtok_jinja_render(jinja_env *e, const jinja_template *t, jinja_result *out,
-                                jinja_error *err) {
+static ggtok_status render_by(void (*body)(jinja_arena *mem, void *out), jinja_env *e,
+                              const jinja_template *t, void *out, jinja_error *err) {
     e->t = t;
     e->arena.source = t->source;
     e->arena.n_source = t->n_source;
     e->arena.at = 0;
+    return ggtok_jinja_protect(&e->arena, body, out, err);
+}
+
+static void render_text(jinja_arena *mem, void *out) {
+    *(jinja_text **)out = render_output((jinja_env *)mem); /* the arena is an env's first member */
+}
+
+ggtok_status ggtok_jinja_render_text(jinja_env *e, const jinja_template *t, jinja_text **out,
+                                     jinja_error *err) {
+    *out = NULL;
+    return render_by(render_text, e, t, out, err);
+}
+
+static void render_result(jinja_arena *mem, void *result) {
+    jinja_result *out = result;
+    jinja_text *text;
+    render_text(mem, &text);
+    out->text = (const char *)text->data;
+    out->n = text->n;
+    out->from_template = ggtok_jinja_ranges(mem, text, JINJA_FROM_TEMPLATE, &out->n_from_template);
+    out->generated = ggtok_jinja_ranges(mem, text, JINJA_GENERATED, &out->n_generated);
+}
+
+ggtok_status ggtok_jinja_render(jinja_env *e, const jinja_template *t, jinja_result *out,
+                                jinja_error *err) {
     *out = (jinja_result){.text = ""};
-    render_job j = {e, out};
-    return ggtok_jinja_protect(&e->arena, render, &j, err);
+    return render_by(render_result, e, t, out, err);
 }
 
 /* ---- finishing ---- */

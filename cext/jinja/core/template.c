@@ -111,8 +111,29 @@ void ggtok_jinja_template_free(jinja_template *t) {
     ggtok_mem_free(t);
 }
 
+size_t ggtok_jinja_template_memory(const jinja_template *t) {
+    size_t n = sizeof *t;
+    for (const jinja_chunk *c = t->arena.chunks; c; c = c->older) n += c->whole;
+    return n;
+}
+
 jinja_dialect ggtok_jinja_template_dialect(const jinja_template *t) {
     return t->dialect;
+}
+
+bool ggtok_jinja_template_reads(const jinja_template *t, const char *name) {
+    const jinja_text wanted = {.data = (const uint8_t *)name, .n = (uint32_t)strlen(name)};
+    uint32_t lo = 0, hi = t->n_variables;
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        int order = ggtok_jinja_text_order(t->variables[mid], &wanted);
+        if (!order) return true;
+        if (order < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return false;
 }
 
 const jinja_text *ggtok_jinja_template_variable(const jinja_template *t, size_t i) {

@@ -128,6 +128,8 @@ void ggtok_jinja_builder_add(jinja_builder *b, const void *data, size_t n, jinja
 void ggtok_jinja_builder_text(jinja_builder *b, const jinja_text *t);
 void ggtok_jinja_builder_cut(jinja_builder *b, const jinja_text *t, size_t begin, size_t end);
 jinja_text *ggtok_jinja_builder_end(jinja_builder *b);
+/* Adds a JSON string, as data. */
+void ggtok_jinja_builder_json(jinja_builder *b, const jinja_text *t);
 /* Removes the bytes from index n on and the parts from index n_parts on; returns them as a text. */
 jinja_text *ggtok_jinja_builder_take(jinja_builder *b, size_t n, size_t n_parts);
 

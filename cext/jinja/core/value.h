@@ -54,8 +54,10 @@ typedef struct jinja_range jinja_range;
 typedef struct jinja_object jinja_object;
 
 typedef struct jinja_value {
-    uint8_t type; /* a jinja_type */
-    uint32_t id;  /* identity, for llama.cpp's `sameas` and the notes of probes; 0: none */
+    uint8_t type;     /* a jinja_type */
+    bool is_unsigned; /* JINJA_INT from JSON: `i` is the two's complement of a value from 2^63 on.
+                         Only ggtok_jinja_write_json looks at it */
+    uint32_t id;      /* identity, for llama.cpp's `sameas` and the notes of probes; 0: none */
     union {
         bool truth;
         int64_t i;
@@ -160,6 +162,10 @@ jinja_value *ggtok_jinja_dict_find(jinja_arena *mem, const jinja_dict *dict, jin
 jinja_value *ggtok_jinja_dict_get(jinja_arena *mem, const jinja_dict *dict, const char *key,
                                   size_t n);
 void ggtok_jinja_dict_put(jinja_arena *mem, jinja_dict *dict, const char *key, jinja_value value);
+
+/* Returns a deep copy of lists, tuples and dicts. Texts, keys of dicts and other objects are
+ * shared. */
+jinja_value ggtok_jinja_copy(jinja_arena *mem, jinja_value v);
 
 /* Whether the dialect's == is true for a and b. In llama.cpp, arrays and objects are equal only if
  * they are hashable. */

@@ -289,3 +289,45 @@ void ggtok_jinja_dict_put(jinja_arena *mem, jinja_dict *dict, const char *key, j
         mem, dict, jinja_of_text(ggtok_jinja_text_of(mem, key, strlen(key), JINJA_FROM_TEMPLATE)),
         value);
 }
+
+/* ---- copies ---- */
+
+static jinja_list *copy_list(jinja_arena *mem, const jinja_list *list) {
+    jinja_list *copy = ggtok_jinja_list_new(mem, list->n);
+    copy->group = list->group;
+    copy->n = list->n;
+    for (uint32_t i = 0; i < list->n; i++) copy->data[i] = ggtok_jinja_copy(mem, list->data[i]);
+    return copy;
+}
+
+static jinja_dict *copy_dict(jinja_arena *mem, const jinja_dict *dict) {
+    jinja_dict *copy = ggtok_jinja_dict_new(mem, dict->n);
+    if (dict->index) {
+        size_t size = (size_t)dict->mask + 1;
+        jinja_charge(mem, size / 4);
+        copy->index = jinja_alloc_n(mem, size, sizeof *copy->index);
+        memcpy(copy->index, dict->index, size * sizeof *copy->index);
+        copy->mask = dict->mask;
+    }
+    copy->n = dict->n;
+    for (uint32_t i = 0; i < dict->n; i++) {
+        copy->entries[i] = dict->entries[i];
+        copy->entries[i].value = ggtok_jinja_copy(mem, dict->entries[i].value);
+    }
+    return copy;
+}
+
+jinja_value ggtok_jinja_copy(jinja_arena *mem, jinja_value v) {
+    v.id = 0;
+    jinja_charge(mem, 1);
+    if (jinja_is_array(v)) {
+        jinja_enter(mem);
+        v.as.list = copy_list(mem, v.as.list);
+        jinja_leave(mem);
+    } else if (v.type == JINJA_DICT) {
+        jinja_enter(mem);
+        v.as.dict = copy_dict(mem, v.as.dict);
+        jinja_leave(mem);
+    }
+    return v;
+}

@@ -14,30 +14,6 @@ static void put(writer *w, const char *s) {
     ggtok_jinja_builder_add(&w->b, s, strlen(s), 0);
 }
 
-/* Writes a string. Strings in JSON count as data: their labels are dropped. */
-static void put_text(writer *w, const jinja_text *t) {
-    static const char names[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
-    size_t begin = 0;
-    jinja_charge(&w->e->arena, t->n / 4);
-    put(w, "\"");
-    for (size_t i = 0; i < t->n; i++) {
-        uint8_t c = t->data[i];
-        const char *name = c ? strchr(names, c) : NULL;
-        if (c >= 0x20 && !name) continue;
-        char escape[8] = {'\\', name ? letters[name - names] : 'u', 0};
-        if (!name) {
-            memcpy(escape + 2, c < 16 ? "000" : "001", 3);
-            escape[5] = "0123456789abcdef"[c & 15];
-            escape[6] = 0;
-        }
-        ggtok_jinja_builder_add(&w->b, t->data + begin, i - begin, 0);
-        put(w, escape);
-        begin = i + 1;
-    }
-    ggtok_jinja_builder_add(&w->b, t->data + begin, t->n - begin, 0);
-    put(w, "\"");
-}
-
 static void newline(writer *w) {
     if (w->indent >= 0) put(w, "\n");
 }
@@ -79,7 +55,7 @@ static void write_dict(writer *w, const jinja_dict *dict, uint32_t level) {
     if (dict->n) newline(w);
     JINJA_EACH(&w->e->arena, i, dict->n) {
         indent(w, level + 1);
-        put_text(w, ggtok_jinja_llama_text(w->e, dict->entries[i].key));
+        ggtok_jinja_builder_json(&w->b, ggtok_jinja_llama_text(w->e, dict->entries[i].key));
         if (w->key)
             ggtok_jinja_builder_add(&w->b, w->key->data, w->key->n, 0);
         else
@@ -108,7 +84,7 @@ static void write_value(writer *w, jinja_value v, uint32_t level) {
     case JINJA_BOOL: put(w, v.as.truth ? "true" : "false"); break;
     case JINJA_INT:
     case JINJA_FLOAT: put_number(w, v); break;
-    case JINJA_STRING: put_text(w, v.as.text); break;
+    case JINJA_STRING: ggtok_jinja_builder_json(&w->b, v.as.text); break;
     case JINJA_LIST:
     case JINJA_TUPLE: write_items(w, v.as.list, level); break;
     case JINJA_LOOP: ggtok_jinja_loop_fill(&w->e->arena, v.as.dict); /* fall through */

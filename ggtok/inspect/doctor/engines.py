@@ -11,16 +11,15 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Literal
 
 from ggtok.base.escape import number, shown
 from ggtok.chat import api
-from ggtok.chat.llama import LlamaServer
+from ggtok.chat.options import Options
 from ggtok.chat.prompt import n_shared
-from ggtok.chat.request import Options, Request, dates_of
 from ggtok.errors import GGTokError, TemplateError
 from ggtok.inspect.doctor import battery, traces
 from ggtok.inspect.doctor.battery import Chat
@@ -182,40 +181,32 @@ class Comparison:
     def render(self, conversation: Chat, like: Like, more: Json | None = None) -> Rendered:
         """Renders a conversation, with the additional variables `more`."""
         try:
-            return self._run(self._request(conversation, like, more), conversation)
+            return self._run(self._call(conversation, like, more), conversation)
         except TemplateError as e:
             return Rendered(None, str(e.args[0]), e.line)
         except GGTokError as e:
             return Rendered(None, str(e))
 
-    def _request(self, conversation: Chat, like: Like, more: Json | None = None) -> Request:
-        """Returns a request that keeps BOS and EOS in the prompt, since :mod:`.template` checks
+    def _call(self, conversation: Chat, like: Like, more: Json | None = None) -> api.Call:
+        """Returns a call that keeps BOS and EOS in the prompt, since :mod:`.template` checks
         them."""
-        tools = list(conversation.tools) or None
         continues = like == "transformers" and conversation.prefill
         options = Options(
-            tools,
+            list(conversation.tools) or None,
             like,
             None if conversation.prefill and not continues else not continues,
             continue_final_message=continues or None if conversation.prefill else False,
+            clock=lambda: _NOW,
             chat_template_kwargs=more,
         )
-        request = api.request_of(self._loaded, options)
-        ends = ("", "", *request.text_ends[2:])
-        return replace(request, text_ends=ends)
+        return api.Call(self._loaded, options, bits=chat.KEEP_ENDS)
 
-    def _run(self, request: Request, conversation: Chat) -> Rendered:
-        like = "llama.cpp" if isinstance(request.policy, LlamaServer) else "transformers"
-        messages = [_as_sent(m) if like == "llama.cpp" else m for m in conversation.messages]
-        tools = request.policy.read_tools(list(conversation.tools)) if conversation.tools else None
-        [result] = request.run(self._loaded, [messages], chat.TEXT, tools, lambda: _NOW)
-        if isinstance(result, GGTokError):
-            raise result
-        return Rendered(result)
+    def _run(self, call: api.Call, conversation: Chat) -> Rendered:
+        return Rendered(call.one(_sent(conversation, call.options.like), chat.TEXT)[0])
 
-    def _text(self, request: Request, conversation: Chat) -> str | None:
+    def _text(self, call: api.Call, conversation: Chat) -> str | None:
         try:
-            return self._run(request, conversation).text
+            return self._run(call, conversation).text
         except GGTokError:
             return None
 
@@ -224,9 +215,8 @@ class Comparison:
     def _reason(self, conversation: Chat, one: str, other: str) -> tuple[str, Json]:
         """Returns why the prompts differ, and the variables that transformers needs to show what
         else differs."""
-        request = self._request(conversation, "llama.cpp")
-        given = {k: v for k, v in request.variables.items() if k not in _OWN}
-        given |= {k: v for k, v in dates_of(_NOW).items() if k in request.dates}
+        made = self._variables(conversation)
+        given = {k: v for k, v in made.items() if k not in _OWN}
         changing = {
             name: value
             for name, value in given.items()
@@ -239,56 +229,57 @@ class Comparison:
                 return f"{_SETS} {listed}, and transformers doesn't", {}
             if rest is None:
                 changing = {}
-        made = self._prepared(request, conversation)
-        ours, theirs = _by_dialects(request, made, conversation, {**request.variables, **given})
+        ours, theirs = _by_dialects(self._source(conversation), made)
         if ours != theirs:
             return _DIALECTS, changing
         if conversation.prefill:
             return _PREFILL, changing
-        return _preparation(conversation, made), changing
+        return _preparation(conversation, made["messages"]), changing
 
     def _reason_of_refusal(self, conversation: Chat) -> str:
         """Returns why transformers refuses a conversation that llama-server renders."""
-        request = self._request(conversation, "llama.cpp")
-        made = self._prepared(request, conversation)
-        if _by_dialects(request, made, conversation, request.variables)[1] is None:
+        made, source = self._variables(conversation), self._source(conversation)
+        if _by_dialects(source, made)[1] is None:
             return _DIALECTS
-        given = {**request.variables, "tools": None}
-        if not conversation.tools and _by_dialects(request, made, conversation, given)[1] is None:
+        if not conversation.tools and _by_dialects(source, {**made, "tools": None})[1] is None:
             return "transformers defines tools as none, llama-server doesn't define it"
-        return _preparation(conversation, made)
+        return _preparation(conversation, made["messages"])
 
-    def _prepared(self, request: Request, conversation: Chat) -> list[Json]:
-        """Returns the messages that llama-server passes to the template."""
-        sent = [_as_sent(message) for message in conversation.messages]
-        prepared = request.policy.prepare(request, sent, range(len(sent)), request.text_ends)
-        return [m[0] if isinstance(m, tuple) else m for m in prepared.messages]
+    def _variables(self, conversation: Chat) -> Json:
+        """Returns the variables that llama-server passes to the template."""
+        call = self._call(conversation, "llama.cpp")
+        made: Json = call.one(_sent(conversation, "llama.cpp"), chat.VARIABLES)[0]
+        return {"messages": [], **made}
+
+    def _source(self, conversation: Chat, like: Like = "llama.cpp") -> str:
+        call = self._call(conversation, like)
+        return call.chat.facts_for(has_tools=call.options.has_tools()).source
 
     def _render_source(
-        self, request: Request, source: str, dialect: jinja.Dialect, conversation: Chat
+        self, call: api.Call, source: str, dialect: jinja.Dialect, conversation: Chat
     ) -> str | None:
         try:
-            template = _compiled(source, dialect)
+            call.template = _compiled(source, dialect).compiled
         except TemplateError:
             return None
-        return self._text(replace(request, template=template.compiled), conversation)
+        return self._text(call, conversation)
 
     def _line(
         self, conversation: Chat, one: str, other: str, given: Json
     ) -> tuple[int | None, str]:
         """Returns the line of the template at which the prompts diverge, and the tag there."""
-        requests = {
-            like: self._request(conversation, like, given if like == "transformers" else None)
+        calls = {
+            like: self._call(conversation, like, given if like == "transformers" else None)
             for like in PROGRAMS
         }
         for inner in (True, False):
             texts: list[str] = []
             made = None
             for like, expected in zip(PROGRAMS, (one, other), strict=True):
-                made = traces.marked(requests[like].policy.source, inner)
+                made = traces.marked(self._source(conversation, like), inner)
                 if made is None:
                     break
-                text = self._render_source(requests[like], made.source, like, conversation)
+                text = self._render_source(calls[like], made.source, like, conversation)
                 if text is None or traces.plain(text) != expected:
                     break
                 texts.append(text)
@@ -303,22 +294,23 @@ def _compiled(source: str, dialect: jinja.Dialect) -> jinja.Template:
     return jinja.compile(source, dialect)
 
 
-def _by_dialects(
-    request: Request, messages: list[Json], conversation: Chat, variables: Json
-) -> tuple[str | bytes | None, ...]:
+def _by_dialects(source: str, variables: Json) -> tuple[str | bytes | None, ...]:
     """Returns the texts that the two dialects of Jinja render with the same variables; None for an
     error."""
-    given = {"add_generation_prompt": True, **variables, "messages": messages}
-    if conversation.tools:
-        given["tools"] = request.policy.read_tools(list(conversation.tools))
+    given = {"add_generation_prompt": True, **variables}
     texts: list[str | bytes | None] = []
     for dialect in PROGRAMS:
         try:
-            template = _compiled(request.policy.source, dialect)
-            texts.append(template.render(given, _NOW).text)
+            texts.append(_compiled(source, dialect).render(given, _NOW).text)
         except TemplateError:
             texts.append(None)
     return tuple(texts)
+
+
+def _sent(conversation: Chat, like: str) -> list[Json]:
+    """Returns the messages in the form that the program's clients send."""
+    messages = conversation.messages
+    return list(messages) if like == "transformers" else [_as_sent(each) for each in messages]
 
 
 def _preparation(conversation: Chat, made: list[Json]) -> str:

@@ -1,0 +1,135 @@
+"""Compiled chat templates, with all that C knows about them, and their cache."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ggtok.chat.options import Clock, time_of
+from ggtok.native.chat import LIKES, FailedError, error_of
+
+if TYPE_CHECKING:
+    from ggtok.loading.loaded import Loaded
+
+_MOST_BYTES = 64 << 20  # of all cached templates
+_TOKENS = ("bos", "eos", "unk", "sep", "pad", "mask")  # tokens whose texts templates can read
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What llama-server knows about a template.
+
+    Attributes:
+        caps: what it supports, named as in ``chat_template_caps`` of /props without ``supports_``.
+        family: the name of the family whose rules apply to it, or None.
+        thinks: the default of enable_thinking.
+        reasoning_tags: the texts before and after reasoning; "" for none.
+        source: the template, with the lexer's line breaks.
+    """
+
+    caps: dict[str, bool]
+    family: str | None
+    thinks: bool
+    reasoning_tags: tuple[str, str]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A compiled template; immutable.
+
+    Attributes:
+        compiled: the C object.
+        size: its memory, in bytes.
+        reads_time: whether prompts may depend on the time.
+        variables: the names of variables that affect prompts, without and with tools.
+        facts: likewise; None if the template for such requests can't be used.
+    """
+
+    compiled: object
+    size: int
+    reads_time: bool
+    variables: tuple[frozenset[str], frozenset[str]]
+    facts: tuple[Facts | None, Facts | None]
+
+    def facts_for(self, *, has_tools: bool) -> Facts:
+        facts = self.facts[has_tools] or self.facts[not has_tools]
+        assert facts is not None  # a chat has at least one usable template
+        return facts
+
+
+class _Key:
+    """What a compiled template depends on besides the caller's choice."""
+
+    __slots__ = ("_facts", "_hash")
+
+    def __init__(self, loaded: Loaded) -> None:
+        texts = [
+            None if (id := loaded.special(name)) is None else loaded.native.piece(id, 0, True)
+            for name in _TOKENS
+        ]
+        adds = loaded.flags["add_bos"], loaded.flags["add_eos"]
+        self._facts = tuple(loaded.chat_templates.items()), tuple(texts), adds
+        self._hash = hash(self._facts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, _Key) and self._facts == other._facts)
+
+
+_chats: OrderedDict[tuple[_Key, str, str | None], Chat] = OrderedDict()  # least recently used first
+_lock = threading.Lock()
+_n_bytes = 0
+
+
+def chat_of(
+    loaded: Loaded, like: str, template: str | None, clock: Clock | None, keep: bool = True
+) -> Chat:
+    """Returns the compiled template that `like` and `template` select.
+
+    With `keep`, it is cached for all tokenizers with the same templates and special tokens.
+    """
+    file: _Key | None = loaded.memo.get("chat file")
+    if file is None:
+        file = loaded.memo["chat file"] = _Key(loaded)
+    key = file, like, template
+    found = _chats.get(key)
+    if found is not None:
+        with _lock:
+            if key in _chats:
+                _chats.move_to_end(key)
+        return found
+    chat = _compile(loaded, like, template, clock)
+    if keep:
+        _add(key, chat)
+    return chat
+
+
+def _add(key: tuple[_Key, str, str | None], chat: Chat) -> None:
+    global _n_bytes
+    if chat.size > _MOST_BYTES:
+        return
+    with _lock:
+        old = _chats.pop(key, None)
+        _n_bytes += chat.size - (old.size if old else 0)
+        _chats[key] = chat
+        while _n_bytes > _MOST_BYTES:
+            _, oldest = _chats.popitem(last=False)
+            _n_bytes -= oldest.size
+
+
+def _compile(loaded: Loaded, like: str, template: str | None, clock: Clock | None) -> Chat:
+    sources = loaded.chat_templates.values() if template is None else (template,)
+    if not any(name in source for source in sources for name in ("strftime_now", "date")):
+        clock = None  # it is called only if it matters
+    made: Any = loaded.native.chat_compile(LIKES[like], template, time_of(clock, like))
+    if isinstance(made, FailedError):
+        raise error_of(made)
+    compiled, size, reads_time, *more = made
+    plain, with_tools = map(frozenset, more[:2])
+    facts = [None if each is None else Facts(**each) for each in more[2:]]
+    return Chat(compiled, size, reads_time, (plain, with_tools), (facts[0], facts[1]))
