@@ -37,7 +37,7 @@ export function use(tok: Tokenizer): number {
   const text: string = tok.decode(ids, { removeSpecial: true, unparseSpecial: false, cleanSpaces: null });
   const bytes: Uint8Array = tok.decodeBytes([1, 2, 3]);
   const stream = tok.streamDecoder({ unparseSpecial: false });
-  const streamed: string = stream.push(5) + stream.push([1, 2]) + stream.finish();
+  const streamed: string = stream.feed(5) + stream.feed([1, 2]) + stream.finish();
   const piece: Uint8Array = tok.piece(5, { special: false });
   const stored: [string, Uint8Array] = [tok.token(5), tok.tokenBytes(5)];
   if (tok.type(5) === "user_defined") return tok.score(5);

@@ -57,8 +57,8 @@ def test_equal_texts_have_different_origins(js: Tokenizer, like: str) -> None:
     found = js.chatOrigins({"messages": messages, "add_generation_prompt": True}, options)
     expected = []
     for i, content in enumerate(("the \U0001f44d", "</user>", "the \U0001f44d", "</user>")):
-        expected += [template("<" if i == 0 else "</user><"), message(f"{i} role", "user")]
-        expected += [template(">"), message(f"{i} content", content)]
+        expected += [template("<user>" if i == 0 else "</user><user>")]
+        expected += [message(f"{i} content", content)]
     assert named(found) == [*expected, template("</user><user>")]
 
 
@@ -175,16 +175,16 @@ def test_origins_are_right_in_every_template(js: Tokenizer, like: str) -> None:
     assert followed > unknown
 
 
-def test_origins_of_messages_beyond_the_limit_are_unknown(js: Tokenizer) -> None:
-    """A few renderings tell 2,048 messages apart; the origins of further messages are unknown."""
+def test_each_of_many_messages_has_an_origin(js: Tokenizer) -> None:
     source = "{% for m in messages %}{{ m.content }}{% endfor %}"
-    messages = [user("x") for _ in range(2100)]
-    found = js.chatOrigins({"messages": messages}, {"template": source})
-    parts = named(found)
-    assert parts == [
-        *(message(f"{i} content", "x") for i in range(2048)),
-        ("unknown", "x" * (2100 - 2048)),
-    ]
+    found = js.chatOrigins({"messages": [user("x")] * 5000}, {"template": source})
+    assert named(found) == [message(f"{i} content", "x") for i in range(5000)]
+
+
+def test_roles_of_a_message_s_own_have_its_origin(js: Tokenizer) -> None:
+    source = "{% for m in messages %}{{ m.role }}:{{ m.content }}{% endfor %}"
+    found = js.chatOrigins({"messages": [says("</s>", "x")]}, {"template": source})
+    assert named(found) == [message("0 role", "</s>"), template(":"), message("0 content", "x")]
 
 
 def test_a_prompt_without_messages_has_origins(js: Tokenizer) -> None:
