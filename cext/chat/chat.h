@@ -37,8 +37,19 @@ typedef struct chat_caps {
         preserve_reasoning, reasoning_effort, object_arguments;
 } chat_caps;
 
-/* Finds out by test renderings what a template in llama.cpp's dialect supports. */
-ggtok_status ggtok_chat_find_caps(const jinja_template *t, chat_caps *out, jinja_error *err);
+/* Finds out by test renderings, at time `now`, what a template in llama.cpp's dialect supports. */
+ggtok_status ggtok_chat_find_caps(const jinja_template *t, const jinja_time *now, chat_caps *out,
+                                  jinja_error *err);
+
+/* Variables that decide whether earlier reasoning is kept, each with the value that keeps it. */
+typedef struct chat_preserving {
+    const char *name;
+    bool keeps;
+} chat_preserving;
+enum { CHAT_N_PRESERVING = 4, CHAT_N_EFFORTS = 2 };
+extern const chat_preserving ggtok_chat_preserving[CHAT_N_PRESERVING];
+/* Variables for the effort of reasoning. */
+extern const char *const ggtok_chat_efforts[CHAT_N_EFFORTS];
 
 /* The texts before and after reasoning, including white space; "" for none. */
 typedef struct chat_tags {
@@ -47,11 +58,12 @@ typedef struct chat_tags {
     const char *bad_calls; /* the error in the JSON of the template's tool calls, or NULL */
 } chat_tags;
 
-/* Finds the tags by comparing test renderings. `source` is the template's (with the lexer's line
- * breaks); the texts of *out are in `mem`. */
+/* Finds the tags by comparing test renderings at time `now`. `source` is the template's (with the
+ * lexer's line breaks); the texts of *out are in `mem`. */
 ggtok_status ggtok_chat_find_tags(const jinja_template *t, const char *source, size_t n,
                                   const chat_caps *caps, const char *bos, const char *eos,
-                                  jinja_arena *mem, chat_tags *out, jinja_error *err);
+                                  const jinja_time *now, jinja_arena *mem, chat_tags *out,
+                                  jinja_error *err);
 
 /* ---- a request ---- */
 

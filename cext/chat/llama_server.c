@@ -27,17 +27,6 @@ static const char never[] = "{%- if false %}";
  * white space. */
 static const char trimmed[] = "You have access to the following functions in JSONSchema format";
 
-/* Variables that decide whether earlier reasoning is kept, each with the value that keeps it. */
-static const struct {
-    const char *name;
-    bool keeps;
-} preserving[] = {{"preserve_thinking", true},
-                  {"clear_thinking", false},
-                  {"truncate_history_thinking", false},
-                  {"drop_thinking", false}};
-static const char *const efforts[] = {"reasoning_effort", "reasoning_strength"};
-enum { N_PRESERVING = 4, N_EFFORTS = 2 };
-
 /* ---- the request ---- */
 
 typedef enum continuation { NOT_CONTINUED, CONTINUES, IN_CONTENT, IN_REASONING } continuation;
@@ -364,11 +353,11 @@ static void spread(chat_run *r, const request *q) {
     jinja_value given = jinja_of_dict(q->given);
     jinja_value preserve = ggtok_chat_get(mem, given, "preserve_reasoning"),
                 effort = ggtok_chat_get(mem, given, "reasoning_effort");
-    for (size_t i = 0; preserve.type == JINJA_BOOL && i < N_PRESERVING; i++) {
-        set(r, preserving[i].name, jinja_bool(preserve.as.truth == preserving[i].keeps));
+    for (size_t i = 0; preserve.type == JINJA_BOOL && i < CHAT_N_PRESERVING; i++) {
+        set(r, ggtok_chat_preserving[i].name, jinja_bool(preserve.as.truth == ggtok_chat_preserving[i].keeps));
     }
-    for (size_t i = 0; effort.type == JINJA_STRING && i < N_EFFORTS; i++) {
-        set(r, efforts[i], effort);
+    for (size_t i = 0; effort.type == JINJA_STRING && i < CHAT_N_EFFORTS; i++) {
+        set(r, ggtok_chat_efforts[i], effort);
     }
 }
 
@@ -639,7 +628,7 @@ static ggtok_status check_start(const chat_policy *p, const jinja_time *now, jin
 static ggtok_status learn(chat_policy *p, const jinja_time *now, jinja_error *err) {
     const char *source = p->source;
     size_t n = p->n_source;
-    ggtok_status status = ggtok_chat_find_caps(p->t, &p->caps, err);
+    ggtok_status status = ggtok_chat_find_caps(p->t, now, &p->caps, err);
     if (status) return status;
     p->tags = (chat_tags){.start = "", .end = ""};
     p->family = ggtok_chat_find_family(source, n);
@@ -648,7 +637,7 @@ static ggtok_status learn(chat_policy *p, const jinja_time *now, jinja_error *er
     } else {
         const jinja_text *bos = p->file->tokens[0], *eos = p->file->tokens[1];
         status = ggtok_chat_find_tags(p->t, source, n, &p->caps, bos ? (const char *)bos->data : "",
-                                      eos ? (const char *)eos->data : "", &p->mem, &p->tags, err);
+                                      eos ? (const char *)eos->data : "", now, &p->mem, &p->tags, err);
         if (status) return status;
         p->thinks = p->tags.found;
     }
@@ -703,9 +692,9 @@ ggtok_status ggtok_chat_llama_server_new(const chat_file *file, const char *sour
 
 const char *ggtok_chat_spread_name(const chat_policy *p, size_t i) {
     bool reads[2] = {false, false};
-    for (size_t k = 0; k < N_PRESERVING; k++)
-        reads[0] |= ggtok_jinja_template_reads(p->t, preserving[k].name);
-    for (size_t k = 0; k < N_EFFORTS; k++) reads[1] |= ggtok_jinja_template_reads(p->t, efforts[k]);
+    for (size_t k = 0; k < CHAT_N_PRESERVING; k++)
+        reads[0] |= ggtok_jinja_template_reads(p->t, ggtok_chat_preserving[k].name);
+    for (size_t k = 0; k < CHAT_N_EFFORTS; k++) reads[1] |= ggtok_jinja_template_reads(p->t, ggtok_chat_efforts[k]);
     if (reads[0] && !i--) return "preserve_reasoning";
     if (reads[1] && !i--) return "reasoning_effort";
     const char *const *more = p->family ? p->family->reads : NULL;
