@@ -222,8 +222,9 @@ static jinja_value new_response(const chat_call *c, jinja_value message, const j
     jinja_value content = get_field(c, message, "content");
     if (content.type == JINJA_STRING) {
         const jinja_text *t = content.as.text;
+        jinja_error not_json;
         ggtok_jinja_read_if_json(c->mem, (const char *)t->data, t->n, label_of_data(t),
-                                 JINJA_LLAMA_CPP, &content);
+                                 JINJA_LLAMA_CPP, &content, &not_json);
     }
     jinja_value name = jinja_absent();
     if (index < calls->n) name = get_field(c, get_field(c, calls->data[index], "function"), "name");
