@@ -117,7 +117,7 @@ static void check_tools(chat_run *r, jinja_value tools) {
     const chat_call *c = &r->call;
     const chat_path at = {NULL, "tools", 0};
     if (!jinja_is_array(tools)) {
-        ggtok_chat_refuse(c, CHAT_WRONG_TYPE, NULL, "%s must be %s, not %s",
+        ggtok_chat_refuse(c, CHAT_WRONG_TYPE, NULL, "%s must be %s of JSON schemas, not %s",
                           ggtok_chat_path(c, &at), ggtok_chat_word(c, CHAT_AN_ARRAY),
                           ggtok_chat_type_name(c, tools));
     }
@@ -279,16 +279,24 @@ static const char *continued_field(chat_run *r) {
     return field;
 }
 
-static bool wants_generation(chat_run *r) {
-    jinja_value v = ggtok_chat_get(r->call.mem, r->job->body, "add_generation_prompt");
-    return v.type == JINJA_BOOL && v.as.truth;
+/* Reads a field that must be a boolean; false if it is missing. */
+static bool read_flag(chat_run *r, const char *name) {
+    const chat_call *c = &r->call;
+    jinja_value v = ggtok_chat_get(c->mem, r->job->body, name);
+    if (v.type == JINJA_BOOL) return v.as.truth;
+    if (is_missing(v)) return false;
+    ggtok_chat_refuse(c, CHAT_WRONG_TYPE, NULL, "%s must be %s or %s, not %s", name,
+                      ggtok_chat_word(c, CHAT_TRUE), ggtok_chat_word(c, CHAT_FALSE),
+                      ggtok_chat_type_name(c, v));
 }
 
 jinja_text *ggtok_chat_transformers_prompt(chat_run *r) {
     const chat_call *c = &r->call;
     const chat_options *options = r->job->options;
     const chat_file *file = r->p->file;
-    bool generation = wants_generation(r);
+    bool generation = read_flag(r, "add_generation_prompt");
+    read_flag(r, "parallel_tool_calls");
+    read_flag(r, "enable_thinking");
     const char *field = continued_field(r);
     if (field && generation) {
         ggtok_chat_refuse(c, CHAT_WRONG_VALUE, NULL,

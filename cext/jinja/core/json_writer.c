@@ -1,4 +1,4 @@
-/* Writes JSON. Text in JSON counts as data: labels are dropped. */
+/* Writes JSON. Text in JSON counts as data, not as the template's own, but keeps its origin. */
 #include "jinja/core/jinja.h"
 #include "jinja/core/number.h"
 
@@ -6,10 +6,24 @@ static void put(jinja_builder *b, const char *s) {
     ggtok_jinja_builder_add(b, s, strlen(s), 0);
 }
 
+/* Writes bytes [begin, end) of a text. `part` is the part with the byte before; it only moves
+ * forward. */
+static void put_bytes(jinja_builder *b, const jinja_text *t, size_t begin, size_t end,
+                      size_t *part) {
+    enum { DROPPED = JINJA_FROM_TEMPLATE | JINJA_GENERATED | JINJA_JOINED };
+    while (begin < end) {
+        while (jinja_text_end(t, *part) <= begin) ++*part;
+        size_t stop = jinja_text_end(t, *part) < end ? jinja_text_end(t, *part) : end;
+        ggtok_jinja_builder_add(b, t->data + begin, stop - begin,
+                                jinja_text_part_label(t, *part) & ~(jinja_label)DROPPED);
+        begin = stop;
+    }
+}
+
 void ggtok_jinja_builder_json(jinja_builder *b, const jinja_text *t) {
     static const char names[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
-    size_t begin = 0;
-    jinja_charge(b->arena, t->n / 4);
+    size_t begin = 0, part = 0;
+    jinja_charge(b->arena, t->n / 4 + t->n_parts);
     put(b, "\"");
     for (size_t i = 0; i < t->n; i++) {
         uint8_t c = t->data[i];
@@ -21,11 +35,11 @@ void ggtok_jinja_builder_json(jinja_builder *b, const jinja_text *t) {
             escape[5] = "0123456789abcdef"[c & 15];
             escape[6] = 0;
         }
-        ggtok_jinja_builder_add(b, t->data + begin, i - begin, 0);
+        put_bytes(b, t, begin, i, &part);
         put(b, escape);
         begin = i + 1;
     }
-    ggtok_jinja_builder_add(b, t->data + begin, t->n - begin, 0);
+    put_bytes(b, t, begin, t->n, &part);
     put(b, "\"");
 }
 

@@ -132,6 +132,7 @@ jinja_text *ggtok_jinja_llama_json_ascii(jinja_env *e, const jinja_text *json) {
     writer w = {e, ggtok_jinja_builder_new(&e->arena, json->n), -1, NULL, NULL};
     w.b.merge = true;
     bool inside = false, escaped = false;
+    size_t part = 0;
     jinja_charge(&e->arena, json->n / 2);
     for (size_t i = 0; i < json->n;) {
         uint8_t c = json->data[i];
@@ -148,7 +149,8 @@ jinja_text *ggtok_jinja_llama_json_ascii(jinja_env *e, const jinja_text *json) {
             }
             continue;
         }
-        ggtok_jinja_builder_add(&w.b, &json->data[i++], 1, 0);
+        while (jinja_text_end(json, part) <= i) part++;
+        ggtok_jinja_builder_add(&w.b, &json->data[i++], 1, jinja_text_part_label(json, part));
         if (!inside)
             inside = c == '"';
         else if (escaped)
