@@ -6,7 +6,7 @@
 
 void ggtok_chat_refuse(const chat_call *c, unsigned fault, const char *says, const char *format,
                        ...) {
-    char text[sizeof c->mem->error->message];
+    char text[sizeof c->mem->error->message + 4]; /* ggtok_jinja_fail cuts between characters */
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -47,7 +47,16 @@ const char *ggtok_chat_word(const chat_call *c, chat_word word) {
     return words[word][c->language == CHAT_PYTHON];
 }
 
-enum { STEP_ROOM = 64 }; /* bytes of a step that a path shows */
+/* Bytes of a name, and of a whole path, that a message shows. */
+enum { NAME_ROOM = 64, PATH_ROOM = 240 };
+
+/* Returns the length of the longest prefix of at most `most` bytes that splits no character. */
+static int prefix(const char *text, size_t most) {
+    size_t n = strlen(text);
+    if (n <= most) return (int)n;
+    for (n = most; n && ((uint8_t)text[n] & 0xC0) == 0x80;) n--;
+    return (int)n;
+}
 
 static size_t write_path(const chat_call *c, const chat_path *path, char *out, size_t room) {
     size_t n = path->parent ? write_path(c, path->parent, out, room) : 0;
@@ -55,18 +64,19 @@ static size_t write_path(const chat_call *c, const chat_path *path, char *out, s
     if (!path->name)
         size = snprintf(out + n, room - n, "[%zu]", path->index);
     else if (!path->parent)
-        size = snprintf(out + n, room - n, "%.*s", STEP_ROOM, path->name);
+        size = snprintf(out + n, room - n, "%.*s", prefix(path->name, NAME_ROOM), path->name);
     else
         size = snprintf(out + n, room - n, c->language == CHAT_PYTHON ? "['%.*s']" : ".%.*s",
-                        STEP_ROOM, path->name);
+                        prefix(path->name, NAME_ROOM), path->name);
     return n + (size_t)size;
 }
 
 const char *ggtok_chat_path(const chat_call *c, const chat_path *path) {
     size_t room = 1;
-    for (const chat_path *step = path; step; step = step->parent) room += STEP_ROOM + 8;
-    char *out = jinja_alloc(c->mem, room);
-    write_path(c, path, out, room);
-    snprintf(c->mem->error->key, sizeof c->mem->error->key, "%s", out);
+    for (const chat_path *step = path; step; step = step->parent) room += NAME_ROOM + 24;
+    char *out = jinja_alloc(c->mem, room), *key = c->mem->error->key;
+    if (write_path(c, path, out, room) > PATH_ROOM) strcpy(out + prefix(out, PATH_ROOM), "...");
+    snprintf(key, sizeof c->mem->error->key, "%.*s", prefix(out, sizeof c->mem->error->key - 1),
+             out);
     return out;
 }

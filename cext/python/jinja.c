@@ -14,11 +14,15 @@
 
 static PyObject *error_class;
 
+/* Names in a message may have been cut within a character. */
+static PyObject *text_of(const char *s) {
+    return PyUnicode_DecodeUTF8(s, (Py_ssize_t)strlen(s), "replace");
+}
+
 PyObject *ggtok_py_template_error(const jinja_error *err) {
     PyObject *line = err->line ? PyLong_FromLong((long)err->line) : (Py_INCREF(Py_None), Py_None);
-    return line ? PyObject_CallFunction(error_class, "isNsis", (int)err->status, err->message, line,
-                                        err->source, (int)err->fault, err->key)
-                : NULL;
+    return PyObject_CallFunction(error_class, "iNNNiN", (int)err->status, text_of(err->message),
+                                 line, text_of(err->source), (int)err->fault, text_of(err->key));
 }
 
 static PyObject *fail(const jinja_error *err) {

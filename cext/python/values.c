@@ -65,9 +65,12 @@ static _Noreturn void refuse_type(reader *r, PyObject *object, const chat_path *
     if (text) snprintf(type, sizeof type, "%.60s", text);
     PyErr_Clear();
     Py_XDECREF(name);
-    ggtok_chat_refuse(&r->call, CHAT_WRONG_TYPE, NULL,
-                      "%s: must be str, a number, bool, None, a list or a mapping, not %s%s",
-                      ggtok_chat_path(&r->call, at), type,
+    bool is_item = !at->name && at->parent && !at->parent->parent; /* a message or a tool */
+    ggtok_chat_refuse(&r->call, CHAT_WRONG_TYPE, NULL, "%s%s, not %s%s",
+                      ggtok_chat_path(&r->call, at),
+                      is_item ? " must be a mapping"
+                              : ": must be str, a number, bool, None, a list or a mapping",
+                      type,
                       PyCallable_Check(object)
                           ? " (transformers.utils.get_json_schema makes a schema of a function)"
                           : "");

@@ -81,7 +81,9 @@ class _Key:
         return self is other or (isinstance(other, _Key) and self._facts == other._facts)
 
 
-_chats: OrderedDict[tuple[_Key, str, str | None], Chat] = OrderedDict()  # least recently used first
+# Least recently used first. A failure is cached, too, since finding it may use up a budget.
+_chats: OrderedDict[tuple[_Key, str, str | None], Chat | FailedError] = OrderedDict()
+_FAILURE = 4096  # bytes of a cached failure
 _lock = threading.Lock()
 _n_bytes = 0
 
@@ -102,33 +104,41 @@ def chat_of(
         with _lock:
             if key in _chats:
                 _chats.move_to_end(key)
-        return found
-    chat = _compile(loaded, like, template, clock)
-    if keep:
-        _add(key, chat)
-    return chat
+    else:
+        sources = loaded.chat_templates.values() if template is None else (template,)
+        is_timed = any(name in source for source in sources for name in ("strftime_now", "date"))
+        # The clock is called only if it matters.
+        found = _compile(loaded, like, template, clock if is_timed else None)
+        if keep and not (is_timed and isinstance(found, FailedError)):
+            _add(key, found)
+    if isinstance(found, FailedError):
+        raise error_of(found)
+    return found
 
 
-def _add(key: tuple[_Key, str, str | None], chat: Chat) -> None:
+def _size(key: tuple[_Key, str, str | None], chat: Chat | FailedError) -> int:
+    return chat.size if isinstance(chat, Chat) else _FAILURE + 4 * len(key[2] or "")
+
+
+def _add(key: tuple[_Key, str, str | None], chat: Chat | FailedError) -> None:
     global _n_bytes
-    if chat.size > _MOST_BYTES:
+    if _size(key, chat) > _MOST_BYTES:
         return
     with _lock:
-        old = _chats.pop(key, None)
-        _n_bytes += chat.size - (old.size if old else 0)
+        if key in _chats:
+            _n_bytes -= _size(key, _chats.pop(key))
         _chats[key] = chat
+        _n_bytes += _size(key, chat)
         while _n_bytes > _MOST_BYTES:
-            _, oldest = _chats.popitem(last=False)
-            _n_bytes -= oldest.size
+            _n_bytes -= _size(*_chats.popitem(last=False))
 
 
-def _compile(loaded: Loaded, like: str, template: str | None, clock: Clock | None) -> Chat:
-    sources = loaded.chat_templates.values() if template is None else (template,)
-    if not any(name in source for source in sources for name in ("strftime_now", "date")):
-        clock = None  # it is called only if it matters
+def _compile(
+    loaded: Loaded, like: str, template: str | None, clock: Clock | None
+) -> Chat | FailedError:
     made: Any = loaded.native.chat_compile(LIKES[like], template, time_of(clock, like))
     if isinstance(made, FailedError):
-        raise error_of(made)
+        return made
     compiled, size, reads_time, *more = made
     plain, with_tools = map(frozenset, more[:2])
     facts = [None if each is None else Facts(**each) for each in more[2:]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ggtok.base.escape import shown
 from ggtok.errors import (
     GGTokError,
     InvalidTypeError,
@@ -49,6 +50,7 @@ class FailedError(Exception):
 def error_of(failed: FailedError) -> GGTokError:
     """Returns the public exception."""
     status, message, line, source, fault, key = failed.args
+    message = shown(message)
     if status == lib.GGTOK_ERR_MEMORY:
         return OutOfMemoryError(message)
     if status == lib.GGTOK_ERR_TEMPLATE:

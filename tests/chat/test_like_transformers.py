@@ -91,7 +91,7 @@ def test_reasoning_reaches_the_template_and_wrong_messages_raise_errors(kimi: To
         ggtok.InvalidTypeError, match=r"messages\[0\]\['x'\]: must be str, a number,"
     ):
         show(kimi, fields, [{"x": b""}])
-    for tool, says_ in (("x", "not str"), (print, "transformers.utils.get_json_schema makes one")):
+    for tool, says_ in (("x", "not str"), (print, "transformers.utils.get_json_schema makes")):
         with pytest.raises(ggtok.InvalidTypeError, match=rf"tools\[1\] must be .*{says_}"):
             show(kimi, fields, tools=[TOOLS[0], tool])
     # a role that isn't a string

@@ -1,256 +1,178 @@
-"""The tags around reasoning are found by comparing renderings."""
+"""The tags around reasoning are found by comparing renderings of the template."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-from ggtok.chat import reasoning
-from ggtok.chat.reasoning import Tags, difference, segments
+from ggtok import TemplateError, Tokenizer, load
+from ggtok.chat.compiled import chat_of
+from tests.chat.requests import says, user
+from tests.support.vocabularies import fixture
 
-Json = dict[str, Any]
-MARK, TEXT = True, False
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("", []),
-        ("a", [(TEXT, "a")]),
-        ("<a>", [(MARK, "<a>")]),
-        ("a<b>[c]d", [(TEXT, "a"), (MARK, "<b>"), (MARK, "[c]"), (TEXT, "d")]),
-        ("<a [b]>", [(MARK, "<a [b]>")]),
-        ("[<]>", [(MARK, "[<]"), (TEXT, ">")]),
-        ("a<b", [(TEXT, "a"), (TEXT, "<b")]),
-        ("a<b [c]", [(TEXT, "a"), (TEXT, "<b [c]")]),
-        ("a [b", [(TEXT, "a "), (TEXT, "[b")]),
-        ("<>", [(MARK, "<>")]),
-    ],
-)
-def test_segments(text: str, found: list[tuple[bool, str]]) -> None:
-    assert segments(text) == found
+CONTENT = "{{ m.content }}"
+CALLS = "{% if m.tool_calls %}[call]{% endif %}"
+NONE = ("", "")
 
 
-@pytest.mark.parametrize(
-    ("left", "right", "only_left", "only_right"),
-    [
-        ("", "", "", ""),
-        ("", "a", "", "a"),
-        ("a", "", "a", ""),
-        ("a", "a", "", ""),
-        ("<a>", "<a>", "", ""),
-        ("axb", "ayb", "x", "y"),
-        ("<a>", "<b>", "<a>", "<b>"),
-        ("<a>x<b>", "<a>y<b>", "x", "y"),
-        ("<a>x<b>", "<a><t>r</t>x<b>", "", "<t>r</t>"),
-        ("<a>", "<a><t>", "", "<t>"),
-        ("<a>\n", "<a>\n<t>\n", "", "<t>\n"),
-        ("<a><t>", "<a>", "<t>", ""),
-        ("<a>x", "x<b>", "<a>x", "x<b>"),
-        ("<a><b><c>", "<a><c>", "<b>", ""),
-        ("<a><c>", "<a><b><c>", "", "<b>"),
-        ("<a>", "x<a>", "", "x"),
-        ("x<a>", "<a>", "x", ""),
-        ("<a><a>", "<a>", "<a>", ""),
-        ("aa", "aaa", "", "a"),
-    ],
-)
-def test_difference(left: str, right: str, only_left: str, only_right: str) -> None:
-    assert difference(left, right) == (only_left, only_right)
+@pytest.fixture(scope="module")
+def tok() -> Tokenizer:
+    return load(fixture("bpe-qwen2"))
 
 
-def templated(
-    answer: Callable[[Json], str] = lambda m: str(m["content"]),
-    prompt: Callable[[bool], str] = lambda thinking: "",
-    head: Callable[[bool], str] = lambda thinking: "",
-    fails: Callable[[list[Json]], bool] = lambda messages: False,
-) -> reasoning.Render:
-    """Returns the render function of a template whose parts are written in Python."""
-
-    def render(
-        messages: list[Json], tools: list[Json] | None, generation: bool, thinking: bool
-    ) -> str | None:
-        if fails(messages):
-            return None
-        text = head(thinking) + "".join(f"<|{m['role']}|>{answer(m)}<end>\n" for m in messages)
-        return text + (f"<|assistant|>\n{prompt(thinking)}" if generation else "")
-
-    return render
-
-
-def reasoned(before: str, after: str) -> Callable[[Json], str]:
-    def answer(message: Json) -> str:
-        thought = message.get("reasoning_content")
-        shown = f"{before}{thought}{after}" if thought else ""
-        return f"{shown}{message['content']}"
-
-    return answer
-
-
-def with_calls(answer: Callable[[Json], str]) -> Callable[[Json], str]:
-    """Returns a function like `answer` that writes reasoning only in messages with tool calls."""
-    return lambda m: f"{answer(m)}[call]" if m.get("tool_calls") else str(m["content"])
-
-
-def head_with_thinking(thinking: bool) -> str:
-    """Returns a prompt that mentions `thinking` in the system message, and ends with a long text
-    that is always the same."""
-    return f"thinking {'on' if thinking else 'off'}\n" + "<|user|>x" * 20
-
-
-BOTH = Tags("[A]", "[/A]", True)
-
-
-@pytest.mark.parametrize(
-    ("render", "tags"),
-    [
-        (templated(), Tags()),
-        (templated(reasoned("<t>\n", "\n</t>\n\n")), Tags("<t>\n", "\n</t>\n\n", True)),
-        (templated(reasoned("[T] ", " [/T] ")), Tags("[T] ", " [/T] ", True)),
-        # the text before the reasoning is also a marker
-        (templated(reasoned("", "</t>")), Tags("<|assistant|>", "</t>", True)),
-        (templated(reasoned("Thought: ", "</t> ")), Tags("", "</t> ", True)),
-        (templated(reasoned("Thought: ", " Answer: ")), Tags()),
-        (templated(prompt=lambda on: "<t>" if on else ""), Tags("<t>", "", True)),
-        # white space at the end hides the tag
-        (templated(prompt=lambda on: "<t>\n" if on else ""), Tags()),
-        (templated(prompt=lambda on: "" if on else "</t>"), Tags("<|assistant|>", "</t>", True)),
-        (
-            templated(prompt=lambda on: "<t>" if on else "<t>\n</t>"),
-            Tags("<t>", "\n</t>", True),
-        ),
-        (templated(prompt=lambda on: "A" if on else "B"), Tags()),
-        (templated(head=head_with_thinking, prompt=lambda on: "" if on else "[A] [/A]\n"), BOTH),
-        (templated(head=head_with_thinking, prompt=lambda on: "[A][/A]" if on else ""), BOTH),
-        (templated(head=head_with_thinking, prompt=lambda on: "" if on else "[A]x"), Tags()),
-        (templated(head=head_with_thinking, prompt=lambda on: "" if on else "\n"), Tags()),
-        (templated(head=lambda on: "A" if on else "B"), Tags()),
-        (
-            templated(
-                reasoned("<t>", "</t>"), lambda on: "[A][/A]" if on else "", head_with_thinking
-            ),
-            Tags("<t>", "</t>", True),
-        ),
-        # one rendering fails
-        (templated(reasoned("<t>", "</t>"), fails=lambda ms: len(ms) > 1), Tags()),
-        (
-            templated(reasoned("<t>", "</t>"), fails=lambda ms: len(ms) == 1),
-            Tags("<t>", "</t>", True),
-        ),
-    ],
-)
-def test_tags_are_found(render: reasoning.Render, tags: Tags) -> None:
-    assert reasoning.find(render, "", tool_calls=False) == tags
-
-
-@pytest.mark.parametrize(
-    ("answer", "tags"),
-    [
-        (with_calls(reasoned("<t>", "</t>")), Tags("<t>", "</t>", True)),
-        (with_calls(reasoned("Thought: ", "</t>")), Tags("", "</t>", True)),
-        (with_calls(reasoned("Thought: ", " so ")), Tags("", "", True)),
-        (with_calls(lambda m: "no thought"), Tags()),
-    ],
-)
-def test_reasoning_only_with_calls(answer: Callable[[Json], str], tags: Tags) -> None:
-    assert reasoning.find(templated(answer), "", tool_calls=True) == tags
-    assert reasoning.find(templated(answer), "", tool_calls=False) == Tags()
-
-
-@pytest.mark.parametrize("calls", [False, True])
-def test_failing_renderings_with_calls(calls: bool) -> None:
-    """Some templates fail if there are tool calls, others if there are none."""
-    render = templated(
-        with_calls(reasoned("<t>", "</t>")),
-        fails=lambda messages: bool(messages[-1].get("tool_calls")) == calls,
+def templated(answer: str = CONTENT, prompt: str = "", head: str = "", fails: str = "") -> str:
+    """Returns a template that writes each message as `answer`, and fails if `fails` is true."""
+    failing = f"{{% if {fails} %}}{{{{ raise_exception('no') }}}}{{% endif %}}" if fails else ""
+    return (
+        f"{failing}{head}{{% for m in messages %}}<|{{{{ m.role }}}}|>{answer}<end>{{{{ '\\n' }}}}"
+        "{% endfor %}{% if add_generation_prompt %}<|assistant|>{{ '\\n' }}"
+        f"{prompt}{{% endif %}}"
     )
-    assert reasoning.find(render, "", tool_calls=True) == Tags()
+
+
+def shown(text: str) -> str:
+    """Returns template source that writes a text with white space at its ends."""
+    return f"{{{{ {text!r} }}}}"
+
+
+def reasoned(before: str, after: str) -> str:
+    thought = f"{shown(before)}{{{{ m.reasoning_content }}}}{shown(after)}"
+    return f"{{% if m.reasoning_content %}}{thought}{{% endif %}}{CONTENT}"
+
+
+def with_calls(answer: str) -> str:
+    """Returns an answer that has reasoning only in messages with tool calls."""
+    return f"{{% if m.tool_calls %}}{answer}[call]{{% else %}}{CONTENT}{{% endif %}}"
+
+
+def by_thinking(on: str, off: str) -> str:
+    return f"{{% if enable_thinking %}}{shown(on)}{{% else %}}{shown(off)}{{% endif %}}"
+
+
+def tags(tok: Tokenizer, template: str) -> tuple[str, str]:
+    found = chat_of(tok._loaded, "llama.cpp", template, None).facts_for(has_tools=False)
+    return found.reasoning_tags
+
+
+# The prompt mentions `thinking` in the system message, and ends with a long text that is always the
+# same.
+HEAD = "thinking " + by_thinking("on", "off") + "{{ '\\n' }}" + "<|user|>x" * 20
+# When the renderings of two messages fail, and one of those that compare generation prompts.
+LONG, SHORT = "messages | length == 2", "messages | length == 1 and enable_thinking == false"
 
 
 @pytest.mark.parametrize(
-    ("call", "fault"),
+    ("template", "found"),
     [
-        ('{"name": "FFF_FIRST_FUN_F"}', ""),
-        ('f: {"name":"FFF_FIRST_FUN_F"};', ""),
-        ('{"name": "FFF_FIRST_FUN_F"<t>, </t>"a": 1}', ""),
-        ("{'name': 'FFF_FIRST_FUN_F', }", ""),
-        ('{"name": "FFF_FIRST_FUN_F", }', "the call: not valid JSON: Expecting property name"),
-        ('{"name": "FFF_FIRST_FUN_F"', "the call: not valid JSON: Expecting value"),
-        (': "FFF_FIRST_FUN_F"}', "the call: not valid JSON: Expecting value"),
+        (templated(), NONE),
+        (templated(reasoned("<t>\n", "\n</t>\n\n")), ("<t>\n", "\n</t>\n\n")),
+        (templated(reasoned("[T] ", " [/T] ")), ("[T] ", " [/T] ")),
+        # the text before the reasoning is also a marker
+        (templated(reasoned("", "</t>")), ("<|assistant|>", "</t>")),
+        (templated(reasoned("Thought: ", "</t> ")), ("", "</t> ")),
+        (templated(reasoned("Thought: ", " Answer: ")), NONE),
+        (templated(reasoned("<a> ", "</b> c")), ("<a> ", "</b> ")),
+        (templated(reasoned("<a>x", "<b>")), ("", "<b>")),
+        (templated(reasoned("a>", "<b>")), ("", "<b>")),
+        (templated(reasoned("<a><b <c>", "[d]")), ("<b <c>", "[d]")),
+        (templated(prompt=by_thinking("<t>", "")), ("<t>", "")),
+        # white space at the end hides the tag
+        (templated(prompt=by_thinking("<t>\n", "")), NONE),
+        (templated(prompt=by_thinking("", "</t>")), ("<|assistant|>", "</t>")),
+        (templated(prompt=by_thinking("<t>", "<t>\n</t>")), ("<t>", "\n</t>")),
+        (templated(prompt=by_thinking("A", "B")), NONE),
+        (templated(head=HEAD, prompt=by_thinking("", "[A] [/A]\n")), ("[A]", "[/A]")),
+        (templated(head=HEAD, prompt=by_thinking("[A][/A]", "")), ("[A]", "[/A]")),
+        (templated(head=HEAD, prompt=by_thinking("", "[A]x")), NONE),
+        (templated(head=HEAD, prompt=by_thinking("", "\n")), NONE),
+        (templated(head=by_thinking("A", "B")), NONE),
+        (
+            templated(reasoned("<t>", "</t>"), by_thinking("[A][/A]", ""), HEAD),
+            ("<t>", "</t>"),
+        ),
+        # renderings that fail
+        (templated(reasoned("<t>", "</t>"), fails=LONG), NONE),
+        (templated(reasoned("<t>", "</t>"), fails=SHORT), ("<t>", "</t>")),
+        # reasoning only with calls
+        (templated(with_calls(reasoned("<t>", "</t>"))), ("<t>", "</t>")),
+        (templated(with_calls(reasoned("Thought: ", "</t>"))), ("", "</t>")),
+        (templated(with_calls(reasoned("Thought: ", " so "))), NONE),
+        (templated(with_calls("no thought")), NONE),
     ],
 )
-def test_calls_are_read_as_json(call: str, fault: str) -> None:
+def test_tags_are_found(tok: Tokenizer, template: str, found: tuple[str, str]) -> None:
+    assert tags(tok, template) == found
+
+
+@pytest.mark.parametrize(
+    ("call", "starts"),
+    [
+        ('{"name": "NAME"}', True),
+        ('f: {"name":"NAME"};', True),
+        ('{"name": "NAME"<t>, </t>"a": 1}', True),
+        ("{'name': 'NAME', }", True),
+        ('{"name": "NAME", }', False),
+        ('{"name": "NAME"', False),
+        (': "NAME"}', False),
+    ],
+)
+def test_calls_are_read_as_json(tok: Tokenizer, call: str, starts: bool) -> None:
     """If a call looks like JSON around the function's name, it is parsed as JSON, after the tags
     around reasoning are removed."""
-    answer = reasoned("<t>", "</t>")
-    render = templated(lambda message: call if message.get("tool_calls") else answer(message))
-    found = reasoning.find(render, "", tool_calls=True).unreadable
-    assert found.startswith(fault) and bool(found) == bool(fault)
+    source = call.replace("NAME", "{{ m.tool_calls[0].function.name }}")
+    # No text but the call may contain braces, which the template's own syntax would read.
+    source = source.replace("{{", "\0").replace("{", "{{ '{' }}").replace("\0", "{{")
+    answer = f"{{% if m.tool_calls %}}{source}{{% else %}}{reasoned('<t>', '</t>')}{{% endif %}}"
+    template = templated(answer)
+    if starts:
+        assert tags(tok, template)
+        assert tok.apply_chat_template([user()], template=template)
+    else:
+        with pytest.raises(TemplateError, match="llama-server doesn't start.*JSON"):
+            tags(tok, template)
 
 
 @pytest.mark.parametrize(
-    ("source", "answer", "tags"),
+    ("source", "answer", "found"),
     [
-        ("content.split('</think>')", None, Tags("<think>", "</think>", True)),
-        ("content.split('</think>') reasoning_content", None, Tags()),
-        ("content.split('</think>') <SPECIAL_12>", None, Tags()),
-        ("content.split('</think>')", reasoned("<t>", "</t>"), Tags("<t>", "</t>", True)),
+        ("content.split('</think>')", None, ("<think>", "</think>")),
+        ("content.split('</think>') reasoning_content", None, NONE),
+        ("content.split('</think>') <SPECIAL_12>", None, NONE),
+        ("content.split('</think>')", reasoned("<t>", "</t>"), None),
         (
             "Write your thoughts between <think></think> and write your response between "
             "<response></response>",
             reasoned("<t>", "</t>"),
-            Tags("<think>", "</think>", True),
+            ("<think>", "</think>"),
         ),
         (
             "<SPECIAL_10><SPECIAL_11><SPECIAL_12><TOOL_RESPONSE>",
             None,
-            Tags("<think>\n", "</think>", True),
+            ("<think>\n", "</think>"),
         ),
-        ("laguna_glm_thinking", reasoned("<t>\n", "\n</t>\n"), Tags("<t>", "</t>", True)),
+        ("laguna_glm_thinking", reasoned("<t>\n", "\n</t>\n"), ("<t>", "</t>")),
     ],
 )
 def test_tags_by_texts_of_the_source(
-    source: str, answer: Callable[[Json], str] | None, tags: Tags
+    tok: Tokenizer, source: str, answer: str | None, found: tuple[str, str] | None
 ) -> None:
-    render = templated(answer) if answer else templated()
-    assert reasoning.find(render, source, tool_calls=False) == tags
+    template = f"{{#- {source} -#}}" + templated(answer or CONTENT)
+    assert tags(tok, template) == (found or ("<t>", "</t>"))
 
 
-THOUGHT = str(reasoning._THOUGHT)
+def test_continued_answers_are_written_with_the_tags(tok: Tokenizer) -> None:
+    messages = [user("Hi"), says("assistant", "C", reasoning_content="R")]
+    template = templated(reasoned("<t>\n", "\n</t>\n"))
+    text = tok.apply_chat_template(messages, template=template)
+    assert text == "<|user|>Hi<end>\n<|assistant|>\n<t>\nR\n</t>\nC"
 
 
-@pytest.mark.parametrize(
-    ("text", "with_space", "found"),
-    [
-        ("", True, None),
-        (THOUGHT, True, None),
-        (f"<a>{THOUGHT}<b>", True, ("<a>", "<b>")),
-        (f"<a> {THOUGHT} <b> c", True, ("<a> ", " <b> ")),
-        (f"<a> {THOUGHT} <b> c", False, ("<a> ", "<b> ")),
-        (f"<a>x{THOUGHT}<b>", True, None),
-        (f"a>{THOUGHT}<b>", True, None),
-        (f"<a>{THOUGHT}<b", True, None),
-        (f"<a>{THOUGHT}", True, None),
-        (f"<a><b <c>{THOUGHT}[d]", True, ("<b <c>", "[d]")),
-        (f"{THOUGHT}<a>{THOUGHT}<b>", True, ("<a>", "<b>")),
-        # the outermost marker, which begins first
-        (f"[ <a>{THOUGHT}<b> ]{THOUGHT}<c>", True, (f"[ <a>{THOUGHT}<b> ]", "<c>")),
-        (f"<a>{THOUGHT}<b>{THOUGHT}<c>", True, ("<a>", "<b>")),
-    ],
-)
-def test_tags_around_a_thought(text: str, with_space: bool, found: tuple[str, str] | None) -> None:
-    assert reasoning._wrapped(text, with_space) == found
-
-
-@pytest.mark.parametrize(
-    "unit", ["<", "[", "<a>[", f"<a>{THOUGHT}[", f"<a> {THOUGHT} ", f"[<{THOUGHT}>", "<>" + " " * 9]
-)
-def test_hostile_texts_take_linear_time(unit: str) -> None:
+@pytest.mark.parametrize("unit", ["<", "[", "<a>[", "<>" + " " * 9, "]>", "<a "])
+def test_hostile_prompts_take_linear_time(tok: Tokenizer, unit: str) -> None:
     """In quadratic time, each would take minutes."""
     text = unit * (1_000_000 // len(unit))
-    reasoning._wrapped(text, True)
-    segments(text)
-    difference(text, text + "x")
-    reasoning._ENDED.search(text)
+    for answer, prompt in (
+        (reasoned(text, text), ""),
+        (CONTENT, by_thinking(text, text + "x")),
+        (CONTENT, by_thinking("x" + text, text)),
+    ):
+        assert len(tags(tok, templated(answer, prompt))) == 2

@@ -1,31 +1,29 @@
-"""For each family of templates, messages imitate the texts that the family's handler looks for."""
+"""For each family of templates, messages imitate the texts that the family's rules look for."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import ggtok
-from ggtok.chat import handlers
-from ggtok.chat.handlers import HANDLERS, Handler
+from ggtok.chat.compiled import chat_of
+from tests.chat.families import SOURCE, Family, families, strings
 from tests.chat.requests import call, says, text, user
 from tests.support.patch import GGUF, add_tokens
 from tests.support.vocabularies import fixture
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
-# The strings that handlers look for or write; some may be control tokens.
-_CONSTANT = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+# The strings that the rules look for or write; some may be control tokens.
 _TOKEN = re.compile(r"<[^<>\s=\[\]]+>|\[/?[A-Z_]+\]")
 SPECIAL = sorted(
     {
         token
-        for constant in _CONSTANT.findall(Path(handlers.__file__).read_text("utf-8"))
+        for constant in strings(SOURCE.read_text("utf-8"))
         for token in _TOKEN.findall(constant)
     }
 )
@@ -37,7 +35,7 @@ _CONTENT = """\
 {%- endif %}
 {%- endmacro -%}
 """
-# Templates that end with a message's text, or with one of the texts that handlers look for.
+# Templates that end with a message's text, or with one of the texts that the rules look for.
 BODIES = {
     "message last": _CONTENT
     + "{% for m in messages %}<|start|>{{ m.reasoning_content or m.thinking or '' }}"
@@ -58,8 +56,8 @@ HOSTILE = [
 ]
 
 
-def source_of(handler: Handler, body: str) -> str:
-    return "{#- " + " ".join(sorted(handler.present)) + " #}" + body
+def source_of(family: Family, body: str) -> str:
+    return "{#- " + " ".join(sorted(family.present)) + " #}" + body
 
 
 @lru_cache
@@ -103,18 +101,18 @@ def control(content: str, source: str) -> list[int]:
     return counts
 
 
-def test_the_vocabulary_has_the_handlers_texts() -> None:
+def test_the_vocabulary_has_the_families_texts() -> None:
     assert {"<|return|>", "<|end|>", "<turn|>", "<|turn>", "<think>", "[THINK]"} <= set(SPECIAL)
     tok = vocabulary()
     assert all(tok.text_to_token(text) in tok.special_ids for text in SPECIAL)
 
 
 @pytest.mark.parametrize("body", BODIES)
-@pytest.mark.parametrize("row", range(len(HANDLERS)))
-def test_no_message_writes_a_control_token(row: int, body: str) -> None:
-    handler = HANDLERS[row]
-    source = source_of(handler, BODIES[body])
-    assert handlers.find(source) is handler
+@pytest.mark.parametrize("family", families(), ids=lambda family: family.name)
+def test_no_message_writes_a_control_token(family: Family, body: str) -> None:
+    source = source_of(family, BODIES[body])
+    found = chat_of(vocabulary()._loaded, "llama.cpp", source, None)
+    assert found.facts_for(has_tools=False).family == family.name
     harmless = control("x y", source)
     for hostile in HOSTILE:
         assert control(hostile, source) == harmless, hostile

@@ -1,4 +1,4 @@
-"""The handlers for families of templates: messages, prompts and continued answers."""
+"""llama-server's rules for families of templates: messages, prompts and continued answers."""
 
 from __future__ import annotations
 
@@ -6,41 +6,60 @@ from typing import Any
 
 import pytest
 
-from ggtok.chat import handlers
-from ggtok.chat.handlers import Answer, Handler
-from ggtok.chat.messages import Message
-from ggtok.chat.prompt import Prompt
-from ggtok.errors import InvalidTypeError
+from ggtok import InvalidTypeError, TemplateError, Tokenizer, load
+from ggtok.chat.compiled import Facts, chat_of
+from ggtok.native import chat
+from tests.chat.calls import parts, prompt, variables
+from tests.chat.families import families
 from tests.chat.made import TEMPLATES
 from tests.chat.requests import call, says, text, user
+from tests.support.vocabularies import fixture
 
 BAR = "\N{FULLWIDTH VERTICAL LINE}"
+ALWAYS_CONTENT = ("functionary", "gigachat", "translate gemma")
 
 
-def handler_of(name: str) -> Handler:
-    handler = handlers.find(TEMPLATES[name])
-    assert handler is not None
-    return handler
+@pytest.fixture(scope="module")
+def tok() -> Tokenizer:
+    return load(fixture("bpe-qwen2"))
+
+
+def facts_of(tok: Tokenizer, template: str) -> Facts:
+    return chat_of(tok._loaded, "llama.cpp", template, None).facts_for(has_tools=False)
 
 
 def unfinished_answer(
+    tok: Tokenizer,
     name: str,
     *,
     reasoning: str = "R",
     in_content: bool = True,
-    prompt: str = "",
     thinking: bool = True,
     **variables: Any,
 ) -> str:
     """Returns the text of an unfinished answer whose content is C."""
-    message = Message("assistant", "C", reasoning=reasoning)
-    ranges = ((0, len(prompt)),) if prompt else ()
-    written = Prompt(prompt, ranges)
-    answer = Answer(message, in_content, TEMPLATES[name], variables, thinking, written)
-    pieces = handlers.pieces(handler_of(name), answer)
-    assert all(is_own for piece, is_own in pieces if piece not in ("", "C", "R"))
-    assert not any(is_own for piece, is_own in pieces if piece in ("C", "R"))
-    return "".join(piece for piece, _ in pieces)
+    answer = says("assistant", "C", reasoning_content=reasoning)
+    fields: dict[str, Any] = {
+        "continue_final_message": "content" if in_content else "reasoning_content",
+        "add_generation_prompt": False,
+        "chat_template_kwargs": {"enable_thinking": thinking, **variables},
+    }
+    given = {**fields, "messages": [user("?"), answer]}
+    pieces = parts(prompt(tok, given, template=TEMPLATES[name]))
+    # The prompt before the answer is the one with, or without, the template's generation prompt.
+    question = {**fields, "messages": [user("?")], "continue_final_message": False}
+    begins = [
+        prompt(tok, {**question, "add_generation_prompt": add}, template=TEMPLATES[name]).text
+        for add in (True, False)
+    ]
+    whole = "".join(piece for piece, _ in pieces)
+    begin = next(begin for begin in begins if whole.startswith(begin))
+    text, at = whole[len(begin) :], 0
+    for piece, is_own in pieces:
+        if at >= len(begin):
+            assert is_own == (piece not in ("C", "R"))
+        at += len(piece)
+    return text
 
 
 @pytest.mark.parametrize(
@@ -81,61 +100,75 @@ def unfinished_answer(
         ("minimax", "<mm:think>R</mm:think>C"),
         ("deepseek 3.2", f"<{BAR}Assistant{BAR}><think>R</think>C"),
         ("deepseek 4", f"<{BAR}Assistant{BAR}><think>R</think>C"),
-        ("gemma", "<|channel>thought\nR<channel|>C"),
-        ("gemma, older", "<|channel>thought\nR<channel|>C"),
+        ("gemma", "<|turn>model\n<|channel>thought\nR<channel|>C"),
+        ("gemma, older", "<|turn>model\n<|channel>thought\nR<channel|>C"),
         ("minicpm", "<|im_start|>assistant\n<think>\nR\n</think>\n\nC"),
         ("translate gemma", "<start_of_turn>model\nC"),
         ("qwen thinker", "<|im_start|>assistant\n<think>\nR\n</think>\n\nC"),
         ("qwen coder", "<|im_start|>assistant\nC"),
     ],
 )
-def test_unfinished_answers(name: str, text: str) -> None:
-    assert unfinished_answer(name) == text
-    shorter = unfinished_answer(name, in_content=False)
-    if handler_of(name).always_content:
+def test_unfinished_answers(tok: Tokenizer, name: str, text: str) -> None:
+    assert unfinished_answer(tok, name) == text
+    shorter = unfinished_answer(tok, name, in_content=False)
+    if name in ALWAYS_CONTENT:
         assert shorter == text
     else:
         assert text.startswith(shorter)
         assert not shorter.endswith("C")
-        assert shorter.endswith("R") == handler_of(name).reasons
+        assert shorter.endswith("R") == facts_of(tok, TEMPLATES[name]).thinks
 
 
-def test_answers_depend_on_prompt_and_variables() -> None:
-    assert unfinished_answer("gemma", prompt="<turn|>\n").startswith(
-        "<|turn>model\n<|channel>thought\n"
-    )
-    assert unfinished_answer("deepseek 4", reasoning="") == f"<{BAR}Assistant{BAR}></think>C"
+def test_answers_depend_on_variables_and_reasoning(tok: Tokenizer) -> None:
+    assert unfinished_answer(tok, "deepseek 4", reasoning="") == f"<{BAR}Assistant{BAR}></think>C"
     for effort, tag in (("medium", "think_fast"), ("low", "think_faster"), ("x", "think")):
-        assert f"<ifm|{tag}>\n" in unfinished_answer("k2 horizon", reasoning_effort=effort)
+        assert f"<ifm|{tag}>\n" in unfinished_answer(tok, "k2 horizon", reasoning_effort=effort)
     assert "<ifm|think>\n" in unfinished_answer(
-        "k2 horizon", reasoning_effort="low", thinking=False
+        tok, "k2 horizon", reasoning_effort="low", thinking=False
     )
-    plain = unfinished_answer("k2 horizon, not thinking", reasoning_effort="low", thinking=False)
+    plain = unfinished_answer(
+        tok, "k2 horizon, not thinking", reasoning_effort="low", thinking=False
+    )
     assert "<ifm|think_faster>\n" in plain
 
 
-def test_wrong_variables_raise_errors() -> None:
-    handler_of("k2 horizon").check({"reasoning_effort": "low", "other": 1})
+def test_wrong_variables_raise_errors(tok: Tokenizer) -> None:
+    def render(name: str, given: dict[str, Any]) -> str:
+        return tok.apply_chat_template(
+            [user()], template=TEMPLATES[name], chat_template_kwargs=given
+        )
+
+    assert render("k2 horizon", {"reasoning_effort": "low", "other": 1})
     for name, variable in (
         ("k2 horizon", "reasoning_effort"),
         ("k2 horizon", "tool_call_format"),
         ("translate gemma", "source_lang_code"),
     ):
-        with pytest.raises(InvalidTypeError, match=f"{variable} must be str .*, not NoneType"):
-            handler_of(name).check({variable: None})
+        with pytest.raises(InvalidTypeError, match=f"{variable}.* must be str .*, not None"):
+            render(name, {variable: None})
 
 
-def test_handlers_change_the_ends_of_prompts() -> None:
-    finish = handler_of("harmony").finish
-    assert finish is not None
-    assert finish(Prompt("a<|return|>", ())).text == "a<|end|>"
-    assert Prompt("a<turn|>\n", ()).turn(*handler_of("gemma").turn) == [("<|turn>model\n", False)]
-    assert Prompt("a", ()).turn(*handler_of("gemma").turn) == []
-    assert Prompt("a", ()).turn(*handler_of("ling").turn) == []
+def test_families_change_the_ends_of_prompts(tok: Tokenizer) -> None:
+    def end(name: str, template: str, generation: bool) -> str:
+        given = {"messages": [user("a")], "add_generation_prompt": generation}
+        marks = TEMPLATES[name].partition("-#}")[0] + "#}"
+        return prompt(tok, given, template=marks + template).text
+
+    said = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    assert end("harmony", said + "<|return|>", False) == "a<|end|>"
+    assert end("harmony", said + "<|return|>", True) == "a<|return|>"
+    assert end("gemma", said + "<turn|>\n\n", True) == "a<turn|>\n<|turn>model\n"
+    assert end("gemma", said + "<turn|>\n\n", False) == "a<turn|>\n"
+    assert end("gemma", said, True) == "a"
+    assert end("ling", said + "<turn|>\n\n", True) == "a<turn|>\n"
 
 
-def handled(name: str, *messages: dict[str, Any], **variables: Any) -> list[dict[str, Any]]:
-    return handler_of(name).messages(list(messages), variables)
+def handled(name: str, *messages: dict[str, Any], **given: Any) -> Any:
+    """Returns the messages that the template of a family gets."""
+    body = {"messages": [*messages], "chat_template_kwargs": given}
+    tok = load(fixture("bpe-qwen2"))
+    found = variables(tok, body, template=TEMPLATES[name], bits=chat.NO_PREFILL)
+    return found["messages"]
 
 
 def test_reasoning_gets_the_familys_name() -> None:
@@ -161,13 +194,13 @@ def test_contents_become_blocks() -> None:
     messages = [
         says("system", "S"),
         user(),
-        says("assistant", "A", reasoning_content="R", tool_calls=[]),
+        says("assistant", "A", reasoning_content="R"),
         says("assistant", [text("B")], reasoning_content="R"),
     ]
     assert handled("ministral", *messages) == [
         says("system", [text("S")]),
         user(),
-        says("assistant", [thought, text("A")], tool_calls=[]),
+        says("assistant", [thought, text("A")]),
         says("assistant", [thought, text("B")]),
     ]
 
@@ -191,11 +224,11 @@ def results(*ids: str) -> list[dict[str, Any]]:
 
 def test_results_get_the_order_of_calls() -> None:
     calls = says("assistant", "", tool_calls=[call(id, "f", {}) for id in ("a", "b", "c")])
-    unnamed = says("assistant", "", tool_calls=[{"type": "function", "function": {"name": "f"}}])
+    unnamed = says("assistant", "", tool_calls=[{"type": "function", "function": {"name": "f", "arguments": {}}}])
     question = user("between")
 
     def order(*messages: dict[str, Any]) -> list[str]:
-        return [m["content"] for m in handled("deepseek 4", *messages) if m is not calls]
+        return [m["content"] for m in handled("deepseek 4", *messages) if len(m.get("tool_calls", ())) < 3]
 
     assert order(calls, *results("c", "a", "b")) == ["A", "B", "C"]
     b, a = results("b", "a")
@@ -227,7 +260,7 @@ def test_results_become_tool_responses() -> None:
         "tool_responses": [
             {"name": "f", "response": {"t": 21.5}},
             {"name": "g", "response": "warm"},
-            {"name": "3", "response": [text("x")]},
+            {"name": "3", "response": "x"},
         ],
         "content": "It is.",
         "reasoning_content": "R",
@@ -242,13 +275,27 @@ def test_results_become_tool_responses() -> None:
     ]
 
 
-def test_families_are_found_by_their_texts() -> None:
-    assert handlers.find(TEMPLATES["plain"]) is None
-    assert [row.reasons for row in handlers.HANDLERS].count(False) == 4
+def test_families_are_found_by_their_texts(tok: Tokenizer) -> None:
+    """The first row of the table whose texts fit is a template's family."""
+    rows = families()
+    assert len(rows) == 22 and [row.reasons for row in rows].count(False) == 4
+    found = set()
     for name, source in TEMPLATES.items():
+        try:
+            facts = facts_of(tok, source)
+        except TemplateError:
+            continue
         fitting = [
-            row for row in handlers.HANDLERS if handlers.fits(source, row.present, row.absent)
+            row
+            for row in rows
+            if all(text in facts.source for text in row.present)
+            and not any(text in facts.source for text in row.absent)
         ]
-        assert (handlers.find(source) is None) == (not fitting), name
-    assert handler_of("gemma") is not handler_of("gemma, older")
-    assert handler_of("deepseek 4").schema_variable == "response_format"
+        assert facts.family == (fitting[0].name if fitting else None), name
+        assert not fitting or facts.thinks == fitting[0].reasons, name
+        found.add(facts.family)
+    assert len(found) == 23  # every family, and None
+    schema = {"messages": [user()], "response_format": {"type": "json_object"}}
+    shown = variables(tok, schema, template=TEMPLATES["deepseek 4"])
+    assert shown["response_format"] == {"type": "object"}
+    assert "response_format" not in variables(tok, schema, template=TEMPLATES["plain"])
