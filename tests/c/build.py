@@ -32,11 +32,11 @@ THREADS = ("-fsanitize=thread",)
 # Each basic block of the library calls a function of the program; the program's own blocks don't.
 STEPS = ("-fsanitize-coverage=trace-pc",)
 
-# The sources for encoding and decoding: the library without templates, training and Python.
+# The sources for encoding and decoding: the library without chat, templates, training and Python.
 LIBRARY = tuple(
     f"{folder.relative_to(ROOT / 'cext')}/*.c"
     for folder in sorted((ROOT / "cext").glob("*/**/"))
-    if folder.relative_to(ROOT / "cext").parts[0] not in ("gen", "jinja", "python", "train")
+    if folder.relative_to(ROOT / "cext").parts[0] not in ("chat", "gen", "jinja", "python", "train")
     and any(folder.glob("*.c"))
 )
 # For each program, the sources from cext that it needs.
