@@ -97,15 +97,12 @@ def build(
         subprocess.run([*command, "-o", str(out), *linked, library, "-lm", "-pthread"], check=True)
 
 
-def build_module(
-    out: Path, command: Sequence[str], objects: Path, more: Sequence[Path] = ()
-) -> None:
-    """Builds the Python extension module as `out`, with this compiler command and the additional
-    sources `more`."""
+def build_module(out: Path, command: Sequence[str], objects: Path) -> None:
+    """Builds the Python extension module as `out`, with this compiler command."""
     interface = objects / "_ffi.c"
     objects.mkdir(parents=True, exist_ok=True)
     subprocess.run([sys.executable, "cext/build_ffi.py", str(interface)], cwd=ROOT, check=True)
-    sources = [interface, *sorted((ROOT / "cext").rglob("*.c")), *more]
+    sources = [interface, *sorted((ROOT / "cext").rglob("*.c"))]
     # As in build_ffi.py, use the limited API.
     python = [f"-I{sysconfig.get_path('include')}", "-DPy_LIMITED_API=0x030A0000"]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
