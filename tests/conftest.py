@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import platform
@@ -78,6 +79,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if share is not None and (full or not 0 < share <= 1):
         raise pytest.UsageError("--sample takes a share above 0, up to 1, and excludes --full")
     samples.FULL = full or share is not None
+    # Most fixtures are odd on purpose; tests of warnings expect them with pytest.warns. Without the
+    # compiled module, pytest couldn't find this class.
+    with contextlib.suppress(ImportError):
+        import ggtok  # noqa: F401
+
+        config.addinivalue_line("filterwarnings", "ignore::ggtok.VocabWarning")
     if sys.dont_write_bytecode:
         _share_bytecode(config)
 
