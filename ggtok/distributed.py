@@ -2,7 +2,7 @@
 
 Each recipe sends its workers a tokenizer (the bytes of its metadata, or the model's name) and
 batches of an Arrow column. A task writes one shard of ids, and returns a record about it. After all
-tasks, the caller writes one manifest. docs/scale.md has examples.
+tasks, the caller writes one manifest. docs/files.md has examples.
 
     >>> from ggtok import distributed
     >>> distributed.encode_ray(ray.data.read_parquet("s3://..."), tok, "/shared/ids")
