@@ -215,7 +215,11 @@ ARGUMENTS: dict[str, tuple[Call, type[Exception], str]] = {
     "encode: no text": (lambda t: t.encode(None), TypeError, "NoneType"),  # type: ignore[arg-type]
     "encode: a number": (lambda t: t.encode(5), TypeError, "int"),  # type: ignore[arg-type]
     "encode: a list": (lambda t: t.encode(["a"]), TypeError, "list"),  # type: ignore[arg-type]
-    "encode: every other byte": (lambda t: t.encode(memoryview(b"abcd")[::2]), TypeError, "contiguous"),
+    "encode: every other byte": (
+        lambda t: t.encode(memoryview(b"abcd")[::2]),
+        TypeError,
+        "contiguous",
+    ),
     "encode: lone surrogate": (lambda t: t.encode("ab\ud800c"), UnicodeEncodeError, "U\\+D800.*2"),
     "encode_array": (lambda t: t.encode_array(3.5), TypeError, "float"),  # type: ignore[arg-type]
     "encode_array: surrogate": (lambda t: t.encode_array("\udfff"), ValueError, "U\\+DFFF.* 0"),
