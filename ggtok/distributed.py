@@ -320,7 +320,7 @@ def encode_ray(
         InvalidValueError, InvalidTypeError: an option is wrong, or the folder contains a
             finished job.
         FileError: a shard is missing in the caller's folder.
-        Exceptions from Ray, whose cause is the worker's error.
+        Exception: an error from Ray, whose cause is the worker's error.
     """
     shards = Shards(tok, folder, **options)
     dataset.context.execution_options.preserve_order = True
