@@ -256,6 +256,8 @@ static jinja_value read_dict(reader *r, PyObject *object, const chat_shape *shap
             mem, dict, k,
             ggtok_py_read_object(r, value, row ? row->value : NULL, &inside, row ? 0 : level));
     }
+    /* A dict in place of a list must not become an empty dict, which may count as nothing. */
+    if (shape && room && !dict->n) return read_dict(r, object, NULL, at, level);
     return jinja_of_dict(dict);
 }
 
