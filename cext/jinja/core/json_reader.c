@@ -215,6 +215,8 @@ static jinja_value read_python_number(reader *r) {
 static jinja_value read_value(reader *r) {
     jinja_value v;
     jinja_charge(r->mem, 1);
+    if (r->mem->depth >= JINJA_MAX_DEPTH)
+        ggtok_jinja_fail(r->mem, "nested too deep, in more than %d values", JINJA_MAX_DEPTH);
     jinja_enter(r->mem);
     skip_space(r);
     switch (peek(r)) {
