@@ -1,6 +1,7 @@
 /* Implements ggtok_chat.h. */
 #define _POSIX_C_SOURCE 200809L /* for localtime_r */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/error.h"
 #include "chat/policy.h"
@@ -44,11 +45,10 @@ static jinja_time present(void) {
                       .second = t.tm_sec,
                       .is_dst = t.tm_isdst};
     char offset[8] = "";
-    int hours = 0, minutes = 0;
-    if (strftime(offset, sizeof offset, "%z", &t) == 5 &&
-        sscanf(offset + 1, "%2d%2d", &hours, &minutes) == 2) {
+    if (strftime(offset, sizeof offset, "%z", &t) == 5) { /* +hhmm */
+        int hhmm = atoi(offset);
         out.has_zone = true;
-        out.utc_offset = (offset[0] == '-' ? -1 : 1) * (hours * 3600 + minutes * 60);
+        out.utc_offset = (hhmm / 100 * 60 + hhmm % 100) * 60;
         if (!strftime(out.zone, sizeof out.zone, "%Z", &t)) out.zone[0] = 0;
     }
     return out;

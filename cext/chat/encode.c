@@ -11,7 +11,8 @@ ggtok_status ggtok_chat_public_error(const jinja_error *from, ggtok_error *err) 
     if (err) {
         err->line = from->line;
         snprintf(err->key, sizeof err->key, "%s", from->key);
-        snprintf(err->name, sizeof err->name, "%.*s", (int)sizeof err->name - 1, from->source);
+        if (from->status == GGTOK_ERR_TEMPLATE)
+            snprintf(err->name, sizeof err->name, "%.*s", (int)sizeof err->name - 1, from->source);
     }
     return from->status;
 }
@@ -154,8 +155,7 @@ ggtok_status ggtok_chat_encode_job(chat_job *job, ggtok_context *ctx, unsigned f
     *out = (ggtok_ids){NULL, 0};
     if (ggtok_chat_find_media(job, &media, &n_media))
         return ggtok_chat_public_error(&job->error, err);
-    if (!n_media)
-        return encode_range(job, ctx, 0, job->prompt->n, flags, trusted, out, err);
+    if (!n_media) return encode_range(job, ctx, 0, job->prompt->n, flags, trusted, out, err);
     idbuf all = {0};
     ggtok_status status = encode_around(job, ctx, media, n_media, flags, trusted, &all, err);
     if (!status) {

@@ -222,8 +222,9 @@ static jinja_value new_response(const chat_call *c, jinja_value message, const j
     jinja_value content = get_field(c, message, "content");
     if (content.type == JINJA_STRING) {
         const jinja_text *t = content.as.text;
+        jinja_error not_json;
         ggtok_jinja_read_if_json(c->mem, (const char *)t->data, t->n, label_of_data(t),
-                                 JINJA_LLAMA_CPP, &content);
+                                 JINJA_LLAMA_CPP, &content, &not_json);
     }
     jinja_value name = jinja_absent();
     if (index < calls->n) name = get_field(c, get_field(c, calls->data[index], "function"), "name");
@@ -293,7 +294,9 @@ static chat_opening open_k2_horizon(const chat_call *c, const chat_answer *answe
     static const chat_opening high = OPENING("ifm|think"), medium = OPENING("ifm|think_fast"),
                               low = OPENING("ifm|think_faster");
 #undef OPENING
-    if (!answer->thinking && strstr(answer->source, "enable_thinking")) return high;
+    if (!answer->thinking &&
+        ggtok_chat_contains(answer->source, strlen(answer->source), "enable_thinking"))
+        return high;
     const jinja_value *effort = ggtok_jinja_dict_get(c->mem, answer->given, "reasoning_effort", 16);
     const jinja_text *text = effort ? chat_text(*effort) : NULL;
     return chat_is(text, "medium") ? medium : chat_is(text, "low") ? low : high;
@@ -378,24 +381,13 @@ static const chat_family families[] = {
 };
 enum { N_FAMILIES = sizeof families / sizeof *families };
 
-static bool contains(const char *source, size_t n, const char *text) {
-    const char *at = source, *end = source + n;
-    size_t n_text = strlen(text);
-    while ((size_t)(end - at) >= n_text &&
-           (at = memchr(at, text[0], (size_t)(end - at) - n_text + 1))) {
-        if (!memcmp(at, text, n_text)) return true;
-        at++;
-    }
-    return false;
-}
-
 bool ggtok_chat_fits(const char *source, size_t n, const char *const *present,
                      const char *const *absent) {
     for (; *present; present++) {
-        if (!contains(source, n, *present)) return false;
+        if (!ggtok_chat_contains(source, n, *present)) return false;
     }
     for (; absent && *absent; absent++) {
-        if (contains(source, n, *absent)) return false;
+        if (ggtok_chat_contains(source, n, *absent)) return false;
     }
     return true;
 }

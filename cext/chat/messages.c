@@ -30,8 +30,8 @@ const chat_shape ggtok_chat_tool_shape[] = {SHAPE(TYPE, "type", NULL),
 bool ggtok_chat_is_own_role(const jinja_text *role) {
     /* Some templates write '<|' + role + '|>'. */
     static const char *const roles[] = {
-        "user",  "assistant", "system", "tool",       "developer", "critic",
-        "human", "documents", "model",  "function",   "ipython",   "environment",
+        "user",  "assistant", "system",     "tool",          "developer",  "critic",
+        "human", "documents", "model",      "function",      "ipython",    "environment",
         "tools", "tool_call", "tool_calls", "tool_response", "observation"};
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
         if (chat_is(role, roles[i])) return true;
@@ -222,7 +222,8 @@ static jinja_value read_call(chat_run *r, jinja_value v, const chat_path *at) {
     jinja_text *name = string_of(c, ggtok_chat_get(mem, function, "name"), &in_function, "name");
     jinja_value arguments = ggtok_chat_get(mem, function, "arguments");
     if (arguments.type == JINJA_ABSENT) {
-        ggtok_chat_refuse(c, CHAT_WRONG_VALUE, "Failed to parse messages: ", "%s has no 'arguments'",
+        ggtok_chat_refuse(c, CHAT_WRONG_VALUE,
+                          "Failed to parse messages: ", "%s has no 'arguments'",
                           ggtok_chat_path(c, &in_function));
     }
     jinja_value id = ggtok_chat_get(mem, v, "id");
@@ -264,8 +265,7 @@ static jinja_list *read_calls(chat_run *r, jinja_value v, const chat_path *paren
                           ggtok_chat_type_name(c, v));
     }
     if (!v.as.list->n) return NULL;
-    ggtok_chat_label(
-        r, v, ggtok_chat_origin_label(r, message, r->names[CHAT_TOOL_CALLS].as.text));
+    ggtok_chat_label(r, v, ggtok_chat_origin_label(r, message, r->names[CHAT_TOOL_CALLS].as.text));
     jinja_list *calls = ggtok_jinja_list_new(c->mem, v.as.list->n);
     for (uint32_t i = 0; i < v.as.list->n; i++) {
         const chat_path call = {&at, NULL, i};
@@ -339,7 +339,8 @@ void ggtok_chat_check_message(chat_run *r, jinja_value v) {
                           "Expected 'content' to be a string or an array");
     jinja_charge(c->mem, content.as.list->n);
     for (uint32_t i = 0; i < content.as.list->n; i++) {
-        const jinja_text *type = chat_text(ggtok_chat_get(c->mem, content.as.list->data[i], "type"));
+        const jinja_text *type =
+            chat_text(ggtok_chat_get(c->mem, content.as.list->data[i], "type"));
         if (!chat_is(type, "text") && !is_media_type(type, GGTOK_LIKE_LLAMA_SERVER) &&
             !is_skipped(r, content.as.list->data[i]))
             ggtok_chat_refuse(c, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST, NULL,
@@ -377,28 +378,18 @@ static jinja_value written_content(chat_run *r, const chat_message *m) {
     return jinja_of_text(text);
 }
 
-/* A call's arguments as JSON text, and their value. */
-typedef struct arguments {
-    const jinja_text *text;
-    jinja_value value;
-} arguments;
-
-static void read_arguments(jinja_arena *mem, void *user) {
-    arguments *a = user;
-    a->value = ggtok_jinja_read_json(mem, (const char *)a->text->data, a->text->n, a->text->label,
-                                     JINJA_LLAMA_CPP);
-}
-
+/* Returns the value of a call's arguments, which are JSON text. */
 static jinja_value parse_arguments(chat_run *r, const jinja_text *text, const chat_path *at) {
     const chat_call *c = &r->call;
-    arguments a = {text, jinja_none()};
+    jinja_value v;
     jinja_error error;
-    if (ggtok_jinja_protect(c->mem, read_arguments, &a, &error)) {
+    if (!ggtok_jinja_read_if_json(c->mem, (const char *)text->data, text->n, text->label,
+                                  JINJA_LLAMA_CPP, &v, &error)) {
         ggtok_chat_refuse(c, CHAT_WRONG_VALUE, NULL, "%s: %s", ggtok_chat_path(c, at),
                           error.message);
     }
-    ggtok_chat_check_depth(c, a.value, at, CHAT_MAX_DEPTH);
-    return a.value;
+    ggtok_chat_check_depth(c, v, at, CHAT_MAX_DEPTH);
+    return v;
 }
 
 static jinja_list *written_calls(chat_run *r, const chat_message *m, uint32_t index) {
@@ -433,8 +424,7 @@ jinja_dict *ggtok_chat_write_message(chat_run *r, const chat_message *m, uint32_
     const struct {
         jinja_text *text;
         int name;
-    } texts[] = {
-        {m->reasoning, CHAT_REASONING}, {m->name, CHAT_NAME}, {m->call_id, CHAT_CALL_ID}};
+    } texts[] = {{m->reasoning, CHAT_REASONING}, {m->name, CHAT_NAME}, {m->call_id, CHAT_CALL_ID}};
     for (size_t i = 0; i < 3; i++) {
         if (texts[i].text && texts[i].text->n)
             ggtok_jinja_dict_add(mem, new, r->names[texts[i].name], jinja_of_text(texts[i].text));
@@ -451,9 +441,9 @@ static jinja_value read_tool(chat_run *r, jinja_value v, const chat_path *at) {
     const chat_call *c = &r->call;
     jinja_arena *mem = c->mem;
     if (v.type != JINJA_DICT) {
-        ggtok_chat_refuse(c, CHAT_WRONG_TYPE, "Failed to parse tools: ",
-                          "%s must be %s, a JSON schema, not %s", ggtok_chat_path(c, at),
-                          ggtok_chat_word(c, CHAT_AN_OBJECT), ggtok_chat_type_name(c, v));
+        ggtok_chat_refuse(
+            c, CHAT_WRONG_TYPE, "Failed to parse tools: ", "%s must be %s, a JSON schema, not %s",
+            ggtok_chat_path(c, at), ggtok_chat_word(c, CHAT_AN_OBJECT), ggtok_chat_type_name(c, v));
     }
     jinja_value type = ggtok_chat_get(mem, v, "type");
     if (!chat_is(chat_text(type), "function")) {
@@ -494,9 +484,10 @@ jinja_list *ggtok_chat_read_tools(chat_run *r, jinja_value tools) {
     const chat_path at = {NULL, "tools", 0};
     if (tools.type == JINJA_ABSENT || tools.type == JINJA_NONE) return NULL;
     if (!jinja_is_array(tools)) {
-        ggtok_chat_refuse(c, CHAT_WRONG_TYPE, "Failed to parse tools: ",
-                          "%s must be %s of mappings, not %s", ggtok_chat_path(c, &at),
-                          ggtok_chat_word(c, CHAT_AN_ARRAY), ggtok_chat_type_name(c, tools));
+        ggtok_chat_refuse(c, CHAT_WRONG_TYPE,
+                          "Failed to parse tools: ", "%s must be %s of mappings, not %s",
+                          ggtok_chat_path(c, &at), ggtok_chat_word(c, CHAT_AN_ARRAY),
+                          ggtok_chat_type_name(c, tools));
     }
     if (!tools.as.list->n) return NULL;
     jinja_list *list = ggtok_jinja_list_new(c->mem, tools.as.list->n);

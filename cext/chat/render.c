@@ -44,8 +44,7 @@ static void copy_source(jinja_arena *mem, void *user) {
 ggtok_status ggtok_chat_policy_new(const chat_file *file, ggtok_chat_like like, const char *source,
                                    size_t n, chat_policy **out, jinja_error *err) {
     enum { ROOM = 1 << 20 }; /* for what reasoning.c keeps */
-    jinja_dialect dialect =
-        like == GGTOK_LIKE_TRANSFORMERS ? JINJA_TRANSFORMERS : JINJA_LLAMA_CPP;
+    jinja_dialect dialect = like == GGTOK_LIKE_TRANSFORMERS ? JINJA_TRANSFORMERS : JINJA_LLAMA_CPP;
     *out = NULL;
     chat_policy *p = ggtok_mem_zalloc(sizeof *p);
     if (!p) return out_of_memory(err);
@@ -94,28 +93,21 @@ typedef struct json_job {
     ggtok_chat_like like;
     const char *json;
     size_t n;
-    jinja_value value;
 } json_job;
-
-static void parse_json(jinja_arena *mem, void *user) {
-    json_job *j = user;
-    j->value = ggtok_jinja_read_json(
-        mem, j->json, j->n, 0,
-        j->like == GGTOK_LIKE_TRANSFORMERS ? JINJA_TRANSFORMERS : JINJA_LLAMA_CPP);
-}
 
 jinja_value ggtok_chat_parsed(const chat_call *c, ggtok_chat_like like, const char *json,
                               size_t n) {
     enum { LEVELS_ABOVE = 3 }; /* the request, its messages, a message */
     const chat_path at = {NULL, "the request", 0};
-    json_job j = {.like = like, .json = json, .n = n};
+    jinja_dialect dialect = like == GGTOK_LIKE_TRANSFORMERS ? JINJA_TRANSFORMERS : JINJA_LLAMA_CPP;
+    jinja_value v;
     jinja_error error;
-    if (ggtok_jinja_protect(c->mem, parse_json, &j, &error)) {
+    if (!ggtok_jinja_read_if_json(c->mem, json, n, 0, dialect, &v, &error)) {
         ggtok_chat_refuse(c, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST, NULL, "the request is %.400s",
                           error.message);
     }
-    ggtok_chat_check_depth(c, j.value, &at, CHAT_MAX_DEPTH + LEVELS_ABOVE);
-    return j.value;
+    ggtok_chat_check_depth(c, v, &at, CHAT_MAX_DEPTH + LEVELS_ABOVE);
+    return v;
 }
 
 static void read_json(jinja_arena *mem, void *user) {
@@ -179,8 +171,7 @@ static void copy_variables(jinja_arena *mem, void *user) {
         ggtok_jinja_env_set(j->to, (const char *)name->data, name->n,
                             ggtok_jinja_copy(mem, entry->value));
     }
-    if (j->generation)
-        ggtok_jinja_env_set(j->to, "add_generation_prompt", 21, jinja_bool(true));
+    if (j->generation) ggtok_jinja_env_set(j->to, "add_generation_prompt", 21, jinja_bool(true));
 }
 
 jinja_env *ggtok_chat_copy_env(chat_run *r, bool generation) {

@@ -53,7 +53,7 @@ _REASONS = {
     ),
     "once for each arena, template or rendering": (
         "core/arena:release_chunk "
-        "core/arena:ggtok_jinja_arena_init core/arena:ggtok_jinja_arena_free core/template:ggtok_jinja_compile "
+        "core/arena:ggtok_jinja_arena_init core/arena:ggtok_jinja_arena_free core/template:ggtok_jinja_compile core/template:ggtok_jinja_template_memory "
         "core/render:set_json core/render:ggtok_jinja_env_get core/render:is_from_template core/render:within "
         "core/text:ggtok_jinja_text_order"
     ),

@@ -20,7 +20,7 @@ from tests.chat.generate import Generator
 from tests.support.patch import GGUF
 from tests.web.hosts import JsError, Tokenizer
 
-UNITS = {"byte": "bytes", "char": "codepoints", "utf16": "utf16"}
+UNITS = ("byte", "char", "utf16")
 # Options for encode: in JavaScript, and the same in Python.
 ENCODE = (
     ({}, {}),
@@ -77,9 +77,9 @@ def compare_texts(tok: ggtok.Tokenizer, js: Tokenizer, some: Sequence[bytes]) ->
         counts = [None if found is None else len(found) for found in ids]
         assert _without_errors(js.each("count", [(text, theirs) for text in some])) == counts
         compared += 2 * len(some)
-        for python, unit in UNITS.items():
-            given: Sequence[Any] = strings if python != "byte" else some
-            expected = [attempt(_spans, tok, text, python, ours) for text in given]
+        for unit in UNITS:
+            given: Sequence[Any] = strings if unit != "byte" else some
+            expected = [attempt(_spans, tok, text, unit, ours) for text in given]
             found = js.each("spans", [(text, {**theirs, "unit": unit}) for text in given])
             assert _without_errors(found) == expected
             compared += len(some)
@@ -252,7 +252,7 @@ def compare_transformers(tok: ggtok.Tokenizer, js: Tokenizer, template: str) -> 
                         **end,
                     }
                 )
-    options = {"template": template, "now": JS_NOW, "dialect": "transformers"}
+    options = {"template": template, "now": JS_NOW, "like": "transformers"}
     # Send JSON text, which distinguishes 1.0 from 1.
     answers = _without_errors(js.each("encodeChat", [(json.dumps(r), options) for r in requests]))
     for request, ours, theirs in zip(requests, expected, answers, strict=True):

@@ -37,7 +37,7 @@ export function use(tok: Tokenizer): number {
   const text: string = tok.decode(ids, { removeSpecial: true, unparseSpecial: false, cleanSpaces: null });
   const bytes: Uint8Array = tok.decodeBytes([1, 2, 3]);
   const stream = tok.streamDecoder({ unparseSpecial: false });
-  const streamed: string = stream.push(5) + stream.push([1, 2]) + stream.finish();
+  const streamed: string = stream.feed(5) + stream.feed([1, 2]) + stream.finish();
   const piece: Uint8Array = tok.piece(5, { special: false });
   const stored: [string, Uint8Array] = [tok.token(5), tok.tokenBytes(5)];
   if (tok.type(5) === "user_defined") return tok.score(5);
@@ -72,7 +72,8 @@ export function look(tok: Tokenizer): string[] {
 
 export function chat(tok: Tokenizer): string[] {
   const request: ChatRequest = { messages: [{ role: "user", content: "Hi" }], add_generation_prompt: true };
-  const { text, own } = tok.renderChat(request, { dialect: "transformers", template: "chatml", now: new Date() });
+  const { text, own } = tok.renderChat(request, { like: "transformers", template: "chatml", now: new Date() });
+  const counted: number = tok.countChat(request, { trusted: true }).count;
   const encoded: EncodedChat = tok.encodeChat("{}", { trusted: true, userDefined: "plain", mediaMarker: null });
   const where = ({ start, end, ...origin }: ChatOrigin): string => {
     const shown = text.slice(start, end);
@@ -80,13 +81,13 @@ export function chat(tok: Tokenizer): string[] {
   };
   // @ts-expect-error: the template has no message
   tok.chatOrigins(request).origins.map((origin) => origin.from === "template" && origin.message);
-  return [...tok.chatOrigins(request).origins.map(where), ...own.map(([begin, end]) => text.slice(begin, end)), encoded.text];
+  return [...tok.chatOrigins(request).origins.map(where), ...own.map(([begin, end]) => text.slice(begin, end)), encoded.text, String(counted)];
 }
 
 export async function work(file: Blob, module: WebAssembly.Module): Promise<number> {
   const tok = await WorkerTokenizer.load(file, { wasm: module, budget: 500, worker: () => new Worker("worker.js") });
   const stream = tok.streamDecoder();
-  const text: string = (await stream.push([1, 2])) + stream.finish();
+  const text: string = (await stream.feed([1, 2])) + stream.finish();
   const ids: Int32Array = await tok.encode(text);
   const origins: ChatOrigin[] = (await tok.chatOrigins({ messages: [] })).origins;
   // @ts-expect-error: a worker's methods return promises

@@ -30,11 +30,11 @@ const COMMANDS = {
   async forget() {
     tokenizers.length = memories.length = 0;
   },
-  async load({ source, options = {}, worker = false }, open) {
+  async load({ source, options: { aborted, ...options } = {}, worker = false }, open) {
     const given = await decoded(source, open);
     const progress = [];
     if (options.onProgress) options.onProgress = (p) => progress.push(p);
-    if (options.aborted) options.signal = AbortSignal.abort();
+    if (aborted) options.signal = AbortSignal.abort();
     const load = worker ? ggtok.WorkerTokenizer.load : ggtok.load;
     const tokenizer = await load(given, options);
     tokenizers.push(tokenizer);
@@ -55,7 +55,7 @@ const COMMANDS = {
   async stream({ number, ids, options }) {
     const stream = tokenizers[number].streamDecoder(options);
     const texts = [];
-    for (const id of ids) texts.push(await stream.push(id));
+    for (const id of ids) texts.push(await stream.feed(id));
     return [...texts, stream.finish()];
   },
   /** Repeatedly loads, uses and frees a source; returns the modules' memory size after each

@@ -72,6 +72,9 @@ def test_the_file_s_own_template_is_rendered(host: Host, load_fixture: Any, name
             assert trusted == tok.encode_chat(messages, trusted=True)
             plain = js.encodeChat(request, {"userDefined": "plain"})["ids"]
             assert plain == tok.encode_chat(messages, user_defined="plain")
+            for options, ids in (({}, found["ids"]), ({"trusted": True}, trusted)):
+                counted = {"count": len(ids), "uncountedParts": 0}
+                assert js.countChat(request, options) == counted
     js.free()
 
 
@@ -99,11 +102,14 @@ def test_images_audio_and_video_become_markers(host: Host, tmp_path: Path, name:
     chats.append([user("x"), says("assistant", [a, IMAGE])])
     results = 0
     for messages in [*chats, [user([a, {"type": "image"}, IMAGE])]]:
-        for source, like in ((template, "llama"), (typed, "llama"), (shown, "transformers")):
+        for source, like in (
+            (template, "llama.cpp"),
+            (typed, "llama.cpp"),
+            (shown, "transformers"),
+        ):
             for marker in (None, "<M>", "</s>"):
-                options = {"template": source, "mediaMarker": marker, "dialect": like}
-                same: Any = {"template": source, "media_marker": marker}
-                same["like"] = "llama.cpp" if like == "llama" else like
+                options = {"template": source, "mediaMarker": marker, "like": like}
+                same: Any = {"template": source, "media_marker": marker, "like": like}
                 for trusted in (False, True):
                     [found] = js.each(
                         "encodeChat", [({"messages": messages}, {**options, "trusted": trusted})]
@@ -120,6 +126,11 @@ def test_images_audio_and_video_become_markers(host: Host, tmp_path: Path, name:
                     assert found["ids"] == expected
                     assert found["text"] == tok.apply_chat_template(messages, **same)
                     assert found["uncountedParts"] == len(parts_of(messages, same["like"]))
+                    counted = js.countChat(
+                        {"messages": messages}, {**options, "trusted": trusted}
+                    )
+                    assert counted["count"] == len(expected)
+                    assert counted["uncountedParts"] == found["uncountedParts"]
     assert 50 < results < 108
     js.free()
 
@@ -130,7 +141,7 @@ def test_wrong_markers_are_refused(host: Host) -> None:
     for marker, message in (
         ("", "mediaMarker must not be empty"),
         (5, "mediaMarker must be a string"),
-        (None, 'the prompt has 2 media markers ("<__media__>") for 1 image, audio or video part'),
+        (None, 'the prompt has 2 media markers (<__media__>) for 1 image, audio or video part'),
     ):
         options = {"template": "chatml", "mediaMarker": marker}
         [error] = js.each("encodeChat", [(request, options)])
@@ -169,11 +180,11 @@ def test_errors_of_templates_have_a_line(host: Host) -> None:
     js = Tokenizer(host, fixture("bpe-llama3"))
     request = {"messages": [{"role": "user", "content": "Hi"}]}
     sources = ("a\n{{ 1 / }}", "a\nb\n{{ raise_exception('No.') }}", "{% for x in y %}")
-    for dialect, like in (("llama", "llama.cpp"), ("transformers", "transformers")):
+    for like in ("llama.cpp", "transformers"):
         for source in sources:
             with pytest.raises(ggtok.TemplateError) as expected:
                 tok_render(source, like)
-            [error] = js.each("renderChat", [(request, {"template": source, "dialect": dialect})])
+            [error] = js.each("renderChat", [(request, {"template": source, "like": like})])
             assert error.name == "TemplateError"
             assert error.data["message"] == expected.value.args[0]
             assert error.data["line"] == (expected.value.line or 0)
@@ -202,8 +213,8 @@ def test_long_texts_have_the_library_s_ids_and_spans(host: Host, load_fixture: A
     rng = random.Random(SEED)
     words = ("word ", "Grüße ", "你好", "\U0001f44d\u200d", "\n\n", "12345 ", "é")
     text = "".join(rng.choices(words, k=40_000))
-    for python, unit in compare.UNITS.items():
-        ids, spans = tok.encode_with_offsets(text, unit=python)
+    for unit in compare.UNITS:
+        ids, spans = tok.encode_with_offsets(text, unit=unit)
         found = js.spans(text, {"unit": unit})
         assert found == {"ids": ids, "starts": spans[:, 0].tolist(), "ends": spans[:, 1].tolist()}
     js.free()

@@ -13,7 +13,7 @@ from tests.chat.requests import says, text, user
 from tests.support.vocabularies import fixture
 from tests.web.hosts import Host, JsError, Tokenizer
 
-DIALECTS = ("llama", "transformers")
+LIKE = ("llama.cpp", "transformers")
 
 
 @pytest.fixture
@@ -45,35 +45,35 @@ def template(shown: str) -> tuple[str, ...]:
     return ("template", shown)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_equal_texts_have_different_origins(js: Tokenizer, dialect: str) -> None:
+@pytest.mark.parametrize("like", LIKE)
+def test_equal_texts_have_different_origins(js: Tokenizer, like: str) -> None:
     """Equal texts in several messages and in the template have different origins."""
     source = (
         "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}</user>{% endfor %}"
         "{% if add_generation_prompt %}<user>{% endif %}"
     )
     messages = [user("the \U0001f44d"), user(" </user>"), user("the \U0001f44d"), user("</user>")]
-    options = {"template": source, "dialect": dialect}
+    options = {"template": source, "like": like}
     found = js.chatOrigins({"messages": messages, "add_generation_prompt": True}, options)
     expected = []
     for i, content in enumerate(("the \U0001f44d", "</user>", "the \U0001f44d", "</user>")):
-        expected += [template("<" if i == 0 else "</user><"), message(f"{i} role", "user")]
-        expected += [template(">"), message(f"{i} content", content)]
+        expected += [template("<user>" if i == 0 else "</user><user>")]
+        expected += [message(f"{i} content", content)]
     assert named(found) == [*expected, template("</user><user>")]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_computed_texts_have_an_origin_or_are_unknown(js: Tokenizer, dialect: str) -> None:
+@pytest.mark.parametrize("like", LIKE)
+def test_computed_texts_have_an_origin_or_are_unknown(js: Tokenizer, like: str) -> None:
     source = (
         "{{ messages[0].content | upper }}|{{ messages[1].content.split(' ')[1] }}|"
         "{{ messages | map(attribute='content') | join(', ') }}|{{ messages[0].content | tojson }}|"
         "{{ messages | length }}|{{ bos_token }}{{ who }}"
     )
     request = {"messages": [user("h\u00e9 a"), user("b c")], "chat_template_kwargs": {"who": "me"}}
-    options = {"template": "{%- if messages[1] %}" + source + "{% endif %}", "dialect": dialect}
+    options = {"template": "{%- if messages[1] %}" + source + "{% endif %}", "like": like}
     parts = named(js.chatOrigins(request, options))
     assert parts[:7] == [
-        message("0 content", "H\u00c9 A" if dialect == "transformers" else "H\u00e9 A"),
+        message("0 content", "H\u00c9 A" if like == "transformers" else "H\u00e9 A"),
         template("|"),
         message("1 content", "c"),
         template("|"),
@@ -116,8 +116,8 @@ def test_messages_that_the_server_changes_keep_their_origins(js: Tokenizer) -> N
     assert any("<__media__>" in part[1] for part in parts if part[0] == "template")
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_origins_are_right_in_every_template(js: Tokenizer, dialect: str) -> None:
+@pytest.mark.parametrize("like", LIKE)
+def test_origins_are_right_in_every_template(js: Tokenizer, like: str) -> None:
     """Origins are right in every template: each field has characters that no other field has."""
     first = 0x4E00
     where = {}
@@ -155,7 +155,7 @@ def test_origins_are_right_in_every_template(js: Tokenizer, dialect: str) -> Non
     followed = unknown = rendered = 0
     # The first four messages have no tool calls, which some templates refuse.
     for source, some in itertools.product(TEMPLATES.values(), (messages, messages[:4])):
-        options = {"template": source, "dialect": dialect}
+        options = {"template": source, "like": like}
         request = {"messages": some, "add_generation_prompt": True}
         [shown] = js.each("renderChat", [(request, options)])
         if isinstance(shown, JsError):
@@ -175,16 +175,16 @@ def test_origins_are_right_in_every_template(js: Tokenizer, dialect: str) -> Non
     assert followed > unknown
 
 
-def test_origins_of_messages_beyond_the_limit_are_unknown(js: Tokenizer) -> None:
-    """A few renderings tell 2,048 messages apart; the origins of further messages are unknown."""
+def test_each_of_many_messages_has_an_origin(js: Tokenizer) -> None:
     source = "{% for m in messages %}{{ m.content }}{% endfor %}"
-    messages = [user("x") for _ in range(2100)]
-    found = js.chatOrigins({"messages": messages}, {"template": source})
-    parts = named(found)
-    assert parts == [
-        *(message(f"{i} content", "x") for i in range(2048)),
-        ("unknown", "x" * (2100 - 2048)),
-    ]
+    found = js.chatOrigins({"messages": [user("x")] * 5000}, {"template": source})
+    assert named(found) == [message(f"{i} content", "x") for i in range(5000)]
+
+
+def test_roles_of_a_message_s_own_have_its_origin(js: Tokenizer) -> None:
+    source = "{% for m in messages %}{{ m.role }}:{{ m.content }}{% endfor %}"
+    found = js.chatOrigins({"messages": [says("</s>", "x")]}, {"template": source})
+    assert named(found) == [message("0 role", "</s>"), template(":"), message("0 content", "x")]
 
 
 def test_a_prompt_without_messages_has_origins(js: Tokenizer) -> None:

@@ -204,7 +204,7 @@ def test_a_call_beyond_its_budget_restarts_the_worker(
     shown.open(tmp_path / "slow.gguf")
     shown.page.evaluate(
         "values => document.querySelector('gg-app').app.set(values)",
-        {"view": "chat", "chat.template": SEARCHES, "chat.dialect": "transformers"},
+        {"view": "chat", "chat.template": SEARCHES, "chat.like": "transformers"},
     )
     shown.page.locator(".error", has_text="The template took too long and was stopped.").wait_for()
     # A call while the next worker loads gets its result.

@@ -271,7 +271,7 @@ def test_a_call_beyond_its_budget_ends_the_worker(host: Host) -> None:
     loop = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
     request = {"messages": [{"role": "user", "content": "Hi"}]}
     text = {"$repeat": ["x y", 8 << 20]}
-    found = js.each("spans", [(text, {"unit": "codepoints"})] * 4)
+    found = js.each("spans", [(text, {"unit": "char"})] * 4)
     slow = [e for e in found if isinstance(e, JsError)]
     assert slow and {(e.name, e.data["code"]) for e in slow} == {("LimitError", "time")}
     [error] = js.each("count", [("x",)])
@@ -305,13 +305,14 @@ def test_deep_templates_stay_within_the_stack(host: Host, name: str, worker: boo
     source = {"$contents": host.file(fixture("bpe-llama3"))}
     js = Tokenizer(host, source, worker=worker)
     messages = [{"role": "user", "content": "Hi"}]
-    for dialect, like in (("llama", "llama.cpp"), ("transformers", "transformers")):
+    like: Any
+    for like in ("llama.cpp", "transformers"):
         expected: Any
         try:
-            expected = tok.apply_chat_template(messages, template=DEEP[name], like=like)  # type: ignore[arg-type]
+            expected = tok.apply_chat_template(messages, template=DEEP[name], like=like)
         except ggtok.TemplateError as e:
             expected = e
-        options = {"template": DEEP[name], "dialect": dialect}
+        options = {"template": DEEP[name], "like": like}
         [found] = js.each("renderChat", [({"messages": messages}, options)])
         if isinstance(expected, Exception):
             assert isinstance(found, JsError)
@@ -328,8 +329,8 @@ def test_deep_values_are_refused(host: Host) -> None:
     for _ in range(200):
         deep = [deep]
     request = {"messages": [{"role": "user", "content": "Hi"}], "chat_template_kwargs": {"x": deep}}
-    for dialect in ("llama", "transformers"):
-        [error] = js.each("renderChat", [(request, {"template": "{{ x }}", "dialect": dialect})])
+    for like in ("llama.cpp", "transformers"):
+        [error] = js.each("renderChat", [(request, {"template": "{{ x }}", "like": like})])
         assert error.name == "ArgumentError"
     js.free()
 
@@ -380,9 +381,10 @@ def test_deep_values_are_refused(host: Host) -> None:
         ("encodeChat", ({"messages": []}, None)),
         ("renderChat", ({},)),
         ("renderChat", ({"messages": 1},)),
-        ("renderChat", ({"messages": []}, {"dialect": "x", "template": "x{}"})),
+        ("renderChat", ({"messages": []}, {"like": "x", "template": "x{}"})),
         ("renderChat", ({"messages": []}, {"template": "none of the file's"})),
         ("encodeChat", ({"messages": []}, {"userDefined": "x", "template": "x{}"})),
+        ("countChat", ({"messages": []}, {"now": 5})),
     ],
 )
 def test_wrong_arguments_are_refused(host: Host, method: str, args: Any) -> None:
@@ -405,6 +407,32 @@ def test_the_error_names_the_wrong_argument(host: Host) -> None:
     errors = js.each("decode", list(messages.values()))
     assert [error.data["message"] for error in errors] == list(messages)
     js.free()
+
+
+def test_unknown_options_are_refused_with_the_nearest_name(host: Host) -> None:
+    js = Tokenizer(host, fixture("bpe-llama3"))
+    request: dict[str, Any] = {"messages": []}
+    for method, args, hint in (
+        ("encode", ("x", {"addSpecials": True}), "did you mean 'addSpecial'?"),
+        ("spans", ("x", {"units": "byte"}), "did you mean 'unit'?"),
+        ("decode", ([1], {"clean_spaces": True}), "did you mean 'cleanSpaces'?"),
+        ("piece", (1, {"x": True}), "the options are special"),
+        ("metadata", ({"item": 5},), "did you mean 'items'?"),
+        ("encodeChat", (request, {"userdefined": "parse"}), "did you mean 'userDefined'?"),
+        ("renderChat", (request, {"trusted": True}), "the options are like, template, now, media"),
+        ("countChat", (request, {"mediamarker": "x"}), "did you mean 'mediaMarker'?"),
+    ):
+        [error] = js.each(method, [args])
+        assert error.name == "ArgumentError"
+        assert f"; {hint}" in error.data["message"], error
+    js.free()
+
+
+@pytest.mark.parametrize("worker", [False, True])
+def test_unknown_options_for_loading_are_refused(host: Host, worker: bool) -> None:
+    with pytest.raises(JsError, match="unknown option 'prE'; did you mean 'pre'?") as caught:
+        Tokenizer(host, fixture("bpe-llama3"), worker=worker, prE="gpt-2")
+    assert caught.value.name == "ArgumentError"
 
 
 @pytest.mark.parametrize("worker", [False, True])

@@ -3,7 +3,7 @@
 /** The base of all errors; `code` names the cause in one word. */
 export class GgtokError extends Error {
   code: string;
-  /** The GGUF key of the invalid value. */
+  /** The GGUF key, or the path in a chat request, of the invalid value. */
   key?: string;
   /** The position of the error in the file, in bytes. */
   offset?: number;
@@ -15,7 +15,8 @@ export class VocabError extends GgtokError {
   /** The pre-tokenizer's name, if it is unknown. */
   pre?: string;
 }
-/** An argument is invalid. */
+/** An argument is invalid: a text, an option that doesn't exist, or a chat request, in which `key`
+ * is the path of the wrong field ("messages[0].content"). */
 export class ArgumentError extends GgtokError {}
 /** The vocabulary doesn't support this operation. */
 export class UnsupportedError extends GgtokError {}
@@ -122,8 +123,9 @@ export interface EncodeOptions {
 }
 
 export interface SpansOptions extends EncodeOptions {
-  /** The unit of offsets; "bytes" (of UTF-8) by default. "utf16" counts like string indices. */
-  unit?: "bytes" | "codepoints" | "utf16";
+  /** The unit of offsets; "byte" (of UTF-8) by default. "char" counts code points, and "utf16"
+   * counts like string indices. */
+  unit?: "byte" | "char" | "utf16";
 }
 
 export interface Spans {
@@ -246,7 +248,7 @@ export interface Pieces {
 
 /** Decodes ids step by step. The joined texts equal decode() with cleanSpaces: false. */
 export interface StreamDecoder {
-  push(ids: number | Ids): string;
+  feed(ids: number | Ids): string;
   finish(): string;
 }
 
@@ -255,13 +257,13 @@ export interface StreamDecoder {
 export type ChatRequest = { messages: object[]; [field: string]: unknown } | string;
 
 export interface ChatOptions {
-  /** Whose template engine and rules apply: llama-server's ("llama", the default) or those of
+  /** Whose template engine and rules apply: llama-server's ("llama.cpp", the default) or those of
    * transformers' apply_chat_template. */
-  dialect?: "llama" | "transformers";
+  like?: "llama.cpp" | "transformers";
   /** A template, the name of one of the file's templates, or "chatml". Default: the file's. */
   template?: string | null;
   /** The time for templates that ask for it. Default: the current time. */
-  now?: Date;
+  now?: Date | null;
   /** The text that replaces each image, audio and video in the prompt, as in llama-server. Default:
    * "<__media__>". Templates for transformers write their own. */
   mediaMarker?: string | null;
@@ -269,15 +271,14 @@ export interface ChatOptions {
 
 export interface RenderedChat {
   text: string;
-  /** The ranges of the text, in UTF-16 units, that the template itself wrote or that are media
-   * markers. The rest comes from the request. */
+  /** The ranges of the text, in UTF-16 units, that the template itself wrote, or that are roles or
+   * media markers. The rest comes from the request. */
   own: Array<[start: number, end: number]>;
 }
 
 /** The origin of a part of a prompt: the template, a field of the message with this index, or
- * unknown. The origin is unknown if the template computes the part from several texts, or from
- * numbers, JSON, tools or variables. A number formatted by a text, as in `"%d" % n`, has the origin
- * of that text. */
+ * unknown. The origin is unknown if the part comes from tools or variables, or if the template
+ * computes it from several texts or from numbers. Roles such as "user" count as the template's. */
 export type ChatOrigin = { start: number; end: number } & (
   | { from: "template" | "unknown" }
   | { from: "message"; message: number; field: string }
@@ -300,6 +301,12 @@ export interface EncodedChat extends RenderedChat {
   ids: Int32Array;
   /** The number of images, audio and video parts in the messages. Their tokens aren't included,
    * since a vocabulary doesn't say how many there are. */
+  uncountedParts: number;
+}
+
+export interface CountedChat {
+  /** The number of ids that encodeChat() returns. */
+  count: number;
   uncountedParts: number;
 }
 
@@ -344,13 +351,13 @@ export class Tokenizer {
   /** Returns the prompt for a chat request. Throws TemplateError with the line if the template
    * fails, and ArgumentError where llama-server, or transformers, rejects the request. */
   renderChat(request: ChatRequest, options?: ChatOptions): RenderedChat;
-  /** Returns the prompt, and which message each part of it comes from. The template is rendered
-   * once, and then twice for each binary digit of the number of message fields. */
+  /** Returns the prompt, and which message each part of it comes from. */
   chatOrigins(request: ChatRequest, options?: ChatOptions): ChatOrigins;
   /** Returns the prompt and its ids, with BOS and EOS if the vocabulary adds them. The texts around
    * media markers are encoded separately. Throws ArgumentError if the prompt doesn't have exactly
    * one marker for each image, audio or video part. */
   encodeChat(request: ChatRequest, options?: EncodeChatOptions): EncodedChat;
+  countChat(request: ChatRequest, options?: EncodeChatOptions): CountedChat;
 
   /** Frees the memory. Later calls throw. */
   free(): void;
@@ -377,7 +384,7 @@ export interface WorkerTokenizer
   extends Promised<Omit<Tokenizer, "info" | "free" | "streamDecoder">> {
   readonly info: Info;
   streamDecoder(options?: { unparseSpecial?: boolean }): {
-    push(ids: number | Ids): Promise<string>;
+    feed(ids: number | Ids): Promise<string>;
     finish(): string;
   };
   /** Terminates the worker, which also frees its memory. */

@@ -1,12 +1,11 @@
 // A loaded vocabulary, with the methods in index.d.ts.
-import { Chat } from "./chat/chat.js";
-import { added } from "./chat/media.js";
-import { kindOf, optionsOf, refuse, sizeOf } from "./chat/values.js";
+import { Chats, ownRanges } from "./chat.js";
 import * as engines from "./engine.js";
 import { GgtokError } from "./errors.js";
 import { entry } from "./metadata.js";
+import { checkChoice, kindOf, readOptions, refuse } from "./options.js";
 import { open } from "./sources.js";
-import { streamOver } from "./stream.js";
+import { STREAM, streamOver } from "./stream.js";
 
 const FIRST = 1 << 20; // bytes of the first read; each further read doubles the total
 const ITEMS = 8; // array elements that metadata() returns by default
@@ -20,18 +19,21 @@ const FLAGS = [
   "addBos", "addEos", "addSep", "addSpacePrefix", "ignoreMerges", "cleanSpaces",
   "removeExtraWhitespaces", "escapeWhitespaces", "lowercase", "stripAccents",
 ]; // prettier-ignore
-const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-const UNITS = ["bytes", "codepoints", "utf16"];
+const UNITS = ["byte", "char", "utf16"];
 
 const TOKEN_TYPES = ["undefined", "normal", "unknown", "control", "user_defined", "unused", "byte"];
 // For each token type, its bit in ggtok_attr.
 const TYPE_BITS = [0, 4, 1, 8, 16, 2, 32];
 
+const LOAD = { signal: undefined, onProgress: undefined, pre: null };
+const ENCODE = { addSpecial: true, parseSpecial: false, continuation: false };
+const ENCODE_SPANS = { ...ENCODE, unit: "byte" };
+const DECODE = { removeSpecial: false, unparseSpecial: true, cleanSpaces: null };
+
 // Flags for ggtok_encode.
 const ADD_SPECIAL = 1;
 const PARSE_SPECIAL = 2;
 const CONTINUATION = 32;
-const PLAIN_USER_DEFINED = 4;
 const SPANS = 64;
 // Flags for ggtok_decode.
 const REMOVE_SPECIAL = 1;
@@ -40,7 +42,7 @@ const KEEP_SPACES = 4;
 const CLEAN_SPACES = 8;
 
 export async function load(source, options) {
-  const { signal, onProgress, pre } = optionsOf(options);
+  const { signal, onProgress, pre } = readOptions(options, LOAD);
   if (pre != null && typeof pre !== "string") {
     throw refuse(`pre must be a string, not ${kindOf(pre)}`);
   }
@@ -85,7 +87,7 @@ async function read(engine, handle, reader, signal, onProgress) {
 export class Tokenizer {
   #engine;
   #handle;
-  #chat;
+  #chats;
 
   constructor(engine, handle, bytesRead) {
     this.#engine = engine;
@@ -96,21 +98,22 @@ export class Tokenizer {
   // ---- text to ids ----
 
   encode(text, options) {
-    return this.#encode(text, options, 0, () => {
+    return this.#encode(text, options, () => {
       const { data, n } = this.#engine.report;
       return this.#engine.int32(data, n);
     });
   }
 
   count(text, options) {
-    return this.#encode(text, options, 0, () => this.#engine.report.n);
+    return this.#encode(text, options, () => this.#engine.report.n);
   }
 
   spans(text, options) {
-    const unit = UNITS.indexOf(optionsOf(options).unit ?? "bytes");
-    if (unit < 0) throw refuse(`unit must be one of ${UNITS.join(", ")}`);
-    if (unit && typeof text !== "string") throw refuse('bytes have spans in unit "bytes" only');
-    return this.#encode(text, options, SPANS, (at, size) => {
+    const given = readOptions(options, ENCODE_SPANS);
+    checkChoice("unit", given.unit, UNITS);
+    const unit = UNITS.indexOf(given.unit);
+    if (unit && typeof text !== "string") throw refuse('bytes have spans in unit "byte" only');
+    return this.#encodeWith(text, encodeFlags(given) | SPANS, (at, size) => {
       const { data, n } = this.#engine.report;
       const ids = this.#engine.int32(data, n);
       this.#engine.try("spans", this.#handle, at, size, n, unit);
@@ -124,7 +127,7 @@ export class Tokenizer {
 
   trace(text, options) {
     const handle = this.#alive();
-    const flags = encodeFlags(options);
+    const flags = encodeFlags(readOptions(options, ENCODE));
     return this.#engine.withText(text, (at, n) => {
       this.#engine.try("trace", handle, at, n, flags);
       return this.#steps();
@@ -146,9 +149,12 @@ export class Tokenizer {
     );
   }
 
-  #encode(text, options, more, use) {
+  #encode(text, options, use) {
+    return this.#encodeWith(text, encodeFlags(readOptions(options, ENCODE)), use);
+  }
+
+  #encodeWith(text, flags, use) {
     const handle = this.#alive();
-    const flags = encodeFlags(options) | more;
     return this.#engine.withText(text, (at, n) => {
       this.#engine.try("encode", handle, at, n, flags);
       return use(at, n);
@@ -167,11 +173,7 @@ export class Tokenizer {
 
   #decode(ids, options, use) {
     const handle = this.#alive();
-    const {
-      removeSpecial = false,
-      unparseSpecial = true,
-      cleanSpaces = null,
-    } = optionsOf(options);
+    const { removeSpecial, unparseSpecial, cleanSpaces } = readOptions(options, DECODE);
     const flags =
       (removeSpecial ? REMOVE_SPECIAL : 0) |
       (unparseSpecial ? UNPARSE_SPECIAL : 0) |
@@ -185,14 +187,14 @@ export class Tokenizer {
   }
 
   streamDecoder(options) {
-    const { unparseSpecial = true } = optionsOf(options);
+    const { unparseSpecial } = readOptions(options, STREAM);
     return streamOver((ids) => this.decodeBytes(ids, { unparseSpecial, cleanSpaces: false }));
   }
 
   // ---- the vocabulary ----
 
   piece(id, options) {
-    const { special = true } = optionsOf(options);
+    const { special } = readOptions(options, { special: true });
     return this.#of(id, "piece", ({ data, n }) => this.#engine.bytes(data, n), special ? 1 : 0);
   }
 
@@ -253,7 +255,7 @@ export class Tokenizer {
   // ---- the file ----
 
   metadata(options) {
-    const { items = ITEMS } = optionsOf(options);
+    const { items } = readOptions(options, { items: ITEMS });
     if (typeof items !== "number" || !(items >= 0)) {
       throw refuse("items must be a number that isn't negative");
     }
@@ -276,69 +278,27 @@ export class Tokenizer {
   // ---- chat ----
 
   renderChat(request, options) {
-    const { text, ranges } = this.#chats().render(request, options);
-    return { text, own: inUnits(text, ranges) };
+    const { text, origins } = this.#chat().render(request, options);
+    return { text, own: ownRanges(origins) };
   }
 
   chatOrigins(request, options) {
-    return this.#chats().origins(request, options);
+    const { text, origins } = this.#chat().render(request, options);
+    return { text, origins };
   }
 
   encodeChat(request, options) {
-    const { trusted = false, userDefined = "parse", ...rest } = optionsOf(options);
-    if (!["parse", "plain"].includes(userDefined)) {
-      throw refuse('userDefined must be "parse" or "plain"');
-    }
-    const now = rest.now ?? new Date();
-    const shown = this.renderChat(request, { ...rest, now });
-    const found = this.#chats().renderForIds(request, { ...rest, now });
-    const flags =
-      (found.isWhole ? ADD_SPECIAL : 0) |
-      PARSE_SPECIAL |
-      (userDefined === "plain" ? PLAIN_USER_DEFINED : 0);
-    const lists = found.texts.map((prompt) => this.#encodeRanges(prompt, trusted, flags));
-    if (!found.isWhole) {
-      // Add BOS and EOS as llama.cpp's mtmd_tokenize does.
-      lists.unshift(added(this.info, "bos"));
-      lists.push(added(this.info, "eos"));
-    }
-    const ids = new Int32Array(lists.reduce((n, list) => n + list.length, 0));
-    let at = 0;
-    for (const list of lists) {
-      ids.set(list, at);
-      at += list.length;
-    }
-    return { ...shown, ids, uncountedParts: found.nParts };
+    return this.#chat().encode(request, options);
   }
 
-  /** Encodes a text. Control tokens are parsed only in its ranges, or everywhere if `trusted`. */
-  #encodeRanges({ text, ranges }, trusted, flags) {
-    const whole = text ? [[0, sizeOf(text)]] : [];
-    const list = Uint32Array.from((trusted ? whole : ranges).flat());
-    const engine = this.#engine;
-    return engine.withText(text, (at, n) =>
-      engine.withNumbers(list, (listAt) => {
-        engine.try("encode_trusted", this.#handle, at, n, flags, listAt, list.length / 2);
-        return engine.int32(engine.report.data, engine.report.n);
-      }),
-    );
+  countChat(request, options) {
+    return this.#chat().count(request, options);
   }
 
-  #chats() {
-    this.#alive();
-    this.#chat ??= new Chat(this.#engine, this.#file());
-    return this.#chat;
-  }
-
-  /** Returns what chat templates need from the file. */
-  #file() {
-    const { special, addBos, addEos } = this.info;
-    const texts = { bos_token: "", eos_token: "" };
-    for (const name of ["bos", "eos", "unk", "sep", "pad", "mask"]) {
-      if (special[name] !== null) texts[`${name}_token`] = decoder.decode(this.piece(special[name]));
-    }
-    const ends = [addBos ? texts.bos_token : "", addEos ? texts.eos_token : ""];
-    return { templates: this.templates(), texts, ends: [...ends, "", ""] };
+  #chat() {
+    const handle = this.#alive();
+    this.#chats ??= new Chats(this.#engine, handle);
+    return this.#chats;
   }
 
   #info(bytesRead) {
@@ -376,7 +336,7 @@ export class Tokenizer {
 
   free() {
     if (!this.#handle) return;
-    this.#chat?.free();
+    this.#chats?.free();
     if (!this.#engine.broken) this.#engine.call("file_free", this.#handle);
     engines.release(this.#engine);
     this.#handle = 0;
@@ -394,22 +354,7 @@ export class Tokenizer {
 
 const TEMPLATE = "tokenizer.chat_template";
 
-/** Converts ranges from bytes of UTF-8 to UTF-16 units. */
-function inUnits(text, ranges) {
-  let [bytes, units] = [0, 0];
-  const to = (end) => {
-    while (bytes < end) {
-      const code = text.codePointAt(units);
-      bytes += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-      units += code < 0x10000 ? 1 : 2;
-    }
-    return units;
-  };
-  return ranges.map(([begin, end]) => [to(begin), to(end)]);
-}
-
-function encodeFlags(options) {
-  const { addSpecial = true, parseSpecial = false, continuation = false } = optionsOf(options);
+function encodeFlags({ addSpecial, parseSpecial, continuation }) {
   return (
     (addSpecial ? ADD_SPECIAL : 0) |
     (parseSpecial ? PARSE_SPECIAL : 0) |

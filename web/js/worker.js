@@ -1,9 +1,9 @@
 // A tokenizer in a worker, with the same methods, which return promises. A call that exceeds its
 // time budget terminates the worker.
-import { optionsOf, refuse } from "./chat/values.js";
 import { compiledModule } from "./engine.js";
 import { fromData, GgtokError, LimitError } from "./errors.js";
-import { streamOver } from "./stream.js";
+import { readOptions, refuse } from "./options.js";
+import { STREAM, streamOver } from "./stream.js";
 
 const BUDGET = 10_000; // milliseconds per call
 const LOADING = 10_000; // milliseconds: the least limit for starting the worker and for each read
@@ -11,8 +11,13 @@ const LONGEST = 2 ** 31 - 1; // milliseconds: the longest timeout that setTimeou
 const METHODS = [
   "encode", "count", "spans", "trace", "traceToken", "decode", "decodeBytes",
   "piece", "token", "tokenBytes", "type", "score", "find", "pieces", "merges",
-  "metadata", "templates", "renderChat", "chatOrigins", "encodeChat",
+  "metadata", "templates", "renderChat", "chatOrigins", "encodeChat", "countChat",
 ]; // prettier-ignore
+
+const LOAD = {
+  wasm: undefined, budget: BUDGET, worker: undefined,
+  signal: undefined, onProgress: undefined, pre: null,
+}; // prettier-ignore
 
 export class WorkerTokenizer {
   #worker;
@@ -23,7 +28,7 @@ export class WorkerTokenizer {
   #ended; // the error that ended the worker
 
   static async load(source, options) {
-    const { wasm, budget = BUDGET, worker, signal, onProgress, pre } = optionsOf(options);
+    const { wasm, budget, worker, signal, onProgress, pre } = readOptions(options, LOAD);
     signal?.throwIfAborted();
     if (!(budget > 0)) throw refuse("budget must be a positive number");
     const self = new WorkerTokenizer();
@@ -48,7 +53,7 @@ export class WorkerTokenizer {
   }
 
   streamDecoder(options) {
-    const { unparseSpecial = true } = optionsOf(options);
+    const { unparseSpecial } = readOptions(options, STREAM);
     return streamOver(async (ids) =>
       this.decodeBytes(ids, { unparseSpecial, cleanSpaces: false }),
     );

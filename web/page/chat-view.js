@@ -16,7 +16,7 @@ declare({
   "chat.messages": JSON.stringify(t.sample),
   "chat.tools": "",
   "chat.variables": "",
-  "chat.dialect": "llama",
+  "chat.like": "llama.cpp",
   "chat.generation": true,
   "chat.thinking": "default",
   "chat.name": "default", // the name of one of the file's templates
@@ -81,7 +81,7 @@ class ChatView extends View {
       this.#key = undefined;
       this.#loading = undefined;
     }
-    const names = ["messages", "tools", "variables", "dialect", "generation", "thinking", "name", "template", "show"];
+    const names = ["messages", "tools", "variables", "like", "generation", "thinking", "name", "template", "show"];
     const key = JSON.stringify(names.map((name) => this.#value(name)));
     if (key === this.#key) return;
     this.#key = key;
@@ -132,7 +132,7 @@ class ChatView extends View {
       const request = this.#request();
       const name = this.#value("name");
       const template = this.#value("template") || (name === "default" ? undefined : named(templates, name));
-      const options = { dialect: this.#value("dialect"), ...(template === undefined ? {} : { template }) };
+      const options = { like: this.#value("like"), ...(template === undefined ? {} : { template }) };
       const { text, ids, uncountedParts } = await model.tok.encodeChat(request, options);
       const traced = this.#value("show") === "origins" ? await model.tok.chatOrigins(request, options) : NOTHING;
       if (model !== this.#model) return;
@@ -237,7 +237,7 @@ class ChatView extends View {
     return html`<section class="panel" aria-labelledby="chat-options">
       <h2 id="chat-options" class="hidden">${t.options}</h2>
       <div class="filters">
-        ${this.#select("dialect", t.dialect, t.dialects)} ${this.#select("thinking", t.thinking, t.thinkings)}
+        ${this.#select("like", t.like, t.likes)} ${this.#select("thinking", t.thinking, t.thinkings)}
         <label class="check"
           ><input
             type="checkbox"

@@ -1,5 +1,5 @@
 /*
- * The functions that the WebAssembly module exports to web/js/, based on ggtok.h.
+ * The functions that the WebAssembly module exports to web/js/, based on ggtok.h and ggtok_chat.h.
  *
  * Arguments and results are numbers: addresses, lengths, bits. Fallible functions return whether
  * they succeeded. `report` then holds the result, or the error, until the next call. A file's
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ggtok_chat.h"
 #include "gguf/gguf.h"
-#include "jinja/core/jinja.h"
 
 #define EXPORT(name) __attribute__((export_name(#name))) name
 
@@ -207,18 +207,6 @@ bool EXPORT(spans)(handle *h, const char *text, size_t n, size_t n_ids, uint32_t
     return allocated ? report_status(s) : out_of_memory();
 }
 
-/* Encodes a text. Control tokens are parsed only inside the trusted ranges. */
-bool EXPORT(encode_trusted)(handle *h, const char *text, size_t n, uint32_t flags,
-                            const ggtok_range *trusted, size_t n_trusted) {
-    ggtok_ids ids = {0};
-    ggtok_parts parts;
-    ggtok_status s =
-        ggtok_encode_trusted(h->ctx, text, n, flags, trusted, n_trusted, &ids, &parts, &error);
-    report.data = ids.data;
-    report.n = ids.n;
-    return report_status(s);
-}
-
 /* Reports the steps from a text to its ids as JSON. */
 bool EXPORT(trace)(handle *h, const char *text, size_t n, uint32_t flags) {
     ggtok_bytes json = {0};
@@ -323,218 +311,125 @@ const char *EXPORT(warning)(const handle *h, uint32_t i) {
     return ggtok_warning(h->tok, i);
 }
 
-/* ---- chat templates ---- */
+/* ---- chats ---- */
 
-static bool report_jinja(ggtok_status status, const jinja_error *err) {
-    if (!status) return report_status(GGTOK_OK);
-    static jinja_error last;
-    last = *err;
-    memset(&error, 0, sizeof error);
-    error.offset = GGTOK_NO_OFFSET;
-    report_status(status);
-    report.line = last.line;
-    report.name = last.source;
-    report.message = last.message;
-    return false;
-}
+/* How to read a chat request. web/js/chat.js writes it. */
+typedef struct chat_setup {
+    int32_t year, month, day, hour, minute, second, utc_offset; /* the local time */
+    uint32_t flags;
+    const char *zone, *marker, *template_source; /* may be NULL, as in ggtok_chat.h */
+    size_t n_template;
+} chat_setup;
+enum { TRUSTED = 1, PLAIN_USER_DEFINED = 2, LIKE_TRANSFORMERS = 4 }; /* chat_setup.flags */
 
-/* Returns NULL after an error. */
-jinja_template *EXPORT(template_new)(const char *source, size_t n, uint32_t dialect) {
-    jinja_template *t = NULL;
-    jinja_error err;
-    report_jinja(ggtok_jinja_compile(source, n, (jinja_dialect)dialect, &t, &err), &err);
-    return t;
-}
-
-void EXPORT(template_free)(jinja_template *t) {
-    ggtok_jinja_template_free(t);
-}
-
-/* Reports the i-th variable that the template reads; returns false if there are no more. */
-bool EXPORT(template_variable)(const jinja_template *t, uint32_t i) {
-    const jinja_text *name = ggtok_jinja_template_variable(t, i);
-    if (!name) return false;
-    return report_bytes(GGTOK_OK, (ggtok_bytes){(const char *)name->data, name->n});
-}
-
-/* A reader of values that web/js/chat/values.js wrote: a letter for the type, then the value. */
-typedef struct reader {
-    jinja_env *env;
-    jinja_arena *mem;
-    jinja_dialect dialect;
-    const uint8_t *p;
-} reader;
-
-static uint32_t next_size(reader *r) {
-    uint32_t n;
-    memcpy(&n, r->p, sizeof n);
-    r->p += sizeof n;
-    return n;
-}
-
-/* Reads a text with the ranges that count as the template's own. */
-static jinja_text *next_text(reader *r) {
-    uint32_t n = next_size(r), n_ranges = next_size(r), at = 0;
-    const uint8_t *ranges = r->p, *data = ranges + 8 * (size_t)n_ranges;
-    ggtok_jinja_env_grow(r->env, n);
-    jinja_text *text = ggtok_jinja_text_copy(r->mem, data, n, 0);
-    if (n_ranges) {
-        jinja_builder b = ggtok_jinja_builder_new(r->mem, 0);
-        b.merge = true;
-        for (uint32_t i = 0; i < n_ranges; i++) {
-            uint32_t begin = next_size(r), end = next_size(r);
-            ggtok_jinja_builder_cut(&b, text, at, begin);
-            ggtok_jinja_builder_add(&b, text->data + begin, end - begin, JINJA_FROM_TEMPLATE);
-            at = end;
-        }
-        ggtok_jinja_builder_cut(&b, text, at, n);
-        text = ggtok_jinja_text_fuse(r->mem, ggtok_jinja_builder_end(&b));
-    }
-    r->p = data + n;
-    return text;
-}
-
-static jinja_value next_value(reader *r) {
-    jinja_value v = jinja_none();
-    jinja_charge(r->mem, 1);
-    jinja_enter(r->mem);
-    ggtok_jinja_env_grow(r->env, 8);
-    switch (*r->p++) {
-    case 't': v = jinja_bool(true); break;
-    case 'f': v = jinja_bool(false); break;
-    case 'i': {
-        int64_t i;
-        memcpy(&i, r->p, sizeof i);
-        r->p += sizeof i;
-        v = jinja_int(i);
-        break;
-    }
-    case 'd': {
-        double d;
-        memcpy(&d, r->p, sizeof d);
-        r->p += sizeof d;
-        v = jinja_float(d);
-        break;
-    }
-    case 's': v = jinja_of_text(next_text(r)); break;
-    case 'j': { /* JSON text */
-        uint32_t n = next_size(r);
-        ggtok_jinja_env_grow(r->env, n);
-        v = ggtok_jinja_read_json(r->mem, (const char *)r->p, n, 0, r->dialect);
-        r->p += n;
-        break;
-    }
-    case 'l': {
-        uint32_t n = next_size(r);
-        jinja_list *list = ggtok_jinja_list_new(r->mem, n);
-        for (uint32_t i = 0; i < n; i++) ggtok_jinja_list_push(r->mem, list, next_value(r));
-        v = jinja_of_list(list);
-        break;
-    }
-    case 'm': {
-        uint32_t n = next_size(r);
-        jinja_dict *dict = ggtok_jinja_dict_new(r->mem, n);
-        for (uint32_t i = 0; i < n; i++) {
-            jinja_value key = next_value(r);
-            ggtok_jinja_dict_set(r->mem, dict, key, next_value(r));
-        }
-        v = jinja_of_dict(dict);
-        break;
-    }
-    default: break;
-    }
-    jinja_leave(r->mem);
-    return v;
-}
-
-static void read_variables(jinja_arena *mem, void *user) {
-    reader *r = user;
-    (void)mem;
-    for (uint32_t n = next_size(r); n; n--) {
-        jinja_text *name = next_text(r);
-        ggtok_jinja_env_set(r->env, (const char *)name->data, name->n, next_value(r));
-    }
-}
-
-/* Renders with these variables and this local time: year, month from 1, day, hour, minute, second.
- * `ends` has four NUL-terminated texts: BOS and EOS to remove, and the fields `turn` and `answer`
- * of jinja_finish_options; it is NULL for a probe. Reports the text (data, n) and the
- * ranges that the template wrote (more, n_more), which live until rendering_free. *env is NULL if
- * memory runs out; otherwise the caller frees it, also after an error. */
-bool EXPORT(render)(const jinja_template *t, const uint8_t *variables, const int32_t *time,
-                    const char *ends, jinja_env **env) {
-    jinja_error err;
-    jinja_result out = {0};
-    jinja_dialect dialect = ggtok_jinja_template_dialect(t);
-    const jinja_options options = {
-        .now = {.year = time[0],
-                .month = time[1],
-                .day = time[2],
-                .hour = time[3],
-                .minute = time[4],
-                .second = time[5]},
-        .probe = !ends,
+static ggtok_time time_of(const chat_setup *setup) {
+    return (ggtok_time){
+        .year = setup->year,
+        .month = setup->month,
+        .day = setup->day,
+        .hour = setup->hour,
+        .minute = setup->minute,
+        .second = setup->second,
+        .zone = setup->zone,
+        .utc_offset = setup->utc_offset,
     };
-    *env = NULL;
-    ggtok_status s = ggtok_jinja_env_new(&options, env, &err);
-    if (s) return report_jinja(s, &err);
-    reader r = {*env, ggtok_jinja_env_arena(*env), dialect, variables};
-    s = ggtok_jinja_protect(r.mem, read_variables, &r, &err);
-    if (!s) s = ggtok_jinja_render(*env, t, &out, &err);
-    if (!s && ends) {
-        const char *texts[4];
-        for (int i = 0; i < 4; i++) {
-            texts[i] = ends;
-            ends += strlen(ends) + 1;
-        }
-        const jinja_finish_options finish = {
-            .bos = texts[0],
-            .eos = texts[1],
-            .only_from_template = dialect == JINJA_TRANSFORMERS,
-            .turn = texts[2],
-            .answer = texts[3],
-        };
-        s = ggtok_jinja_finish(*env, &finish, &out, &err);
-    }
-    report.data = out.text;
-    report.n = out.n;
-    report.more = out.from_template;
-    report.n_more = out.n_from_template;
-    return report_jinja(s, &err);
 }
 
-void EXPORT(rendering_free)(jinja_env *env) {
-    ggtok_jinja_env_free(env);
+static ggtok_chat_call call_of(const chat_setup *setup, const ggtok_time *now) {
+    return (ggtok_chat_call){
+        .now = now,
+        .trusted = (setup->flags & TRUSTED) != 0,
+        .plain_user_defined = (setup->flags & PLAIN_USER_DEFINED) != 0,
+        .media_marker = setup->marker,
+    };
 }
 
-/* Returns how a probe used the value at a path, as jinja_note bits. The path has n steps: texts for
- * names and keys, numbers for items. */
-uint32_t EXPORT(notes)(const jinja_env *env, const uint8_t *path, uint32_t n) {
-    jinja_value v = jinja_absent();
-    for (uint32_t i = 0; i < n; i++) {
-        bool named = *path++ == 's';
-        uint32_t size, at;
-        memcpy(&size, path, sizeof size);
-        path += sizeof size;
-        if (!named) {
-            at = size;
-            v = v.type == JINJA_LIST && at < v.as.list->n ? v.as.list->data[at] : jinja_absent();
-            continue;
-        }
-        const char *name = (const char *)path;
-        path += size;
-        if (i == 0) {
-            v = ggtok_jinja_env_get((jinja_env *)env, name, size, n == 1);
-            continue;
-        }
-        jinja_value found = jinja_absent();
-        for (uint32_t k = 0; v.type == JINJA_DICT && k < v.as.dict->n; k++) {
-            jinja_value key = v.as.dict->entries[k].key;
-            if (key.type == JINJA_STRING && key.as.text->n == size &&
-                !memcmp(key.as.text->data, name, size))
-                found = v.as.dict->entries[k].value;
-        }
-        v = found;
+/* Returns a chat, or NULL after an error. */
+ggtok_chat *EXPORT(chat_new)(const handle *h, const chat_setup *setup) {
+    const ggtok_time now = time_of(setup);
+    const ggtok_chat_options options = {
+        .like =
+            setup->flags & LIKE_TRANSFORMERS ? GGTOK_LIKE_TRANSFORMERS : GGTOK_LIKE_LLAMA_SERVER,
+        .template_source = setup->template_source,
+        .n_template = setup->n_template,
+        .now = &now,
+    };
+    ggtok_chat *chat = NULL;
+    report_status(ggtok_chat_new(h->tok, &options, &chat, &error));
+    return chat;
+}
+
+void EXPORT(chat_free)(ggtok_chat *chat) {
+    ggtok_chat_free(chat);
+}
+
+/* Returns a prompt, or NULL after an error. Reports its text (data, n) and its number of images,
+ * audio and video. */
+ggtok_prompt *EXPORT(chat_render)(const ggtok_chat *chat, const char *json, size_t n,
+                                  const chat_setup *setup) {
+    const ggtok_time now = time_of(setup);
+    const ggtok_chat_call call = call_of(setup, &now);
+    ggtok_prompt *prompt = NULL;
+    ggtok_status s = ggtok_chat_render(chat, json, n, &call, &prompt, &error);
+    if (!report_status(s)) return NULL;
+    report.number = (double)ggtok_prompt_n_media(prompt);
+    report_bytes(s, ggtok_prompt_text(prompt));
+    return prompt;
+}
+
+/* Reports n origins, six numbers each: begin and end in UTF-16 units, a ggtok_origin_kind, the index
+ * of a message, and the address and length of its field's name. The caller releases report.data. */
+bool EXPORT(prompt_origins)(const ggtok_prompt *prompt) {
+    size_t n;
+    const ggtok_origin *origins = ggtok_prompt_origins(prompt, &n);
+    ggtok_bytes text = ggtok_prompt_text(prompt);
+    ggtok_span *spans = malloc(n * sizeof *spans + 1);
+    uint32_t *out = malloc(n * 6 * sizeof *out + 1);
+    if (!spans || !out) {
+        free(spans);
+        free(out);
+        return out_of_memory();
     }
-    return ggtok_jinja_env_notes(env, v);
+    for (size_t i = 0; i < n; i++) spans[i] = (ggtok_span){origins[i].begin, origins[i].end};
+    ggtok_convert_spans(text.data, text.n, spans, n, GGTOK_UNIT_UTF16);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t *to = out + 6 * i;
+        to[0] = (uint32_t)spans[i].begin;
+        to[1] = (uint32_t)spans[i].end;
+        to[2] = origins[i].kind;
+        to[3] = (uint32_t)origins[i].message;
+        to[4] = (uint32_t)(uintptr_t)origins[i].field.data;
+        to[5] = (uint32_t)origins[i].field.n;
+    }
+    free(spans);
+    report.data = out;
+    report.n = n;
+    return report_status(GGTOK_OK);
+}
+
+void EXPORT(prompt_free)(ggtok_prompt *prompt) {
+    ggtok_prompt_free(prompt);
+}
+
+/* Reports a request's ids. */
+bool EXPORT(chat_encode)(handle *h, const ggtok_chat *chat, const char *json, size_t n,
+                         const chat_setup *setup) {
+    const ggtok_time now = time_of(setup);
+    const ggtok_chat_call call = call_of(setup, &now);
+    ggtok_ids ids = {0};
+    ggtok_status s = ggtok_chat_encode(h->ctx, chat, json, n, &call, &ids, &error);
+    report.data = ids.data;
+    report.n = ids.n;
+    return report_status(s);
+}
+
+/* Reports the number of a request's ids (n), and of its images, audio and video. */
+bool EXPORT(chat_count)(handle *h, const ggtok_chat *chat, const char *json, size_t n,
+                        const chat_setup *setup) {
+    const ggtok_time now = time_of(setup);
+    const ggtok_chat_call call = call_of(setup, &now);
+    size_t n_media = 0;
+    ggtok_status s = ggtok_chat_count(h->ctx, chat, json, n, &call, &report.n, &n_media, &error);
+    report.number = (double)n_media;
+    return report_status(s);
 }

@@ -79,9 +79,10 @@ void ggtok_jinja_env_set(jinja_env *env, const char *name, size_t n, jinja_value
 jinja_value ggtok_jinja_read_json(jinja_arena *mem, const char *json, size_t n, jinja_label label,
                                   jinja_dialect dialect);
 
-/* Reads a text that may be JSON. Returns false if it isn't; jumps on other failures. */
+/* Reads a text that may be JSON. If it isn't, returns false and says why in *err; jumps on other
+ * failures. */
 bool ggtok_jinja_read_if_json(jinja_arena *mem, const char *json, size_t n, jinja_label label,
-                              jinja_dialect dialect, jinja_value *out);
+                              jinja_dialect dialect, jinja_value *out, jinja_error *err);
 
 /* Writes compact JSON as llama.cpp's JSON library. The text counts as data. */
 jinja_text *ggtok_jinja_write_json(jinja_arena *mem, jinja_value v);

@@ -215,8 +215,7 @@ static jinja_value read_python_number(reader *r) {
 static jinja_value read_value(reader *r) {
     jinja_value v;
     jinja_charge(r->mem, 1);
-    if (r->mem->depth >= JINJA_MAX_DEPTH)
-        ggtok_jinja_fail(r->mem, "nested too deep, in more than %d values", JINJA_MAX_DEPTH);
+    if (r->mem->depth == JINJA_MAX_DEPTH) fail(r, "nested too deeply");
     jinja_enter(r->mem);
     skip_space(r);
     switch (peek(r)) {
@@ -263,12 +262,11 @@ static void read_protected(jinja_arena *mem, void *user) {
 }
 
 bool ggtok_jinja_read_if_json(jinja_arena *mem, const char *json, size_t n, jinja_label label,
-                              jinja_dialect dialect, jinja_value *out) {
+                              jinja_dialect dialect, jinja_value *out, jinja_error *err) {
     const uint8_t *p = (const uint8_t *)json;
     reader r = {mem, p, p, p + n, label, dialect, false, jinja_none()};
-    jinja_error error;
-    if (!ggtok_jinja_protect(mem, read_protected, &r, &error)) return *out = r.value, true;
+    if (!ggtok_jinja_protect(mem, read_protected, &r, err)) return *out = r.value, true;
     if (r.invalid) return false;
-    mem->error->status = error.status;
-    ggtok_jinja_fail(mem, "%s", error.message);
+    *mem->error = *err;
+    longjmp(*mem->caller, 1);
 }

@@ -6,24 +6,10 @@ static void put(jinja_builder *b, const char *s) {
     ggtok_jinja_builder_add(b, s, strlen(s), 0);
 }
 
-/* Writes bytes [begin, end) of a text. `part` is the part with the byte before; it only moves
- * forward. */
-static void put_bytes(jinja_builder *b, const jinja_text *t, size_t begin, size_t end,
-                      size_t *part) {
-    enum { DROPPED = JINJA_FROM_TEMPLATE | JINJA_GENERATED | JINJA_JOINED };
-    while (begin < end) {
-        while (jinja_text_end(t, *part) <= begin) ++*part;
-        size_t stop = jinja_text_end(t, *part) < end ? jinja_text_end(t, *part) : end;
-        ggtok_jinja_builder_add(b, t->data + begin, stop - begin,
-                                jinja_text_part_label(t, *part) & ~(jinja_label)DROPPED);
-        begin = stop;
-    }
-}
-
 void ggtok_jinja_builder_json(jinja_builder *b, const jinja_text *t) {
     static const char names[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
-    size_t begin = 0, part = 0;
-    jinja_charge(b->arena, t->n / 4 + t->n_parts);
+    size_t begin = 0;
+    jinja_charge(b->arena, t->n / 4);
     put(b, "\"");
     for (size_t i = 0; i < t->n; i++) {
         uint8_t c = t->data[i];
@@ -35,11 +21,11 @@ void ggtok_jinja_builder_json(jinja_builder *b, const jinja_text *t) {
             escape[5] = "0123456789abcdef"[c & 15];
             escape[6] = 0;
         }
-        put_bytes(b, t, begin, i, &part);
+        ggtok_jinja_builder_data(b, t, begin, i);
         put(b, escape);
         begin = i + 1;
     }
-    put_bytes(b, t, begin, t->n, &part);
+    ggtok_jinja_builder_data(b, t, begin, t->n);
     put(b, "\"");
 }
 
@@ -96,5 +82,5 @@ jinja_text *ggtok_jinja_write_json(jinja_arena *mem, jinja_value v) {
     jinja_builder b = ggtok_jinja_builder_new(mem, 32);
     b.merge = true;
     put_value(&b, v);
-    return ggtok_jinja_builder_end(&b);
+    return ggtok_jinja_text_fuse(mem, ggtok_jinja_builder_end(&b));
 }

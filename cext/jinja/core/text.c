@@ -368,6 +368,22 @@ void ggtok_jinja_builder_cut(jinja_builder *b, const jinja_text *t, size_t begin
     }
 }
 
+void ggtok_jinja_builder_data(jinja_builder *b, const jinja_text *t, size_t begin, size_t end) {
+    const jinja_label kept = ~(jinja_label)(JINJA_FROM_TEMPLATE | JINJA_GENERATED | JINJA_JOINED);
+    if (!t->n_parts || begin >= end) { /* an empty piece is charged for, too */
+        ggtok_jinja_builder_add(b, t->data + begin, end - begin, t->label & kept);
+        return;
+    }
+    for (size_t i = part_at(t, begin); begin < end;) {
+        jinja_label label = t->parts[i].label & kept;
+        size_t stop = jinja_text_end(t, i++);
+        while (stop < end && (t->parts[i].label & kept) == label) stop = jinja_text_end(t, i++);
+        if (stop > end) stop = end;
+        ggtok_jinja_builder_add(b, t->data + begin, stop - begin, label);
+        begin = stop;
+    }
+}
+
 jinja_text *ggtok_jinja_builder_end(jinja_builder *b) {
     return ggtok_jinja_text_parts(b->arena, b->data, b->n, b->parts, b->n_parts);
 }

@@ -127,6 +127,9 @@ void ggtok_jinja_builder_wrote(jinja_builder *b, size_t n, jinja_label label);
 void ggtok_jinja_builder_add(jinja_builder *b, const void *data, size_t n, jinja_label label);
 void ggtok_jinja_builder_text(jinja_builder *b, const jinja_text *t);
 void ggtok_jinja_builder_cut(jinja_builder *b, const jinja_text *t, size_t begin, size_t end);
+/* Like ggtok_jinja_builder_cut, but the bytes count as data: labels keep only the origin and
+ * JINJA_MEDIA. */
+void ggtok_jinja_builder_data(jinja_builder *b, const jinja_text *t, size_t begin, size_t end);
 jinja_text *ggtok_jinja_builder_end(jinja_builder *b);
 /* Adds a JSON string, as data. */
 void ggtok_jinja_builder_json(jinja_builder *b, const jinja_text *t);

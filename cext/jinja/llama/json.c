@@ -99,7 +99,7 @@ jinja_text *ggtok_jinja_llama_json(jinja_env *e, jinja_value v, int64_t indent,
     writer w = {e, ggtok_jinja_builder_new(&e->arena, 32), indent, item, key};
     w.b.merge = true;
     write_value(&w, v, 0);
-    return ggtok_jinja_builder_end(&w.b);
+    return ggtok_jinja_text_fuse(&e->arena, ggtok_jinja_builder_end(&w.b));
 }
 
 /* ---- ASCII only ---- */
@@ -160,5 +160,5 @@ jinja_text *ggtok_jinja_llama_json_ascii(jinja_env *e, const jinja_text *json) {
         else if (c == '"')
             inside = false;
     }
-    return ggtok_jinja_builder_end(&w.b);
+    return ggtok_jinja_text_fuse(&e->arena, ggtok_jinja_builder_end(&w.b));
 }

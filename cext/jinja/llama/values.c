@@ -134,7 +134,7 @@ static void show(jinja_env *e, jinja_builder *b, jinja_value v) {
             break;
         }
         ggtok_jinja_builder_add(b, "'", 1, 0);
-        ggtok_jinja_builder_add(b, v.as.text->data, v.as.text->n, 0);
+        ggtok_jinja_builder_data(b, v.as.text, 0, v.as.text->n);
         ggtok_jinja_builder_add(b, "'", 1, 0);
         break;
     case JINJA_LIST:
@@ -187,7 +187,7 @@ jinja_text *ggtok_jinja_llama_text(jinja_env *e, jinja_value v) {
         jinja_builder b = ggtok_jinja_builder_new(&e->arena, 32);
         b.merge = true;
         show(e, &b, v);
-        return ggtok_jinja_builder_end(&b);
+        return ggtok_jinja_text_fuse(&e->arena, ggtok_jinja_builder_end(&b));
     }
     default: ggtok_jinja_fail(&e->arena, "%s is not a string", ggtok_jinja_type_name(v));
     }

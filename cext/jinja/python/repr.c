@@ -38,7 +38,8 @@ static void repr_text(jinja_builder *b, const jinja_text *t) {
         } else if (c == '\n' || c == '\r' || c == '\t') {
             put(b, c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t");
         } else if (is_printable(c)) {
-            ggtok_jinja_builder_add(b, start, (size_t)(p - start), 0);
+            size_t at = (size_t)(start - t->data);
+            ggtok_jinja_builder_data(b, t, at, at + (size_t)(p - start));
         } else {
             put_escape(b, c);
         }
@@ -254,7 +255,7 @@ static void json_text(writer *w, const jinja_text *t) {
         uint32_t c = utf8_next(&p);
         const char *name = c && c < 0x80 ? strchr(names, (int)c) : NULL;
         if (c >= 0x20 && !name && (c < 0x7F + 1u || !w->ascii)) continue;
-        ggtok_jinja_builder_add(&w->b, begin, (size_t)(start - begin), 0);
+        ggtok_jinja_builder_data(&w->b, t, (size_t)(begin - t->data), (size_t)(start - t->data));
         begin = p;
         char text[16] = {'\\', name ? letters[name - names] : 'u', 0};
         if (name) {
@@ -273,7 +274,7 @@ static void json_text(writer *w, const jinja_text *t) {
             ggtok_jinja_builder_add(&w->b, text, 6, 0);
         }
     }
-    ggtok_jinja_builder_add(&w->b, begin, (size_t)(end - begin), 0);
+    ggtok_jinja_builder_data(&w->b, t, (size_t)(begin - t->data), t->n);
     put(&w->b, "\"");
 }
 
