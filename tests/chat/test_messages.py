@@ -29,8 +29,7 @@ def written(messages: list[Any], template: str = STRING, **fields: Any) -> list[
     """Returns the messages that the template gets."""
     body = {"messages": messages, **fields}
     found = variables(load(fixture("bpe-qwen2")), body, template=template, bits=chat.NO_PREFILL)
-    messages = found["messages"]
-    return messages
+    return list(found["messages"])
 
 
 def rewritten(message: Any, template: str = STRING) -> dict[str, Any]:
@@ -225,7 +224,10 @@ def test_trimming_removes_only_ascii_white_space() -> None:
         (says("user", 1), r"\['content'\] must be str, a list of parts or None, not int"),
         (says("user", {}), "not dict"),
         (says("user", ["a"]), r"\['content'\]\[0\] must be a mapping, not str"),
-        (says("user", [{"text": "a"}]), "the type of a part must be 'text' or one of .*, not missing"),
+        (
+            says("user", [{"text": "a"}]),
+            "the type of a part must be 'text' or one of .*, not missing",
+        ),
         (says("user", [{"type": "media_marker", "text": "x"}]), "not 'media_marker'"),
         (says("user", [{"type": ["text"]}]), "not list"),
         (says("user", [{"type": "text"}]), r"\['text'\] must be str, not missing"),

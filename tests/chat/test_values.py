@@ -136,7 +136,7 @@ def test_json_texts_become_values(text: str, means: object) -> None:
     ["", "{", "{'a': 1}", "NaN", "-Infinity", "1e999", "9" * 400, '"\\ud800"', '"\n"', "[" * 20000],
 )
 def test_texts_that_are_no_json(text: str) -> None:
-    with pytest.raises(InvalidValueError, match="not valid JSON|nested"):
+    with pytest.raises(InvalidValueError, match=r"not valid JSON|nested"):
         parse(text)
 
 
