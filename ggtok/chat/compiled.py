@@ -7,6 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ggtok.chat import values
 from ggtok.chat.options import Clock, time_of
 from ggtok.native.chat import LIKES, FailedError, error_of
 
@@ -136,6 +137,8 @@ def _add(key: tuple[_Key, str, str | None], chat: Chat | FailedError) -> None:
 def _compile(
     loaded: Loaded, like: str, template: str | None, clock: Clock | None
 ) -> Chat | FailedError:
+    if template is not None:
+        values.text(template, "template")  # raises an error for surrogates
     made: Any = loaded.native.chat_compile(LIKES[like], template, time_of(clock, like))
     if isinstance(made, FailedError):
         return made
