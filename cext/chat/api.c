@@ -1,6 +1,7 @@
 /* Implements ggtok_chat.h. */
 #define _POSIX_C_SOURCE 200809L /* for localtime_r */
 #include <stdio.h>
+#include <time.h>
 #include <stdlib.h>
 
 #include "base/error.h"
