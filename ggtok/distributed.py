@@ -2,7 +2,7 @@
 
 Each recipe sends its workers a tokenizer (the bytes of its metadata, or the model's name) and
 batches of an Arrow column. A task writes one shard of ids, and returns a record about it. After all
-tasks, the caller writes one manifest. docs/scale.md has examples.
+tasks, the caller writes one manifest. docs/files.md has examples.
 
     >>> from ggtok import distributed
     >>> distributed.encode_ray(ray.data.read_parquet("s3://..."), tok, "/shared/ids")
@@ -320,7 +320,7 @@ def encode_ray(
         InvalidValueError, InvalidTypeError: an option is wrong, or the folder contains a
             finished job.
         FileError: a shard is missing in the caller's folder.
-        Exceptions from Ray, whose cause is the worker's error.
+        Exception: an error from Ray, whose cause is the worker's error.
     """
     shards = Shards(tok, folder, **options)
     dataset.context.execution_options.preserve_order = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import platform
@@ -14,17 +15,19 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
-import ggtok
 from tests.c.build import STEPS
 from tests.support import samples
-from tests.support.llamacpp import LlamaCpp
 from tests.support.programs import Build, builder
-from tests.support.vocabularies import fixture
 from tests.support.work import Measure, measure
+
+if TYPE_CHECKING:  # imported by fixtures only, so that some tests run without the compiled module
+    import ggtok
+    from tests.support.llamacpp import LlamaCpp
 
 TESTS = Path(__file__).resolve().parent
 
@@ -76,19 +79,37 @@ def pytest_configure(config: pytest.Config) -> None:
     if share is not None and (full or not 0 < share <= 1):
         raise pytest.UsageError("--sample takes a share above 0, up to 1, and excludes --full")
     samples.FULL = full or share is not None
+    # Most fixtures are odd on purpose; tests of warnings expect them with pytest.warns. Without the
+    # compiled module, pytest couldn't find this class.
+    with contextlib.suppress(ImportError):
+        import ggtok  # noqa: F401
+
+        config.addinivalue_line("filterwarnings", "ignore::ggtok.VocabWarning")
     if sys.dont_write_bytecode:
         _share_bytecode(config)
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Starts no workers for a single file: each would import everything again."""
+    files = {config.invocation_params.dir / arg.split("::")[0] for arg in config.args}
+    return 0 if len(files) == 1 and files.pop().is_file() else None
+
+
 def _share_bytecode(config: pytest.Config) -> None:
-    """Makes all processes of the test run store compiled modules in one temporary folder.
+    """Makes all processes of this and later test runs store compiled modules in pytest's cache.
 
     If Python may not write them next to the sources, each of the hundreds of processes that tests
     start would otherwise compile every module that it imports."""
-    folder = tempfile.TemporaryDirectory(prefix="ggtok-bytecode-", ignore_cleanup_errors=True)
-    config.add_cleanup(folder.cleanup)
+    if cache := getattr(config, "cache", None):  # else: pytest -p no:cacheprovider
+        folder = str(cache.mkdir("bytecode"))
+    else:
+        temporary = tempfile.TemporaryDirectory(
+            prefix="ggtok-bytecode-", ignore_cleanup_errors=True
+        )
+        config.add_cleanup(temporary.cleanup)
+        folder = temporary.name
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = folder.name
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = folder
     sys.dont_write_bytecode = False
 
 
@@ -137,12 +158,17 @@ def llama() -> Iterator[LlamaCpp]:
     here = sys.platform, platform.machine(), platform.libc_ver()[0]
     if here != ("linux", "x86_64", "glibc") or sysconfig.get_config_var("Py_GIL_DISABLED"):
         pytest.skip("the reference's wheel is for CPython with a GIL, Linux on x86-64, glibc")
+    from tests.support.llamacpp import LlamaCpp
+
     with LlamaCpp() as process:
         yield process
 
 
 @cache
 def _load_fixture(name: str) -> ggtok.Tokenizer:
+    import ggtok
+    from tests.support.vocabularies import fixture
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ggtok.VocabWarning)
         return ggtok.load(fixture(name))

@@ -25,7 +25,7 @@ void ggtok_shared_lock_free(shared_lock *l) {
     lock_free(&l->lock);
 }
 
-#ifdef _WIN32
+#if defined(_WIN32) || defined(__wasi__) /* no fork */
 
 bool ggtok_forks_are_guarded(void) {
     return true;

@@ -1,13 +1,10 @@
 """Writes jinja/python/case_tables.inc: Python's case maps beyond ASCII, to 1-3 code points each.
 
-    python cext/gen/case_tables.py [--check]
-
 The tables are those of the Python that runs this script: str.lower, str.upper, str.title and
 str.casefold of single characters (title: only where it differs from upper; casefold: only where it
 differs from lower), and the ranges of characters that have no other case but for which
-str.islower or str.isupper is true. The committed tables are CPython 3.11's (Unicode 14.0.0).
---check compares instead of writing, and fails on a difference; with another Unicode version it
-compares nothing.
+str.islower or str.isupper is true. The committed tables are CPython 3.11's (Unicode 14.0.0); with
+another Unicode version, the script does nothing.
 """
 
 from __future__ import annotations
@@ -66,7 +63,11 @@ def wrapped(items: list[str]) -> str:
     return f"{text}{line}\n}};\n"
 
 
-def tables() -> str:
+def generate() -> str | None:
+    if unicodedata.unidata_version != VERSION:
+        found = unicodedata.unidata_version
+        print(f"{OUTPUT.name}: needs a Python with Unicode {VERSION}; this one has {found}")
+        return None
     text = f"/* DO NOT EDIT: made by cext/gen/case_tables.py, Unicode {VERSION}. */\n"
     for kind in ("lower", "upper", "title", "fold"):
         found = rows(kind)
@@ -79,16 +80,3 @@ def tables() -> str:
         text += f"\nstatic const case_range {kind}_alone[] = {{\n"
         text += wrapped([f" {{0x{first:X}, 0x{last:X}}}," for first, last in ranges(kind)])
     return text
-
-
-def main() -> None:
-    if unicodedata.unidata_version != VERSION:
-        print(f"this Python has Unicode {unicodedata.unidata_version}, not {VERSION}: not compared")
-    elif sys.argv[1:] != ["--check"]:
-        OUTPUT.write_text(tables(), "utf-8", newline="\n")
-    elif OUTPUT.read_text("utf-8") != tables():
-        raise SystemExit(f"{OUTPUT.name} is not what {Path(__file__).name} writes")
-
-
-if __name__ == "__main__":
-    main()

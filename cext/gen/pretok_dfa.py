@@ -1,7 +1,5 @@
 """Writes cext/pretok/dfa.inc: one automaton per row of pretok_patterns.py.
 
-    python cext/gen/pretok_dfa.py [--check]
-
 A pattern is compiled to a program for a backtracking matcher. A state of the automaton is the list
 of positions in the program where such a matcher could be, in the order in which it would try them;
 a match drops all positions after it. So the last match found is the one that the backtracking
@@ -12,7 +10,6 @@ encoding.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +27,7 @@ from pretok_patterns import (
     Windows,
 )
 from pretok_regex import Alt, Chars, CharSet, End, Look, Node, Parser, Repeat, Seq
-from unicode_tables import classes, header, main, props, table
+from unicode_tables import classes, header, props, table
 
 OUTPUT = Path(__file__).parents[1] / "pretok" / "dfa.inc"
 
@@ -595,7 +592,3 @@ def generate() -> str:
         total += size
     total += sum(8 + 8 * len(h.planes) for h in highs)
     return header("pretok_dfa.py", f"{total} bytes of tables.") + "\n" + "\n".join(text)
-
-
-if __name__ == "__main__":
-    sys.exit(main(OUTPUT, generate()))

@@ -1,7 +1,7 @@
 """The regular expressions of llama.cpp's pre-tokenizers (b11549), one per row.
 
 Data for pretok_dfa.py and unicode_tables.py, which document how they read it. pretok_python.py
-writes them for tests/plain. For the other steps to add a pattern, see
+writes them for Python. For the other steps to add a pattern, see
 docs/design/pretokenizers.md, "Adding a name".
 
 Non-ASCII characters are written as escapes: some are look-alikes (U+212A, the

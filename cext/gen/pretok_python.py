@@ -1,23 +1,19 @@
-"""Writes tests/plain/chains.py: the pre-tokenizers for the tests' plain tokenizer.
-
-    python cext/gen/pretok_python.py [--check]
+"""Writes ggtok/vocabularies/pre_rows.py: the pre-tokenizers for Python.
 
 The names, their flags and chains are the rows of pretok/names.c; the expressions are those of
-pretok_patterns.py. --check compares instead of writing and fails on a difference.
+pretok_patterns.py.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 from pretok_patterns import PATTERNS
-from unicode_tables import main
 
 ROOT = Path(__file__).parents[2]
 NAMES = ROOT / "cext" / "pretok" / "names.c"
-OUTPUT = ROOT / "tests" / "plain" / "chains.py"
+OUTPUT = ROOT / "ggtok" / "vocabularies" / "pre_rows.py"
 
 _CHAIN = re.compile(r"^#define (CHAIN_\w+)\s+\\?\s*\{(.*?)\},", re.MULTILINE | re.DOTALL)
 _ROW = re.compile(r'^    \{"([^"]+)", "(\w+)", ([\w |]+), (CHAIN_\w+)\},$', re.MULTILINE)
@@ -34,8 +30,12 @@ def chains(source: str) -> dict[str, tuple[str, ...]]:
         )
         if unknown := set(scanners) - known:
             raise SystemExit(f"{name}: no expression for {', '.join(unknown)}")
-        found[name] = scanners
+        found[chain_name(name)] = scanners
     return found
+
+
+def chain_name(macro: str) -> str:
+    return macro.removeprefix("CHAIN_").lower()
 
 
 def quoted(text: str) -> str:
@@ -51,6 +51,10 @@ def literal(text: str, indent: str) -> list[str]:
     return [indent + quoted(piece) for piece in pieces]
 
 
+def quoted_tuple(words: tuple[str, ...]) -> str:
+    return "(" + "".join(f'"{word}", ' for word in words).rstrip() + ")"
+
+
 def generate() -> str:
     source = NAMES.read_text()
     members = chains(source)
@@ -58,7 +62,7 @@ def generate() -> str:
     if source.count("CHAIN_") != len(members) + len(rows):
         raise SystemExit(f"{NAMES.name}: a row or a chain is written in another way")
     lines = [
-        '"""The pre-tokenizers: names, the flags that they set, and their expressions.',
+        '"""The pre-tokenizers of llama.cpp: names, their chains of scanners, and expressions.',
         "",
         "DO NOT EDIT: written by cext/gen/pretok_python.py from cext/pretok/names.c and",
         "cext/gen/pretok_patterns.py.",
@@ -66,20 +70,23 @@ def generate() -> str:
         "",
         "# ruff: noqa",
         "# fmt: off",
-        "# Name: the chain of scanners, each of which cuts the pieces of the previous one; flags.",
-        "PRE: dict[str, tuple[tuple[str, ...], frozenset[str]]] = {",
+        "# Values of tokenizer.ggml.pre: their chains, and the flags that they set.",
+        "PRE_ROWS: dict[str, tuple[str, frozenset[str]]] = {",
     ]
-    for name, _, flags, chain in rows:
+    for name, _, flags, macro in rows:
         words = [word for word in flags.split(" | ") if word != "0"]
-        scanners = "".join(f'"{scanner}", ' for scanner in members[chain])
         wanted = f"frozenset({words!r})" if words else "frozenset()"
-        lines.append(f'    "{name}": (({scanners.rstrip()}), {wanted}),')
-    lines += ["}", "", "EXPRESSIONS = {"]
+        lines.append(f'    "{name}": ("{chain_name(macro)}", {wanted}),')
+    lines += [
+        "}",
+        "",
+        "# The scanners of each chain: each cuts the pieces of the previous one. Two of them count",
+        "# (cext/pretok/counting.c); the others match an expression.",
+        "SCANNERS: dict[str, tuple[str, ...]] = {",
+    ]
+    lines += [f'    "{name}": {quoted_tuple(chain)},' for name, chain in members.items()]
+    lines += ["}", "", "EXPRESSIONS: dict[str, str] = {"]
     for pattern in PATTERNS:
         text = literal(pattern.regex, "        ")
         lines += [f'    "{pattern.name}": (', *text, "    ),"]
     return "\n".join([*lines, "}", ""])
-
-
-if __name__ == "__main__":
-    sys.exit(main(OUTPUT, generate()))

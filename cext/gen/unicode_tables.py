@@ -1,9 +1,6 @@
 """Writes cext/unicode/tables.inc: the properties of code points that ggtok uses.
 
-    python cext/gen/unicode_tables.py [--check]
-
-Needs unicodedata2==15.1.0, the version of llama.cpp's tables. --check compares
-instead of writing and fails on a difference.
+Needs unicodedata2==15.1.0, the version of llama.cpp's tables.
 
 Every code point has a *class*. A class is one combination of all properties that
 unicode_flags and the pre-tokenizers can distinguish: category, white space, Han
@@ -13,7 +10,6 @@ table maps code points to classes; small tables map classes to their properties.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -155,7 +151,7 @@ def table(values: Iterable[object], width: int = 100) -> str:
 
 def header(script: str, what: str) -> str:
     return (
-        f"/* DO NOT EDIT: written by `python cext/gen/{script}` from Unicode {VERSION}\n"
+        f"/* DO NOT EDIT: written by cext/gen/{script} from Unicode {VERSION}\n"
         f" * (unicodedata2=={VERSION}) and cext/gen/pretok_patterns.py. {what} */\n"
     )
 
@@ -172,6 +168,8 @@ def two_stage(values: Sequence[int]) -> tuple[list[int], list[int]]:
 
 
 def generate() -> str:
+    if unicodedata2.unidata_version != VERSION:
+        raise SystemExit(f"needs unicodedata2=={VERSION}, found {unicodedata2.unidata_version}")
     class_of, first = classes()
     index, block = two_stage(class_of)
     flags = []
@@ -208,19 +206,3 @@ def generate() -> str:
             "};\n",
         ]
     )
-
-
-def main(output: Path, text: str) -> int:
-    if "--check" not in sys.argv[1:]:
-        output.write_text(text, encoding="ascii", newline="\n")
-        return 0
-    if output.read_text(encoding="ascii") == text:
-        return 0
-    print(f"{output} is not what {sys.argv[0]} writes; run it without --check", file=sys.stderr)
-    return 1
-
-
-if __name__ == "__main__":
-    if unicodedata2.unidata_version != VERSION:
-        raise SystemExit(f"needs unicodedata2=={VERSION}, found {unicodedata2.unidata_version}")
-    sys.exit(main(OUTPUT, generate()))

@@ -1,7 +1,7 @@
 /*
  * Orders that llama.cpp leaves to its C++ library. Where several tokens qualify, llama.cpp uses the
  * one that comes first in a libstdc++ container. These functions reproduce the orders of those
- * containers (64-bit libstdc++, as in the reference build). docs/design/stl-orders.md has an
+ * containers (64-bit libstdc++, as in the reference build). docs/design/loading.md has an
  * example, the callers and the tests.
  */
 #ifndef GGTOK_STL_ORDER_H

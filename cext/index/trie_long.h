@@ -5,7 +5,7 @@
  * 80 KB of "a" with a "b" at the end, three billion steps. So walks stop after TRIE_WALK bytes, and
  * an automaton finds the longer texts: an Aho-Corasick automaton for the reversed long texts, which
  * reads the text once, from its end. Vocabularies without such texts have no extra cost.
- * docs/design/tries.md has the details.
+ * docs/design/loading.md has the details.
  */
 #ifndef GGTOK_TRIE_LONG_H
 #define GGTOK_TRIE_LONG_H

@@ -59,11 +59,13 @@ static _Noreturn void refuse(reader *r, chat_fault fault, const chat_path *at, c
 }
 
 static _Noreturn void refuse_type(reader *r, PyObject *object, const chat_path *at) {
-    char type[80] = "?";
+    char type[84] = "?"; /* room for 20 characters */
     PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__");
-    const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-    if (text) snprintf(type, sizeof type, "%.60s", text);
+    PyObject *some = name ? PyUnicode_Substring(name, 0, 20) : NULL;
+    const char *text = some ? PyUnicode_AsUTF8AndSize(some, NULL) : NULL;
+    if (text) snprintf(type, sizeof type, "%s", text);
     PyErr_Clear();
+    Py_XDECREF(some);
     Py_XDECREF(name);
     bool is_item = !at->name && at->parent && !at->parent->parent; /* a message or a tool */
     ggtok_chat_refuse(&r->call, CHAT_WRONG_TYPE, NULL, "%s%s, not %s%s",
@@ -256,6 +258,8 @@ static jinja_value read_dict(reader *r, PyObject *object, const chat_shape *shap
             mem, dict, k,
             ggtok_py_read_object(r, value, row ? row->value : NULL, &inside, row ? 0 : level));
     }
+    /* A dict in place of a list must not become an empty dict, which may count as nothing. */
+    if (shape && room && !dict->n) return read_dict(r, object, NULL, at, level);
     return jinja_of_dict(dict);
 }
 

@@ -13,6 +13,7 @@ import reference
 ROOT = Path(__file__).resolve().parents[2]
 INDEX = ROOT / "docs" / "README.md"
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)")
+_TO_HEADING = re.compile(r"\]\([^)]*#[^)]*\)")
 _TEXT_AND_LINK = re.compile(r"\[([^\[\]]+)" + LINK.pattern)
 _DEMONSTRATED = ("bpe-gpt2", "spm", "wpm", "ugm", "rwkv")
 _VIEW = """
@@ -38,7 +39,8 @@ def navigation(index: str) -> list[Any]:
     nav: list[Any] = [at_site("docs/README.md")]
     for section in re.split(r"^## ", index, flags=re.MULTILINE)[1:]:
         title, _, text = section.partition("\n")
-        pages = [at_site(file) for file in linked(text, "docs/README.md") if is_page(file)]
+        whole = _TO_HEADING.sub("", text)  # a page belongs to the section that links to all of it
+        pages = [at_site(file) for file in linked(whole, "docs/README.md") if is_page(file)]
         if title == "Reference":
             pages += reference.PAGES
         nav.append({title: list(dict.fromkeys(pages))})

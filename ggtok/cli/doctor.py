@@ -26,12 +26,9 @@ def add_arguments(parser: Parser) -> None:
         metavar="SOURCE",
         help="also compare with the original model: user/repo, a folder, or auto",
     )
-    parser.add_argument("--sarif", action="store_true", help="print a SARIF 2.1.0 log")
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.json and args.sarif:
-        raise UsageError("--json and --sarif exclude each other")
     several = len(args.words) > 1 or any(map(_stands_for_many, args.words))
     if several and args.model is not None:
         raise UsageError("-m and several models exclude each other")
@@ -47,11 +44,7 @@ def run(args: argparse.Namespace) -> int:
         if isinstance(findings, GGTokError):
             reason = messages.reason(findings).removeprefix(f"{model}: ")
             messages.say("error", f"{model}: {reason}")
-    if args.sarif:
-        from ggtok.inspect.doctor import sarif
-
-        writing.write_json(sarif.log(found), indent=2)
-    elif several:
+    if several:
         writing.write_result(args, _values(found), _table(found))
     else:
         [findings] = found.values()
@@ -178,7 +171,6 @@ HELP = Help(
         "ggtok doctor hf://user/repo/file.gguf",
         "ggtok doctor model.gguf --against user/repo",
         "ggtok doctor ~/models ollama:",
-        "ggtok doctor model.gguf --sarif >doctor.sarif",
     ],
     finding="a finding is serious",
 )

@@ -412,8 +412,9 @@ def count_words(
     vocabularies with the same pre-tokenizer.
 
     Args:
-        sources, model, pre, pre_patterns, documents, kind, field, errors, max_words, threads,
-            progress: as for :func:`ggtok.train`.
+        sources, model, pre, pre_patterns, documents, kind, field, errors: as for
+            :func:`ggtok.train`.
+        max_words, threads, progress: as for :func:`ggtok.train`.
 
     Raises:
         FileError: a file can't be read, or isn't text.

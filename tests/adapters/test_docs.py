@@ -1,4 +1,4 @@
-"""Runs the examples in docs/constrained.md and docs/arrow.md if the libraries are installed."""
+"""Runs the examples in docs/constrained.md and docs/files.md if the libraries are installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.docs.pages import ROOT, run_page, surroundings
 
 PACKAGES = {
     "constrained.md": ["llguidance", "lmformatenforcer", "outlines_core"],
-    "arrow.md": ["pyarrow", "polars", "duckdb", "datasets"],
+    "files.md": ["pyarrow", "polars", "duckdb", "datasets"],
 }
 
 
@@ -25,5 +25,5 @@ def test_examples_print_what_the_page_shows(
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
     surroundings(tmp_path)
     monkeypatch.chdir(tmp_path)
-    for block, shown in run_page(ROOT / "docs" / name, tmp_path):
+    for block, shown in run_page(ROOT / "docs" / name, tmp_path, also="needs Arrow"):
         assert shown == block.text, f"{name}, line {block.line}"

@@ -32,11 +32,11 @@ THREADS = ("-fsanitize=thread",)
 # Each basic block of the library calls a function of the program; the program's own blocks don't.
 STEPS = ("-fsanitize-coverage=trace-pc",)
 
-# The sources for encoding and decoding: the library without templates, training and Python.
+# The sources for encoding and decoding: the library without chat, templates, training and Python.
 LIBRARY = tuple(
     f"{folder.relative_to(ROOT / 'cext')}/*.c"
     for folder in sorted((ROOT / "cext").glob("*/**/"))
-    if folder.relative_to(ROOT / "cext").parts[0] not in ("gen", "jinja", "python", "train")
+    if folder.relative_to(ROOT / "cext").parts[0] not in ("chat", "gen", "jinja", "python", "train")
     and any(folder.glob("*.c"))
 )
 # The template engine.
@@ -101,15 +101,12 @@ def build(
         subprocess.run([*command, "-o", str(out), *linked, library, "-lm", "-pthread"], check=True)
 
 
-def build_module(
-    out: Path, command: Sequence[str], objects: Path, more: Sequence[Path] = ()
-) -> None:
-    """Builds the Python extension module as `out`, with this compiler command and the additional
-    sources `more`."""
+def build_module(out: Path, command: Sequence[str], objects: Path) -> None:
+    """Builds the Python extension module as `out`, with this compiler command."""
     interface = objects / "_ffi.c"
     objects.mkdir(parents=True, exist_ok=True)
     subprocess.run([sys.executable, "cext/build_ffi.py", str(interface)], cwd=ROOT, check=True)
-    sources = [interface, *sorted((ROOT / "cext").rglob("*.c")), *more]
+    sources = [interface, *sorted((ROOT / "cext").rglob("*.c"))]
     # As in build_ffi.py, use the limited API.
     python = [f"-I{sysconfig.get_path('include')}", "-DPy_LIMITED_API=0x030A0000"]
     with ThreadPoolExecutor(os.cpu_count()) as pool:

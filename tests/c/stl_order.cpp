@@ -81,7 +81,7 @@ static bool same_map(size_t n) {
     return false;
 }
 
-/* Checks the example drawn in docs/design/stl-orders.md. */
+/* Checks the example drawn in docs/design/loading.md. */
 static bool example() {
     const char *const texts[] = {"<|im_end|>", "<|eot_id|>", "[EOT]"};
     const size_t bucket[] = {5, 0, 5};

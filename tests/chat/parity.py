@@ -20,7 +20,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -28,7 +28,7 @@ from typing import Any
 import ggtok
 from ggtok import Tokenizer, load
 from ggtok.chat import api
-from ggtok.chat.request import Options
+from ggtok.chat.compiled import Facts, chat_of
 from ggtok.native import chat
 from tests.chat import answers, mediafiles
 from tests.chat.generate import Generator
@@ -200,16 +200,20 @@ def generated(
                     compare(tok, template, answer, f"{vocab}, {name}, {answer['body']}", to)
 
 
+def _facts(tok: Tokenizer, template: str) -> Facts:
+    return chat_of(tok._loaded, "llama.cpp", template, None).facts_for(has_tools=False)
+
+
 def _starts(tok: Tokenizer, template: str) -> bool:
     try:
-        api.server(tok._loaded, Options(template=template))
+        _facts(tok, template)
     except ggtok.TemplateError:
         return False
     return True
 
 
 def _caps(tok: Tokenizer, template: str, theirs: dict[str, bool], name: str, to: Result) -> None:
-    caps = asdict(api.server(tok._loaded, Options(template=template)).caps)
+    caps = _facts(tok, template).caps
     ours = {f"supports_{name}": value for name, value in caps.items()}
     if ours != theirs:
         to.note("other capabilities", name, f"  ours   {ours}\n  theirs {theirs}")

@@ -224,11 +224,19 @@ def results(*ids: str) -> list[dict[str, Any]]:
 
 def test_results_get_the_order_of_calls() -> None:
     calls = says("assistant", "", tool_calls=[call(id, "f", {}) for id in ("a", "b", "c")])
-    unnamed = says("assistant", "", tool_calls=[{"type": "function", "function": {"name": "f", "arguments": {}}}])
+    unnamed = says(
+        "assistant",
+        "",
+        tool_calls=[{"type": "function", "function": {"name": "f", "arguments": {}}}],
+    )
     question = user("between")
 
     def order(*messages: dict[str, Any]) -> list[str]:
-        return [m["content"] for m in handled("deepseek 4", *messages) if len(m.get("tool_calls", ())) < 3]
+        return [
+            m["content"]
+            for m in handled("deepseek 4", *messages)
+            if len(m.get("tool_calls", ())) < 3
+        ]
 
     assert order(calls, *results("c", "a", "b")) == ["A", "B", "C"]
     b, a = results("b", "a")

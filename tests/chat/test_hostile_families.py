@@ -21,11 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 # The strings that the rules look for or write; some may be control tokens.
 _TOKEN = re.compile(r"<[^<>\s=\[\]]+>|\[/?[A-Z_]+\]")
 SPECIAL = sorted(
-    {
-        token
-        for constant in strings(SOURCE.read_text("utf-8"))
-        for token in _TOKEN.findall(constant)
-    }
+    {token for constant in strings(SOURCE.read_text("utf-8")) for token in _TOKEN.findall(constant)}
 )
 _CONTENT = """\
 {%- macro said(content) -%}

@@ -9,32 +9,55 @@ from typing import Any
 import pytest
 
 from ggtok import load
-from ggtok.chat import api, llama
-from ggtok.chat import messages as m
-from ggtok.chat.caps import Caps
-from ggtok.chat.prompt import Text
-from ggtok.chat.request import Options
+from ggtok.chat import api
+from ggtok.chat.compiled import chat_of
 from ggtok.errors import GGTokError, InvalidTypeError, InvalidValueError
 from ggtok.native import chat
+from tests.chat.calls import parts, prompt, variables
 from tests.chat.made import TEMPLATES
 from tests.chat.requests import SCHEMA, call, says, text, user
 from tests.support.vocabularies import fixture
 
-STRING = Caps()
-TYPED = Caps(string_content=False, typed_content=True)
-BOTH = Caps(typed_content=True)
-OBJECT = Caps(object_arguments=True)
+# For each combination of capabilities, a template that has them.
+STRING = "{% for m in messages %}{{ m.content }}{% endfor %}"
+TYPED = TEMPLATES["typed"]
+BOTH = TEMPLATES["typed or string"]
+OBJECT = TEMPLATES["object arguments"]
 
 
-def rewritten(message: dict[str, Any], caps: Caps = STRING) -> dict[str, Any]:
-    return m.write(m.read(message, 0), caps, 0)
+def written(messages: list[Any], template: str = STRING, **fields: Any) -> list[dict[str, Any]]:
+    """Returns the messages that the template gets."""
+    body = {"messages": messages, **fields}
+    found = variables(load(fixture("bpe-qwen2")), body, template=template, bits=chat.NO_PREFILL)
+    return list(found["messages"])
+
+
+def rewritten(message: Any, template: str = STRING) -> dict[str, Any]:
+    # A second message, because the first alone might be merged into it.
+    first, *_ = written([message, says("wizard", "")], template)
+    return first
+
+
+def test_the_templates_have_the_capabilities() -> None:
+    def caps(template: str) -> set[str]:
+        loaded = load(fixture("bpe-qwen2"))._loaded
+        found = chat_of(loaded, "llama.cpp", template, None).facts_for(has_tools=False).caps
+        names = ("string_content", "typed_content", "object_arguments", "system_role")
+        return {name for name in names if found[name]}
+
+    assert caps(STRING) == {"string_content", "system_role"}
+    assert caps(TYPED) == {"typed_content", "system_role"}
+    assert caps(BOTH) == {"string_content", "typed_content", "system_role"}
+    assert caps(OBJECT) == {"string_content", "object_arguments", "system_role"}
+    assert caps(NO_SYSTEM) == {"string_content"}
+    assert caps(NO_SYSTEM_TYPED) == {"string_content", "typed_content"}
 
 
 PARTS = [text("one"), text(""), text("two")]
 
 
 @pytest.mark.parametrize(
-    ("caps", "content", "becomes"),
+    ("template", "content", "becomes"),
     [
         (STRING, "a", "a"),
         (STRING, None, ""),
@@ -51,19 +74,26 @@ PARTS = [text("one"), text(""), text("two")]
     ],
 )
 def test_contents_become_what_the_template_reads(
-    caps: Caps, content: object, becomes: object
+    template: str, content: object, becomes: object
 ) -> None:
-    assert rewritten(says("user", content), caps) == {"role": "user", "content": becomes}
+    assert rewritten(says("user", content), template) == {"role": "user", "content": becomes}
 
 
-def test_the_separator_of_parts_is_the_templates() -> None:
-    content = rewritten(says("user", [text("é"), text("b")]))["content"]
-    assert isinstance(content, Text)
-    assert content.ranges == ((2, 3),)
-    message = m.read(says("user", [text("é"), text("b")]), 0)
-    assert message.pieces() == [("é", False), ("\n\n", True), ("b", False)]
-    assert isinstance(rewritten(user())["role"], Text)
-    assert not isinstance(rewritten(says("wizard", ""))["role"], Text)
+def test_separators_and_roles_are_the_templates() -> None:
+    tok = load(fixture("bpe-qwen2"))
+    source = "{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}"
+    body = {"messages": [user([text("é"), text("b")]), says("wizard", "c")]}
+    assert parts(prompt(tok, body, template=source)) == [
+        ("user=", True),
+        ("é", False),
+        ("\n", True),
+        ("b", False),
+        (";", True),
+        ("wizard", False),
+        ("=", True),
+        ("c", False),
+        (";", True),
+    ]
 
 
 def test_unknown_fields_are_dropped() -> None:
@@ -77,7 +107,7 @@ def test_unknown_fields_are_dropped() -> None:
         thinking="dropped",
         weight=1,
     )
-    assert rewritten(MappingProxyType(message)) == {  # type: ignore[arg-type]
+    assert rewritten(MappingProxyType(message)) == {
         "role": "assistant",
         "content": "Hi",
         "reasoning_content": "Hm",
@@ -98,7 +128,7 @@ def test_unknown_fields_are_dropped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("caps", "arguments", "becomes"),
+    ("template", "arguments", "becomes"),
     [
         (STRING, '{"a": 1}', '{"a": 1}'),
         (STRING, "no JSON", "no JSON"),
@@ -111,10 +141,10 @@ def test_unknown_fields_are_dropped() -> None:
     ],
 )
 def test_arguments_become_what_the_template_reads(
-    caps: Caps, arguments: object, becomes: object
+    template: str, arguments: object, becomes: object
 ) -> None:
     without_id = {"type": "function", "function": {"name": "f", "arguments": arguments}}
-    found = rewritten(says("assistant", "", tool_calls=(without_id,)), caps)["tool_calls"]
+    found = rewritten(says("assistant", "", tool_calls=(without_id,)), template)["tool_calls"]
     assert found == [{"type": "function", "function": {"name": "f", "arguments": becomes}}]
 
 
@@ -134,12 +164,14 @@ def test_null_and_empty_calls_are_dropped() -> None:
     }
 
 
-def roles(caps: Caps, *messages: dict[str, Any]) -> list[tuple[str, Any]]:
-    found = m.merge_system([rewritten(message, caps) for message in messages], caps)
-    return [(message["role"], message["content"]) for message in found]
+NO_SYSTEM = TEMPLATES["no system"]
+NO_SYSTEM_TYPED = BOTH.replace(
+    "{% for m in messages %}", "{% for m in messages if m.role != 'system' %}"
+)
 
 
-NO_SYSTEM = Caps(system_role=False)
+def roles(*messages: dict[str, Any], template: str = NO_SYSTEM) -> list[tuple[str, Any]]:
+    return [(m["role"], m["content"]) for m in written(list(messages), template)]
 
 
 def test_developer_messages_become_system_messages() -> None:
@@ -152,28 +184,32 @@ def test_developer_messages_become_system_messages() -> None:
 
 
 def test_unsupported_system_messages_are_merged() -> None:
-    assert roles(NO_SYSTEM, says("system", "A"), user("B"), says("system", "C")) == [
+    assert roles(says("system", "A"), user("B"), says("system", "C")) == [
         ("user", "A\nB"),
         ("system", "C"),
     ]
-    assert roles(NO_SYSTEM, says("system", "A"), says("assistant", "B")) == [("assistant", "A\nB")]
-    assert roles(NO_SYSTEM, says("system", "A")) == []
-    assert roles(NO_SYSTEM, user("A"), says("system", "B")) == [("user", "A"), ("system", "B")]
-    assert roles(NO_SYSTEM) == []
-    messages = [rewritten(says("system", "A")), rewritten(user("B"))]
-    (merged,) = m.merge_system(messages, NO_SYSTEM)
-    assert merged["content"].ranges == ((1, 2),)
-    typed = Caps(system_role=False, typed_content=True)
+    assert roles(says("system", "A"), says("assistant", "B")) == [("assistant", "A\nB")]
+    assert roles(says("system", "A")) == []
+    assert roles(user("A"), says("system", "B")) == [("user", "A"), ("system", "B")]
+    tok = load(fixture("bpe-qwen2"))
+    body = {"messages": [says("system", "A"), user("B")]}
+    assert parts(prompt(tok, body, template=NO_SYSTEM))[:4] == [
+        ("user: ", True),
+        ("A", False),
+        ("\n", True),
+        ("B", False),
+    ]
     with pytest.raises(InvalidTypeError, match="contents in parts can't be merged"):
-        roles(typed, says("system", [text("A")]), user("B"))
+        roles(says("system", [text("A")]), user("B"), template=NO_SYSTEM_TYPED)
 
 
 def test_trimming_removes_only_ascii_white_space() -> None:
     given = says("user", " a\n", reasoning_content="\tb\u00a0 ")
-    message = m.read(given, 0)
-    assert (message.trimmed().content, message.trimmed().reasoning) == ("a", "b\u00a0")
-    message = m.read(says("user", [text(" a "), text(" ")]), 0)
-    assert message.trimmed().parts == ["a", ""]
+    trimming = TEMPLATES["trimmed"]
+    found = rewritten(given, trimming)
+    assert (found["content"], found["reasoning_content"]) == ("a", "b\u00a0")
+    assert rewritten(says("user", [text(" a "), text(" ")]), trimming)["content"] == "a\n"
+    assert rewritten(given)["content"] == " a\n"
 
 
 @pytest.mark.parametrize(
@@ -181,16 +217,19 @@ def test_trimming_removes_only_ascii_white_space() -> None:
     [
         ("Hi", r"messages\[0\] must be a mapping, not str"),
         ({"content": "a"}, r"messages\[0\] has no 'role'"),
-        (says(None, "a"), r"\['role'\] must be str, not NoneType"),  # type: ignore[arg-type]
+        (says(None, "a"), r"\['role'\] must be str, not None"),  # type: ignore[arg-type]
         ({"role": "user"}, "has no 'content'"),
         ({"role": "user", "tool_calls": []}, "has no 'content'"),
         ({"role": "assistant"}, "has no 'content' or 'tool_calls'"),
         (says("user", 1), r"\['content'\] must be str, a list of parts or None, not int"),
         (says("user", {}), "not dict"),
         (says("user", ["a"]), r"\['content'\]\[0\] must be a mapping, not str"),
-        (says("user", [{"text": "a"}]), "the type of a part must be 'text' or one of .*, not None"),
+        (
+            says("user", [{"text": "a"}]),
+            "the type of a part must be 'text' or one of .*, not missing",
+        ),
         (says("user", [{"type": "media_marker", "text": "x"}]), "not 'media_marker'"),
-        (says("user", [{"type": ["text"]}]), r"not \['text'\]"),
+        (says("user", [{"type": ["text"]}]), "not list"),
         (says("user", [{"type": "text"}]), r"\['text'\] must be str, not missing"),
         (says("user", "\ud800"), "lone surrogate"),
         (says("user", "", name=1), r"\['name'\] must be str, not int"),
@@ -223,7 +262,7 @@ def test_trimming_removes_only_ascii_white_space() -> None:
 )
 def test_messages_that_are_refused(message: Any, pattern: str) -> None:
     with pytest.raises((InvalidValueError, InvalidTypeError), match=pattern):
-        m.read(message, 0)
+        rewritten(message)
 
 
 # ---- tools ----
@@ -237,7 +276,7 @@ def test_tools_are_completed() -> None:
     }
     bare = {"type": "function", "function": {"name": "g"}}
     null = {"type": "function", "function": {"name": "h", "parameters": None}}
-    assert m.read_tools((full, bare, null)) == [
+    assert tools_of((full, bare, null)) == [
         {
             "type": "function",
             "function": {"name": "f", "description": "d", "parameters": SCHEMA},
@@ -245,7 +284,14 @@ def test_tools_are_completed() -> None:
         {"type": "function", "function": {"name": "g", "description": "", "parameters": {}}},
         {"type": "function", "function": {"name": "h", "description": "", "parameters": None}},
     ]
-    assert m.read_tools(None) == []
+    assert tools_of(None) is None
+
+
+def tools_of(tools: Any) -> Any:
+    """Returns the tools that the template gets."""
+    tok = load(fixture("bpe-qwen2"))
+    body = {"messages": [user()], "tools": tools}
+    return variables(tok, body, template=TEMPLATES["tools"]).get("tools")
 
 
 @pytest.mark.parametrize(
@@ -253,13 +299,13 @@ def test_tools_are_completed() -> None:
     [
         ({}, "tools must be a list of mappings, not dict"),
         (["a"], r"tools\[0\] must be a mapping, a JSON schema, not str"),
-        ([print], "transformers.utils.get_json_schema makes one"),
-        ([{}], "the type of a tool must be 'function', not None"),
+        ([print], "transformers.utils.get_json_schema makes a schema"),
+        ([{}], "the type of a tool must be 'function', not missing"),
         ([{"type": "function"}], r"tools\[0\]\['function'\] must be a mapping"),
         ([{"type": "function", "function": {}}], r"\['name'\] must be str, not missing"),
         (
             [{"type": "function", "function": {"name": "f", "description": None}}],
-            r"\['description'\] must be str, not NoneType",
+            r"\['description'\] must be str, not None",
         ),
         (
             [{"type": "function", "function": {"name": "f", "parameters": {"a": b""}}}],
@@ -269,7 +315,7 @@ def test_tools_are_completed() -> None:
 )
 def test_tools_that_are_refused(tools: Any, pattern: str) -> None:
     with pytest.raises((InvalidValueError, InvalidTypeError), match=pattern):
-        m.read_tools(tools)
+        tools_of(tools)
 
 
 # ---- other fields of the body ----
@@ -305,11 +351,14 @@ def prompt_of(body: dict[str, Any], template: str = TURNS) -> str:
             SCHEMA,
         ),
         ({"json_schema": {}}, {"type": "object"}),
-        ({"json_schema": "x"}, "x"),
+        ({"json_schema": "x"}, None),
     ],
 )
 def test_schemas_come_from_response_formats(fields: dict[str, Any], schema: object) -> None:
-    assert llama.schema_of(fields) == schema
+    body = {"messages": [user()], **fields}
+    tok = load(fixture("bpe-qwen2"))
+    given = variables(tok, body, template=TEMPLATES["deepseek 4"])
+    assert given.get("response_format") == schema
 
 
 @pytest.mark.parametrize(
@@ -351,7 +400,7 @@ def test_two_final_answers_are_complete_if_not_continued() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "thinking", "variables"),
+    ("fields", "thinking", "variables_given"),
     [
         ({}, None, {}),
         ({"chat_template_kwargs": {"enable_thinking": True}}, True, {"enable_thinking": True}),
@@ -373,12 +422,17 @@ def test_two_final_answers_are_complete_if_not_continued() -> None:
     ],
 )
 def test_variables_come_from_the_body(
-    fields: dict[str, Any], thinking: bool | None, variables: dict[str, Any]
+    fields: dict[str, Any], thinking: bool | None, variables_given: dict[str, Any]
 ) -> None:
-    server = api.server(load(fixture("bpe-qwen2"))._loaded, Options(template=TURNS))
-    found = server.read(fields, False)
-    assert found.thinking == (server.thinks if thinking is None else thinking)
-    assert found.given == variables
+    tok = load(fixture("bpe-qwen2"))
+    for template, usual in (
+        ("{{ enable_thinking }}{{ reasoning_effort }}", False),
+        (TEMPLATES["thinks in tags"] + "{{ enable_thinking }}{{ reasoning_effort }}", True),
+    ):
+        found = variables(tok, {"messages": [user()], **fields}, template=template)
+        given = {"enable_thinking": usual if thinking is None else thinking, **variables_given}
+        assert {name: found.get(name) for name in given} == given
+        assert ("reasoning_effort" in found) == ("reasoning_effort" in given)
 
 
 TOOL = {"type": "function", "function": {"name": "f"}}
@@ -388,11 +442,11 @@ TOOL = {"type": "function", "function": {"name": "f"}}
     ("body", "pattern"),
     [
         ({}, "messages are missing"),
-        ({"messages": None}, "messages must be a list of mappings, not NoneType"),
+        ({"messages": None}, "messages must be a list of mappings, not None"),
         ({"messages": "Hi"}, "not str"),
         ({"tool_choice": "some"}, "tool_choice must be one of 'auto', .*, not 'some'"),
         ({"reasoning_format": "loud"}, "reasoning_format must be one of"),
-        ({"reasoning_format": None}, "reasoning_format must be str, not NoneType"),
+        ({"reasoning_format": None}, "reasoning_format must be str, not None"),
         ({"response_format": {"type": "yaml"}}, "response_format: the type must be"),
         ({"json_schema": SCHEMA, "grammar": "g"}, "json_schema and grammar can't be combined"),
         ({"tools": [TOOL], "grammar": None}, "tools and grammar can't be combined"),

@@ -127,7 +127,7 @@ def test_calls_are_read_as_json(tok: Tokenizer, call: str, starts: bool) -> None
         assert tags(tok, template)
         assert tok.apply_chat_template([user()], template=template)
     else:
-        with pytest.raises(TemplateError, match="llama-server doesn't start.*JSON"):
+        with pytest.raises(TemplateError, match=r"llama-server doesn't start.*JSON"):
             tags(tok, template)
 
 

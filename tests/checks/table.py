@@ -1,4 +1,4 @@
-"""The tables in docs/doctor.md and docs/two-programs.md: all findings, the findings for real
+"""The tables in docs/doctor.md: all findings, the findings for real
 vocabularies, and how llama-server and transformers render llama.cpp's templates.
 
 python -m tests.checks.table  # writes the tables into the pages
@@ -19,7 +19,7 @@ from tests.support.patch import GGUF
 from tests.support.vocabularies import OTHERS, REAL, fixture, real
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGE, PROGRAMS = DOCS / "doctor.md", DOCS / "two-programs.md"
+PAGE = DOCS / "doctor.md"
 # The page's label for each reason, by words that occur only in that reason.
 LABELS = {
     "sets enable_thinking": "thinking",
@@ -135,24 +135,24 @@ def in_programs() -> str:
     return "\n".join(["| template | reasons |", "|---|---|", *map(template, templates())])
 
 
-def table_on_page(which: str, page: Path = PAGE) -> str:
+def table_on_page(which: str) -> str:
     """Returns a table as it is on the page."""
-    found = re.search(_TABLE.format(which), page.read_text("utf-8"), re.DOTALL)
+    found = re.search(_TABLE.format(which), PAGE.read_text("utf-8"), re.DOTALL)
     assert found, which
     return found[2]
 
 
 def main() -> None:
-    for path, which, table in (
-        (PAGE, "findings", kinds()),
-        (PAGE, "vocabularies", rows()),
-        (PROGRAMS, "templates", in_programs()),
-        (PROGRAMS, "engines", engines()),
+    page = PAGE.read_text("utf-8")
+    for which, table in (
+        ("findings", kinds()),
+        ("vocabularies", rows()),
+        ("templates", in_programs()),
+        ("engines", engines()),
     ):
-        page = path.read_text("utf-8")
         pattern = _TABLE.format(which)
         page = re.sub(pattern, lambda m, t=table: m[1] + t + m[3], page, flags=re.DOTALL)  # type: ignore[misc]
-        path.write_text(page, "utf-8")
+    PAGE.write_text(page, "utf-8")
 
 
 if __name__ == "__main__":

@@ -201,7 +201,7 @@ def test_markers_do_not_change_renderings(dialect: Any) -> None:
 
 def test_the_table_of_templates_is_up_to_date() -> None:
     """The page's rows are up to date. Plain pytest checks only some of them."""
-    rows = table.table_on_page("templates", table.PROGRAMS).splitlines()[2:]
+    rows = table.table_on_page("templates").splitlines()[2:]
     assert len(rows) == len(templates()) == 70
     for name, row in some(list(zip(templates(), rows, strict=True)), 5):
         assert table.template(name) == row
@@ -209,12 +209,12 @@ def test_the_table_of_templates_is_up_to_date() -> None:
 
 @pytest.mark.full
 def test_the_table_of_engines_is_up_to_date() -> None:
-    assert table.table_on_page("engines", table.PROGRAMS) == table.engines()
+    assert table.table_on_page("engines") == table.engines()
     jinja_rows = {n for n in templates() if "Jinja" in map(table.label, table.differences(n))}
     assert jinja_rows == set(table.ENGINES)
     serious = [n for n in templates() for d in table.differences(n) if engines._code(d) == "GGT209"]
     assert serious == []
-    explained = table.PROGRAMS.read_text("utf-8")
+    explained = table.PAGE.read_text("utf-8")
     assert all(f"| {label} | " in explained for label in table.LABELS.values())
 
 

@@ -31,7 +31,6 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 # Pages whose examples need other files, with the tests that run them.
 ELSEWHERE = {
-    "docs/arrow.md": "tests/adapters/test_docs.py",
     "docs/constrained.md": "tests/adapters/test_docs.py",
     "docs/integrations.md": "tests/adapters/test_integrations.py",
     "docs/training.md": "tests/making/test_docs.py",
@@ -97,13 +96,14 @@ def _commands(folder: Path) -> None:
         command.chmod(0o755)
 
 
-def run_page(page: Path, folder: Path) -> list[tuple[Block, str]]:
-    """Runs a page's blocks in `folder`, the current folder. Returns each block that was run, and
-    the text that it should have: its code with the actual output."""
+def run_page(page: Path, folder: Path, also: str = "") -> list[tuple[Block, str]]:
+    """Runs a page's blocks in `folder`, the current folder, including those marked as not run for
+    the reason `also`. Returns each block that was run, and the text that it should have: its code
+    with the actual output."""
     names: dict[str, Any] = {}
     results = []
     for block in blocks(page):
-        if block.why_not:
+        if block.why_not not in ("", also):
             continue
         if block.file:
             (folder / block.file).write_text(block.text, "utf-8")

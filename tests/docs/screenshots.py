@@ -1,4 +1,4 @@
-"""Takes the pictures for docs/highlight.md: what a notebook shows for ``tok.show``.
+"""Takes the pictures for docs/python.md: what a notebook shows for ``tok.show``.
 
     python -m tests.docs.screenshots     # needs Chromium and the packages playwright, pillow
 

@@ -27,19 +27,23 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED = 1, 2, 3, 4
 Words = Callable[[str, str], list[str]]
 
 
-def drawing(page: str, begins: str) -> list[str]:
-    """Returns the lines of the page's drawing in which a line begins with these words."""
+def drawing(where: str, begins: str) -> list[str]:
+    """Returns the lines of the first drawing in which a line begins with these words. `where` is a
+    page ("bpe"), or a section of it ("types: WPM"), by the beginning of its heading."""
+    page, _, section = where.partition(": ")
     text = (DESIGN / f"{page}.md").read_text("utf-8")
+    if section:
+        text = text[text.index(f"\n## {section}") :]
     for block in re.findall(r"^```\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         lines: list[str] = block.splitlines()
         if any(line.startswith(begins) for line in lines):
             return lines
-    raise AssertionError(f"{page}.md has no drawing with {begins!r}")
+    raise AssertionError(f"{where} has no drawing with {begins!r}")
 
 
-def line(page: str, begins: str) -> str:
+def line(where: str, begins: str) -> str:
     """Returns the rest of the drawing's line that begins with these words."""
-    found = next(text for text in drawing(page, begins) if text.startswith(begins))
+    found = next(text for text in drawing(where, begins) if text.startswith(begins))
     return found.removeprefix(begins)
 
 
@@ -117,15 +121,15 @@ def test_bpe() -> None:
 
 def test_misses() -> None:
     """The drawing agrees with the caches' hit and miss counters for its text."""
-    words = line("misses", "words ").split()
-    caches = line("misses", "caches ").split()
-    out = drawing("misses", "out ")
-    hits = [int(id) for id in line("misses", "out ").split("the")[0].split()]
+    words = line("caches: Misses", "words ").split()
+    caches = line("caches: Misses", "caches ").split()
+    out = drawing("caches: Misses", "out ")
+    hits = [int(id) for id in line("caches: Misses", "out ").split("the")[0].split()]
     ids = dict(
         zip((w for w, c in zip(words, caches, strict=True) if c == "hit"), hits, strict=True)
     )
     ids_of = {word: [id] for word, id in ids.items()} | {"quux": [5, 6], "zyxt": [7]}
-    assert line("misses", "ids ").split("stored")[0].split() == ["5", "6", "7"]
+    assert line("caches: Misses", "ids ").split("stored")[0].split() == ["5", "6", "7"]
     assert [int(id) for id in out[-1].split("moved")[0].split()[1:]] == [
         id for word in words for id in ids_of[word]
     ]
@@ -175,7 +179,7 @@ def test_pretokenizers(words: Words) -> None:
 def test_windows(words: Words) -> None:
     """Each mask in the drawing results from the operations above it."""
     text = "I'm OK. The end."
-    drawn = drawing("windows", "text ")
+    drawn = drawing("pretokenizers: Windows", "text ")
     assert "".join(drawn[0].removeprefix("text ").split()) == text.replace(" ", "")
 
     def mask(begins: str) -> int:
@@ -201,25 +205,26 @@ def test_windows(words: Words) -> None:
     assert mask("contraction") == starts
     cut = [n for n in range(len(text)) if starts >> n & 1]
     expected = [text[i:j] for i, j in zip(cut, [*cut[1:], len(text)], strict=True)]
-    shown = [word.strip().strip("'") for word in line("windows", "words ").split("│")]
+    drawn = line("pretokenizers: Windows", "words ").split("│")
+    shown = [word.strip().strip("'") for word in drawn]
     assert shown == [word.strip("'") for word in expected]
     assert expected == words("llama-bpe", text)
 
 
 def test_wpm() -> None:
-    looked_up = re.findall(r"▁\S+", line("wpm", "looked up "))
+    looked_up = re.findall(r"▁\S+", line("types: WPM", "looked up "))
     specials = {"[PAD]": CONTROL, "[UNK]": UNKNOWN, "[CLS]": CONTROL, "[SEP]": CONTROL}
     tok = load("wpm", {**specials, "[MASK]": CONTROL, **dict.fromkeys(looked_up, NORMAL)})
-    text = re.split(r"   +", line("wpm", "text ").strip())[0]
+    text = re.split(r"   +", line("types: WPM", "text ").strip())[0]
     assert text == "Straße,  naïve"
     assert pieces(tok, text) == looked_up == ["▁straße", "▁,", "▁naive"]
 
 
 def test_rwkv() -> None:
-    tokens = line("rwkv", "tokens ").split()
+    tokens = line("types: RWKV", "tokens ").split()
     tok = load("rwkv", {"end": CONTROL, **dict.fromkeys(tokens, NORMAL)})
-    parts = [part.split() for part in first_column("rwkv", "text ").split("│")]
-    longest = [part.split() for part in first_column("rwkv", "longest ").split("│")]
+    parts = [part.split() for part in first_column("types: RWKV", "text ").split("│")]
+    longest = [part.split() for part in first_column("types: RWKV", "longest ").split("│")]
     assert len(parts) == len(longest) == 2
     for part, ids in zip(parts, longest, strict=True):
         assert pieces(tok, "".join(part)) == ids
@@ -229,26 +234,28 @@ def test_rwkv() -> None:
 
 
 def test_spm() -> None:
-    scores = {t: float(s) for t, s in re.findall(r"(\S+) \((-\d+)\)", line("spm", "tokens "))}
+    drawn = re.findall(r"(\S+) \((-\d+)\)", line("types: SPM", "tokens "))
+    scores = {token: float(score) for token, score in drawn}
     one = {c: -100.0 for token in scores for c in token} | {"t": -100.0, "a": -100.0}
     table = {"<unk>": 0.0, "<s>": 0.0, "</s>": 0.0, **one, **scores}
     types = dict(zip(table, [UNKNOWN, CONTROL, CONTROL], strict=False))
     tok = load("spm", {t: types.get(t, NORMAL) for t in table}, scores=list(table.values()))
-    text = line("spm", "text ").split()
+    text = line("types: SPM", "text ").split()
     assert "".join(text) == "▁the▁cat"
-    ids = first_column("spm", "ids ").replace("│", " ").split()
+    ids = first_column("types: SPM", "ids ").replace("│", " ").split()
     assert pieces(tok, "the cat") == ids
     # The drawing cuts the text at the only position between two characters that no token contains
     # side by side.
     cuts = [n for n in range(1, 8) if not any("".join(text[n - 1 : n + 1]) in t for t in scores)]
-    before, after = first_column("spm", "cut ").split("│")
+    before, after = first_column("types: SPM", "cut ").split("│")
     assert cuts == [len(before.split())]
     assert before.split() + after.split() == text
 
 
 def test_ugm() -> None:
-    scores = {t: float(s) for t, s in re.findall(r"(\S+) \((-\d+)\)", line("ugm", "tokens "))}
-    text = line("ugm", "normalized ").split()
+    drawn = re.findall(r"(\S+) \((-\d+)\)", line("types: UGM", "tokens "))
+    scores = {token: float(score) for token, score in drawn}
+    text = line("types: UGM", "normalized ").split()
     worst = min(scores.values()) - 10  # the score that llama.cpp uses for unknown tokens
     best = [0.0]
     for end in range(1, len(text) + 1):
@@ -259,7 +266,7 @@ def test_ugm() -> None:
                 sums.append(best[begin] + scores[token])
         best.append(max(sums))
     assert [int(best_) for best_ in best] == [
-        int(number) for number in first_column("ugm", "best ").split()
+        int(number) for number in first_column("types: UGM", "best ").split()
     ]
     tok = load(
         "ugm",
@@ -271,26 +278,26 @@ def test_ugm() -> None:
 
 
 def test_plamo() -> None:
-    text = line("plamo", "text ").split()
-    tokens = line("plamo", "tokens ").split("S =")[0].split()
+    text = line("types: PLaMo2", "text ").split()
+    tokens = line("types: PLaMo2", "tokens ").split("S =")[0].split()
     suffixes = {token[n:] for token in tokens for n in range(len(token))}
-    assert suffixes == set(re.findall(r"\w+", line("plamo", "tokens ").split("S =")[1]))
-    states = re.findall(r"\w+", line("plamo", "state ").split('""')[0])
+    assert suffixes == set(re.findall(r"\w+", line("types: PLaMo2", "tokens ").split("S =")[1]))
+    states = re.findall(r"\w+", line("types: PLaMo2", "state ").split('""')[0])
     for at, state in enumerate(states):
         rest = "".join(text[at:])
         assert state == max((s for s in suffixes if rest.startswith(s)), key=len)
 
 
 def test_tries() -> None:
-    tokens = line("tries", "tokens ").split()
-    text = first_column("tries", "text ")
-    longest = re.findall(r"longest match: (\S+)", line("tries", "text "))
-    prefixes = re.findall(r"prefixes: (.*)", line("tries", "text "))[0].split(", ")
+    tokens = line("loading: Tries", "tokens ").split()
+    text = first_column("loading: Tries", "text ")
+    longest = re.findall(r"longest match: (\S+)", line("loading: Tries", "text "))
+    prefixes = re.findall(r"prefixes: (.*)", line("loading: Tries", "text "))[0].split(", ")
     assert prefixes == [token for token in tokens if text.startswith(token)]
     specials = {"[PAD]": CONTROL, "[UNK]": UNKNOWN, "[CLS]": CONTROL, "[SEP]": CONTROL}
     wpm = load("wpm", {**specials, "[MASK]": CONTROL, **dict.fromkeys(tokens, NORMAL)})
     assert pieces(wpm, text.removeprefix("▁")) == longest
-    drawn = " ".join(drawing("tries", "root "))
+    drawn = " ".join(drawing("loading: Tries", "root "))
     assert set(re.findall(r"token (\S+)", drawn)) == set(tokens)
 
 
@@ -388,7 +395,7 @@ def test_a_page_names_its_readers_and_tests(page: Path) -> None:
 
 
 def test_functions_that_misses_names_are_where_it_says() -> None:
-    rows = re.findall(r"^\| [^|]+ \| (`[^|]+) \|", (DESIGN / "misses.md").read_text(), re.M)
+    rows = re.findall(r"^\| [^|]+ \| (`[^|]+) \|", (DESIGN / "caches.md").read_text(), re.M)
     source = {
         path.name: path.read_text()
         for path in (ROOT / "cext").rglob("*.[ch]")

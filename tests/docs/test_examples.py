@@ -18,14 +18,19 @@ NOT_EXAMPLES = {"", "c", "cmake"}
 # The blocks that aren't run, by page, with the reason.
 NOT_RUN = {
     "README.md": [".ci/run does", ".ci/run does"],
-    "docs/budgets.md": ["tests/tools/test_token_budget.py does"] * 2,
     "docs/c.md": ["tests/c/test_library.py does", "tests/c/test_library.py does"],
-    "docs/cli.md": ["writes to your home folder"],
+    "docs/cli.md": [
+        *["tests/tools/test_token_budget.py does"] * 2,
+        "writes to your home folder",
+    ],
     "docs/viewing.md": ["it opens a browser"],
-    "docs/scale.md": [
+    "docs/files.md": [
         "needs Ray; python -m tests.distributed runs it",
         "needs Dask; python -m tests.distributed runs it",
         "needs Spark; python -m tests.distributed runs it",
+        *["needs Arrow"] * 8,  # tests/adapters/test_docs.py runs these
+        "tests/arrow/test_libraries.py does, on two processes",
+        "needs Arrow",
     ],
     "docs/serving.md": [
         "a server, which doesn't end",
@@ -48,7 +53,7 @@ def name_of(page: Path) -> str:
 
 
 # Pages whose examples need packages that are installed only for --full.
-FULL = {"docs/converting.md", "docs/scale.md"}
+FULL = {"docs/converting.md"}
 HERE = [page for page in PAGES if name_of(page) not in ELSEWHERE]
 
 
@@ -76,7 +81,7 @@ def test_the_main_pages_have_examples() -> None:
         name_of(page): [b for b in blocks(page) if b.language in ("python", "console")]
         for page in PAGES
     }
-    for name in ("README.md", "docs/python.md", "docs/cli.md", "docs/overrides.md"):
+    for name in ("README.md", "docs/python.md", "docs/cli.md"):
         assert run[name], name
         assert any(
             re.search(r"^(?!>>>|\.\.\.|\$)\S", block.text, re.MULTILINE) for block in run[name]

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 import ggtok
 from ggtok.inspect.parity.texts import ALPHABETS, BROKEN, WHITE_SPACE, texts
 from ggtok.native import pre_names
+from ggtok.vocabularies.pre_rows import EXPRESSIONS, PRE_ROWS, SCANNERS
 from tests.plain import explain as plain
-from tests.plain.chains import EXPRESSIONS, PRE
 from tests.properties.given import NAMES, flags, some_bytes
 from tests.support.patch import GGUF
 from tests.support.vocabularies import INP_OUT, fixture, inp_out, real
@@ -87,7 +87,7 @@ def test_hostile_texts(load_fixture: Load, name: str) -> None:
 
 # Pre-tokenizer names with the same chain of scanners and the same flags split texts alike, so one
 # name for each combination is enough.
-ROWS = {row: name for name, row in PRE.items()}
+ROWS = {row: name for name, row in PRE_ROWS.items()}
 
 
 @pytest.mark.parametrize("pre", ROWS.values())
@@ -100,9 +100,9 @@ def test_every_chain_is_explained(pre: str) -> None:
 
 
 def test_every_name_has_a_row() -> None:
-    assert list(PRE) == pre_names()
+    assert list(PRE_ROWS) == pre_names()
     counting = {"groups_right", "groups_left"}
-    used = {scanner for chain, _ in PRE.values() for scanner in chain}
+    used = {scanner for chain, _ in PRE_ROWS.values() for scanner in SCANNERS[chain]}
     assert used - counting == set(EXPRESSIONS)
 
 

@@ -85,7 +85,7 @@ void check_encode(build_pair *t, const char *text, size_t n, unsigned flags) {
     if (!ids.n) return;
     int32_t *copy = (int32_t *)copy_of((const uint8_t *)ids.data, ids.n * sizeof *ids.data);
     ggtok_status s = ggtok_decode(t->ctx, copy, ids.n, flags, &out, &err);
-    /* Decoding fails if RWKV's unknown id is -1 (docs/design/rwkv.md). */
+    /* Decoding fails if RWKV's unknown id is -1 (docs/design/types.md). */
     CHECK(!s || (s == GGTOK_ERR_ARGUMENT && err.message[0]));
     free(copy);
 }

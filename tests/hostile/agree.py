@@ -1,7 +1,7 @@
 """Files with odd values: llama.cpp and ggtok load and reject the same files.
 
 If both load a file, all facts about the vocabulary are compared. Two differences are allowed:
-llama.cpp may crash (docs/where-llamacpp-stops.md), and it may reject a file with a character above
+llama.cpp may crash (docs/exactness.md), and it may reject a file with a character above
 U+10FFFF in a token, or of a model that it can't run. Big-endian files are skipped, and so are files
 without a vocabulary, because llama.cpp reads keys in them that have nothing to do with tokens.
 """

@@ -96,7 +96,7 @@ def use(tok: ggtok.Tokenizer) -> str:
                 continue
             if any(not -1 <= id < tok.n_tokens for id in ids):
                 return f"an id outside the vocabulary: {ids}"
-            if -1 not in ids:  # -1 if there is no unknown token (docs/where-llamacpp-stops.md)
+            if -1 not in ids:  # -1 if there is no unknown token (docs/exactness.md)
                 for flag in (False, True):
                     tok.decode_bytes(ids, remove_special=flag, unparse_special=not flag)
     n = tok.n_tokens if tok.vocab_type != "NONE" else 0

@@ -6,7 +6,6 @@ Claim pretok.3.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -16,9 +15,10 @@ import pytest
 
 import ggtok
 from ggtok import TokenAttr
+from ggtok.vocabularies.pre_rows import PRE_ROWS
 from tests.support.patch import GGUF, add_tokens
 from tests.support.samples import times
-from tests.support.vocabularies import PRE_NAMES, fixture, fixture_names
+from tests.support.vocabularies import fixture, fixture_names
 from tests.support.work import LINEAR, Measure
 
 Load = Callable[[str], ggtok.Tokenizer]
@@ -55,15 +55,7 @@ def text_of(kind: str, size: int) -> bytes:
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 
-def chains() -> dict[str, str]:
-    """Returns the identifier of each pre-tokenizer name's chain, from pretok/names.c."""
-    source = Path(__file__).resolve().parents[2] / "cext" / "pretok" / "names.c"
-    row = re.compile(r'^ +\{"([^"]+)", "\w+", [^{}]*\b(CHAIN_\w+)\},$', re.MULTILINE)
-    return dict(row.findall(source.read_text()))
-
-
-CHAINS = chains()
-FIRST_OF_CHAIN = {chain: name for name, chain in reversed(CHAINS.items())}
+FIRST_OF_CHAIN = {chain: name for name, (chain, _) in reversed(PRE_ROWS.items())}
 
 
 def base_of(pre: str) -> str:
@@ -93,13 +85,9 @@ def check(tok: ggtok.Tokenizer, size: int, lossless: bool) -> None:
             assert text.startswith(start), kind
 
 
-def test_each_name_has_its_chain() -> None:
-    assert sorted(CHAINS) == sorted(PRE_NAMES)
-
-
-@pytest.mark.parametrize("pre", PRE_NAMES)
+@pytest.mark.parametrize("pre", PRE_ROWS)
 def test_each_pre_tokenizer_keeps_long_texts(pre: str) -> None:
-    size = SIZE if FIRST_OF_CHAIN[CHAINS[pre]] == pre else SIZE // 20
+    size = SIZE if FIRST_OF_CHAIN[PRE_ROWS[pre][0]] == pre else SIZE // 20
     # `mmbert` adds a U+2581 before each line; `whitespace` drops white space.
     check(ggtok.load(with_pre(pre)), size, lossless=pre not in ("mmbert", "whitespace"))
 

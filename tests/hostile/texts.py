@@ -15,7 +15,7 @@ from tests.support.llamacpp import LlamaCpp
 from tests.support.vocabularies import fixture
 
 # Every kind of malformed UTF-8, and similar well-formed text, but no characters above U+10FFFF, for
-# which llama.cpp aborts (docs/where-llamacpp-stops.md).
+# which llama.cpp aborts (docs/exactness.md).
 PARTS: dict[str, bytes] = {
     "a continuation byte alone": b"\x80",
     "the last continuation byte alone": b"\xbf",

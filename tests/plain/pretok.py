@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ggtok.explain.steps import Rule
 from ggtok.native.library import category, is_white_space
-from tests.plain.chains import EXPRESSIONS
+from ggtok.vocabularies.pre_rows import EXPRESSIONS
 from tests.plain.native import is_han
 from tests.plain.vocabulary import Vocabulary
 

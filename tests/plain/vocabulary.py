@@ -12,7 +12,7 @@ from ggtok.errors import InvalidTypeError, VocabError
 from ggtok.explain.steps import Token, text_of
 from ggtok.loading.gguf_reader import Reader, first_bytes
 from ggtok.loading.loaded import Loaded, TokenAttr
-from tests.plain.chains import PRE
+from ggtok.vocabularies.pre_rows import PRE_ROWS, SCANNERS
 from tests.plain.native import sorted_descending
 
 T = TypeVar("T")
@@ -49,7 +49,8 @@ class Vocabulary:
         unknown = loaded.special("unk")
         self.unknown = -1 if unknown is None else unknown
         self._kept: dict[type, Any] = {}
-        self.chain, self.pre_flags = PRE.get(loaded.pre or "", ((), frozenset()))
+        chain, self.pre_flags = PRE_ROWS.get(loaded.pre or "", ("", frozenset()))
+        self.chain = SCANNERS.get(chain, ())
 
     def keep(self, kind: type[T], make: Callable[[], T]) -> T:
         """Returns a table derived from the vocabulary. `make` creates it on the first call; the

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok.native import pre_names
 from tests import parity
 from tests.support.llamacpp import LlamaCpp, LlamaCppDied, LlamaCppLoadError
 from tests.support.patch import GGUF
@@ -46,10 +45,6 @@ def test_fixtures_equal_llama_cpp(name: str, llama: LlamaCpp) -> None:
 # With model gpt2 and pre-tokenizer `whitespace`, llama.cpp aborts at the first space. A separate
 # fixture tests this pre-tokenizer.
 PRES = [pre for pre in PRE_NAMES if pre != "whitespace"]
-
-
-def test_every_name_is_tested() -> None:
-    assert sorted(pre_names()) == sorted(PRE_NAMES)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What ggtok returns or raises where llama.cpp crashes (docs/where-llamacpp-stops.md).
+"""What ggtok returns or raises where llama.cpp crashes (docs/exactness.md).
 
 Each row has a file, a text, and ggtok's result: ids, another text with the same ids, or an error.
 The reference build must still crash on the text; otherwise the case belongs in tests.parity.

@@ -8,17 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-WASM = ROOT / "web" / "wasm"
-# Parts of cext/ that aren't in the module: code for Python, for training, and for threads.
-EXCLUDED = (
-    "cext/arrow",
-    "cext/python",
-    "cext/train",
-    "cext/api/batch.c",
-    "cext/api/pool.c",
-    "cext/base/shared_lock.c",
-)
-
 TARGET = ("-target", "wasm32-wasi", "-mexec-model=reactor")
 COMPILE = (
     *("-std=c11", "-O3", "-DNDEBUG", "-fvisibility=hidden", "-ffunction-sections", "-Wall"),
@@ -58,11 +47,11 @@ def call(*command: str | Path, cwd: Path = ROOT) -> str:
 
 
 def sources() -> list[Path]:
-    """Returns the C sources, relative to the root."""
-    excluded = [Path(name) for name in EXCLUDED]
+    """Returns the C sources, relative to the root: the library, of which the linker leaves out what
+    exports.c doesn't call, such as training and threads."""
     found = [path.relative_to(ROOT) for path in sorted((ROOT / "cext").rglob("*.c"))]
-    used = [p for p in found if not any(p.is_relative_to(other) for other in excluded)]
-    return [*used, Path("web/wasm/exports.c")]
+    library = [path for path in found if path.parts[1] != "python"]
+    return [*library, Path("web/wasm/exports.c")]
 
 
 def build(out: Path, work: Path) -> None:

@@ -3,7 +3,7 @@
     python -m tools.wheels                       # all, to dist/
     python -m tools.wheels --only windows-amd64 macosx-arm64 -o wheels
 
-docs/design/wheels.md describes each platform. Needs the extra "wheels".
+docs/design/builds.md describes each platform. Needs the extra "wheels".
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@
  * Three functions handle a repeated word. Within a batch, `defer` recognizes the duplicate, mostly
  * because the first occurrence has a pending entry in the cache; store_ids writes the word's ids to
  * that entry; from the next batch on, words_at (models/words.c) finds the ids there. If ids are
- * wrong, docs/design/misses.md says which function to suspect.
+ * wrong, docs/design/caches.md says which function to suspect.
  */
 #ifndef GGTOK_BPE_MISSES_H
 #define GGTOK_BPE_MISSES_H

@@ -1,4 +1,4 @@
-/* The entries that tokens in malformed UTF-8 add to PLaMo's table; see docs/design/plamo.md. */
+/* The entries that tokens in malformed UTF-8 add to PLaMo's table; see docs/design/types.md. */
 #include "models/plamo2/plamo2.h"
 
 #include <stdlib.h>

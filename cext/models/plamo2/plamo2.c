@@ -6,7 +6,7 @@
  * table is the Aho-Corasick automaton of the reversed tokens: a state is the longest suffix of a
  * token that is a prefix of the text read so far (from the end), and its rows in the table are the
  * state itself and the states to which its failure links lead. Here the automaton is built
- * directly, in time linear in the size of the tokens. docs/design/plamo.md has the proof, and
+ * directly, in time linear in the size of the tokens. docs/design/types.md has the proof, and
  * explains the behaviour of vocabularies that no trainer makes.
  *
  * PLaMo3 does this for each part of the text: its tags, runs of one character, and the text

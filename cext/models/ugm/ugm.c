@@ -6,7 +6,7 @@
  *        -> normalize (user-defined tokens, charsmap, white space) -> pieces
  *        -> best path of each piece, cached -> ids, runs of unknowns fused
  *
- * Cutting into spans and pieces is exact if sums of scores are exact (docs/design/ugm.md). If that
+ * Cutting into spans and pieces is exact if sums of scores are exact (docs/design/types.md). If that
  * can't be proven for a vocabulary or a text, the text is one piece.
  */
 #include "models/ugm/ugm.h"

@@ -2,7 +2,7 @@
 #ifndef GGTOK_PRETOK_CLASSES_H
 #define GGTOK_PRETOK_CLASSES_H
 
-#include "base/window.h"
+#include "base/window_levels.h"
 
 #if defined(__SSE2__) || defined(_M_X64)
 #include "pretok/windows/classes_sse2.h"

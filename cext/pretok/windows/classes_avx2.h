@@ -5,7 +5,7 @@
 #ifndef GGTOK_PRETOK_CLASSES_AVX2_H
 #define GGTOK_PRETOK_CLASSES_AVX2_H
 
-#include "base/window.h"
+#include "base/window_levels.h"
 #include "pretok/scan.h"
 
 /* Like letters_only, by looking up the upper and the lower four bits of every byte. */

@@ -5,7 +5,7 @@
 #ifndef GGTOK_PRETOK_CLASSES_AVX512_H
 #define GGTOK_PRETOK_CLASSES_AVX512_H
 
-#include "base/window.h"
+#include "base/window_levels.h"
 #include "pretok/scan.h"
 #include "pretok/windows/shape.h"
 

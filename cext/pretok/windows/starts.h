@@ -1,5 +1,5 @@
 /*
- * Formulas that compute the starts of words from the classes of a window. docs/design/windows.md
+ * Formulas that compute the starts of words from the classes of a window. docs/design/pretokenizers.md
  * derives them from the patterns.
  */
 #ifndef GGTOK_PRETOK_STARTS_H
