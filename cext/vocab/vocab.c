@@ -219,10 +219,21 @@ static ggtok_status load_types(vocab *v, const gguf *g, ggtok_error *err) {
     v->attr = ggtok_mem_alloc(mem_mul(v->n_tokens, sizeof *v->attr));
     if (!v->attr) return ggtok_error_memory(err);
     if (kv && kv->count < v->n_tokens) return too_short(kv, KEY_TYPES, v->n_tokens, err);
+    uint32_t unknown = 0, first = 0; /* number of tokens of unknown types, and the first */
     for (uint32_t i = 0; i < v->n_tokens; i++) {
         uint32_t type = kv ? (uint32_t)ggtok_gguf_i32_at(g, kv, i) : 1;
-        v->attr[i] = type < sizeof attr_of_type / sizeof *attr_of_type ? attr_of_type[type]
-                                                                       : GGTOK_ATTR_UNDEFINED;
+        const bool known = type < sizeof attr_of_type / sizeof *attr_of_type;
+        v->attr[i] = known ? attr_of_type[type] : GGTOK_ATTR_UNDEFINED;
+        if (!known && !unknown++) first = i;
+    }
+    if (unknown && !ggtok_warnings_add(
+                       &v->warnings,
+                       "key '%s': this version doesn't know the type %ld of token %lu (one of %lu "
+                       "such tokens): ids may differ from those of newer builds of llama.cpp; use "
+                       "a newer ggtok",
+                       KEY_TYPES, (long)ggtok_gguf_i32_at(g, kv, first), (unsigned long)first,
+                       (unsigned long)unknown)) {
+        return ggtok_error_memory(err);
     }
     return GGTOK_OK;
 }

@@ -144,6 +144,18 @@ def test_against_llama_cpp(name: str, llama: LlamaCpp, tmp_path: Path) -> None:
         assert ids == tok.encode(text, add_special=False), text
 
 
+def test_cuts_after_a_character_of_which_a_user_defined_token_keeps_one_byte() -> None:
+    """The user-defined token \u00e9! keeps the first byte of \u00e0, but not the second, so the
+    space belongs to an incomplete character."""
+    text = "avons march\u00e9 jusqu'\u00e0 la mer ".encode()
+    tok = ggtok.load(fixture("ugm-nfc"))  # not yet used
+    blocks = encode_blocks(
+        tok._native, [text[i : i + 1] for i in range(len(text))], add_special=False, block_bytes=1
+    )
+    ids = [id for block in blocks for id in block.tolist()]
+    assert ids == tok.encode(text, add_special=False)
+
+
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("attribute", [UNKNOWN, NORMAL])
 def test_unknown_text_whose_characters_begin_tokens(attribute: int) -> None:

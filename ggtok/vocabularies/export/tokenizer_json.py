@@ -408,7 +408,7 @@ def _wordpiece(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
 def _unigram(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
     if tok.unk_id is None or vocabulary.scores is None:
         raise VocabError(f"{_FORMAT}: Unigram needs scores and a token for unknown characters")
-    normalizers: list[Json] = []
+    normalizers: list[Json] = [{"type": "NFC"}] if tok._native.flags()["nfc"] else []
     charsmap = vocabulary.keys.get(CHARSMAP)
     if isinstance(charsmap, bytes) and charsmap:
         packed = base64.b64encode(charsmap).decode()

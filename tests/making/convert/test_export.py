@@ -26,6 +26,7 @@ from ggtok.vocabularies.wordpiece_json import charsmap
 from tests.making.convert import sources
 from tests.plain.ugm import Charsmap
 from tests.support.beginnings import beginning
+from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture, fixture_names
 
 KEYS = "tokenizer.ggml.normalizer."
@@ -207,6 +208,19 @@ def test_unigram_is_written_on_request(tmp_path: Path) -> None:
         assert warned[0].filename == __file__
     tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     assert tokenizer.encode("Hello world").ids == v.tokenizer().encode("Hello world")
+
+
+def test_nfc_is_exported_or_reported(tmp_path: Path) -> None:
+    gguf = GGUF.read(fixture("ugm-nfc"))
+    types = gguf.array("tokenizer.ggml.token_type")  # SentencePiece can't have user-defined tokens
+    gguf.set("tokenizer.ggml.token_type", [1 if type == 4 else type for type in types], "i32")
+    v = ggtok.vocabulary(gguf.dump())
+    with pytest.warns(ggtok.VocabWarning):
+        v.save(tmp_path / "tokenizer.json", inexact=True)
+    steps = json.loads((tmp_path / "tokenizer.json").read_text("utf-8"))["normalizer"]
+    assert steps["normalizers"][0] == {"type": "NFC"}
+    with pytest.warns(ggtok.VocabWarning, match="SentencePiece doesn't compose texts"):
+        v.save(tmp_path / "x.model", inexact=True)
 
 
 @pytest.mark.parametrize("end", ["tokenizer.json", "x.tiktoken", "x.model"])
