@@ -86,8 +86,9 @@ def write(
     """Writes a vocabulary to a file."""
     writer = checked(path, vocabulary.inputs, force=force)
     differs = Differs(inexact)
-    if isinstance(vocabulary.report, ConversionReport) and vocabulary.report.unexplained:
-        differs(vocabulary.report.unexplained_reason)
+    if isinstance(vocabulary.report, ConversionReport):
+        for fault in vocabulary.report.faults:
+            differs(fault)
     data = writer.make(vocabulary, differs)
     if differs.reasons and not inexact:
         reasons = "; ".join(differs.reasons)

@@ -17,6 +17,7 @@ import random
 import sys
 import unicodedata
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ from typing import TYPE_CHECKING, Any
 from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import ConversionReport, Difference
+from ggtok.vocabularies.convert.facts import Facts
+from ggtok.vocabularies.convert.folder import Folder
 from ggtok.vocabularies.convert.originals import Encode, Package, TooMuch
 from ggtok.vocabularies.vocabulary import Vocabulary
 
@@ -114,7 +117,20 @@ class Lines:
 
     def make(self, n: int) -> list[str]:
         kinds = [kind for kind, weight in self._kinds for _ in range(weight)]
-        return [*_NATURAL[:n], *(kinds[i % len(kinds)]() for i in range(n - len(_NATURAL)))]
+        lines = [*_NATURAL[:n], *self.positions(n // 6)]
+        return [*lines[:n], *(kinds[i % len(kinds)]() for i in range(n - len(lines)))]
+
+    def positions(self, n: int) -> list[str]:
+        """Returns at most `n` lines that together have the special tokens in every position: at the
+        start and the end, next to letters, spaces, newlines and each other."""
+        shapes = [f"{text}a{text} b {text}{text}\n{text}" for text in self._special]
+        size = sum(map(len, shapes)) // max(1, n) + 1
+        lines = [""]
+        for shape in shapes:
+            if lines[-1] and len(lines[-1]) + len(shape) > min(size, _MAX_LINE):
+                lines.append("")
+            lines[-1] += shape
+        return lines[:: len(lines) // max(1, n) + (len(lines) % max(1, n) > 0)]
 
     def _some(self, most: int) -> int:
         return self._random.randint(1, self._random.choice((2, 4, most)))
@@ -161,35 +177,40 @@ CHECK_LINES = 3000  # how many lines are compared on request
 _MAX_LINE = 4000
 
 
-def lines_for(vocabulary: Vocabulary, n: int) -> list[str]:
-    """Returns lines for which tokenizers with this vocabulary may differ."""
-    words = []
-    step = max(1, len(vocabulary) // 4000)
-    for id in range(0, len(vocabulary), step):
-        if vocabulary.types[id] == spelling.NORMAL:
-            word = vocabulary.tokens[id].decode("utf-8", "ignore")
-            if word.isprintable() or word.isspace():
-                words.append(word[:200])
+def lines_for(vocabulary: Vocabulary, n: int, facts: Facts | None = None) -> list[str]:
+    """Returns lines for which tokenizers with this vocabulary may differ.
+
+    They contain the tokens that the source's package knows, if there are facts, since the
+    vocabulary may lack some of them.
+    """
     special = [
-        text.decode("utf-8", "ignore")[:200]
-        for wanted in (spelling.CONTROL, spelling.USER_DEFINED)
-        for text in _some_of(vocabulary, wanted)
+        text.decode("utf-8", "ignore")
+        for text, type in zip(vocabulary.texts, vocabulary.types, strict=True)
+        if type in (spelling.CONTROL, spelling.USER_DEFINED)
     ]
+    if facts is None or not facts.tokens:
+        tokens: list[bytes] = list(vocabulary.tokens)
+    else:
+        scheme, added = spelling.scheme(vocabulary.model, vocabulary.pre), facts.added or {}
+        tokens = [
+            text.encode("utf-8", "replace")
+            if scheme is None or id in added
+            else spelling.decoded(text.encode("utf-8", "replace"), spelling.NORMAL, scheme)
+            for id, text in sorted(facts.tokens.items())
+        ]
+        special += [facts.tokens[id] for id in added if id in facts.tokens]
+    words = []
+    for token in tokens[:: max(1, len(tokens) // 4000)]:
+        word = token.decode("utf-8", "ignore")
+        if word.isprintable() or word.isspace():
+            words.append(word[:200])
+    special = [text[:200] for text in dict.fromkeys(special)]
     return [line[:_MAX_LINE] for line in Lines(words, special).make(n)]
 
 
 def _texts_of(vocabulary: Vocabulary, wanted: int) -> list[str]:
     rows = zip(vocabulary.texts, vocabulary.types, strict=True)
     return [text.decode("utf-8", "replace") for text, kind in rows if kind == wanted]
-
-
-def _some_of(vocabulary: Vocabulary, wanted: int) -> list[bytes]:
-    texts = [
-        text
-        for text, kind in zip(vocabulary.texts, vocabulary.types, strict=True)
-        if kind == wanted
-    ]
-    return texts[:: max(1, len(texts) // 32)]
 
 
 def encode_ours(vocabulary: Vocabulary, *, parse_special: bool) -> Encode:
@@ -212,6 +233,20 @@ class Original:
     parses_special: bool = True  # whether the package parses control tokens in a text
     number: Callable[[int], int] | None = None  # converts the package's ids to llama.cpp's
     generated: bool = False  # whether ggtok created the document according to a tokenizer class
+
+    def knows_ids(self, folder: Folder) -> bool:
+        """Whether the package knows all tokens by llama.cpp's ids: sentencepiece doesn't read the
+        folder's configuration."""
+        of_document = self.package.name == "tokenizers"
+        return of_document or (self.number is None and folder.path is None)
+
+    def facts(self) -> Facts | None:
+        """Returns what the package knows of the vocabulary, or None if it isn't installed or fails,
+        which :meth:`encode` reports."""
+        with suppress(TooMuch):
+            if self.encode() is not None:
+                return Facts.of_answer(self.package.facts())
+        return None
 
     def encode(self, differences: Sequence[Difference] = ()) -> Encode | None:
         """Returns a function that encodes with the source after making the changes of these
@@ -240,24 +275,58 @@ def _copied(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def confirmed(
-    vocabulary: Vocabulary, original: Original | None, n: int, folder: str | None = None
+    vocabulary: Vocabulary, original: Original | None, n: int, folder: Folder
 ) -> Vocabulary:
-    """Compares the ids of `n` lines if the packages are installed, and returns the vocabulary with
-    a report."""
+    """Compares the vocabulary and the ids of `n` lines if the packages are installed, and returns
+    the vocabulary with a report."""
     if not n:
         return vocabulary
-    lines, theirs = lines_for(vocabulary, n), None
+    judge, facts, theirs = None, None, None
+    if folder.path is not None:
+        try:
+            judge = Judge.of("transformers", os.path.abspath(folder.path))
+        except VocabError as e:
+            vocabulary = _noted(vocabulary, e.args[0])
+    if judge is None and original is not None and original.knows_ids(folder):
+        facts = original.facts()
+    lines = lines_for(vocabulary, n, facts if judge is None else judge.facts)
     if original is not None:
         try:
             vocabulary, theirs = _explained(vocabulary, original, lines)
         except TooMuch as e:
             vocabulary = _noted(vocabulary, e.args[0])
-    if folder is not None:
-        try:
-            vocabulary = _judged(vocabulary, folder, lines, original, theirs)
-        except VocabError as e:
-            vocabulary = _noted(vocabulary, e.args[0])
-    return vocabulary
+    if judge is None:
+        return vocabulary if facts is None else _compared(vocabulary, facts)
+    try:
+        return _judged(_compared(vocabulary, judge.facts), judge, lines, original, theirs)
+    except TooMuch as e:
+        return _noted(vocabulary, e.args[0])
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A package that has loaded the source, and what it knows of the vocabulary."""
+
+    encode: Encode
+    facts: Facts
+
+    @classmethod
+    def of(cls, name: str, source: object) -> Judge | None:
+        package = Package(name)
+        encode = package.read(source)
+        return None if encode is None else cls(encode, Facts.of_answer(package.facts()))
+
+
+def _compared(vocabulary: Vocabulary, facts: Facts) -> Vocabulary:
+    """Returns the vocabulary with a report that has the package's disagreements."""
+    report = vocabulary.report
+    assert isinstance(report, ConversionReport)
+    report = replace(
+        report,
+        known=len(facts.tokens),
+        disagreements=tuple(facts.disagreements(vocabulary)) if facts.tokens else (),
+    )
+    return replace(vocabulary, report=report)
 
 
 def _noted(vocabulary: Vocabulary, note: str) -> Vocabulary:
@@ -270,16 +339,14 @@ Ids = dict[str, list[int]]  # the ids for each line
 
 def _judged(
     vocabulary: Vocabulary,
-    folder: str,
+    judge: Judge,
     lines: Sequence[str],
     original: Original | None,
     theirs: Ids | None,
 ) -> Vocabulary:
     """Compares the vocabulary's ids with those of transformers. `theirs` are the ids from the
     file's own package."""
-    encode, report = Package("transformers").read(os.path.abspath(folder)), vocabulary.report
-    if encode is None:
-        return vocabulary
+    encode, report = judge.encode, vocabulary.report
     assert isinstance(report, ConversionReport)
     if original is not None and not original.parses_special:
         # The package doesn't parse control tokens, so lines with their texts can't be compared.

@@ -22,12 +22,12 @@ from ggtok.vocabularies.convert.draft import (
     newer_characters,
     set_configured,
 )
+from ggtok.vocabularies.convert.folder import Folder
 from ggtok.vocabularies.convert.originals import Package
 from ggtok.vocabularies.convert.ranks import recovered
 from ggtok.vocabularies.convert.reading import (
     MAX_TOKEN_BYTES,
     MAX_TOKENS,
-    Folder,
     checked,
     field,
     lines_of,

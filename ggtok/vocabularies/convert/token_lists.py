@@ -10,10 +10,10 @@ from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert.draft import Draft, set_configured
+from ggtok.vocabularies.convert.folder import Folder
 from ggtok.vocabularies.convert.reading import (
     MAX_TOKEN_BYTES,
     MAX_TOKENS,
-    Folder,
     checked,
     lines_of,
     parse,
