@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ggtok.base import files
+from ggtok.base.diagnose import PIECES, RANKS
 from ggtok.base.files import Kind
 from ggtok.errors import (
     Argument,
@@ -50,18 +51,15 @@ class Writer(NamedTuple):
 
 
 GGUF = Kind("a GGUF file", lambda head: head.startswith(b"GGUF"))
-# The beginnings of a tokenizer.json of the tokenizers library, a tiktoken file, and a SentencePiece
-# model.
+# The beginning of a tokenizer.json of the tokenizers library.
 _JSON = re.compile(rb'\s*\{\s*"version"\s*:\s*"[^"]*"\s*,\s*"truncation"\s*:')
-_RANK = re.compile(rb"[A-Za-z0-9+/]+=* [0-9]+\r?\n")
-_PIECE = re.compile(rb"\n[\x02-\xff][\x01-\x7f]?\n", re.DOTALL)
 
 # The writers by file extension.
 WRITERS = {
     ".gguf": Writer(_gguf, GGUF),
     ".json": Writer(_tokenizer_json, Kind("a tokenizer.json", _JSON.match)),
-    ".tiktoken": Writer(_tiktoken, Kind("a file of tiktoken's ranks", _RANK.match)),
-    ".model": Writer(_sentencepiece, Kind("a SentencePiece model", _PIECE.match)),
+    ".tiktoken": Writer(_tiktoken, Kind("a file of tiktoken's ranks", RANKS.match)),
+    ".model": Writer(_sentencepiece, Kind("a SentencePiece model", PIECES.match)),
 }
 
 

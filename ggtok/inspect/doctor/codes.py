@@ -30,6 +30,13 @@ KINDS = {
         "llama.cpp refuses the file, or aborts when the vocabulary is used.",
         "Convert the model again with llama.cpp's current converter.",
     ),
+    "GGT002": Kind(
+        SERIOUS,
+        "the file has no vocabulary",
+        "Adapters, projectors, importance matrices and control vectors have none; their model's "
+        "file has it.",
+        "Check the model's own file.",
+    ),
     # ---- the pre-tokenizer ----
     "GGT101": Kind(
         SERIOUS,

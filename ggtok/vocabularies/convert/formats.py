@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from ggtok.base.diagnose import PIECES, RANKS
 from ggtok.errors import InvalidValueError, VocabError, not_found
 from ggtok.vocabularies.convert import confirm, pieces, tiktoken, token_lists, vocab_files
 from ggtok.vocabularies.convert.bpe import (
@@ -204,8 +205,8 @@ class Format(NamedTuple):
 
 
 _JSON = Format(re.compile(rb"(?:\xef\xbb\xbf)?\s*\{"), _json)
-_SENTENCEPIECE = Format(re.compile(rb"\n[\x02-\xff][\x01-\x7f]?\n", re.DOTALL), _sentencepiece)
-_TIKTOKEN = Format(re.compile(rb"\s*[A-Za-z0-9+/]+=* [0-9]+\r?(?:\n|$)"), _tiktoken)
+_SENTENCEPIECE = Format(PIECES, _sentencepiece)
+_TIKTOKEN = Format(RANKS, _tiktoken)
 _PLAMO = Format(re.compile(rb'\s*\[\s*"'), _plamo)
 _RWKV = Format(re.compile(rb"\s*[0-9]+ b?['\"]"), _rwkv)
 _VOCAB_TXT = Format(re.compile(rb"(?:.{,200}\n){,200}\[UNK\]\r?\n"), _vocab_txt)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from ggtok.base.diagnose import explain_no_tokenizer
 from ggtok.base.files import read_regular
 from ggtok.errors import VocabError
 
@@ -45,6 +46,9 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     data = read_regular(name, MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise VocabError(f"{name}: has more than {MAX_BYTES} bytes: too large for a vocabulary")
+    reason = explain_no_tokenizer(data[:HEAD])
+    if reason is not None:
+        raise VocabError(f"{name}: {reason}")
     noted = _NOTED.get()
     if noted is not None:
         noted.append(os.path.abspath(name))
