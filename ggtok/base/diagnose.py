@@ -31,9 +31,24 @@ _MODEL = "name the model's folder, or the file of its tokenizer"
 _TOKENIZER_JSON = re.compile(
     rb'\s*\{\s*"(version"\s*:\s*"[^"]*"\s*,\s*"truncation|added_tokens|model)"'
 )
-# The beginnings of tiktoken's files and of SentencePiece models.
-RANKS = re.compile(rb"\s*[A-Za-z0-9+/]+=* [0-9]+\r?(?:\n|\Z)")
-PIECES = re.compile(rb"\n[\x02-\xff][\x01-\x7f]?\n", re.DOTALL)
+_RANKS = re.compile(rb"\s*[A-Za-z0-9+/]+=* [0-9]+\r?(?:\n|\Z)")
+
+
+def is_ranks(head: bytes) -> bool:
+    """Whether a file with these first bytes has tiktoken's ranks."""
+    return _RANKS.match(head) is not None
+
+
+def is_sentencepiece(head: bytes) -> bool:
+    """Whether a file with these first bytes is a SentencePiece model.
+
+    It begins with the message of the first piece: its tag and length, then tag, length and bytes of
+    the text, and then the tag of the score.
+    """
+    if len(head) < 4 or head[0] != 0x0A or head[2] != 0x0A:
+        return False
+    size, text = head[1], head[3]
+    return text + 2 <= size < 0x80 and (text + 2 == size or head[4 + text : 5 + text] == b"\x15")
 
 
 class _Kind(NamedTuple):
@@ -99,8 +114,8 @@ _KINDS: tuple[_Kind, ...] = (
         * 2,
     ),
     _Kind(_TOKENIZER_JSON.match, "a tokenizer.json of Hugging Face", _MAKE_GGUF, None),
-    _Kind(RANKS.match, "a file of tiktoken's ranks", _MAKE_GGUF, None),
-    _Kind(PIECES.match, "a SentencePiece model", _MAKE_GGUF, None),
+    _Kind(is_ranks, "a file of tiktoken's ranks", _MAKE_GGUF, None),
+    _Kind(is_sentencepiece, "a SentencePiece model", _MAKE_GGUF, None),
     _Kind(_JSON.match, "JSON", "pass the GGUF file", None),
     _Kind(
         lambda head: (

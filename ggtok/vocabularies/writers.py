@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ggtok.base import files
-from ggtok.base.diagnose import PIECES, RANKS
+from ggtok.base.diagnose import is_ranks, is_sentencepiece
 from ggtok.base.files import Kind
 from ggtok.errors import (
     Argument,
@@ -58,8 +58,8 @@ _JSON = re.compile(rb'\s*\{\s*"version"\s*:\s*"[^"]*"\s*,\s*"truncation"\s*:')
 WRITERS = {
     ".gguf": Writer(_gguf, GGUF),
     ".json": Writer(_tokenizer_json, Kind("a tokenizer.json", _JSON.match)),
-    ".tiktoken": Writer(_tiktoken, Kind("a file of tiktoken's ranks", RANKS.match)),
-    ".model": Writer(_sentencepiece, Kind("a SentencePiece model", PIECES.match)),
+    ".tiktoken": Writer(_tiktoken, Kind("a file of tiktoken's ranks", is_ranks)),
+    ".model": Writer(_sentencepiece, Kind("a SentencePiece model", is_sentencepiece)),
 }
 
 

@@ -268,6 +268,8 @@ class _Differences:
             ours = getattr(self.ours, f"{name}_id", None)
             if name not in SPECIAL_KEYS or ours == id or id >= self.ours.n_tokens:
                 continue
+            if name in ("eot", "eom") and id in self.source.ends():
+                continue  # see _ends: the name of an end doesn't matter
             if name == "eos" and self.ours.vocab_type == "WPM":
                 continue  # WPM ends texts with SEP instead
             code = "GGT708" if name in ("bos", "eos") else "GGT709"

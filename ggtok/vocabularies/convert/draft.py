@@ -14,12 +14,12 @@ from typing import Any
 
 from ggtok.errors import VocabError
 from ggtok.vocabularies.contents import ConversionReport, Difference, Pair
-from ggtok.vocabularies.convert.folder import Folder
-from ggtok.vocabularies.convert.reading import MAX_TOKENS, checked
+from ggtok.vocabularies.convert.folder import Folder, merge_tokens
+from ggtok.vocabularies.convert.reading import MAX_TOKENS, checked, utf8
 from ggtok.vocabularies.convert.reading import field as value_of
 from ggtok.vocabularies.convert.structure import entries
 from ggtok.vocabularies.gguf_writer import SPECIAL_KEYS
-from ggtok.vocabularies.spelling import UNUSED
+from ggtok.vocabularies.spelling import BYTE, CONTROL, UNKNOWN, UNUSED, USER_DEFINED
 from ggtok.vocabularies.vocabulary import Vocabulary
 
 MAX_HOLES = 1 << 18  # the maximum number of ids without a token, unless there are more tokens
@@ -273,6 +273,21 @@ def _set_bert(draft: Draft, ids: Mapping[str, int], added: bool) -> None:
             draft.special_ids.setdefault(name, ids[text])
         elif name not in draft.special_ids:
             draft.notes.append(f"the source has no {text}: llama.cpp takes token {default} for it")
+
+
+_FIXED = (CONTROL, UNKNOWN, BYTE)
+
+
+def add_configured(draft: Draft, folder: Folder, where: str) -> None:
+    """Adds the tokens that the folder's configuration lists to those of a file that has no added
+    tokens of its own."""
+    ids = {text.decode("utf-8", "replace"): id for id, text in draft.texts.items()}
+    for row in merge_tokens(folder, where, ids, max(draft.texts) + 1):
+        id, text = row["id"], utf8(row["content"], where)
+        if draft.types.get(id) in _FIXED and draft.texts[id] == text:
+            continue
+        kind = CONTROL if row["special"] else USER_DEFINED
+        draft.set(id, text, kind, (draft.scores or {}).get(id, -1000.0))
 
 
 def set_configured(draft: Draft, folder: Folder, ids: Mapping[str, int]) -> None:

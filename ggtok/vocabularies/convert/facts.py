@@ -65,7 +65,7 @@ class Facts:
             found += self._flags(vocabulary, tok)
         if "ends" not in named:
             lost = [id for id in self.ends or () if id < len(vocabulary) and not tok.is_eog(id)]
-            found += _sentence(lost, "end generation in the source, and not in llama.cpp", self)
+            found += _sentence(lost, "end generation in the source, not in llama.cpp", self)
         if "template" not in named:
             found += self._around(vocabulary)
         ours = dict(vocabulary.chat_templates)
@@ -87,7 +87,7 @@ class Facts:
         more = [
             id for id, type in enumerate(types) if type != spelling.UNUSED and id not in self.tokens
         ]
-        yield from _sentence(missing, "are missing", self)
+        yield from _sentence(missing, "missing", self)
         rows = [f"{id} {_shown(texts[id])} instead of {self.tokens[id]!r}" for id in other]
         if rows:
             yield f"{_counted(rows)} with another text: {_examples(rows)}"
@@ -110,9 +110,9 @@ class Facts:
                 special.append(id)
             elif not flags[0] and type != spelling.USER_DEFINED:
                 ordinary.append(id)
-        yield from _sentence(special, "are special, but aren't control tokens", self)
-        yield from _sentence(ordinary, "are added tokens, but not user-defined ones", self)
-        yield from _sentence(plain, "are ordinary tokens, but found whole in llama.cpp", self)
+        yield from _sentence(special, "special, but not control tokens", self)
+        yield from _sentence(ordinary, "added, but not user-defined tokens", self)
+        yield from _sentence(plain, "ordinary tokens, but found whole in llama.cpp", self)
 
     def _flags(self, vocabulary: Vocabulary, tok: Tokenizer) -> list[str]:
         wrong = []
@@ -122,7 +122,7 @@ class Facts:
                 ours = bool(attr & TokenAttr.LSTRIP), bool(attr & TokenAttr.RSTRIP)
                 if ours != (lstrip, rstrip) or single_word:
                     wrong.append(id)
-        return list(_sentence(wrong, "strip white space, or are only found as words", self))
+        return list(_sentence(wrong, "found under conditions", self))
 
     def _special(self, vocabulary: Vocabulary) -> Iterator[str]:
         ours = vocabulary.special_ids
@@ -162,7 +162,7 @@ def _spellings(text: str, model: str) -> Iterable[str]:
 def _sentence(ids: Sequence[int], predicate: str, facts: Facts) -> Iterator[str]:
     if ids:
         rows = [f"{id} {facts.tokens.get(id, '')!r}" for id in ids]
-        yield f"{_counted(rows)} {predicate}: {_examples(rows)}"
+        yield f"{_counted(rows)} ({predicate}): {_examples(rows)}"
 
 
 def _counted(rows: Sequence[str]) -> str:

@@ -264,7 +264,12 @@ class Folder:
                 if value and isinstance(value, list):
                     entries = [entry for each in value if (entry := _entry(each)) is not None]
                     at = f"{where}: {key}"
-                    return [ConfiguredToken(_row(e, special=True), None, at) for e in entries]
+                    # In tokenizer_config.json, an object is special only if it says so.
+                    forced = where == _SPECIAL_MAP
+                    return [
+                        ConfiguredToken(_row(e, special=forced or isinstance(e, str)), None, at)
+                        for e in entries
+                    ]
         return []
 
     @cached_property

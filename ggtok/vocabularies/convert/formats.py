@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ggtok.base.diagnose import PIECES, RANKS
+from ggtok.base.diagnose import is_ranks, is_sentencepiece
 from ggtok.errors import InvalidValueError, VocabError, not_found
 from ggtok.vocabularies.convert import confirm, pieces, tiktoken, token_lists, vocab_files
 from ggtok.vocabularies.convert.bpe import (
@@ -200,16 +200,16 @@ def _rwkv(of: Input) -> Vocabulary:
 
 
 class Format(NamedTuple):
-    begins: re.Pattern[bytes]  # matches the beginnings of files in this format
+    begins: Callable[[bytes], object]  # tests the first bytes of a file
     read: Callable[[Input], Vocabulary]
 
 
-_JSON = Format(re.compile(rb"(?:\xef\xbb\xbf)?\s*\{"), _json)
-_SENTENCEPIECE = Format(PIECES, _sentencepiece)
-_TIKTOKEN = Format(RANKS, _tiktoken)
-_PLAMO = Format(re.compile(rb'\s*\[\s*"'), _plamo)
-_RWKV = Format(re.compile(rb"\s*[0-9]+ b?['\"]"), _rwkv)
-_VOCAB_TXT = Format(re.compile(rb"(?:.{,200}\n){,200}\[UNK\]\r?\n"), _vocab_txt)
+_JSON = Format(re.compile(rb"(?:\xef\xbb\xbf)?\s*\{").match, _json)
+_SENTENCEPIECE = Format(is_sentencepiece, _sentencepiece)
+_TIKTOKEN = Format(is_ranks, _tiktoken)
+_PLAMO = Format(re.compile(rb'\s*\[\s*"').match, _plamo)
+_RWKV = Format(re.compile(rb"\s*[0-9]+ b?['\"]").match, _rwkv)
+_VOCAB_TXT = Format(re.compile(rb"(?:.{,200}\n){,200}\[UNK\]\r?\n").match, _vocab_txt)
 FORMATS = (_JSON, _SENTENCEPIECE, _TIKTOKEN, _PLAMO, _RWKV, _VOCAB_TXT)
 # The usual names of such files, in the order in which a folder is searched for them. A file's
 # contents decide its format; its name decides only if no format matches the contents.
@@ -272,7 +272,7 @@ def _converted(source: str, options: Options) -> Vocabulary:
         folder, source = Folder(source), _file_of(source)
     elif not os.path.exists(source):
         raise not_found(f"{source}: no such file or folder")
-    if first_bytes(source).startswith(b"GGUF"):
+    if source.endswith(".gguf") or first_bytes(source).startswith(b"GGUF"):
         raise InvalidValueError(f"{source}: already a vocabulary for llama.cpp")
     data = read_bytes(source)
     format = _format_of(os.path.basename(source), data)
@@ -302,7 +302,7 @@ def _is_tokenizer(path: str) -> bool:
 
 
 def _format_of_contents(head: bytes) -> Format | None:
-    return next((format for format in FORMATS if format.begins.match(head)), None)
+    return next((format for format in FORMATS if format.begins(head)), None)
 
 
 def _format_of(name: str, data: bytes) -> Format | None:

@@ -10,8 +10,13 @@ from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert.confirm import Original
-from ggtok.vocabularies.convert.draft import Draft, set_configured, unigram_fallback
-from ggtok.vocabularies.convert.folder import Folder, merge_tokens
+from ggtok.vocabularies.convert.draft import (
+    Draft,
+    add_configured,
+    set_configured,
+    unigram_fallback,
+)
+from ggtok.vocabularies.convert.folder import Folder
 from ggtok.vocabularies.convert.originals import Package
 from ggtok.vocabularies.convert.reading import utf8
 from ggtok.vocabularies.convert.sentencepiece_model import (
@@ -61,7 +66,7 @@ def draft_of(model: Model, where: str, folder: Folder, arch: str | None) -> tupl
     _set_flags(draft, model, folder)
     if is_shifted(folder, arch):
         _shift(draft, len(model.pieces))
-    _add_added(draft, folder, where)
+    add_configured(draft, folder, where)
     _note(draft, model)
     set_configured(
         draft, folder, {text.decode("utf-8", "replace"): i for i, text in draft.texts.items()}
@@ -266,23 +271,6 @@ def _shift(draft: Draft, n: int) -> None:
     draft.notes.append(
         "ids are XLM-RoBERTa's: from the fourth piece on, they are one more than the model's"
     )
-
-
-# ---- added tokens ----
-
-
-_FIXED = (spelling.UNKNOWN, spelling.CONTROL, spelling.BYTE)
-
-
-def _add_added(draft: Draft, folder: Folder, where: str) -> None:
-    """Adds the tokens that the configuration lists."""
-    ids = {text.decode(): id for id, text in draft.texts.items()}
-    for row in merge_tokens(folder, where, ids, max(draft.texts) + 1):
-        id, data = row["id"], utf8(row["content"], where)
-        if draft.types.get(id) in _FIXED and draft.texts[id] == data:
-            continue
-        kind = spelling.CONTROL if row["special"] else spelling.USER_DEFINED
-        draft.set(id, data, kind, (draft.scores or {}).get(id, -1000.0))
 
 
 # ---- the source's own package ----
