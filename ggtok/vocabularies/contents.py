@@ -212,10 +212,19 @@ Pair = tuple[bytes, bytes]
 
 @dataclass(frozen=True)
 class Differs:
-    """Collects descriptions of the texts for which another library's ids differ from ggtok's."""
+    """Collects descriptions of the texts for which another library's ids differ from ggtok's.
 
-    allowed: bool  # whether a file may be written despite such differences
+    Attributes:
+        allowed: whether a file may be written despite such differences.
+        published: whether the caller chose the published expressions.
+        reasons: the descriptions.
+        accepted: descriptions of texts that the caller's choice implies, for a warning.
+    """
+
+    allowed: bool
+    published: bool = False
     reasons: list[str] = field(default_factory=list)
+    accepted: list[str] = field(default_factory=list)
 
     def __call__(self, reason: str) -> None:
         self.reasons.append(reason)

@@ -79,11 +79,20 @@ def checked(path: str | os.PathLike[str], inputs: Iterable[str], *, force: bool)
 
 
 def write(
-    vocabulary: Contents, path: str | os.PathLike[str], *, inexact: bool, force: bool
+    vocabulary: Contents,
+    path: str | os.PathLike[str],
+    *,
+    inexact: bool,
+    force: bool,
+    published: bool = False,
 ) -> None:
     """Writes a vocabulary to a file."""
     writer = checked(path, vocabulary.inputs, force=force)
-    differs = Differs(inexact)
+    if published and writer is not WRITERS[".json"]:
+        raise InvalidValueError(
+            Wording(Argument("published"), " needs a tokenizer.json, which has expressions")
+        )
+    differs = Differs(inexact, published)
     if isinstance(vocabulary.report, ConversionReport):
         for fault in vocabulary.report.faults:
             differs(fault)
@@ -93,7 +102,7 @@ def write(
         raise VocabError(
             Wording(f"{reasons}; ", Argument("inexact", True), " writes the file all the same")
         )
-    for reason in differs.reasons:
+    for reason in (*differs.reasons, *differs.accepted):
         warnings.warn(reason, VocabWarning, stacklevel=3)
     name = os.fsdecode(os.fspath(path))
     files.write(name, data, writer.kind, inputs=vocabulary.inputs, force=force)

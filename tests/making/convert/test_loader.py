@@ -79,7 +79,7 @@ def test_a_class_that_has_its_own_rules(tmp_path: Path) -> None:
     report = report_of(ggtok.convert(folder(tmp_path, document, tokenizer_class="LlamaTokenizer")))
     assert report.judge == "transformers" and report.unexplained == ()
     (loader,) = [row for row in report.differences if row.name == "loader"]
-    assert loader.lines and f"{report.differing} differ" in str(report)
+    assert loader.lines and f"{report.differing} lines differ" in str(report)
 
 
 def test_a_folder_that_transformers_cannot_load(tmp_path: Path) -> None:
