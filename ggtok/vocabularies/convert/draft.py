@@ -282,7 +282,7 @@ def add_configured(draft: Draft, folder: Folder, where: str) -> None:
     """Adds the tokens that the folder's configuration lists to those of a file that has no added
     tokens of its own."""
     ids = {text.decode("utf-8", "replace"): id for id, text in draft.texts.items()}
-    for row in merge_tokens(folder, where, ids, max(draft.texts) + 1):
+    for row in merge_tokens(folder, where, ids, max(draft.texts, default=-1) + 1):
         id, text = row["id"], utf8(row["content"], where)
         if draft.types.get(id) in _FIXED and draft.texts[id] == text:
             continue
