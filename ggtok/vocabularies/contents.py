@@ -196,11 +196,8 @@ class ConversionReport(Report):
             compared = number(self.compared, "line")
             if self.known:
                 compared = f"{number(self.known, 'token')} and {compared}"
-            differing = (
-                _differ(self.differing, "line" if self.known else "")
-                if self.differing
-                else "none differs"
-            )
+            noun = "line" if self.known else ""
+            differing = _differ(self.differing, noun) if self.differing else "none differs"
             if self.disagreements and not self.differing:
                 differing = "no line differs"
             lines.append(f"compared with {self.judge} on {compared}: {differing}")
