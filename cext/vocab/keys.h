@@ -9,6 +9,7 @@
 #define KEY_PREFIX "tokenizer.ggml."
 #define KEY_ARCHITECTURE "general.architecture"
 #define KEY_NAME "general.name"
+#define KEY_KIND "general.type"
 #define KEY_MODEL "tokenizer.ggml.model"
 #define KEY_PRE "tokenizer.ggml.pre"
 #define KEY_TOKENS "tokenizer.ggml.tokens"

@@ -59,12 +59,39 @@ static void apply_model(vocab *v, const model_row *row) {
     v->flag[GGTOK_FLAG_STRIP_ACCENTS] = true;
 }
 
+/* Files that accompany a model, recognized by the value of a key. */
+static const struct {
+    const char *key, *value, *what;
+} companions[] = {
+    {KEY_ARCHITECTURE, "clip", "it is a multimodal projector (mmproj)"},
+    {KEY_KIND, "mmproj", "it is a multimodal projector (mmproj)"},
+    {KEY_KIND, "adapter", "it is an adapter (LoRA)"},
+    {KEY_KIND, "imatrix", "it is an importance matrix (imatrix)"},
+    {KEY_ARCHITECTURE, "controlvector", "it is a control vector"},
+};
+
+/* The error for a file without a vocabulary, which says what the file is instead, if known. */
+static ggtok_status no_vocabulary(vocab_keys *k, ggtok_error *err) {
+    for (size_t i = 0; i < sizeof companions / sizeof *companions; i++) {
+        const char *value = companions[i].value;
+        gguf_view text;
+        bool found;
+        if (ggtok_vocab_key_string(k, companions[i].key, &text, &found, err)) continue;
+        if (!found || text.n != strlen(value) || memcmp(text.p, value, text.n)) continue;
+        char what[128];
+        snprintf(what, sizeof what, "%s, which has no vocabulary: name its model's file",
+                 companions[i].what);
+        return missing(KEY_MODEL, what, err);
+    }
+    return missing(KEY_MODEL, "it holds no vocabulary", err);
+}
+
 static ggtok_status load_model(vocab *v, vocab_keys *k, ggtok_error *err) {
     gguf_view name;
     bool found;
     ggtok_status s = ggtok_vocab_key_string(k, KEY_MODEL, &name, &found, err);
     if (s) return s;
-    if (!found) return missing(KEY_MODEL, "it holds no vocabulary", err);
+    if (!found) return no_vocabulary(k, err);
     for (size_t i = 0; i < sizeof model_rows / sizeof model_rows[0]; i++) {
         const char *known = model_rows[i].name;
         if (strlen(known) != name.n || memcmp(known, name.p, name.n)) continue;

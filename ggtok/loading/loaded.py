@@ -11,7 +11,14 @@ from types import MappingProxyType
 from ggtok import _types as types
 from ggtok import errors
 from ggtok.base.escape import shown
-from ggtok.errors import FileError, ForPython, InvalidTypeError, InvalidValueError, Wording
+from ggtok.errors import (
+    FileError,
+    ForPython,
+    InvalidTypeError,
+    InvalidValueError,
+    Wording,
+    file_error,
+)
 from ggtok.native import Native
 from ggtok.native.arguments import byte_view, iterated
 
@@ -191,6 +198,11 @@ class Loaded:
             self.native = Native(path=path, **options)
             return
         except FileError as e:
+            if os.path.isdir(path):
+                from ggtok.base import diagnose
+
+                reason = diagnose.explain_folder(os.fsdecode(path))
+                raise file_error(e.errno or 0, reason, path) from None
             if not may_be_name or os.path.exists(path):
                 raise
             missing = e

@@ -12,7 +12,7 @@ import pytest
 
 import ggtok
 from fixtures.build import CHAT
-from ggtok.vocabularies.convert.confirm import lines_for
+from ggtok.vocabularies.convert.lines import lines_for
 from ggtok.vocabularies.of_tokenizer import vocabulary_of
 from tests.support.full import Lazy
 from tests.support.vocabularies import BPE, OTHERS, REAL, fixture, fixture_names, real

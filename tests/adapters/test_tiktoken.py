@@ -11,7 +11,7 @@ import pytest
 import ggtok
 from ggtok import adapters
 from ggtok.vocabularies import spelling
-from ggtok.vocabularies.convert.confirm import lines_for
+from ggtok.vocabularies.convert.lines import lines_for
 from tests.support.vocabularies import fixture, real
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")

@@ -46,6 +46,13 @@ KINDS = {
         "Run the model with a build that reads the key; 'ggtok parity MODEL --library FILE' shows "
         "whether one does.",
     ),
+    "GGT004": Kind(
+        SERIOUS,
+        "the file has no vocabulary",
+        "Adapters, projectors, importance matrices and control vectors have none; their model's "
+        "file has it.",
+        "Check the model's own file.",
+    ),
     # ---- the pre-tokenizer ----
     "GGT101": Kind(
         SERIOUS,

@@ -19,6 +19,7 @@ import ggtok
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.convert import confirm
 from ggtok.vocabularies.convert.formats import converted
+from ggtok.vocabularies.convert.lines import lines_for
 from ggtok.vocabularies.convert.tiktoken import read_ranks
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE, GPT2
 from ggtok.vocabularies.vocabulary import Vocabulary
@@ -39,7 +40,7 @@ def named(v: Vocabulary) -> set[str]:
 
 
 def differing(v: Vocabulary, encode: confirm.Encode, *, special: bool, n: int = 800) -> list[str]:
-    lines = confirm.lines_for(v, n)
+    lines = lines_for(v, n)
     ours, theirs = confirm.encode_ours(v, parse_special=special)(lines), encode(lines)
     return [line for line, a, b in zip(lines, ours, theirs, strict=True) if a != list(b)]
 
