@@ -116,7 +116,7 @@ class Megatron(Raw):
         self._code = _MEGATRON_CODES[dtype]
         # Offsets are collected in a separate file, which becomes the index at the end.
         self._idx = PartialFile(self.index.path)
-        self.index = PartialFile(self.index.path + ".offsets")
+        self.index = PartialFile(self.index.path + ".offsets", output=self.index.path)
 
     @staticmethod
     def names(out: str) -> tuple[str, str]:

@@ -117,7 +117,7 @@ class Run:
         """Starts or resumes the run, and returns its summary."""
         model = vocabulary.path(self._loaded)
         existing = finished.existing(self._out, self._files(), () if model is None else (model,))
-        journal = Journal(self._out + ".journal")
+        journal = Journal(self._out + ".journal", private=bool(existing))
         try:
             if journal.plan is not None and self._resume:
                 self._check_resumed(journal, journal.plan)
@@ -323,7 +323,7 @@ class _Output:
     def __init__(self, out: str, format: Raw, journal: Journal) -> None:
         self._out, self._format, self.journal = out, format, journal
         # A file that contains, for each source, the number of documents up to the source's end.
-        self._sources = PartialFile(out + ".sources")
+        self._sources = PartialFile(out + ".sources", output=format.data.path)
         self._partials = {"data": format.data, "index": format.index, "sources": self._sources}
         self.place = Place(0)
         self.counts = Counts()

@@ -32,8 +32,9 @@ def edit(
 
     Without `out`, the file itself changes. If the new header fits where the old one is, only the
     header is written (a shorter one is filled up with the key ``ggtok.padding``); otherwise a new
-    file is written next to it, and replaces it. In both cases the old header is kept in
-    ``NAME.ggtok-undo``, for :func:`undo`. If the process is killed while it writes the header,
+    file is written next to it, and replaces it. In both cases the old header is kept, for
+    :func:`undo`: in ``NAME.ggtok-undo`` before the first edit, ``NAME.ggtok-undo-2`` before the
+    second, and so on. If the process is killed while it writes the header,
     ``NAME.ggtok-journal`` remains: :func:`ggtok.load` refuses the file until :func:`recover` has
     restored the old header.
 
