@@ -11,7 +11,7 @@ from typing import Any
 
 from ggtok.server import bodies
 from ggtok.server.errors import Refusal
-from ggtok.server.fields import anything
+from ggtok.server.fields import anything, quoted
 
 KNOWN_SECONDS = 10.0  # how long a context length is cached
 _REMEMBERED = 256  # the most models whose context lengths are cached
@@ -59,8 +59,8 @@ async def _ask(model: str | None, ask: Ask) -> int:
         if _is_length(length):
             return int(length)
     raise Refusal(
-        f"the upstream server doesn't report the context length of {model!r:.80}; start ggtok with "
-        "--limit N",
+        f"the upstream server doesn't report the context length of {quoted(model)}; start ggtok "
+        "with --limit N",
         "server_error",
     )
 

@@ -53,8 +53,7 @@ def _add(messages: list[Json], item: Any) -> None:
     elif role == "assistant" and kind == "message":
         parts = [_output(part) for part in content] if isinstance(content, list) else []
         if last is not None:
-            before = last.get("content")
-            last["content"] = [*before, *parts] if isinstance(before, list) else parts
+            _extend(last, "content", parts)
         else:
             kept = {name: item[name] for name in item if name not in ("type", "status")}
             messages.append({**kept, "content": parts})
@@ -67,8 +66,7 @@ def _add(messages: list[Json], item: Any) -> None:
             "type": "function",
         }
         if last is not None:
-            before = last.get("tool_calls")
-            last["tool_calls"] = [*before, call] if isinstance(before, list) else [call]
+            _extend(last, "tool_calls", [call])
         else:
             messages.append({"role": "assistant", "tool_calls": [call]})
     elif (
@@ -91,6 +89,14 @@ def _add(messages: list[Json], item: Any) -> None:
             messages.append({"role": "assistant", "content": [], "reasoning_content": thought})
     else:
         raise Refusal("Cannot determine type of 'item'")
+
+
+def _extend(message: Json, name: str, items: list[Any]) -> None:
+    """Appends items to a list of a message, which may lack the list."""
+    if isinstance(message.get(name), list):
+        message[name] += items
+    else:
+        message[name] = items
 
 
 def _input(part: Any) -> Json:

@@ -16,7 +16,7 @@ import hmac
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -31,10 +31,10 @@ from ggtok.server.context import Contexts, parsed
 from ggtok.server.endpoints import path_of
 from ggtok.server.errors import Refusal, UnknownModel
 from ggtok.server.fields import anything, text
-from ggtok.server.limits import Bodies
-from ggtok.server.registry import Registry
+from ggtok.server.limits import LARGE, Bodies
+from ggtok.server.registry import Ready, Registry
 from ggtok.server.replies import Reply
-from ggtok.server.workers import Workers
+from ggtok.server.workers import Workers, unless_disconnected
 
 COUNT_HEADER = "x-prompt-tokens"
 ASK = 0  # as a limit: use the context length that the upstream server reports
@@ -144,7 +144,8 @@ class Upstream:
         """Counts a completion request's prompts, and passes the request on if none is too long."""
         with self._bodies.reader() as body:
             data = await body.read(receive, scope["headers"])
-            prompts = await self._prompts(completion, scope, data)
+            counting = self._prompts(completion, scope, data)
+            prompts = await unless_disconnected(counting, receive)
             more: Headers = []
             if prompts is not None and self._count:
                 more.append((COUNT_HEADER.encode(), str(prompts.total).encode()))
@@ -154,11 +155,11 @@ class Upstream:
         """Counts the prompts' tokens; returns None if that isn't possible. Raises Refusal if a
         prompt is too long, or if there is a limit but the model is unknown."""
 
-        def count() -> tuple[Prompts | None, dict[str, Any]]:
+        def count(ready: Ready | None) -> tuple[Prompts | None, dict[str, Any]]:
             try:
                 body = bodies.parse(data)
                 # llama-server answers a request whose model isn't a name, too.
-                tok = self._registry.get(text(body, "model") or None).tok
+                tok = self._registry.get(text(body, "model") or None, ready).tok
                 found = completion.measure(tok, body, self._image_tokens)
             except UnknownModel:
                 if self._limit is not None:
@@ -171,7 +172,7 @@ class Upstream:
                 return None, {}
             return found, {name: anything(body, name) for name in ("model", "options")}
 
-        async with self._bodies.turn(len(data)):
+        async with self._bodies.large if len(data) > LARGE else nullcontext():
             prompts, body = await self._workers.run(count)
         if prompts is not None and self._limit is not None:
             most = self._limit
