@@ -32,7 +32,7 @@ from ggtok.server.metrics import CONTENT_TYPE, Gauge, Metrics
 from ggtok.server.origins import Origins, check_origins
 from ggtok.server.registry import Ready, Registry
 from ggtok.server.replies import Reply, reply
-from ggtok.server.upstream import COUNT_HEADER, Upstream
+from ggtok.server.upstream import COUNT_HEADER, PASS, REFUSE, Upstream
 from ggtok.server.workers import SMALL, Workers, unless_disconnected
 
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -60,6 +60,7 @@ def build(
     upstream_key: str | None = None,
     count_header: bool = False,
     limit: int | None = None,
+    limit_unknown: str = REFUSE,
     allowed_hosts: Sequence[str] = (),
     cors_origins: Sequence[str] = (),
     max_body: int = MAX_BODY,
@@ -91,8 +92,11 @@ def build(
             own_keys=api_keys,
             count=count_header,
             limit=limit,
+            unknown=limit_unknown,
             image_tokens=image_tokens,
         )
+        if limit_unknown not in (PASS, REFUSE):
+            raise InvalidValueError(f"limit_unknown must be {PASS} or {REFUSE}")
     elif upstream_key is not None or count_header or limit is not None:
         raise InvalidValueError("upstream_key, count_header and limit need an upstream server")
     metrics = Metrics([*ROWS, OTHER], _gauges(registry, workers, memory, proxy), metrics_folder)

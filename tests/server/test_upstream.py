@@ -279,7 +279,7 @@ def test_an_upstream_that_is_not_there(
         upstream = f"http://127.0.0.1:{unused.getsockname()[1]}"
         with running({"m": tok}, upstream=upstream, limit=0) as url:
             status, _, body = ask(url, "POST", path, {"messages": MESSAGES, "model": "m"})
-            assert status == 502 and right(body) and upstream in json.dumps(body)
+            assert status == 502 and right(body) and "127.0.0.1" not in json.dumps(body)
             assert ask(url, "POST", "/tokenize", {"content": "Hi"})[0] == 200
 
 
@@ -490,7 +490,7 @@ def test_paths_that_mean_another_path(path: str, other: Other, tok: ggtok.Tokeni
             status, _, found = ask(url, "POST", same, {"messages": MESSAGES})
             assert status == 400 and "maximum context length" in found["error"]["message"]
         assert not other.requests
-        assert ask(url, "POST", "/.x/..y/...", {})[2] == {"path": "/.x/..y/..."}
+        assert ask(url, "GET", "/.x/..y/...")[2] == {"path": "/.x/..y/..."}
 
 
 def test_the_limit_of_a_mounted_application(other: Other, tok: ggtok.Tokenizer) -> None:
@@ -501,7 +501,7 @@ def test_the_limit_of_a_mounted_application(other: Other, tok: ggtok.Tokenizer) 
             assert answer.status_code == 400
             assert "maximum context length" in answer.json()["error"]["message"]
             assert not other.requests
-            assert client.post("/a/x", json={}).json() == {"path": "/x"}
+            assert client.put("/a/x", json={}).json() == {"path": "/x"}
 
 
 def test_bodies_that_are_counted_are_limited(other: Other, tok: ggtok.Tokenizer) -> None:
