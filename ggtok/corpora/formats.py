@@ -14,6 +14,7 @@ from ggtok.corpora.partial_file import PartialFile, partial_of
 from ggtok.corpora.sources import COMPRESSIONS
 from ggtok.corpora.tables import pyarrow
 from ggtok.errors import Argument, FileError, InvalidValueError, Wording, file_error
+from ggtok.native.arguments import is_one_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -281,7 +282,7 @@ def named(name: str | None, out: str) -> str:
     fitting = _EXTENSIONS.get(extension, tuple(FORMATS))
     if name is None:
         return fitting[0]
-    if name in FORMATS and name not in fitting:
+    if is_one_of(name, FORMATS) and name not in fitting:
         raise InvalidValueError(
             Wording(
                 f"{out}: a {extension} file can't have ",

@@ -44,7 +44,7 @@ from ggtok.errors import (
     Wording,
     file_error,
 )
-from ggtok.loading.loaded import Loaded
+from ggtok.loading.loaded import Loaded, checked_path
 from ggtok.native.contexts import Blocks
 
 CHECKPOINT = 64 << 20  # bytes of ids between checkpoints
@@ -458,12 +458,12 @@ class _Output:
             partial.close()
 
 
-def checked_path(out: object) -> str:
+def checked_out(out: object) -> str:
     """Checks and converts a caller's argument for the path of the output."""
     if not isinstance(out, (str, os.PathLike)):
         raise InvalidTypeError(f"out must be str or a path, not {type(out).__name__}")
-    path = os.fsdecode(os.fspath(out))
-    if "\0" in path or not os.path.basename(path):
+    path = os.fsdecode(checked_path(out, "out"))
+    if not os.path.basename(path):
         raise InvalidValueError(f"out: {path!r} is not a file name")
     if os.path.isdir(path):
         raise file_error(21, "is a folder, and out must be a file", path)

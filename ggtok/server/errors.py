@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from ggtok.server.registry import Model
+from typing import Any
 
 # The HTTP status for each type of error, as in llama-server.
 STATUS = {
@@ -53,7 +50,7 @@ class NotReady(Exception):
             answer, but a thread can.
     """
 
-    def __init__(self, model: Model | None = None) -> None:
+    def __init__(self, model: Any = None) -> None:
         super().__init__()
         self.model = model
 

@@ -32,6 +32,12 @@ from ggtok.server.context import Contexts, num_ctx, parsed
 from ggtok.server.endpoints import path_of
 from ggtok.server.errors import Refusal, UnknownModel
 from ggtok.server.fields import text
+from ggtok.server.generating import (
+    NOT_GENERATING,
+    check_generates_nothing,
+    is_plain,
+    uncounted,
+)
 from ggtok.server.limits import LARGE, Bodies
 from ggtok.server.registry import Ready, Registry
 from ggtok.server.replies import Reply
@@ -58,15 +64,6 @@ _OWN_ANSWER = {b"date"}
 _WITHOUT_BODY = (204, 304)
 _SLASHES = re.compile("//+")
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
-# Methods with which no server that has COMPLETIONS generates.
-_NOT_GENERATING = {"GET", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"}
-# Paths of POST requests that generate nothing, of llama-server, Ollama, vLLM and LM Studio.
-_GENERATES_NOTHING = re.compile(
-    "/(v1/|api/v0/)?(embeddings?|rerank|reranking|score|pooling|classify)"
-    "|/(v1/)?(lora-adapters|load_lora_adapter|unload_lora_adapter|models|models/(load|unload))"
-    "|/slots/[0-9]+|/api/(embed|embeddings|show|pull|push|create|copy|delete|blobs/[a-z0-9:-]+)"
-)
-_PLAIN = re.compile(rb"[a-z]+/[a-z0-9.+-]+(\s*;\s*charset=\"?utf-?8\"?)?\s*")
 _KEYS = (b"authorization", b"x-api-key")
 
 logger = logging.getLogger("ggtok.server.upstream")
@@ -148,14 +145,12 @@ class Upstream:
         is a limit, for a path whose requests may generate."""
         if not {".", ".."}.isdisjoint(path.split("/")):
             raise Refusal("the request's path must not have a part that is . or ..")
-        if scope["method"] in _NOT_GENERATING or not (self._count or self._limit is not None):
+        if scope["method"] in NOT_GENERATING or not (self._count or self._limit is not None):
             return None
-        # Servers decode more than the standard says: cpp-httplib also decodes %u0063.
         exact = b"%" not in _target(scope).partition(b"?")[0]
         completion = COMPLETIONS.get(path) if exact else None
-        harmless = exact and _GENERATES_NOTHING.fullmatch(path_of(scope))
-        if self._refuses_unknown and completion is None and not harmless:
-            raise _uncounted("it isn't known to generate nothing")
+        if self._refuses_unknown and completion is None:
+            check_generates_nothing(path_of(scope), exact)
         return completion
 
     # ---- the count ----
@@ -166,8 +161,8 @@ class Upstream:
         """Counts a completion request's prompts, and passes the request on if none is too long."""
         with self._bodies.reader() as body:
             data = await body.read(receive, scope["headers"])
-            if self._refuses_unknown and not _is_plain(scope["headers"]):
-                raise _uncounted("its body is compressed, or isn't JSON in UTF-8")
+            if self._refuses_unknown and not is_plain(scope["headers"]):
+                raise uncounted("its body is compressed, or isn't JSON in UTF-8")
             counting = self._prompts(completion, scope, data)
             prompts = await unless_disconnected(counting, receive)
             more: Headers = []
@@ -195,7 +190,7 @@ class Upstream:
                 return None, None, 0
             except (Refusal, GGTokError, RecursionError, ValueError) as e:
                 if self._refuses_unknown:
-                    raise _uncounted(str(e)) from None
+                    raise uncounted(str(e)) from None
                 # The upstream server may be able to answer it, or refuse it in its own words.
                 logger.warning("a prompt can't be counted: %s", type(e).__name__)
                 return None, None, 0
@@ -425,23 +420,6 @@ class _Body:
 
 
 _BEARER = b"bearer "
-
-
-def _uncounted(reason: str) -> Refusal:
-    return Refusal(
-        f"the prompt of this request can't be counted, so the limit of its length refuses it: "
-        f"{reason} (ggtok serve --limit-unknown pass passes such requests on)"
-    )
-
-
-def _is_plain(headers: Headers) -> bool:
-    """Whether a body can only be read as text in UTF-8, neither compressed nor multipart."""
-    for name, value in headers:
-        if name == b"content-encoding" and value.lower() not in (b"", b"identity"):
-            return False
-        if name == b"content-type" and not _PLAIN.fullmatch(value.lower()):
-            return False
-    return True
 
 
 def _normalized(scope: Scope) -> str:

@@ -26,8 +26,8 @@ from ggtok.server.openapi import ROWS
 from ggtok.server.registry import Registry
 from ggtok.server.workers import Workers, unless_disconnected
 from tests.server.command import serving as command
+from tests.server.names import NAMES, POSTS
 from tests.server.running import ask, connect, exchange, listening, running, until_closed
-from tests.server.test_hostile_bodies import NAMES, POSTS
 from tests.support import waits
 from tests.support.vocabularies import fixture
 

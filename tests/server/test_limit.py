@@ -12,7 +12,7 @@ import pytest
 
 import ggtok
 from tests.server.running import ask
-from tests.server.test_upstream import COMPLETION, MESSAGES, Other, n, other, passing, tok
+from tests.server.upstreams import COMPLETION, MESSAGES, Other, n, other, passing, tok
 
 __all__ = ["n", "other", "tok"]  # fixtures
 

@@ -24,7 +24,7 @@ from ggtok.errors import (
     VocabWarning,
     Wording,
 )
-from ggtok.loading.loaded import check_not_edited
+from ggtok.loading.loaded import check_not_edited, checked_path
 from ggtok.native.arguments import truth
 from ggtok.sources.files import first_shard, shard
 from ggtok.vocabularies.edit import place
@@ -130,7 +130,7 @@ def recover(path: str | os.PathLike[str]) -> bool:
 def _path(path: object, name: str) -> str:
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidTypeError(f"{name} must be a path, not {type(path).__name__}")
-    return os.fsdecode(os.fspath(path))
+    return os.fsdecode(checked_path(path, name))
 
 
 def _check_out(source: str, out: str, force: bool) -> None:
