@@ -10,11 +10,12 @@ without a model in memory.
 - `endpoints` defines what an endpoint is; each API has a module with a table of its endpoints.
 - `page` serves the page that shows vocabularies in a browser.
 - `registry` holds the models: their names, loading, reloading.
-- `workers` runs slow work on threads.
+- `workers` runs slow work on threads, and loads models on others; `decoded` measures texts first.
 - `errors` defines refusals, `replies` creates responses, and `bodies` reads and writes JSON.
 - `logs` (with `metrics`), `origins` and `auth` are middleware.
 - `limits` bounds the memory for bodies; `connections` adds the limits that uvicorn lacks.
-- `upstream` passes requests on; `completions` and `context` count and limit their prompts.
+- `upstream` passes requests on; `completions` and `context` count and limit their prompts, and
+  `generating` says which requests must be counted.
 """
 
 from __future__ import annotations
