@@ -247,7 +247,7 @@ typedef enum {
 
 bool entry_bind(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error);
 bool ggtok_jinja_bind(uintptr_t list, uintptr_t error);
-bool ggtok_chat_bind(uintptr_t convert);
+bool ggtok_chat_bind(uintptr_t list, uintptr_t to_plain);
 bool ggtok_arrow_bind(uintptr_t list, uintptr_t error);
 bool ggtok_train_bind(uintptr_t list);
 

@@ -176,7 +176,7 @@ class Loaded:
 
     def _open(self, source: object, options: dict[str, Any]) -> None:
         if isinstance(source, (str, os.PathLike)):
-            self._open_path(_checked_path(source), isinstance(source, str), options)
+            self._open_path(checked_path(source), isinstance(source, str), options)
             self.pickled = self.path
             return
         data = source if type(source) is bytes else metadata(source)
@@ -255,14 +255,15 @@ def _options(
     return {"pre": pre, "split": split, "overrides": overrides}
 
 
-def _checked_path(source: str | os.PathLike[str]) -> str | bytes:
+def checked_path(source: str | bytes | os.PathLike[Any], name: str = "source") -> str | bytes:
+    """Returns a path for the argument `name`, if the system can have such a path."""
     path: str | bytes = os.fspath(source)
     try:
         encoded = os.fsencode(path)
     except UnicodeEncodeError as e:
-        raise InvalidValueError(f"source: not a valid path ({e})") from None
+        raise InvalidValueError(f"{name}: not a valid path ({e})") from None
     if b"\0" in encoded:
-        raise InvalidValueError("source: the path contains a NUL character")
+        raise InvalidValueError(f"{name}: the path contains a NUL character")
     return path
 
 

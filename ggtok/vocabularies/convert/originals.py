@@ -118,7 +118,7 @@ class Package:
             data = child.stdout.read(size) if size <= MAX_ANSWER else b""
             answer: dict[str, Any] = json.loads(data)
             answered = True
-        except (OSError, ValueError, struct.error):
+        except (OSError, ValueError, RecursionError, struct.error):
             raise self._too_much("it exceeded a limit or crashed") from None
         finally:
             watchdog.cancel()
