@@ -17,7 +17,6 @@ from ggtok.vocabularies.of_tokenizer import vocabulary_of
 from tests.support.full import Lazy
 from tests.support.vocabularies import BPE, OTHERS, REAL, fixture, fixture_names, real
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 transformers = Lazy("transformers")
 FILES = ["generation_config.json", "special_tokens_map.json", "tokenizer.json"]
 FILES += ["tokenizer_config.json"]

@@ -14,7 +14,6 @@ from ggtok.vocabularies import spelling
 from ggtok.vocabularies.convert.lines import lines_for
 from tests.support.vocabularies import fixture, real
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 EXACT = ["gpt-2", "llama-bpe", "qwen2", "qwen35"]
 
 

@@ -84,7 +84,6 @@ ROWS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 def test_replacements_are_bounded() -> None:
     """A replacement may have up to 32 times the length of the replaced text (in NFKC: 11 times).
     Longer ones raise an error when they are used."""
@@ -111,7 +110,6 @@ def test_real_replacements_are_within_the_bound() -> None:
         assert tok.count(" ".join(map(chr, cpts[i : i + (1 << 16)])))
 
 
-@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ROWS)
 def test_against_llama_cpp(name: str, llama: LlamaCpp, tmp_path: Path) -> None:
     row = ROWS[name]
@@ -156,7 +154,6 @@ def test_cuts_after_a_character_of_which_a_user_defined_token_keeps_one_byte() -
     assert ids == tok.encode(text, add_special=False)
 
 
-@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("attribute", [UNKNOWN, NORMAL])
 def test_unknown_text_whose_characters_begin_tokens(attribute: int) -> None:
     """Some tokens begin with `x` and `y`, which aren't tokens themselves, so a character alone
