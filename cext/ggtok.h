@@ -2,8 +2,8 @@
  * ggtok: tokenizes with the vocabulary in a GGUF file, without loading the model.
  *
  * Loads a vocabulary from GGUF metadata and turns text into token ids and back
- * exactly as llama.cpp (build b11549) does. This header is the whole public C
- * API; it needs no Python and no llama.cpp.
+ * exactly as llama.cpp (build b11549) does. Needs no Python and no llama.cpp.
+ * ggtok_chat.h makes prompts of chat messages.
  *
  *     ggtok_error err;
  *     ggtok_tokenizer *tok;
@@ -31,7 +31,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 
 /* The version of this header. ggtok_version() is the version of the library. */
 #define GGTOK_VERSION "0.1.0"
@@ -66,7 +65,7 @@ typedef enum ggtok_status {
     GGTOK_ERR_ARGUMENT,     /* an argument is invalid (id out of range, NULL, ...) */
     GGTOK_ERR_UNSUPPORTED,  /* not supported by this vocabulary, or an unsupported type */
     GGTOK_ERR_STOPPED,      /* a callback returned false */
-    GGTOK_ERR_TEMPLATE      /* a chat template failed or exceeded its limits */
+    GGTOK_ERR_TEMPLATE      /* a chat template failed or exceeded its limits; see ggtok_chat.h */
 } ggtok_status;
 
 #define GGTOK_NO_OFFSET UINT64_MAX
@@ -77,8 +76,10 @@ typedef struct ggtok_error {
     int os_error;      /* errno of the failed system call; 0: none */
     uint64_t offset;   /* byte offset of the error in the file, or GGTOK_NO_OFFSET */
     unsigned line;     /* line of the error in the chat template, from 1; 0: none */
-    char key[128];     /* the GGUF key at fault, or ""; truncated to fit */
-    char name[128];    /* the unknown pre-tokenizer name, or ""; truncated to fit */
+    char key[128];     /* the GGUF key at fault, or the path of a chat request's field, or "";
+                          truncated to fit */
+    char name[128];    /* the unknown pre-tokenizer name, or the text of that line, or "";
+                          truncated to fit */
     char message[512]; /* one sentence, NUL-terminated UTF-8 */
 } ggtok_error;
 
@@ -867,45 +868,6 @@ GGTOK_API ggtok_status ggtok_merge(const ggtok_counts *counts, const ggtok_merge
 
 GGTOK_API const ggtok_merge_row *ggtok_merges_rows(const ggtok_merges *merges, size_t *n);
 GGTOK_API void ggtok_merges_free(ggtok_merges *merges); /* `merges` may be NULL */
-
-/* ---- chat templates ---- */
-
-/*
- * A compiled chat template. It is immutable: any number of threads may render it. Pass the text of
- * a rendering and its trusted ranges to ggtok_encode_trusted, so that control tokens in a message
- * stay plain text.
- *
- * The caller supplies all variables of the template (messages, tools, add_generation_prompt,
- * bos_token, ...): these functions know neither a vocabulary nor the rules by which a server reads
- * requests.
- */
-typedef struct ggtok_template ggtok_template;
-typedef struct ggtok_rendering ggtok_rendering;
-
-typedef enum ggtok_dialect {
-    GGTOK_DIALECT_LLAMA_CPP = 0,   /* llama.cpp's template engine, as llama-server uses it */
-    GGTOK_DIALECT_TRANSFORMERS = 1 /* jinja2, as transformers configures it */
-} ggtok_dialect;
-
-/* Compiles a template of n bytes of UTF-8. On GGTOK_ERR_TEMPLATE, err->message describes the error
- * and err->line is its line. */
-GGTOK_API ggtok_status ggtok_template_compile(const char *source, size_t n, ggtok_dialect dialect,
-                                              ggtok_template **out, ggtok_error *err);
-GGTOK_API void ggtok_template_free(ggtok_template *t); /* `t` may be NULL */
-
-/* Renders a template. `json` is an object of n bytes, whose fields are the template's variables;
- * `now` is the local time that the template sees (NULL: midnight, 1 January 1970). Time and memory
- * are bounded. GGTOK_ERR_TEMPLATE: the JSON is malformed (line 0), or the template fails, refuses
- * the messages or exceeds its budget. GGTOK_ERR_ARGUMENT: a field of `now` is out of range. */
-GGTOK_API ggtok_status ggtok_template_render(const ggtok_template *t, const char *json, size_t n,
-                                             const struct tm *now, ggtok_rendering **out,
-                                             ggtok_error *err);
-GGTOK_API void ggtok_rendering_free(ggtok_rendering *r); /* `r` may be NULL */
-
-/* Return the text, and the ranges of it (in bytes) that the template itself wrote. Both are valid
- * as long as the rendering. */
-GGTOK_API ggtok_bytes ggtok_rendering_text(const ggtok_rendering *r);
-GGTOK_API const ggtok_range *ggtok_rendering_trusted(const ggtok_rendering *r, size_t *n);
 
 /* ---- metadata ---- */
 

@@ -56,6 +56,12 @@ static void find_media(jinja_arena *mem, void *user) {
         at = end;
     }
     if (m->n == job->n_media && are_parts) return;
+    if (m->n == job->n_media) {
+        ggtok_chat_refuse(&call, CHAT_WRONG_VALUE, NULL,
+                          "a text contains the media marker (%.80s), and the template drops or "
+                          "cuts an image, audio or video part (media_marker chooses another)",
+                          job->options->marker);
+    }
     ggtok_chat_refuse(
         &call, CHAT_WRONG_VALUE, NULL,
         "the prompt has %zu media marker%s (%.80s) for %lu image, audio or video part%s, which "

@@ -16,10 +16,9 @@ static const struct {
 } refusing[] = {
     {"<|channel|>", "{%- if \"<|channel|>analysis<|message|>\" in message.content or "
                     "\"<|channel|>final<|message|>\" in message.content %}"},
-    {"[TOOL_CALLS]",
-     "{%- if (message['content'] is none or message['content'] == '' or "
-     "message['content']|length == 0) and (message['tool_calls'] is not defined or "
-     "message['tool_calls'] is none or message['tool_calls']|length == 0) %}"},
+    {"[TOOL_CALLS]", "{%- if (message['content'] is none or message['content'] == '' or "
+                     "message['content']|length == 0) and (message['tool_calls'] is not defined or "
+                     "message['tool_calls'] is none or message['tool_calls']|length == 0) %}"},
 };
 static const char never[] = "{%- if false %}";
 
@@ -65,8 +64,7 @@ static void check_grammar(chat_run *r) {
 
 /* Returns response_format.type after a check. */
 static const jinja_text *check_format(chat_run *r) {
-    const jinja_text *type =
-        chat_text(typed(r, field(r, "response_format"), "type", JINJA_STRING));
+    const jinja_text *type = chat_text(typed(r, field(r, "response_format"), "type", JINJA_STRING));
     if (!type || !type->n || chat_is(type, "text") || chat_is(type, "json_object") ||
         chat_is(type, "json_schema"))
         return type;
@@ -354,7 +352,8 @@ static void spread(chat_run *r, const request *q) {
     jinja_value preserve = ggtok_chat_get(mem, given, "preserve_reasoning"),
                 effort = ggtok_chat_get(mem, given, "reasoning_effort");
     for (size_t i = 0; preserve.type == JINJA_BOOL && i < CHAT_N_PRESERVING; i++) {
-        set(r, ggtok_chat_preserving[i].name, jinja_bool(preserve.as.truth == ggtok_chat_preserving[i].keeps));
+        set(r, ggtok_chat_preserving[i].name,
+            jinja_bool(preserve.as.truth == ggtok_chat_preserving[i].keeps));
     }
     for (size_t i = 0; effort.type == JINJA_STRING && i < CHAT_N_EFFORTS; i++) {
         set(r, ggtok_chat_efforts[i], effort);
@@ -439,7 +438,8 @@ static jinja_text *continued(chat_run *r, const request *q, jinja_text *prompt, 
             family->opening_of ? family->opening_of(&r->call, &answer) : family->opening;
         if (before) ggtok_jinja_builder_text(&b, before);
         if (family->turn) {
-            const jinja_text *turned = ggtok_chat_end_turn(mem, prompt, family->turn, family->answer);
+            const jinja_text *turned =
+                ggtok_chat_end_turn(mem, prompt, family->turn, family->answer);
             ggtok_jinja_builder_cut(&b, turned, prompt->n, turned->n);
         }
         add_own(&b, opening.before);
@@ -512,14 +512,15 @@ jinja_text *ggtok_chat_llama_server_prompt(chat_run *r) {
     }
     bool appends = q.continues && q.n_messages && has_content(&q.last);
     bool needs_other = appends && (!p->family || p->family->after_prompt);
-    jinja_env *other = p->renders_both || needs_other ? ggtok_chat_copy_env(r, !q.generation) : NULL;
+    jinja_env *other =
+        p->renders_both || needs_other ? ggtok_chat_copy_env(r, !q.generation) : NULL;
     if (q.generation) set_generation(r->job->env);
     jinja_text *prompt = finished(r, &q, ggtok_chat_rendered(r, r->job->env));
     jinja_text *other_prompt = NULL;
     if (other) other_prompt = finished(r, &q, ggtok_chat_rendered(r, other));
     if (p->family && p->family->last && !q.generation)
-        prompt = ggtok_chat_replace_last(r->call.mem, prompt, p->family->last,
-                                         p->family->replacement);
+        prompt =
+            ggtok_chat_replace_last(r->call.mem, prompt, p->family->last, p->family->replacement);
     check_logprobs(r, &q);
     return appends ? continued(r, &q, prompt, needs_other ? other_prompt : NULL) : prompt;
 }
@@ -617,10 +618,11 @@ static ggtok_status check_start(const chat_policy *p, const jinja_time *now, jin
     if (status == GGTOK_ERR_TEMPLATE) {
         char message[sizeof err->message];
         memcpy(message, err->message, sizeof message);
-        snprintf(err->message, sizeof err->message,
-                 "llama-server doesn't start with this chat template, which fails for a single user "
-                 "message: %.360s",
-                 message);
+        snprintf(
+            err->message, sizeof err->message,
+            "llama-server doesn't start with this chat template, which fails for a single user "
+            "message: %.360s",
+            message);
     }
     return status;
 }
@@ -636,8 +638,9 @@ static ggtok_status learn(chat_policy *p, const jinja_time *now, jinja_error *er
         p->thinks = p->family->reasons;
     } else {
         const jinja_text *bos = p->file->tokens[0], *eos = p->file->tokens[1];
-        status = ggtok_chat_find_tags(p->t, source, n, &p->caps, bos ? (const char *)bos->data : "",
-                                      eos ? (const char *)eos->data : "", now, &p->mem, &p->tags, err);
+        status =
+            ggtok_chat_find_tags(p->t, source, n, &p->caps, bos ? (const char *)bos->data : "",
+                                 eos ? (const char *)eos->data : "", now, &p->mem, &p->tags, err);
         if (status) return status;
         p->thinks = p->tags.found;
     }
@@ -673,12 +676,10 @@ ggtok_status ggtok_chat_llama_server_new(const chat_file *file, const char *sour
     jinja_arena scratch;
     *out = NULL;
     ggtok_jinja_arena_init(&scratch, 4 * (uint64_t)n + (1 << 16), UINT64_MAX);
-    ggtok_status status =
-        patches ? ggtok_jinja_protect(&scratch, patch, &job, err) : GGTOK_OK;
+    ggtok_status status = patches ? ggtok_jinja_protect(&scratch, patch, &job, err) : GGTOK_OK;
     chat_policy *p = NULL;
     if (!status) {
-        status =
-            ggtok_chat_policy_new(file, GGTOK_LIKE_LLAMA_SERVER, job.source, job.n, &p, err);
+        status = ggtok_chat_policy_new(file, GGTOK_LIKE_LLAMA_SERVER, job.source, job.n, &p, err);
     }
     if (!status) status = learn(p, now, err);
     ggtok_jinja_arena_free(&scratch);
@@ -694,7 +695,8 @@ const char *ggtok_chat_spread_name(const chat_policy *p, size_t i) {
     bool reads[2] = {false, false};
     for (size_t k = 0; k < CHAT_N_PRESERVING; k++)
         reads[0] |= ggtok_jinja_template_reads(p->t, ggtok_chat_preserving[k].name);
-    for (size_t k = 0; k < CHAT_N_EFFORTS; k++) reads[1] |= ggtok_jinja_template_reads(p->t, ggtok_chat_efforts[k]);
+    for (size_t k = 0; k < CHAT_N_EFFORTS; k++)
+        reads[1] |= ggtok_jinja_template_reads(p->t, ggtok_chat_efforts[k]);
     if (reads[0] && !i--) return "preserve_reasoning";
     if (reads[1] && !i--) return "reasoning_effort";
     const char *const *more = p->family ? p->family->reads : NULL;

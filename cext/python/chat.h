@@ -20,14 +20,14 @@ typedef enum ggtok_chat_want {
 } ggtok_chat_want;
 
 typedef enum ggtok_chat_bits {
-    GGTOK_CHAT_TRUSTED = 1 << 0,     /* parse control tokens in messages, too */
-    GGTOK_CHAT_NO_PREFILL = 1 << 1,  /* don't continue an assistant's last message */
-    GGTOK_CHAT_ALLOW_EMPTY = 1 << 2, /* render even an empty list of messages */
-    GGTOK_CHAT_BEFORE_MORE = 1 << 3, /* a prompt to compare with a longer one */
-    GGTOK_CHAT_SERVER = 1 << 4,      /* refuse requests in llama-server's words */
-    GGTOK_CHAT_ANTHROPIC = 1 << 5,   /* the request is Anthropic's, for its Messages API */
-    GGTOK_CHAT_RESPONSES = 1 << 6,   /* the request is for OpenAI's Responses API */
-    GGTOK_CHAT_KEEP_ENDS = 1 << 7,   /* keep BOS and EOS in the prompt */
+    GGTOK_CHAT_TRUSTED = 1 << 0,      /* parse control tokens in messages, too */
+    GGTOK_CHAT_NO_PREFILL = 1 << 1,   /* don't continue an assistant's last message */
+    GGTOK_CHAT_ALLOW_EMPTY = 1 << 2,  /* render even an empty list of messages */
+    GGTOK_CHAT_BEFORE_MORE = 1 << 3,  /* a prompt to compare with a longer one */
+    GGTOK_CHAT_SERVER = 1 << 4,       /* refuse requests in llama-server's words */
+    GGTOK_CHAT_ANTHROPIC = 1 << 5,    /* the request is Anthropic's, for its Messages API */
+    GGTOK_CHAT_RESPONSES = 1 << 6,    /* the request is for OpenAI's Responses API */
+    GGTOK_CHAT_KEEP_ENDS = 1 << 7,    /* keep BOS and EOS in the prompt */
     GGTOK_CHAT_SKIP_UNKNOWN = 1 << 9, /* drop parts of unknown types in messages */
     GGTOK_CHAT_SKIP_MEDIA = 1 << 10,  /* drop all parts that aren't text */
     /* Leave the lists of ids untracked by the garbage collector; call entry.c's `track` once all

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ggtok.chat import values
 from ggtok.chat.options import Clock, time_of
 from ggtok.native.chat import LIKES, FailedError, error_of
 
@@ -88,6 +90,17 @@ _lock = threading.Lock()
 _n_bytes = 0
 
 
+def _renew_lock() -> None:
+    """In a new child process, another thread of the parent may have held the lock."""
+    global _lock, _n_bytes
+    _lock = threading.Lock()
+    _n_bytes = sum(map(_size, _chats.keys(), _chats.values()))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
 def chat_of(
     loaded: Loaded, like: str, template: str | None, clock: Clock | None, keep: bool = True
 ) -> Chat:
@@ -136,6 +149,8 @@ def _add(key: tuple[_Key, str, str | None], chat: Chat | FailedError) -> None:
 def _compile(
     loaded: Loaded, like: str, template: str | None, clock: Clock | None
 ) -> Chat | FailedError:
+    if template is not None:
+        values.text(template, "template")  # raises an error for surrogates
     made: Any = loaded.native.chat_compile(LIKES[like], template, time_of(clock, like))
     if isinstance(made, FailedError):
         return made

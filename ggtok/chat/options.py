@@ -65,12 +65,11 @@ class Options:
         if self.tools is not None and type(self.tools) is not list:
             what = "JSON schemas" if self.like == "transformers" else "mappings"
             self.tools = values.sequence(self.tools, "tools", what)
-        for name in ("add_generation_prompt", "enable_thinking", "parallel_tool_calls"):
-            value = getattr(self, name)
-            if value is not None and value is not True and value is not False:
-                setattr(self, name, truth_or_none(value, name))
+        self.add_generation_prompt = _flag(self.add_generation_prompt, "add_generation_prompt")
+        self.enable_thinking = _flag(self.enable_thinking, "enable_thinking")
+        self.parallel_tool_calls = _flag(self.parallel_tool_calls, "parallel_tool_calls")
         final = self.continue_final_message
-        if not isinstance(final, (str, bool, type(None))):
+        if final is not None and not isinstance(final, (str, bool)):
             self.continue_final_message = truth_or_none(final, "continue_final_message")
         if self.clock is not None and not callable(self.clock):
             raise InvalidTypeError(f"clock must be a function, not {type(self.clock).__name__}")
@@ -106,6 +105,12 @@ class Options:
 
     def has_tools(self) -> bool:
         return self.tools is not None if self.like == "transformers" else bool(self.tools)
+
+
+def _flag(value: Any, name: str) -> bool | None:
+    if value is None or value is True or value is False:
+        return value
+    return truth_or_none(value, name)
 
 
 def time_of(clock: Clock | None, like: str) -> tuple[Any, ...]:

@@ -7,23 +7,27 @@ import secrets
 from typing import Any
 
 from ggtok import Tokenizer
-from ggtok.chat import api, encode, media
+from ggtok.chat import api, encode
 from ggtok.chat.options import Options
 from ggtok.errors import GGTokError
 from ggtok.native import chat
 from ggtok.server.errors import Refusal
 
-COMPLETIONS, ANTHROPIC, RESPONSES = 0, chat.ANTHROPIC, chat.RESPONSES  # the API of a body
+CHAT, ANTHROPIC, RESPONSES = 0, chat.ANTHROPIC, chat.RESPONSES  # the API of a body
 
 
 def prompt_of(tok: Tokenizer, body: Any) -> str:
     """Returns the prompt that /apply-template answers with. Raises Refusal."""
-    text: str = _run(tok, body, chat.TEXT, COMPLETIONS)[0]
+    text: str = _run(tok, body, chat.TEXT, CHAT)[0]
     return text
 
 
 def count_of(
-    tok: Tokenizer, body: Any, image_tokens: int | None = None, kind: int = COMPLETIONS, bits: int = 0
+    tok: Tokenizer,
+    body: Any,
+    image_tokens: int | None = None,
+    kind: int = CHAT,
+    bits: int = 0,
 ) -> tuple[int, int]:
     """Returns the number of tokens in the prompt, and the number of images, audio and video that it
     doesn't include; the latter is 0 if `image_tokens`, the number for each, isn't None. Raises

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ggtok import Tokenizer
 from ggtok.native import chat
 from ggtok.server import ollama
-from ggtok.server.chat import ANTHROPIC, COMPLETIONS, RESPONSES, count_of
+from ggtok.server.chat import ANTHROPIC, CHAT, RESPONSES, count_of
 from ggtok.server.errors import ErrorBody, Refusal, llama_server
 from ggtok.server.fields import anything, flag, kind, text
 from ggtok.server.llama_server import mixed_ids
@@ -88,7 +88,7 @@ def _ollama_prompt(tok: Tokenizer, body: Any, image_tokens: int | None) -> Promp
     messages = [{"role": "user", "content": prompt}]
     if text(body, "system"):
         messages.insert(0, {"role": "system", "content": text(body, "system")})
-    return _chat(COMPLETIONS)(tok, {"messages": messages}, image_tokens)
+    return _chat(CHAT)(tok, {"messages": messages}, image_tokens)
 
 
 # ---- refusing ----
@@ -130,11 +130,11 @@ def _openai(count: Measure, field: str) -> Completion:
     return Completion(count, llama_server, _openai_too_long, field)
 
 
-_CHAT = _openai(_chat(COMPLETIONS), "messages")
+_CHAT = _openai(_chat(CHAT), "messages")
 _RESPONSES = _openai(_chat(RESPONSES), "input")
 _TEXT = _openai(_texts, "prompt")
 _ANTHROPIC = Completion(_chat(ANTHROPIC), anthropic_error, _anthropic_too_long, "messages")
-_OLLAMA_CHAT = Completion(_chat(COMPLETIONS), ollama.error_body, _ollama_too_long, "messages")
+_OLLAMA_CHAT = Completion(_chat(CHAT), ollama.error_body, _ollama_too_long, "messages")
 _OLLAMA_TEXT = Completion(_ollama_prompt, ollama.error_body, _ollama_too_long, "prompt")
 
 COMPLETIONS = {

@@ -12,7 +12,7 @@ from typing import Any
 
 from ggtok import Tokenizer
 from ggtok.server import facts, vllm
-from ggtok.server.chat import ANTHROPIC, COMPLETIONS, RESPONSES, count_of, prompt_of
+from ggtok.server.chat import ANTHROPIC, CHAT, RESPONSES, count_of, prompt_of
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import Refusal
 from ggtok.server.fields import flag, has, kind, token_id, token_ids
@@ -143,7 +143,7 @@ ENDPOINTS = (
     Endpoint(
         "POST",
         ("/v1/chat/completions/input_tokens", "/chat/completions/input_tokens"),
-        counter(COMPLETIONS, openai=True),
+        counter(CHAT, openai=True),
     ),
     Endpoint(
         "POST",

@@ -3,6 +3,7 @@
  * ggtok.h and the C sources. Prints the checks that fail; the exit status is 1 if there are any.
  */
 #include "ggtok.h"
+#include "ggtok_chat.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -573,65 +574,90 @@ static void check_overrides(const char *path) {
     }
 }
 
-/* Renders a chat request and encodes it, all in C. Messages aren't in trusted ranges, so they never
- * become control tokens. */
-static void check_templates(const ggtok_tokenizer *tok) {
+/* Renders and encodes a chat request. Messages never become control tokens. */
+static void check_chat(const ggtok_tokenizer *tok) {
     static const char source[] =
         "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}";
     static const char json[] =
         "{\"messages\": [{\"role\": \"user\", \"content\": \"a <|user|> b\"}]}";
     static const char want[] = "<|user|>a <|user|> b";
-    static const ggtok_dialect dialects[] = {GGTOK_DIALECT_LLAMA_CPP, GGTOK_DIALECT_TRANSFORMERS};
-    struct tm noon = {.tm_year = 126, .tm_mon = 2, .tm_mday = 7, .tm_hour = 12};
+    const ggtok_time noon = {.year = 2026, .month = 3, .day = 7, .hour = 12};
     ggtok_error err;
-    ggtok_template *t;
-    ggtok_rendering *r;
+    ggtok_chat *chat;
+    ggtok_prompt *prompt;
+    ggtok_context *ctx;
+    CHECK(!ggtok_context_new(tok, &ctx, &err));
     for (int i = 0; i < 2; i++) {
-        CHECK(!ggtok_template_compile(source, strlen(source), dialects[i], &t, &err));
-        CHECK(!ggtok_template_render(t, json, strlen(json), NULL, &r, &err));
-        ggtok_bytes text = ggtok_rendering_text(r);
+        ggtok_chat_options options = {
+            .like = (ggtok_chat_like)i, .template_source = source, .n_template = strlen(source)};
+        CHECK(!ggtok_chat_new(tok, &options, &chat, &err));
+        CHECK(ggtok_chat_memory(chat) > sizeof source && !ggtok_chat_reads_time(chat));
+        CHECK(ggtok_chat_variable(chat, false, 0).n && !ggtok_chat_variable(chat, false, 99).n);
+        CHECK(!ggtok_chat_render(chat, json, strlen(json), NULL, &prompt, &err));
+        ggtok_bytes text = ggtok_prompt_text(prompt);
         CHECK(text.n == strlen(want) && !memcmp(text.data, want, text.n));
-        size_t n;
-        const ggtok_range *trusted = ggtok_rendering_trusted(r, &n);
-        CHECK(n == 2 && trusted[0].begin == 0 && trusted[0].end == 2 && trusted[1].begin == 6 &&
-              trusted[1].end == 8);
-        ggtok_context *ctx;
+        CHECK(!ggtok_prompt_n_media(prompt));
+        size_t n, count, n_media;
+        const ggtok_origin *origins = ggtok_prompt_origins(prompt, &n);
+        CHECK(n == 2 && origins[0].end == 8 && origins[0].kind == GGTOK_FROM_TEMPLATE);
+        CHECK(n == 2 && origins[1].begin == 8 && origins[1].end == text.n &&
+              origins[1].kind == GGTOK_FROM_MESSAGE && origins[1].message == 0 &&
+              origins[1].field.n == 7 && !memcmp(origins[1].field.data, "content", 7));
+        ggtok_prompt_free(prompt);
         ggtok_ids ids;
-        ggtok_parts parts;
-        CHECK(!ggtok_context_new(tok, &ctx, &err));
-        CHECK(!ggtok_encode_trusted(ctx, text.data, text.n, GGTOK_PARSE_SPECIAL, trusted, n, &ids,
-                                    &parts, &err) &&
-              ids.n);
-        ggtok_context_free(ctx);
-        ggtok_rendering_free(r);
-        /* Errors in templates have a line number; errors in the JSON don't. */
-        CHECK(ggtok_template_render(t, "[1]", 3, NULL, &r, &err) == GGTOK_ERR_TEMPLATE && !r);
-        CHECK(!err.line && strstr(err.message, "object"));
-        CHECK(ggtok_template_render(t, "{", 1, NULL, &r, NULL) == GGTOK_ERR_TEMPLATE && !r);
-        ggtok_template_free(t);
-        const char *bad = "\n\n{{ 1 +";
-        CHECK(ggtok_template_compile(bad, strlen(bad), dialects[i], &t, &err) ==
-              GGTOK_ERR_TEMPLATE);
-        CHECK(!t && err.line == 3 && err.message[0]);
-        const char *failing = "\n{{ raise_exception('no') }}";
-        CHECK(!ggtok_template_compile(failing, strlen(failing), dialects[i], &t, &err));
-        CHECK(ggtok_template_render(t, "{}", 2, NULL, &r, &err) == GGTOK_ERR_TEMPLATE && !r);
+        const ggtok_chat_call trusted = {.trusted = true};
+        CHECK(!ggtok_chat_encode(ctx, chat, json, strlen(json), NULL, &ids, &err) && ids.n);
+        CHECK(!ggtok_chat_count(ctx, chat, json, strlen(json), NULL, &count, &n_media, &err));
+        CHECK(count == ids.n && n_media == 0);
+        CHECK(!ggtok_chat_encode(ctx, chat, json, strlen(json), &trusted, &ids, &err) && ids.n);
+        /* Errors in requests have the path of a field. */
+        static const char role[] = "{\"messages\": [{\"content\": \"a\", \"role\": 1}]}";
+        if (!i) {
+            CHECK(ggtok_chat_render(chat, role, strlen(role), NULL, &prompt, &err) ==
+                      GGTOK_ERR_ARGUMENT &&
+                  !prompt && !strcmp(err.key, "messages[0].role"));
+        }
+        CHECK(ggtok_chat_render(chat, "[1]", 3, NULL, &prompt, &err) == GGTOK_ERR_ARGUMENT);
+        CHECK(!prompt && !err.line && strstr(err.message, "object"));
+        CHECK(ggtok_chat_render(chat, "{", 1, NULL, &prompt, NULL) == GGTOK_ERR_ARGUMENT);
+        ggtok_chat_free(chat);
+        /* Errors in templates have a line number. */
+        options.template_source = "\n\n{{ 1 +";
+        options.n_template = 8;
+        CHECK(ggtok_chat_new(tok, &options, &chat, &err) == GGTOK_ERR_TEMPLATE);
+        CHECK(!chat && err.line == 3 && err.message[0]);
+        options.template_source = "\n{% if messages[1] %}{{ raise_exception('no') }}{% endif %}";
+        options.n_template = strlen(options.template_source);
+        CHECK(!ggtok_chat_new(tok, &options, &chat, &err));
+        static const char two[] = "{\"messages\": [{\"role\": \"user\", \"content\": \"\"}, "
+                                  "{\"role\": \"user\", \"content\": \"\"}]}";
+        CHECK(ggtok_chat_render(chat, two, strlen(two), NULL, &prompt, &err) ==
+                  GGTOK_ERR_TEMPLATE &&
+              !prompt);
         CHECK(err.line == 2 && strstr(err.message, "no"));
-        ggtok_template_free(t);
-        const char *clock = "{{ strftime_now('%Y-%m-%d %H') }}";
-        CHECK(!ggtok_template_compile(clock, strlen(clock), dialects[i], &t, &err));
-        CHECK(!ggtok_template_render(t, "{}", 2, &noon, &r, &err));
-        struct tm odd = noon;
-        odd.tm_mon = 12;
-        ggtok_rendering *none;
-        CHECK(ggtok_template_render(t, "{}", 2, &odd, &none, &err) == GGTOK_ERR_ARGUMENT && !none);
-        text = ggtok_rendering_text(r);
+        ggtok_chat_free(chat);
+        options.template_source = "{{ strftime_now('%Y-%m-%d %H') }}";
+        options.n_template = strlen(options.template_source);
+        CHECK(!ggtok_chat_new(tok, &options, &chat, &err) && ggtok_chat_reads_time(chat));
+        ggtok_chat_call call = {.now = &noon};
+        CHECK(!ggtok_chat_render(chat, json, strlen(json), &call, &prompt, &err));
+        text = ggtok_prompt_text(prompt);
         CHECK(text.n == 13 && !memcmp(text.data, "2026-03-07 12", text.n));
-        ggtok_rendering_free(r);
-        ggtok_template_free(t);
+        ggtok_prompt_free(prompt);
+        ggtok_time odd = noon;
+        odd.month = 13;
+        call.now = &odd;
+        CHECK(ggtok_chat_render(chat, json, strlen(json), &call, &prompt, &err) ==
+                  GGTOK_ERR_ARGUMENT &&
+              !prompt);
+        ggtok_chat_free(chat);
+        options.template_source = "missing";
+        options.n_template = 7;
+        CHECK(ggtok_chat_new(tok, &options, &chat, &err) == GGTOK_ERR_ARGUMENT && !chat);
     }
-    ggtok_template_free(NULL);
-    ggtok_rendering_free(NULL);
+    ggtok_context_free(ctx);
+    ggtok_chat_free(NULL);
+    ggtok_prompt_free(NULL);
 }
 
 int main(int argc, char **argv) {
@@ -652,7 +678,7 @@ int main(int argc, char **argv) {
     check_batch(tok);
     check_blocks(tok);
     check_trusted(tok);
-    check_templates(tok);
+    check_chat(tok);
     check_vocabulary(tok);
     ggtok_free(tok);
     ggtok_free(NULL);

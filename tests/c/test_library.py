@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
+from fixtures.build import CHAT
 from tests.support.vocabularies import fixture
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -107,9 +108,9 @@ def test_the_program_of_the_page_prints_what_the_page_says(installed: Path, tmp_
     the page says."""
     page = (ROOT / "docs" / "c.md").read_text("utf-8")
     found = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    (source,) = (text for language, text in found if language == "c")
+    source, chat = (text for language, text in found if language == "c")
     (cmake,) = (text for language, text in found if language == "cmake")
-    (printed,) = (text for language, text in found if not language)
+    printed, printed_chat = (text for language, text in found if not language)
     install_by, compile_by = (text for language, text in found if language == "sh")
     assert "cmake -S cext" in install_by  # `install` runs the same command, with more options
     (tmp_path / "program.c").write_text(source)
@@ -126,6 +127,11 @@ def test_the_program_of_the_page_prints_what_the_page_says(installed: Path, tmp_
     program = [str(tmp_path / "program"), str(fixture("bpe-llama3")), text]
     shown = subprocess.run(program, env=env, capture_output=True, text=True, check=True).stdout
     assert shown.split() == printed.split()
+    (tmp_path / "program.c").write_text(chat)
+    subprocess.run(["bash", "-ec", compile_by], cwd=tmp_path, env=env, check=True)
+    program = [str(tmp_path / "program"), str(CHAT)]
+    shown = subprocess.run(program, env=env, capture_output=True, text=True, check=True).stdout
+    assert shown == printed_chat
 
 
 def test_the_header_has_the_version_of_the_package() -> None:

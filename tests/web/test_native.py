@@ -126,9 +126,7 @@ def test_images_audio_and_video_become_markers(host: Host, tmp_path: Path, name:
                     assert found["ids"] == expected
                     assert found["text"] == tok.apply_chat_template(messages, **same)
                     assert found["uncountedParts"] == len(parts_of(messages, same["like"]))
-                    counted = js.countChat(
-                        {"messages": messages}, {**options, "trusted": trusted}
-                    )
+                    counted = js.countChat({"messages": messages}, {**options, "trusted": trusted})
                     assert counted["count"] == len(expected)
                     assert counted["uncountedParts"] == found["uncountedParts"]
     assert 50 < results < 108
@@ -141,7 +139,7 @@ def test_wrong_markers_are_refused(host: Host) -> None:
     for marker, message in (
         ("", "mediaMarker must not be empty"),
         (5, "mediaMarker must be a string"),
-        (None, 'the prompt has 2 media markers (<__media__>) for 1 image, audio or video part'),
+        (None, "the prompt has 2 media markers (<__media__>) for 1 image, audio or video part"),
     ):
         options = {"template": "chatml", "mediaMarker": marker}
         [error] = js.each("encodeChat", [(request, options)])

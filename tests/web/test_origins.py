@@ -83,7 +83,9 @@ def test_computed_texts_have_an_origin_or_are_unknown(js: Tokenizer, like: str) 
     ]
     assert parts[7] == template("|")
     assert parts[8:] == [
-        ("unknown", '"h\u00e9 a"'),
+        ("unknown", '"'),
+        message("0 content", "h\u00e9 a"),
+        ("unknown", '"'),
         template("|"),
         ("unknown", "2"),
         template("|<|begin_of_text|>"),
