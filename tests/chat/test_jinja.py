@@ -10,6 +10,7 @@ from __future__ import annotations
 import platform
 import shutil
 import threading
+import time
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -373,6 +374,23 @@ def test_dates_equal_glibcs(letter: str) -> None:
             for dialect in (LLAMA, PYTHON):
                 template = jinja.compile(f"{{{{ strftime_now('{format}') }}}}", dialect)
                 assert template.render({}, day).text == day.strftime(format), (format, day)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the reference is glibc's strftime")
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/St_Johns", "<-03>3:00:30"])
+def test_zones_and_modifiers_equal_glibcs(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    day = datetime(2026, 7, 3, 5, 6, 7)
+    local = time.localtime(day.timestamp())
+    for letter in "aAbBcCdDeFgGhHIjklmMnpPrRsStTuUVwWxXyYzZ%":
+        for flag in ("", "-", "_", "0", "#", "+", ":", "1", "7", "-7", "_7", "07", "E", "O", "#7E"):
+            format = f"%{flag}{letter}"
+            template = jinja.compile(f"{{{{ strftime_now('|{format}') }}}}", LLAMA)
+            expected = time.strftime(f"|{format}", local)
+            assert template.render({}, day.astimezone()).text == expected, format
+    monkeypatch.undo()
+    time.tzset()
 
 
 def test_memory_errors_are_ggtoks() -> None:
