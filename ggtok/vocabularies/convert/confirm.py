@@ -104,10 +104,11 @@ def _copied(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def confirmed(
-    vocabulary: Vocabulary, original: Original | None, n: int, folder: Folder
+    vocabulary: Vocabulary, original: Original | None, n: int, folder: Folder | None = None
 ) -> Vocabulary:
     """Compares the vocabulary and the ids of `n` lines if the packages are installed, and returns
     the vocabulary with a report."""
+    folder = folder or Folder(None)
     if not n:
         return vocabulary
     judge, facts, theirs = None, None, None
