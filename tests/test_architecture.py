@@ -7,6 +7,8 @@ import re
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+from tests.chat.families import families
+
 ROOT = Path(__file__).resolve().parents[1]
 CEXT = ROOT / "cext"
 PACKAGE = ROOT / "ggtok"
@@ -28,13 +30,15 @@ MAY_USE = {
     "train": {"base", "unicode", "cache", "pretok"},
     "arrow": {"base"},
     "api": {"base", "unicode", "index", "gguf", "pretok", "vocab", "special", "models", "decode"},
-    "python": {"base", "unicode", "jinja", "arrow"},
+    "chat": {"base", "unicode", "index", "jinja", "api"},
+    "python": {"base", "unicode", "jinja", "arrow", "chat"},
 }
 # The same for jinja's folders: no dialect uses the other. core calls functions of the dialects, but
 # declares these itself (core/dialects.h).
 MAY_USE_JINJA = {"core": set(), "llama": {"core"}, "python": {"core"}}
-# Folders that may include the public header, for its error and option types.
+# Folders that may include a public header, for its error and option types.
 MAY_USE_GGTOK_H = {"arrow", "base", "gguf", "jinja", "pretok", "python", "train"}
+MAY_USE_PUBLIC = {"ggtok.h": MAY_USE_GGTOK_H, "ggtok_chat.h": {"chat"}}
 
 # The same for the folders and single modules of ggtok/. errors.py and _version.py belong to base;
 # only type checkers import _types.py.
@@ -82,6 +86,7 @@ MAY_USE_PYTHON = {
 LONGER_C = {"ggtok.h": "the public header, most of it documentation"}
 LONGER_PYTHON = {"tokenizer.py": "every public method with its documentation"}
 C_LINES, PYTHON_LINES = 600, 500
+SOURCES = {".c", ".h", ".py", ".js", ".ts", ".html", ".css"}
 
 
 def c_files() -> list[Path]:
@@ -108,11 +113,12 @@ def test_folders_only_use_what_they_may() -> None:
         name = name_of(path)
         for include in includes(path):
             assert (CEXT / include).is_file(), f"{name}: {include} is not written from cext/"
-            if name == "ggtok.h":
-                raise AssertionError("ggtok.h stands alone")
+            if name in MAY_USE_PUBLIC:
+                assert (name, include) == ("ggtok_chat.h", "ggtok.h"), f"{name} stands alone"
+                continue
             folder, other = folder_of(name), folder_of(include)
-            if include == "ggtok.h":
-                assert folder in MAY_USE_GGTOK_H, f"{name}: {include}"
+            if include in MAY_USE_PUBLIC:
+                assert folder in MAY_USE_PUBLIC[include], f"{name}: {include}"
             else:
                 assert other == folder or other in MAY_USE[folder], f"{name}: {include}"
 
@@ -123,13 +129,15 @@ def test_the_dialects_of_templates_only_share_their_core() -> None:
         if folder_of(name_of(path)) == "jinja":
             own = name_of(path).split("/")[1]
             assert used <= {own, *MAY_USE_JINJA[own]}, path
+        elif name_of(path) == "chat/transformers.c":
+            assert used <= {"core", "python"}, path
         else:
             assert used <= {"core"}, path
 
 
 def test_every_source_file_has_a_folder_and_every_folder_a_paragraph() -> None:
     for path in c_files():
-        assert path == CEXT / "ggtok.h" or folder_of(name_of(path)) in MAY_USE, path
+        assert {name_of(path), folder_of(name_of(path))} & {*MAY_USE, *MAY_USE_PUBLIC}, path
     for folder in (*MAY_USE, "gen"):
         text = (CEXT / folder / "README.md").read_text()
         title, _, paragraph = text.partition("\n\n")
@@ -145,6 +153,24 @@ def test_each_readme_says_what_its_folder_may_use() -> None:
         text = " ".join((CEXT / folder / "README.md").read_text("utf-8").split())
         listed = text.partition("May use: ")[2].partition(". Start with")[0]
         assert set(re.findall(r"\b[a-z]+\b", listed)) & set(MAY_USE) == used, folder
+
+
+# Texts of families that have other meanings, too: fields of requests, and a tag in conversations.
+OTHER_MEANINGS = {"tool_calls", "function_calls", "<think>"}
+
+
+def test_only_the_table_has_the_texts_of_families() -> None:
+    """llama-server's families of templates are recognized in one place, cext/chat/families.c."""
+    texts = {text for row in families() for text in (*row.present, *row.absent)} - OTHER_MEANINGS
+    assert len(texts) > 40 and "chat_format=llm-jp-harmony-v1" in texts
+    folders = "ggtok/chat ggtok/server ggtok/inspect web/js web/page cext/python".split()
+    for folder in folders:
+        paths = [path for path in (ROOT / folder).rglob("*") if path.suffix in SOURCES]
+        assert paths, folder
+        for path in paths:
+            source = path.read_text("utf-8")
+            found = {text for text in texts if text in source}
+            assert not found, f"{path.relative_to(ROOT)}: {found}"
 
 
 def test_no_include_cycles() -> None:
@@ -289,6 +315,7 @@ def test_only_known_modules_have_locks() -> None:
         r"\b(?:R?Lock|Condition|Semaphore|Barrier)\(|from functools .*cached_prop|functools\.cac"
     )
     assert {name for name, path in MODULES.items() if lock.search(path.read_text("utf-8"))} == {
+        "ggtok.chat.compiled",  # a child process gets a new one
         "ggtok.server.limits",  # a semaphore for the event loop
         "ggtok.server.registry",
         "ggtok.sources.hub",

@@ -1,8 +1,8 @@
 /* Implements ggtok_chat.h. */
 #define _POSIX_C_SOURCE 200809L /* for localtime_r */
 #include <stdio.h>
-#include <time.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/error.h"
 #include "chat/policy.h"
@@ -234,8 +234,8 @@ static ggtok_status compile(ggtok_chat *chat, const ggtok_chat_options *options,
                             const jinja_time *now, jinja_error *err) {
     ggtok_bytes source, tool_use = {"", 0};
     bool is_llama = chat->like == GGTOK_LIKE_LLAMA_SERVER;
-    bool found = !options->template_source &&
-                 find_template(chat->tok, "tool_use", 8, &tool_use) && (tool_use.n || !is_llama);
+    bool found = !options->template_source && find_template(chat->tok, "tool_use", 8, &tool_use) &&
+                 (tool_use.n || !is_llama);
     chat->has_tool_template = found;
     ggtok_status status = GGTOK_ERR_ARGUMENT;
     if (select_template(chat, options, &source, err))
@@ -243,8 +243,8 @@ static ggtok_status compile(ggtok_chat *chat, const ggtok_chat_options *options,
     if (status) chat->errors[0] = *err;
     if (status == GGTOK_ERR_MEMORY || (status && (is_llama || !found))) return status;
     if (!found) return GGTOK_OK;
-    ggtok_status other = new_policy(chat, tool_use, false, now, &chat->policies[1],
-                                    &chat->errors[1]);
+    ggtok_status other =
+        new_policy(chat, tool_use, false, now, &chat->policies[1], &chat->errors[1]);
     if (other == GGTOK_ERR_MEMORY) {
         *err = chat->errors[1];
         return other;
@@ -457,8 +457,7 @@ static ggtok_status encode(ggtok_context *ctx, const ggtok_chat *chat, const cha
     *out = (ggtok_ids){NULL, 0};
     ggtok_status status = options_of(call, false, &options, err);
     if (!status) status = run(chat, json, n, &job, &options, err);
-    if (!status)
-        status = ggtok_chat_encode_job(&job, ctx, flags, call && call->trusted, out, err);
+    if (!status) status = ggtok_chat_encode_job(&job, ctx, flags, call && call->trusted, out, err);
     if (n_media) *n_media = job.n_media;
     ggtok_chat_end(&job);
     return status;

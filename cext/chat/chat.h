@@ -77,8 +77,8 @@ typedef struct chat_call {
 
 /* Why a request is refused. */
 typedef enum chat_fault {
-    CHAT_WRONG_VALUE, /* Python: InvalidValueError; llama-server: status 500 */
-    CHAT_WRONG_TYPE,  /* Python: InvalidTypeError; llama-server: status 500 */
+    CHAT_WRONG_VALUE,    /* Python: InvalidValueError; llama-server: status 500 */
+    CHAT_WRONG_TYPE,     /* Python: InvalidTypeError; llama-server: status 500 */
     CHAT_BAD_REQUEST = 2 /* a flag: llama-server answers with status 400 */
 } chat_fault;
 
@@ -163,8 +163,8 @@ typedef struct chat_message {
 /* The beginning of an answer to be continued, and its context. */
 typedef struct chat_answer {
     const chat_message *message;
-    bool in_content;        /* whether the content is continued, not the reasoning */
-    const char *source;     /* the template's */
+    bool in_content;         /* whether the content is continued, not the reasoning */
+    const char *source;      /* the template's */
     const jinja_dict *given; /* the request's variables */
     bool thinking;
 } chat_answer;
@@ -176,9 +176,9 @@ typedef struct chat_opening {
 
 /* A row of llama-server's special rules for a family of templates. */
 struct chat_family {
-    const char *name;            /* for people: "gpt-oss" */
-    const char *const *present;  /* texts in the source; NULL-terminated */
-    const char *const *absent;   /* texts that are not in it; NULL-terminated, or NULL */
+    const char *name;           /* for people: "gpt-oss" */
+    const char *const *present; /* texts in the source; NULL-terminated */
+    const char *const *absent;  /* texts that are not in it; NULL-terminated, or NULL */
     chat_opening opening;
     chat_opening (*opening_of)(const chat_call *c, const chat_answer *answer); /* or NULL */
     bool reasons;        /* enable_thinking defaults to true; a continued answer is written with its
@@ -194,8 +194,8 @@ struct chat_family {
     /* If a prompt with a generation prompt, or before a continued answer, ends with `turn`,
      * `answer` is appended. NULL: no change. */
     const char *turn, *answer;
-    const char *schema_variable;  /* the variable that gets the schema of response_format, or NULL */
-    const char *const *reads;     /* variables that the family reads and that must be strings */
+    const char *schema_variable; /* the variable that gets the schema of response_format, or NULL */
+    const char *const *reads;    /* variables that the family reads and that must be strings */
 };
 
 /* Returns the first family whose texts fit the source, or NULL. */

@@ -7,20 +7,20 @@
 
 /* ---- names that requests and templates use often ---- */
 
-#define CHAT_NAMES(X)                                                                              \
-    X(ROLE, "role")                                                                                \
-    X(CONTENT, "content")                                                                          \
-    X(REASONING, "reasoning_content")                                                              \
-    X(TOOL_CALLS, "tool_calls")                                                                    \
-    X(NAME, "name")                                                                                \
-    X(CALL_ID, "tool_call_id")                                                                     \
-    X(TYPE, "type")                                                                                \
-    X(TEXT, "text")                                                                                \
-    X(FUNCTION, "function")                                                                        \
-    X(ARGUMENTS, "arguments")                                                                      \
-    X(ID, "id")                                                                                    \
-    X(DESCRIPTION, "description")                                                                  \
-    X(PARAMETERS, "parameters")                                                                    \
+#define CHAT_NAMES(X) \
+    X(ROLE, "role") \
+    X(CONTENT, "content") \
+    X(REASONING, "reasoning_content") \
+    X(TOOL_CALLS, "tool_calls") \
+    X(NAME, "name") \
+    X(CALL_ID, "tool_call_id") \
+    X(TYPE, "type") \
+    X(TEXT, "text") \
+    X(FUNCTION, "function") \
+    X(ARGUMENTS, "arguments") \
+    X(ID, "id") \
+    X(DESCRIPTION, "description") \
+    X(PARAMETERS, "parameters") \
     X(THINKING, "thinking")
 #define CHAT_NAME_ENUM(name, text) CHAT_##name,
 enum { CHAT_NAMES(CHAT_NAME_ENUM) CHAT_N_NAMES };
@@ -28,9 +28,9 @@ enum { CHAT_NAMES(CHAT_NAME_ENUM) CHAT_N_NAMES };
 /* The part of a request that a policy reads. A reader may skip all else: the keys of a dict that
  * have no row. */
 typedef struct chat_shape {
-    const char *key; /* NULL: the end of the rows */
-    uint8_t n;       /* length of `key` */
-    uint8_t name;    /* its index in CHAT_NAMES */
+    const char *key;                /* NULL: the end of the rows */
+    uint8_t n;                      /* length of `key` */
+    uint8_t name;                   /* its index in CHAT_NAMES */
     const struct chat_shape *value; /* NULL: read the whole value */
 } chat_shape;
 extern const chat_shape ggtok_chat_message_shape[], ggtok_chat_tool_shape[];
@@ -115,20 +115,20 @@ typedef struct chat_options {
     bool keeps_last;  /* llama-server's --no-prefill-assistant: doesn't continue an assistant's last
                          message */
     bool allow_empty; /* renders even a conversation without messages */
-    bool skips_unknown; /* parts of unknown types in messages are dropped... */
-    bool skips_media;   /* ... and so are images, audio and video */
-    bool keep_ends;   /* keeps BOS and EOS */
+    bool skips_unknown;  /* parts of unknown types in messages are dropped... */
+    bool skips_media;    /* ... and so are images, audio and video */
+    bool keep_ends;      /* keeps BOS and EOS */
     bool only_variables; /* doesn't render */
-    bool as_text;     /* for text: transformers' prompts keep BOS and EOS */
-    bool before_more; /* for a prompt to compare with a longer one: keeps EOS (transformers: and
+    bool as_text;        /* for text: transformers' prompts keep BOS and EOS */
+    bool before_more;    /* for a prompt to compare with a longer one: keeps EOS (transformers: and
                          BOS) */
 } chat_options;
 
 /* A request while it is read and rendered. */
 typedef struct chat_job {
-    jinja_env *env, *other;   /* other: the rendering with the opposite add_generation_prompt */
-    jinja_value body;         /* the request: a dict. A reader sets it */
-    jinja_value named;        /* variables that the caller named; absent or a dict */
+    jinja_env *env, *other; /* other: the rendering with the opposite add_generation_prompt */
+    jinja_value body;       /* the request: a dict. A reader sets it */
+    jinja_value named;      /* variables that the caller named; absent or a dict */
     const ggtok_chat *chat;
     const chat_options *options;
     const chat_policy *policy;

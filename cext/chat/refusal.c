@@ -37,12 +37,9 @@ const char *ggtok_chat_type_name(const chat_call *c, jinja_value v) {
 
 const char *ggtok_chat_word(const chat_call *c, chat_word word) {
     static const char *const words[][2] = {
-        [CHAT_A_STRING] = {"a string", "str"},
-        [CHAT_AN_OBJECT] = {"an object", "a mapping"},
-        [CHAT_AN_ARRAY] = {"an array", "a list"},
-        [CHAT_NULL] = {"null", "None"},
-        [CHAT_TRUE] = {"true", "True"},
-        [CHAT_FALSE] = {"false", "False"},
+        [CHAT_A_STRING] = {"a string", "str"},    [CHAT_AN_OBJECT] = {"an object", "a mapping"},
+        [CHAT_AN_ARRAY] = {"an array", "a list"}, [CHAT_NULL] = {"null", "None"},
+        [CHAT_TRUE] = {"true", "True"},           [CHAT_FALSE] = {"false", "False"},
     };
     return words[word][c->language == CHAT_PYTHON];
 }

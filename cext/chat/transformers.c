@@ -55,8 +55,7 @@ static jinja_value message_of(chat_run *r, jinja_value v, uint32_t index) {
     }
     if (!has_null && rank == N_REASONINGS) return v;
     jinja_dict *message = ggtok_jinja_dict_new(mem, given->n + 2);
-    if (rank < N_REASONINGS)
-        ggtok_jinja_dict_add(mem, message, r->names[CHAT_THINKING], reasoning);
+    if (rank < N_REASONINGS) ggtok_jinja_dict_add(mem, message, r->names[CHAT_THINKING], reasoning);
     for (uint32_t i = 0; i < given->n; i++) {
         if (given->entries[i].value.type == JINJA_NONE) continue;
         ggtok_jinja_dict_set(mem, message, given->entries[i].key, given->entries[i].value);
@@ -94,10 +93,9 @@ static void set(chat_run *r, const char *name, jinja_value v) {
 /* Returns the caller's variables: chat_template_kwargs, then fields of the request, then named
  * variables. */
 static jinja_dict *given_variables(chat_run *r) {
-    static const char *const fields[] = {"tool_choice",      "parallel_tool_calls",
-                                         "response_format",  "reasoning_format",
-                                         "reasoning_effort", "enable_thinking",
-                                         "documents"};
+    static const char *const fields[] = {
+        "tool_choice",      "parallel_tool_calls", "response_format", "reasoning_format",
+        "reasoning_effort", "enable_thinking",     "documents"};
     jinja_arena *mem = r->call.mem;
     jinja_value named = r->job->named;
     r->job->named = jinja_absent();
@@ -210,9 +208,8 @@ static jinja_text *tag_message(chat_run *r, jinja_list *messages, const char *fi
     } else if (value.type == JINJA_LIST) {
         text = tag_blocks(c, &value);
     } else {
-        ggtok_chat_refuse(c, CHAT_WRONG_VALUE, NULL,
-                          "continue_final_message: '%s' is %s, not text", field,
-                          ggtok_chat_type_name(c, value));
+        ggtok_chat_refuse(c, CHAT_WRONG_VALUE, NULL, "continue_final_message: '%s' is %s, not text",
+                          field, ggtok_chat_type_name(c, value));
     }
     *last = jinja_of_dict(ggtok_chat_copy_dict(mem, last->as.dict, NULL));
     for (size_t i = 0; i < n; i++) ggtok_jinja_dict_put(mem, last->as.dict, names[i], value);
@@ -245,11 +242,10 @@ static jinja_text *cut_at_tag(chat_run *r, jinja_text *t, jinja_text *ending) {
     jinja_arena *mem = r->call.mem;
     const jinja_text needle = {.data = (const uint8_t *)tag, .n = TAG_WITHOUT_SPACE};
     size_t at = ggtok_jinja_text_rfind(mem, t, &needle, t->n);
-    size_t begin = begin_without_space(mem, ending), end = end_without_space(mem, ending, ending->n);
-    const jinja_text *stripped =
-        begin < end ? ggtok_jinja_text_cut(mem, ending, begin, end) : NULL;
-    if (at == SIZE_MAX ||
-        (stripped && ggtok_jinja_text_find(mem, t, stripped, 0) == SIZE_MAX)) {
+    size_t begin = begin_without_space(mem, ending),
+           end = end_without_space(mem, ending, ending->n);
+    const jinja_text *stripped = begin < end ? ggtok_jinja_text_cut(mem, ending, begin, end) : NULL;
+    if (at == SIZE_MAX || (stripped && ggtok_jinja_text_find(mem, t, stripped, 0) == SIZE_MAX)) {
         mem->source = NULL;
         ggtok_jinja_fail(mem,
                          "continue_final_message: the template drops the end of the last message");

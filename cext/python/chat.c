@@ -13,20 +13,13 @@
 #include "base/mem.h"
 #include "chat/policy.h"
 #include "jinja/core/env.h"
+#include "python/bind.h"
 #include "python/list.h"
 #include "python/values.h"
 
 #define CHAT_CAPSULE "ggtok.chat"
 
 static PyObject *convert_function;
-
-bool ggtok_chat_bind(uintptr_t convert) {
-    PyGILState_STATE state = PyGILState_Ensure(); /* cffi released the GIL */
-    convert_function = (PyObject *)convert;
-    Py_INCREF(convert_function);
-    PyGILState_Release(state);
-    return true;
-}
 
 /* ---- compiling ---- */
 
@@ -76,8 +69,9 @@ static PyObject *facts_of(const chat_policy *p) {
         if (!add(caps, flags[i].name, PyBool_FromLong(flags[i].value))) Py_CLEAR(caps);
     }
     ok = ok && add(facts, "caps", caps);
-    ok = ok && add(facts, "family",
-                   p->family ? PyUnicode_FromString(p->family->name) : (Py_INCREF(Py_None), Py_None));
+    ok = ok &&
+         add(facts, "family",
+             p->family ? PyUnicode_FromString(p->family->name) : (Py_INCREF(Py_None), Py_None));
     ok = ok && add(facts, "thinks", PyBool_FromLong(p->thinks));
     ok = ok && add(facts, "reasoning_tags",
                    Py_BuildValue("(ss)", p->tags.start ? p->tags.start : "",
@@ -151,7 +145,7 @@ typedef struct request {
     PyObject *self;
     const ggtok_chat *chat;
     const jinja_template *template; /* rendered instead of the chat's, or NULL */
-    PyObject *options, *named; /* a tuple, its values None if not set; a dict or None */
+    PyObject *options, *named;      /* a tuple, its values None if not set; a dict or None */
     unsigned long bits, want, flags;
     chat_options how;
 } request;
@@ -165,8 +159,8 @@ typedef struct job {
     PyObject *bytes;     /* the owner of `json`, or NULL */
     char *json;          /* JSON text, parsed without the GIL */
     size_t n_json;
-    size_t begin, n;     /* range in the shared buffer, in bytes; n: number of ids if only counted */
-    const void *alone;   /* the result of a single job, which isn't copied */
+    size_t begin, n;   /* range in the shared buffer, in bytes; n: number of ids if only counted */
+    const void *alone; /* the result of a single job, which isn't copied */
     size_t n_media;
     ggtok_error encode_error;
 } job;
@@ -218,7 +212,8 @@ static void read_body(reader *r, const request *p, PyObject *dict, jinja_dict *b
         if (!name) continue; /* no field */
         ggtok_py_hold(r, key);
         ggtok_py_hold(r, value);
-        put(r, body, (const char *)ggtok_jinja_text_copy(r->call.mem, name, strlen(name) + 1, 0)->data,
+        put(r, body,
+            (const char *)ggtok_jinja_text_copy(r->call.mem, name, strlen(name) + 1, 0)->data,
             read_field(r, p, name, value));
     }
 }
@@ -279,8 +274,7 @@ static void read_job(const request *p, PyObject *conversation, job *j) {
     if (ggtok_chat_begin(&j->job, &p->how, 0)) return;
     j->job.chat = p->chat;
     j->job.template = p->template;
-    reader r =
-        ggtok_py_reader(j->job.env, is_llama(p) ? JINJA_LLAMA_CPP : JINJA_TRANSFORMERS);
+    reader r = ggtok_py_reader(j->job.env, is_llama(p) ? JINJA_LLAMA_CPP : JINJA_TRANSFORMERS);
     r.call.language = p->how.language == CHAT_LLAMA_SERVER ? CHAT_LLAMA_SERVER : CHAT_PYTHON;
     r.is_request = true;
     r.names = p->chat->file.names;
@@ -336,8 +330,8 @@ static void run_job(const request *p, job *j, ggtok_context *ctx, bytebuf *all) 
     if (j->outcome != READ) return;
     bool kept;
     j->outcome = FAILED;
-    if (j->json && ggtok_jinja_protect(ggtok_jinja_env_arena(j->job.env), parse_json, j,
-                                       &j->job.error))
+    if (j->json &&
+        ggtok_jinja_protect(ggtok_jinja_env_arena(j->job.env), parse_json, j, &j->job.error))
         return;
     if (ggtok_chat_render_job(&j->job)) return;
     j->n_media = j->job.n_media;
@@ -404,11 +398,10 @@ static PyObject *origins_of(const chat_job *job) {
     for (size_t i = 0; list && i < jinja_text_count(job->prompt); i++) {
         ggtok_origin o = ggtok_chat_origin_of(job, i);
         bool known = o.kind == GGTOK_FROM_MESSAGE;
-        PyObject *row =
-            known ? Py_BuildValue("(nns#)", (Py_ssize_t)o.end, (Py_ssize_t)o.message, o.field.data,
-                                  (Py_ssize_t)o.field.n)
-                  : Py_BuildValue("(nOO)", (Py_ssize_t)o.end, Py_None,
-                                  o.kind == GGTOK_FROM_TEMPLATE ? Py_True : Py_None);
+        PyObject *row = known ? Py_BuildValue("(nns#)", (Py_ssize_t)o.end, (Py_ssize_t)o.message,
+                                              o.field.data, (Py_ssize_t)o.field.n)
+                              : Py_BuildValue("(nOO)", (Py_ssize_t)o.end, Py_None,
+                                              o.kind == GGTOK_FROM_TEMPLATE ? Py_True : Py_None);
         if (!row || PyList_Append(list, row)) Py_CLEAR(list);
         Py_XDECREF(row);
     }
@@ -539,4 +532,56 @@ done:
     ggtok_mem_free(all.data);
     if (!results) return NULL;
     return Py_BuildValue("(Nn)", results, (Py_ssize_t)n_media);
+}
+
+/* ---- bodies of other APIs ---- */
+
+typedef struct conversion {
+    PyObject *body;
+    chat_api api;
+    jinja_value converted;
+} conversion;
+
+static void convert_body(jinja_arena *mem, void *user) {
+    reader *r = user;
+    conversion *c = (conversion *)r->more;
+    (void)mem;
+    jinja_value body = ggtok_py_read_object(r, c->body, NULL, NULL, 0);
+    c->converted = c->api == CHAT_ANTHROPIC ? ggtok_chat_from_anthropic(&r->call, body)
+                                            : ggtok_chat_from_responses(&r->call, body);
+}
+
+/* (body, GGTOK_CHAT_ANTHROPIC or GGTOK_CHAT_RESPONSES) -> the body for the chat API, or an exception
+ * that isn't raised */
+static PyObject *convert(PyObject *self, PyObject *args) {
+    long api;
+    conversion c = {.api = CHAT_RESPONSES, .converted = jinja_none()};
+    jinja_env *env = NULL;
+    jinja_error err;
+    const jinja_options options = {0};
+    (void)self;
+    if (!PyArg_ParseTuple(args, "Ol", &c.body, &api)) return NULL;
+    if (api == GGTOK_CHAT_ANTHROPIC) c.api = CHAT_ANTHROPIC;
+    PyObject *result = NULL;
+    if (!ggtok_jinja_env_new(&options, &env, &err)) {
+        reader r = ggtok_py_reader(env, JINJA_LLAMA_CPP);
+        r.call.language = CHAT_LLAMA_SERVER;
+        r.is_request = true;
+        r.convert = convert_function;
+        r.more = &c;
+        if (!ggtok_py_read(&r, convert_body, &err))
+            result = ggtok_py_object_of(c.converted);
+        else if (!r.raised)
+            result = ggtok_py_template_error(&err);
+    } else {
+        result = ggtok_py_template_error(&err);
+    }
+    ggtok_jinja_env_free(env);
+    return result;
+}
+
+static PyMethodDef functions[] = {{"convert", convert, METH_VARARGS, NULL}};
+
+bool ggtok_chat_bind(uintptr_t list, uintptr_t to_plain) {
+    return ggtok_py_bind(functions, 1, list, to_plain, &convert_function);
 }

@@ -496,17 +496,14 @@ PyObject *ggtok_py_error(PyObject *self, const ggtok_error *err) {
 #define BOUND(name) {#name, (PyCFunction)(void (*)(void))entry_##name, METH_FASTCALL, NULL}
 #define METHOD(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
 
-#define CHAT(name)                                                                                 \
-    {#name, (PyCFunction)(void (*)(void))ggtok_py_##name, METH_FASTCALL, NULL}
+#define CHAT(name) {#name, (PyCFunction)(void (*)(void))ggtok_py_##name, METH_FASTCALL, NULL}
 
 static PyMethodDef methods[] = {
-    METHOD(encode),       METHOD(encode_array), METHOD(encode_trusted),
-    METHOD(count),        BOUND(decode),        BOUND(decode_at),
-    BOUND(encode_batch),  METHOD(clear),        METHOD(take),
-    METHOD(encode_part),  METHOD(safe_cut),     METHOD(cache_info),
-    METHOD(encode_spans), BOUND(choose),        METHOD(track),
-    METHOD(trace),        METHOD(trace_token),  CHAT(chat),
-    CHAT(chat_compile),
+    METHOD(encode),       METHOD(encode_array), METHOD(encode_trusted), METHOD(count),
+    BOUND(decode),        BOUND(decode_at),     BOUND(encode_batch),    METHOD(clear),
+    METHOD(take),         METHOD(encode_part),  METHOD(safe_cut),       METHOD(cache_info),
+    METHOD(encode_spans), BOUND(choose),        METHOD(track),          METHOD(trace),
+    METHOD(trace_token),  CHAT(chat),           CHAT(chat_compile),
 };
 
 bool entry_bind(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error) {

@@ -68,14 +68,13 @@ static _Noreturn void refuse_type(reader *r, PyObject *object, const chat_path *
     Py_XDECREF(some);
     Py_XDECREF(name);
     bool is_item = !at->name && at->parent && !at->parent->parent; /* a message or a tool */
-    ggtok_chat_refuse(&r->call, CHAT_WRONG_TYPE, NULL, "%s%s, not %s%s",
-                      ggtok_chat_path(&r->call, at),
-                      is_item ? " must be a mapping"
-                              : ": must be str, a number, bool, None, a list or a mapping",
-                      type,
-                      PyCallable_Check(object)
-                          ? " (transformers.utils.get_json_schema makes a schema of a function)"
-                          : "");
+    ggtok_chat_refuse(
+        &r->call, CHAT_WRONG_TYPE, NULL, "%s%s, not %s%s", ggtok_chat_path(&r->call, at),
+        is_item ? " must be a mapping" : ": must be str, a number, bool, None, a list or a mapping",
+        type,
+        PyCallable_Check(object)
+            ? " (transformers.utils.get_json_schema makes a schema of a function)"
+            : "");
 }
 
 /* ---- texts ---- */
@@ -227,7 +226,8 @@ static jinja_value read_dict(reader *r, PyObject *object, const chat_shape *shap
         if (PyUnicode_Check(key)) {
             name = PyUnicode_AsUTF8AndSize(key, &n);
         } else if (r->is_request) {
-            PyObject *type = (PyObject *)Py_TYPE(key), *text = PyObject_GetAttrString(type, "__name__");
+            PyObject *type = (PyObject *)Py_TYPE(key),
+                     *text = PyObject_GetAttrString(type, "__name__");
             if (text) hold_new(r, text);
             const char *data = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
             refuse(r, CHAT_WRONG_TYPE, at, "a key is %.60s, not str", data ? data : "?");
@@ -374,8 +374,7 @@ void ggtok_py_read_variables(jinja_arena *mem, void *user) {
                 PyErr_SetString(PyExc_TypeError, "a variable's name is not a str");
             ggtok_py_raised(r);
         }
-        ggtok_jinja_env_set(r->env, name, (size_t)n,
-                            ggtok_py_read_object(r, value, NULL, NULL, 0));
+        ggtok_jinja_env_set(r->env, name, (size_t)n, ggtok_py_read_object(r, value, NULL, NULL, 0));
     }
 }
 

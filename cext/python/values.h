@@ -26,7 +26,7 @@ typedef struct reader {
     const jinja_value *names; /* of a request: texts of the keys in shapes */
     PyObject *convert; /* of a request: a function that converts an object of another type to one of
                           a plain type, or returns NotImplemented */
-    PyObject *variables;      /* of a template: a dict */
+    PyObject *variables; /* of a template: a dict */
     PyObject **held;
     size_t n_held, cap_held;
     cached_key keys[KEYS_CACHED];

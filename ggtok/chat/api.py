@@ -31,8 +31,18 @@ _PER_TASK = 64  # number of conversations that a thread encodes per task
 class Call:
     """A call with its options: everything that all conversations share."""
 
-    __slots__ = ("bits", "chat", "fields", "flags", "loaded", "marker", "named", "options",
-                 "template", "time")
+    __slots__ = (
+        "bits",
+        "chat",
+        "fields",
+        "flags",
+        "loaded",
+        "marker",
+        "named",
+        "options",
+        "template",
+        "time",
+    )
 
     def __init__(
         self, loaded: Loaded, options: Options, flags: int = encode.PARSE, bits: int = 0
@@ -227,9 +237,7 @@ def count_body(
     """
     media.check_tokens(image_tokens)
     n: int
-    n, n_media = _run_body(
-        loaded, body, chat.COUNT, trusted, template, clock, media_marker, like
-    )
+    n, n_media = _run_body(loaded, body, chat.COUNT, trusted, template, clock, media_marker, like)
     if image_tokens is None or not n_media:
         return n, n_media
     return n + media.tokens(media.parts_of(body["messages"], like), image_tokens), 0
@@ -350,7 +358,7 @@ def _listed(messages: Any) -> Any:
 def _messages_of(conversation: Any) -> list[Any]:
     """Returns the list of messages of a conversation that may be JSON text."""
     if not isinstance(conversation, bytes):
-        return conversation
+        return list(conversation)
     try:
         parsed = json.loads(conversation)
     except ValueError as e:

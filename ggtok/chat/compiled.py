@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -87,6 +88,17 @@ _chats: OrderedDict[tuple[_Key, str, str | None], Chat | FailedError] = OrderedD
 _FAILURE = 4096  # bytes of a cached failure
 _lock = threading.Lock()
 _n_bytes = 0
+
+
+def _renew_lock() -> None:
+    """In a new child process, another thread of the parent may have held the lock."""
+    global _lock, _n_bytes
+    _lock = threading.Lock()
+    _n_bytes = sum(map(_size, _chats.keys(), _chats.values()))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 def chat_of(

@@ -1,5 +1,7 @@
-"""Computes the ids of prompts with their positions, for masks and for known ids. C encodes all other
-prompts (cext/chat/encode.c)."""
+"""Computes the ids of prompts with their positions, for masks and for known ids.
+
+C encodes all other prompts (cext/chat/encode.c).
+"""
 
 from __future__ import annotations
 

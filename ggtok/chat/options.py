@@ -109,7 +109,7 @@ class Options:
 
 def _flag(value: Any, name: str) -> bool | None:
     if value is None or value is True or value is False:
-        return value  # type: ignore[no-any-return]
+        return value
     return truth_or_none(value, name)
 
 

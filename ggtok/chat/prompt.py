@@ -38,8 +38,10 @@ class Prompt:
 
     def _between(self, text: str, begin: int, end: int) -> Prompt:
         """Returns the part from byte `begin` to `end`, which is `text`."""
-        ranges = (_within(r, begin, end) for r in (self.ranges, self.generated, self.media))
-        return Prompt(text, *ranges)
+        own, generated, media = (
+            _within(r, begin, end) for r in (self.ranges, self.generated, self.media)
+        )
+        return Prompt(text, own, generated, media)
 
     def ends_with_media(self) -> bool:
         """Whether the prompt ends with a marker."""

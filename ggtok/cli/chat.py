@@ -17,6 +17,7 @@ from ggtok.cli.messages import UsageError, reason, warn
 from ggtok.cli.parser import Help, Parser, expanded
 from ggtok.native import chat
 
+
 def add_arguments(parser: Parser) -> None:
     add = parser.add_argument
     add("--ids", action="store_true", help="print the ids: [1, 2, 3]")

@@ -7,29 +7,43 @@ import secrets
 from typing import Any
 
 from ggtok import Tokenizer
-from ggtok.chat import api, encode, media
+from ggtok.chat import api, encode
 from ggtok.chat.options import Options
 from ggtok.errors import GGTokError
 from ggtok.native import chat
 from ggtok.server.errors import Refusal
 
-COMPLETIONS, ANTHROPIC, RESPONSES = 0, chat.ANTHROPIC, chat.RESPONSES  # the API of a body
+CHAT, ANTHROPIC, RESPONSES = 0, chat.ANTHROPIC, chat.RESPONSES  # the API of a body
 
 
 def prompt_of(tok: Tokenizer, body: Any) -> str:
     """Returns the prompt that /apply-template answers with. Raises Refusal."""
-    text: str = _run(tok, body, chat.TEXT, COMPLETIONS)[0]
+    text: str = _run(tok, body, chat.TEXT, CHAT)[0]
     return text
 
 
 def count_of(
-    tok: Tokenizer, body: Any, image_tokens: int | None = None, kind: int = COMPLETIONS, bits: int = 0
+    tok: Tokenizer,
+    body: Any,
+    image_tokens: int | None = None,
+    kind: int = CHAT,
+    bits: int = 0,
 ) -> tuple[int, int]:
     """Returns the number of tokens in the prompt, and the number of images, audio and video that it
     doesn't include; the latter is 0 if `image_tokens`, the number for each, isn't None. Raises
     Refusal."""
     n, n_media = _run(tok, body, chat.COUNT, kind | bits)
     return (n, n_media) if image_tokens is None else (n + n_media * image_tokens, 0)
+
+
+def converted(body: Any, kind: int) -> Any:
+    """Converts the body of another API to one of the chat API. Raises Refusal."""
+    if kind == CHAT:
+        return body
+    made = chat.convert(body, kind)
+    if isinstance(made, chat.FailedError):
+        raise _refusal(made)
+    return made
 
 
 _RANDOM_MARKER = f"<__media_{secrets.token_hex(16)}__>"  # which no message contains
@@ -51,8 +65,12 @@ def _run(tok: Tokenizer, body: Any, want: int, kind: int) -> tuple[Any, int]:
     call.fields = None
     [found], n_media = call.raw([body if isinstance(body, dict) else {}], want)
     if isinstance(found, chat.FailedError):
-        kind_of_error = "invalid_request_error" if chat.is_bad_request(found) else "server_error"
-        raise Refusal(str(chat.error_of(found)), kind_of_error)
+        raise _refusal(found)
     if isinstance(found, Exception):
         raise Refusal(str(call.public(found)), "server_error")
     return found, n_media
+
+
+def _refusal(failed: chat.FailedError) -> Refusal:
+    status = "invalid_request_error" if chat.is_bad_request(failed) else "server_error"
+    return Refusal(str(chat.error_of(failed)), status)

@@ -48,6 +48,7 @@ PROGRAMS = {
     "capi": (*LIBRARY, "jinja/*/*.c"),
     "contended": (*LIBRARY, "jinja/*/*.c", "train/*.c"),
     "oom": LIBRARY,
+    "chat_oom": (*LIBRARY, "chat/*.c", "jinja/*/*.c"),
     "reach": LIBRARY,
     "threads": LIBRARY,
     "paths": LIBRARY,

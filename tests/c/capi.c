@@ -588,9 +588,8 @@ static void check_chat(const ggtok_tokenizer *tok) {
     ggtok_context *ctx;
     CHECK(!ggtok_context_new(tok, &ctx, &err));
     for (int i = 0; i < 2; i++) {
-        ggtok_chat_options options = {.like = (ggtok_chat_like)i,
-                                      .template_source = source,
-                                      .n_template = strlen(source)};
+        ggtok_chat_options options = {
+            .like = (ggtok_chat_like)i, .template_source = source, .n_template = strlen(source)};
         CHECK(!ggtok_chat_new(tok, &options, &chat, &err));
         CHECK(ggtok_chat_memory(chat) > sizeof source && !ggtok_chat_reads_time(chat));
         CHECK(ggtok_chat_variable(chat, false, 0).n && !ggtok_chat_variable(chat, false, 99).n);

@@ -119,6 +119,13 @@ def test_a_failed_allocation_is_reported_without_a_leak(
     assert shown.count(" failures\n") == len(FIXTURES) + 1
 
 
+def test_a_chat_reports_failed_allocations(c_program: Build, sanitizers: tuple[str, ...]) -> None:
+    """Each allocation fails in turn while a template is compiled and requests of each kind are
+    rendered and encoded."""
+    shown = output(c_program("chat_oom", "-DGGTOK_TEST_ALLOC", *sanitizers), fixture("bpe-llama3"))
+    assert shown.count(" failures\n") == 4
+
+
 def test_arrow_columns_are_released_once_when_memory_runs_out(c_program: Build) -> None:
     """Each allocation fails in turn: the caller's arrays are released once, and nothing leaks."""
     shown = output(c_program("arrow", "-DGGTOK_TEST_ALLOC"), fixture("bpe-gpt2"))

@@ -26,7 +26,7 @@ _CHARGES = (
     "JINJA_EACH jinja_charge jinja_charge_bytes ggtok_jinja_eval ggtok_jinja_exec ggtok_jinja_set "
     "ggtok_jinja_python_set ggtok_jinja_builder_add ggtok_jinja_builder_text ggtok_jinja_text_find "
     "ggtok_jinja_text_concat ggtok_jinja_python_equal ggtok_jinja_equal next_item next_of_source "
-    "ggtok_jinja_next ggtok_jinja_copy fetch show repr print less_items find_own visit bind"
+    "ggtok_jinja_next ggtok_jinja_copy put_bytes fetch show repr print less_items find_own visit bind"
 )
 _PAID = re.compile(rf"\b(?:{_CHARGES.replace(' ', '|')})\(")
 # Loops bounded by a literal's length or a constant.

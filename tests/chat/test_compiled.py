@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -117,6 +119,19 @@ def test_a_compiled_template_outlives_its_place_in_the_cache(
     args = (None, None, 2, 0, 0, None, "<M>", None)
     results, _ = tok._native.chat(found.compiled, [HI], *args)
     assert results == ["kept"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.usefixtures("empty_cache")
+def test_a_child_process_gets_a_new_lock(tok: Tokenizer) -> None:
+    """The lock may be held when the process forks."""
+    with compiled._lock:
+        child = os.fork()
+        if not child:
+            signal.alarm(60)
+            ok = tok.apply_chat_template(HI, template="{{ 'child' }}") == "child"
+            os._exit(0 if ok and compiled._n_bytes == n_cached() > 0 else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 # ---- the time ----

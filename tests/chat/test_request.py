@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
@@ -538,6 +539,26 @@ def test_the_clock_is_called_only_for_templates_with_dates() -> None:
         hi, template="{{ date_string }}", chat_template_kwargs=variables
     )
     assert shown == "today"
+
+
+def test_a_naive_time_is_local_only_for_llama_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """llama-server prints its time zone; transformers formats a time that has none."""
+    tok = load(fixture("bpe-qwen2"))
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    for month, zone in ((1, "CET +0100"), (7, "CEST +0200")):
+        shown = {
+            like: tok.apply_chat_template(
+                [user("Hi")],
+                like=like,
+                template="{{ strftime_now('%Z %z') }}",
+                clock=lambda month=month: datetime(2026, month, 3),
+            )
+            for like in ("llama.cpp", "transformers")
+        }
+        assert shown == {"llama.cpp": zone, "transformers": " "}
+    monkeypatch.undo()
+    time.tzset()
 
 
 def test_split_characters_are_refused_alike() -> None:

@@ -1,6 +1,6 @@
 """python -m tests.fuzz [TARGET ...]: fuzzes the C library, starting with the saved corpora.
 
-    python -m tests.fuzz --seconds 60   # each target: gguf, encode, detok, session, jinja, train
+    python -m tests.fuzz --seconds 60   # all targets
     python -m tests.fuzz gguf --seconds 3600 --work DIR --save
 
 Needs clang with libFuzzer, and binutils. Runs tests/c/capi.c and then each target, with
@@ -32,7 +32,15 @@ CORPUS = HERE / "corpus"
 # Leaks are detected at exit, not per input: otherwise, libFuzzer would run each input that grows a
 # cache twice.
 OPTIONS = ("-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1", "-detect_leaks=0")
-MAX_LEN = {"gguf": 6000, "encode": 2000, "detok": 600, "session": 400, "jinja": 800, "train": 1500}
+MAX_LEN = {
+    "gguf": 6000,
+    "encode": 2000,
+    "detok": 600,
+    "session": 400,
+    "jinja": 800,
+    "chat": 400,
+    "train": 1500,
+}
 MOST = 90_000  # size limit of a saved corpus, in bytes
 LISTED = 50  # approximate size of an input's entry in the archive's directory, in bytes
 

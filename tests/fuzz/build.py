@@ -16,8 +16,8 @@ HERE = Path(__file__).resolve().parent
 CEXT = HERE.parents[1] / "cext"
 LIBRARY = [path for path in sorted(CEXT.rglob("*.c")) if path.parent != CEXT / "python"]
 BLIND = "-fno-sanitize-coverage=trace-cmp"
-READERS = ("gguf", "jinja", "vocab")
-TARGETS = ("gguf", "encode", "detok", "session", "jinja", "train")
+READERS = ("chat", "gguf", "jinja", "vocab")
+TARGETS = ("gguf", "encode", "detok", "session", "jinja", "chat", "train")
 BASE = "bpe-gpt2"  # the vocabulary used for all pre-tokenizers
 
 SANITIZERS = ("-fsanitize=fuzzer-no-link,address,undefined", "-fno-sanitize-recover=all")

@@ -105,6 +105,13 @@ def jinja_seeds() -> Iterator[bytes]:
     yield b'\x03{"x": [1, 2.5, "a", null, {}]}\0{{ x }}'
 
 
+def chat_seeds() -> Iterator[bytes]:
+    """Yields random choices, some for each policy and template (see fuzz_chat.c)."""
+    chosen = random.Random(51)
+    for which in range(200):
+        yield bytes([which % 32, which, which, *chosen.randbytes(30 + which)])
+
+
 def train_seeds() -> Iterator[bytes]:
     for i, line in enumerate([*PROSE, *CODE]):
         for kind in range(4):
@@ -117,5 +124,6 @@ SEEDS = {
     "detok": detok_seeds,
     "session": session_seeds,
     "jinja": jinja_seeds,
+    "chat": chat_seeds,
     "train": train_seeds,
 }

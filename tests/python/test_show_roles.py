@@ -1,84 +1,66 @@
-"""Tokenizer.show finds the message of each text in linear time."""
+"""Tokenizer.show says from which message's role each token comes, by the origin of its text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from ggtok import show
+from ggtok import Tokenizer, load
+from tests.chat.requests import says, user
+from tests.support.vocabularies import fixture
 
-Message = Mapping[str, Any]
+SAID = "{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}"
 
 
-def plain(messages: Sequence[Message], texts: Sequence[str]) -> list[int | None]:
-    """Finds the messages by comparing each text with every string."""
-    strings = [[string.strip() for string in show._strings(message)] for message in messages]
-    found: list[int | None] = []
-    first = 0
-    for text in texts:
-        following = range(first, len(strings))
-        index = next((i for i in following if text in strings[i]), None)
-        if index is not None:
-            strings[index].remove(text)
+@pytest.fixture(scope="module")
+def tok() -> Tokenizer:
+    return load(fixture("bpe-qwen2"))
+
+
+def roles(tok: Tokenizer, messages: list[dict[str, Any]], template: str) -> list[tuple[str, str]]:
+    """Returns the prompt's text, split where the role of its tokens changes."""
+    more: dict[str, Any] = {"template": template, "add_generation_prompt": False}
+    shown = tok.show(messages, limit=1 << 30, **more)
+    parts: list[tuple[str, str]] = []
+    for token in shown.tokens:
+        role, text = token.role or "", tok.decode([token.id])
+        if parts and parts[-1][0] == role:
+            parts[-1] = (role, parts[-1][1] + text)
         else:
-            index = next((i for i in following if any(text in s for s in strings[i])), None)
-        first = first if index is None else index
-        found.append(index)
-    return found
+            parts.append((role, text))
+    return parts
 
 
-def said(*contents: str) -> list[Message]:
-    return [{"role": "user", "content": content} for content in contents]
+def test_equal_texts_have_the_roles_of_their_messages(tok: Tokenizer) -> None:
+    messages = [says("system", "a b"), user("a b"), says("assistant", "a b"), user("b")]
+    found = [part for part in roles(tok, messages, SAID) if part[0] != "template"]
+    assert found == [("system", "a b"), ("user", "a b"), ("assistant", "a b"), ("user", "b")]
 
 
-@pytest.mark.parametrize(
-    ("messages", "texts"),
-    [
-        (said("a", "b", "a"), ["a", "b", "a"]),
-        (said("a", "a", "b"), ["a", "b", "a"]),
-        (said("ab ba", "ab"), ["ab", "ab", "ba"]),
-        (said("one two", "two one"), ["one", "two", "two", "one", "one"]),
-        (said("one two one"), ["two", "one", "two", "one two", "one two one", "one"]),
-        (said("abab", "bab"), ["ab", "bab", "aba", "b"]),
-        (said("x", " y ", ""), ["x", "z", "", "y", "", "x"]),
-        ([{"role": "tool", "content": ["a", {"b": "c d"}]}, *said("d")], ["c", "d", "a", "d"]),
-        ([], ["a", ""]),
-    ],
-)
-def test_messages_are_those_of_a_plain_search(messages: list[Message], texts: list[str]) -> None:
-    sources = show._Sources(messages, 0)
-    assert [sources.find(text) for text in texts] == plain(messages, texts)
+def test_parts_and_changed_texts_have_a_role(tok: Tokenizer) -> None:
+    messages = [says("system", "One Two"), user("Two"), says("tool", "x")]
+    template = (
+        "{{ messages[2].content }}<|im_end|>{{ messages[1].content | upper }}<|im_end|>"
+        "{{ messages[0].content.split()[1] }}"
+    )
+    found = [part for part in roles(tok, messages, template) if part[0] != "template"]
+    assert found == [("tool", "x"), ("user", "TWO"), ("system", "Two")]
 
 
-def examined(messages: Sequence[Message], texts: Sequence[str]) -> int:
-    sources = show._Sources(messages, sum(map(len, texts)))
-    before = sources.left
-    for text in texts:
-        sources.find(text)
-    return before - sources.left
+def test_texts_of_no_message_have_another_role(tok: Tokenizer) -> None:
+    found = roles(tok, [user("a"), says("wizard", "b")], "{{ messages | length }}<|im_end|>" + SAID)
+    assert [role for role, _ in found] == [
+        *("other", "template"),
+        *("user", "template"),
+        *("other", "template"),
+    ]
 
 
-@pytest.mark.parametrize("n", [500, 1000, 2000])
-def test_texts_that_are_in_no_message_take_linear_time(
-    monkeypatch: pytest.MonkeyPatch, n: int
-) -> None:
-    monkeypatch.setattr(show, "_MORE", 0)
-    messages, texts = said(*(f"text {i}" for i in range(n))), [f"TEXT {i}" for i in range(n)]
-    size = sum(len(text) for text in texts) + sum(len(s) for m in messages for s in m.values())
-    assert examined(messages, texts) <= show._PASSES * size + 2 * show._VISIT
-
-
-@pytest.mark.parametrize("n", [500, 1000, 2000])
-def test_the_lines_of_a_long_message_take_linear_time(n: int) -> None:
-    lines = [f"line {i}." for i in range(n)]
-    size = len("\n".join(lines))
-    assert examined(said("\n".join(lines)), lines) <= 2 * size + n * 2 * show._VISIT
-
-
-def test_whole_messages_are_found_after_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(show, "_MORE", 0)
-    monkeypatch.setattr(show, "_PASSES", 0)
-    sources = show._Sources(said("ab", "c"), 0)
-    assert [sources.find(text) for text in ("b", "ab", "c")] == [None, 0, 1]
+def test_many_texts_take_linear_time(tok: Tokenizer) -> None:
+    """In quadratic time, this would take minutes."""
+    lines = [f"line {i}." for i in range(2_000)]
+    template = "{% for line in messages[0].content.split('|') %}{{ line }}<|im_end|>{% endfor %}"
+    found = roles(tok, [user("|".join(lines))], template)
+    assert len(found) == 4_000
+    assert [text for role, text in found if role == "user"] == lines

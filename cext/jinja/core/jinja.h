@@ -54,7 +54,7 @@ typedef struct jinja_time {
     int year, month, day, hour, minute, second, microsecond; /* month: 1 to 12 */
     int utc_offset;                                          /* seconds east of Greenwich */
     bool has_zone; /* whether utc_offset and zone are known; false for Python's naive times */
-    char zone[16]; /* abbreviation of the time zone; "" if none */
+    char zone[40]; /* abbreviation of the time zone; "" if none */
     int is_dst;
 } jinja_time;
 

@@ -1,6 +1,7 @@
 /*
  * Formats times like glibc's strftime in the C locale, which both llama.cpp and Python call on
- * Linux. Python adds %f. Unknown conversions are copied.
+ * Linux. Python adds %f and %:z. Unknown conversions are
+ * copied, as glibc does.
  */
 #include <stdio.h>
 
@@ -47,13 +48,12 @@ static int64_t seconds_since_1970(const moment *m) {
     return day * 86400 + t->hour * 3600 + t->minute * 60 + t->second - t->utc_offset;
 }
 
-static void put_text(moment *m, const spec *s, const char *text) {
-    size_t n = strlen(text);
+static void put_bytes(moment *m, const spec *s, const void *text, size_t n) {
     for (size_t i = n; (int64_t)i < s->width; i++) {
         ggtok_jinja_builder_add(&m->b, s->pad == '0' ? "0" : " ", 1, 0);
     }
     for (size_t i = 0; i < n; i++) {
-        char c = text[i];
+        char c = ((const char *)text)[i];
         if (s->upper && c >= 'a' && c <= 'z')
             c -= 32;
         else if (s->lower && c >= 'A' && c <= 'Z')
@@ -62,22 +62,31 @@ static void put_text(moment *m, const spec *s, const char *text) {
     }
 }
 
-static void put_number(moment *m, const spec *s, int64_t i, int digits, char pad) {
+static void put_text(moment *m, const spec *s, const char *text) {
+    put_bytes(m, s, text, strlen(text));
+}
+
+static void put_number(moment *m, const spec *s, int i, int digits, char pad) {
     char text[32];
     if (s->pad) pad = s->pad;
-    if (s->width >= 0 && s->pad != '-') digits = s->width;
-    int n = snprintf(text, sizeof text, "%lld", (long long)(i < 0 ? -i : i));
-    if (i < 0 && pad != '_') ggtok_jinja_builder_add(&m->b, "-", 1, 0), digits--;
-    if (i < 0 && pad == '_') digits--;
-    for (int k = n; pad != '-' && k < digits; k++) {
-        ggtok_jinja_builder_add(&m->b, pad == '_' ? " " : "0", 1, 0);
+    if (s->width > digits) digits = s->width;
+    int n = snprintf(text, sizeof text, "%d", i);
+    if (pad == '-') { /* without leading zeros, but in a field of this width */
+        put_text(m, s, text);
+        return;
     }
-    if (i < 0 && pad == '_') ggtok_jinja_builder_add(&m->b, "-", 1, 0);
+    for (int k = n; k < digits; k++) ggtok_jinja_builder_add(&m->b, pad == '_' ? " " : "0", 1, 0);
     ggtok_jinja_builder_add(&m->b, text, (size_t)n, 0);
 }
 
+static void put_seconds(moment *m, const spec *s) {
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)seconds_since_1970(m));
+    put_text(m, s, text);
+}
+
 /* Returns the ISO 8601 week, and sets *year to the year that it belongs to. */
-static int iso_week(const moment *m, int64_t *year) {
+static int iso_week(const moment *m, int *year) {
     int day = (m->weekday + 6) % 7, week = (m->yearday - day + 10) / 7;
     *year = m->t->year;
     if (week < 1) {
@@ -102,12 +111,18 @@ static void expand_text(moment *m, const spec *s, const char *format) {
     put_text(m, s, text);
 }
 
+/* Writes the time zone's offset. The sign and the number are two fields, each of the given width. */
 static void put_zone(moment *m, const spec *s, int colons) {
     int offset = m->t->utc_offset, size = offset < 0 ? -offset : offset;
     char text[24];
     if (!m->t->has_zone) return;
-    int n = snprintf(text, sizeof text, colons ? "%c%02d:%02d" : "%c%02d%02d",
-                     offset < 0 ? '-' : '+', size / 3600, size / 60 % 60);
+    if (!colons) {
+        put_text(m, s, offset < 0 ? "-" : "+");
+        put_number(m, s, size / 3600 * 100 + size / 60 % 60, 4, '0');
+        return;
+    }
+    int n = snprintf(text, sizeof text, "%c%02d:%02d", offset < 0 ? '-' : '+', size / 3600,
+                     size / 60 % 60);
     if (colons == 2) snprintf(text + n, sizeof text - (size_t)n, ":%02d", size % 60);
     put_text(m, s, text);
 }
@@ -117,7 +132,7 @@ static bool convert(moment *m, char letter, const spec *given, int colons) {
     const jinja_time *t = m->t;
     spec plain = *given;
     const spec *s = &plain;
-    int64_t year;
+    int year;
     int hour12 = t->hour % 12 ? t->hour % 12 : 12;
     /* Flag # makes names upper-case, and AM, PM and time zones lower-case, even with flag ^. */
     plain.lower = letter == 'P' || (s->swap && (letter == 'p' || letter == 'Z'));
@@ -157,7 +172,7 @@ static bool convert(moment *m, char letter, const spec *given, int colons) {
     case 'P': return put_text(m, s, t->hour < 12 ? "am" : "pm"), true;
     case 'r': return expand_text(m, s, "%I:%M:%S %p"), true;
     case 'R': return expand_text(m, s, "%H:%M"), true;
-    case 's': return put_number(m, s, seconds_since_1970(m), 1, '0'), true;
+    case 's': return put_seconds(m, s), true;
     case 'S': return put_number(m, s, t->second, 2, '0'), true;
     case 't': return put_text(m, s, "\t"), true;
     case 'T':
@@ -176,6 +191,9 @@ static bool convert(moment *m, char letter, const spec *given, int colons) {
     }
 }
 
+/* The letters that may follow a modifier. */
+static const char after_e[] = "cCnpPrRstTuxXyYzZ%", after_o[] = "bBCdegGhHIjklmMnpPrRsStTuUVwWyzZ%";
+
 static void expand(moment *m, const uint8_t *f, size_t n) {
     for (size_t i = 0; i < n; i++) {
         if (f[i] != '%') {
@@ -184,29 +202,34 @@ static void expand(moment *m, const uint8_t *f, size_t n) {
         }
         spec s = {.width = -1};
         size_t begin = i++;
-        for (; i < n && f[i] && strchr("_-0^#+", f[i]); i++) {
+        for (; i < n && f[i] && strchr("_-0^#", f[i]); i++) {
             if (f[i] == '^')
                 s.upper = true;
             else if (f[i] == '#')
                 s.swap = true;
             else
-                s.pad = (char)(f[i] == '+' ? '0' : f[i]);
+                s.pad = (char)f[i];
         }
         for (; i < n && f[i] >= '0' && f[i] <= '9'; i++) {
             s.width = 10 * (s.width < 0 ? 0 : s.width) + f[i] - '0';
             if (s.width > 10000)
                 ggtok_jinja_fail(m->b.arena, "'strftime_now' doesn't support widths above 10000");
         }
-        if (i < n && (f[i] == 'E' || f[i] == 'O')) i++;
+        char modifier = i < n && (f[i] == 'E' || f[i] == 'O') ? (char)f[i++] : 0;
         int colons = 0;
-        for (; i < n && f[i] == ':' && colons < 3; i++) colons++;
+        if (m->dialect == JINJA_TRANSFORMERS) { /* Python's, not glibc's */
+            for (; i < n && f[i] == ':' && colons < 3; i++) colons++;
+        }
         char letter = i < n ? (char)f[i] : 0;
+        if (letter == 'b' || letter == 'h') s.upper |= s.swap; /* even if the modifier is wrong */
+        bool accepted =
+            !modifier || (letter && strchr(modifier == 'E' ? after_e : after_o, letter));
         if (m->dialect == JINJA_TRANSFORMERS && letter == 'f' && i == begin + 1) {
             char micro[16];
             snprintf(micro, sizeof micro, "%06d", m->t->microsecond);
             ggtok_jinja_builder_add(&m->b, micro, 6, 0);
-        } else if (!letter || !convert(m, letter, &s, colons)) {
-            ggtok_jinja_builder_add(&m->b, f + begin, (i < n ? i + 1 : n) - begin, 0);
+        } else if (!letter || !accepted || !convert(m, letter, &s, colons)) {
+            put_bytes(m, &s, f + begin, (i < n ? i + 1 : n) - begin);
         }
     }
 }
