@@ -18,10 +18,10 @@ from starlette.testclient import TestClient
 
 import ggtok
 from ggtok import server
-from ggtok.server.chat import RESPONSES, converted
 from ggtok.server import bodies, decoded, facts, metrics, serving
 from ggtok.server import native as native_module
 from ggtok.server import registry as registry_module
+from ggtok.server.chat import RESPONSES, converted
 from ggtok.server.errors import Refusal
 from ggtok.server.openapi import ROWS
 from ggtok.server.registry import Registry
