@@ -45,7 +45,8 @@ typedef enum {
 typedef enum {
     GGTOK_FLAG_ADD_BOS, GGTOK_FLAG_ADD_EOS, GGTOK_FLAG_ADD_SEP, GGTOK_FLAG_ADD_SPACE_PREFIX,
     GGTOK_FLAG_IGNORE_MERGES, GGTOK_FLAG_CLEAN_SPACES, GGTOK_FLAG_REMOVE_EXTRA_WHITESPACES,
-    GGTOK_FLAG_ESCAPE_WHITESPACES, GGTOK_FLAG_LOWERCASE, GGTOK_FLAG_STRIP_ACCENTS, ...
+    GGTOK_FLAG_ESCAPE_WHITESPACES, GGTOK_FLAG_LOWERCASE, GGTOK_FLAG_STRIP_ACCENTS,
+    GGTOK_FLAG_NFC, ...
 } ggtok_vocab_flag;
 
 #define GGTOK_ADD_SPECIAL ...
@@ -139,6 +140,7 @@ ggtok_ids ggtok_eog_ids(const ggtok_tokenizer *tok);
 ggtok_ids ggtok_suppress_tokens(const ggtok_tokenizer *tok);
 int32_t ggtok_text_to_token(const ggtok_tokenizer *tok, const char *text, size_t n);
 const char *ggtok_pre_name(size_t i);
+bool ggtok_knows_key(const char *key);
 bool ggtok_pre_is_raw(const char *name);
 size_t ggtok_metadata_bytes(const ggtok_tokenizer *tok);
 size_t ggtok_n_kv(const ggtok_tokenizer *tok);
@@ -245,7 +247,7 @@ typedef enum {
 
 bool entry_bind(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error);
 bool ggtok_jinja_bind(uintptr_t list, uintptr_t error);
-bool ggtok_chat_bind(uintptr_t convert);
+bool ggtok_chat_bind(uintptr_t list, uintptr_t to_plain);
 bool ggtok_arrow_bind(uintptr_t list, uintptr_t error);
 bool ggtok_train_bind(uintptr_t list);
 

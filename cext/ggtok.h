@@ -143,6 +143,7 @@ typedef enum ggtok_vocab_flag {
     GGTOK_FLAG_ESCAPE_WHITESPACES,
     GGTOK_FLAG_LOWERCASE,     /* WPM and whitespace: normalizer.lowercase */
     GGTOK_FLAG_STRIP_ACCENTS, /* WPM: normalizer.strip_accents */
+    GGTOK_FLAG_NFC,           /* UGM: normalizer.nfc, which llama.cpp b11549 doesn't read */
     GGTOK_N_FLAGS
 } ggtok_vocab_flag;
 
@@ -690,6 +691,10 @@ GGTOK_API bool ggtok_same_vocabulary(const ggtok_tokenizer *tok, const ggtok_tok
 
 /* Returns the id of the token with exactly this text, or GGTOK_NO_TOKEN. */
 GGTOK_API int32_t ggtok_text_to_token(const ggtok_tokenizer *tok, const char *text, size_t n);
+
+/* Whether this version knows a key of a GGUF file that begins with "tokenizer.ggml.": it reads the
+ * key, or llama.cpp doesn't use it for ids. Loading a file with other such keys adds warnings. */
+GGTOK_API bool ggtok_knows_key(const char *key);
 
 /* Returns the name of the i-th pre-tokenizer that this build knows, or NULL if there are no
  * more. */

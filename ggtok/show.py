@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ggtok.base.escape import shown
 from ggtok.chat import api
 from ggtok.errors import InvalidTypeError, InvalidValueError
-from ggtok.native.arguments import iterated, text_bytes, token_ids
+from ggtok.native.arguments import index, iterated, text_bytes, token_ids
 from ggtok.text.shown import OTHER, ROLES, TEMPLATE, Shown, ShownToken
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def of(
 ) -> Shown:
     """Implements :meth:`ggtok.Tokenizer.show`. `encode` returns a text's ids and their spans in
     bytes; `chat` has the keywords for a conversation."""
-    if limit < 0:
+    if index(limit, "limit") < 0:
         raise InvalidValueError(f"limit must not be negative, but is {limit}")
     is_text = isinstance(value, str) or _is_buffer(value)
     items = value if is_text or isinstance(value, Sequence) else list(iterated(value, _EXPECTED))
@@ -51,6 +51,8 @@ def _is_buffer(value: Any) -> bool:
         return memoryview(value).format in ("B", "c", "b")
     except TypeError:
         return False
+    except ValueError:  # a memoryview that was released, which `encode` refuses
+        return True
 
 
 # ---- texts ----

@@ -427,7 +427,7 @@ class Tokenizer:
             TextEncodeError, InvalidTypeError, InvalidValueError, VocabError: as for
                 :meth:`encode`.
         """
-        c_unit = 0 if unit == "byte" else batches.unit_of(text, unit)
+        c_unit = 0 if isinstance(unit, str) and unit == "byte" else batches.unit_of(text, unit)
         parse: object = parse_special
         if parse is not False and parse is not True:
             parse = self._native.parsed(parse)

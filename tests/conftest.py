@@ -89,6 +89,7 @@ def pytest_configure(config: pytest.Config) -> None:
         _share_bytecode(config)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """Starts no workers for a single file: each would import everything again."""
     files = {config.invocation_params.dir / arg.split("::")[0] for arg in config.args}
@@ -100,9 +101,9 @@ def _share_bytecode(config: pytest.Config) -> None:
 
     If Python may not write them next to the sources, each of the hundreds of processes that tests
     start would otherwise compile every module that it imports."""
-    if cache := getattr(config, "cache", None):  # else: pytest -p no:cacheprovider
-        folder = str(cache.mkdir("bytecode"))
-    else:
+    try:
+        folder = str(config.cache.mkdir("bytecode"))  # type: ignore[union-attr]
+    except (AttributeError, OSError):  # pytest -p no:cacheprovider, or a folder that is read-only
         temporary = tempfile.TemporaryDirectory(
             prefix="ggtok-bytecode-", ignore_cleanup_errors=True
         )

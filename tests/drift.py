@@ -1,12 +1,16 @@
-"""Compares ggtok's pre-tokenizers with those of another version of llama.cpp.
+"""Compares ggtok with another version of llama.cpp.
 
+    python -m tests.drift --newer                  # b11739, which the first call downloads
     python -m tests.drift                          # the installed wheel
     python -m tests.drift --wheel libllama.so      # another build, or a folder that contains one
     python -m tests.drift --source llama.cpp       # a source tree: only compares names
 
-Lists the names for `tokenizer.ggml.pre` that only one of the two programs knows, and, given a
-library, the names for which ids or decoded texts differ on generated texts. The exit status is 1 if
-it lists any name.
+Lists the names for `tokenizer.ggml.pre` that only one of the two programs knows. Given a library,
+lists also the names and vocabularies for which ids or decoded texts differ on generated texts, or
+special tokens, flags, EOG sets, attributes, scores or pieces differ; and differences for malformed
+and for decomposed texts. A difference is either ours to fix, or known: UTF-8 that only older builds
+decode, and files with the key normalizer.nfc in builds that ignore it. The exit status is 1 if any
+is ours to fix.
 
 To find the names that a library knows, it tries all strings in the library and all suffixes of
 these (the linker stores "mpt" as the end of "prompt"). This takes about a minute. The C structures
@@ -16,6 +20,7 @@ are b11549's (tests/support/llamacpp.py); if another build's structures differ, 
 from __future__ import annotations
 
 import argparse
+import random
 import re
 import struct
 import sys
@@ -24,11 +29,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ggtok.inspect.parity.compare import NFC_KEY
+from ggtok.inspect.parity.worker import contains
 from ggtok.native import pre_names
-from tests.parity import compare
+from tests.parity import Result, compare, compare_texts, load
+from tests.support.composing import NEWER as NEWER_CHARACTERS
+from tests.support.composing import composable, composing_texts, composing_vocabulary
 from tests.support.llamacpp import LlamaCpp, LlamaCppDied, LlamaCppLoadError, shared_object
+from tests.support.newer_llamacpp import newer_library
 from tests.support.patch import GGUF
-from tests.support.vocabularies import fixture, real
+from tests.support.vocabularies import NEWER, OTHERS, REAL, fixture, fixture_names, real
 
 SEED = 11549
 MAX_NAME = 32
@@ -41,12 +51,27 @@ COMPARISON = re.compile(r'\btokenizer_pre\s*==\s*"([^"]+)"')
 OTHER_VOCABULARY = {"whitespace": "bpe-whitespace"}
 
 
+# The vocabularies to compare; "malformed" texts are compared with one fixture of each type.
+FIXTURES = [name for name in fixture_names() if name != "big-endian"]
+VOCABULARIES = [*REAL, *OTHERS, *FIXTURES]
+TYPES = ["bpe-llama3", "bpe-gemma4", "spm", "wpm", "ugm", "rwkv", "plamo2"]
+# Parts of malformed texts: overlong forms, surrogates, truncated and too large sequences.
+MALFORMED = [
+    *(b"\xc1\xa9", b"\xc0\x80", b"\xe0\x81\xa9", b"\xf0\x80\x81\xa9", b"\xc0\xaf"),
+    *(b"\xed\xa0\x80", b"\xed\xb0\x80", b"\xe2\x82", b"\xf0\x9f\x98", b"\xc3", b"\x80", b"\xbf"),
+    *(b"\xff", b"\xfe", b"\xf8\x88\x80\x80\x80", b"\xf4\x90\x80\x80", b"\xf5\x90\x80\x80"),
+]
+OVERLONG_IS_KNOWN = "known: all in texts with overlong UTF-8 or values above U+10FFFF"
+NFC_IS_KNOWN = f"known: this build ignores {NFC_KEY}"
+
+
 @dataclass(frozen=True)
 class Row:
-    """A pre-tokenizer name, and how ggtok and the other build differ for it."""
+    """A pre-tokenizer name or vocabulary, and how ggtok and the other build differ for it."""
 
     name: str
     difference: str
+    known: str = ""
 
 
 def source_names(tree: Path) -> set[str]:
@@ -128,26 +153,78 @@ def id_rows(llama: LlamaCpp, names: Iterable[str], n_texts: int, folder: Path) -
         gguf = GGUF.read(base)
         gguf.set("tokenizer.ggml.pre", name)
         path = gguf.write(folder / "ids.gguf")
-        result = compare(name, path, n_texts, SEED, tokens=0, llama=llama)
-        if result.differences:
-            first = result.shown[0].replace("\n", "\n    ")
-            difference = f"{result.differences} of {result.comparisons} results differ, first\n    "
-            rows.append(Row(name, difference + first))
+        rows += rows_of(compare(name, path, n_texts, SEED, tokens=0, llama=llama))
     return rows
+
+
+def rows_of(result: Result, known: str = "") -> list[Row]:
+    """Returns a row if there are differences. `known` says why they all are known."""
+    if not result.differences:
+        return []
+    if not known and result.overlong == result.differences:
+        known = OVERLONG_IS_KNOWN
+    difference = f"{result.differences} of {result.comparisons} results differ"
+    if not known:
+        difference += ", first\n    " + result.shown[0].replace("\n", "\n    ")
+    return [Row(result.name, difference, known)]
+
+
+def vocabulary_rows(llama: LlamaCpp, library: Path, n_texts: int) -> list[Row]:
+    """Compares ids, decoded texts, special tokens, flags, EOG sets, attributes and pieces."""
+    reads_nfc = contains(library, NFC_KEY.encode())
+    rows = []
+    for name in VOCABULARIES:
+        path = fixture(name) if name in FIXTURES else real(name)
+        result = compare(
+            name, path, n_texts, SEED, tokens=1 if name in FIXTURES else 20, llama=llama
+        )
+        rows += rows_of(result, NFC_IS_KNOWN if name in NEWER and not reads_nfc else "")
+    return rows
+
+
+def malformed_rows(llama: LlamaCpp, n_texts: int) -> list[Row]:
+    """Compares texts that contain malformed UTF-8."""
+    chooser = random.Random(SEED)
+    parts = [*MALFORMED, *MALFORMED, b"a", b" b", "\u00e9".encode(), b"the ", b"\n"]
+    texts = [b"".join(chooser.choices(parts, k=chooser.randint(1, 8))) for _ in range(n_texts)]
+    rows = []
+    for name in TYPES:
+        result = Result(f"malformed texts, {name}")
+        vocab = llama.load(fixture(name))
+        compare_texts(vocab, load(fixture(name)), texts, result)
+        vocab.free()
+        rows += rows_of(result)
+    return rows
+
+
+def nfc_rows(llama: LlamaCpp, library: Path, n_texts: int, folder: Path) -> list[Row]:
+    """Compares texts of all characters that NFC changes, with a vocabulary that spells their
+    NFC."""
+    if not contains(library, NFC_KEY.encode()):
+        return []
+    characters = [*composable(), *NEWER_CHARACTERS]
+    path = composing_vocabulary(characters).write(folder / "composing.gguf")
+    texts = [text.encode() for text in composing_texts(characters, n_texts, SEED)]
+    result = Result("NFC of every character")
+    vocab = llama.load(path)
+    compare_texts(vocab, load(path), texts, result)
+    vocab.free()
+    return rows_of(result)
 
 
 def print_table(rows: list[Row]) -> None:
     width = max((len(row.name) for row in rows), default=0)
     for row in rows:
-        print(f"{row.name:{width}}  {row.difference}")
+        print(f"{row.name:{width}}  {row.difference}" + (f" ({row.known})" if row.known else ""))
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.drift")
     other = parser.add_mutually_exclusive_group()
+    other.add_argument("--newer", action="store_true", help="b11739, downloaded on the first call")
     other.add_argument("--wheel", type=Path, help="a shared object, or a folder with one")
     other.add_argument("--source", type=Path, help="a source tree of llama.cpp")
-    parser.add_argument("--texts", type=int, default=100, help="texts for each name")
+    parser.add_argument("--texts", type=int, default=100, help="texts for each comparison")
     args = parser.parse_args(arguments)
 
     ours = set(pre_names())
@@ -155,7 +232,13 @@ def main(arguments: list[str] | None = None) -> int:
         theirs = source_names(args.source)
         rows = name_rows(theirs, ours)
     else:
-        library = find_library(args.wheel) if args.wheel else shared_object()
+        library = (
+            newer_library()
+            if args.newer
+            else find_library(args.wheel)
+            if args.wheel
+            else shared_object()
+        )
         with (
             tempfile.TemporaryDirectory(prefix="ggtok-drift-") as folder,
             LlamaCpp(library) as llama,
@@ -163,9 +246,16 @@ def main(arguments: list[str] | None = None) -> int:
             theirs = known_names(llama, candidates(library) | ours, Path(folder))
             rows = name_rows(theirs, ours)
             rows += id_rows(llama, theirs & ours, args.texts, Path(folder))
+            rows += vocabulary_rows(llama, library, args.texts)
+            rows += malformed_rows(llama, args.texts)
+            rows += nfc_rows(llama, library, args.texts, Path(folder))
     print_table(rows)
-    print(f"drift: {len(theirs)} names there, {len(ours)} here, {len(rows)} differences")
-    return 1 if rows else 0
+    fix = sum(not row.known for row in rows)
+    print(
+        f"drift: {len(theirs)} names there, {len(ours)} here, {len(rows)} differences, "
+        f"{fix} of them ours to fix"
+    )
+    return 1 if fix else 0
 
 
 if __name__ == "__main__":

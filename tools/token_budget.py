@@ -18,6 +18,13 @@ import ggtok
 from ggtok.base.escape import shown
 
 
+def printed(text: str) -> str:
+    """Returns a text that GitHub's runner prints without obeying it. The runner obeys
+    ``##[command]`` anywhere in a line and ``::command::`` at its start, so a zero-width space
+    separates these characters."""
+    return text.replace("##[", "##\u200b[").replace("::", ":\u200b:")
+
+
 class Failure(Exception):
     """An error whose message is printed."""
 
@@ -68,7 +75,7 @@ def counts(tok: ggtok.Tokenizer, base: str, paths: list[str]) -> list[tuple[str,
         if any(b"\0" in text for text in texts):
             continue  # a binary file
         before, after = tok.count_batch(texts, add_special=False)
-        rows.append((shown(path), before, after))
+        rows.append((printed(shown(path)), before, after))
     return sorted(rows, key=lambda row: row[1] - row[2])
 
 
@@ -116,5 +123,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main(os.environ))
     except (Failure, ggtok.GGTokError) as e:
-        print(f"::error::{e}")
+        print(f"::error::{printed(shown(str(e)))}")
         sys.exit(2)

@@ -112,6 +112,10 @@ const char *ggtok_warning(const ggtok_tokenizer *tok, size_t i) {
     return NULL;
 }
 
+bool ggtok_knows_key(const char *key) {
+    return ggtok_vocab_knows_key(key, strlen(key));
+}
+
 const char *ggtok_pre_name(size_t i) {
     const pretok_row *row = ggtok_pretok_at(i);
     return row ? ggtok_pretok_name(row) : NULL;

@@ -101,6 +101,7 @@ static ggtok_status load_parsed(const gguf *g, const ggtok_load_options *options
     ggtok_status s = ggtok_vocab_keys_open(&k, options, err);
     if (!s) s = load(tok, &k, options, err);
     if (!s) s = ggtok_vocab_keys_close(&k, err);
+    if (!s && tok->ops) s = ggtok_vocab_warn_of_keys(&k, err);
     ggtok_vocab_keys_free(&k);
     if (s) {
         ggtok_free(tok);

@@ -71,12 +71,14 @@ const char *ggtok_how_name(ggtok_how how) {
 
 /* ---- notes ---- */
 
-/* Returns the number of bytes that aren't part of a character. */
-static size_t malformed(const uint8_t *text, size_t n) {
+/* Returns the number of bytes that aren't part of a character. `shortest`: overlong forms aren't
+ * characters. */
+static size_t malformed(const uint8_t *text, size_t n, bool shortest) {
     size_t count = 0;
     for (size_t i = 0, len; i < n; i += len) {
         uint32_t cpt;
-        len = ggtok_utf8_decode(text + i, text + n, &cpt);
+        len = shortest ? ggtok_utf8_decode_shortest(text + i, text + n, &cpt)
+                       : ggtok_utf8_decode(text + i, text + n, &cpt);
         count += cpt == UTF8_REPLACEMENT && len == 1;
     }
     return count;
@@ -94,7 +96,8 @@ static bool note_raw(tracer *t, const uint8_t *text, size_t n, bool prefix) {
         return (!space || note(t, "add_space_prefix: a space is inserted before it")) &&
                ((!space && !memchr(text, ' ', n)) || note(t, "spaces become U+2581"));
     }
-    size_t bad = malformed(text, n);
+    const bool nfc = ugm && v->flag[GGTOK_FLAG_NFC];
+    size_t bad = malformed(text, n, nfc);
     char count[96];
     snprintf(count, sizeof count, "bytes that aren't UTF-8: %llu; each %s", (unsigned long long)bad,
              wpm ? "is dropped" : "becomes U+FFFD");
@@ -110,6 +113,7 @@ static bool note_raw(tracer *t, const uint8_t *text, size_t n, bool prefix) {
         {wpm, "white space and control characters are dropped; a U+2581 begins each word"},
         {wpm && v->flag[GGTOK_FLAG_STRIP_ACCENTS], "strip_accents: accents are dropped"},
         {wpm && v->flag[GGTOK_FLAG_LOWERCASE], "lowercase: letters are lower-cased"},
+        {nfc, "normalizer.nfc: characters are composed (Unicode NFC)"},
         {ugm && t->normalized && v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX],
          "add_space_prefix: a space is inserted before it"},
         {ugm && t->normalized && v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES],

@@ -1,12 +1,11 @@
 /*
- * The policy of llama-server: how it reads a request, converts messages, and finishes the prompt.
- * null counts as missing, and values of an unexpected type are ignored, except for a few that are
- * refused. Checks are in the server's order.
+ * The policy of llama-server: how it converts messages, sets the template's variables, and finishes
+ * the prompt; and what it learns about a template when it starts.
  */
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "chat/policy.h"
+#include "chat/llama_request.h"
 #include "jinja/core/env.h"
 
 /* Checks that the server removes from templates, because they refuse messages that the templates
@@ -25,254 +24,6 @@ static const char never[] = "{%- if false %}";
 /* Identifies a family whose contents are trimmed, because its models repeat themselves after stray
  * white space. */
 static const char trimmed[] = "You have access to the following functions in JSONSchema format";
-
-/* ---- the request ---- */
-
-typedef enum continuation { NOT_CONTINUED, CONTINUES, IN_CONTENT, IN_REASONING } continuation;
-
-typedef struct request {
-    jinja_list *given_messages;
-    chat_message *messages;
-    uint32_t n_messages, n_written; /* n_written: without a message that is continued */
-    jinja_list *tools;              /* NULL: none */
-    jinja_dict *given;              /* the caller's variables */
-    jinja_value schema;             /* for the family's variable; JINJA_ABSENT: none */
-    bool thinking, generation;
-    continuation continues;
-    chat_message last; /* the last message, before white space is trimmed */
-} request;
-
-static jinja_value field(chat_run *r, const char *name) {
-    return ggtok_chat_get(r->call.mem, r->job->body, name);
-}
-
-static bool is_missing(jinja_value v) {
-    return v.type == JINJA_ABSENT || v.type == JINJA_NONE;
-}
-
-static jinja_value typed(chat_run *r, jinja_value dict, const char *name, jinja_type type) {
-    jinja_value v = ggtok_chat_get(r->call.mem, dict, name);
-    return v.type == type ? v : jinja_absent();
-}
-
-static void check_grammar(chat_run *r) {
-    const jinja_text *grammar = chat_text(field(r, "grammar"));
-    if (grammar && grammar->n && !is_missing(field(r, "json_schema")))
-        ggtok_chat_refuse(&r->call, CHAT_WRONG_VALUE, "Cannot use both json_schema and grammar",
-                          "json_schema and grammar can't be combined");
-}
-
-/* Returns response_format.type after a check. */
-static const jinja_text *check_format(chat_run *r) {
-    const jinja_text *type = chat_text(typed(r, field(r, "response_format"), "type", JINJA_STRING));
-    if (!type || !type->n || chat_is(type, "text") || chat_is(type, "json_object") ||
-        chat_is(type, "json_schema"))
-        return type;
-    if (r->call.language == CHAT_LLAMA_SERVER)
-        ggtok_chat_refuse(
-            &r->call, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST, NULL,
-            "response_format type must be one of \"text\" or \"json_object\", but got: %.*s",
-            (int)(type->n < 200 ? type->n : 200), (const char *)type->data);
-    ggtok_chat_refuse(&r->call, CHAT_WRONG_VALUE, NULL,
-                      "response_format: the type must be 'text', 'json_object' or 'json_schema', "
-                      "not '%.*s'",
-                      (int)(type->n < 80 ? type->n : 80), (const char *)type->data);
-}
-
-static bool is_empty(jinja_value v) {
-    switch (v.type) {
-    case JINJA_BOOL: return !v.as.truth;
-    case JINJA_INT: return !v.as.i;
-    case JINJA_FLOAT: return v.as.f == 0;
-    case JINJA_STRING: return !v.as.text->n;
-    case JINJA_LIST:
-    case JINJA_TUPLE: return !v.as.list->n;
-    case JINJA_DICT: return !v.as.dict->n;
-    default: return is_missing(v);
-    }
-}
-
-/* Returns the JSON schema that the request sets for the answer. */
-static jinja_value schema_of(chat_run *r, const jinja_text *type) {
-    jinja_arena *mem = r->call.mem;
-    jinja_value format = field(r, "response_format"), schema = field(r, "json_schema");
-    jinja_value empty = jinja_of_dict(ggtok_jinja_dict_new(mem, 1));
-    if (chat_is(type, "json_object")) {
-        bool has = ggtok_chat_get(mem, format, "schema").type != JINJA_ABSENT;
-        if (has || is_empty(schema)) {
-            schema = typed(r, format, "schema", JINJA_DICT);
-            if (schema.type == JINJA_ABSENT) schema = empty;
-        }
-    } else if (chat_is(type, "json_schema")) {
-        schema = typed(r, typed(r, format, "json_schema", JINJA_DICT), "schema", JINJA_DICT);
-        if (schema.type == JINJA_ABSENT) schema = empty;
-    }
-    if (schema.type != JINJA_DICT) return jinja_absent();
-    if (!schema.as.dict->n) {
-        schema = empty;
-        ggtok_jinja_dict_put(mem, schema.as.dict, "type",
-                             jinja_of_text(ggtok_jinja_text_of(mem, "object", 6, 0)));
-    }
-    return schema;
-}
-
-/* Reads tool_choice; returns whether it is `none`. */
-static bool choice_is_none(chat_run *r) {
-    const jinja_text *choice = chat_text(field(r, "tool_choice"));
-    if (!choice || chat_is(choice, "auto") || chat_is(choice, "required")) return false;
-    if (chat_is(choice, "none")) return true;
-    ggtok_chat_refuse(&r->call, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST, "Invalid tool_choice: ",
-                      r->call.language == CHAT_LLAMA_SERVER
-                          ? "%.*s"
-                          : "tool_choice must be one of 'auto', 'none', 'required', not '%.*s'",
-                      (int)(choice->n < 200 ? choice->n : 200), (const char *)choice->data);
-}
-
-static continuation continuation_of(chat_run *r) {
-    jinja_value final = field(r, "continue_final_message");
-    if (is_missing(final)) return NOT_CONTINUED;
-    if (final.type == JINJA_BOOL) return final.as.truth ? CONTINUES : NOT_CONTINUED;
-    if (chat_is(chat_text(final), "content")) return IN_CONTENT;
-    if (chat_is(chat_text(final), "reasoning_content")) return IN_REASONING;
-    ggtok_chat_refuse(
-        &r->call, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST,
-        "Invalid continue_final_message: expected a boolean, \"content\" or \"reasoning_content\"",
-        "continue_final_message must be %s, %s, 'content' or 'reasoning_content', not %s",
-        ggtok_chat_word(&r->call, CHAT_TRUE), ggtok_chat_word(&r->call, CHAT_FALSE),
-        ggtok_chat_type_name(&r->call, final));
-}
-
-/* Whether a message has anything besides the role. */
-static bool has_content(const chat_message *m) {
-    return (m->content && m->content->n) || m->parts || m->calls || m->reasoning || m->name ||
-           m->call_id;
-}
-
-/* Decides whether the last message is continued. */
-static void read_end(chat_run *r, request *q) {
-    const chat_call *c = &r->call;
-    jinja_value generation = field(r, "add_generation_prompt");
-    q->generation = generation.type != JINJA_BOOL || generation.as.truth;
-    q->continues = continuation_of(r);
-    const chat_message *last = q->n_messages ? &q->messages[q->n_messages - 1] : NULL;
-    bool by_assistant = last && chat_is(last->role, "assistant");
-    if (q->continues && q->generation) {
-        ggtok_chat_refuse(
-            c, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST,
-            "Cannot set both add_generation_prompt and continue_final_message to true.",
-            "continue_final_message can't be combined with a generation prompt: %s",
-            c->language == CHAT_PYTHON ? "pass add_generation_prompt=False"
-                                       : "set add_generation_prompt to false");
-    }
-    if (!q->continues && by_assistant && !r->job->options->keeps_last) {
-        if (q->n_messages > 1 && chat_is(last[-1].role, "assistant")) {
-            ggtok_chat_refuse(c, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST,
-                              "Cannot have 2 or more assistant messages at the end of the list.",
-                              "messages: the last two are both from the assistant");
-        }
-        q->continues = CONTINUES;
-    }
-    if (q->continues) q->generation = false;
-    if (q->continues && by_assistant && last->calls) {
-        ggtok_chat_refuse(c, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST,
-                          "Cannot continue an assistant message that contains tool calls.",
-                          "messages: the last one calls tools, so it can't be continued");
-    }
-}
-
-static void check_reasoning_format(chat_run *r) {
-    static const char *const formats[] = {"none", "auto", "deepseek", "deepseek-legacy"};
-    const chat_call *c = &r->call;
-    const chat_path at = {NULL, "reasoning_format", 0};
-    jinja_value format = field(r, "reasoning_format");
-    if (format.type == JINJA_ABSENT) return;
-    if (format.type != JINJA_STRING) {
-        ggtok_chat_refuse(c, CHAT_WRONG_TYPE | CHAT_BAD_REQUEST, NULL, "%s must be %s, not %s",
-                          ggtok_chat_path(c, &at), ggtok_chat_word(c, CHAT_A_STRING),
-                          ggtok_chat_type_name(c, format));
-    }
-    for (size_t i = 0; i < 4; i++) {
-        if (chat_is(format.as.text, formats[i])) return;
-    }
-    ggtok_chat_refuse(c, CHAT_WRONG_VALUE, "Unknown reasoning format: ",
-                      c->language == CHAT_LLAMA_SERVER
-                          ? "%.*s"
-                          : "reasoning_format must be one of 'none', 'auto', 'deepseek', "
-                            "'deepseek-legacy', not '%.*s'",
-                      (int)(format.as.text->n < 200 ? format.as.text->n : 200),
-                      (const char *)format.as.text->data);
-}
-
-/* Reads the variables, and whether the model thinks. */
-static void read_variables(chat_run *r, request *q) {
-    jinja_arena *mem = r->call.mem;
-    q->given = ggtok_chat_variables(r);
-    jinja_value given = jinja_of_dict(q->given);
-    jinja_value thinking = ggtok_chat_get(mem, given, "enable_thinking");
-    if (thinking.type == JINJA_STRING) {
-        const chat_path at = {NULL, "enable_thinking", 0};
-        ggtok_chat_refuse(&r->call, CHAT_WRONG_TYPE | CHAT_BAD_REQUEST,
-                          "invalid type for \"enable_thinking\" (expected boolean, got string)",
-                          "%s must be %s, not %s", ggtok_chat_path(&r->call, &at),
-                          r->call.language == CHAT_PYTHON ? "bool" : "a boolean",
-                          ggtok_chat_type_name(&r->call, thinking));
-    }
-    q->thinking = thinking.type == JINJA_BOOL ? thinking.as.truth : r->p->thinks;
-    jinja_value effort = field(r, "reasoning_effort");
-    if (chat_is(chat_text(effort), "none")) {
-        static const char *const dropped[] = {"reasoning_effort", NULL};
-        q->thinking = false;
-        q->given = ggtok_chat_copy_dict(mem, q->given, dropped);
-    } else if (effort.type == JINJA_STRING && effort.as.text->n) {
-        ggtok_jinja_dict_put(mem, q->given, "reasoning_effort", effort);
-    }
-}
-
-static void check_family_variables(chat_run *r, const request *q) {
-    const chat_call *c = &r->call;
-    const chat_family *family = r->p->family;
-    for (size_t i = 0; family && family->reads && family->reads[i]; i++) {
-        jinja_value v = ggtok_chat_get(c->mem, jinja_of_dict(q->given), family->reads[i]);
-        if (v.type == JINJA_ABSENT || v.type == JINJA_STRING) continue;
-        ggtok_chat_refuse(c, CHAT_WRONG_TYPE, NULL, "%s must be %s for this template, not %s",
-                          family->reads[i], ggtok_chat_word(c, CHAT_A_STRING),
-                          ggtok_chat_type_name(c, v));
-    }
-}
-
-static void read_messages(chat_run *r, request *q) {
-    const jinja_list *given = ggtok_chat_messages(r);
-    q->n_messages = given->n;
-    r->job->is_empty = !given->n;
-    q->messages = jinja_alloc_n(r->call.mem, given->n + 1, sizeof *q->messages);
-    jinja_charge(r->call.mem, given->n);
-    for (uint32_t i = 0; i < given->n && r->call.language == CHAT_LLAMA_SERVER; i++) {
-        ggtok_chat_check_message(r, given->data[i]);
-    }
-    for (uint32_t i = 0; i < given->n; i++) {
-        ggtok_chat_read_message(r, given->data[i], i, &q->messages[i]);
-        r->job->n_media += q->messages[i].n_media;
-    }
-}
-
-static void read_request(chat_run *r, request *q) {
-    *q = (request){.schema = jinja_absent()};
-    check_grammar(r);
-    const jinja_text *format = check_format(r);
-    read_messages(r, q);
-    q->tools = ggtok_chat_read_tools(r, field(r, "tools"));
-    bool no_tools = choice_is_none(r);
-    read_end(r, q);
-    check_reasoning_format(r);
-    if (q->tools && !no_tools && field(r, "grammar").type != JINJA_ABSENT) {
-        ggtok_chat_refuse(&r->call, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST,
-                          "Cannot use custom grammar constraints with tools.",
-                          "tools and grammar can't be combined");
-    }
-    read_variables(r, q);
-    check_family_variables(r, q);
-    if (r->p->family && r->p->family->schema_variable) q->schema = schema_of(r, format);
-}
 
 /* ---- messages for the template ---- */
 
@@ -319,7 +70,7 @@ static void merge_system(chat_run *r, jinja_list *messages) {
 }
 
 /* Returns the messages for the template, without the last one if it is continued. */
-static jinja_list *written_messages(chat_run *r, request *q) {
+static jinja_list *written_messages(chat_run *r, llama_request *q) {
     jinja_arena *mem = r->call.mem;
     uint32_t n = q->n_messages;
     if (n) q->last = q->messages[n - 1];
@@ -346,7 +97,7 @@ static void set(chat_run *r, const char *name, jinja_value v) {
 }
 
 /* Sets variables for two of the request's settings, under all names that templates use. */
-static void spread(chat_run *r, const request *q) {
+static void spread(chat_run *r, const llama_request *q) {
     jinja_arena *mem = r->call.mem;
     jinja_value given = jinja_of_dict(q->given);
     jinja_value preserve = ggtok_chat_get(mem, given, "preserve_reasoning"),
@@ -377,7 +128,7 @@ static void set_dates(chat_run *r) {
 
 /* Sets the template's variables except add_generation_prompt. A later value replaces an earlier
  * one. */
-static void set_variables(chat_run *r, const request *q, jinja_list *messages) {
+static void set_variables(chat_run *r, const llama_request *q, jinja_list *messages) {
     const chat_policy *p = r->p;
     for (int i = 0; i < 2; i++) { /* BOS and EOS */
         jinja_text *text = p->file->tokens[i];
@@ -423,7 +174,8 @@ static void add_content(chat_run *r, jinja_builder *b, const chat_message *m) {
 
 /* Returns the prompt followed by the beginning of an answer. `other` is the prompt with the
  * template's own generation prompt, or NULL. */
-static jinja_text *continued(chat_run *r, const request *q, jinja_text *prompt, jinja_text *other) {
+static jinja_text *continued(chat_run *r, const llama_request *q, jinja_text *prompt,
+                             jinja_text *other) {
     jinja_arena *mem = r->call.mem;
     const chat_family *family = r->p->family;
     const chat_message *m = &q->last;
@@ -468,7 +220,7 @@ static jinja_text *continued(chat_run *r, const request *q, jinja_text *prompt, 
 
 /* ---- the prompt ---- */
 
-static jinja_text *finished(chat_run *r, const request *q, jinja_text *t) {
+static jinja_text *finished(chat_run *r, const llama_request *q, jinja_text *t) {
     const chat_file *file = r->p->file;
     const chat_family *family = r->p->family;
     jinja_arena *mem = r->call.mem;
@@ -487,30 +239,16 @@ static void set_generation(jinja_env *env) {
     ggtok_jinja_env_set(env, "add_generation_prompt", 21, jinja_bool(true));
 }
 
-/* Checks that llama-server makes after it has rendered. */
-static void check_logprobs(chat_run *r, const request *q) {
-    jinja_value wanted = field(r, "logprobs"), stream = field(r, "stream");
-    if (r->call.language != CHAT_LLAMA_SERVER) return;
-    if (wanted.type == JINJA_BOOL && wanted.as.truth) {
-        if (q->tools && stream.type == JINJA_BOOL && stream.as.truth)
-            ggtok_chat_refuse(&r->call, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST, NULL,
-                              "logprobs is not supported with tools + stream");
-    } else if (!is_missing(field(r, "top_logprobs"))) {
-        ggtok_chat_refuse(&r->call, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST, NULL,
-                          "top_logprobs requires logprobs to be set to true");
-    }
-}
-
 jinja_text *ggtok_chat_llama_server_prompt(chat_run *r) {
     const chat_policy *p = r->p;
-    request q;
-    read_request(r, &q);
+    llama_request q;
+    ggtok_chat_read_llama_request(r, &q);
     set_variables(r, &q, written_messages(r, &q));
     if (r->job->options->only_variables) {
         if (q.generation) set_generation(r->job->env);
         return NULL;
     }
-    bool appends = q.continues && q.n_messages && has_content(&q.last);
+    bool appends = q.continues && q.n_messages && ggtok_chat_has_content(&q.last);
     bool needs_other = appends && (!p->family || p->family->after_prompt);
     jinja_env *other =
         p->renders_both || needs_other ? ggtok_chat_copy_env(r, !q.generation) : NULL;
@@ -521,7 +259,7 @@ jinja_text *ggtok_chat_llama_server_prompt(chat_run *r) {
     if (p->family && p->family->last && !q.generation)
         prompt =
             ggtok_chat_replace_last(r->call.mem, prompt, p->family->last, p->family->replacement);
-    check_logprobs(r, &q);
+    ggtok_chat_check_logprobs(r, &q);
     return appends ? continued(r, &q, prompt, needs_other ? other_prompt : NULL) : prompt;
 }
 

@@ -13,20 +13,13 @@
 #include "base/mem.h"
 #include "chat/policy.h"
 #include "jinja/core/env.h"
+#include "python/bind.h"
 #include "python/list.h"
 #include "python/values.h"
 
 #define CHAT_CAPSULE "ggtok.chat"
 
 static PyObject *convert_function;
-
-bool ggtok_chat_bind(uintptr_t convert) {
-    PyGILState_STATE state = PyGILState_Ensure(); /* cffi released the GIL */
-    convert_function = (PyObject *)convert;
-    Py_INCREF(convert_function);
-    PyGILState_Release(state);
-    return true;
-}
 
 /* ---- compiling ---- */
 
@@ -539,4 +532,56 @@ done:
     ggtok_mem_free(all.data);
     if (!results) return NULL;
     return Py_BuildValue("(Nn)", results, (Py_ssize_t)n_media);
+}
+
+/* ---- bodies of other APIs ---- */
+
+typedef struct conversion {
+    PyObject *body;
+    chat_api api;
+    jinja_value converted;
+} conversion;
+
+static void convert_body(jinja_arena *mem, void *user) {
+    reader *r = user;
+    conversion *c = (conversion *)r->more;
+    (void)mem;
+    jinja_value body = ggtok_py_read_object(r, c->body, NULL, NULL, 0);
+    c->converted = c->api == CHAT_ANTHROPIC ? ggtok_chat_from_anthropic(&r->call, body)
+                                            : ggtok_chat_from_responses(&r->call, body);
+}
+
+/* (body, GGTOK_CHAT_ANTHROPIC or GGTOK_CHAT_RESPONSES) -> the body for the chat API, or an exception
+ * that isn't raised */
+static PyObject *convert(PyObject *self, PyObject *args) {
+    long api;
+    conversion c = {.api = CHAT_RESPONSES, .converted = jinja_none()};
+    jinja_env *env = NULL;
+    jinja_error err;
+    const jinja_options options = {0};
+    (void)self;
+    if (!PyArg_ParseTuple(args, "Ol", &c.body, &api)) return NULL;
+    if (api == GGTOK_CHAT_ANTHROPIC) c.api = CHAT_ANTHROPIC;
+    PyObject *result = NULL;
+    if (!ggtok_jinja_env_new(&options, &env, &err)) {
+        reader r = ggtok_py_reader(env, JINJA_LLAMA_CPP);
+        r.call.language = CHAT_LLAMA_SERVER;
+        r.is_request = true;
+        r.convert = convert_function;
+        r.more = &c;
+        if (!ggtok_py_read(&r, convert_body, &err))
+            result = ggtok_py_object_of(c.converted);
+        else if (!r.raised)
+            result = ggtok_py_template_error(&err);
+    } else {
+        result = ggtok_py_template_error(&err);
+    }
+    ggtok_jinja_env_free(env);
+    return result;
+}
+
+static PyMethodDef functions[] = {{"convert", convert, METH_VARARGS, NULL}};
+
+bool ggtok_chat_bind(uintptr_t list, uintptr_t to_plain) {
+    return ggtok_py_bind(functions, 1, list, to_plain, &convert_function);
 }

@@ -39,8 +39,9 @@ typedef enum ggtok_chat_bits {
 PyObject *ggtok_py_chat_compile(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n);
 
-/* Sets the function that converts objects of other types to plain ones. */
-bool ggtok_chat_bind(uintptr_t convert);
+/* Appends a function that converts bodies to the list, and sets the function that converts objects
+ * of other types to plain ones. */
+bool ggtok_chat_bind(uintptr_t list, uintptr_t to_plain);
 
 /* From entry.c: return the tokenizer, its pool, an untracked list of ids, and an exception that
  * isn't raised. */

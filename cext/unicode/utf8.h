@@ -1,6 +1,7 @@
 /*
  * UTF-8 as llama.cpp reads it. Only length bits and continuation bits are checked, so overlong
- * forms and surrogates are decoded. Each byte that isn't part of such a sequence decodes to U+FFFD.
+ * forms and surrogates are decoded (utf8.c, is_decoded, has the rule). Each byte that isn't part of
+ * such a sequence decodes to U+FFFD.
  *
  * "Well-formed in the wide sense", below, means: shortest forms of 0..10FFFF, surrogates included.
  * ggtok_utf8_sanitize (unicode/utf8_valid.h) converts any text to this form.
@@ -40,6 +41,12 @@ static inline uint32_t utf8_next(const uint8_t **p) {
  * malformed bytes.
  */
 size_t ggtok_utf8_decode(const uint8_t *p, const uint8_t *end, uint32_t *cpt);
+
+/* Like ggtok_utf8_decode, but values may be up to 1FFFFF, as in llama.cpp's function. */
+size_t ggtok_utf8_decode_any(const uint8_t *p, const uint8_t *end, uint32_t *cpt);
+
+/* Like ggtok_utf8_decode, but never decodes overlong forms. */
+size_t ggtok_utf8_decode_shortest(const uint8_t *p, const uint8_t *end, uint32_t *cpt);
 
 /* Writes cpt (<= 10FFFF) in its shortest form; returns the number of bytes, 1 to 4. */
 size_t ggtok_utf8_encode(uint32_t cpt, uint8_t out[4]);

@@ -62,6 +62,84 @@ void ggtok_vocab_keys_free(vocab_keys *k) {
     k->met = NULL;
 }
 
+/* ---- unknown keys ---- */
+
+/* The keys after KEY_PREFIX that this version knows. */
+static const char *const known_keys[] = {
+    "model",
+    "pre",
+    "tokens",
+    "token_type",
+    "scores",
+    "merges",
+    /* Flags and normalizers. Builds since b11739 (not b11549) read normalizer.nfc. */
+    "add_bos_token",
+    "add_eos_token",
+    "add_sep_token",
+    "add_space_prefix",
+    "remove_extra_whitespaces",
+    "precompiled_charsmap",
+    "normalizer.lowercase",
+    "normalizer.strip_accents",
+    "normalizer.nfc",
+    /* Special tokens; the last row has the old names of FIM tokens. */
+    "bos_token_id",
+    "eos_token_id",
+    "eot_token_id",
+    "eom_token_id",
+    "unknown_token_id",
+    "seperator_token_id",
+    "padding_token_id",
+    "mask_token_id",
+    "suppress_tokens",
+    "fim_pre_token_id",
+    "fim_suf_token_id",
+    "fim_mid_token_id",
+    "fim_pad_token_id",
+    "fim_rep_token_id",
+    "fim_sep_token_id",
+    "prefix_token_id",
+    "suffix_token_id",
+    "middle_token_id",
+    /* No effect on ids: llama-vocab.cpp only stores the number of token types (for BERT's
+     * embeddings); llama-arch.cpp names the id of CLS, but nothing reads it, since CLS is BOS. */
+    "token_type_count",
+    "cls_token_id",
+};
+
+bool ggtok_vocab_knows_key(const char *key, size_t n) {
+    const size_t prefix = sizeof KEY_PREFIX - 1;
+    if (n < prefix || memcmp(key, KEY_PREFIX, prefix) != 0) return false;
+    for (size_t i = 0; i < sizeof known_keys / sizeof *known_keys; i++) {
+        const size_t own = strlen(known_keys[i]);
+        if (own == n - prefix && !memcmp(known_keys[i], key + prefix, own)) return true;
+    }
+    return false;
+}
+
+ggtok_status ggtok_vocab_warn_of_keys(const vocab_keys *k, ggtok_error *err) {
+    enum { MOST = 16 }; /* maximum number of keys to name */
+    const size_t prefix = sizeof KEY_PREFIX - 1;
+    size_t n = 0;
+    bool ok = true;
+    for (size_t i = 0; ok && i < k->g->n_parsed; i++) {
+        const gguf_view key = ggtok_gguf_key(k->g, &k->g->kv[i]);
+        if (key.n < prefix || memcmp(key.p, KEY_PREFIX, prefix) != 0) continue;
+        if (ggtok_vocab_knows_key((const char *)key.p, key.n) || n++ >= MOST) continue;
+        ok = ggtok_warnings_add(k->warnings,
+                                "this version doesn't know the key '%.*s': ids may differ from "
+                                "those of newer builds of llama.cpp; use a newer ggtok",
+                                (int)(key.n > 128 ? 128 : key.n), (const char *)key.p);
+    }
+    if (ok && n > MOST) {
+        ok = ggtok_warnings_add(k->warnings, "this version doesn't know %llu more keys '%s*'",
+                                (unsigned long long)(n - MOST), KEY_PREFIX);
+    }
+    return ok ? GGTOK_OK : ggtok_error_memory(err);
+}
+
+/* ---- overridden values ---- */
+
 /* Sets *o to the override for `key` if there is one of this type, otherwise to NULL, so that the
  * file's value applies. An override of another type causes a warning, as in llama.cpp (which warns
  * at each read; this warns once). */

@@ -6,8 +6,10 @@
 #include "base/error.h"
 #include "gguf/gguf.h"
 
+#define KEY_PREFIX "tokenizer.ggml."
 #define KEY_ARCHITECTURE "general.architecture"
 #define KEY_NAME "general.name"
+#define KEY_KIND "general.type"
 #define KEY_MODEL "tokenizer.ggml.model"
 #define KEY_PRE "tokenizer.ggml.pre"
 #define KEY_TOKENS "tokenizer.ggml.tokens"
@@ -23,6 +25,7 @@
 #define KEY_CHARSMAP "tokenizer.ggml.precompiled_charsmap"
 #define KEY_LOWERCASE "tokenizer.ggml.normalizer.lowercase"
 #define KEY_STRIP_ACCENTS "tokenizer.ggml.normalizer.strip_accents"
+#define KEY_NFC "tokenizer.ggml.normalizer.nfc"
 #define KEY_SUPPRESS "tokenizer.ggml.suppress_tokens"
 
 /* The source of values: the file, and the caller's overrides of its scalars. Zero it before use,
@@ -41,6 +44,13 @@ ggtok_status ggtok_vocab_keys_open(vocab_keys *k, const ggtok_load_options *opti
                                    ggtok_error *err);
 ggtok_status ggtok_vocab_keys_close(vocab_keys *k, ggtok_error *err);
 void ggtok_vocab_keys_free(vocab_keys *k);
+
+/* Whether this version knows what a key "tokenizer.ggml.*" means: it reads the key, or llama.cpp
+ * doesn't use it for ids. */
+bool ggtok_vocab_knows_key(const char *key, size_t n);
+
+/* Warns about the file's keys "tokenizer.ggml.*" that this version doesn't know. */
+ggtok_status ggtok_vocab_warn_of_keys(const vocab_keys *k, ggtok_error *err);
 
 /* If the key is absent, these functions succeed, set *found to false and leave *value unchanged.
  * They return GGTOK_ERR_VOCAB if the value has another type. */

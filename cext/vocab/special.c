@@ -65,7 +65,8 @@ static ggtok_status load_flags(vocab *v, vocab_keys *k, ggtok_error *err) {
     ggtok_status s;
     if ((s = ggtok_vocab_key_bool(k, KEY_ADD_BOS, &v->flag[GGTOK_FLAG_ADD_BOS], err)) ||
         (s = ggtok_vocab_key_bool(k, KEY_ADD_EOS, &v->flag[GGTOK_FLAG_ADD_EOS], err)) ||
-        (s = ggtok_vocab_key_bool(k, KEY_ADD_SEP, &v->flag[GGTOK_FLAG_ADD_SEP], err))) {
+        (s = ggtok_vocab_key_bool(k, KEY_ADD_SEP, &v->flag[GGTOK_FLAG_ADD_SEP], err)) ||
+        (s = ggtok_vocab_key_bool(k, KEY_NFC, &v->flag[GGTOK_FLAG_NFC], err))) {
         return s;
     }
     if (v->pre && (ggtok_pretok_flags(v->pre) & PRETOK_FORCE_BOS) && !v->flag[GGTOK_FLAG_ADD_BOS]) {

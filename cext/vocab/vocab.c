@@ -59,12 +59,39 @@ static void apply_model(vocab *v, const model_row *row) {
     v->flag[GGTOK_FLAG_STRIP_ACCENTS] = true;
 }
 
+/* Files that accompany a model, recognized by the value of a key. */
+static const struct {
+    const char *key, *value, *what;
+} companions[] = {
+    {KEY_ARCHITECTURE, "clip", "it is a multimodal projector (mmproj)"},
+    {KEY_KIND, "mmproj", "it is a multimodal projector (mmproj)"},
+    {KEY_KIND, "adapter", "it is an adapter (LoRA)"},
+    {KEY_KIND, "imatrix", "it is an importance matrix (imatrix)"},
+    {KEY_ARCHITECTURE, "controlvector", "it is a control vector"},
+};
+
+/* The error for a file without a vocabulary, which says what the file is instead, if known. */
+static ggtok_status no_vocabulary(vocab_keys *k, ggtok_error *err) {
+    for (size_t i = 0; i < sizeof companions / sizeof *companions; i++) {
+        const char *value = companions[i].value;
+        gguf_view text;
+        bool found;
+        if (ggtok_vocab_key_string(k, companions[i].key, &text, &found, err)) continue;
+        if (!found || text.n != strlen(value) || memcmp(text.p, value, text.n)) continue;
+        char what[128];
+        snprintf(what, sizeof what, "%s, which has no vocabulary: name its model's file",
+                 companions[i].what);
+        return missing(KEY_MODEL, what, err);
+    }
+    return missing(KEY_MODEL, "it holds no vocabulary", err);
+}
+
 static ggtok_status load_model(vocab *v, vocab_keys *k, ggtok_error *err) {
     gguf_view name;
     bool found;
     ggtok_status s = ggtok_vocab_key_string(k, KEY_MODEL, &name, &found, err);
     if (s) return s;
-    if (!found) return missing(KEY_MODEL, "it holds no vocabulary", err);
+    if (!found) return no_vocabulary(k, err);
     for (size_t i = 0; i < sizeof model_rows / sizeof model_rows[0]; i++) {
         const char *known = model_rows[i].name;
         if (strlen(known) != name.n || memcmp(known, name.p, name.n)) continue;
@@ -219,10 +246,21 @@ static ggtok_status load_types(vocab *v, const gguf *g, ggtok_error *err) {
     v->attr = ggtok_mem_alloc(mem_mul(v->n_tokens, sizeof *v->attr));
     if (!v->attr) return ggtok_error_memory(err);
     if (kv && kv->count < v->n_tokens) return too_short(kv, KEY_TYPES, v->n_tokens, err);
+    uint32_t unknown = 0, first = 0; /* number of tokens of unknown types, and the first */
     for (uint32_t i = 0; i < v->n_tokens; i++) {
         uint32_t type = kv ? (uint32_t)ggtok_gguf_i32_at(g, kv, i) : 1;
-        v->attr[i] = type < sizeof attr_of_type / sizeof *attr_of_type ? attr_of_type[type]
-                                                                       : GGTOK_ATTR_UNDEFINED;
+        const bool known = type < sizeof attr_of_type / sizeof *attr_of_type;
+        v->attr[i] = known ? attr_of_type[type] : GGTOK_ATTR_UNDEFINED;
+        if (!known && !unknown++) first = i;
+    }
+    if (unknown && !ggtok_warnings_add(
+                       &v->warnings,
+                       "key '%s': this version doesn't know the type %ld of token %lu (one of %lu "
+                       "such tokens): ids may differ from those of newer builds of llama.cpp; use "
+                       "a newer ggtok",
+                       KEY_TYPES, (long)ggtok_gguf_i32_at(g, kv, first), (unsigned long)first,
+                       (unsigned long)unknown)) {
+        return ggtok_error_memory(err);
     }
     return GGTOK_OK;
 }

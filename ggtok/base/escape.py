@@ -8,6 +8,8 @@ put into a message.
 
 from __future__ import annotations
 
+import reprlib
+
 
 def shown(text: str | bytes, most: int | None = None) -> str:
     r"""Replaces unprintable characters with Python's escapes: ``\x1b``, ``\n``, ``\u202e``.
@@ -23,6 +25,19 @@ def shown(text: str | bytes, most: int | None = None) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def quoted(value: object) -> str:
+    """Returns a value for a message. The result is short, and a value that can't be printed, such
+    as a number of thousands of digits, gives its type."""
+    try:
+        return shown(_REPR.repr(value), 80)
+    except Exception:
+        return f"a value of type {type(value).__name__}"
+
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = 60
 
 
 def number(n: int, noun: str) -> str:

@@ -8,7 +8,8 @@ opened with ``open``.
 Writing: every file that ggtok produces for its caller is written or renamed here. An existing file
 belongs to the user, so symbolic links are followed; devices and FIFOs are written to if the format
 allows it, but never replaced; an input is never overwritten, nor is a file in another format
-unless the caller passes `force`. A new file takes over the mode of the file that it replaces.
+unless the caller passes `force`. A new file takes over the mode of the file that it replaces, and
+is private until then. :func:`open_own` creates every file.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
 from ggtok.errors import (
@@ -60,22 +61,26 @@ def open_regular(path: str | bytes | os.PathLike[str], *, follow: bool = True) -
     return os.fdopen(handle, "rb", buffering=0)
 
 
-def open_own(path: str, flags: int) -> int:
-    """Opens one of ggtok's private files next to an output, and returns its file descriptor.
+def open_own(path: str, flags: int, *, private: bool = False) -> int:
+    """Opens or creates one of ggtok's own files, and returns its file descriptor.
 
     The file must be a regular file, not a symbolic link.
+
+    Args:
+        private: whether only the owner may read and write the file if it is created. Otherwise, the
+            umask decides.
 
     Raises:
         OSError: ``os.open`` failed.
         FileError: the path is a link or another kind of file.
     """
-    return _opened(path, flags, follow=False)
+    return _opened(path, flags, follow=False, mode=0o600 if private else 0o666)
 
 
-def _opened(path: str, flags: int, follow: bool) -> int:
+def _opened(path: str, flags: int, follow: bool, mode: int = 0o600) -> int:
     if not follow and not _NO_FOLLOW and os.path.islink(path):
         raise file_error(errno.ELOOP, "a symbolic link", path)
-    handle = os.open(path, flags | _OPEN_FLAGS | (0 if follow else _NO_FOLLOW), 0o666)
+    handle = os.open(path, flags | _OPEN_FLAGS | (0 if follow else _NO_FOLLOW), mode)
     try:
         check_regular(os.fstat(handle), path)
     except BaseException:
@@ -145,7 +150,11 @@ def write(
         if status is not None and not stat.S_ISREG(status.st_mode):
             _stream(path, data)
         else:
-            _replace(path, data, status)
+            target = followed(path)
+            with temporary(target) as (written, file):
+                file.write(data)
+                file.close()
+                give_name(written, target)
     except OSError as e:
         raise file_error(e.errno or 0, e.strerror or str(e), path) from None
 
@@ -211,27 +220,28 @@ def followed(path: str) -> str:
 def give_name(written: str, path: str) -> None:
     """Renames a finished file, and gives it the mode and owner of the file that it replaces."""
     with contextlib.suppress(FileNotFoundError):
-        _copy_owner_and_mode(written, os.stat(path))
+        copy_owner_and_mode(written, os.stat(path))
     os.replace(written, path)
 
 
-def _replace(path: str, data: bytes, status: os.stat_result | None) -> None:
-    target = followed(path)
-    written = os.path.join(os.path.dirname(target), f".ggtok-{secrets.token_hex(8)}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    # A file that replaces another is private until it gets the mode of the other file.
-    handle = os.open(written, flags, 0o666 if status is None else 0o600)
+@contextlib.contextmanager
+def temporary(path: str) -> Iterator[tuple[str, BinaryIO]]:
+    """Creates a file in the folder of `path`, and yields its name and the file, open for writing.
+
+    The file is private if `path` exists. It is deleted at the end unless it has been renamed.
+    """
+    written = os.path.join(os.path.dirname(path), f".ggtok-{secrets.token_hex(8)}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    handle = open_own(written, flags, private=os.path.exists(path))
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        give_name(written, target)
-    except BaseException:
+            yield written, file
+    finally:
         with contextlib.suppress(OSError):
             os.unlink(written)
-        raise
 
 
-def _copy_owner_and_mode(path: str, status: os.stat_result) -> None:
+def copy_owner_and_mode(path: str, status: os.stat_result) -> None:
     if hasattr(os, "chown"):
         with contextlib.suppress(OSError):  # only root may change the owner
             os.chown(path, status.st_uid, status.st_gid)

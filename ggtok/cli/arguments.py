@@ -306,7 +306,12 @@ def _is_name(word: str) -> bool:
 def _not_model_reason(word: str) -> str:
     """Returns the reason why the first word isn't a model."""
     if os.path.exists(word):
-        return f"{word}: not a GGUF file"
+        from ggtok.base import diagnose
+
+        if os.path.isdir(word):
+            return f"{word}: {diagnose.explain_folder(word)}"
+        plain = "not a GGUF file"
+        return f"{word}: {diagnose.explain_parse_error(plain, None, word, None, lambda _: False)}"
     from ggtok.sources import hub, listing
 
     reason = f"{word or repr(word)}: no such file{listing.did_you_mean(word)}"

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
             vocabulary = convert(source, **options)
     report = vocabulary.report
     assert isinstance(report, ConversionReport)
-    refused = args.output is not None and bool(report.unexplained) and not args.inexact
+    refused = args.output is not None and bool(report.faults) and not args.inexact
     written = None if refused else args.output
     if written is not None:
         vocabulary.save(written, inexact=args.inexact, force=args.force)
@@ -53,10 +53,10 @@ def run(args: argparse.Namespace) -> int:
     if refused:
         messages.say(
             "error",
-            f"{args.output}: not written, because lines differ for no known reason; --inexact "
-            "writes it anyway",
+            f"{args.output}: not written, because ids or tokens differ for no known reason; "
+            "--inexact writes it anyway",
         )
-    return FINDING if report.unexplained else OK
+    return FINDING if report.faults else OK
 
 
 def _as_json(report: ConversionReport, tokens: int) -> dict[str, object]:
@@ -72,6 +72,7 @@ def _as_json(report: ConversionReport, tokens: int) -> dict[str, object]:
             {name: getattr(difference, name) for name in names} for difference in report.differences
         ],
         "unexplained": report.unexplained,
+        "disagreements": report.disagreements,
         "notes": report.notes,
     }
 
@@ -88,5 +89,5 @@ HELP = Help(
         "ggtok convert Llama-3.1-8B/ -o llama3.gguf",
         "ggtok convert qwen.tiktoken --pre qwen2 --check",
     ],
-    finding="a line differs for no known reason; without --inexact, nothing is written",
+    finding="a line or token differs for no known reason; without --inexact, nothing is written",
 )

@@ -73,7 +73,7 @@ def _in_object(text: str) -> list[int]:
 
     try:
         ids = json.loads(text).get("ids")
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise UsageError(f"not valid JSON: {e}") from None
     if not isinstance(ids, list) or any(type(id) is not int for id in ids):
         raise UsageError("the JSON object has no list of ids under 'ids'")

@@ -17,8 +17,9 @@ from ggtok.cli.inspect import SPECIALS
 from ggtok.cli.messages import FINDING, OK, UsageError
 from ggtok.cli.parser import Help, Parser
 from ggtok.errors import MissingExtraError, VocabError
+from ggtok.vocabularies.convert.folder import Folder
 from ggtok.vocabularies.convert.originals import Package
-from ggtok.vocabularies.convert.reading import Folder, read_object
+from ggtok.vocabularies.convert.reading import read_object
 from ggtok.vocabularies.convert.tokenizer_json import Source, ids_of
 from ggtok.vocabularies.spelling import from_characters, scheme
 

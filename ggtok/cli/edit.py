@@ -33,7 +33,7 @@ def add_arguments(parser: Parser) -> None:
     add("-o", "--out", metavar="OUT", help="write a new file; MODEL stays as it is")
     add("--in-place", action="store_true", help="change MODEL itself")
     add("--dry-run", action="store_true", help="only show what would change, and ids of a sample")
-    add("--undo", action="store_true", help="restore the header before the last edit in place")
+    add("--undo", action="store_true", help="undo the last edit in place; again: the one before")
     add("--force", action="store_true", help="also write a faulty vocabulary or template")
 
     def several(*names: str, metavar: str, help: str) -> None:
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> None:
         restored = ggtok.undo(path)
         writing.write_result(args, {"restored": restored}, [f"{shown(restored)}: restored"])
         return
-    if ggtok.recover(path):
+    if args.in_place and ggtok.recover(path):
         messages.warn(f"{path}: an edit was interrupted; the header before it was restored")
     if args.out is not None:
         check_output(args.out)
@@ -278,9 +278,10 @@ def _shown(value: object) -> str:
 HELP = Help(
     usage="MODEL",
     details="Tensors stay as they are. In place, only the header is written if the new one fits; "
-    "otherwise a new file is written next to MODEL and replaces it. The old header is kept in "
-    "MODEL.ggtok-undo for --undo. A killed edit leaves MODEL.ggtok-journal, from which the next "
-    "'ggtok edit' of the file restores the header. Files in the stores of Ollama and of the "
+    "otherwise a new file is written next to MODEL and replaces it. Each old header is kept in "
+    "MODEL.ggtok-undo, MODEL.ggtok-undo-2 and so on; --undo restores the last one and deletes its "
+    "file. A killed edit leaves MODEL.ggtok-journal, from which --undo, or the next edit in place, "
+    "restores the header. Files in the stores of Ollama and of the "
     "Hugging Face Hub are not changed in place.",
     words={"MODEL": "a .gguf file, or any file of a split model; or use -m MODEL"},
     examples=[

@@ -17,6 +17,8 @@ def add_arguments(parser: Parser) -> None:
     help = "the file to write: tokenizer.json, *.tiktoken, *.model or *.gguf; or a folder"
     parser.add_argument("--to", metavar="OUT", help=help)
     add_output_options(parser, inexact=True)
+    help = "write the published expressions, for libraries that recognize only these"
+    parser.add_argument("--published", action="store_true", help=help)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -25,7 +27,7 @@ def run(args: argparse.Namespace) -> None:
     if args.to is None:
         raise UsageError("no file to write: give --to FILE, or --to DIR/")
     vocabulary = ggtok.vocabulary(args.model)
-    options = {"inexact": args.inexact, "force": args.force}
+    options = {"inexact": args.inexact, "force": args.force, "published": args.published}
     paths = [args.to]
     if args.to.endswith(("/", os.sep)) or os.path.isdir(args.to):
         paths = vocabulary.save_pretrained(args.to, **options)
@@ -47,5 +49,6 @@ HELP = Help(
         "ggtok export model.gguf --to ranks.tiktoken",
         "ggtok export 40GB.gguf --to vocabulary.gguf",
         "ggtok export model.gguf --to tokenizer/",
+        "ggtok export model.gguf --to tokenizer/ --published",
     ],
 )

@@ -161,6 +161,8 @@ def _flags(tok: ggtok.Tokenizer) -> dict[str, bool]:
         del flags["strip_accents"]
         if tok.model != "whitespace":  # all other models keep the case
             del flags["lowercase"]
+    if tok.vocab_type != "UGM":  # llama.cpp composes the texts of no other type
+        del flags["nfc"]
     return flags
 
 

@@ -170,5 +170,8 @@ def reason(error: BaseException) -> str:
     if isinstance(error, GGTokError) and error.args and error.args[0] == message:
         message = _worded(error.args[0])
     if isinstance(error, UnknownPreTokenizerError) and error.key is not None:
-        message += "; --pre NAME sets a known one ('ggtok inspect --pre-names' lists them)"
+        message += (
+            "; use a newer ggtok, or convert the original tokenizer ('ggtok convert'); --pre NAME "
+            "sets a known name ('ggtok inspect --pre-names' lists them), but its ids may differ"
+        )
     return message

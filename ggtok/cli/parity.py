@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ggtok.inspect.parity.compare import Comparison, Difference
 
 _MAX_DIFFERENCES = 5  # the most differences to show
+_LIBRARY_VARIABLE = "GGTOK_LLAMA_LIBRARY"
 _MAX_IDS = 8  # the most ids to show for a difference, from the first id that differs
 
 
@@ -31,6 +32,13 @@ def add_arguments(parser: Parser) -> None:
     add("--texts", type=int, metavar="N", help="compare N generated texts (default: 200)")
     add("--seed", type=int, metavar="S", help="generate other texts (default: 1)")
     add("--text", metavar="FILE", help="compare the lines of this file instead ('-': stdin)")
+    add(
+        "--library",
+        metavar="PATH",
+        default=os.environ.get(_LIBRARY_VARIABLE) or None,
+        help="compare with this llama.cpp: a shared library, such as libllama.so (default: "
+        f"${_LIBRARY_VARIABLE}, or an installed package)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -58,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         texts = compare.generated(tok, n, seed)
     with progress.waiting(args.quiet, "starting llama.cpp") as say:
-        llama, package = compare.connect()
+        llama, package = compare.connect(args.library)
         with llama, tempfile.TemporaryDirectory(prefix="ggtok-parity-") as folder:
             path = os.path.join(folder, "vocabulary.gguf")
             with open(path, "wb") as file:
@@ -66,12 +74,14 @@ def run(args: argparse.Namespace) -> int:
             vocab = llama.load(path, given)
             report = _report(say, None if args.text is not None else n)
             found = compare.compare(tok, vocab, texts, _MAX_DIFFERENCES, report)
+            reasons = compare.reasons(tok, llama, found)
     if found.deaths and not args.json:
         warn(
             f"llama.cpp crashed on {found.deaths} of the texts, or refused them; these are not "
             "compared"
         )
-    writing.write_result(args, _as_json(package, found), _lines(tok, package, found))
+    lines = [*_lines(tok, package, found), *(f"known: {reason}" for reason in reasons)]
+    writing.write_result(args, {**_as_json(package, found), "known": reasons}, lines)
     return FINDING if found.different else OK
 
 
@@ -137,14 +147,16 @@ def _ids(tok: ggtok.Tokenizer, ids: list[int]) -> str:
 HELP = Help(
     usage="MODEL",
     details="Generates texts that are easy to get wrong, and encodes them with ggtok and with the "
-    "llama.cpp of the package xllamacpp or llama-cpp-python, whichever is installed: with and "
-    "without added special tokens, and parsed ones. llama.cpp runs in a separate process, so that "
+    "llama.cpp of the package xllamacpp or llama-cpp-python, whichever is installed, or with the "
+    "library that --library names: with and without added special tokens, and parsed ones. Known "
+    "differences between builds are explained. llama.cpp runs in a separate process, so that "
     "its crashes don't stop the comparison.",
     words={"MODEL": MODEL},
     examples=[
         "ggtok parity model.gguf",
         "ggtok parity hf://user/repo/file.gguf --texts 2000 --seed 7",
         "ggtok parity model.gguf --text corpus.txt",
+        "ggtok parity model.gguf --library llama.cpp/build/bin/libllama.so",
     ],
     finding="ids differ",
 )

@@ -90,6 +90,12 @@ def add_arguments(parser: Parser) -> None:
         help="refuse prompts that leave no room for an answer in a context of N tokens (without "
         "N: the context length that the other server reports)",
     )
+    add(
+        "--limit-unknown",
+        choices=["refuse", "pass"],
+        default="refuse",
+        help="with --limit: what happens to requests whose prompts can't be counted (refuse)",
+    )
     add_words(parser, texts=True)
 
 
@@ -120,6 +126,7 @@ def run(args: argparse.Namespace) -> None:
         upstream_key=args.upstream_key or os.environ.get("GGTOK_UPSTREAM_KEY") or None,
         count_header=args.count_header,
         limit=args.limit,
+        limit_unknown=args.limit_unknown,
         allowed_hosts=[*args.allowed_host, args.host],
         cors_origins=args.cors_origin,
         max_body=args.max_body,

@@ -14,6 +14,7 @@ from ggtok.corpora.partial_file import PartialFile, partial_of
 from ggtok.corpora.sources import COMPRESSIONS
 from ggtok.corpora.tables import pyarrow
 from ggtok.errors import Argument, FileError, InvalidValueError, Wording, file_error
+from ggtok.native.arguments import is_one_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -116,7 +117,7 @@ class Megatron(Raw):
         self._code = _MEGATRON_CODES[dtype]
         # Offsets are collected in a separate file, which becomes the index at the end.
         self._idx = PartialFile(self.index.path)
-        self.index = PartialFile(self.index.path + ".offsets")
+        self.index = PartialFile(self.index.path + ".offsets", output=self.index.path)
 
     @staticmethod
     def names(out: str) -> tuple[str, str]:
@@ -281,7 +282,7 @@ def named(name: str | None, out: str) -> str:
     fitting = _EXTENSIONS.get(extension, tuple(FORMATS))
     if name is None:
         return fitting[0]
-    if name in FORMATS and name not in fitting:
+    if is_one_of(name, FORMATS) and name not in fitting:
         raise InvalidValueError(
             Wording(
                 f"{out}: a {extension} file can't have ",

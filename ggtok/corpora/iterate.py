@@ -12,6 +12,7 @@ from ggtok.base.concurrency import ahead
 from ggtok.corpora.summary import EncodeProgress, ProgressFn
 from ggtok.corpora.tables import pyarrow, texts
 from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
+from ggtok.loading.loaded import checked_path
 from ggtok.native import Native
 from ggtok.native.arguments import iterated, on_main_thread, text_bytes, truth
 from ggtok.native.arrays import id_arrays
@@ -111,7 +112,7 @@ def _texts(source: Any) -> Iterator[Any]:
 def _lines(path: str | bytes) -> Iterator[bytes]:
     """Yields a file's lines, each with its newline."""
     try:
-        with open(path, "rb") as file:
+        with open(checked_path(path, "texts"), "rb") as file:
             yield from file
     except OSError as e:
         raise file_error(e.errno or 0, e.strerror or str(e), path) from None

@@ -41,13 +41,14 @@ class Journal:
         complete: whether the files only need to be renamed.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, private: bool = False) -> None:
+        """Opens or creates a journal. If it is `private`, only its owner can read a new one."""
         self.path = path
         self.plan: dict[str, Any] | None = None
         self.last: dict[str, Any] | None = None
         self.complete = False
         try:
-            self._file, self._is_locked = _locked(path)
+            self._file, self._is_locked = _locked(path, private)
             try:
                 self._read()
             except BaseException:
@@ -151,12 +152,13 @@ def _checked(entry: Any) -> tuple[str, Any]:
     return kind, value
 
 
-def _locked(path: str) -> tuple[Any, bool]:
+def _locked(path: str, private: bool) -> tuple[Any, bool]:
     """Opens and locks the journal. Returns the file, and whether it is locked, which is False if
     fcntl is missing, as on Windows."""
     while True:
         # Reads start at the beginning; writes always append.
-        file = os.fdopen(open_own(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+b")
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+        file = os.fdopen(open_own(path, flags, private=private), "a+b")
         is_locked = True
         try:
             import fcntl

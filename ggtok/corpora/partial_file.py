@@ -41,10 +41,13 @@ class PartialFile:
 
     If ``PATH`` is a symbolic link, its target is replaced. ``PATH.partial`` is never a link.
     The CRC-32 covers the bytes after a header of `header` bytes, which is rewritten at the end.
+    `output` is the output to which a working file belongs; by default, ``PATH``. If the output
+    exists, a new ``PATH.partial`` is private until it is renamed.
     """
 
-    def __init__(self, path: str, header: int = 0) -> None:
+    def __init__(self, path: str, header: int = 0, *, output: str | None = None) -> None:
         self.path = path
+        self._output = output or path
         self.partial = partial_of(path)
         self.extent = self._start = Extent(header)
         self._since = self._start  # the extent at the last checkpoint
@@ -145,7 +148,8 @@ class PartialFile:
 
     def _open(self, flags: int) -> None:
         try:
-            handle = files.open_own(self.partial, flags | os.O_RDWR)
+            private = os.path.exists(self._output)
+            handle = files.open_own(self.partial, flags | os.O_RDWR, private=private)
             self._file = os.fdopen(handle, "r+b", buffering=0)
         except OSError as e:
             raise self._named(e) from None

@@ -44,7 +44,7 @@ from ggtok.errors import (
     Wording,
     file_error,
 )
-from ggtok.loading.loaded import Loaded
+from ggtok.loading.loaded import Loaded, checked_path
 from ggtok.native.contexts import Blocks
 
 CHECKPOINT = 64 << 20  # bytes of ids between checkpoints
@@ -117,7 +117,7 @@ class Run:
         """Starts or resumes the run, and returns its summary."""
         model = vocabulary.path(self._loaded)
         existing = finished.existing(self._out, self._files(), () if model is None else (model,))
-        journal = Journal(self._out + ".journal")
+        journal = Journal(self._out + ".journal", private=bool(existing))
         try:
             if journal.plan is not None and self._resume:
                 self._check_resumed(journal, journal.plan)
@@ -323,7 +323,7 @@ class _Output:
     def __init__(self, out: str, format: Raw, journal: Journal) -> None:
         self._out, self._format, self.journal = out, format, journal
         # A file that contains, for each source, the number of documents up to the source's end.
-        self._sources = PartialFile(out + ".sources")
+        self._sources = PartialFile(out + ".sources", output=format.data.path)
         self._partials = {"data": format.data, "index": format.index, "sources": self._sources}
         self.place = Place(0)
         self.counts = Counts()
@@ -458,12 +458,12 @@ class _Output:
             partial.close()
 
 
-def checked_path(out: object) -> str:
+def checked_out(out: object) -> str:
     """Checks and converts a caller's argument for the path of the output."""
     if not isinstance(out, (str, os.PathLike)):
         raise InvalidTypeError(f"out must be str or a path, not {type(out).__name__}")
-    path = os.fsdecode(os.fspath(out))
-    if "\0" in path or not os.path.basename(path):
+    path = os.fsdecode(checked_path(out, "out"))
+    if not os.path.basename(path):
         raise InvalidValueError(f"out: {path!r} is not a file name")
     if os.path.isdir(path):
         raise file_error(21, "is a folder, and out must be a file", path)

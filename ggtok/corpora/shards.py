@@ -17,7 +17,7 @@ from typing import Any
 from ggtok.corpora import formats, jsonl
 from ggtok.corpora.documents import Fields
 from ggtok.corpora.finished import verify
-from ggtok.corpora.run import Run, checked_path
+from ggtok.corpora.run import Run, checked_out
 from ggtok.corpora.sources import Choice, Search, Source, checked_kind
 from ggtok.corpora.summary import Counts, EncodeProgress, ProgressFn, Summary
 from ggtok.errors import Argument, InvalidValueError, Wording
@@ -40,7 +40,7 @@ def encode_files(
 ) -> Summary:
     """Implements ``Tokenizer.encode_files``."""
     begun = time.perf_counter()
-    path, fields, checked = checked_path(out), Fields.checked(field), checked_kind(kind)
+    path, fields, checked = checked_out(out), Fields.checked(field), checked_kind(kind)
     options["format"] = formats.named(format, path)
     if shards is not None and shards < 1:
         raise InvalidValueError(

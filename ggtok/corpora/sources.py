@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from ggtok.base.escape import quoted
 from ggtok.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -19,7 +20,8 @@ from ggtok.errors import (
     file_error,
     not_found,
 )
-from ggtok.native.arguments import iterated
+from ggtok.loading.loaded import checked_path
+from ggtok.native.arguments import is_one_of, iterated
 
 # The kind of a file by its extension, after removing a compression extension such as .gz. Files
 # with other extensions are text.
@@ -103,7 +105,7 @@ class Search:
         for each in iterated(sources, what):
             if not isinstance(each, (str, bytes, os.PathLike)):
                 raise InvalidTypeError(f"{what}, but one is {type(each).__name__}")
-            self._add(os.fsdecode(each))
+            self._add(os.fsdecode(checked_path(each, "sources")))
         if self._dangling:
             warnings.warn(_about(list(self._dangling)), VocabWarning, stacklevel=2)
         if not self._seen:
@@ -208,8 +210,8 @@ def _plain(path: str) -> str:
 
 def checked_kind(kind: object) -> str | None:
     """Checks a caller's argument for the kind of files."""
-    if kind is not None and kind not in NAMES:
-        raise InvalidValueError(f"kind must be one of {', '.join(NAMES)}, not {kind!r}")
+    if kind is not None and not is_one_of(kind, NAMES):
+        raise InvalidValueError(f"kind must be one of {', '.join(NAMES)}, not {quoted(kind)}")
     return None if kind is None else str(kind)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
+from ggtok.base.escape import quoted
 from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.inspect.doctor import doctor
 from ggtok.inspect.doctor.codes import KINDS, Finding
+from ggtok.native.arguments import is_one_of, iterated
 from ggtok.vocabularies import edit as editing
 from ggtok.vocabularies.edit import Edited
 
@@ -32,8 +34,9 @@ def edit(
 
     Without `out`, the file itself changes. If the new header fits where the old one is, only the
     header is written (a shorter one is filled up with the key ``ggtok.padding``); otherwise a new
-    file is written next to it, and replaces it. In both cases the old header is kept in
-    ``NAME.ggtok-undo``, for :func:`undo`. If the process is killed while it writes the header,
+    file is written next to it, and replaces it. In both cases the old header is kept, for
+    :func:`undo`: in ``NAME.ggtok-undo`` before the first edit, ``NAME.ggtok-undo-2`` before the
+    second, and so on. If the process is killed while it writes the header,
     ``NAME.ggtok-journal`` remains: :func:`ggtok.load` refuses the file until :func:`recover` has
     restored the old header.
 
@@ -97,11 +100,11 @@ def corrections(
 def _codes(fix: str | Iterable[str]) -> set[str]:
     if not isinstance(fix, Iterable):
         raise InvalidTypeError(f"fix must be codes or 'all', not {type(fix).__name__}")
-    codes = {fix} if isinstance(fix, str) else {*fix}
+    codes = [fix] if isinstance(fix, str) else [*iterated(fix, "fix must be codes or 'all'")]
     for code in codes:
-        if code != ALL and code not in KINDS:
-            raise InvalidValueError(f"fix: {code!r} is no finding's code, such as 'GGT301'")
-    return codes
+        if not is_one_of(code, (ALL, *KINDS)):
+            raise InvalidValueError(f"fix: {quoted(code)} is no finding's code, such as 'GGT301'")
+    return {*codes}
 
 
 def _check(found: list[Finding], codes: set[str]) -> None:

@@ -11,7 +11,14 @@ from types import MappingProxyType
 from ggtok import _types as types
 from ggtok import errors
 from ggtok.base.escape import shown
-from ggtok.errors import FileError, ForPython, InvalidTypeError, InvalidValueError, Wording
+from ggtok.errors import (
+    FileError,
+    ForPython,
+    InvalidTypeError,
+    InvalidValueError,
+    Wording,
+    file_error,
+)
 from ggtok.native import Native
 from ggtok.native.arguments import byte_view, iterated
 
@@ -169,7 +176,7 @@ class Loaded:
 
     def _open(self, source: object, options: dict[str, Any]) -> None:
         if isinstance(source, (str, os.PathLike)):
-            self._open_path(_checked_path(source), isinstance(source, str), options)
+            self._open_path(checked_path(source), isinstance(source, str), options)
             self.pickled = self.path
             return
         data = source if type(source) is bytes else metadata(source)
@@ -191,6 +198,11 @@ class Loaded:
             self.native = Native(path=path, **options)
             return
         except FileError as e:
+            if os.path.isdir(path):
+                from ggtok.base import diagnose
+
+                reason = diagnose.explain_folder(os.fsdecode(path))
+                raise file_error(e.errno or 0, reason, path) from None
             if not may_be_name or os.path.exists(path):
                 raise
             missing = e
@@ -243,14 +255,15 @@ def _options(
     return {"pre": pre, "split": split, "overrides": overrides}
 
 
-def _checked_path(source: str | os.PathLike[str]) -> str | bytes:
+def checked_path(source: str | bytes | os.PathLike[Any], name: str = "source") -> str | bytes:
+    """Returns a path for the argument `name`, if the system can have such a path."""
     path: str | bytes = os.fspath(source)
     try:
         encoded = os.fsencode(path)
     except UnicodeEncodeError as e:
-        raise InvalidValueError(f"source: not a valid path ({e})") from None
+        raise InvalidValueError(f"{name}: not a valid path ({e})") from None
     if b"\0" in encoded:
-        raise InvalidValueError("source: the path contains a NUL character")
+        raise InvalidValueError(f"{name}: the path contains a NUL character")
     return path
 
 

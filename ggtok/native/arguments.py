@@ -5,10 +5,10 @@ from __future__ import annotations
 import operator
 import threading
 from array import array
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Container, Hashable, Iterable, Iterator
 
 from ggtok import errors
-from ggtok.base.escape import shown
+from ggtok.base.escape import quoted
 from ggtok.native.library import ffi, lib
 
 TYPE_CHECKING = False  # avoids importing typing: see native/library.py
@@ -113,25 +113,42 @@ def _int32s(ids: Any, name: str) -> Iterator[int]:
                 f"{name}[{i}] must be an integer, not {type(id).__name__}"
             ) from None
         if not 0 <= number < 2**31:
-            raise errors.TokenIdError(f"{name}[{i}] is {number}: not a token id of any vocabulary")
+            raise errors.TokenIdError(
+                f"{name}[{i}] is {quoted(number)}: not a token id of any vocabulary"
+            )
         yield number
 
 
 def iterated(values: Iterable[T], what: str) -> Iterator[T]:
     """Returns iter(values), or raises an InvalidTypeError whose message begins with `what`."""
     try:
+        if isinstance(values, memoryview):
+            len(values)  # raises ValueError if it was released
         return iter(values)
     except TypeError:
         raise errors.InvalidTypeError(f"{what}, not {type(values).__name__}") from None
+    except ValueError as e:
+        raise errors.InvalidValueError(f"{what}: {e}") from None
 
 
 def index(value: SupportsIndex, what: str) -> int:
     try:
-        return operator.index(value)
+        n = operator.index(value)
     except TypeError:
         raise errors.InvalidTypeError(
             f"{what} must be an integer, not {type(value).__name__}"
         ) from None
+    if n.bit_length() > _MOST_BITS:  # messages couldn't quote a number of thousands of digits
+        raise errors.InvalidValueError(f"{what} must have at most {_MOST_BITS} bits")
+    return n
+
+
+_MOST_BITS = 128
+
+
+def is_one_of(value: object, choices: Container[str]) -> bool:
+    """Whether an argument is one of these texts. (Arrays don't support ``in``.)"""
+    return isinstance(value, str) and value in choices
 
 
 def truth(value: object, name: str) -> bool:
@@ -140,7 +157,7 @@ def truth(value: object, name: str) -> bool:
         return value
     if getattr(getattr(value, "dtype", None), "kind", "") == "b" and not getattr(value, "ndim", 1):
         return bool(value)
-    raise errors.InvalidTypeError(f"{name} must be True or False, not {shown(repr(value), 80)}")
+    raise errors.InvalidTypeError(f"{name} must be True or False, not {quoted(value)}")
 
 
 def truth_or_none(value: object, name: str) -> bool | None:
@@ -225,7 +242,7 @@ def chosen(native: Any, choices: dict[Hashable, object], parse_special: object) 
         key = frozenset(
             zip(map(type, entries), entries, strict=True)
         )  # with the types, because 1 == True
-    except TypeError:  # unhashable: a bytearray, or an invalid entry
+    except (TypeError, ValueError):  # unhashable: a bytearray, a memoryview, an invalid entry
         return native.choose(_ids(native, entries))
     choice = choices.get(key)
     if choice is None:
@@ -263,11 +280,11 @@ def _id(native: Any, entry: object) -> int:
         return int(found)
     if not 0 <= id < native.n_tokens():
         raise errors.InvalidValueError(
-            f"parse_special: {id} is not a token id of this vocabulary "
+            f"parse_special: {quoted(id)} is not a token id of this vocabulary "
             f"(0 to {native.n_tokens() - 1})"
         )
     return id
 
 
 def _name(entry: object) -> str:
-    return shown(repr(entry), 80)
+    return quoted(entry)

@@ -93,5 +93,9 @@ def mapping(value: Any) -> Mapping[str, Any] | None:
     return {k: v for k, v in fields.items() if v is not None or k == "content"}
 
 
-if not lib.ggtok_chat_bind(id(plain)):
+_functions: list[Any] = []
+if not lib.ggtok_chat_bind(id(_functions), id(plain)):
     raise OutOfMemoryError("out of memory")  # pragma: no cover
+#: Converts the body of another API (ANTHROPIC or RESPONSES) to one of the chat API, as llama-server
+#: does; returns a FailedError for a body that it refuses.
+convert = _functions[0]

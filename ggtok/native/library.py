@@ -51,6 +51,7 @@ FLAGS: dict[str, int] = {
     for name in (
         *("ADD_BOS", "ADD_EOS", "ADD_SEP", "ADD_SPACE_PREFIX", "IGNORE_MERGES", "CLEAN_SPACES"),
         *("REMOVE_EXTRA_WHITESPACES", "ESCAPE_WHITESPACES", "LOWERCASE", "STRIP_ACCENTS"),
+        "NFC",
     )
 }
 TYPE_NAMES: dict[int, str] = {
@@ -84,6 +85,12 @@ def pre_names() -> list[str]:
     while (name := lib.ggtok_pre_name(len(names))) != ffi.NULL:
         names.append(string(ffi.string(name)))
     return names
+
+
+def knows_key(key: str) -> bool:
+    """Whether this version knows a file's key ``tokenizer.ggml.*``."""
+    known: bool = lib.ggtok_knows_key(key.encode("utf-8", "surrogateescape"))
+    return known
 
 
 # ---- errors ----
@@ -140,10 +147,11 @@ def _pre_error(f: Failure) -> errors.GGTokError:
     near = tuple(difflib.get_close_matches(name or "", pre_names(), n=3, cutoff=0.5))
     message = f.text
     if near:
-        message += " (similar names: " + ", ".join(map(repr, near)) + ")"
+        message += f" (similar names, with other ids: {', '.join(map(repr, near))})"
     advice = errors.ForPython(
-        "; call ggtok.load(..., pre=NAME) to use a known one, or "
-        "ggtok.load(..., pre_patterns=[REGEX, ...]) to supply its regular expressions"
+        "; use a newer ggtok, or ggtok.load(..., pre_patterns=[REGEX, ...]) with the original "
+        "tokenizer's regular expressions, which ggtok.convert reads; pre=NAME selects a known "
+        "name, but its ids may differ"
     )
     return errors.UnknownPreTokenizerError(
         errors.Wording(message, advice), name=name, suggestions=near, key=f.key, offset=f.offset

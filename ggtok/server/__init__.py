@@ -10,11 +10,12 @@ without a model in memory.
 - `endpoints` defines what an endpoint is; each API has a module with a table of its endpoints.
 - `page` serves the page that shows vocabularies in a browser.
 - `registry` holds the models: their names, loading, reloading.
-- `workers` runs slow work on threads.
+- `workers` runs slow work on threads, and loads models on others; `decoded` measures texts first.
 - `errors` defines refusals, `replies` creates responses, and `bodies` reads and writes JSON.
 - `logs` (with `metrics`), `origins` and `auth` are middleware.
 - `limits` bounds the memory for bodies; `connections` adds the limits that uvicorn lacks.
-- `upstream` passes requests on; `completions` and `context` count and limit their prompts.
+- `upstream` passes requests on; `completions` and `context` count and limit their prompts, and
+  `generating` says which requests must be counted.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def app(
     upstream_key: str | None = None,
     count_header: bool = False,
     limit: int | None = None,
+    limit_unknown: str = "refuse",
     allowed_hosts: Sequence[str] = (),
     cors_origins: Sequence[str] = (),
     max_body: int = 16 << 20,
@@ -59,7 +61,10 @@ def app(
         upstream_key: a key for that server, sent instead of the client's.
         count_header: whether answers to completions get the header ``X-Prompt-Tokens``.
         limit: the context length in tokens, or 0 for the length that the upstream server reports.
-            Prompts that leave no room for an answer in the context are refused.
+            Prompts that leave no room for an answer in the context are refused. All texts in the
+            body count, since the upstream server may put any of them into the prompt.
+        limit_unknown: if there is a limit, ``refuse`` or ``pass`` requests that may generate and
+            whose prompts can't be counted.
         allowed_hosts: names of this server, besides localhost and IP addresses, that the ``Host``
             header may have; ``*`` allows all names.
         cors_origins: web pages that may use the server, such as ``https://chat.example``; ``*``
@@ -97,6 +102,7 @@ def app(
         upstream_key=upstream_key,
         count_header=count_header,
         limit=limit,
+        limit_unknown=limit_unknown,
         allowed_hosts=allowed_hosts,
         cors_origins=cors_origins,
         max_body=max_body,

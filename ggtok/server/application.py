@@ -24,16 +24,16 @@ from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.server import bodies, koboldcpp, llama_server, native, ollama, openapi, page, vllm
 from ggtok.server.auth import Keys, check_key
 from ggtok.server.endpoints import Call, Endpoint
-from ggtok.server.errors import NotReady, Refusal
+from ggtok.server.errors import NotAlone, NotReady, Refusal
 from ggtok.server.errors import llama_server as llama_server_error
-from ggtok.server.limits import Bodies
+from ggtok.server.limits import LARGE, Bodies
 from ggtok.server.logs import Observed
 from ggtok.server.metrics import CONTENT_TYPE, Gauge, Metrics
 from ggtok.server.origins import Origins, check_origins
-from ggtok.server.registry import Registry
+from ggtok.server.registry import Ready, Registry
 from ggtok.server.replies import Reply, reply
-from ggtok.server.upstream import COUNT_HEADER, Upstream
-from ggtok.server.workers import SMALL, Workers
+from ggtok.server.upstream import COUNT_HEADER, PASS, REFUSE, Upstream
+from ggtok.server.workers import SMALL, Workers, unless_disconnected
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *llama_server.ENDPOINTS,
@@ -60,6 +60,7 @@ def build(
     upstream_key: str | None = None,
     count_header: bool = False,
     limit: int | None = None,
+    limit_unknown: str = REFUSE,
     allowed_hosts: Sequence[str] = (),
     cors_origins: Sequence[str] = (),
     max_body: int = MAX_BODY,
@@ -76,7 +77,7 @@ def build(
         raise InvalidTypeError("api_keys must be a list of strings, not a string")
     for key in api_keys:
         check_key(key, "an API key")
-    workers = Workers(threads)
+    workers = Workers(registry, threads)
     memory = Bodies(max_body)
     proxy = None
     if upstream is not None:
@@ -91,8 +92,11 @@ def build(
             own_keys=api_keys,
             count=count_header,
             limit=limit,
+            unknown=limit_unknown,
             image_tokens=image_tokens,
         )
+        if limit_unknown not in (PASS, REFUSE):
+            raise InvalidValueError(f"limit_unknown must be {PASS} or {REFUSE}")
     elif upstream_key is not None or count_header or limit is not None:
         raise InvalidValueError("upstream_key, count_header and limit need an upstream server")
     metrics = Metrics([*ROWS, OTHER], _gauges(registry, workers, memory, proxy), metrics_folder)
@@ -204,14 +208,21 @@ def _asgi(
                     data = await body.read(request.receive, request.scope["headers"])
                 work = partial(answering, data, dict(request.query_params))
                 if endpoint.light and len(data) <= SMALL:
-                    with suppress(NotReady):
-                        return work(False)
-                async with memory.turn(len(data)):
-                    return await workers.run(partial(work, True))
+                    with suppress(NotReady, NotAlone):
+                        return work(wait=False, alone=False)
+                answering_long = in_threads(work, len(data))
+                return await unless_disconnected(answering_long, request.receive)
             except ClientDisconnect:
                 return Response(status_code=400)  # nobody will read the response
             except Refusal as e:
                 return Reply.of(e, endpoint.errors)
+
+    async def in_threads(work: Callable[..., Response], size: int) -> Response:
+        if size <= LARGE:
+            with suppress(NotAlone):
+                return await workers.run(lambda ready: work(wait=True, alone=False, ready=ready))
+        async with memory.large:
+            return await workers.run(lambda ready: work(wait=True, alone=True, ready=ready))
 
     return answer
 
@@ -223,10 +234,12 @@ def _answer(
     data: bytes,
     query: dict[str, str],
     wait: bool,
+    alone: bool,
+    ready: Ready | None = None,
 ) -> Response:
     def compute() -> object:
         body = None if endpoint.method == "GET" else bodies.parse(data)
-        return endpoint.answer(Call(registry, body, query, wait, image_tokens))
+        return endpoint.answer(Call(registry, body, query, wait, image_tokens, ready, alone))
 
     return reply(compute, endpoint.errors)
 

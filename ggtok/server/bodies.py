@@ -3,6 +3,7 @@ writes a list of a million ids in milliseconds."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import orjson
@@ -20,6 +21,16 @@ def parse(data: bytes) -> Any:
         return orjson.loads(data.removeprefix(_BOM).partition(b"\0")[0])
     except orjson.JSONDecodeError as e:
         raise Refusal(f"the body isn't valid JSON: {e}") from None
+
+
+def parse_all(data: bytes) -> Any:
+    """Parses the JSON in a body that :func:`parse` accepts. Each object becomes a list of its names
+    and values, so that a name that occurs several times keeps all of its values."""
+    return json.loads(data.removeprefix(_BOM).partition(b"\0")[0], object_pairs_hook=Pairs)
+
+
+class Pairs(list[tuple[str, Any]]):
+    """The names and values of an object, in the order of the body."""
 
 
 def dump(value: Any) -> bytes:

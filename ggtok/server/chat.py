@@ -36,6 +36,16 @@ def count_of(
     return (n, n_media) if image_tokens is None else (n + n_media * image_tokens, 0)
 
 
+def converted(body: Any, kind: int) -> Any:
+    """Converts the body of another API to one of the chat API. Raises Refusal."""
+    if kind == CHAT:
+        return body
+    made = chat.convert(body, kind)
+    if isinstance(made, chat.FailedError):
+        raise _refusal(made)
+    return made
+
+
 _RANDOM_MARKER = f"<__media_{secrets.token_hex(16)}__>"  # which no message contains
 
 
@@ -55,8 +65,12 @@ def _run(tok: Tokenizer, body: Any, want: int, kind: int) -> tuple[Any, int]:
     call.fields = None
     [found], n_media = call.raw([body if isinstance(body, dict) else {}], want)
     if isinstance(found, chat.FailedError):
-        kind_of_error = "invalid_request_error" if chat.is_bad_request(found) else "server_error"
-        raise Refusal(str(chat.error_of(found)), kind_of_error)
+        raise _refusal(found)
     if isinstance(found, Exception):
         raise Refusal(str(call.public(found)), "server_error")
     return found, n_media
+
+
+def _refusal(failed: chat.FailedError) -> Refusal:
+    status = "invalid_request_error" if chat.is_bad_request(failed) else "server_error"
+    return Refusal(str(chat.error_of(failed)), status)

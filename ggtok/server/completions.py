@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from ggtok import Tokenizer
 from ggtok.native import chat
 from ggtok.server import ollama
-from ggtok.server.chat import ANTHROPIC, CHAT, RESPONSES, count_of
+from ggtok.server.bodies import Pairs
+from ggtok.server.chat import ANTHROPIC, CHAT, RESPONSES, converted, count_of
 from ggtok.server.errors import ErrorBody, Refusal, llama_server
 from ggtok.server.fields import anything, flag, kind, text
 from ggtok.server.llama_server import mixed_ids
@@ -38,15 +39,79 @@ class Completion(NamedTuple):
         too_long: creates the refusal for a long prompt, given the number of its tokens, the limit
             and `field`.
         field: the body's field that contains the prompt.
+        texts: returns the parts of a body that `measure` counts.
+        num_ctx: whether the body may ask for a context length, as in Ollama's API.
     """
 
     measure: Measure
     errors: ErrorBody
     too_long: Callable[[int, int, str], Refusal]
     field: str
+    texts: Callable[[Any], Any]
+    num_ctx: bool = False
 
 
 # ---- counting ----
+
+
+def longest_possible(
+    completion: Completion, tok: Tokenizer, body: Any, everything: Any, found: Prompts
+) -> int:
+    """Returns an upper limit for the tokens of a request's longest prompt.
+
+    Besides the fields that ggtok counts, the upstream server may put any other text of the body
+    into the prompt: Ollama has fields that others lack, and ignores the case of names. So all
+    other texts and ids count as well.
+
+    Args:
+        body: the request's body.
+        everything: the same, from `bodies.parse_all`.
+        found: the prompts as `completion.measure` counts them.
+    """
+    counted = _count_texts(tok, completion.texts(body))
+    others = _count_texts(tok, everything) - counted
+    # A template of the upstream server's own may use texts that the file's template leaves out.
+    one = max(found.longest, counted) if found.longest == found.total else found.longest
+    return one + max(others, 0)
+
+
+def _count_texts(tok: Tokenizer, value: Any) -> int:
+    """Counts the tokens of all texts and ids in a value, except images, audio and video."""
+    texts: list[str] = []
+    ids = 0
+    left = [value]
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            texts.append(value)
+        elif isinstance(value, (dict, Pairs)):
+            kind = dict(value).get("type")
+            binary = _BINARY.get(kind) if isinstance(kind, str) else None
+            for name, item in value.items() if isinstance(value, dict) else value:
+                short = isinstance(item, str) and len(item) <= _SHORT and name in _NO_TEXTS
+                if name not in ("images", binary) and not short:
+                    left.append(item)
+        elif isinstance(value, list):
+            left += [item for item in value if isinstance(item, (str, dict, list))]
+            ids += sum(isinstance(item, int) for item in value)
+    return ids + sum(tok.count_batch(texts, add_special=False, parse_special=True, threads=1))
+
+
+# Fields whose short texts choose something, and aren't in prompts unless the template says so.
+_NO_TEXTS = {
+    *("model", "role", "type", "id", "name", "status", "detail", "format", "keep_alive", "user"),
+    *("call_id", "tool_call_id", "tool_choice", "reasoning_effort", "effort", "service_tier"),
+}
+_SHORT = 64  # characters
+# The field of a part with data that isn't text, by the part's type.
+_BINARY = {
+    "image_url": "image_url",
+    "input_image": "image_url",
+    "input_audio": "input_audio",
+    "input_video": "input_video",
+    "video_url": "video_url",
+    "image": "source",
+}
 
 
 def _chat(api: int) -> Measure:
@@ -91,6 +156,32 @@ def _ollama_prompt(tok: Tokenizer, body: Any, image_tokens: int | None) -> Promp
     return _chat(CHAT)(tok, {"messages": messages}, image_tokens)
 
 
+def _chat_texts(api: int) -> Callable[[Any], Any]:
+    def texts(body: Any) -> Any:
+        request = converted(body, api)
+        names = ("reasoning_content", "tool_calls")
+        messages = anything(request, "messages", [])
+        return [
+            anything(request, "tools"),
+            [_content_texts(m) for m in messages],
+            [[anything(m, name) for name in names] for m in messages],
+        ]
+
+    return texts
+
+
+def _content_texts(message: Any) -> Any:
+    """Returns a message's content, without parts that aren't text."""
+    content = anything(message, "content")
+    if not isinstance(content, list):
+        return content
+    return [part for part in content if text(part, "type") == "text"]
+
+
+def _field_texts(*names: str) -> Callable[[Any], Any]:
+    return lambda body: [anything(body, name) for name in names]
+
+
 # ---- refusing ----
 
 
@@ -126,20 +217,35 @@ def _ollama_too_long(n: int, most: int, field: str) -> Refusal:
 # ---- the table ----
 
 
-def _openai(count: Measure, field: str) -> Completion:
-    return Completion(count, llama_server, _openai_too_long, field)
+def _chat_api(
+    api: int,
+    errors: ErrorBody,
+    too_long: Callable[[int, int, str], Refusal],
+    field: str = "messages",
+    num_ctx: bool = False,
+) -> Completion:
+    return Completion(_chat(api), errors, too_long, field, _chat_texts(api), num_ctx)
 
 
-_CHAT = _openai(_chat(CHAT), "messages")
-_RESPONSES = _openai(_chat(RESPONSES), "input")
-_TEXT = _openai(_texts, "prompt")
-_ANTHROPIC = Completion(_chat(ANTHROPIC), anthropic_error, _anthropic_too_long, "messages")
-_OLLAMA_CHAT = Completion(_chat(CHAT), ollama.error_body, _ollama_too_long, "messages")
-_OLLAMA_TEXT = Completion(_ollama_prompt, ollama.error_body, _ollama_too_long, "prompt")
+_CHAT = _chat_api(CHAT, llama_server, _openai_too_long)
+_RESPONSES = _chat_api(RESPONSES, llama_server, _openai_too_long, "input")
+_TEXT = Completion(_texts, llama_server, _openai_too_long, "prompt", _field_texts("prompt"))
+_ANTHROPIC = _chat_api(ANTHROPIC, anthropic_error, _anthropic_too_long)
+_OLLAMA_CHAT = _chat_api(CHAT, ollama.error_body, _ollama_too_long, num_ctx=True)
+_OLLAMA_TEXT = Completion(
+    _ollama_prompt,
+    ollama.error_body,
+    _ollama_too_long,
+    "prompt",
+    _field_texts("prompt", "system"),
+    num_ctx=True,
+)
 
 COMPLETIONS = {
     "/v1/chat/completions": _CHAT,
     "/chat/completions": _CHAT,
+    "/api/v0/chat/completions": _CHAT,
+    "/api/v0/completions": _TEXT,
     "/v1/responses": _RESPONSES,
     "/responses": _RESPONSES,
     "/v1/completions": _TEXT,
@@ -153,6 +259,6 @@ COMPLETIONS = {
 
 def errors_of(path: str) -> ErrorBody:
     """Returns the function that creates error bodies which this path's clients understand."""
-    if path.startswith("/api/"):
+    if path.startswith("/api/") and not path.startswith("/api/v0/"):
         return ollama.error_body
     return anthropic_error if path.startswith("/v1/messages") else llama_server

@@ -6,6 +6,8 @@ and keeps any number of connections. Here a connection is
 - closed with status 408 if a head or a body takes too long,
 - closed with status 431 if a head, or anything else outside a body, is too long,
 - aborted if the client doesn't read the answer,
+- kept open for a moment if a request is refused before it has arrived, so that the client can read
+  the answer,
 - closed if there are too many connections and this one has been idle longest, so that idle
   connections never keep new clients out.
 
@@ -17,9 +19,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections import deque
+from itertools import islice
 from typing import Any
 
-from httptools import HttpParserError, HttpParserUpgrade
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
@@ -28,7 +32,10 @@ HEAD_SECONDS = 15.0  # from a connection's start, or a request's first byte, to 
 BODY_SECONDS = 30.0  # for a body to arrive, plus one second for each BODY_RATE bytes of it
 BODY_RATE = 1 << 18
 STUCK_SECONDS = 30.0  # for a client to read at least one byte of an answer
-MOST_HEAD = 1 << 15  # bytes of a request line and headers, or between two parts of a chunked body
+LINGER_SECONDS = 5.0  # to read on if a request is refused before it has arrived
+# Bytes of a request line and headers, of those of all waiting requests, or between two parts of a
+# chunked body.
+MOST_HEAD = 1 << 15
 MOST_QUEUED = 32  # requests on one connection that may wait for earlier answers
 MOST_CONNECTIONS = 2048
 MOST_UNREAD = 256 << 20  # bytes of answers that all clients together haven't read yet
@@ -65,8 +72,42 @@ class _Unchunked(RequestResponseCycle):
         await super().send(message)
 
 
+class _Transport:
+    """A connection's transport. If the client is still sending, closing it only ends the sending of
+    answers: if the connection ended, too, the client's next packet would be rejected, and the
+    client could lose an answer that it hasn't read yet. What the client sends is dropped."""
+
+    def __init__(self, transport: asyncio.Transport, connection: Connection) -> None:
+        self._transport = transport
+        self._connection = connection
+        self.lingers_since: float | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def is_closing(self) -> bool:
+        return self.lingers_since is not None or self._transport.is_closing()
+
+    def close(self) -> None:
+        if self.is_closing():
+            return
+        if self._connection.phase not in (_HEAD, _BODY) or not self._transport.can_write_eof():
+            self._transport.close()
+            return
+        self.lingers_since = self._connection.loop.time()
+        self._connection.pipeline.clear()
+        self._transport.write_eof()
+        self._connection.flow.resume_reading()
+
+    def end(self) -> None:
+        """Ends the connection, even if the client is still sending."""
+        self._transport.close()
+
+
 class Connection(HttpToolsProtocol):
     """A connection, with a record of how much of a request the client has sent."""
+
+    transport: _Transport  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -84,6 +125,9 @@ class Connection(HttpToolsProtocol):
         self.turn = self.all.next_turn()  # orders idle connections: see Connections.next_turn
         self.size = 0  # bytes of the body so far
         self.between = 0  # bytes received since the last part of a body, or since the end of a head
+        # The sizes of the last heads that had to wait, the newest last.
+        self.heads: deque[int] = deque(maxlen=MOST_QUEUED + 1)
+        self.queued_too_much = False  # whether heads that wait are too long together
         self.unread = 0  # bytes of answers that the client hadn't read at the last check
         self.stuck_since = 0.0
 
@@ -91,11 +135,14 @@ class Connection(HttpToolsProtocol):
     def idle(self) -> bool:
         """Whether no body is arriving, no request is being answered, and no bytes of an answer are
         left to send."""
+        if self.transport.lingers_since is not None:
+            return True
         answered = self.cycle is None or self.cycle.response_complete
         return answered and self.phase != _BODY and not self.transport.get_write_buffer_size()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.transport = _Transport(transport, self)
         if not self.all.has_room(self):
             self.refuse(503)
 
@@ -109,7 +156,8 @@ class Connection(HttpToolsProtocol):
         except HttpParserError:
             self.refuse(400)
             return
-        if self.between > MOST_HEAD or len(self.pipeline) > MOST_QUEUED:
+        queued_too_much = self.queued_too_much or len(self.pipeline) > MOST_QUEUED
+        if self.between > MOST_HEAD or queued_too_much:
             self.refuse(431)
         elif self.phase == _IDLE and self.idle and self.timeout_keep_alive_task is None:
             # Blank lines before a request have stopped uvicorn's timer, so limit the wait here.
@@ -119,8 +167,9 @@ class Connection(HttpToolsProtocol):
         """Parses data. A request to upgrade the protocol is answered like any other request.
 
         httptools treats everything after the head of such a request as data of the new protocol,
-        even the request's body, which uvicorn would then drop or parse as the next request. So the
-        head is parsed a second time, without the header ``Upgrade``.
+        even the request's body, which uvicorn would then drop or parse as the next request. So a
+        new parser gets the head a second time, without the header ``Upgrade``. (The old one drops
+        all further data if the head also has ``Connection: close``.)
         """
         while data and len(self.pipeline) <= MOST_QUEUED:
             try:
@@ -134,6 +183,8 @@ class Connection(HttpToolsProtocol):
                 kept = (b"%s: %s" % each for each in self.headers if each[0] != b"upgrade")
                 head = (method + b" " + self.url + b" HTTP/" + version, *kept, b"\r\n")
                 data = b"\r\n".join(head) + data[e.args[0] :]
+                self.parser = HttpRequestParser(self)
+                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -148,12 +199,16 @@ class Connection(HttpToolsProtocol):
         if self.parser.should_upgrade():
             return  # _parse feeds the head a second time
         sizes = (len(name) + len(value) + _OVERHEAD for name, value in self.headers)
-        self.between = sum(sizes, len(self.url))
+        size = self.between = sum(sizes, len(self.url))
         if self.between > MOST_HEAD:
             return  # data_received refuses the request
         self.between = 0
         self.phase, self.since, self.size = _BODY, self.loop.time(), 0
         super().on_headers_complete()
+        if self.pipeline:
+            self.heads.append(size)
+            waiting = islice(reversed(self.heads), len(self.pipeline))
+            self.queued_too_much = sum(waiting) > MOST_HEAD
         if self.scope["http_version"] != "1.1":
             self.cycle.__class__ = _Unchunked  # its task hasn't begun yet
 
@@ -187,6 +242,10 @@ class Connection(HttpToolsProtocol):
             self.unread, self.stuck_since = unread, now
         elif now - self.stuck_since > STUCK_SECONDS:
             self.transport.abort()
+            return
+        if self.transport.lingers_since is not None and unread == 0:
+            if now - self.transport.lingers_since > LINGER_SECONDS:
+                self.transport.end()
             return
         if self.transport.is_closing():
             return
@@ -231,7 +290,7 @@ class Connections:
         idle.sort(key=lambda connection: connection.turn)
         for connection in idle[: self.most // 8 + 1]:  # many at once, to sort rarely
             self._open.discard(connection)
-            connection.transport.close()
+            connection.transport.end()
         return len(self._open) <= self.most
 
     def _look(self) -> None:

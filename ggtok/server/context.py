@@ -9,9 +9,11 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ggtok import Tokenizer
 from ggtok.server import bodies
 from ggtok.server.errors import Refusal
-from ggtok.server.fields import anything
+from ggtok.server.facts import context_length
+from ggtok.server.fields import anything, quoted
 
 KNOWN_SECONDS = 10.0  # how long a context length is cached
 _REMEMBERED = 256  # the most models whose context lengths are cached
@@ -28,17 +30,12 @@ class Contexts:
     def __init__(self) -> None:
         self._known: dict[str | None, tuple[float, int]] = {}
 
-    async def length(self, body: Any, ask: Ask) -> int:
-        """Returns the length, in tokens, of the context in which this request will be answered.
+    async def length(self, model: str | None, ask: Ask) -> int:
+        """Returns the length, in tokens, of the context in which a model answers.
 
         Raises:
             Refusal: the length is unknown.
         """
-        wanted = anything(anything(body, "options"), "num_ctx")  # Ollama's option
-        if _is_length(wanted):
-            return int(wanted)
-        name = anything(body, "model")
-        model = name if isinstance(name, str) else None
         now = time.monotonic()
         until, length = self._known.get(model, (now, 0))
         if until <= now:
@@ -47,6 +44,15 @@ class Contexts:
                 self._known.clear()
             self._known[model] = now + KNOWN_SECONDS, length
         return length
+
+
+def num_ctx(body: Any, tok: Tokenizer) -> int:
+    """Returns the context length that a request to Ollama asks for, which Ollama limits to the
+    model's; 0 if it asks for none."""
+    wanted = anything(anything(body, "options"), "num_ctx")
+    if not _is_length(wanted):
+        return 0
+    return min(int(wanted), context_length(tok) or int(wanted))
 
 
 async def _ask(model: str | None, ask: Ask) -> int:
@@ -59,8 +65,8 @@ async def _ask(model: str | None, ask: Ask) -> int:
         if _is_length(length):
             return int(length)
     raise Refusal(
-        f"the upstream server doesn't report the context length of {model!r:.80}; start ggtok with "
-        "--limit N",
+        f"the upstream server doesn't report the context length of {quoted(model)}; start ggtok "
+        "with --limit N",
         "server_error",
     )
 

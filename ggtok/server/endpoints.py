@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ggtok.server.errors import ErrorBody, llama_server
-from ggtok.server.registry import Registry, Served
+from ggtok.server.registry import Ready, Registry, Served
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -20,7 +20,9 @@ class Call:
     Attributes:
         body: the body's JSON, or None for GET.
         query: the URL's parameters.
-        wait: whether loading a model may block; false on the event loop.
+        wait: whether answering may take long; false on the event loop.
+        ready: a model that was loaded or checked for this request.
+        alone: whether no other answer that needs much memory is in progress.
         image_tokens: how many tokens each image, audio or video counts as, or None if they aren't
             counted.
     """
@@ -30,13 +32,15 @@ class Call:
     query: Mapping[str, str]
     wait: bool
     image_tokens: int | None = None
+    ready: Ready | None = None
+    alone: bool = True
 
     def model(self) -> Served:
-        """Returns the model that the request names."""
+        """Returns the model that the request names. Raises NotReady if it must be loaded first."""
         named = self.body.get("model") if isinstance(self.body, dict) else None
         if named is None:
             named = self.query.get("model") or None
-        return self.registry.get(named, wait=self.wait)
+        return self.registry.get(named, self.ready)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 # The HTTP status for each type of error, as in llama-server.
@@ -38,14 +38,25 @@ class Refusal(Exception):
 class UnknownModel(Refusal):
     """Raised if a request names a model that isn't served, or doesn't name one of several."""
 
-    def __init__(self, message: str, names: Sequence[str], named: bool) -> None:
+    def __init__(self, message: str, named: bool) -> None:
         super().__init__(message, "not_found_error" if named else "invalid_request_error")
-        self.names = names
 
 
 class NotReady(Exception):
-    """Raised if the answer needs work that can't be done on the event loop: loading a model, or
-    rendering a template."""
+    """Raised if the answer needs work that must be done elsewhere.
+
+    Attributes:
+        model: the model to load, or whose file must be checked. If None, the event loop can't
+            answer, but a thread can.
+    """
+
+    def __init__(self, model: Any = None) -> None:
+        super().__init__()
+        self.model = model
+
+
+class NotAlone(Exception):
+    """Raised if the answer needs so much memory that no other such answer may be in progress."""
 
 
 ErrorBody = Callable[[Refusal], dict[str, Any]]

@@ -11,6 +11,9 @@ from ggtok.server.chat import media_marker
 from ggtok.server.registry import Model, Served
 
 BUILD = f"b11549-ggtok-{__version__}"  # names the build of llama.cpp that gives the same answers
+# The most characters of a file's templates that /props compiles, which takes about 110 times their
+# size in memory.
+_LONGEST_TEMPLATES = 1 << 20
 # The numbers of the vocabulary types, as in llama.h.
 _VOCAB_TYPES = {
     name: number for number, name in enumerate("NONE SPM BPE WPM UGM RWKV PLAMO2 PLAMO3".split())
@@ -99,6 +102,9 @@ def props(served: Served) -> dict[str, Any]:
         "is_sleeping": False,
         "cors_proxy_enabled": False,
     }
+    if sum(map(len, tok.chat_templates.values())) > _LONGEST_TEMPLATES:
+        answer["chat_template"] = tok.chat_template or ""
+        return answer
     try:
         chat = api.server_chat(tok._loaded)
     except TemplateError:  # llama-server wouldn't start, but here other endpoints work

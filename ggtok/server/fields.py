@@ -48,6 +48,14 @@ def token_ids(value: Any, name: str) -> list[int]:
     return [token_id(item) for item in value]
 
 
+def quoted(value: Any, most: int = 80) -> str:
+    """Returns a value for a message: a text's first `most` characters or a number, quoted, and the
+    type of any other value, which may be large or deeply nested."""
+    if isinstance(value, str):
+        return repr(value[:most]) + ("..." if len(value) > most else "")
+    return repr(value) if isinstance(value, (bool, int, float)) else kind(value)
+
+
 _KINDS = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "an array"}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from contextlib import AbstractAsyncContextManager, nullcontext
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
@@ -13,9 +12,9 @@ from ggtok.server.errors import Refusal
 
 TOTAL = 4  # how many bodies of maximum length may be in memory together
 _MODEST = 1 << 16  # bytes; a body up to this size is accepted even if the others use all memory
-# Parsed JSON can take up to 40 times the memory of its text, so only one body with more bytes than
-# this is answered at a time.
-_LARGE = 1 << 20
+# Parsed JSON can take up to 40 times the memory of its text, so only one body or decoded text with
+# more bytes than this is answered at a time.
+LARGE = 1 << 20
 
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -27,21 +26,17 @@ class Bodies:
         most: the maximum size of a body, in bytes.
         total: the maximum size of all bodies together, in bytes.
         held: the current size of all bodies in memory, in bytes.
+        large: held while an answer that needs much memory is created.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.total = TOTAL * most
         self.held = 0
-        self._large = asyncio.Semaphore(1)
+        self.large = asyncio.Semaphore(1)
 
     def reader(self) -> BodyReader:
         return BodyReader(self)
-
-    def turn(self, size: int) -> AbstractAsyncContextManager[None]:
-        """Returns a context for answering a body of this size. Only one large body is answered at a
-        time."""
-        return self._large if size > _LARGE else nullcontext()
 
 
 class BodyReader:

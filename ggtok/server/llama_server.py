@@ -13,6 +13,7 @@ from typing import Any
 from ggtok import Tokenizer
 from ggtok.server import facts, vllm
 from ggtok.server.chat import ANTHROPIC, CHAT, RESPONSES, count_of, prompt_of
+from ggtok.server.decoded import check_decoded_size
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import Refusal
 from ggtok.server.fields import flag, has, kind, token_id, token_ids
@@ -47,8 +48,7 @@ def detokenize(call: Call) -> object:
     """Decodes ids. This is also vLLM's endpoint, whose answer calls the text `prompt`."""
     text = ""
     if has(call.body, "tokens"):
-        tok = call.model().tok
-        text = joined_pieces(tok, token_ids(call.body["tokens"], "tokens"))
+        text = joined_pieces(call, call.model().tok, token_ids(call.body["tokens"], "tokens"), 2)
     return {"content": text, "prompt": text}
 
 
@@ -73,8 +73,10 @@ def mixed_ids(tok: Tokenizer, content: Any, *, add_special: bool, parse_special:
     return ids
 
 
-def joined_pieces(tok: Tokenizer, ids: list[int]) -> str:
+def joined_pieces(call: Call, tok: Tokenizer, ids: list[int], copies: int = 1) -> str:
+    """Decodes ids for an answer that contains the text `copies` times."""
     check_ids(tok, ids)
+    check_decoded_size(call, tok, [ids], copies)
     return tok.decode(ids, clean_spaces=False)
 
 
@@ -122,7 +124,7 @@ def models(call: Call) -> object:
         served = None
         if model.tok is not None or len(registry.models) == 1:
             with suppress(Refusal):
-                served = registry.get(model.name, wait=call.wait)
+                served = registry.get(model.name, call.ready)
         rows.append(facts.listed(model, served))
     return {
         "models": [facts.details(model) for model in registry.models],

@@ -114,4 +114,6 @@ def configuration(level: str, each_request: bool) -> dict[str, Any]:
             "ggtok.server.requests": {"level": "DEBUG" if each_request else "WARNING"},
             "uvicorn": {"handlers": ["stderr"], "level": level.upper(), "propagate": False},
         },
+        # Other packages' messages, and Python's warnings.
+        "root": {"handlers": ["stderr"], "level": "WARNING" if level == "info" else "ERROR"},
     }

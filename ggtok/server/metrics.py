@@ -9,6 +9,7 @@ duration, then sums), followed by the gauges.
 
 from __future__ import annotations
 
+import logging
 import mmap
 import os
 from bisect import bisect_left
@@ -31,6 +32,8 @@ _SUMS = _TIMES + len(SECONDS) + 1
 _ROW = _SUMS + 3  # a row ends with three sums: seconds, bytes received, bytes sent
 _DOUBLE = 8
 _COUNT = "_total"
+
+logger = logging.getLogger("ggtok.server.metrics")
 
 Gauge = tuple[str, str, Callable[[], float]]
 
@@ -59,9 +62,20 @@ class Metrics:
     def _map(self) -> mmap.mmap:
         if self._folder is None:
             return mmap.mmap(-1, self._size)
-        with (self._folder / str(os.getpid())).open("w+b") as file:
-            file.truncate(self._size)
-            return mmap.mmap(file.fileno(), self._size)
+        path = self._folder / str(os.getpid())
+        try:
+            with path.open("w+b") as file:
+                # Write to every page: if the disk is full, writing to a mapped page that has no
+                # place on the disk would end the process.
+                file.write(bytes(self._size))
+                file.flush()
+                return mmap.mmap(file.fileno(), self._size)
+        except OSError as e:
+            logger.warning("metrics are those of one process: %s: %s", path, e.strerror)
+            with suppress(OSError):
+                path.unlink()
+            self._folder = None
+            return mmap.mmap(-1, self._size)
 
     def begun(self) -> None:
         self._numbers[self._at_gauges] += 1

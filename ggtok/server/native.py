@@ -11,14 +11,16 @@ from typing import Any
 import ggtok
 from ggtok.errors import GGTokError
 from ggtok.server import bodies
+from ggtok.server.decoded import check_decoded_size
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import Refusal
-from ggtok.server.fields import kind
+from ggtok.server.fields import kind, quoted
 from ggtok.server.registry import unreadable
 
 Json = dict[str, Any]
 _MOST_TEXTS = 100_000  # the most texts in a batch
 _MOST_CHUNKS = 20_000  # the most chunks for a text; each takes about 0.1 ms
+_MOST_SEPARATORS = 64  # the most separators for chunks; each chunk tries all of them
 _MOST_EXPLAINED = 4096  # bytes of the longest text to explain, since plain Python is slow
 _DOCTOR = "doctor's findings"  # the key in the `memo` of a loaded vocabulary
 
@@ -35,7 +37,7 @@ class _Body:
         for name in self.fields:
             if name not in known:
                 raise Refusal(
-                    f"unknown field {name!r:.80}; the fields are {', '.join(sorted(known))}"
+                    f"unknown field {quoted(name)}; the fields are {', '.join(sorted(known))}"
                 )
 
     def get(self, name: str, wanted: type, default: Any) -> Any:
@@ -89,9 +91,13 @@ def count(call: Call) -> object:
 
 def decode(call: Call) -> object:
     body = _Body(call, "ids", "remove_special", "unparse_special", "clean_spaces")
+    tok = call.model().tok
     lists = body.get("ids", list, _REQUIRED)
-    texts = call.model().tok.decode_batch(
-        [_integers(ids, f"ids[{i}]") for i, ids in enumerate(lists)],
+    for i, ids in enumerate(lists):
+        _check_integers(ids, f"ids[{i}]")
+    check_decoded_size(call, tok, lists)
+    texts = tok.decode_batch(
+        lists,
         remove_special=body.get("remove_special", bool, False),
         unparse_special=body.get("unparse_special", bool, True),
         clean_spaces=body.get("clean_spaces", bool, None),
@@ -99,15 +105,14 @@ def decode(call: Call) -> object:
     return {"texts": texts}
 
 
-def _integers(ids: Any, name: str) -> list[int]:
-    """Checks that a value is an array of integers, and returns it. llama-server is less strict: it
+def _check_integers(ids: Any, name: str) -> None:
+    """Raises Refusal unless a value is an array of integers. llama-server is less strict: it
     accepts true, 1.5 and 2**32 + 1 as 1."""
     if not isinstance(ids, list):
         raise Refusal(f"{name} must be an array, not {kind(ids)}")
     for i, id in enumerate(ids):
         if type(id) is not int:
-            raise Refusal(f"{name}[{i}] must be an integer, not {id!r:.80}")
-    return ids
+            raise Refusal(f"{name}[{i}] must be an integer, not {quoted(id)}")
 
 
 def spans(call: Call) -> object:
@@ -146,13 +151,16 @@ def chunks(call: Call) -> object:
             f"the text has more than {most} tokens, so more than {_MOST_CHUNKS} chunks: choose a "
             "greater n, or send a part of the text"
         )
+    at = body.get("at", list, [])
+    if len(at) > _MOST_SEPARATORS:
+        raise Refusal(f"at has {len(at)} separators; at most {_MOST_SEPARATORS} are allowed")
     found = tok.chunks(
         text,
         n,
         overlap=overlap,
         prefix=prefix,
         add_special=body.get("add_special", bool, True),
-        at=body.get("at", list, None),
+        at=at,
     )
     rows = [chunk._asdict() for chunk in found]
     if body.get("texts", bool, False):

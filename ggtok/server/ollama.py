@@ -33,9 +33,9 @@ def detokenize(call: Call) -> object:
     model = _model(call)
     loaded = time.perf_counter_ns()
     try:
-        content = joined_pieces(model.tok, token_ids(call.body.get("tokens"), "tokens"))
+        content = joined_pieces(call, model.tok, token_ids(call.body.get("tokens"), "tokens"))
     except Refusal as e:
-        raise Refusal(e.message) from None
+        raise Refusal(e.message, status=413 if e.status == 413 else 0) from None
     return {"model": model.name, "content": content, **_times(begin, loaded)}
 
 

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ggtok.errors import InvalidValueError
 from ggtok.server.errors import Refusal, llama_server
+from ggtok.server.fields import quoted
 from ggtok.server.replies import Reply
 
 ANY = "*"
@@ -84,8 +85,8 @@ class Origins:
             if not known:
                 name = _without_port(host.decode("latin-1"))
                 raise Refusal(
-                    f"{name!r:.80} isn't a name of this server; if it should be, start the server "
-                    "with --allowed-host NAME",
+                    f"{quoted(name)} isn't a name of this server; if it should be, start the "
+                    "server with --allowed-host NAME",
                     "permission_error",
                 )
 
@@ -116,7 +117,7 @@ class Origins:
             return False
         if not self.any_origin and origin not in self.origins:
             raise Refusal(
-                f"pages of {origin.decode('latin-1')!r:.80} may not use this server; if they "
+                f"pages of {quoted(origin.decode('latin-1'))} may not use this server; if they "
                 "should, start it with --cors-origin ORIGIN",
                 "permission_error",
             )

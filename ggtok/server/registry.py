@@ -1,7 +1,8 @@
 """The models that a server answers for: an allow list. Each is loaded on first use.
 
-Loading a model and checking its file can block, so neither happens on the event loop: with
-``wait=False``, :meth:`Registry.get` raises NotReady instead.
+Loading a model and checking its file can block, so neither happens while a request is answered:
+:meth:`Registry.get` raises NotReady instead. Then the server calls :meth:`Registry.ready` on
+another thread, and passes its result to `get`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
@@ -18,10 +19,12 @@ from threading import Lock
 import ggtok
 from ggtok.errors import FileError, GGTokError, InvalidTypeError, InvalidValueError
 from ggtok.server.errors import NotReady, Refusal, UnknownModel
+from ggtok.server.fields import quoted
 
 ANY = "*"  # the alias of a model that is used for every other name
 CHECK_SECONDS = 1.0  # between two checks of a model's file
 MAX_LOADED = 16
+_LISTED = 20  # the most names in an error message
 _LOADS = 3  # the most attempts to load a file that changes while it is read
 
 Stamp = tuple[int, int, int, int]
@@ -36,18 +39,23 @@ class Model:
     Attributes:
         name: the name that the server reports for the model.
         source: the argument for :func:`ggtok.load`; "" if the caller passed a tokenizer.
+        is_file: whether the source was a file when the server started.
         created: when the tokenizer was loaded, in seconds since 1970.
     """
 
     name: str
     source: str
     tok: ggtok.Tokenizer | None = None
+    is_file: bool = False
     fixed: bool = False  # whether the caller passed the tokenizer, which is never reloaded
     created: int = 0
     stamp: Stamp | None = None
     checked: float = -inf
     error: str = ""  # why loading failed; requests get this error until the next check
     lock: Lock = field(default_factory=Lock)  # held while the model is loaded
+
+    def served(self, tok: ggtok.Tokenizer) -> Served:
+        return Served(self.name, self.source, tok, self.created)
 
     def is_due(self) -> bool:
         """Whether the file must be checked again."""
@@ -62,6 +70,14 @@ class Served:
     source: str
     tok: ggtok.Tokenizer
     created: int
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A model that was just loaded or checked, or the refusal if it can't be loaded."""
+
+    model: Model
+    result: Served | Refusal
 
 
 class Registry:
@@ -100,41 +116,55 @@ class Registry:
         if name is None:
             if len(self.models) == 1:
                 return self.models[0]
-            listed = ", ".join(self.names)
-            message = f"several models are served, so the request must name one: {listed}"
+            message = f"several models are served, so the request must name one: {self._listed()}"
             if not self.models:
                 message = "no model is served"
-            raise UnknownModel(message, self.names, False)
+            raise UnknownModel(message, False)
         if not isinstance(name, str):
-            raise Refusal(f"model must be a string, not {name!r:.80}")
+            raise Refusal(f"model must be a string, not {quoted(name)}")
         found = self._names.get(name) or self._names.get(ANY)
         if found is None:
-            listed = ", ".join(self.names) or "none"
-            raise UnknownModel(f"unknown model {name!r:.200}; known: {listed}", self.names, True)
+            message = f"unknown model {quoted(name, 200)}; known: {self._listed() or 'none'}"
+            raise UnknownModel(message, True)
         return found
 
-    def get(self, name: object = None, *, wait: bool = True) -> Served:
-        """Returns the model with this name, loading it if necessary.
+    def _listed(self) -> str:
+        listed = ", ".join(model.name for model in self.models[:_LISTED])
+        more = len(self.models) - _LISTED
+        return listed if more <= 0 else f"{listed} and {more} more (GET /v1/models lists them)"
+
+    def get(self, name: object = None, ready: Ready | None = None) -> Served:
+        """Returns the model with this name. `ready` is a model that was just loaded or checked.
 
         Raises:
             UnknownModel: there is no such model.
             Refusal: the model can't be loaded.
-            NotReady: the model must first be loaded or its file checked, and `wait` is false.
+            NotReady: the model must first be loaded, or its file checked.
         """
         model = self.find(name)
-        if not model.fixed and (model.tok is None or model.is_due()):
-            if not wait:
-                raise NotReady
-            with model.lock:
+        if ready is not None and ready.model is model:
+            if isinstance(ready.result, Refusal):
+                raise ready.result
+            return ready.result
+        tok = model.tok
+        if tok is None or (not model.fixed and model.is_due()):
+            raise NotReady(model)
+        if not model.fixed:
+            self._keep(model)
+        return model.served(tok)
+
+    def ready(self, model: Model) -> Ready:
+        """Loads a model if necessary, and checks whether its file has changed. Can take long."""
+        with model.lock:
+            while True:
                 if model.is_due() or (model.tok is None and not model.error):
                     self._refresh(model)
-                if model.tok is None and model.error:
-                    raise Refusal(model.error, "unavailable_error")
-            self._keep(model)
-        tok = model.tok
-        if tok is None:  # another thread has just unloaded it
-            return self.get(name, wait=wait)
-        return Served(model.name, model.source, tok, model.created)
+                tok = model.tok  # another thread may have just unloaded it
+                if tok is not None:
+                    self._keep(model)
+                    return Ready(model, model.served(tok))
+                if model.error:
+                    return Ready(model, Refusal(model.error, "unavailable_error"))
 
     def _keep(self, model: Model) -> None:
         """Marks a model as just used, and unloads the least recently used if there are too many."""
@@ -229,11 +259,14 @@ def _models(given: object) -> list[Model]:
             f"not {type(given).__name__}"
         )
     models = [_model(alias, source) for alias, source in pairs]
-    names = [model.name for model in models]
-    for name in names:
-        if names.count(name) > 1:
-            raise InvalidValueError(f"two models have the name {name!r}: give one of them an alias")
+    _check_names(models)
     return models
+
+
+def _check_names(models: list[Model]) -> None:
+    for name, times in Counter(model.name for model in models).items():
+        if times > 1:
+            raise InvalidValueError(f"two models have the name {name!r}: give one of them an alias")
 
 
 def _model(alias: str | None, source: object) -> Model:
@@ -248,7 +281,8 @@ def _model(alias: str | None, source: object) -> Model:
     text = os.fsdecode(source)
     if os.path.isdir(text):
         raise FileError(f"{text}: is a folder, not a model")
-    return Model(alias or _short(text), text)
+    name = (alias or _short(text)).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return Model(name, text, is_file=os.path.exists(text))
 
 
 def _short(source: str) -> str:

@@ -43,3 +43,5 @@ def reply(answer: Callable[[], object], errors: ErrorBody) -> Response:
         return Reply.of(e, errors)
     except GGTokError as e:
         return Reply.of(Refusal(str(e)), errors)
+    except RecursionError:
+        return Reply.of(Refusal("the body's values are nested too deeply"), errors)

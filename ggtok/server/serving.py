@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import shutil
@@ -22,7 +23,8 @@ from ggtok.server.chat import media_marker
 from ggtok.server.connections import Connection
 
 IDLE_SECONDS = 60  # until a connection without requests is closed
-GRACE_SECONDS = 10  # for requests to finish after the server is notifier to stop
+GRACE_SECONDS = 10  # for requests to finish after the server is told to stop
+logger = logging.getLogger("ggtok.server")
 _START_SECONDS = 60  # for a worker process to start
 
 
@@ -63,17 +65,33 @@ def run(
         # After uvicorn stops, it raises the signal again, which should do nothing then.
         signal.signal(number, lambda *_: None)
     if workers == 1:
+        logging.captureWarnings(True)
         _Server(configuration(make, **more)).run([listening])
         return
     os.environ["LLAMA_MEDIA_MARKER"] = media_marker()  # the same in all processes
-    with tempfile.TemporaryDirectory(prefix="ggtok-serve-") as folder:
+    folder = _metrics_folder()
+    try:
         make = partial(_make_in_worker, make, folder)
         _Processes(configuration(make, workers=workers, **more), [listening]).run()
+    finally:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
-def _make_in_worker(make: Callable[..., Any], metrics_folder: str) -> Any:
+def _metrics_folder() -> str | None:
+    """Creates the folder in which processes share their metrics. Returns None if that's impossible,
+    for example because the disk is full: then each process reports its own metrics."""
+    try:
+        return tempfile.mkdtemp(prefix="ggtok-serve-")
+    except OSError as e:
+        logger.warning("metrics are those of one process: %s", e.strerror)
+        return None
+
+
+def _make_in_worker(make: Callable[..., Any], metrics_folder: str | None) -> Any:
     """Creates the application in one of several worker processes, and makes the process end with
     its parent."""
+    logging.captureWarnings(True)
     made = make(metrics_folder=metrics_folder)
     # Start only now, after the application has created its file in the folder, so that the last
     # process to delete the folder deletes all files.
@@ -81,13 +99,14 @@ def _make_in_worker(make: Callable[..., Any], metrics_folder: str) -> Any:
     return made
 
 
-def _follow_parent(folder: str) -> None:
+def _follow_parent(folder: str | None) -> None:
     """Deletes the folder and stops this process when its parent ends, even if the parent is killed.
     Otherwise, the process would keep the port open and continue to answer requests."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
         signal.raise_signal(signal.SIGTERM)
 
 

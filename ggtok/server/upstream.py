@@ -16,7 +16,8 @@ import hmac
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 from urllib.parse import quote
 
@@ -26,17 +27,24 @@ from starlette.types import Message, Receive, Scope, Send
 
 from ggtok.errors import GGTokError, InvalidValueError
 from ggtok.server import bodies
-from ggtok.server.completions import COMPLETIONS, Completion, Prompts, errors_of
-from ggtok.server.context import Contexts, parsed
+from ggtok.server.completions import COMPLETIONS, Completion, Prompts, errors_of, longest_possible
+from ggtok.server.context import Contexts, num_ctx, parsed
 from ggtok.server.endpoints import path_of
 from ggtok.server.errors import Refusal, UnknownModel
-from ggtok.server.fields import anything, text
-from ggtok.server.limits import Bodies
-from ggtok.server.registry import Registry
+from ggtok.server.fields import text
+from ggtok.server.generating import (
+    NOT_GENERATING,
+    check_generates_nothing,
+    is_plain,
+    uncounted,
+)
+from ggtok.server.limits import LARGE, Bodies
+from ggtok.server.registry import Ready, Registry
 from ggtok.server.replies import Reply
-from ggtok.server.workers import Workers
+from ggtok.server.workers import Workers, unless_disconnected
 
 COUNT_HEADER = "x-prompt-tokens"
+PASS, REFUSE = "pass", "refuse"  # requests that aren't counted, if there is a limit
 ASK = 0  # as a limit: use the context length that the upstream server reports
 _MOST = 256  # requests that may be passed on at the same time
 _TIMES = httpx2.Timeout(10.0, read=600.0, write=60.0)
@@ -73,6 +81,8 @@ class Upstream:
         count: whether answers to completions report the number of tokens in the prompt.
         limit: the context length in tokens, which a prompt must not fill, or ASK for the length
             that the upstream server reports.
+        unknown: if there is a limit, what happens to requests that may generate and whose prompt
+            can't be counted: PASS or REFUSE.
         image_tokens: how many tokens an image has in a prompt, or None if they aren't counted.
     """
 
@@ -87,6 +97,7 @@ class Upstream:
         own_keys: Sequence[str] = (),
         count: bool = False,
         limit: int | None = None,
+        unknown: str = REFUSE,
         image_tokens: int | None = None,
     ) -> None:
         self.url = _base(url)
@@ -97,6 +108,7 @@ class Upstream:
         self._own_keys = [own.encode("ascii") for own in own_keys]
         self._count = count
         self._limit = limit
+        self._refuses_unknown = limit is not None and unknown == REFUSE
         self._image_tokens = image_tokens
         self._contexts = Contexts()
         self._client: httpx2.AsyncClient | None = None
@@ -115,7 +127,7 @@ class Upstream:
             return
         self.active += 1
         try:
-            completion = self._completion(scope["method"], path)
+            completion = self._completion(scope, path)
             if completion is None:
                 await self._pass_on(scope, _Body(receive), send, [])
             else:
@@ -127,14 +139,19 @@ class Upstream:
         finally:
             self.active -= 1
 
-    def _completion(self, method: str, path: str) -> Completion | None:
+    def _completion(self, scope: Scope, path: str) -> Completion | None:
         """Returns the request's row in COMPLETIONS, or None if no prompt must be counted. Raises
-        Refusal for a path that the upstream server could interpret as another path."""
+        Refusal for a path that the upstream server could interpret as another path, and, if there
+        is a limit, for a path whose requests may generate."""
         if not {".", ".."}.isdisjoint(path.split("/")):
             raise Refusal("the request's path must not have a part that is . or ..")
-        if method != "POST" or not (self._count or self._limit is not None):
+        if scope["method"] in NOT_GENERATING or not (self._count or self._limit is not None):
             return None
-        return COMPLETIONS.get(path)
+        exact = b"%" not in _target(scope).partition(b"?")[0]
+        completion = COMPLETIONS.get(path) if exact else None
+        if self._refuses_unknown and completion is None:
+            check_generates_nothing(path_of(scope), exact)
+        return completion
 
     # ---- the count ----
 
@@ -144,7 +161,10 @@ class Upstream:
         """Counts a completion request's prompts, and passes the request on if none is too long."""
         with self._bodies.reader() as body:
             data = await body.read(receive, scope["headers"])
-            prompts = await self._prompts(completion, scope, data)
+            if self._refuses_unknown and not is_plain(scope["headers"]):
+                raise uncounted("its body is compressed, or isn't JSON in UTF-8")
+            counting = self._prompts(completion, scope, data)
+            prompts = await unless_disconnected(counting, receive)
             more: Headers = []
             if prompts is not None and self._count:
                 more.append((COUNT_HEADER.encode(), str(prompts.total).encode()))
@@ -152,32 +172,39 @@ class Upstream:
 
     async def _prompts(self, completion: Completion, scope: Scope, data: bytes) -> Prompts | None:
         """Counts the prompts' tokens; returns None if that isn't possible. Raises Refusal if a
-        prompt is too long, or if there is a limit but the model is unknown."""
+        prompt is too long, or if there is a limit but the prompts can't be counted."""
 
-        def count() -> tuple[Prompts | None, dict[str, Any]]:
+        def count(ready: Ready | None) -> tuple[Prompts | None, str | None, int]:
             try:
                 body = bodies.parse(data)
                 # llama-server answers a request whose model isn't a name, too.
-                tok = self._registry.get(text(body, "model") or None).tok
+                tok = self._registry.get(text(body, "model") or None, ready).tok
                 found = completion.measure(tok, body, self._image_tokens)
+                if self._limit is not None:
+                    everything = bodies.parse_all(data)
+                    longest = longest_possible(completion, tok, body, everything, found)
+                    found = found._replace(longest=longest)
             except UnknownModel:
                 if self._limit is not None:
                     raise
-                return None, {}
-            except (Refusal, GGTokError) as e:
-                # Pass the request on: the upstream server may be able to answer it, or refuse it in
-                # its own words.
+                return None, None, 0
+            except (Refusal, GGTokError, RecursionError, ValueError) as e:
+                if self._refuses_unknown:
+                    raise uncounted(str(e)) from None
+                # The upstream server may be able to answer it, or refuse it in its own words.
                 logger.warning("a prompt can't be counted: %s", type(e).__name__)
-                return None, {}
-            return found, {name: anything(body, name) for name in ("model", "options")}
+                return None, None, 0
+            wanted = num_ctx(body, tok) if completion.num_ctx else 0
+            return found, text(body, "model") or None, wanted
 
-        async with self._bodies.turn(len(data)):
-            prompts, body = await self._workers.run(count)
+        async with self._bodies.large if len(data) > LARGE else nullcontext():
+            prompts, model, most = await self._workers.run(count)
         if prompts is not None and self._limit is not None:
-            most = self._limit
-            if most == ASK:
+            if self._limit != ASK:
+                most = self._limit
+            elif not most:
                 headers = self._request_headers(scope["headers"])
-                most = await self._contexts.length(body, self._asker(headers))
+                most = await self._contexts.length(model, self._asker(headers))
             # A prompt that fills the context leaves no room for an answer.
             if prompts.longest >= most:
                 raise completion.too_long(prompts.longest, most, completion.field)
@@ -299,7 +326,8 @@ class Upstream:
         if self._client is None:
             # Don't reuse connections: the upstream server might close one just as it is reused.
             limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
-            self._client = httpx2.AsyncClient(trust_env=False, limits=limits)
+            no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+            self._client = httpx2.AsyncClient(trust_env=False, limits=limits, cookies=no_cookies)
         try:
             return await self._client.send(request, stream=True)
         except httpx2.TransportError as e:
@@ -320,7 +348,7 @@ class Upstream:
         200 to 599."""
         if not 200 <= response.status_code < 600:
             raise self._failure(f"answered with status {response.status_code}", 502)
-        own = _OWN_ANSWER
+        own = _OWN_ANSWER | ({COUNT_HEADER.encode()} if self._count else set())
         # Content-Length is wrong if the body is chunked, or if there is none.
         if "transfer-encoding" in response.headers or response.status_code in _WITHOUT_BODY:
             own = own | {b"content-length"}
@@ -334,23 +362,24 @@ class Upstream:
     # ---- errors ----
 
     def _unreachable(self, error: Exception) -> Refusal:
-        logger.warning("upstream: %s", type(error).__name__)
+        address = f"{self.url.scheme}://{self.url.netloc.decode()}"
+        logger.warning("upstream %s: %s %s", address, type(error).__name__, error)
         if isinstance(error, httpx2.TimeoutException) and not isinstance(
             error, httpx2.ConnectTimeout
         ):
             return self._failure("took too long", 504)
-        return self._failure(f"doesn't answer: {str(error) or type(error).__name__}", 502)
+        return self._failure("doesn't answer", 502)
 
     def _failure(self, problem: str, status: int) -> Refusal:
         self.failed += 1
-        return Refusal(f"the upstream server {self._name()} {problem}", "server_error", status)
+        return Refusal(f"the upstream server {problem}", "server_error", status)
 
     def _broken(self, error: Exception, path: str, headers: httpx2.Headers, end: bytes) -> bytes:
         """Returns the bytes that end an answer which the upstream server didn't finish: an error if
         the answer's format allows one there, else none. `end` is the last byte that was passed on.
         """
         refusal = self._unreachable(error)
-        refusal.message = f"the upstream server {self._name()} broke off the answer"
+        refusal.message = "the upstream server broke off the answer"
         line = bodies.dump(errors_of(path)(refusal))
         if "content-length" in headers or "content-encoding" in headers:
             return b""
@@ -362,9 +391,6 @@ class Upstream:
             return b""
         # Send no empty line, because Ollama's client doesn't expect any.
         return (b"" if end == b"\n" else b"\n") + line + b"\n"
-
-    def _name(self) -> str:
-        return f"{self.url.scheme}://{self.url.netloc.decode()}"
 
 
 class _Body:

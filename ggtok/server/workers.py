@@ -1,48 +1,166 @@
-"""Threads for work that would block the event loop."""
+"""Threads for work that would block the event loop: answering long requests, and loading models.
+
+Models are loaded, and their files checked, on threads of their own, so that a model whose server or
+disk doesn't answer delays only requests for that model.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, TypeVar
 
-from ggtok.server.errors import Refusal
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive
+
+from ggtok.server.errors import NotReady, Refusal
+from ggtok.server.registry import Model, Ready, Registry
 
 T = TypeVar("T")
 
 SMALL = 16_384  # bytes; a body up to this size is answered on the event loop
 WAITING = 256  # how many requests may wait for a thread
+REMOTE_LOADS = 16  # models that are fetched from servers at the same time
+CHECK_SECONDS = 1.0  # to wait for a check of a loaded model's file
+
+
+class Threads:
+    """Threads that run work in order, and that don't keep the process alive."""
+
+    def __init__(self, most: int, name: str) -> None:
+        self._most, self._name = most, name
+        self._started = 0
+        self._work: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Adds work. As long as it hasn't begun, its future can be cancelled."""
+        if self._started < self._most:
+            try:
+                Thread(target=self._run, name=self._name, daemon=True).start()
+                self._started += 1
+            except RuntimeError as e:  # the system has no more threads
+                if not self._started:
+                    raise Refusal(f"{e}; try again", "unavailable_error") from None
+        future: Future[T] = Future()
+        self._work.put((future, work))
+        return future
+
+    def _run(self) -> None:
+        while (item := self._work.get()) is not None:
+            future, work = item
+            if future.set_running_or_notify_cancel():
+                try:
+                    result = work()
+                except BaseException as e:
+                    future.set_exception(e)
+                else:
+                    future.set_result(result)
+                    del result
+            del item, future, work  # frees the request's memory while the thread waits
+
+    def close(self) -> None:
+        for _ in range(self._started):
+            self._work.put(None)
 
 
 class Workers:
-    """A few threads with a bounded queue of work."""
+    """A few threads with a bounded queue of work, and further threads that load models."""
 
-    def __init__(self, threads: int = 0, waiting: int = WAITING) -> None:
+    def __init__(self, registry: Registry, threads: int = 0, waiting: int = WAITING) -> None:
         self.threads = threads or min(8, os.cpu_count() or 1)
-        self._pool = ThreadPoolExecutor(self.threads, "ggtok-server")
+        self._answers = Threads(self.threads, "ggtok-server")
         self._most = self._free = self.threads + waiting
+        self._registry = registry
+        # One for models that are files, and one for models by other names.
+        self._loaders = {
+            True: Threads(self.threads, "ggtok-files"),
+            False: Threads(REMOTE_LOADS, "ggtok-loads"),
+        }
+        self._loads: dict[str, asyncio.Future[Ready]] = {}
 
     @property
     def pending(self) -> int:
         """The number of requests that threads are answering, or that wait for a thread."""
         return self._most - self._free
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """Runs `work` on a thread, and returns its result. Raises Refusal if the queue is full."""
+    async def run(self, work: Callable[[Ready | None], T]) -> T:
+        """Runs `work` on a thread, and returns its result. If it raises NotReady for a model, loads
+        the model and passes it to `work` in a second call.
+
+        If the caller is cancelled, work that hasn't begun is dropped; otherwise waits for its end,
+        because the caller accounts for its memory.
+
+        Raises:
+            Refusal: the queue is full.
+        """
+        ready: Ready | None = None
+        while True:
+            try:
+                return await self._on_thread(partial(work, ready))
+            except NotReady as e:
+                if e.model is None or (ready is not None and ready.model is e.model):
+                    raise
+                ready = await self.load(e.model)
+
+    async def _on_thread(self, work: Callable[[], T]) -> T:
         if self._free <= 0:
             raise Refusal("too many requests are waiting; try again", "unavailable_error")
+        submitted = self._answers.submit(work)
         self._free -= 1  # needs no lock: only the event loop changes it
-        loop = asyncio.get_running_loop()
-        future = loop.run_in_executor(self._pool, work)
+        future = asyncio.wrap_future(submitted)
         future.add_done_callback(self._done)
-        return await asyncio.shield(future)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            if not submitted.cancel():
+                await asyncio.wait({future})
+            raise
 
-    def _done(self, future: asyncio.Future[T]) -> None:
+    def _done(self, future: asyncio.Future[Any]) -> None:
         self._free += 1
         if not future.cancelled():
             future.exception()  # avoids a warning if nobody waits for the future
 
+    async def load(self, model: Model) -> Ready:
+        """Loads a model, or checks whether its file has changed. All requests for the model share
+        the work. If checking takes long, a loaded model is used as it is."""
+        load = self._loads.get(model.name)
+        if load is None:
+            submitted = self._loaders[model.is_file].submit(partial(self._registry.ready, model))
+            load = self._loads[model.name] = asyncio.wrap_future(submitted)
+            load.add_done_callback(lambda _: self._loads.pop(model.name, None))
+        tok = model.tok
+        await asyncio.wait({load}, timeout=None if tok is None else CHECK_SECONDS)
+        if not load.done() and tok is not None:
+            return Ready(model, model.served(tok))
+        return load.result()
+
     def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for threads in self._answers, *self._loaders.values():
+            threads.close()
+
+
+async def unless_disconnected(work: Coroutine[Any, Any, T], receive: Receive) -> T:
+    """Returns the result of `work`, or cancels it and raises ClientDisconnect if the client goes
+    away before."""
+
+    async def disconnected() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    working, gone = asyncio.ensure_future(work), asyncio.ensure_future(disconnected())
+    try:
+        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        gone.cancel()
+        if not working.done():
+            working.cancel()
+        await asyncio.gather(working, gone, return_exceptions=True)
+    if working.cancelled():
+        raise ClientDisconnect
+    return working.result()

@@ -29,6 +29,15 @@ from ggtok.sources.timeouts import telling
 __all__ = ["Found", "Source", "find", "telling"]
 
 
+# tiktoken's encodings, and the models that people name for them.
+_ENCODINGS = {
+    **{name: name for name in ("cl100k_base", "o200k_base", "p50k_base", "r50k_base")},
+    **dict.fromkeys(("gpt-4o", "gpt-4.1", "o1", "o3"), "o200k_base"),
+    **dict.fromkeys(("gpt-4", "gpt-3.5-turbo"), "cl100k_base"),
+    "o200k_harmony": "o200k_base",
+}
+
+
 def find(name: str) -> Found | None:
     """Returns the model with this name, or None if `name` is a path rather than a model's name.
 
@@ -40,6 +49,13 @@ def find(name: str) -> Found | None:
     """
     from ggtok.sources import listing
 
+    if name in _ENCODINGS:
+        encoding = _ENCODINGS[name]
+        raise not_found(
+            f"{name}: no such file. tiktoken calls an encoding or a model so: 'ggtok convert "
+            f"{encoding}.tiktoken' makes a GGUF file of its ranks, which are at "
+            f"https://openaipublic.blob.core.windows.net/encodings/{encoding}.tiktoken"
+        )
     meant = listing.read_as(name)
     found = _find(meant or name)
     if found is None and (hint := listing.did_you_mean(name)):

@@ -14,13 +14,13 @@ import contextlib
 import hashlib
 import json
 import os
+import secrets
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ggtok.base.files import open_regular, read_regular, read_up_to
+from ggtok.base.files import open_own, open_regular, read_regular, read_up_to
 from ggtok.sources.prefix import LIMIT, LIMIT_VARIABLE, TENSORS, number
 
 _FORMAT = "ggtok-vocabulary-1"
@@ -117,7 +117,8 @@ def store(entry: Entry) -> None:
     temporary = None
     try:
         os.makedirs(folder(), mode=0o700, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(suffix=_TEMPORARY, dir=folder())
+        temporary = os.path.join(folder(), secrets.token_hex(8) + _TEMPORARY)
+        handle = open_own(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, private=True)
         with os.fdopen(handle, "wb") as f:
             f.write(json.dumps(header).encode() + b"\n")
             f.write(entry.payload)

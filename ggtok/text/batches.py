@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from ggtok import _types as types
+from ggtok.base.escape import quoted
 from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.native import (
     ADD_SPECIAL,
@@ -17,7 +18,7 @@ from ggtok.native import (
     arrays,
     text_bytes,
 )
-from ggtok.native.arguments import iterated, on_main_thread, thread_count, truth
+from ggtok.native.arguments import is_one_of, iterated, on_main_thread, thread_count, truth
 from ggtok.native.contexts import Blocks
 
 TYPE_CHECKING = False  # avoids importing typing: see native/library.py
@@ -124,8 +125,8 @@ def n_threads(native: Native, threads: int) -> int:
 
 def _unit(unit: str) -> int:
     """Returns the unit's number in C."""
-    if unit not in _UNITS:
-        raise InvalidValueError(f"unit must be 'byte', 'char' or 'utf16', not {unit!r}")
+    if not is_one_of(unit, _UNITS):
+        raise InvalidValueError(f"unit must be 'byte', 'char' or 'utf16', not {quoted(unit)}")
     return _UNITS.index(unit)
 
 

@@ -6,9 +6,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 
 from ggtok import _types as types
+from ggtok.base.escape import quoted
 from ggtok.errors import ArgumentError, InvalidTypeError, InvalidValueError, TextDecodeError
 from ggtok.loading.loaded import Loaded
-from ggtok.native.arguments import byte_view, iterated, token_ids, truth, truth_or_none
+from ggtok.native.arguments import byte_view, is_one_of, iterated, token_ids, truth, truth_or_none
 
 TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ def decoded(data: bytes, errors: str) -> str:
 
 
 def vocab_bytes(loaded: Loaded, special: str) -> list[bytes]:
-    if special not in ("blank", "keep"):
-        raise InvalidValueError(f"special must be 'blank' or 'keep', not {special!r}")
+    if not is_one_of(special, ("blank", "keep")):
+        raise InvalidValueError(f"special must be 'blank' or 'keep', not {quoted(special)}")
     pieces = loaded.native.pieces()
     for id in loaded.special_ids if special == "blank" else ():
         pieces[id] = b""

@@ -11,9 +11,9 @@ relies on ggtok_safe_cut.
 from __future__ import annotations
 
 from ggtok import _types as types
-from ggtok.base.escape import number
+from ggtok.base.escape import number, quoted
 from ggtok.errors import InvalidValueError
-from ggtok.native.arguments import byte_view, index, text_bytes, truth
+from ggtok.native.arguments import byte_view, index, is_one_of, text_bytes, truth
 from ggtok.native.contexts import Parts
 from ggtok.native.library import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK
 
@@ -31,8 +31,8 @@ def truncate(
     native: Native, text: Any, n: types.SupportsIndex, side: str, add_special: bool
 ) -> Any:
     n = index(n, "n")
-    if side not in ("left", "right"):
-        raise InvalidValueError(f"side must be 'right' or 'left', not {side!r}")
+    if not is_one_of(side, ("left", "right")):
+        raise InvalidValueError(f"side must be 'right' or 'left', not {quoted(side)}")
     if not isinstance(text, (str, bytes)):
         text = byte_view(text, "text must be str or bytes-like (UTF-8)")
     add_special = truth(add_special, "add_special")

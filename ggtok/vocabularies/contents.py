@@ -161,6 +161,11 @@ class ConversionReport(Report):
             own package.
         differing: the number of compared lines with different ids.
         unexplained: the lines with different ids that no difference explains.
+        known: the number of tokens that the package knows, whose texts, ids and flags were
+            compared, as were its special ids, ends of generation and templates; 0 if only lines
+            were compared.
+        disagreements: what the package knows of the vocabulary and the conversion says
+            differently, a sentence for each kind, except for named differences.
     """
 
     format: str = ""
@@ -170,26 +175,36 @@ class ConversionReport(Report):
     unexplained: tuple[str, ...] = ()
     judge: str | None = None
     differing: int = 0
+    known: int = 0
+    disagreements: tuple[str, ...] = ()
 
     @property
-    def unexplained_reason(self) -> str:
-        """A phrase for messages about the unexplained lines."""
-        differ = _differ(len(self.unexplained), "line")
-        return f"{differ} for no known reason, such as {self.unexplained[0]!r}"
+    def faults(self) -> list[str]:
+        """Why the vocabulary should not be used, a phrase each: differences without a known
+        reason."""
+        faults = [f"{self.judge} has another vocabulary: {each}" for each in self.disagreements]
+        if self.unexplained:
+            differ = _differ(len(self.unexplained), "line")
+            faults.append(f"{differ} for no known reason, such as {self.unexplained[0]!r}")
+        return faults
 
     def __str__(self) -> str:
         lines = [f"converted from {self.format}"]
         if self.pre is not None:
             lines.append(f"pre-tokenizer: {self.pre}")
         if self.compared:
-            differing = _differ(self.differing) if self.differing else "none differs"
             compared = number(self.compared, "line")
+            if self.known:
+                compared = f"{number(self.known, 'token')} and {compared}"
+            noun = "line" if self.known else ""
+            differing = _differ(self.differing, noun) if self.differing else "none differs"
+            if self.disagreements and not self.differing:
+                differing = "no line differs"
             lines.append(f"compared with {self.judge} on {compared}: {differing}")
         else:
             lines.append("not compared with the source's own package")
         lines += [str(difference) for difference in self.differences]
-        if self.unexplained:
-            lines.append(self.unexplained_reason)
+        lines += self.faults
         return "\n".join((*lines, *self.notes))
 
 
@@ -198,10 +213,19 @@ Pair = tuple[bytes, bytes]
 
 @dataclass(frozen=True)
 class Differs:
-    """Collects descriptions of the texts for which another library's ids differ from ggtok's."""
+    """Collects descriptions of the texts for which another library's ids differ from ggtok's.
 
-    allowed: bool  # whether a file may be written despite such differences
+    Attributes:
+        allowed: whether a file may be written despite such differences.
+        published: whether the caller chose the published expressions.
+        reasons: the descriptions.
+        accepted: descriptions of texts that the caller's choice implies, for a warning.
+    """
+
+    allowed: bool
+    published: bool = False
     reasons: list[str] = field(default_factory=list)
+    accepted: list[str] = field(default_factory=list)
 
     def __call__(self, reason: str) -> None:
         self.reasons.append(reason)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import tempfile
 import warnings
 
@@ -78,6 +79,8 @@ def gguf_bytes(v: Contents, *, patterns: bool = False) -> bytes:
             _add_keys(writer, v)
             writer.write_header_to_file()
             writer.write_kv_data_to_file()
+        except (ValueError, TypeError, struct.error) as e:
+            raise VocabError(f"GGUF can't store a value of this vocabulary: {e}") from None
         finally:
             writer.close()
         with open(path, "rb") as file:
@@ -131,16 +134,21 @@ def _add(writer: object, key: str, value: object) -> None:
     from gguf import GGUFValueType, GGUFWriter
 
     assert isinstance(writer, GGUFWriter)
-    if key == TEMPLATE:
-        writer.add_chat_template(value)  # type: ignore[arg-type]
+    if key == TEMPLATE and isinstance(value, list):
+        writer.add_chat_template(value)
     elif isinstance(value, bool):
         writer.add_bool(key, value)
     elif isinstance(value, int):
-        writer.add_uint32(key, value)
+        kind = GGUFValueType.UINT32
+        if not 0 <= value < 1 << 32:
+            kind = GGUFValueType.INT64 if value < 1 << 63 else GGUFValueType.UINT64
+        writer.add_key_value(key, value, kind)
     elif isinstance(value, float):
         writer.add_float32(key, value)
     elif isinstance(value, str):
-        writer.add_string(key, value)
+        # Surrogates stand for bytes that aren't UTF-8.
+        data = value.encode("utf-8", "surrogateescape")
+        writer.add_key_value(key, data, GGUFValueType.STRING)
     elif isinstance(value, bytes):
         writer.add_key_value(key, value, GGUFValueType.ARRAY, GGUFValueType.UINT8)
     elif isinstance(value, (list, tuple)):

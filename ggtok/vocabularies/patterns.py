@@ -58,14 +58,14 @@ def _own(pre: str) -> tuple[str, ...]:
 
 def _any_case(pre: str) -> tuple[str, ...]:
     """Returns llama.cpp's expressions with contractions as publishers write them."""
-    return tuple(step.replace(_CONTRACTION, _CONTRACTION_I) for step in _own(pre))
+    return tuple(step.replace(CONTRACTION, CONTRACTION_I) for step in _own(pre))
 
 
 # Names for which llama.cpp drops spaces before <mask> (cext/vocab/special.c).
 _STRIPS_MASK = ("jina-v2-de", "jina-v2-es", "jina-v2-code")
 
-_CONTRACTION = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
-_CONTRACTION_I = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"  # also matches U+017F for s
+CONTRACTION = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
+CONTRACTION_I = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"  # also matches U+017F for s
 _PREFIX = r"[^\r\n\p{L}\p{N}]?"
 _WORD = _PREFIX + r"\p{L}+"
 _MARKS = r" ?[^\s\p{L}\p{N}]+[\r\n]*"
@@ -125,15 +125,15 @@ CHAINS = (
     _chain("qwen35", _any_case("qwen35")),
     _chain(
         "gpt-4o",
-        (_gpt4o(_UPPER_P, _LOWER_P, _CONTRACTION_I),),
-        steps=(_gpt4o(_UPPER, _LOWER, _CONTRACTION),),
+        (_gpt4o(_UPPER_P, _LOWER_P, CONTRACTION_I),),
+        steps=(_gpt4o(_UPPER, _LOWER, CONTRACTION),),
     ),
     _chain(
         "tekken",
         (_gpt4o(_UPPER_P, _LOWER_P, "", _NUMBER),),
         steps=(_gpt4o(_UPPER, _LOWER, "", _NUMBER),),
     ),
-    _chain("granite-embed-multi-97m", steps=(_gpt4o(_UPPER_M, _LOWER_M, _CONTRACTION),)),
+    _chain("granite-embed-multi-97m", steps=(_gpt4o(_UPPER_M, _LOWER_M, CONTRACTION),)),
     _chain(
         "deepseek-v3",
         _own("deepseek-v3"),
@@ -164,13 +164,13 @@ CHAINS = (
     _chain("exaone-moe", _any_case("exaone-moe")),
     _chain(
         "tiny_aya",
-        (_DIGIT_GROUPS, _gpt4o(_UPPER_P, _LOWER_P, _CONTRACTION_I)),
-        steps=(_GROUPS_RIGHT, _gpt4o(_ANY_CASE, _ANY_CASE, _CONTRACTION)),
+        (_DIGIT_GROUPS, _gpt4o(_UPPER_P, _LOWER_P, CONTRACTION_I)),
+        steps=(_GROUPS_RIGHT, _gpt4o(_ANY_CASE, _ANY_CASE, CONTRACTION)),
     ),
     _chain(
         "youtu",
-        (_YOUTU_SCRIPTS, _gpt4o(_UPPER_P, _LOWER_P, _CONTRACTION_I, _NUMBER)),
-        steps=(_YOUTU_SCRIPTS, _gpt4o(_ANY_CASE, _ANY_CASE, _CONTRACTION, _NUMBER)),
+        (_YOUTU_SCRIPTS, _gpt4o(_UPPER_P, _LOWER_P, CONTRACTION_I, _NUMBER)),
+        steps=(_YOUTU_SCRIPTS, _gpt4o(_ANY_CASE, _ANY_CASE, CONTRACTION, _NUMBER)),
     ),
     _chain("spark2_5", _own("spark2_5")),
     _chain(
@@ -183,9 +183,9 @@ CHAINS = (
         "kimi-k2",
         (
             r"\p{Han}+|"
-            + _cased(_KIMI_UPPER, _KIMI_LOWER, _CONTRACTION_I + "?", f"{_THREE}|{_MARKS}|{_TAIL}"),
+            + _cased(_KIMI_UPPER, _KIMI_LOWER, CONTRACTION_I + "?", f"{_THREE}|{_MARKS}|{_TAIL}"),
         ),
-        steps=(rf"[{_HAN}]+|{_PREFIX}{_LETTER_NOT_HAN}+{_CONTRACTION}?|{_THREE}|{_MARKS}|{_TAIL}",),
+        steps=(rf"[{_HAN}]+|{_PREFIX}{_LETTER_NOT_HAN}+{CONTRACTION}?|{_THREE}|{_MARKS}|{_TAIL}",),
     ),
     _chain("k2-horizon"),
     _chain(

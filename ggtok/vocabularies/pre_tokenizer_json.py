@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from ggtok.vocabularies.merging import merges_of
-from ggtok.vocabularies.patterns import Chain
+from ggtok.vocabularies.patterns import CONTRACTION, CONTRACTION_I, Chain
 
 # ---- categories limited to Unicode 15.1 ----
 
@@ -111,9 +111,20 @@ def pre_tokenizer_of(chain: Chain) -> dict[str, Any]:
 def published_pre_tokenizer_of(chain: Chain) -> dict[str, Any]:
     """Returns a pre_tokenizer with the published expressions.
 
-    It differs from llama.cpp's for characters newer than Unicode 15.1.
+    It differs from llama.cpp's for characters newer than Unicode 15.1, and where llama.cpp's
+    expressions differ from the published ones.
     """
-    return _sequence([_DIGITS.get(step) or _split(step) for step in chain.written or chain.steps])
+    steps = chain.written or (chain.published or (chain.steps,))[0]
+    return _sequence([_DIGITS.get(step) or _split(step) for step in steps])
+
+
+def is_published_but_for_long_s(chain: Chain) -> bool:
+    """Whether llama.cpp's expressions equal the published ones, except that an apostrophe before
+    U+017F isn't a contraction."""
+    return any(
+        tuple(step.replace(CONTRACTION_I, CONTRACTION) for step in steps) == chain.steps
+        for steps in chain.published
+    )
 
 
 def _sequence(steps: list[dict[str, Any]]) -> dict[str, Any]:

@@ -21,11 +21,16 @@ _OTHERS = ("added_tokens.json", "chat_template.json", "tekken.json", TEMPLATE)
 
 
 def write_pretrained(
-    vocabulary: Contents, folder: str | os.PathLike[str], *, inexact: bool, force: bool
+    vocabulary: Contents,
+    folder: str | os.PathLike[str],
+    *,
+    inexact: bool,
+    force: bool,
+    published: bool = False,
 ) -> list[str]:
     """Writes the files, and returns their paths. See :meth:`ggtok.Vocabulary.save_pretrained`."""
     name = os.fsdecode(os.fspath(folder))
-    differs = Differs(inexact)
+    differs = Differs(inexact, published)
     files = pretrained(vocabulary, differs)
     if differs.reasons and not inexact:
         reasons = "; ".join(differs.reasons)
@@ -44,7 +49,7 @@ def write_pretrained(
     kinds = {file: _KINDS[os.path.splitext(file)[1]] for file in files}
     for file, path in paths.items():
         base.check(path, kinds[file], inputs=vocabulary.inputs, force=force)
-    for reason in differs.reasons:
+    for reason in (*differs.reasons, *differs.accepted):
         warnings.warn(reason, VocabWarning, stacklevel=3)
     for file, data in files.items():
         base.write(paths[file], data, kinds[file], inputs=vocabulary.inputs, force=force)

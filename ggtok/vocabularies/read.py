@@ -50,26 +50,39 @@ def vocabulary(source: str | os.PathLike[str] | types.Buffer | types.BinaryIO) -
     """
     data, inputs = _checked(source)
     metadata = Reader(data).metadata()
-    model = metadata.pop(_GGML + "model")
-    texts = metadata.pop(_GGML + "tokens", None)
-    if texts is None:
-        raise VocabError(f"there are no tokens in a vocabulary of model '{model.decode()}'")
-    merges = metadata.pop(_GGML + "merges", None)
-    pre = metadata.pop(_GGML + "pre", None)
-    types = metadata.pop(_GGML + "token_type", None)
-    scores = metadata.pop(_GGML + "scores", None)
+
+    def text_of(key: str) -> str | None:
+        value = metadata.pop(key, None)
+        return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else None
+
+    def array_of(key: str, wanted: type | tuple[type, ...]) -> list[Any] | None:
+        value = metadata.pop(key, None)
+        if isinstance(value, bytearray):  # an array of 8-bit integers
+            value = list(value)
+        fits = isinstance(value, list) and all(isinstance(item, wanted) for item in value[:1])
+        return value if fits else None
+
+    # llama.cpp ignores a value whose type isn't the expected one, or refuses the file.
+    model = text_of(_GGML + "model")
+    texts = array_of(_GGML + "tokens", bytes)
+    if texts is None or model is None:
+        raise VocabError(f"there are no tokens in a vocabulary of model '{shown(str(model))}'")
+    merges = array_of(_GGML + "merges", bytes)
+    pre = text_of(_GGML + "pre")
+    types = array_of(_GGML + "token_type", int)
+    scores = array_of(_GGML + "scores", (int, float))
     specials = {name: f"{_GGML}{key}_token_id" for name, key in SPECIAL_KEYS.items()}
     flags = {name: _GGML + key for name, key in FLAG_KEYS.items()}
-    template = metadata.pop(_TEMPLATE, None)
+    template = text_of(_TEMPLATE)
     metadata.pop("tokenizer.chat_templates", None)
     named = {
-        key[len(_TEMPLATE) + 1 :]: metadata.pop(key).decode("utf-8", "surrogateescape")
+        key[len(_TEMPLATE) + 1 :]: text
         for key in list(metadata)
-        if key.startswith(_TEMPLATE + ".")
+        if key.startswith(_TEMPLATE + ".") and (text := text_of(key)) is not None
     }
     return Vocabulary(
-        model=model.decode(),
-        pre=None if pre is None else pre.decode(),
+        model=model,
+        pre=pre,
         texts=[text.split(b"\0")[0] or b"[EMPTY_%d]" % id for id, text in enumerate(texts)],
         types=[NORMAL] * len(texts) if types is None else list(types[: len(texts)]),
         scores=None if scores is None else list(scores[: len(texts)]),
@@ -77,15 +90,19 @@ def vocabulary(source: str | os.PathLike[str] | types.Buffer | types.BinaryIO) -
         special_ids={
             name: id
             for name, key in specials.items()
-            if (id := metadata.pop(key, None)) is not None and 0 <= id < len(texts)
+            if type(id := metadata.pop(key, None)) is int and 0 <= id < len(texts)
         },
         flags={
-            name: on for name, key in flags.items() if (on := metadata.pop(key, None)) is not None
+            name: on for name, key in flags.items() if type(on := metadata.pop(key, None)) is bool
         },
-        chat_template=None if template is None else template.decode("utf-8", "surrogateescape"),
+        chat_template=template,
         chat_templates=named,
-        architecture=metadata.get("general.architecture", b"llama").decode(),
-        keys={key: _value(value) for key, value in metadata.items() if _is_kept(key)},
+        architecture=text_of("general.architecture") or "llama",
+        keys={
+            key: _value(value)
+            for key, value in metadata.items()
+            if _is_kept(key) and value != []  # the gguf package can't write an empty array
+        },
         inputs=inputs,
     )
 

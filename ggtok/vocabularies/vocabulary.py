@@ -77,7 +77,12 @@ class Vocabulary(Contents):
         return tokenizer_of(self)
 
     def save(
-        self, path: str | os.PathLike[str], *, inexact: bool = False, force: bool = False
+        self,
+        path: str | os.PathLike[str],
+        *,
+        inexact: bool = False,
+        force: bool = False,
+        published: bool = False,
     ) -> None:
         """Write the vocabulary to a file, completely or not at all.
 
@@ -94,6 +99,9 @@ class Vocabulary(Contents):
                 describes these texts. In tokenizer.json, this uses the published expressions if
                 they differ only for characters newer than Unicode 15.1.
             force: also replace a file of another format, but never one of `inputs`.
+            published: in tokenizer.json, write the expressions as their publisher did, which
+                libraries with fast paths recognize, instead of llama.cpp's. A warning describes
+                the texts that get other ids.
 
         Raises:
             VocabError: the format can't represent this vocabulary faithfully.
@@ -101,10 +109,16 @@ class Vocabulary(Contents):
                 another format.
             FileError: the file can't be written.
         """
-        write(self, path, inexact=truth(inexact, "inexact"), force=truth(force, "force"))
+        options = {"inexact": inexact, "force": force, "published": published}
+        write(self, path, **{name: truth(value, name) for name, value in options.items()})
 
     def save_pretrained(
-        self, folder: str | os.PathLike[str], *, inexact: bool = False, force: bool = False
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        inexact: bool = False,
+        force: bool = False,
+        published: bool = False,
     ) -> list[str]:
         """Write a folder that transformers' ``AutoTokenizer.from_pretrained`` loads.
 
@@ -117,6 +131,7 @@ class Vocabulary(Contents):
             inexact: also write the folder if the ids of some texts differ from llama.cpp's. A
                 warning describes these texts.
             force: also replace files with these names that have another format.
+            published: as for :meth:`save`.
 
         Returns:
             The paths of the files.
@@ -130,8 +145,9 @@ class Vocabulary(Contents):
         """
         from ggtok.vocabularies.pretrained import write_pretrained
 
-        inexact, force = truth(inexact, "inexact"), truth(force, "force")
-        return write_pretrained(self, folder, inexact=inexact, force=force)
+        options = {"inexact": inexact, "force": force, "published": published}
+        options = {name: truth(value, name) for name, value in options.items()}
+        return write_pretrained(self, folder, **options)
 
     # ---- smaller vocabularies ----
 

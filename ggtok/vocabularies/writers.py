@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ggtok.base import files
+from ggtok.base.diagnose import is_ranks, is_sentencepiece
 from ggtok.base.files import Kind
 from ggtok.errors import (
     Argument,
@@ -50,18 +51,15 @@ class Writer(NamedTuple):
 
 
 GGUF = Kind("a GGUF file", lambda head: head.startswith(b"GGUF"))
-# The beginnings of a tokenizer.json of the tokenizers library, a tiktoken file, and a SentencePiece
-# model.
+# The beginning of a tokenizer.json of the tokenizers library.
 _JSON = re.compile(rb'\s*\{\s*"version"\s*:\s*"[^"]*"\s*,\s*"truncation"\s*:')
-_RANK = re.compile(rb"[A-Za-z0-9+/]+=* [0-9]+\r?\n")
-_PIECE = re.compile(rb"\n[\x02-\xff][\x01-\x7f]?\n", re.DOTALL)
 
 # The writers by file extension.
 WRITERS = {
     ".gguf": Writer(_gguf, GGUF),
     ".json": Writer(_tokenizer_json, Kind("a tokenizer.json", _JSON.match)),
-    ".tiktoken": Writer(_tiktoken, Kind("a file of tiktoken's ranks", _RANK.match)),
-    ".model": Writer(_sentencepiece, Kind("a SentencePiece model", _PIECE.match)),
+    ".tiktoken": Writer(_tiktoken, Kind("a file of tiktoken's ranks", is_ranks)),
+    ".model": Writer(_sentencepiece, Kind("a SentencePiece model", is_sentencepiece)),
 }
 
 
@@ -81,20 +79,30 @@ def checked(path: str | os.PathLike[str], inputs: Iterable[str], *, force: bool)
 
 
 def write(
-    vocabulary: Contents, path: str | os.PathLike[str], *, inexact: bool, force: bool
+    vocabulary: Contents,
+    path: str | os.PathLike[str],
+    *,
+    inexact: bool,
+    force: bool,
+    published: bool = False,
 ) -> None:
     """Writes a vocabulary to a file."""
     writer = checked(path, vocabulary.inputs, force=force)
-    differs = Differs(inexact)
-    if isinstance(vocabulary.report, ConversionReport) and vocabulary.report.unexplained:
-        differs(vocabulary.report.unexplained_reason)
+    if published and writer is not WRITERS[".json"]:
+        raise InvalidValueError(
+            Wording(Argument("published"), " needs a tokenizer.json, which has expressions")
+        )
+    differs = Differs(inexact, published)
+    if isinstance(vocabulary.report, ConversionReport):
+        for fault in vocabulary.report.faults:
+            differs(fault)
     data = writer.make(vocabulary, differs)
     if differs.reasons and not inexact:
         reasons = "; ".join(differs.reasons)
         raise VocabError(
             Wording(f"{reasons}; ", Argument("inexact", True), " writes the file all the same")
         )
-    for reason in differs.reasons:
+    for reason in (*differs.reasons, *differs.accepted):
         warnings.warn(reason, VocabWarning, stacklevel=3)
     name = os.fsdecode(os.fspath(path))
     files.write(name, data, writer.kind, inputs=vocabulary.inputs, force=force)

@@ -24,7 +24,7 @@ from typing import Any
 
 import ggtok
 from ggtok import adapters
-from ggtok.vocabularies.convert.confirm import lines_for
+from ggtok.vocabularies.convert.lines import lines_for
 from tests.support.llamacpp import LlamaCpp
 from tests.support.vocabularies import OTHERS, REAL, real
 

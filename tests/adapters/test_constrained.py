@@ -16,7 +16,6 @@ from ggtok import adapters
 from tests.adapters import masks
 from tests.support.vocabularies import fixture, fixture_names
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 ALL = [
     adapters.llguidance_tokenizer,
     adapters.outlines_vocabulary,

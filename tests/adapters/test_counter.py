@@ -11,7 +11,6 @@ import ggtok
 from ggtok import adapters
 from tests.support.vocabularies import fixture
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 TEXT = "Zoë <|eot_id|> counts"
 
 

@@ -12,12 +12,11 @@ import pytest
 
 import ggtok
 from fixtures.build import CHAT
-from ggtok.vocabularies.convert.confirm import lines_for
+from ggtok.vocabularies.convert.lines import lines_for
 from ggtok.vocabularies.of_tokenizer import vocabulary_of
 from tests.support.full import Lazy
 from tests.support.vocabularies import BPE, OTHERS, REAL, fixture, fixture_names, real
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 transformers = Lazy("transformers")
 FILES = ["generation_config.json", "special_tokens_map.json", "tokenizer.json"]
 FILES += ["tokenizer_config.json"]

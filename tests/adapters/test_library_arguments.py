@@ -12,8 +12,6 @@ import ggtok
 from ggtok import adapters
 from tests.support.vocabularies import fixture
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-
 
 @pytest.fixture(scope="module")
 def tok() -> ggtok.Tokenizer:

@@ -12,11 +12,11 @@ import pytest
 import ggtok
 from ggtok.adapters import LlamaCppTokenizer
 from tests.support.llamacpp import LlamaCpp
-from tests.support.vocabularies import fixture, fixture_names, real
+from tests.support.vocabularies import fixture, real, reference_names
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 # The reference doesn't load the fixture "big-endian", and aborts on "none".
-NAMES = [name for name in fixture_names() if name not in ("big-endian", "none")]
+NAMES = [name for name in reference_names() if name not in ("big-endian", "none")]
 TEXTS = [b"", b"Hello, world", "Zoë 日本 <|eot_id|></s>".encode(), b"  a  b\n", b"<s> x"]
 TEXTS += [b"caf\xc3\xa9 \xff"]
 

@@ -11,10 +11,9 @@ import pytest
 import ggtok
 from ggtok import adapters
 from ggtok.vocabularies import spelling
-from ggtok.vocabularies.convert.confirm import lines_for
+from ggtok.vocabularies.convert.lines import lines_for
 from tests.support.vocabularies import fixture, real
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 EXACT = ["gpt-2", "llama-bpe", "qwen2", "qwen35"]
 
 

@@ -17,7 +17,6 @@ from tests.adapters.calls import OTHERS, TEXTS
 from tests.support.full import Lazy
 from tests.support.vocabularies import fixture, fixture_names, real
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 tokenizers = Lazy("tokenizers")
 TYPED = [name for name in fixture_names() if name not in ("none", "big-endian")]
 SPECIAL = "Zoë <|eot_id|></s>[SEP] 日本"

@@ -542,3 +542,63 @@ def test_nested_generators_have_a_limit() -> None:
     assert jinja.compile(source.replace("COUNT", "300"), "transformers").render({}).text == "1"
     with pytest.raises(TemplateError, match="too deeply"):
         jinja.compile(source.replace("COUNT", "5000"), "transformers").render({})
+
+
+LOOPS = {
+    "{% for x in l %}{% set _ = l.append(x) %}{% endfor %}{{ l }}": "123123",
+    "{% for x in l %}{% set _ = l.append(x) %}{{ x }}{% endfor %}": "123",
+    "{% for x in l %}{% set _ = l.pop(0) %}{{ x }}{% endfor %}|{{ l }}": "123|",
+    "{% for x in l %}{% set _ = l.pop() %}{% set _ = l.append(9) %}{{ x }}{% endfor %}|{{ l }}": (
+        "123|129"
+    ),
+    "{% for x in l %}{% for y in l %}{% set _ = l.pop() if l|length > 2 %}{{ x }}{{ y }} "
+    "{% endfor %}{% endfor %}|{{ l }}": "11 12 13 21 22 31 32 |12",
+    "{{ l }}{% set _ = l.append(4) %}": "1234",
+}
+
+
+@pytest.mark.parametrize(("template", "expected"), LOOPS.items())
+def test_loops_over_lists_that_change(template: str, expected: str) -> None:
+    """llama.cpp's loops run over a copy, and it prints a list at the end, however the template
+    names the method."""
+    for spelling in (
+        lambda name: f".{name}",
+        lambda name: f"['{name}']",
+        lambda name: f"['{name[:2]}' ~ '{name[2:]}']",
+    ):
+        source = template
+        for name in ("append", "pop"):
+            source = source.replace(f".{name}", spelling(name))
+        source = "{% set l = [1, 2, 3] %}" + source
+        assert jinja.compile(source, "llama.cpp").render({}).text == expected, source
+
+
+METHODS = {
+    "'aXb c'": "capitalize endswith('c') indent length lower lstrip replace('a','b') rsplit rstrip "
+    "safe split startswith('a') string strip title tojson trim upper",
+    "[3, 1, 2]": "append(4) first join last length list max min pop reverse sort string tojson "
+    "unique",
+    "{'b': 1, 'a': 2}": "dictsort get('a') items keys length tojson values",
+    "5": "abs float int safe string tojson",
+    "none": "items length string tojson",
+}
+
+
+@pytest.mark.parametrize("value", METHODS)
+def test_methods_by_dot_and_by_item(value: str) -> None:
+    """Each method of llama.cpp's dialect gives the same through ``.`` and ``[]``."""
+
+    def rendered(source: str) -> str:
+        try:
+            return jinja.compile(source, "llama.cpp").render({}).text
+        except TemplateError:
+            return "error"
+
+    for method in METHODS[value].split():
+        name, parenthesis, arguments = method.partition("(")
+        arguments = parenthesis + arguments or "()"
+        for use in ("{{ (%s)|tojson }}", "{%% for x in %s %%}{{ x }},{%% endfor %%}"):
+            head = f"{{% set v = {value} %}}"
+            by_dot = rendered(head + use % f"v.{name}{arguments}")
+            by_item = rendered(head + use % f"v['{name}']{arguments}")
+            assert by_dot == by_item, (value, method)

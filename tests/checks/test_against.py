@@ -23,7 +23,6 @@ from tests.support.patch import GGUF
 from tests.support.servers import Hub, Server
 from tests.support.vocabularies import fixture
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 GGML = "tokenizer.ggml."
 CHAT = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"

@@ -83,6 +83,7 @@ def pairs_of_letters(gguf: GGUF) -> None:
 # For each code, a function that puts the fault into a file.
 FAULTS: dict[str, Fault] = {
     "GGT001": tokens(["twice", "twice"]),
+    "GGT002": lambda gguf: gguf.set(GGML + "metaspace.prepend_scheme", "always"),
     "GGT101": lambda gguf: gguf.remove(GGML + "pre"),
     "GGT102": lambda gguf: gguf.set(GGML + "pre", "default"),
     "GGT103": lambda gguf: gguf.set(GGML + "pre", "tomorrow"),
@@ -129,6 +130,33 @@ def test_each_fault_has_one_finding(code: str) -> None:
     gguf = base()
     FAULTS[code](gguf)
     assert codes(gguf) == [code]
+
+
+def test_types_of_newer_builds_are_found() -> None:
+    gguf = base()
+    types = gguf.array(GGML + "token_type")
+    gguf.set(GGML + "token_type", [*types[:-1], 7], "i32")
+    found = next(f for f in ggtok.doctor(gguf.dump()) if f.code == "GGT002")
+    assert found.ids == (len(types) - 1,) and found.detail.startswith("the type 7: ")
+
+
+def test_many_unknown_keys_are_counted() -> None:
+    gguf = base()
+    for i in range(20):
+        gguf.set(f"{GGML}new.{i}", True)
+    [found] = ggtok.doctor(gguf.dump())
+    assert found.code == "GGT002"
+    assert found.detail.splitlines()[15:] == [f"the key '{GGML}new.15'", "4 more keys"]
+
+
+def test_a_file_that_asks_for_nfc_names_the_builds() -> None:
+    """GGT003: b11549 ignores the key."""
+    [found] = [f for f in ggtok.doctor(fixture("ugm-nfc")) if f.code < "GGT1"]
+    assert (found.code, found.severity) == ("GGT003", "remark")
+    assert "b11739" in found.means and "b11549 ignores the key" in found.means
+    gguf = base()
+    gguf.set(f"{GGML}normalizer.nfc", True)
+    assert codes(gguf) == []  # llama.cpp composes the texts of no other type
 
 
 def test_a_repeated_merge_is_found() -> None:
@@ -178,7 +206,7 @@ def test_an_embedding_with_more_rows_than_tokens_is_found(tmp_path: Path) -> Non
 
 
 def test_every_code_has_a_fault() -> None:
-    elsewhere = {"GGT104", "GGT306", "GGT402", "GGT404", "GGT502", "GGT601"}
+    elsewhere = {"GGT003", "GGT104", "GGT306", "GGT402", "GGT404", "GGT502", "GGT601"}
     elsewhere |= {code for code in KINDS if code >= "GGT7"}  # tested in test_against.py
     assert set(FAULTS) | elsewhere == set(KINDS)
     assert not set(FAULTS) & elsewhere

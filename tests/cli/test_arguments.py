@@ -10,9 +10,6 @@ import pytest
 
 from tests.cli.command import BPE, LLAMA3, SPM
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-
-
 # ---- values of options ----
 
 

@@ -13,8 +13,6 @@ from ggtok.cli import reading
 from tests.cli.command import BPE, LLAMA3, QWEN2, SPM, spawn
 from tests.support.vocabularies import GGUF_FOLDER
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-
 
 def load(path: str) -> ggtok.Tokenizer:
     return ggtok.load(path)

@@ -17,8 +17,6 @@ from ggtok.vocabularies.convert.tokenizer_json import Source
 from tests.making.convert import sources
 from tests.support.vocabularies import fixture
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-
 
 @pytest.mark.parametrize("name", ["bpe-llama3", "bpe-qwen2", "bpe-neox"])
 def test_exported_and_converted(

@@ -71,7 +71,6 @@ def test_truncate_does_not_depend_on_blocks(
             assert out == tok.truncate(data, n, add_special=False), (block, n)
 
 
-@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", [name for name in fixture_names() if name != "none"])
 def test_the_beginning_of_a_text_that_continues(name: str) -> None:
     """If the beginning of a text already determines the result, that is the result for the whole

@@ -122,7 +122,6 @@ def test_several_models(run, tmp_path: Path) -> None:
     assert error == f"ggtok: error: no models in {tmp_path / 'empty'}"
 
 
-@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 def test_the_command_that_corrects_a_finding(run, tmp_path: Path) -> None:
     """The command is on one line, and only its word MODEL is replaced with the file's path."""
     original, folder = tmp_path / "MODEL", tmp_path / ("very long name  " * 8)

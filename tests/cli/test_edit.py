@@ -11,7 +11,8 @@ import pytest
 
 import ggtok
 from ggtok.loading.loaded import JOURNAL
-from ggtok.vocabularies.edit import place
+from ggtok.vocabularies.edit import saved
+from ggtok.vocabularies.edit.header import Header
 from tests.checks.healthy import faulty
 from tests.cli.command import LLAMA3
 from tests.support.patch import GGUF
@@ -84,17 +85,29 @@ def test_undo_and_recover(run, model: str) -> None:
     assert again.status == 2
     assert "nothing to undo" in str(again.errors)
     # Simulates an edit that was killed while writing the header.
-    place.save(model, JOURNAL, before[:1000], before[:1000], len(before))
-    with open(model, "r+b") as file:
-        file.write(b"?" * 500)
+    assert run("edit", model, "--in-place", "--special", "bos=5", "-q").status == 0
+    edited = Path(model).read_bytes()
+    with open(model, "rb") as file:
+        end = Header(file, model).data_offset
+    old, new = before[:end], edited[:end]
+    assert before[end:] == edited[end:] and old != new
+    saved.save_header(model, model + JOURNAL, old, new, len(before), journal=True)
+    interrupted = new[: len(new) // 2] + before[len(new) // 2 :]
+    Path(model).write_bytes(interrupted)
     for command in (("tokenize", model, "x"), ("inspect", model)):
         result = run(*command, "-q")
         assert result.status == 2
         assert "'ggtok edit MODEL --undo' restores it" in str(result.errors)
         assert "ggtok.undo" not in str(result.errors)
-    result = run("edit", model, "--dry-run", "--pre", "qwen2")
+    for options in (("--dry-run",), ("-o", model + "2")):
+        result = run("edit", model, *options, "--pre", "qwen2")
+        assert result.status == 2
+        assert "'ggtok edit MODEL --undo' restores it" in str(result.errors)
+        assert Path(model).read_bytes() == interrupted
+    result = run("edit", model, "--in-place", "--pre", "llama-bpe", "--add-eos", "true")
     assert result.status == 0, result.errors
     assert "an edit was interrupted; the header before it was restored" in str(result.warnings)
+    assert run("edit", model, "--undo").status == 0
     assert Path(model).read_bytes() == before
 
 

@@ -13,8 +13,6 @@ from tests.cli.command import BPE, LLAMA3, QWEN2, SPM
 from tests.docs.pages import TEMPLATE
 from tests.support.patch import GGUF
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-
 
 def test_help_is_a_command(run) -> None:
     assert run("help").out == run("--help").out != b""

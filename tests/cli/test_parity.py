@@ -7,6 +7,8 @@ interface that parity uses, and calls the llama.cpp in xllamacpp.
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -159,6 +161,96 @@ def test_structures_of_another_build(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(worker._DEFAULTS, "load_mode", 0)
     with pytest.raises(process.LlamaCppLoadError, match="pip install xllamacpp=="):
         backend.check()
+
+
+LIBRARY = str(worker.shared_object())
+
+
+def test_a_library_that_the_user_names(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run("parity", LLAMA3, "--texts", "20", "--library", LIBRARY)
+    assert (result.status, result.errors) == (0, [])
+    assert f"with the llama.cpp of {LIBRARY} (ggml 0." in result.out.decode()
+    monkeypatch.setenv("GGTOK_LLAMA_LIBRARY", LIBRARY)
+    found = json.loads(run("parity", LLAMA3, "--texts", "20", "--json").out)
+    assert found["llama.cpp"].startswith(f"{LIBRARY} (ggml ") and found["known"] == []
+    assert run("parity", LLAMA3, "--library", "").status == 2
+
+
+def test_an_older_build_says_why_its_ids_differ(run) -> None:
+    """b11549 ignores the file's key normalizer.nfc."""
+    model = str(fixture("ugm-nfc"))
+    result = run("parity", model, "--text", "-", stdin="n\u0303 cafe\u0301\n".encode())
+    assert result.status == 1
+    last = result.out.decode().splitlines()[-1]
+    assert last.startswith("known: the file asks for NFC (tokenizer.ggml.normalizer.nfc), and")
+    result = run("parity", model, "--text", "-", stdin=b"in NFC anyway\n")
+    assert (result.status, b"known" in result.out) == (0, False)
+
+
+def test_overlong_text_is_a_known_difference(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_load = ggtok.load
+
+    class Newer:
+        """A tokenizer that replaces overlong UTF-8, as newer builds of llama.cpp do."""
+
+        def __init__(self, tok: ggtok.Tokenizer) -> None:
+            self._tok = tok
+
+        def encode(self, text: bytes, **flags: bool) -> list[int]:
+            return self._tok.encode(text.replace(b"\xc1\xa9", b"\xff\xff"), **flags)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._tok, name)
+
+    monkeypatch.setattr(ggtok, "load", lambda data, overrides: Newer(real_load(data)))
+    result = run("parity", LLAMA3, "--text", "-", stdin=b"a\xc1\xa9b\nplain\n")
+    assert result.status == 1
+    last = result.out.decode().splitlines()[-1]
+    assert last.startswith("known: 4 of the differences are in texts with overlong UTF-8: ggtok")
+
+
+C_API = (
+    "llama_log_set llama_model_default_params llama_model_load_from_file llama_model_free "
+    "llama_model_get_vocab llama_tokenize"
+).split()
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_libraries_that_cannot_be_used(run, tmp_path: Path) -> None:
+    def message(library: Path) -> str:
+        result = run("parity", LLAMA3, "--library", str(library))
+        assert result.status == 2
+        [error] = result.errors
+        return error.removeprefix(f"ggtok: error: {library}: ")
+
+    def compiled(name: str, code: str, *flags: str) -> Path:
+        (tmp_path / "x.c").write_text(code)
+        command = ["cc", "-shared", "-fPIC", "-o", name, "x.c", *flags]
+        subprocess.run(command, check=True, cwd=tmp_path)
+        return tmp_path / name
+
+    assert message(tmp_path / "missing.so").startswith("no such file; --library names llama.cpp's")
+    old = compiled("old.so", "void llama_log_set(void) {}")
+    assert message(old).startswith("it has no function llama_model_default_params, so it isn't")
+    functions = "".join(f"void {name}(void) {{}}\n" for name in C_API)
+    other = compiled("other.so", functions)
+    assert message(other).startswith("its structures aren't those of b11549")
+    compiled("libpart.so", "int part;")
+    whole = compiled("whole.so", "", "-Wl,--no-as-needed", "-L.", "-lpart")
+    assert (
+        message(whole)
+        == "it needs libpart.so: put the folder with that library into LD_LIBRARY_PATH"
+    )
+    text = tmp_path / "text.so"
+    text.write_text("no library")
+    assert "invalid ELF header" in message(text) or "file too short" in message(text)
+
+
+def test_a_library_for_a_newer_system() -> None:
+    error = "/lib/libc.so.6: version `GLIBC_2.38' not found (required by /x/libllama.so)"
+    advice = compare._load_advice(__file__, error)
+    assert advice.startswith("this library was built for a newer system: GLIBC_2.38 is missing.")
+    assert "LD_PRELOAD" in advice
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,6 @@ from ggtok.inspect.parity import compare
 from tests.cli.command import BPE, LLAMA3
 from tests.support.vocabularies import fixture
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-
 
 class Terminal(io.StringIO):
     """A terminal of 40 columns."""

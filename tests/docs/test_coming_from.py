@@ -22,7 +22,6 @@ from tests.support.llamacpp import LlamaCpp
 from tests.support.patch import GGUF
 from tests.support.vocabularies import real
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 # One vocabulary of each type that another tool supports; for BPE two, which differ in clean_spaces
 # and BOS.
 REAL = ("llama-spm", "gpt-2", "llama-bpe", "nomic-bert-moe", "bert-bge")

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import ggtok
+from ggtok.corpora import tables
 from tests.files import hostile
 from tests.files.corpus import ids_of, raw_ids
 from tests.support.full import Lazy
@@ -206,6 +207,23 @@ def test_runs_of_nulls(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
     summary = tok.encode_files(tmp_path / "a.parquet", tmp_path / "o", errors="skip")
     assert (summary.documents, summary.missing, summary.skipped) == (2, 9001, 9001)
     assert raw_ids(tmp_path / "o") == ids_of(tok, ["a", "b"], tok.eos_id)
+
+
+@pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_a_billion_nulls(
+    new: Any, tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few bytes can claim any number of null rows. They are counted without visiting them."""
+    n = 1_000_000_000
+    path = tmp_path / "a.arrow"
+    for column in (pa.nulls(n), pa.nulls(5)):
+        table = pa.table({"text": column})
+        with path.open("wb") as file, new(file, table.schema) as writer:
+            writer.write_table(table)
+        assert path.stat().st_size < 1000
+        monkeypatch.setattr(tables, "_group", None)  # visits rows
+        summary = tok.encode_files(path, tmp_path / "o", errors="skip", resume=False)
+        assert (summary.documents, summary.missing, summary.skipped) == (0, *[len(column)] * 2)
 
 
 def bases() -> dict[str, list[bytes]]:

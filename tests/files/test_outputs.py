@@ -78,6 +78,28 @@ def test_modes_are_kept(tok: ggtok.Tokenizer, text: Path, tmp_path: Path) -> Non
     assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in names} == {0o600}
 
 
+@posix
+@pytest.mark.parametrize("options", [{}, {"force": True}, {"format": "megatron"}])
+def test_working_files_of_a_private_output_are_private(
+    tok: ggtok.Tokenizer, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    text = tmp_path / "a.txt"
+    text.write_text("some text\n" * 4000)
+    outputs = tok.encode_files(text, tmp_path / "o", **options).files
+    for path in outputs:
+        Path(path).chmod(0o600)
+    modes: dict[str, int] = {}
+
+    def record(*_: object) -> None:
+        for each in tmp_path.glob("o*"):
+            modes[each.name] = modes.get(each.name, 0) | stat.S_IMODE(each.stat().st_mode)
+
+    tok.encode_files(text, tmp_path / "o", progress=record, resume=False, **options)
+    record()
+    assert len(modes) > len(outputs) + 2
+    assert {*modes.values()} == {0o600}, modes
+
+
 @pytest.mark.parametrize("name", ["o", "o.offsets", "o.manifest.json", "o.partial"])
 def test_other_files_are_not_replaced(
     tok: ggtok.Tokenizer, text: Path, tmp_path: Path, name: str

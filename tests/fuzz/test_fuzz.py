@@ -17,8 +17,6 @@ from tests.fuzz.seeds import SEEDS, enable_ugm_fast_path
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-
 
 def test_a_vocabulary_that_is_too_small_has_no_newline() -> None:
     """fuzz_gguf found that in a vocabulary with one token, the token for "\\n" fell back to the

@@ -182,7 +182,6 @@ class ChangingMapping(Mapping[str, bool]):
         return True
 
 
-@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 def test_overrides_may_change_during_a_load() -> None:
     assert ggtok.load(fixture("bpe-gpt2"), overrides=ChangingMapping()).encode("kettle")
     overrides = {"tokenizer.ggml.add_bos_token": False}

@@ -52,9 +52,6 @@ def text_of(kind: str, size: int) -> bytes:
     return unit * (size // len(unit)) + b"a" * kind.endswith("then a letter")
 
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-
-
 FIRST_OF_CHAIN = {chain: name for name, (chain, _) in reversed(PRE_ROWS.items())}
 
 

@@ -27,6 +27,7 @@ from pathlib import Path
 import ggtok
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.convert import confirm
+from ggtok.vocabularies.convert.lines import lines_for
 from ggtok.vocabularies.convert.tiktoken import read_ranks
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE
 from ggtok.vocabularies.pre_tokenizer_json import limited
@@ -145,7 +146,7 @@ def differing(v: Vocabulary, encode: Encode, special: bool, without: set[str]) -
         for id in range(tok.n_tokens)
         if tok.token_attr(id) & ggtok.TokenAttr.USER_DEFINED
     ]
-    lines = confirm.lines_for(v, confirm.CHECK_LINES)
+    lines = lines_for(v, confirm.CHECK_LINES)
     if without:
         lines = [line for line in lines if without.isdisjoint(line)]
     if not special:

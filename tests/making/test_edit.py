@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
+import io
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 import ggtok
 from ggtok.loading.loaded import JOURNAL
-from ggtok.vocabularies.edit import place
-from ggtok.vocabularies.edit.header import PADDING
+from ggtok.vocabularies.edit import place, saved
+from ggtok.vocabularies.edit.header import PADDING, Header
 from tests.support.full import full
 from tests.support.tensors import with_tensors
 from tests.support.vocabularies import fixture, fixture_names
 
 NAME = "general.name"
-UNDO = place.UNDO
+UNDO = saved.UNDO
 
 
 def tensors(path: Path) -> dict[str, bytes]:
     import gguf
 
     return {t.name: bytes(t.data.tobytes()) for t in gguf.GGUFReader(path).tensors}
+
+
+def header_of(path: Path) -> bytes:
+    """Returns the header of a file up to the tensors' data."""
+    with path.open("rb") as file:
+        end = Header(file, str(path)).data_offset
+    return path.read_bytes()[:end]
 
 
 @pytest.fixture
@@ -131,6 +141,7 @@ def test_undo_restores_every_byte(model: Path) -> None:
         assert model.read_bytes() == original
         with pytest.raises(ggtok.FileError, match="nothing to undo"):
             ggtok.undo(model)
+        assert os.listdir(model.parent) == [model.name]
     ggtok.edit(model, {NAME: "a"})
     with model.open("r+b") as file:
         file.seek(100)
@@ -139,17 +150,50 @@ def test_undo_restores_every_byte(model: Path) -> None:
         ggtok.undo(model)
 
 
+def test_undo_walks_back_every_step(model: Path) -> None:
+    """The edits fit in place, don't fit, change nothing, or restore an earlier state."""
+    states = [model.read_bytes()]
+    for value in ("a" * 200, "b" * 200, "c" * 5000, "c" * 5000, "d", "a" * 200, "b" * 200, None):
+        ggtok.edit(model, {NAME: value})
+        if model.read_bytes() != states[-1]:
+            states.append(model.read_bytes())
+    assert len(states) == 8
+    names = {UNDO, *(f"{UNDO}-{n}" for n in range(2, 8))}
+    assert {*os.listdir(model.parent)} == {model.name, *(f"{model.name}{name}" for name in names)}
+    ggtok.undo(model)
+    ggtok.edit(model, {NAME: "another"})
+    ggtok.undo(model)
+    for state in states[-2::-1]:
+        assert model.read_bytes() == state or ggtok.undo(model)
+        assert model.read_bytes() == state
+    assert os.listdir(model.parent) == [model.name]
+
+
+def test_an_undo_file_whose_edit_never_happened(model: Path) -> None:
+    """The process was killed between saving the header and renaming the new file."""
+    original = model.read_bytes()
+    ggtok.edit(model, {NAME: "a" * 200})
+    edited, header = model.read_bytes(), header_of(model)
+    saved.save_header(str(model), f"{model}{UNDO}-2", header, b"never written", len(edited))
+    ggtok.edit(model, {NAME: "b"})
+    ggtok.undo(model)
+    assert model.read_bytes() == edited
+    ggtok.undo(model)
+    assert model.read_bytes() == original
+    assert os.listdir(model.parent) == [model.name]
+
+
 def test_nothing_to_change_writes_nothing(model: Path) -> None:
     """Values that the file stores in the same bytes aren't changes: 0.1 is stored in single
     precision."""
     values = {NAME: "a", "x.float": 0.1, "x.floats": [0.1, 1], "x.nan": float("nan"), "x.s": ["a"]}
     ggtok.edit(model, values)
-    before = model.stat()
+    before, time = model.stat()[:7], model.stat().st_mtime_ns  # without the time of access
     (model.parent / f"{model.name}{UNDO}").unlink()
     elements = {"x.floats[0]": 0.1, "x.floats[1]": 1, "x.s[0]": b"a", "x.float": 0.1}
     for again in (values, elements):
         assert ggtok.edit(model, again).changes == ()
-    assert model.stat() == before
+    assert (model.stat()[:7], model.stat().st_mtime_ns) == (before, time)
     assert not os.path.exists(f"{model}{UNDO}")
 
 
@@ -180,7 +224,8 @@ def test_split_models(model: Path, tmp_path: Path) -> None:
     ggtok.edit(first, {NAME: "x"}, out=tmp_path / "n-00001-of-00002.gguf")
     # An interrupted edit of the first file is also found by the name of any other file.
     data = first.read_bytes()
-    place.save(str(first), JOURNAL, data[:24], data[:24], len(data))
+    header = header_of(first)
+    saved.save_header(str(first), f"{first}{JOURNAL}", header, header, len(data), journal=True)
     with pytest.raises(ggtok.FileError, match="is running or was interrupted"):
         ggtok.load(second)
     assert ggtok.recover(second)
@@ -420,14 +465,14 @@ def test_devices_are_neither_read_nor_replaced(model: Path, tmp_path: Path) -> N
 
 def test_a_header_that_can_not_be_written(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = model.read_bytes()
-    sync = place._sync
+    sync = place.sync
 
-    def fail(file: object) -> None:
+    def fail(file: BinaryIO) -> None:
         if getattr(file, "name", None) == str(model):
             raise OSError(5, "Input/output error")
         sync(file)
 
-    monkeypatch.setattr(place, "_sync", fail)
+    monkeypatch.setattr(place, "sync", fail)
     with pytest.raises(ggtok.FileError, match=r"Input/output error.*model\.gguf"):
         ggtok.edit(model, {"tokenizer.ggml.bos_token_id": 663})
     monkeypatch.undo()
@@ -439,13 +484,13 @@ def test_a_header_that_can_not_be_written(model: Path, monkeypatch: pytest.Monke
 def test_damaged_journals(model: Path) -> None:
     data = model.read_bytes()
     journal = Path(f"{model}{JOURNAL}")
-    for content in (b"", b"ggtok-journal 1\n{}", os.urandom(1000)):
+    for content in (b"", b"ggtok-journal 2\n{}", os.urandom(1000), b"ggtok-journal 2\n" * 99):
         journal.write_bytes(content)
         with pytest.raises(ggtok.FileError, match="is damaged"):
             ggtok.recover(model)
         assert model.read_bytes() == data
     journal.unlink()
-    place.save(str(model), JOURNAL, b"old", b"new", 5)
+    saved.save_header(str(model), str(journal), b"old", b"new", 5, journal=True)
     with pytest.raises(ggtok.FileError, match="has changed its size"):
         ggtok.recover(model)
     assert model.read_bytes() == data
@@ -487,3 +532,187 @@ def test_the_reference_loads_edited_files(tmp_path: Path) -> None:
     with LlamaCpp() as reference:
         vocabulary = reference.load(path)
         assert tok.encode(text, parse_special=True) == vocabulary.tokenize(text, True, True)
+
+
+# ---- files that others wrote next to the model ----
+
+
+def forged(model: Path, name: str, old: bytes, *, present: bytes | None = None) -> Path:
+    """Writes a well-formed journal or undo file that names the model's present header as the new
+    one."""
+    path = Path(f"{model}{name}")
+    present = header_of(model) if present is None else present
+    size = model.stat().st_size - len(present) + len(old)
+    saved.save_header(str(model), str(path), old, present, size, journal=name == JOURNAL)
+    return path
+
+
+def other_header(model: Path, change: str) -> bytes:
+    """Returns a header that must not replace the model's, of the same size if possible."""
+    data = header_of(model)
+    with model.open("rb") as file:
+        header = Header(file, str(model))
+    table = bytearray(header.tensors)
+    table[-8] ^= 32  # the last tensor's position
+    return {
+        "bytes": b"#!/bin/sh\n" + bytes(len(data) - 10),
+        "cut off": data[: header.size - 9] + bytes(9),
+        "padding": data[: header.size],
+        "zeros": bytes(len(data)),
+        "empty": b"",
+        "trailing": data + bytes(64),
+        "tensors": data[: header.size - len(table)] + table + data[header.size :],
+    }[change]
+
+
+@pytest.mark.parametrize("name", [JOURNAL, UNDO])
+@pytest.mark.parametrize(
+    "change", ["bytes", "cut off", "padding", "zeros", "empty", "trailing", "tensors"]
+)
+def test_only_headers_of_the_same_model_are_restored(model: Path, name: str, change: str) -> None:
+    data = model.read_bytes()
+    path = forged(model, name, other_header(model, change))
+    restore = ggtok.recover if name == JOURNAL else ggtok.undo
+    for each in (restore, ggtok.undo):
+        with pytest.raises(ggtok.FileError, match=re.escape(path.name)):
+            each(model)
+    if name == JOURNAL:
+        with pytest.raises(ggtok.FileError, match="was interrupted"):
+            ggtok.edit(model, {NAME: "x"})
+    assert model.read_bytes() == data
+    path.unlink()
+    assert os.listdir(model.parent) == [model.name]
+
+
+def test_an_interruption_leaves_only_bytes_of_both_headers(model: Path) -> None:
+    """A journal is believed only if each of the file's bytes comes from one of its headers."""
+    old = header_of(model)
+    ggtok.edit(model, {"tokenizer.ggml.bos_token_id": 663})
+    os.unlink(f"{model}{UNDO}")
+    edited, new = model.read_bytes(), header_of(model)
+    assert old != new and len(old) == len(new)
+    rng = random.Random(1)
+    mixtures = [bytes(rng.choice(pair) for pair in zip(old, new, strict=True)) for _ in range(20)]
+    at = next(i for i, pair in enumerate(zip(old, new, strict=True)) if pair[0] == pair[1])
+    wrong = bytearray(new)
+    wrong[at] ^= 1
+    for start, valid in [(old, True), (new, True), *((m, True) for m in mixtures), (wrong, False)]:
+        model.write_bytes(bytes(start) + edited[len(start) :])
+        path = forged(model, JOURNAL, old, present=new)
+        if valid:
+            assert ggtok.recover(model)
+            assert header_of(model) == old
+            continue
+        with pytest.raises(ggtok.FileError, match="has changed since an edit was interrupted"):
+            ggtok.recover(model)
+        assert model.read_bytes() == bytes(start) + edited[len(start) :]
+        path.unlink()
+
+
+@pytest.mark.parametrize("name", [JOURNAL, UNDO])
+def test_malformed_saved_headers(model: Path, name: str) -> None:
+    """Every change of a byte and every shorter file is an error, and is never restored."""
+    data = model.read_bytes()
+    path = forged(model, name, header_of(model))
+    whole = path.read_bytes()
+    rng = random.Random(1)
+    damaged = [whole[:n] for n in rng.sample(range(len(whole)), 50)]
+    for at in [*range(72), *rng.sample(range(72, len(whole)), 100)]:
+        damaged.append(whole[:at] + bytes([whole[at] ^ 1 << rng.randrange(8)]) + whole[at + 1 :])
+    for fields in (b"[" * 100_000, b"{}", b"[]", b"null", b'{"file_size": "x"}'):
+        damaged.append(b"ggtok-journal 1\n" + fields + b"\n")
+    damaged.append(b"ggtok-journal 2\n" + b"\xff" * 24 + whole[40:])
+    for content in damaged:
+        path.write_bytes(content)
+        with pytest.raises(ggtok.FileError, match=re.escape(path.name)):
+            ggtok.undo(model)
+    assert model.read_bytes() == data
+
+
+@pytest.mark.skipif(not hasattr(os, "chown"), reason="needs owners of files")
+def test_saved_headers_of_other_users(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else who can create files in the folder can't change the model."""
+    status, data = model.stat(), model.read_bytes()
+    for name in (JOURNAL, UNDO):
+        path = forged(model, name, header_of(model))
+        real = os.fstat
+
+        def other_owner(handle: int, real=real, path=path) -> os.stat_result:
+            found = real(handle)
+            if not os.path.samestat(found, path.stat()):
+                return found
+            return os.stat_result((*found[:4], status.st_uid + 7, *found[5:10]))
+
+        monkeypatch.setattr(saved.os, "fstat", other_owner)
+        with pytest.raises(ggtok.FileError, match="another user owns it"):
+            ggtok.undo(model)
+        monkeypatch.undo()
+        path.unlink()
+    assert model.read_bytes() == data
+
+
+def test_malformed_headers_are_errors_of_the_file(model: Path) -> None:
+    """Header reads headers that the C library hasn't loaded, since a journal may contain them."""
+    whole = header_of(model)
+    rng = random.Random(2)
+    for _ in range(3000):
+        data = bytearray(whole)
+        for _ in range(rng.choice((1, 1, 4))):
+            at = rng.randrange(min(len(data), rng.choice((64, 2000, len(data)))))
+            data[at] = rng.choice((0, 1, 255, rng.randrange(256)))
+        try:
+            header = Header(io.BytesIO(bytes(data)), "x")
+            assert header.size <= len(data)
+            assert header.data_offset - header.size < header.alignment
+        except ggtok.GGTokError:
+            pass
+
+
+def test_a_file_that_ends_in_the_padding_before_its_data(model: Path) -> None:
+    with model.open("rb") as file:
+        header = Header(file, str(model))
+    assert header.data_offset - header.size > 1
+    data = model.read_bytes()
+    for size in (header.size, header.size + 1, header.data_offset - 1):
+        for value in ("x", "x" * 5000):
+            model.write_bytes(data[:size])
+            planned = ggtok.edit(model, {NAME: value}, dry_run=True)
+            assert not planned.in_place
+            assert ggtok.edit(model, {NAME: value}) == planned
+            assert model.stat().st_size == planned.size
+            assert ggtok.load(model).metadata[NAME] == value
+            ggtok.undo(model)
+            assert model.read_bytes() == data[:size]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs file modes")
+def test_private_models_have_private_files(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file that an edit writes has the mode of the model, or fewer bits."""
+    modes: dict[str, int] = {}
+    monkeypatch.setattr(saved, "sync", recording(modes, model, saved.sync))
+    monkeypatch.setattr(place, "sync", saved.sync)
+    model.chmod(0o600)
+    for value in ("a" * 200, "b", "c" * 5000):
+        ggtok.edit(model, {NAME: value})
+    ggtok.undo(model)
+    ggtok.undo(model)
+    record_modes(modes, model.parent)
+    assert len(modes) >= 8
+    assert {*modes.values()} == {0o600}
+    model.chmod(0o640)
+    ggtok.edit(model, {NAME: "d"})
+    assert Path(f"{model}{UNDO}-2").stat().st_mode & 0o777 == 0o640
+
+
+def record_modes(modes: dict[str, int], folder: Path) -> None:
+    modes.update((each.name, each.stat().st_mode & 0o777) for each in folder.iterdir())
+
+
+def recording(
+    modes: dict[str, int], model: Path, sync: Callable[[BinaryIO], None]
+) -> Callable[[BinaryIO], None]:
+    def record(file: BinaryIO) -> None:
+        record_modes(modes, model.parent)
+        sync(file)
+
+    return record

@@ -12,8 +12,6 @@ import ggtok
 from ggtok.vocabularies.spelling import byte_characters
 from tests.making.convert.sources import write
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-
 
 @pytest.fixture(autouse=True)
 def _without_packages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,8 +21,6 @@ sentencepiece: Any = Lazy("sentencepiece")
 
 TEXT = "\n".join([*PROSE, *CODE]).replace("\r", "") + "\n"
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-
 
 @pytest.mark.parametrize(
     ("options", "message"),

@@ -22,7 +22,6 @@ TEXTS = [
     b"<|im_end|> and <s></s> <unk>",
 ]
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 KINDS: dict[str, dict[str, object]] = {
     "bytes rule, no special tokens": {"rule": "bytes"},

@@ -46,8 +46,6 @@ assigned = st.text(st.characters(exclude_categories=("Cn", "Cs")), max_size=20)
 natural = st.sampled_from([*PROSE, *CODE])
 texts = st.lists(st.one_of(dense, tied, natural, assigned), max_size=8).map(" ".join)
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-
 
 def lines_of(text: str) -> list[str]:
     return regex.findall(r"[^\n]*\n|[^\n]+", text)

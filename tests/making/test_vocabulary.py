@@ -20,8 +20,6 @@ from tests.support.vocabularies import fixture, fixture_names
 
 TEXT = "\n".join([*PROSE, *CODE])
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-
 
 def vocabulary(**fields: object) -> ggtok.Vocabulary:
     basis = {

@@ -18,8 +18,11 @@ class Byte(NamedTuple):
     word: bool = False  # whether this byte starts a word in WPM
 
 
-def characters(text: bytes, highest: int = 0x10FFFF) -> Iterator[tuple[int, int, int | None]]:
-    """Yields start, end and code point of each character; the code point of a bad byte is None."""
+def characters(
+    text: bytes, highest: int = 0x10FFFF, overlong: bool = True
+) -> Iterator[tuple[int, int, int | None]]:
+    """Yields start, end and code point of each character; the code point of a bad byte is None.
+    `overlong` says whether overlong forms are characters."""
     at = 0
     while at < len(text):
         lead = text[at]
@@ -31,7 +34,7 @@ def characters(text: bytes, highest: int = 0x10FFFF) -> Iterator[tuple[int, int,
             c = lead & (0x7F >> n)
             for b in rest:
                 c = c << 6 | b & 0x3F
-            if c > highest:
+            if c > highest or (not overlong and len(utf8(c)) != n):
                 c = None
         if c is None:
             n = 1

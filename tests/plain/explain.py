@@ -166,7 +166,8 @@ def _notes(v: Vocabulary, text: bytes, normalized: bytes, prefix: bool) -> Itera
         if b" " in text or (prefix and v.flags["add_space_prefix"]):
             yield "spaces become U+2581"
         return
-    bad = sum(c is None for *_, c in characters(text))
+    nfc = v.type == "UGM" and v.flags["nfc"]
+    bad = sum(c is None for *_, c in characters(text, overlong=not nfc))
     if bad:
         become = "is dropped" if v.type == "WPM" else "becomes U+FFFD"
         yield f"bytes that aren't UTF-8: {bad}; each {become}"
@@ -184,6 +185,8 @@ def _notes(v: Vocabulary, text: bytes, normalized: bytes, prefix: bool) -> Itera
         ):
             if v.flags[flag]:
                 yield f"{flag}: {what}"
+    if nfc:
+        yield "normalizer.nfc: characters are composed (Unicode NFC)"
     if v.type == "UGM":
         for flag, what in (
             ("add_space_prefix", "a space is inserted before it"),

@@ -1,11 +1,15 @@
-"""UGM: normalizes with the charsmap, then finds the tokens with the highest sum of scores."""
+"""UGM: composes the text, if the vocabulary says so; normalizes it with the charsmap; then finds
+the tokens with the highest sum of scores."""
 
 from __future__ import annotations
 
 import struct
 import sys
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
+
+import unicodedata2
 
 from ggtok.explain.steps import Place, Token, Word, text_of
 from ggtok.loading.loaded import TokenAttr
@@ -69,7 +73,54 @@ class _Tables:
         self.charsmap = None if data is None else Charsmap(data)
 
 
+@cache
+def _seconds() -> frozenset[str]:
+    """Returns the characters that NFC may compose with the preceding one."""
+    found = {chr(c) for c in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))}
+    for c in map(chr, range(0x110000)):
+        mapping = unicodedata2.decomposition(c).split()
+        if len(mapping) == 2 and mapping[0][0] != "<" and unicodedata2.normalize("NFC", c) == c:
+            found.add(chr(int(mapping[1], 16)))
+    return frozenset(found)
+
+
+@cache
+def _is_first(c: str) -> bool:
+    """Whether NFC changes nothing across the position before the character."""
+    start = unicodedata2.normalize("NFD", c)[0]
+    return not unicodedata2.combining(start) and start not in _seconds()
+
+
+def _composed(text: bytes) -> Iterator[Byte]:
+    """Converts a text to NFC, with U+FFFD for malformed bytes. What NFC changes comes from a whole
+    part: a character and those that may be composed with it."""
+    part, begin, at = "", 0, 0
+    for start, end, c in characters(text, overlong=False):
+        char = "\ufffd" if c is None else chr(c)
+        if part and _is_first(char):
+            yield from converted(text, begin, start, _nfc(part))
+            part, begin = "", start
+        part, at = part + char, end
+    yield from converted(text, begin, at, _nfc(part))
+
+
+def _nfc(text: str) -> bytes:
+    composed: str = unicodedata2.normalize("NFC", text)
+    return composed.encode("utf-8", "surrogatepass")
+
+
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
+    """Normalizes raw text."""
+    if not v.flags["nfc"]:
+        yield from _normalized(v, text, prefix)
+        return
+    source = list(_composed(text))
+    for b in _normalized(v, value(source), prefix):
+        begin = source[b.begin].begin
+        yield Byte(b.value, begin, source[b.end - 1].end if b.begin < b.end else begin)
+
+
+def _normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
     """Normalizes with the charsmap, then handles white space according to the flags.
 
     Text that is a prefix of a user-defined token stays unchanged.

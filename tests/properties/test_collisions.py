@@ -35,8 +35,6 @@ SWALLOW = (0xD1B54A32D192ED03).to_bytes(8, "little")
 OTHERS = SWALLOW[::-1]  # a prefix of equal length, which causes no collisions
 FACTOR = np.uint64(0x9E3779B97F4A7C15)  # the multiplier in cext/models/bpe/table.h
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-
 
 def texts(prefix: bytes, n: int = N) -> list[bytes]:
     return [prefix + b"%07x" % i for i in range(n)]

@@ -79,7 +79,6 @@ def test_a_repeated_text_fills_the_cache_once() -> None:
     assert tok.cache_info().currsize == held[-1]
 
 
-@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ["bpe-gpt2", "bpe-llama3", "bpe-gemma4"])
 def test_duplicates_in_a_batch_get_ids(name: str) -> None:
     """Equal words that are deferred are merged once, and every occurrence gets their ids."""
@@ -100,7 +99,6 @@ def test_duplicates_in_a_batch_get_ids(name: str) -> None:
         assert ids == [id for word in spaced for id in ids_of[word]]
 
 
-@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ["bpe-gpt2", "bpe-llama3", "bpe-gemma4"])
 def test_duplicates_where_a_text_ends_get_ids(name: str) -> None:
     """A regression test: near the end of a text, where words are compared by fewer bytes, a word

@@ -160,7 +160,6 @@ def _metadata_size(data: bytes) -> int:
     raise AssertionError("no prefix fails")
 
 
-@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ["test", "version-2", "big-endian", "none"])
 def test_every_truncation_is_an_error(name: str) -> None:
     data = fixture(name).read_bytes()
@@ -171,7 +170,6 @@ def test_every_truncation_is_an_error(name: str) -> None:
         assert caught.value.offset <= size
 
 
-@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ["spm", "bpe-odd", "ugm", "wpm", "rwkv", "plamo2", "bpe-gemma4"])
 def test_no_damage_crashes(name: str) -> None:
     """Overwriting random bytes results in an error or in a working tokenizer."""

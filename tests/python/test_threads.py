@@ -25,7 +25,7 @@ from ggtok.base.concurrency import cached_property
 from ggtok.inspect.parity.texts import texts
 from ggtok.native.contexts import Blocks
 from ggtok.sources import hub
-from ggtok.vocabularies.convert import reading
+from ggtok.vocabularies.convert import folder
 from tests.support.interrupts import interrupted, posix, stop_midway
 from tests.support.programs import Build
 from tests.support.vocabularies import fixture, fixture_names
@@ -247,13 +247,13 @@ def test_fork_while_a_property_is_computed(tmp_path: Path, monkeypatch: pytest.M
 
     for name in ("config.json", "tokenizer_config.json"):
         (tmp_path / name).write_text("{}")
-    monkeypatch.setattr(reading, "read_object", read)
-    thread = threading.Thread(target=lambda: reading.Folder(str(tmp_path)).config)
+    monkeypatch.setattr(folder, "read_object", read)
+    thread = threading.Thread(target=lambda: folder.Folder(str(tmp_path)).config)
     thread.start()
     try:
         assert entered.wait(60)
-        assert _in_fork(lambda: reading.Folder(str(tmp_path)).config == {})
-        assert isinstance(reading.Folder.config, cached_property)
+        assert _in_fork(lambda: folder.Folder(str(tmp_path)).config == {})
+        assert isinstance(folder.Folder.config, cached_property)
     finally:
         leave.set()
         thread.join()

@@ -18,7 +18,6 @@ BLOCK = 256  # code points per text
 # WPM's ranges of code points are part of its code, so its test tries all code points. The other
 # types use tables, which other tests compare directly.
 @pytest.mark.full
-@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize(
     ("name", "one_in"), [("wpm", 1), ("wpm-cased", 9), ("ugm", 9), ("spm", 9), ("bpe-llama3", 9)]
 )

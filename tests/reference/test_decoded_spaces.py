@@ -23,7 +23,6 @@ CODE = "ls ./x ? ok !"
 PLAIN = "{% for m in messages %}{{ m.content }}{% endfor %}"
 
 
-@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ["bpe-gpt2", "bpe-llama3", "wpm"])
 def test_spaces_before_punctuation_are_removed_as_in_llama_cpp(name: str, llama: LlamaCpp) -> None:
     vocab, tok = llama.load(fixture(name)), ggtok.load(fixture(name))
@@ -49,7 +48,6 @@ def test_spaces_before_punctuation_are_removed_as_in_llama_cpp(name: str, llama:
     assert sum(a != b for a, b in zip(joined, theirs, strict=True)) > len(lists) / 20
 
 
-@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ["bpe-qwen2", "spm", "ugm", "rwkv"])
 def test_any_ids_decode_as_in_llama_cpp(name: str, llama: LlamaCpp) -> None:
     vocab, tok = llama.load(fixture(name)), ggtok.load(fixture(name))
@@ -60,7 +58,6 @@ def test_any_ids_decode_as_in_llama_cpp(name: str, llama: LlamaCpp) -> None:
             assert tok.decode_bytes(ids, remove_special=flags[0], unparse_special=flags[1]) == text
 
 
-@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 def test_the_first_id_that_is_no_token_is_named() -> None:
     tok = ggtok.load(fixture("bpe-qwen2"))
     for at in (0, 1, 31, 255, 256, 257, 700):
@@ -111,7 +108,6 @@ def test_spaces_are_removed_where_the_caller_says_so(load_fixture: Load) -> None
         assert stream.feed(ids) + stream.finish() == text
 
 
-@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", CLEANED)
 def test_real_vocabularies_that_remove_spaces(name: str) -> None:
     tok = ggtok.load(real(name))

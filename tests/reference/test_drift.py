@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ggtok.inspect.parity.compare import OVERLONG
 from tests import drift
 from tests.parity import Result, compare
 from tests.support.llamacpp import LlamaCpp, shared_object
@@ -27,6 +28,8 @@ def small_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replaces gpt-2 by a small vocabulary, because gpt-2 would make the tests take ten times as
     long. (test_parity_live tests gpt-2.)"""
     monkeypatch.setattr(drift, "real", lambda name: fixture("bpe-gpt2"))
+    monkeypatch.setattr(drift, "VOCABULARIES", ["bpe-gpt2", "ugm-nfc"])
+    monkeypatch.setattr(drift, "TYPES", ["bpe-llama3"])
 
 
 @pytest.fixture
@@ -79,7 +82,9 @@ def test_installed_wheel(
     monkeypatch.setattr(drift, "candidates", lambda library: few)
     assert drift.main(["--wheel", str(shared_object().parent), "--texts", "10"]) == 0
     n = len(PRE_NAMES)
-    assert capsys.readouterr().out == f"drift: {n} names there, {n} here, 0 differences\n"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("ugm-nfc  ") and lines[0].endswith(f"({drift.NFC_IS_KNOWN})")
+    assert lines[1:] == [f"drift: {n} names there, {n} here, 1 differences, 0 of them ours to fix"]
 
 
 def test_a_name_we_lack_and_ids_that_changed(
@@ -94,6 +99,7 @@ def test_a_name_we_lack_and_ids_that_changed(
         return result
 
     monkeypatch.setattr(drift, "compare", twisted)
+    monkeypatch.setattr(drift, "VOCABULARIES", [])
     monkeypatch.setattr(drift, "candidates", lambda library: {"qwen2", "prompt"})
     monkeypatch.setattr(drift, "pre_names", lambda: ["viking", "gpt-2", "moonshot"])
     assert drift.main(["--texts", "10"]) == 1
@@ -104,7 +110,22 @@ def test_a_name_we_lack_and_ids_that_changed(
     ]
     assert lines[2].startswith("viking ")
     assert "1 of " in lines[2]
-    assert lines[-1] == "drift: 3 names there, 3 here, 3 differences"
+    assert lines[-1] == "drift: 3 names there, 3 here, 3 differences, 3 of them ours to fix"
+
+
+def test_differences_in_overlong_texts_alone_are_known() -> None:
+    result = Result("bpe-gpt2", comparisons=9, differences=2, overlong=2, shown=["x"])
+    [row] = drift.rows_of(result)
+    assert row.known == drift.OVERLONG_IS_KNOWN and "2 of 9 results differ" in row.difference
+    result.same("attr 1", 4, 1)
+    [row] = drift.rows_of(result)
+    assert not row.known and row.difference.endswith("3 of 10 results differ, first\n    x")
+
+
+def test_malformed_texts_have_every_kind_of_fault(llama: LlamaCpp) -> None:
+    """On the reference, ggtok has no difference."""
+    assert drift.malformed_rows(llama, 40) == []
+    assert sum(OVERLONG.fullmatch(part) is not None for part in drift.MALFORMED) == 7
 
 
 def test_library_that_is_no_llama_cpp(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tests import parity
 from tests.support.llamacpp import LlamaCpp, LlamaCppDied, LlamaCppLoadError
 from tests.support.patch import GGUF
 from tests.support.samples import some, times
-from tests.support.vocabularies import OTHERS, PRE_NAMES, REAL, fixture, fixture_names, real
+from tests.support.vocabularies import OTHERS, PRE_NAMES, REAL, fixture, real, reference_names
 
 SEED = 20240229
 
@@ -37,7 +37,7 @@ def test_real_vocabularies_equal_llama_cpp(name: str, llama: LlamaCpp) -> None:
     check(parity.compare(name, real(name), times(50, of=100), SEED, tokens=SOME, llama=llama))
 
 
-@pytest.mark.parametrize("name", [name for name in fixture_names() if name != "big-endian"])
+@pytest.mark.parametrize("name", [name for name in reference_names() if name != "big-endian"])
 def test_fixtures_equal_llama_cpp(name: str, llama: LlamaCpp) -> None:
     check(parity.compare(name, fixture(name), times(60, of=150), SEED, llama=llama))
 

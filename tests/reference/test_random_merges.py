@@ -67,7 +67,6 @@ def check(merges: list[Merge], texts: list[str], llama: LlamaCpp, path: Path) ->
     return tok
 
 
-@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ROWS)
 def test_one_merge_joins_two_characters(name: str, llama: LlamaCpp, tmp_path: Path) -> None:
     merges, text = ROWS[name]
@@ -75,7 +74,6 @@ def test_one_merge_joins_two_characters(name: str, llama: LlamaCpp, tmp_path: Pa
     assert len(tok.encode(text, add_special=False)) == 1
 
 
-@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("seed", range(times(12, of=200)))
 def test_random_merges_equal_llama_cpp(seed: int, llama: LlamaCpp, tmp_path: Path) -> None:
     chooser = random.Random(seed)

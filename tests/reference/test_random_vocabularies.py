@@ -179,7 +179,6 @@ KINDS |= dict.fromkeys(("spm-bytes", "spm-phi3", "bpe-jina"), special)
 STRIPS = {"spm-phi3": [b"<|end|>"], "bpe-jina": [b"<mask>"]}
 
 
-@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("seed", range(times(6, of=12)))
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_vocabularies_equal_llama_cpp(

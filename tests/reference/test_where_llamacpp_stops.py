@@ -18,8 +18,6 @@ from tests.support.llamacpp import LlamaCpp, LlamaCppDied
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-
 Patch = Callable[[GGUF], None]
 
 ABOVE = b"\xf5\x90\x80\x80"  # four bytes that decode to a value above U+10FFFF

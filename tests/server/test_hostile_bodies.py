@@ -14,19 +14,10 @@ import ggtok
 from ggtok import server
 from ggtok.server import bodies
 from ggtok.server.openapi import ROWS
+from tests.server.names import NAMES, POSTS
 from tests.support.vocabularies import fixture
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-POSTS = [path for path, row in ROWS.items() if row.request is not None]
-NAMES = sorted(
-    {
-        *(name for path in POSTS for name in ROWS[path].example or ()),
-        *("role", "type", "text", "tools", "tool_calls", "function", "name", "arguments", "id"),
-        *("system", "source", "input_schema", "output", "call_id", "summary", "model", "query"),
-        *("thinking", "at", "overlap", "prefix", "unit", "side", "with_pieces", "media_type"),
-        *("chat_template", "chat_template_kwargs", "continue_final_message", "special"),
-    }
-)
 TEXTS = st.sampled_from(["user", "assistant", "text", "function", "message", "m", ""]) | st.text()
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**64), 2**65) | st.floats(allow_nan=False) | TEXTS,

@@ -15,40 +15,48 @@ import ggtok
 from ggtok import server
 from ggtok.server import registry as registry_module
 from ggtok.server.errors import NotReady, Refusal, UnknownModel
-from ggtok.server.registry import Registry
+from ggtok.server.registry import Registry, Served
 from tests.support.vocabularies import fixture
 
 BPE, SPM = fixture("bpe-llama3"), fixture("spm")
 
 
+def served(registry: Registry, name: object = None) -> Served:
+    """Returns a model, after loading it as the server does."""
+    try:
+        return registry.get(name)
+    except NotReady:
+        return registry.get(name, registry.ready(registry.find(name)))
+
+
 def test_a_single_model_is_the_default() -> None:
     registry = Registry(BPE)
-    assert registry.get().tok == ggtok.load(BPE)
-    assert registry.get("bpe-llama3.gguf").tok is registry.get().tok
+    assert served(registry).tok == ggtok.load(BPE)
+    assert served(registry, "bpe-llama3.gguf").tok is served(registry).tok
 
 
 @pytest.mark.parametrize("name", ["a", str(BPE), "bpe-llama3.gguf", "bpe-llama3"])
 def test_models_have_several_names(name: str) -> None:
     registry = Registry({"a": str(BPE), "b": str(SPM)})
-    assert registry.get(name).name == "a"
+    assert served(registry, name).name == "a"
 
 
 def test_a_name_outside_the_list_is_refused() -> None:
     registry = Registry({"a": BPE, "b": SPM})
     with pytest.raises(UnknownModel, match="unknown model '/etc/passwd'; known: a, b") as e:
-        registry.get("/etc/passwd")
+        served(registry, "/etc/passwd")
     assert e.value.status == 404
     with pytest.raises(UnknownModel, match="must name one: a, b") as e:
-        registry.get()
+        served(registry)
     assert e.value.status == 400
     with pytest.raises(Refusal, match="model must be a string, not 7"):
-        registry.get(7)
+        served(registry, 7)
 
 
 def test_an_alias_for_every_name() -> None:
     registry = Registry({"*": BPE, "b": SPM})
-    assert registry.get("claude").tok.model == "gpt2"
-    assert registry.get("b").tok.model == "llama"
+    assert served(registry, "claude").tok.model == "gpt2"
+    assert served(registry, "b").tok.model == "llama"
 
 
 def test_ambiguous_file_names_are_no_names(tmp_path: Path) -> None:
@@ -56,13 +64,13 @@ def test_ambiguous_file_names_are_no_names(tmp_path: Path) -> None:
     other = shutil.copy(SPM, tmp_path / "x" / BPE.name)
     registry = Registry({"a": BPE, "b": other})
     with pytest.raises(UnknownModel):
-        registry.get(BPE.name)
-    assert registry.get(str(other)).name == "b"
+        served(registry, BPE.name)
+    assert served(registry, str(other)).name == "b"
 
 
 def test_what_models_may_be() -> None:
     tok = ggtok.load(BPE)
-    assert Registry({"a": tok}).get("a").tok is tok
+    assert served(Registry({"a": tok}), "a").tok is tok
     assert Registry([BPE, str(SPM)]).names == ["bpe-llama3.gguf", "spm.gguf"]
     for wrong, message in [
         ([BPE, BPE], "two models have the name"),
@@ -79,17 +87,17 @@ def test_what_models_may_be() -> None:
 def test_the_event_loop_never_loads() -> None:
     registry = Registry(BPE)
     with pytest.raises(NotReady):
-        registry.get(wait=False)
-    assert registry.get().tok is registry.get(wait=False).tok
+        registry.get()
+    assert served(registry).tok is registry.get().tok
 
 
 def test_few_models_stay_loaded() -> None:
     registry = Registry({"a": BPE, "b": SPM, "c": fixture("wpm")}, max_loaded=2)
     for name in "abac":
-        registry.get(name)
+        served(registry, name)
         registry.find(name).checked = -1e9
     assert [model.tok is not None for model in registry.models] == [True, False, True]
-    assert registry.get("b").tok.model == "llama"
+    assert served(registry, "b").tok.model == "llama"
 
 
 @pytest.fixture
@@ -107,22 +115,22 @@ def _replace(path: Path, source: Path | bytes) -> None:
 
 def test_a_changed_file_is_loaded_again(changing: Path) -> None:
     registry = Registry(changing)
-    first = registry.get().tok
-    assert registry.get().tok is first
+    first = served(registry).tok
+    assert served(registry).tok is first
     _replace(changing, SPM)
-    assert registry.get().tok.model == "llama"
+    assert served(registry).tok.model == "llama"
     assert first.encode("Hi")  # its users can still use it
 
 
 def test_a_model_outlives_its_file(changing: Path) -> None:
     registry = Registry(changing)
-    first = registry.get().tok
+    first = served(registry).tok
     _replace(changing, b"not a model")
-    assert registry.get().tok is first
+    assert served(registry).tok is first
     changing.unlink()
-    assert registry.get().tok is first
+    assert served(registry).tok is first
     _replace(changing, SPM)
-    assert registry.get().tok.model == "llama"
+    assert served(registry).tok.model == "llama"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="FIFOs")
@@ -167,29 +175,29 @@ def test_a_model_that_cannot_be_loaded(tmp_path: Path) -> None:
     registry = Registry(tmp_path / "a.gguf")
     for _ in range(2):
         with pytest.raises(Refusal, match="No such file") as e:
-            registry.get()
+            served(registry)
         assert e.value.status == 503
     assert (registry.loads, registry.failures) == (0, 1)
     with pytest.raises(NotReady):
-        registry.get(wait=False)
+        registry.get()
     shutil.copy(BPE, tmp_path / "a.gguf")
     registry.find().checked = -1e9
-    assert registry.get().tok.model == "gpt2"
+    assert served(registry).tok.model == "gpt2"
     assert (registry.loads, registry.failures) == (1, 1)
 
 
 def test_what_is_logged(changing: Path, caplog: pytest.LogCaptureFixture) -> None:
     registry = Registry({"a": changing, "b": SPM}, max_loaded=1)
     with caplog.at_level("INFO", "ggtok.server"):
-        registry.get("a")
-        registry.get("a")
+        served(registry, "a")
+        served(registry, "a")
         _replace(changing, SPM)
-        registry.get("a")
+        served(registry, "a")
         _replace(changing, b"not a model")
-        registry.get("a")
-        registry.get("b")
+        served(registry, "a")
+        served(registry, "b")
         with pytest.raises(Refusal, match=r"a: .*not a GGUF file"):
-            registry.get("a")
+            served(registry, "a")
     fields = [record.fields for record in caplog.records]  # type: ignore[attr-defined]
     found = [
         (r.levelname, r.message, f["model"]) for r, f in zip(caplog.records, fields, strict=True)
@@ -214,9 +222,9 @@ def test_many_threads(changing: Path) -> None:
     def ask(n: int) -> None:
         for i in range(60):
             name = "abc"[(n + i) % 3]
-            served = registry.get(name)
-            if served.name != name or (name == "b") != (served.tok.model == "gpt2"):
-                wrong.append((name, served))
+            found = served(registry, name)
+            if found.name != name or (name == "b") != (found.tok.model == "gpt2"):
+                wrong.append((name, found))
 
     _replace(changing, SPM)
     threads = [threading.Thread(target=ask, args=(n,)) for n in range(4)]
@@ -239,7 +247,7 @@ def test_a_model_that_is_dropped_while_it_loads(monkeypatch: pytest.MonkeyPatch)
             registry.find().tok = None
 
     monkeypatch.setattr(registry, "_count", drop_first)
-    assert registry.get().tok.model == "gpt2"
+    assert served(registry).tok.model == "gpt2"
     assert dropped == [False]
 
 
@@ -255,4 +263,4 @@ def test_a_model_that_is_dropped_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
             model.tok = None
 
     monkeypatch.setattr(registry, "_keep", drop_first)
-    assert registry.get().tok == ggtok.load(BPE)
+    assert served(registry).tok == ggtok.load(BPE)

@@ -32,7 +32,8 @@ ELSEWHERE = {
     "vocabularies/counts.py": "the caller's path",
     "vocabularies/convert/originals.py": "its own pipes",
     "vocabularies/gguf_writer.py": "a temporary folder",
-    "vocabularies/edit/place.py": "the caller's path; a handle from files.open_own; a folder",
+    "vocabularies/edit/place.py": "the caller's path",
+    "vocabularies/edit/saved.py": "a folder",
     "vocabularies/corpus.py": "the caller's path",
     "vocabularies/train.py": "/proc/self/status",
     "inspect/parity/texts.py": "Python's own files; the caller's folder",
@@ -40,7 +41,7 @@ ELSEWHERE = {
     "page/__init__.py": "a file in the package",
     "cli/view.py": "webbrowser.open",
     "server/metrics.py": "a file in a temporary folder",
-    "sources/cache.py": "a temporary file",
+    "sources/cache.py": "a handle from files.open_own",
 }
 _OPENERS = {"open", "fdopen", "read_bytes", "read_text", "write_bytes", "write_text", "memmap"}
 # ggtok's own modules and objects with functions of these names, whose calls don't count.
@@ -65,6 +66,20 @@ def test_files_are_opened_in_few_places() -> None:
     package = ROOT / "ggtok"
     found = {p.relative_to(package).as_posix() for p in package.rglob("*.py") if opens(p)}
     assert found == set(ELSEWHERE)
+
+
+def test_one_function_creates_files() -> None:
+    """Only ggtok.base.files calls a function that creates a file and chooses its mode."""
+    creating = []
+    for path in (ROOT / "ggtok").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call):
+                called = ast.unparse(node.func)
+                if "mkstemp" in called or "NamedTemporaryFile" in called:
+                    creating.append((path.name, called))
+                if called == "os.open" and "O_CREAT" in ast.unparse(node):
+                    creating.append((path.name, called))
+    assert creating == []
 
 
 def test_regular_files(tmp_path: Path) -> None:

@@ -27,8 +27,6 @@ pytest.importorskip("httpx2")
 from ggtok.sources import connect, http
 from ggtok.sources.connect import Place
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-
 MODEL = fixture("bpe-llama3").read_bytes() + bytes(100_000)
 
 

@@ -18,7 +18,6 @@ from tests.support.servers import File, Server
 from tests.support.vocabularies import fixture
 
 pytest.importorskip("httpx2")
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 MODEL = fixture("bpe-llama3").read_bytes() + bytes(100_000)  # zeros in place of weights
 IDS = ggtok.load(MODEL).encode("Hello, world")

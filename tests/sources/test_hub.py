@@ -26,7 +26,6 @@ from tests.support.servers import Hub, Server
 from tests.support.vocabularies import fixture
 
 pytest.importorskip("huggingface_hub")
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 LLAMA = fixture("bpe-llama3").read_bytes() + bytes(3_000_000)
 QWEN = fixture("bpe-qwen2").read_bytes() + bytes(3_000_000)

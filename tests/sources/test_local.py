@@ -23,8 +23,6 @@ from tests.sources.stores import LIBRARY, Ollama, write
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-
 LLAMA, QWEN, SPM = (fixture(name).read_bytes() for name in ("bpe-llama3", "bpe-qwen2", "spm"))
 
 

@@ -17,7 +17,6 @@ from tests.support.vocabularies import fixture
 from tests.support.waits import LIMIT, until
 
 pytest.importorskip("huggingface_hub")
-pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 LLAMA = fixture("bpe-llama3").read_bytes()
 QWEN = fixture("bpe-qwen2").read_bytes()

@@ -96,11 +96,42 @@ def test_errors_are_annotations(repository: Repository) -> None:
 def test_the_hook_counts_the_named_files(tmp_path: Path) -> None:
     """The hook counts the files whose names pre-commit appends to its entry and args."""
     text = (ROOT / ".pre-commit-hooks.yaml").read_text()
-    entry = re.findall(r"^  entry: ggtok (.*)$", text, re.MULTILINE)
-    (tmp_path / "a.md").write_bytes(b"one two three")
-    for budget, status in (("1", 1), ("100", 0)):
-        args = [*entry[0].split(), "-m", str(MODEL), "--budget", budget, "a.md"]
-        done = subprocess.run(
-            [sys.executable, "-m", "ggtok", *args], cwd=tmp_path, capture_output=True, check=False
-        )
-        assert done.returncode == status, done
+    entry = re.findall(r"^  entry: python (.*)$", text, re.MULTILINE)
+    odd = ["--budget=99999999", "-m", "--", "-", "-x", "--min=9999"]
+    for name in ("a.md", *odd):
+        (tmp_path / name).write_bytes(b"one two three")
+    for budget, files, status in (
+        ("1", ["a.md"], 1),
+        ("100", ["a.md"], 0),
+        ("8", [*odd, "a.md"], 1),
+        ("8", ["--budget=99999999", "a.md", "b.md"], 2),
+    ):
+        for given in (["-m", MODEL, "--budget", budget], [f"--budget={budget}", "--model", MODEL]):
+            args = [*entry[0].split(), "--special", *map(str, given), *files]
+            done = subprocess.run(
+                [sys.executable, *args], cwd=tmp_path, capture_output=True, check=False
+            )
+            assert done.returncode == status, done
+    args = [*entry[0].split(), "-m", str(MODEL), "a.md", "--budget=99999999"]
+    done = subprocess.run([sys.executable, *args], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 2 and b"the hook's args must be" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["##[stop-commands]x.md", "::error::x.md", "a ##[endgroup].md"])
+def test_names_of_files_are_no_commands(name: str, repository: Repository) -> None:
+    """GitHub's runner obeys ##[command] anywhere in a line, and ::command:: at its start."""
+    base = repository.commit({"a.md": b"one"})
+    repository.commit({name: b"one two three"})
+    done = repository.run(BASE=base, BUDGET="1")
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert not any("##[" in line for line in lines)
+    (command,) = [line for line in lines if "::" in line]
+    assert command.startswith("::error::the changed files have ")
+
+
+def test_messages_are_no_commands(repository: Repository) -> None:
+    base = repository.commit({"a.md": b"one"})
+    done = repository.run(BASE=base, MODEL="##[stop-commands]x\n::add-mask::y")
+    assert done.returncode == 2
+    assert "##[" not in done.stdout and done.stdout.count("::") == 2

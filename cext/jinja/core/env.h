@@ -45,9 +45,8 @@ struct jinja_env {
     jinja_builder out;
     jinja_printed *printed;
     size_t n_printed, cap_printed;
-    bool lists_change; /* the template may change lists: it contains the name append or pop */
-    jmp_buf *loop;     /* llama.cpp: jump buffer of the loop that a break in a macro leaves */
-    int jump;          /* the jinja_flow of that jump */
+    jmp_buf *loop; /* llama.cpp: jump buffer of the loop that a break in a macro leaves */
+    int jump;      /* the jinja_flow of that jump */
     uint32_t generating;
     uint32_t ids; /* the last id assigned */
     uint8_t *notes;

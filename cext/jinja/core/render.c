@@ -146,10 +146,6 @@ static jinja_text *render_output(jinja_env *e) {
     e->n_printed = 0;
     e->generating = 0;
     e->loop = NULL;
-    jinja_text append = {.data = (const uint8_t *)"append", .n = 6},
-               pop = {.data = (const uint8_t *)"pop", .n = 3};
-    e->lists_change = ggtok_jinja_dict_find(mem, e->t->names, jinja_of_text(&append)) ||
-                      ggtok_jinja_dict_find(mem, e->t->names, jinja_of_text(&pop));
     if (e->options.probe) {
         e->n_notes = e->ids;
         e->notes = jinja_alloc(mem, e->n_notes + 1);

@@ -80,6 +80,7 @@ struct jinja_list {
     jinja_value *data;
     uint32_t n, cap;
     bool group;        /* JINJA_TUPLE: a result of groupby, with the attributes grouper and list */
+    bool looped_over;  /* llama.cpp: a loop may read `data`, so its items must stay in place */
     uint32_t read;     /* JINJA_LAZY: the number of consumed items */
     jinja_view view;   /* JINJA_LAZY: the kind of view */
     const char *fault; /* JINJA_LAZY: if not NULL, reading the items fails with this message */

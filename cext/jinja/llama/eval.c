@@ -388,7 +388,7 @@ static void print(jinja_env *e, jinja_value v) {
 }
 
 static void output(jinja_env *e, jinja_value v) {
-    if (!jinja_is_array(v) || !e->lists_change) {
+    if (!jinja_is_array(v)) {
         print(e, v);
         return;
     }

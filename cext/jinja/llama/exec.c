@@ -110,12 +110,13 @@ static jinja_list *loop_items(jinja_env *e, const jinja_node *node) {
     if (!is_dict && !jinja_is_array(v)) {
         ggtok_jinja_fail(mem, "can't loop over %s", ggtok_jinja_type_name(v));
     }
-    if (!is_dict) { /* copy the list if the loop's body may change it */
+    if (!is_dict) { /* the loop's body may change the list: append adds items after ours, and pop
+                       copies a list that is looped over */
         jinja_charge(mem, v.as.list->n / 4);
-        if (!e->lists_change) return v.as.list;
-        jinja_list *items = ggtok_jinja_list_new(mem, v.as.list->n);
-        for (uint32_t i = 0; i < v.as.list->n; i++)
-            ggtok_jinja_list_push(mem, items, v.as.list->data[i]);
+        v.as.list->looped_over = true;
+        jinja_list *items = ggtok_jinja_list_new(mem, 0);
+        items->data = v.as.list->data;
+        items->n = v.as.list->n;
         return items;
     }
     jinja_note_value(e, v, JINJA_NOTE_OBJECT_ACCESS);

@@ -117,6 +117,12 @@ jinja_value ggtok_jinja_list_pop(jinja_env *e, jinja_args *a) {
     }
     jinja_value v = list->data[i];
     jinja_charge(&e->arena, (list->n - (uint64_t)i) / 4);
+    if (list->looped_over) {
+        jinja_charge(&e->arena, list->n / 4);
+        list->data = copy(e, list)->data;
+        list->cap = list->n;
+        list->looped_over = false;
+    }
     memmove(list->data + i, list->data + i + 1, (list->n - (size_t)i - 1) * sizeof v);
     list->n--;
     return v;

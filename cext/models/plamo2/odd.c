@@ -20,7 +20,7 @@ static const odd_link *find_odd(const plamo2_model *m, uint32_t from, uint32_t c
 
 uint32_t ggtok_plamo2_advance_odd(const plamo2_model *m, uint32_t s, const uint8_t *p, size_t len) {
     uint32_t cpt;
-    ggtok_plamo2_decode(p, len, &cpt);
+    ggtok_utf8_decode_any(p, p + len, &cpt);
     for (;;) {
         const odd_link *odd = find_odd(m, s, cpt);
         if (odd) return odd->to;
@@ -82,7 +82,7 @@ bool ggtok_plamo2_link_odd(plamo2_build *b) {
     for (size_t i = 0; ok && i < b->odd.n; i++) {
         gguf_view r = vocab_text(b->v, (uint32_t)b->odd.data[i]);
         uint32_t cpt;
-        ggtok_plamo2_decode(r.p, r.n, &cpt);
+        ggtok_utf8_decode_any(r.p, r.p + r.n, &cpt);
         fixed.n = 0;
         if (!(ok = ggtok_plamo2_repair(&fixed, r.p, r.n, NULL))) break;
         uint8_t c[4];
@@ -129,7 +129,7 @@ static way *list_ways(const plamo2_build *b, uint32_t *first) {
         for (size_t i = 0; i < b->n_states; i++) {
             const plamo2_state *s = &b->states[i];
             all[i].state = s->parent;
-            ggtok_plamo2_decode(s->p, s->len, &all[i].cpt);
+            ggtok_utf8_decode_any(s->p, s->p + s->len, &all[i].cpt);
         }
         for (size_t i = 0; i < m->n_odd; i++) {
             all[b->n_states + i] = (way){m->odd[i].from, m->odd[i].cpt};

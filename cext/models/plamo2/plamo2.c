@@ -95,7 +95,7 @@ static ggtok_status add_key(plamo2_build *b, uint32_t id, bool want_odd) {
     size_t skip = 0;
     for (size_t i = 0; odd && i < t.n;) {
         uint32_t cpt;
-        size_t len = ggtok_plamo2_decode(t.p + i, t.n - i, &cpt);
+        size_t len = ggtok_utf8_decode_any(t.p + i, t.p + t.n, &cpt);
         if (cpt > 0x10FFFF) {
             return ggtok_error_set_at(b->err, GGTOK_ERR_VOCAB, KEY_TOKENS, strlen(KEY_TOKENS),
                                       GGTOK_NO_OFFSET,
@@ -525,7 +525,7 @@ static ggtok_status plamo2_encode_guarded(const model_call *call, const uint8_t 
     for (size_t i = 0, len; i < n; i += len) {
         uint32_t cpt;
         uint8_t c[4];
-        len = ggtok_plamo2_decode(text + i, n - i, &cpt);
+        len = ggtok_utf8_decode_any(text + i, text + n, &cpt);
         if (!ggtok_guard_put(g, c, ggtok_plamo2_encode(cpt, c), i, len)) {
             return ggtok_error_memory(call->err);
         }

@@ -65,10 +65,6 @@ typedef struct plamo2_build {
 /* Like ggtok_utf8_encode, but also encodes values above U+10FFFF (up to 1FFFFF), in four bytes. */
 size_t ggtok_plamo2_encode(uint32_t c, uint8_t out[4]);
 
-/* Decodes one character as unicode_cpt_from_utf8 does, including those above U+10FFFF. A
- * malformed byte decodes to U+FFFD, with length one. */
-size_t ggtok_plamo2_decode(const uint8_t *p, size_t n, uint32_t *cpt);
-
 /* Appends the shortest forms of all characters. Returns false if out of memory or interrupted. */
 bool ggtok_plamo2_repair(bytebuf *out, const uint8_t *p, size_t n, interrupt *in);
 

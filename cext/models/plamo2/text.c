@@ -1,20 +1,6 @@
-/* Reads and writes characters up to 1FFFFF, as PLaMo2 does. */
+/* Writes characters up to 1FFFFF, as PLaMo2 does. */
 #include "models/plamo2/plamo2.h"
 #include "unicode/utf8.h"
-
-size_t ggtok_plamo2_decode(const uint8_t *p, size_t n, uint32_t *cpt) {
-    static const uint8_t mask[5] = {0, 0x7F, 0x1F, 0x0F, 0x07};
-    size_t len = utf8_lead_len(*p);
-    *cpt = UTF8_REPLACEMENT;
-    if (*p >= 0xF8 || (*p >= 0x80 && len == 1) || len > n) return 1;
-    uint32_t c = *p & mask[len];
-    for (size_t i = 1; i < len; i++) {
-        if (!utf8_continues(p[i])) return 1;
-        c = c << 6 | (p[i] & 0x3F);
-    }
-    *cpt = c;
-    return len;
-}
 
 size_t ggtok_plamo2_encode(uint32_t c, uint8_t out[4]) {
     if (c <= 0x10FFFF) return ggtok_utf8_encode(c, out);
@@ -26,7 +12,7 @@ size_t ggtok_plamo2_encode(uint32_t c, uint8_t out[4]) {
 bool ggtok_plamo2_repair(bytebuf *out, const uint8_t *p, size_t n, interrupt *in) {
     for (size_t i = 0; i < n;) {
         uint32_t cpt;
-        i += ggtok_plamo2_decode(p + i, n - i, &cpt);
+        i += ggtok_utf8_decode_any(p + i, p + n, &cpt);
         if (interrupted(in, 4)) return false;
         if (!bytebuf_reserve(out, 4)) return false;
         out->n += ggtok_plamo2_encode(cpt, out->data + out->n);

@@ -3,6 +3,7 @@
 #include "base/bits.h"
 #include "models/ugm/ugm.h"
 #include "unicode/space_mark.h"
+#include "unicode/utf8_valid.h"
 #include "vocab/keys.h"
 
 #include <float.h>
@@ -164,6 +165,7 @@ ggtok_status ggtok_ugm_build(const vocab *v, const gguf *g, const ggtok_load_opt
     m->all_plain = true;
     for (unsigned c = 0x20; c < 0x7F; c++) m->all_plain &= m->plain[c];
     for (unsigned c = 0xC0; c < 0x100; c++) m->opens |= trie_child(&m->user, 0, (uint8_t)c) != 0;
+    m->opens |= ggtok_utf8_valid_prefix(m->map.text, m->map.text_n) < m->map.text_n;
     m->words = m->words && separates_words(v, m, ' ');
     m->newlines =
         separates_words(v, m, '\t') && separates_words(v, m, '\n') && separates_words(v, m, '\r');

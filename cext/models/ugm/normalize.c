@@ -49,12 +49,9 @@ static size_t user_prefix(const trie *user, const uint8_t *p, size_t n) {
 /* Returns the length of the sequence at p, or 0 if llama.cpp's unicode_cpt_from_utf8 would reject
  * it. Values above U+10FFFF are accepted, since they are copied, not encoded again. */
 static size_t sequence(const uint8_t *p, size_t n) {
-    size_t len = utf8_lead_len(*p);
-    if (*p >= 0xF8 || (*p >= 0x80 && len == 1) || len > n) return 0;
-    for (size_t i = 1; i < len; i++) {
-        if (!utf8_continues(p[i])) return 0;
-    }
-    return len;
+    uint32_t cpt;
+    size_t len = ggtok_utf8_decode_any(p, p + n, &cpt);
+    return len == 1 && *p >= 0x80 ? 0 : len;
 }
 
 /* Appends with[0..n), to which text[from..from + used) is normalized; also to the guard's text. */

@@ -2,7 +2,8 @@
  * UGM: the text is normalized, then divided into the tokens with the greatest sum of
  * scores (unigram language model, Viterbi).
  *
- *   text -> spans between spaces, cached
+ *   text -> NFC, if the vocabulary has the key normalizer.nfc (composed.c)
+ *        -> spans between spaces, cached
  *        -> normalize (user-defined tokens, charsmap, white space) -> pieces
  *        -> best path of each piece, cached -> ids, runs of unknowns fused
  *
@@ -10,6 +11,7 @@
  * can't be proven for a vocabulary or a text, the text is one piece.
  */
 #include "models/ugm/ugm.h"
+#include "unicode/nfc.h"
 #include "unicode/space_mark.h"
 #include "unicode/utf8_valid.h"
 
@@ -20,6 +22,7 @@ enum { SPAN_MORE = 3 }; /* bytes by which a cached span may grow: its U+2581 */
 static void ugm_scratch_free(void *scratch) {
     ugm_scratch *s = scratch;
     if (!s) return;
+    ggtok_ugm_composed_free(&s->composed);
     ggtok_mem_free(s->norm.data);
     ggtok_mem_free(s->best);
     ggtok_mem_free(s->kind);
@@ -32,6 +35,11 @@ static void ugm_scratch_free(void *scratch) {
     ggtok_word_cache_free(&s->spans);
     ggtok_word_cache_free(&s->pieces);
     ggtok_mem_free(s);
+}
+
+/* Allocates the table of kinds on first use. Returns false if out of memory. */
+static bool reserve_kinds(ugm_scratch *s) {
+    return s->kind || (s->kind = ggtok_mem_zalloc(N_KINDS));
 }
 
 static size_t ugm_cache_bytes(const void *scratch) {
@@ -151,36 +159,79 @@ static ggtok_status encode_text(const model_call *call, const uint8_t *text, siz
     return status;
 }
 
-static ggtok_status ugm_encode(const model_call *call, const uint8_t *text, size_t n) {
+/* Encodes text[0..n), of which nothing needs to be composed. */
+static ggtok_status encode_composed(const model_call *call, const uint8_t *text, size_t n) {
     const ugm_model *m = call->model;
-    ggtok_error unwanted;
-    model_call own = *call;
-    if (!own.err) own.err = &unwanted; /* ggtok_ugm_run_text returns its status */
     size_t before = call->out->n;
     ugm_scratch *s = call->scratch;
-    if (!s->kind && !(s->kind = ggtok_mem_zalloc(N_KINDS))) return ggtok_error_memory(call->err);
     bool exact, cut = m->exact_len > 0;
-    ggtok_status status = s->by_span ? encode_spans(&own, text, n, &exact) : GGTOK_OK;
+    ggtok_status status = s->by_span ? encode_spans(call, text, n, &exact) : GGTOK_OK;
     if (!status && (!s->by_span || s->is_open)) {
         call->out->n = before;
-        status = encode_text(&own, text, n, cut, &exact);
+        status = encode_text(call, text, n, cut, &exact);
     }
     if (!status && cut && !exact) {
         /* The text is too long for exact sums (70 MB with a typical vocabulary): encode it again as
          * one piece. */
         call->out->n = before;
-        status = encode_text(&own, text, n, false, &exact);
+        status = encode_text(call, text, n, false, &exact);
     }
+    return status;
+}
+
+/* Replaces the spans of the ids from index `first` on, which are positions in the composed text, by
+ * those of their sources. */
+static void replace_spans(const model_call *call, size_t first) {
+    const ugm_scratch *s = call->scratch;
+    span_buf *to = call->spans;
+    for (size_t i = first; i < call->out->n; i++) {
+        const ggtok_range from =
+            ggtok_ugm_origin(&s->composed, (size_t)(to->data[i].begin - to->base),
+                             (size_t)(to->data[i].end - to->base));
+        to->data[i].begin = to->base + (int64_t)from.begin;
+        to->data[i].end = to->base + (int64_t)from.end;
+    }
+}
+
+/* Whether the text must be composed before it is encoded. */
+static bool must_compose(const model_call *call, const uint8_t *text, size_t n) {
+    return call->v->flag[GGTOK_FLAG_NFC] && (PLAIN || ggtok_nfc_kept(text, n) < n);
+}
+
+static ggtok_status ugm_encode(const model_call *call, const uint8_t *text, size_t n) {
+    ggtok_error unwanted;
+    model_call own = *call;
+    if (!own.err) own.err = &unwanted; /* ggtok_ugm_run_text returns its status */
+    ugm_scratch *s = call->scratch;
+    if (!reserve_kinds(s)) return ggtok_error_memory(call->err);
+    if (!must_compose(call, text, n)) return encode_composed(&own, text, n);
+    const size_t first = call->out->n;
+    if (!ggtok_ugm_compose(call, text, n)) return ggtok_error_memory(call->err);
+    ggtok_status status = encode_composed(&own, s->composed.text.data, s->composed.text.n);
+    if (!status && call->spans && call->spans->assigned) replace_spans(call, first);
     return status;
 }
 
 static ggtok_status ugm_encode_guarded(const model_call *call, const uint8_t *text, size_t n) {
     ggtok_error unwanted;
     model_call own = *call;
+    text_guard *g = call->guard;
     bool exact;
     if (!own.err) own.err = &unwanted; /* as in ugm_encode */
-    ggtok_guard_clear(call->guard);
-    return encode_text(&own, text, n, false, &exact);
+    ggtok_guard_clear(g);
+    if (!must_compose(call, text, n)) return encode_text(&own, text, n, false, &exact);
+    const ugm_composed *c = &((ugm_scratch *)call->scratch)->composed;
+    if (!ggtok_ugm_compose(call, text, n)) return ggtok_error_memory(call->err);
+    const bytebuf source = g->source; /* the guard's data for the text; below, for its NFC */
+    const uint8_t *bytes = g->bytes;
+    g->source = c->trusted;
+    g->bytes = c->text.data;
+    g->origin = g->spans ? (const void *)c->origin.data : NULL;
+    ggtok_status status = encode_text(&own, c->text.data, c->text.n, false, &exact);
+    g->source = source;
+    g->bytes = bytes;
+    g->origin = NULL;
+    return status;
 }
 
 /* Whether the character is a space that ends spans. */
@@ -189,32 +240,32 @@ static bool ends_spans(const ugm_model *m, uint32_t cpt) {
 }
 
 /* Whether text[0..at), once normalized, is certain to end with a whole character
- * (ggtok_ugm_ends_open). The last three normalized bytes decide. Some of these may come from far
- * back in the text, since white space collapses and the charsmap drops characters. At least three
- * bytes must be readable after text[0..at). */
-static bool is_closed(const ugm_model *m, ugm_scratch *s, const uint8_t *text, size_t at) {
-    enum { FAR = 32 }; /* maximum number of characters to look back */
-    size_t stay = 0;
-    for (int i = 0; m->opens && i < FAR && at && stay < 3; i++) {
+ * (ggtok_ugm_ends_open). The last three normalized bytes decide, so this requires that the last
+ * characters with three bytes in all are kept. At least three bytes must be readable after
+ * text[0..at). */
+static bool is_closed(const vocab *v, const ugm_model *m, ugm_scratch *s, const uint8_t *text,
+                      size_t at) {
+    for (size_t stay = 0; m->opens && at && stay < 3;) {
         size_t start = at - 1;
         while (start && at - start < 4 && utf8_continues(text[start])) start--;
         size_t len = at - start;
         if (utf8_lead_len(text[start]) != len || ggtok_utf8_valid_prefix(text + start, len) != len)
             return false;
-        stay += ggtok_ugm_plain(m, s, text + start, len, len + 3);
+        if (v->flag[GGTOK_FLAG_NFC] && ggtok_nfc_kept(text + start, len) < len) return false;
+        if (ggtok_ugm_plain(m, s, text + start, len, len + 3) < len) return false;
+        stay += len;
         at = start;
     }
-    return !m->opens || !at || stay >= 3;
+    return true;
 }
 
 static bool ugm_may_cut(const vocab *v, const void *model, void *scratch,
                         const model_place *place) {
-    (void)v;
     const ugm_model *m = model;
     ugm_scratch *s = scratch;
-    if (!s->by_span) return false;
-    if (ends_spans(m, place->before)) return is_closed(m, s, place->text, place->start);
-    return ends_spans(m, place->after) && is_closed(m, s, place->text, place->at);
+    if (!s->by_span || !reserve_kinds(s)) return false;
+    if (ends_spans(m, place->before)) return is_closed(v, m, s, place->text, place->start);
+    return ends_spans(m, place->after) && is_closed(v, m, s, place->text, place->at);
 }
 
 static bool ugm_same(const void *a, const void *b) {

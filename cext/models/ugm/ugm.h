@@ -3,6 +3,7 @@
  * text.
  *
  *   build.c      tokens, charsmap and scores -> model
+ *   composed.c   text -> its NFC, if the vocabulary has the key normalizer.nfc
  *   normalize.c  text -> normalized bytes, in blocks
  *   path.c       normalized bytes -> pieces -> ids, by the best path
  *   ugm.c        text -> spans -> ids, through the caches
@@ -41,7 +42,16 @@ typedef struct best { /* the best path to a position in the piece */
     uint32_t len; /* that token's length in bytes; 0: no path leads to the position */
 } best;
 
+/* The NFC of a text. */
+typedef struct ugm_composed {
+    bytebuf text;
+    bytebuf trusted; /* for each byte, with a guard: whether its source is trusted */
+    bytebuf origin;  /* ggtok_range: for each byte, its source, and at last the text's end */
+    bytebuf marks;   /* scratch memory */
+} ugm_composed;
+
 typedef struct ugm_scratch {
+    ugm_composed composed;
     bytebuf norm;
     best *best;
     size_t best_cap;
@@ -98,6 +108,15 @@ void ggtok_ugm_free(void *model);
 
 /* Fills *err for a fault in the charsmap; returns its status. */
 ggtok_status ggtok_ugm_charsmap_fault(const char *fault, ggtok_error *err);
+
+/* Writes the NFC of text[0..n) to the scratch's `composed`: the sources of its bytes if call->spans
+ * or the guard records spans. Returns false if out of memory or interrupted. */
+bool ggtok_ugm_compose(const model_call *call, const uint8_t *text, size_t n);
+void ggtok_ugm_composed_free(ugm_composed *c);
+
+/* Returns the range of text from which the composed bytes begin..end come; if there are none, the
+ * position before them. */
+ggtok_range ggtok_ugm_origin(const ugm_composed *c, size_t begin, size_t end);
 
 /* Normalizes and tokenizes the text. Sets *exact to false if the normalized text is longer than
  * cutting allows. */

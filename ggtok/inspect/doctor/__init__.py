@@ -13,7 +13,9 @@ from ggtok import _types as types
 from ggtok.errors import InvalidTypeError, VocabError
 from ggtok.inspect.doctor import engines, reach, template, tokens
 from ggtok.inspect.doctor.codes import Finding, finding
-from ggtok.inspect.doctor.file import File
+from ggtok.inspect.doctor.file import GGML, File
+from ggtok.loading.gguf_reader import Reader
+from ggtok.vocabularies.read import metadata_of
 
 _CHECKS = template, engines, tokens, reach
 
@@ -45,10 +47,19 @@ def doctor(
     try:
         file = File(source)
     except VocabError as e:
-        return [finding("GGT001", str(e))]
+        return [finding("GGT001" if _names_model(source) else "GGT004", str(e))]
     found = chain.from_iterable(check.check(file) for check in _CHECKS)
     if against is not None:
         from ggtok.inspect.doctor import against as source_of
 
         found = chain(found, source_of.check(file, os.fsdecode(against)))
     return sorted(found, key=lambda each: each.code)
+
+
+def _names_model(source: str | os.PathLike[str] | types.Buffer) -> bool:
+    """Whether the file has the key that every vocabulary has."""
+    if isinstance(source, (str, os.PathLike)):
+        _, data = metadata_of(os.fsdecode(source))
+    else:
+        data = bytes(source)
+    return f"{GGML}model" in Reader(data).metadata()

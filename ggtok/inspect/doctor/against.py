@@ -27,9 +27,10 @@ from ggtok.inspect.doctor.engines import (
 )
 from ggtok.inspect.doctor.file import GGML, File
 from ggtok.tokenizer import TokenAttr, Tokenizer
-from ggtok.vocabularies.convert.confirm import CHECK_LINES, lines_for
+from ggtok.vocabularies.convert.confirm import CHECK_LINES
+from ggtok.vocabularies.convert.folder import Folder
 from ggtok.vocabularies.convert.formats import converted
-from ggtok.vocabularies.convert.reading import read_object
+from ggtok.vocabularies.convert.lines import lines_for
 from ggtok.vocabularies.gguf_writer import SPECIAL_KEYS
 from ggtok.vocabularies.read import pair
 from ggtok.vocabularies.spelling import UNUSED
@@ -77,7 +78,7 @@ class Source:
     def __init__(self, file: File, against: str) -> None:
         self.name, folder = _located(file, against)
         self.vocabulary: Vocabulary = converted(folder, pre=None, arch=None, lines=0)
-        self._folder = folder if os.path.isdir(folder) else None
+        self._folder = Folder(folder if os.path.isdir(folder) else None)
 
     @cached_property
     def tok(self) -> Tokenizer:
@@ -89,14 +90,8 @@ class Source:
         return File(self.vocabulary.gguf())
 
     def ends(self) -> list[int]:
-        """Returns the ids that end generation according to generation_config.json."""
-        path = os.path.join(self._folder or "", "generation_config.json")
-        if self._folder is None or not os.path.isfile(path):
-            return []
-        ids = read_object(path).get("eos_token_id")
-        listed = ids if isinstance(ids, list) else [ids]
-        valid = (id for id in listed if type(id) is int and 0 <= id < self.tok.n_tokens)
-        return list(dict.fromkeys(valid))
+        """Returns the ids that end generation according to the folder's configuration."""
+        return [end.id for end in self._folder.ends if end.id < self.tok.n_tokens]
 
 
 def _located(file: File, against: str) -> tuple[str, str]:
@@ -274,6 +269,8 @@ class _Differences:
             ours = getattr(self.ours, f"{name}_id", None)
             if name not in SPECIAL_KEYS or ours == id or id >= self.ours.n_tokens:
                 continue
+            if name in ("eot", "eom") and id in self.source.ends():
+                continue  # see _ends: the name of an end doesn't matter
             if name == "eos" and self.ours.vocab_type == "WPM":
                 continue  # WPM ends texts with SEP instead
             code = "GGT708" if name in ("bos", "eos") else "GGT709"

@@ -30,6 +30,29 @@ KINDS = {
         "llama.cpp refuses the file, or aborts when the vocabulary is used.",
         "Convert the model again with llama.cpp's current converter.",
     ),
+    "GGT002": Kind(
+        SERIOUS,
+        "the file has keys or types that this version doesn't know",
+        "Newer builds of llama.cpp may read them, so ids may differ from those of newer builds.",
+        "Use a newer ggtok, and compare ids with the original tokenizer's, as 'ggtok diff MODEL "
+        "tokenizer.json' does.",
+    ),
+    "GGT003": Kind(
+        REMARK,
+        "older builds of llama.cpp give other ids",
+        "The file asks for NFC (tokenizer.ggml.normalizer.nfc). llama.cpp b11739 and ggtok compose "
+        "texts, but b11549 ignores the key, so texts with decomposed characters get other ids "
+        "there.",
+        "Run the model with a build that reads the key; 'ggtok parity MODEL --library FILE' shows "
+        "whether one does.",
+    ),
+    "GGT004": Kind(
+        SERIOUS,
+        "the file has no vocabulary",
+        "Adapters, projectors, importance matrices and control vectors have none; their model's "
+        "file has it.",
+        "Check the model's own file.",
+    ),
     # ---- the pre-tokenizer ----
     "GGT101": Kind(
         SERIOUS,
@@ -48,8 +71,9 @@ KINDS = {
         SERIOUS,
         "the pre-tokenizer is unknown",
         "llama.cpp refuses the file. The other findings are for the pre-tokenizer 'default'.",
-        "Use a newer version, or set tokenizer.ggml.pre to a known name that produces the ids of "
-        "the original tokenizer.",
+        "Use a newer ggtok, or convert the original tokenizer again. A known name in "
+        "tokenizer.ggml.pre is right only if it produces the original's ids, as 'ggtok diff MODEL "
+        "tokenizer.json' shows; similar names often don't.",
     ),
     "GGT104": Kind(
         SERIOUS,

@@ -13,7 +13,7 @@ from ggtok.errors import GGTokError
 from ggtok.inspect.doctor import template
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import GGML, TAG, File, is_utf8
-from ggtok.native import pre_names
+from ggtok.native import knows_key, pre_names
 from ggtok.sources.prefix import tensors
 from ggtok.tokenizer import TokenAttr, Tokenizer
 from ggtok.vocabularies.gguf_writer import SPECIAL_KEYS
@@ -34,14 +34,35 @@ _EOS = f"{GGML}eos_token_id"
 _BYTE_TOKEN = re.compile(rb"<0x[0-9A-F]{2}>")
 _MOST_PADS = 1 << 16  # the most tokens that a correction adds
 _EMBEDDING = b"token_embd.weight"
+_MOST_KEYS = 16  # the most keys in a finding
 _MORE = 4 << 20  # the most bytes to read of the tensor descriptions
 
 
 def check(file: File) -> Iterator[Finding]:
+    yield from _unknown(file)
     yield from _pre_tokenizer(file)
     yield from _texts(file)
     yield from _special(file)
     yield from _sizes(file)
+
+
+# ---- keys and types of newer builds ----
+
+
+def _unknown(file: File) -> Iterator[Finding]:
+    if file.tok.vocab_type == "NONE":
+        return
+    keys = [key for key in file.values if key.startswith(GGML) and not knows_key(key)]
+    ids = tuple(id for id, type in enumerate(file.types) if type not in range(BYTE + 1))
+    details = [f"the key '{shown(key, 128)}'" for key in keys[:_MOST_KEYS]]
+    if len(keys) > _MOST_KEYS:
+        details.append(f"{number(len(keys) - _MOST_KEYS, 'more key')}")
+    if ids:
+        details.append(f"the type {file.types[ids[0]]}: {file.examples(ids)}")
+    if details:
+        yield finding("GGT002", "\n".join(details), ids)
+    if file.tok.vocab_type == "UGM" and file.tok._native.flags()["nfc"]:
+        yield finding("GGT003", f"'{GGML}normalizer.nfc' is true")
 
 
 # ---- texts ----

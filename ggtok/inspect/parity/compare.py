@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import metadata
 from importlib.util import find_spec
 from itertools import islice
 
+from ggtok.base.escape import shown
 from ggtok.errors import GGTokError, MissingExtraError
-from ggtok.inspect.parity.process import LlamaCpp, LlamaCppDied, LlamaCppError, Vocab
+from ggtok.inspect.parity.process import (
+    LlamaCpp,
+    LlamaCppDied,
+    LlamaCppError,
+    LlamaCppLoadError,
+    Vocab,
+)
 from ggtok.inspect.parity.texts import defuse, texts
-from ggtok.inspect.parity.worker import PACKAGES
+from ggtok.inspect.parity.worker import LIBRARY, PACKAGES
 from ggtok.tokenizer import TokenAttr, Tokenizer
 
 # The values of (add_special, parse_special) to compare.
@@ -19,17 +28,26 @@ FLAG_PAIRS = [(False, False), (False, True), (True, False), (True, True)]
 SPECIAL_ATTRS = TokenAttr.UNKNOWN | TokenAttr.CONTROL | TokenAttr.USER_DEFINED
 _WORDS = 5000  # the most pieces of a vocabulary to use in generated texts
 _SHRINK_CALLS = 300  # the most attempts to shorten a text
+# UTF-8 that only older builds decode: overlong forms, and values above U+10FFFF.
+OVERLONG = re.compile(
+    rb"[\xC0\xC1][\x80-\xBF]|\xE0[\x80-\x9F][\x80-\xBF]|\xF0[\x80-\x8F][\x80-\xBF]{2}"
+    rb"|\xF4[\x90-\xBF][\x80-\xBF]{2}|[\xF5-\xF7][\x80-\xBF]{3}"
+)
+NFC_KEY = "tokenizer.ggml.normalizer.nfc"
 _BATCH = 50  # texts per request to llama.cpp
 
 
-def connect() -> tuple[LlamaCpp, str]:
-    """Returns the installed llama.cpp, and the name and version of its package.
+def connect(library: str | None = None) -> tuple[LlamaCpp, str]:
+    """Returns a llama.cpp, and the name and version of its package or library.
 
-    The package is xllamacpp or else llama-cpp-python.
+    It is the library at this path; without one, the package xllamacpp or else llama-cpp-python.
 
     Raises:
+        LlamaCppLoadError: the library can't be used.
         MissingExtraError: neither package is installed, or no installed one works.
     """
+    if library is not None:
+        return _connect_library(library)
     faults = ""
     for package, (module, _) in PACKAGES.items():
         if find_spec(module) is None:
@@ -47,11 +65,60 @@ def connect() -> tuple[LlamaCpp, str]:
     )
 
 
+def _connect_library(path: str) -> tuple[LlamaCpp, str]:
+    llama = LlamaCpp(LIBRARY, os.path.abspath(path))
+    try:
+        llama.check()
+        build = llama.build()
+    except LlamaCppError as e:
+        llama.close()
+        raise LlamaCppLoadError(f"{shown(path)}: {_load_advice(path, str(e))}") from None
+    return llama, f"{shown(path)}" + (f" ({build})" if build else "")
+
+
+def _load_advice(path: str, message: str) -> str:
+    """Says why a library can't be used, and what to do."""
+    if not os.path.isfile(path):
+        return "no such file; --library names llama.cpp's shared library, such as libllama.so"
+    if missing := re.search(r"version [`'](GLIBC\w*_[\d.]+)' not found", message):
+        return (
+            f"this library was built for a newer system: {missing[1]} is missing. Run ggtok on a "
+            "system that has it, or preload a library that defines the missing functions "
+            "(LD_PRELOAD)"
+        )
+    if missing := re.search(r"(\S+): cannot open shared object file", message):
+        return f"it needs {missing[1]}: put the folder with that library into LD_LIBRARY_PATH"
+    if missing := re.search(r"undefined symbol: (\w+)|function '(\w+)' not found", message):
+        name = missing[1] or missing[2]
+        return f"it has no function {name}, so it isn't llama.cpp's library, or is too old"
+    if "other structures" in message:
+        return "its structures aren't those of b11549, so ggtok can't call it: too old or too new"
+    return message
+
+
 def _version(package: str) -> str:
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return "of unknown version"
+
+
+def reasons(tok: Tokenizer, llama: LlamaCpp, found: Comparison) -> list[str]:
+    """Returns the known reasons for differences between builds of llama.cpp that apply."""
+    known = []
+    composes = tok.vocab_type == "UGM" and tok._native.flags()["nfc"]
+    if found.different and composes and not llama.knows_key(NFC_KEY):
+        known.append(
+            f"the file asks for NFC ({NFC_KEY}), and this build of llama.cpp ignores the key, as "
+            "b11549 does; ggtok gives the ids of builds that read it, such as b11739"
+        )
+    elif found.overlong:
+        known.append(
+            f"{found.overlong} of the differences are in texts with overlong UTF-8 or values "
+            "above U+10FFFF: ggtok decodes these, as b11549 does, and newer builds, such as "
+            "b11739, replace them by U+FFFD"
+        )
+    return known
 
 
 def generated(tok: Tokenizer, n: int, seed: int) -> Iterator[bytes]:
@@ -89,11 +156,14 @@ class Comparison:
         texts: the number of texts, each of which is encoded in four ways.
         different: the number of results that differ, over all texts and ways.
         first: the first differences, with shortened texts.
+        overlong: the number of these results whose text has UTF-8 that only older builds
+            decode.
         deaths: the number of texts that crash llama.cpp, or that it refuses to encode.
     """
 
     texts: int = 0
     different: int = 0
+    overlong: int = 0
     first: list[Difference] = field(default_factory=list)
     deaths: int = 0
 
@@ -130,6 +200,7 @@ def compare(
                 if ids == ours(text):
                     continue
                 found.different += 1
+                found.overlong += OVERLONG.search(text) is not None
                 if len(found.first) < show:
                     text, ids = shrink(vocab, ours, text, add_special, parse_special, ids)
                     found.first.append(

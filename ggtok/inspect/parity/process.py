@@ -115,6 +115,16 @@ class LlamaCpp:
         """Raises a LlamaCppError if the package can't be used."""
         self._request("check")
 
+    def build(self) -> str:
+        """Returns what a library says about its version, or ""."""
+        build: str = self._request("build")
+        return build
+
+    def knows_key(self, key: str) -> bool:
+        """Whether this llama.cpp's code contains the name of a file's key."""
+        knows: bool = self._request("knows_key", key)
+        return knows
+
     def load(
         self, path: str | os.PathLike[str], overrides: Mapping[str, Override] | None = None
     ) -> Vocab:

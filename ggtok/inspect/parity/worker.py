@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import mmap
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,7 +20,17 @@ from typing import Any, ClassVar
 from ggtok.base.concurrency import read_frame, write_frame
 from ggtok.inspect.parity.process import LlamaCppLoadError, Override
 
+
+def contains(file: Path, text: bytes) -> bool:
+    """Whether a file contains the bytes."""
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return data.find(text) >= 0
+
+
 # ---- the package llama-cpp-python ----
+
+
+_LIBRARY_SUFFIXES = (".so", ".dylib", ".dll")
 
 
 class LlamaCppPythonBackend:
@@ -30,6 +42,12 @@ class LlamaCppPythonBackend:
 
     def check(self) -> None:
         """Does nothing, since the constructor has already imported the package."""
+
+    def knows_key(self, key: str) -> bool:
+        """Whether one of the package's libraries contains the key's name."""
+        folder = Path(self._package.__file__).parent
+        libraries = [path for path in folder.rglob("*llama*") if path.suffix in _LIBRARY_SUFFIXES]
+        return any(contains(path, key.encode()) for path in libraries)
 
     def load(self, path: str, overrides: Mapping[str, Override]) -> None:
         self.free(path)
@@ -167,7 +185,8 @@ class XLlamaCppBackend:
     signatures: ClassVar[Mapping[str, tuple[Any, list[Any]]]] = {}
 
     def __init__(self, library: str | None = None) -> None:
-        self.lib = ctypes.CDLL(library or str(shared_object()))
+        self.path = Path(library) if library else shared_object()
+        self.lib = ctypes.CDLL(str(self.path))
         for name, (result, arguments) in {**_SIGNATURES, **self.signatures}.items():
             function = getattr(self.lib, name)
             function.restype, function.argtypes = result, arguments
@@ -183,9 +202,23 @@ class XLlamaCppBackend:
         params = self.lib.llama_model_default_params()
         if any(getattr(params, name) != value for name, value in _DEFAULTS.items()):
             raise LlamaCppLoadError(
-                "its llama.cpp has other structures than build b11549, the only one that ggtok "
-                "supports: pip install xllamacpp==2026.10.11549"
+                "its llama.cpp has other structures than build b11549, so ggtok can't call it: "
+                "pip install xllamacpp==2026.10.11549"
             )
+
+    def build(self) -> str:
+        """Returns what the library says about its version, or ""."""
+        names = []
+        for function, what in (("ggml_version", "ggml"), ("ggml_commit", "commit")):
+            if call := getattr(self.lib, function, None):
+                call.restype = CHAR_P
+                value = (call() or b"").decode("utf-8", "replace")
+                names += [f"{what} {value}"] if value not in ("", "unknown") else []
+        return ", ".join(names)
+
+    def knows_key(self, key: str) -> bool:
+        """Whether the library contains the key's name."""
+        return contains(self.path, key.encode())
 
     def log(self, level: int, text: bytes, _: object) -> None:
         if level == _LOG_LEVEL_ERROR:
@@ -257,9 +290,15 @@ PACKAGES: dict[str, tuple[str, type]] = {
 }
 
 
+LIBRARY = "library"  # the argument before the path of a library that the user names
+
+
 def main(arguments: Sequence[str]) -> None:
-    """Serves requests with the package's backend."""
-    serve(PACKAGES[arguments[0]][1])
+    """Serves requests with the package's backend, or with a library."""
+    if arguments[0] == LIBRARY:
+        serve(partial(XLlamaCppBackend, arguments[1]))
+    else:
+        serve(PACKAGES[arguments[0]][1])
 
 
 def serve(backend: Any) -> None:

@@ -13,17 +13,17 @@ import json
 import math
 import operator
 import os
-import random
-import sys
-import unicodedata
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import ConversionReport, Difference
+from ggtok.vocabularies.convert.facts import Facts
+from ggtok.vocabularies.convert.folder import Folder
+from ggtok.vocabularies.convert.lines import lines_for
 from ggtok.vocabularies.convert.originals import Encode, Package, TooMuch
 from ggtok.vocabularies.vocabulary import Vocabulary
 
@@ -31,165 +31,15 @@ if TYPE_CHECKING:
     from ggtok.tokenizer import Tokenizer
 
 
-# ---- natural and hostile lines, always the same ----
-
-# ruff: noqa: RUF001 (letters that look like others are the point)
-
-
-_NATURAL = (
-    "The quick brown fox jumps over the lazy dog; it's 5 o'clock, and they've 1234567 left.",
-    "Die größten Häuser stehen außerhalb: „Straße“, Übermut und 12,5 % Öl.",
-    "L'été dernier, j'ai vu naître un cœur à l'hôtel — vingt-trois fois !",
-    "Привет, мир! Съешь ещё этих мягких французских булок, да выпей чаю.",
-    "我想在apple工作1314151天～ 他说:“你好，世界！”",
-    "吾輩は猫である。名前はまだ無い。カタカナとｶﾀｶﾅ。",
-    "안녕하세요, 세계! 나는 학교에 갑니다. 2024년 12월",
-    "مرحبا بالعالم، كيف حالك؟ ١٢٣٤٥",
-    "नमस्ते दुनिया! मैं हिन्दी में लिख रहा हूँ। १२३४",
-    "สวัสดีชาวโลก ภาษาไทยไม่มีช่องว่าง",
-    "İstanbul'da 3'üncü kez ılık çay; ŞİİR'in",
-    "Xin chào thế giới, tôi đang học tiếng Việt.",
-    "def f(x, *, y=0x1F):\n    return x**2 if x != y else None  # TODO\n",
-    'for (int i = 0; i < 10; ++i) {\n\tprintf("%d\\n", a[i]);\n}\n',
-    "https://example.org/a?b=c&d=%20#e  user@example.org  C:\\Temp\\x.txt",
-    "😀👍🏽 👨‍👩‍👧‍👦 🏳️‍🌈 ✅ 🚀🚀 ❤️",
-    "|a|b|\n|-|-|\n| 1 | 22 |\n\n* item\n  * sub\n",
-)
-_ALPHABETS = (
-    " \n\r\ta1.'s",
-    "  \n\nx",
-    "'sStTrRveElLdDmM ſ",
-    "0123456789 a,.",
-    "1٣²½Ⅷ a",
-    "aA中ーé\u0301 '",
-    "ßſKİıǅǈ aB",
-    "가ㄱあアア漢ก\u0e31 ",
-    "\u00a0\u2003\u3000\u0085 \n.a",
-    "$+<=>^~|`!?#&",
-    "\u2581 a\n<0A>x",
-    "'\u017f\u200c\u200d\u0301a 1!\n",
-    "/\\\r\n .a",
-    "a \x7f\u200b\ufeff\u180e",
-    "éÉèÈñÑ ’‘'sS",
-)
-
-
-@cache
-def _members() -> dict[str, list[str]]:
-    """Returns assigned characters by general category, without surrogates and private use."""
-    members: dict[str, list[str]] = {}
-    for code in range(1, sys.maxunicode + 1):
-        c = chr(code)
-        category = unicodedata.category(c)
-        if category not in ("Cs", "Cn", "Co"):
-            members.setdefault(category, []).append(c)
-    return members
-
-
-@cache
-def _prose() -> str:
-    """Returns a long text from Python's standard library."""
-    import pydoc_data.topics
-
-    return "\n".join(pydoc_data.topics.topics.values())
-
-
-class Lines:
-    """Generates lines. Each method generates one kind of line."""
-
-    def __init__(self, words: Sequence[str], special: Sequence[str]) -> None:
-        self._random = random.Random(0)
-        self._words = words or ["word"]
-        self._special = special or ["<s>"]
-        self._kinds: tuple[tuple[Callable[[], str], int], ...] = (
-            (self.natural, 6),
-            (self.prose, 6),
-            (self.vocabulary, 6),
-            (self.categories, 3),
-            (self.alphabet, 5),
-            (self.digits, 1),
-            (self.spaces, 2),
-            (self.with_special, 2),
-        )
-
-    def make(self, n: int) -> list[str]:
-        kinds = [kind for kind, weight in self._kinds for _ in range(weight)]
-        return [*_NATURAL[:n], *(kinds[i % len(kinds)]() for i in range(n - len(_NATURAL)))]
-
-    def _some(self, most: int) -> int:
-        return self._random.randint(1, self._random.choice((2, 4, most)))
-
-    def natural(self) -> str:
-        line = self._random.choice(_NATURAL)
-        start = self._random.randrange(len(line))
-        return line[start:] + self._random.choice(("", " ", "\n", "\r\n")) + line[:start]
-
-    def prose(self) -> str:
-        text = _prose()
-        start = self._random.randrange(len(text) - 200)
-        return text[start : start + self._random.randint(1, 200)]
-
-    def vocabulary(self) -> str:
-        glue = self._random.choice(("", "", " ", "\n", "'"))
-        return glue.join(self._random.choices(self._words, k=self._some(12)))
-
-    def categories(self) -> str:
-        members = _members()
-        kinds = self._random.choices(list(members), k=self._some(4))
-        chosen = [self._random.choice(members[kind]) for kind in kinds]
-        return "".join(self._random.choices([*chosen, " ", "a", "\n", "1"], k=self._some(24)))
-
-    def alphabet(self) -> str:
-        return "".join(self._random.choices(self._random.choice(_ALPHABETS), k=self._some(24)))
-
-    def digits(self) -> str:
-        digits = self._random.choice(("0123456789", "٠١٢٣٤٥٦٧٨٩", "０１２３４"))
-        return "".join(self._random.choices(digits, k=self._some(30)))
-
-    def spaces(self) -> str:
-        run = self._random.choice((" ", "\n", "\t", "\r\n", "\u00a0", " \n"))
-        return "a" * self._random.randint(0, 1) + run * self._some(20) + "b"
-
-    def with_special(self) -> str:
-        return self.natural() + self._random.choice(self._special) + self.vocabulary()
-
-
 # ---- comparison ----
 
 LINES = 300  # how many lines each conversion compares
 CHECK_LINES = 3000  # how many lines are compared on request
-_MAX_LINE = 4000
-
-
-def lines_for(vocabulary: Vocabulary, n: int) -> list[str]:
-    """Returns lines for which tokenizers with this vocabulary may differ."""
-    words = []
-    step = max(1, len(vocabulary) // 4000)
-    for id in range(0, len(vocabulary), step):
-        if vocabulary.types[id] == spelling.NORMAL:
-            word = vocabulary.tokens[id].decode("utf-8", "ignore")
-            if word.isprintable() or word.isspace():
-                words.append(word[:200])
-    special = [
-        text.decode("utf-8", "ignore")[:200]
-        for wanted in (spelling.CONTROL, spelling.USER_DEFINED)
-        for text in _some_of(vocabulary, wanted)
-    ]
-    return [line[:_MAX_LINE] for line in Lines(words, special).make(n)]
 
 
 def _texts_of(vocabulary: Vocabulary, wanted: int) -> list[str]:
     rows = zip(vocabulary.texts, vocabulary.types, strict=True)
     return [text.decode("utf-8", "replace") for text, kind in rows if kind == wanted]
-
-
-def _some_of(vocabulary: Vocabulary, wanted: int) -> list[bytes]:
-    texts = [
-        text
-        for text, kind in zip(vocabulary.texts, vocabulary.types, strict=True)
-        if kind == wanted
-    ]
-    return texts[:: max(1, len(texts) // 32)]
 
 
 def encode_ours(vocabulary: Vocabulary, *, parse_special: bool) -> Encode:
@@ -212,6 +62,20 @@ class Original:
     parses_special: bool = True  # whether the package parses control tokens in a text
     number: Callable[[int], int] | None = None  # converts the package's ids to llama.cpp's
     generated: bool = False  # whether ggtok created the document according to a tokenizer class
+
+    def knows_ids(self, folder: Folder) -> bool:
+        """Whether the package knows all tokens by llama.cpp's ids: sentencepiece doesn't read the
+        folder's configuration."""
+        of_document = self.package.name == "tokenizers"
+        return of_document or (self.number is None and folder.path is None)
+
+    def facts(self) -> Facts | None:
+        """Returns what the package knows of the vocabulary, or None if it isn't installed or fails,
+        which :meth:`encode` reports."""
+        with suppress(TooMuch):
+            if self.encode() is not None:
+                return Facts.of_answer(self.package.facts())
+        return None
 
     def encode(self, differences: Sequence[Difference] = ()) -> Encode | None:
         """Returns a function that encodes with the source after making the changes of these
@@ -240,24 +104,59 @@ def _copied(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def confirmed(
-    vocabulary: Vocabulary, original: Original | None, n: int, folder: str | None = None
+    vocabulary: Vocabulary, original: Original | None, n: int, folder: Folder | None = None
 ) -> Vocabulary:
-    """Compares the ids of `n` lines if the packages are installed, and returns the vocabulary with
-    a report."""
+    """Compares the vocabulary and the ids of `n` lines if the packages are installed, and returns
+    the vocabulary with a report."""
+    folder = folder or Folder(None)
     if not n:
         return vocabulary
-    lines, theirs = lines_for(vocabulary, n), None
+    judge, facts, theirs = None, None, None
+    if folder.path is not None:
+        try:
+            judge = Judge.of("transformers", os.path.abspath(folder.path))
+        except VocabError as e:
+            vocabulary = _noted(vocabulary, e.args[0])
+    if judge is None and original is not None and original.knows_ids(folder):
+        facts = original.facts()
+    lines = lines_for(vocabulary, n, facts if judge is None else judge.facts)
     if original is not None:
         try:
             vocabulary, theirs = _explained(vocabulary, original, lines)
         except TooMuch as e:
             vocabulary = _noted(vocabulary, e.args[0])
-    if folder is not None:
-        try:
-            vocabulary = _judged(vocabulary, folder, lines, original, theirs)
-        except VocabError as e:
-            vocabulary = _noted(vocabulary, e.args[0])
-    return vocabulary
+    if judge is None:
+        return vocabulary if facts is None else _compared(vocabulary, facts)
+    try:
+        return _judged(_compared(vocabulary, judge.facts), judge, lines, original, theirs)
+    except TooMuch as e:
+        return _noted(vocabulary, e.args[0])
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A package that has loaded the source, and what it knows of the vocabulary."""
+
+    encode: Encode
+    facts: Facts
+
+    @classmethod
+    def of(cls, name: str, source: object) -> Judge | None:
+        package = Package(name)
+        encode = package.read(source)
+        return None if encode is None else cls(encode, Facts.of_answer(package.facts()))
+
+
+def _compared(vocabulary: Vocabulary, facts: Facts) -> Vocabulary:
+    """Returns the vocabulary with a report that has the package's disagreements."""
+    report = vocabulary.report
+    assert isinstance(report, ConversionReport)
+    report = replace(
+        report,
+        known=len(facts.tokens),
+        disagreements=tuple(facts.disagreements(vocabulary)) if facts.tokens else (),
+    )
+    return replace(vocabulary, report=report)
 
 
 def _noted(vocabulary: Vocabulary, note: str) -> Vocabulary:
@@ -270,16 +169,14 @@ Ids = dict[str, list[int]]  # the ids for each line
 
 def _judged(
     vocabulary: Vocabulary,
-    folder: str,
+    judge: Judge,
     lines: Sequence[str],
     original: Original | None,
     theirs: Ids | None,
 ) -> Vocabulary:
     """Compares the vocabulary's ids with those of transformers. `theirs` are the ids from the
     file's own package."""
-    encode, report = Package("transformers").read(os.path.abspath(folder)), vocabulary.report
-    if encode is None:
-        return vocabulary
+    encode, report = judge.encode, vocabulary.report
     assert isinstance(report, ConversionReport)
     if original is not None and not original.parses_special:
         # The package doesn't parse control tokens, so lines with their texts can't be compared.

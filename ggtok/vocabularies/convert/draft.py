@@ -14,10 +14,12 @@ from typing import Any
 
 from ggtok.errors import VocabError
 from ggtok.vocabularies.contents import ConversionReport, Difference, Pair
-from ggtok.vocabularies.convert.reading import MAX_TOKENS, Folder, checked
+from ggtok.vocabularies.convert.folder import Folder, merge_tokens
+from ggtok.vocabularies.convert.reading import MAX_TOKENS, checked, utf8
 from ggtok.vocabularies.convert.reading import field as value_of
 from ggtok.vocabularies.convert.structure import entries
-from ggtok.vocabularies.spelling import UNUSED
+from ggtok.vocabularies.gguf_writer import SPECIAL_KEYS
+from ggtok.vocabularies.spelling import BYTE, CONTROL, UNKNOWN, UNUSED, USER_DEFINED
 from ggtok.vocabularies.vocabulary import Vocabulary
 
 MAX_HOLES = 1 << 18  # the maximum number of ids without a token, unless there are more tokens
@@ -173,9 +175,17 @@ def _leading_spaces(special: Sequence[str]) -> Callable[[str], str]:
 
 # ---- special tokens' ids, and the tokens added before and after a text ----
 
-# The names of special tokens in tokenizer_config.json and config.json. If there is no BOS, "cls"
+# The names in Vocabulary.special_ids of transformers' special tokens. If there is no BOS, "cls"
 # becomes BOS.
-_NAMES = ("bos", "eos", "unk", "sep", "pad", "mask")
+_NAMES = {
+    **{name: name for name in ("bos", "eos", "unk", "sep", "pad", "mask", "eot", "eom")},
+    **{name: name for name in SPECIAL_KEYS if name.startswith("fim_")},
+    "cls": "bos",
+    "prefix": "fim_pre",
+    "suffix": "fim_suf",
+    "middle": "fim_mid",
+}
+_ID_NAMES = ("bos", "eos", "unk", "sep", "pad", "mask")  # those in config.json, as ids
 # Classes in transformers that rebuild the post-processor from the configuration.
 _REBUILT = ("LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTokenizer")
 
@@ -265,6 +275,21 @@ def _set_bert(draft: Draft, ids: Mapping[str, int], added: bool) -> None:
             draft.notes.append(f"the source has no {text}: llama.cpp takes token {default} for it")
 
 
+_FIXED = (CONTROL, UNKNOWN, BYTE)
+
+
+def add_configured(draft: Draft, folder: Folder, where: str) -> None:
+    """Adds the tokens that the folder's configuration lists to those of a file that has no added
+    tokens of its own."""
+    ids = {text.decode("utf-8", "replace"): id for id, text in draft.texts.items()}
+    for row in merge_tokens(folder, where, ids, max(draft.texts, default=-1) + 1):
+        id, text = row["id"], utf8(row["content"], where)
+        if draft.types.get(id) in _FIXED and draft.texts[id] == text:
+            continue
+        kind = CONTROL if row["special"] else USER_DEFINED
+        draft.set(id, text, kind, (draft.scores or {}).get(id, -1000.0))
+
+
 def set_configured(draft: Draft, folder: Folder, ids: Mapping[str, int]) -> None:
     """Sets the special ids that the configurations name, and the chat templates."""
     configured: dict[str, int] = {}
@@ -286,23 +311,20 @@ def _set_last(draft: Draft, id: int) -> None:
 
 
 def _configured(folder: Folder, ids: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    for name in (*_NAMES, "cls"):
-        text = content_of(folder.tokenizer_config.get(f"{name}_token"))
-        if text is not None and text in ids:
-            yield ("bos" if name == "cls" else name), ids[text]
-    for name in _NAMES:
+    for name, ours in _NAMES.items():
+        token = folder.named.get(name)
+        if token is not None and token.text in ids:
+            yield ours, ids[token.text]
+    for name in _ID_NAMES:
         id = folder.config.get(f"{name}_token_id")
-        if isinstance(id, list):
-            id = id[0] if id else None
         if type(id) is int and id >= 0:
+            token = folder.named.get(name)
+            if token is not None and ids.get(token.text, id) != id:
+                example = f"{id} and {ids[token.text]} ({token.text!r})"
+                folder.disagreements.add(f"{name}_token", example, "config.json", token.where)
             yield name, id
-
-
-def content_of(entry: Any) -> str | None:
-    """Returns the text of a special token, stored as a string or an object."""
-    if isinstance(entry, dict):
-        entry = entry.get("content")
-    return entry if isinstance(entry, str) else None
+    for end in folder.ends[:1]:
+        yield "eos", end.id
 
 
 def _rebuilt(draft: Draft, config: Mapping[str, Any]) -> None:
@@ -317,9 +339,13 @@ def _rebuilt(draft: Draft, config: Mapping[str, Any]) -> None:
         on = config.get(f"add_{name}_token")
         if isinstance(on, bool) and on != draft.flags[f"add_{name}"] and name in draft.special_ids:
             draft.flags[f"add_{name}"] = on
-            draft.notes.append(
-                f"add_{name} is {on}: before version 5, transformers' {config['tokenizer_class']} "
-                f"followed add_{name}_token of tokenizer_config.json, not the post_processor"
+            draft.differences.append(
+                Difference(
+                    "template",
+                    f"add_{name} is {on}: before version 5, transformers' "
+                    f"{config['tokenizer_class']} followed add_{name}_token of "
+                    "tokenizer_config.json, not the post_processor",
+                )
             )
 
 

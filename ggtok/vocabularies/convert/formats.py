@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from ggtok.base.diagnose import is_ranks, is_sentencepiece
 from ggtok.errors import InvalidValueError, VocabError, not_found
 from ggtok.vocabularies.convert import confirm, pieces, tiktoken, token_lists, vocab_files
 from ggtok.vocabularies.convert.bpe import (
@@ -18,13 +21,16 @@ from ggtok.vocabularies.convert.bpe import (
     refuse_marks,
 )
 from ggtok.vocabularies.convert.draft import Draft, name_end, set_special
+from ggtok.vocabularies.convert.ends import with_ends
+from ggtok.vocabularies.convert.folder import Folder
 from ggtok.vocabularies.convert.reading import (
-    Folder,
+    HEAD,
+    decode_text,
     field,
+    first_bytes,
     noting,
+    parse_object,
     read_bytes,
-    read_object,
-    read_text,
 )
 from ggtok.vocabularies.convert.sentencepiece_model import read_model
 from ggtok.vocabularies.convert.tokenizer_json import Source, ids_of
@@ -56,6 +62,7 @@ READERS: dict[str, ModelReader] = {
 
 def draft_of(source: Source) -> tuple[Draft, str]:
     """Returns the draft of a tokenizer.json's vocabulary, and the name of its format."""
+    source.complete()
     kind = source.model.get("type")
     if kind is None:
         kind = _guessed(source.model)
@@ -66,7 +73,6 @@ def draft_of(source: Source) -> tuple[Draft, str]:
     draft.size = source.folder.vocab_size
     READERS[kind](source, draft)
     ids = ids_of(source)
-    draft.special_ids |= {name: ids[text] for name, text in source.special.items()}
     set_special(draft, source.folder, ids, source.document.get("post_processor"))
     force_bos(draft)
     name_end(draft)
@@ -89,84 +95,161 @@ class Options(NamedTuple):
     lines: int  # the number of lines to compare
 
 
-Reader = Callable[[str, Folder, Options], Vocabulary]
+class Input(NamedTuple):
+    """A file to convert, its contents, and the folder with its configuration."""
+
+    path: str
+    data: bytes
+    folder: Folder
+    options: Options
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(self.path)
 
 
-def _tokenizer_json(path: str, folder: Folder, options: Options) -> Vocabulary:
-    document = read_object(path)
-    try:
-        return _of_document(Source(document, folder, options.pre, options.arch), options)
-    except VocabError as e:  # the message names a position in the document, or another file
-        if not str(e).startswith(os.path.join(os.path.dirname(path), "")) or folder.path is None:
-            e.args = (f"{path}: {e}", *e.args[1:])
-        raise
+def _finished(
+    of: Input,
+    draft: Draft,
+    format: str,
+    original: confirm.Original | None,
+    folder: Folder | None = None,
+) -> Vocabulary:
+    """Returns the vocabulary with the folder's ends of generation, compared with the original."""
+    folder = of.folder if folder is None else folder
+    size = folder.vocab_size
+    beyond = [id for id in draft.texts if id >= size] if size else []
+    if beyond:
+        draft.notes.append(
+            f"{len(beyond)} tokens such as {draft.texts[beyond[0]].decode('utf-8', 'replace')!r} "
+            f"have ids past the model's vocab_size {size}: its embedding needs more rows"
+        )
+    vocabulary = with_ends(draft.vocabulary(format), folder)
+    report = vocabulary.report
+    report = replace(report, notes=(*report.notes, *folder.disagreements.notes()))
+    vocabulary = replace(vocabulary, report=report)
+    return confirm.confirmed(vocabulary, original, of.options.lines, folder)
 
 
-def _of_document(source: Source, options: Options, format: str | None = None) -> Vocabulary:
-    draft, name = draft_of(source)
-    original = confirm.hugging_face(source.document, generated=format is not None)
-    vocabulary = draft.vocabulary(format or name)
-    return confirm.confirmed(vocabulary, original, options.lines, source.folder.path)
+def _json(of: Input) -> Vocabulary:
+    """Converts a JSON object, whose keys tell its format."""
+    document = parse_object(of.data, of.path)
+    if isinstance(document.get("config"), dict) and "model" not in document:
+        return _tekken(of, document)
+    if _is_vocab_json(of.name, document):
+        return _of_document(
+            of,
+            vocab_files.bpe_source_of(of.path, document, of.folder, of.options.pre),
+            "vocab.json",
+        )
+    return _of_document(of, Source(document, of.folder, of.options.pre, of.options.arch, of.name))
 
 
-def _sentencepiece(path: str, folder: Folder, options: Options) -> Vocabulary:
-    model = read_model(read_bytes(path), os.path.basename(path))
-    draft, format = pieces.draft_of(model, folder, options.arch)
-    original = pieces.original_of(model, pieces.is_shifted(folder, options.arch))
-    return confirm.confirmed(draft.vocabulary(format), original, options.lines, folder.path)
-
-
-def _tekken(path: str, folder: Folder, options: Options) -> Vocabulary:
-    draft, format, original = tiktoken.tekken_draft_of(read_object(path), folder, options.pre)
-    return confirm.confirmed(draft.vocabulary(format), original, options.lines, folder.path)
-
-
-def _tiktoken(path: str, folder: Folder, options: Options) -> Vocabulary:
-    data, where = read_bytes(path), os.path.basename(path)
-    draft, format, ranks, chain = tiktoken.draft_of(data, where, folder, options.pre)
-    original, differences = tiktoken.original_of(ranks, chain)
-    draft.differences += differences
-    return confirm.confirmed(draft.vocabulary(format), original, options.lines, folder.path)
-
-
-def _vocab_merges(path: str, folder: Folder, options: Options) -> Vocabulary:
-    return _of_document(vocab_files.bpe_source_of(path, folder, options.pre), options, "vocab.json")
-
-
-def _vocab_txt(path: str, folder: Folder, options: Options) -> Vocabulary:
-    return _of_document(
-        vocab_files.wordpiece_source_of(path, folder), options, "vocab.txt (WordPiece)"
+def _is_vocab_json(name: str, document: dict[str, Any]) -> bool:
+    if "model" in document and not isinstance(document["model"], int):
+        return False
+    return name in vocab_files.MERGES or (
+        bool(document) and all(type(id) is int for id in document.values())
     )
 
 
-def _plamo(path: str, folder: Folder, options: Options) -> Vocabulary:
-    draft, format = token_lists.plamo_draft_of(read_bytes(path), os.path.basename(path), folder)
-    return confirm.confirmed(draft.vocabulary(format), None, options.lines, folder.path)
+def _of_document(of: Input, source: Source, format: str | None = None) -> Vocabulary:
+    try:
+        draft, name = draft_of(source)
+        original = confirm.hugging_face(source.document, generated=format is not None)
+        return _finished(of, draft, format or name, original, source.folder)
+    except VocabError as e:  # the message names a position in the document, or another file
+        if not str(e).startswith((of.path, os.path.join(of.folder.path or of.path, ""))):
+            e.args = (f"{of.path}: {e}", *e.args[1:])
+        raise
 
 
-def _rwkv(path: str, folder: Folder, options: Options) -> Vocabulary:
-    draft, format = token_lists.rwkv_draft_of(read_text(path), os.path.basename(path), folder)
-    return confirm.confirmed(draft.vocabulary(format), None, options.lines, folder.path)
+def _sentencepiece(of: Input) -> Vocabulary:
+    model = read_model(of.data, of.name)
+    draft, format = pieces.draft_of(model, of.name, of.folder, of.options.arch)
+    original = pieces.original_of(model, pieces.is_shifted(of.folder, of.options.arch))
+    return _finished(of, draft, format, original)
+
+
+def _tekken(of: Input, document: dict[str, Any]) -> Vocabulary:
+    return _finished(of, *tiktoken.tekken_draft_of(document, of.folder, of.options.pre))
+
+
+def _tiktoken(of: Input) -> Vocabulary:
+    draft, format, ranks, chain = tiktoken.draft_of(of.data, of.name, of.folder, of.options.pre)
+    original, differences = tiktoken.original_of(ranks, chain)
+    draft.differences += differences
+    return _finished(of, draft, format, original)
+
+
+def _vocab_txt(of: Input) -> Vocabulary:
+    text = decode_text(of.data, of.path)
+    source = vocab_files.wordpiece_source_of(of.path, text, of.folder)
+    return _of_document(of, source, "vocab.txt (WordPiece)")
+
+
+def _plamo(of: Input) -> Vocabulary:
+    draft, format = token_lists.plamo_draft_of(of.data, of.name, of.folder)
+    return _finished(of, draft, format, None)
+
+
+def _rwkv(of: Input) -> Vocabulary:
+    text = decode_text(of.data, of.path)
+    draft, format = token_lists.rwkv_draft_of(text, of.name, of.folder)
+    return _finished(of, draft, format, None)
 
 
 class Format(NamedTuple):
-    names: tuple[str, ...]  # file names, or extensions
-    read: Reader
+    begins: Callable[[bytes], object]  # tests the first bytes of a file
+    read: Callable[[Input], Vocabulary]
 
 
-# The formats, in the order in which a folder is searched for them.
-FORMATS: tuple[Format, ...] = (
-    Format(("tokenizer.json",), _tokenizer_json),
-    Format(
-        ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", ".model"), _sentencepiece
-    ),
-    Format(("tekken.json",), _tekken),
-    Format((".tiktoken",), _tiktoken),
-    Format(tuple(vocab_files.MERGES), _vocab_merges),
-    Format(("tokenizer.jsonl", ".jsonl"), _plamo),
-    Format(("vocab.txt",), _vocab_txt),
-    Format(("rwkv_vocab_v20230424.txt", ".txt"), _rwkv),
-    Format((".json",), _tokenizer_json),
+_JSON = Format(re.compile(rb"(?:\xef\xbb\xbf)?\s*\{").match, _json)
+_SENTENCEPIECE = Format(is_sentencepiece, _sentencepiece)
+_TIKTOKEN = Format(is_ranks, _tiktoken)
+_PLAMO = Format(re.compile(rb'\s*\[\s*"').match, _plamo)
+_RWKV = Format(re.compile(rb"\s*[0-9]+ b?['\"]").match, _rwkv)
+_VOCAB_TXT = Format(re.compile(rb"(?:.{,200}\n){,200}\[UNK\]\r?\n").match, _vocab_txt)
+FORMATS = (_JSON, _SENTENCEPIECE, _TIKTOKEN, _PLAMO, _RWKV, _VOCAB_TXT)
+# The usual names of such files, in the order in which a folder is searched for them. A file's
+# contents decide its format; its name decides only if no format matches the contents.
+NAMES = {
+    "tokenizer.json": _JSON,
+    "tokenizer.model": _SENTENCEPIECE,
+    "spiece.model": _SENTENCEPIECE,
+    "sentencepiece.bpe.model": _SENTENCEPIECE,
+    "*.model": _SENTENCEPIECE,
+    "tokenizer.model.*": _SENTENCEPIECE,
+    "tekken.json": _JSON,
+    "*.tiktoken": _TIKTOKEN,
+    "vocab.json": _JSON,
+    "encoder.json": _JSON,
+    "tokenizer.jsonl": _PLAMO,
+    "*.jsonl": _PLAMO,
+    "vocab.txt": _VOCAB_TXT,
+    "rwkv_vocab_v20230424.txt": _RWKV,
+    "*.txt": _RWKV,
+    "*.json": _JSON,
+}
+# Files of folders that aren't tokenizers, although they are JSON or texts.
+_OTHERS = (
+    "config.json",
+    "*_config.json",
+    "added_tokens.json",
+    "special_tokens_map.json",
+    "*.index.json",
+    "merges.txt",
+    "vocab.bpe",
+    "chat_template.*",
+    "*.md",
+    "LICENSE*",
+    "*.gguf",
+    "*.safetensors",
+    "*.py",
+    "*.bin",
+    "*.txt.*",
+    "modules.json",
+    ".*",
 )
 
 
@@ -184,33 +267,48 @@ def converted(
 
 
 def _converted(source: str, options: Options) -> Vocabulary:
+    folder = Folder(None)
     if os.path.isdir(source):
-        folder = Folder(source)
-        files = sorted(os.listdir(source))
-        for format in FORMATS:
-            name = _first(files, format.names)
-            if name is not None:
-                return format.read(os.path.join(source, name), folder, options)
-        raise not_found(f"{source}: the folder has no tokenizer: none of {_wanted()}")
-    if not os.path.exists(source):
+        folder, source = Folder(source), _file_of(source)
+    elif not os.path.exists(source):
         raise not_found(f"{source}: no such file or folder")
-    for format in FORMATS:
-        if _first([os.path.basename(source)], format.names) is not None:
-            return format.read(source, Folder(None), options)
-    if source.endswith(".gguf"):
+    if source.endswith(".gguf") or first_bytes(source).startswith(b"GGUF"):
         raise InvalidValueError(f"{source}: already a vocabulary for llama.cpp")
-    raise InvalidValueError(f"{source}: unknown format: the name is none of {_wanted()}")
+    data = read_bytes(source)
+    format = _format_of(os.path.basename(source), data)
+    if format is None:
+        raise InvalidValueError(
+            f"{source}: unknown format: neither its contents nor its name are those of a tokenizer "
+            f"({', '.join(NAMES)})"
+        )
+    return format.read(Input(source, data, folder, options))
 
 
-def _first(files: Sequence[str], names: Sequence[str]) -> str | None:
-    for wanted in names:
-        for file in files:
-            if file == wanted or (wanted.startswith(".") and file.endswith(wanted)):
-                return file
-    return None
+def _file_of(folder: str) -> str:
+    """Returns the path of the file in a folder that has the vocabulary."""
+    files = [file for file in sorted(os.listdir(folder)) if not _matches(file, _OTHERS)]
+    named = (file for pattern in NAMES for file in files if fnmatch.fnmatchcase(file, pattern))
+    name = next(named, None)
+    if name is None:
+        name = next((file for file in files if _is_tokenizer(os.path.join(folder, file))), None)
+    if name is None:
+        raise not_found(f"{folder}: the folder has no tokenizer: none of {', '.join(NAMES)}")
+    return os.path.join(folder, name)
 
 
-def _wanted() -> str:
-    return ", ".join(
-        "*" + name if name.startswith(".") else name for format in FORMATS for name in format.names
-    )
+def _is_tokenizer(path: str) -> bool:
+    """Whether a file is a tokenizer according to its contents."""
+    return os.path.isfile(path) and _format_of_contents(first_bytes(path)) is not None
+
+
+def _format_of_contents(head: bytes) -> Format | None:
+    return next((format for format in FORMATS if format.begins(head)), None)
+
+
+def _format_of(name: str, data: bytes) -> Format | None:
+    found = _format_of_contents(data[:HEAD])
+    return found or next((NAMES[pattern] for pattern in NAMES if _matches(name, (pattern,))), None)
+
+
+def _matches(file: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(file, pattern) for pattern in patterns)

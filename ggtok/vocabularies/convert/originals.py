@@ -18,7 +18,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ggtok.base.concurrency import read_frame, write_frame
 from ggtok.errors import VocabError
@@ -77,11 +77,11 @@ class Package:
             return None  # there is no interpreter to start
         if not is_installed(self.name):
             return None
-        self._read(source)
+        self._load(source)
 
         def encode(lines: Sequence[str]) -> list[list[int]]:
             if self._source is not source:
-                self._read(source)
+                self._load(source)
             answer = self._ask("encode", list(lines))
             if "error" in answer:
                 raise self._too_much(answer["error"])
@@ -90,7 +90,15 @@ class Package:
 
         return encode
 
-    def _read(self, source: object) -> None:
+    def facts(self) -> dict[str, Any]:
+        """Returns the fields of the :class:`Facts` about the source that was read last."""
+        answer = self._ask("describe", None)
+        if "error" in answer:
+            raise self._too_much(answer["error"])
+        facts: dict[str, Any] = answer["facts"]
+        return facts
+
+    def _load(self, source: object) -> None:
         answer = self._ask("read", source)
         if "error" in answer:
             reason = " ".join(answer["error"].split())
@@ -110,7 +118,7 @@ class Package:
             data = child.stdout.read(size) if size <= MAX_ANSWER else b""
             answer: dict[str, Any] = json.loads(data)
             answered = True
-        except (OSError, ValueError, struct.error):
+        except (OSError, ValueError, RecursionError, struct.error):
             raise self._too_much("it exceeded a limit or crashed") from None
         finally:
             watchdog.cancel()
@@ -168,7 +176,7 @@ def main(arguments: Sequence[str]) -> None:
         os.dup2(devnull, descriptor)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent terminates this process
     _limit(seconds, memory)
-    encode: Encode | None = None
+    original: Loaded | None = None
     while True:
         try:
             what, argument = read_frame(requests)
@@ -177,10 +185,13 @@ def main(arguments: Sequence[str]) -> None:
         answer: dict[str, Any] = {}
         try:
             if what == "read":
-                encode = READERS[name](argument)
+                original = READERS[name](argument)
             else:
-                assert encode is not None
-                answer["ids"] = encode(argument)
+                assert original is not None
+                if what == "encode":
+                    answer["ids"] = original.encode(argument)
+                else:
+                    answer["facts"] = original.describe()
         except BaseException as e:  # includes panics in Rust
             answer["error"] = str(e)[:1000] or type(e).__name__
         data = json.dumps(answer).encode()
@@ -205,7 +216,14 @@ def _limit(seconds: int, memory: int) -> None:
 # ---- packages ----
 
 
-def _tokenizers(document: str) -> Encode:
+class Loaded(NamedTuple):
+    """A source that its package has loaded."""
+
+    encode: Encode
+    describe: Callable[[], dict[str, Any]]  # returns the fields of Facts
+
+
+def _tokenizers(document: str) -> Loaded:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_str(document)
@@ -215,17 +233,34 @@ def _tokenizers(document: str) -> Encode:
     def encode(lines: Sequence[str]) -> list[list[int]]:
         return [tokenizer.encode(line, add_special_tokens=False).ids for line in lines]
 
-    return encode
+    def describe() -> dict[str, Any]:
+        return _vocabulary_of(tokenizer.get_vocab(), tokenizer.get_added_tokens_decoder())
+
+    return Loaded(encode, describe)
 
 
-def _sentencepiece(model: bytes) -> Encode:
+def _vocabulary_of(vocab: dict[str, int], added: dict[int, Any]) -> dict[str, Any]:
+    return {
+        "tokens": {id: text for text, id in vocab.items()},
+        "added": {
+            id: [row.special, row.lstrip, row.rstrip, row.single_word, row.normalized]
+            for id, row in added.items()
+        },
+    }
+
+
+def _sentencepiece(model: bytes) -> Loaded:
     from sentencepiece import SentencePieceProcessor
 
     processor = SentencePieceProcessor(model_proto=model)
-    return lambda lines: [list(processor.encode(line)) for line in lines]
+
+    def describe() -> dict[str, Any]:
+        return {"tokens": {id: processor.id_to_piece(id) for id in range(len(processor))}}
+
+    return Loaded(lambda lines: [list(processor.encode(line)) for line in lines], describe)
 
 
-def _tiktoken(document: dict[str, Any]) -> Encode:
+def _tiktoken(document: dict[str, Any]) -> Loaded:
     from tiktoken import Encoding
 
     encoding = Encoding(
@@ -234,10 +269,13 @@ def _tiktoken(document: dict[str, Any]) -> Encode:
         mergeable_ranks=document["ranks"],
         special_tokens=document["special"],
     )
-    return lambda lines: [encoding.encode(line, allowed_special="all") for line in lines]
+    return Loaded(
+        lambda lines: [encoding.encode(line, allowed_special="all") for line in lines],
+        lambda: {"tokens": {}},
+    )
 
 
-def _transformers(folder: str) -> Encode:
+def _transformers(folder: str) -> Loaded:
     from transformers import AutoTokenizer
 
     for name in "tokenizer_config.json", "config.json":
@@ -249,7 +287,35 @@ def _transformers(folder: str) -> Encode:
     def encode(lines: Sequence[str]) -> list[list[int]]:
         return [list(tokenizer(line, add_special_tokens=False)["input_ids"]) for line in lines]
 
-    return encode
+    def describe() -> dict[str, Any]:
+        names = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
+        ids = {name: getattr(tokenizer, f"{name}_token_id", None) for name in names}
+        templates = tokenizer.chat_template
+        if isinstance(templates, str):
+            templates = {"default": templates}
+        [text], around = encode(["a"]), list(tokenizer("a")["input_ids"])
+        starts = range(len(around) - len(text) + 1)
+        at = next((i for i in starts if around[i : i + len(text)] == text), 0)
+        return {
+            **_vocabulary_of(tokenizer.get_vocab(), tokenizer.added_tokens_decoder),
+            "special": {name: id for name, id in ids.items() if id is not None},
+            "around": [around[:at], around[at + len(text) :]],
+            "ends": _ends_of(folder),
+            "templates": templates or None,
+        }
+
+    return Loaded(encode, describe)
+
+
+def _ends_of(folder: str) -> list[int] | None:
+    """Returns the ids at which transformers ends generation with a model of this folder."""
+    from transformers import GenerationConfig
+
+    try:
+        ends = GenerationConfig.from_pretrained(folder, local_files_only=True).eos_token_id
+    except (OSError, ValueError):
+        return None
+    return ends if isinstance(ends, list) else None if ends is None else [ends]
 
 
 def _check_class(path: str) -> None:
@@ -263,7 +329,7 @@ def _check_class(path: str) -> None:
         raise ValueError(f"tokenizer_class {name!r} is not a tokenizer")
 
 
-READERS: dict[str, Callable[[Any], Encode]] = {
+READERS: dict[str, Callable[[Any], Loaded]] = {
     "tokenizers": _tokenizers,
     "sentencepiece": _sentencepiece,
     "tiktoken": _tiktoken,

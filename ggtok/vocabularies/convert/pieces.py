@@ -10,9 +10,15 @@ from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert.confirm import Original
-from ggtok.vocabularies.convert.draft import Draft, set_configured, unigram_fallback
+from ggtok.vocabularies.convert.draft import (
+    Draft,
+    add_configured,
+    set_configured,
+    unigram_fallback,
+)
+from ggtok.vocabularies.convert.folder import Folder
 from ggtok.vocabularies.convert.originals import Package
-from ggtok.vocabularies.convert.reading import Folder, field, utf8
+from ggtok.vocabularies.convert.reading import utf8
 from ggtok.vocabularies.convert.sentencepiece_model import (
     BPE,
     MODEL_TYPES,
@@ -36,7 +42,7 @@ _ADDED = {
 }
 
 
-def draft_of(model: Model, folder: Folder, arch: str | None) -> tuple[Draft, str]:
+def draft_of(model: Model, where: str, folder: Folder, arch: str | None) -> tuple[Draft, str]:
     """Returns the draft of a model's vocabulary, and the name of its format."""
     kind = MODEL_TYPES.get(model.model_type, str(model.model_type))
     if model.model_type not in (BPE, UNIGRAM):
@@ -58,10 +64,10 @@ def draft_of(model: Model, folder: Folder, arch: str | None) -> tuple[Draft, str
         if 0 <= id < len(model.pieces):
             draft.special_ids[name] = id
     _set_flags(draft, model, folder)
-    _note(draft, model)
     if is_shifted(folder, arch):
         _shift(draft, len(model.pieces))
-    _add_added(draft, folder)
+    add_configured(draft, folder, where)
+    _note(draft, model)
     set_configured(
         draft, folder, {text.decode("utf-8", "replace"): i for i, text in draft.texts.items()}
     )
@@ -125,15 +131,24 @@ def _set_flags(draft: Draft, model: Model, folder: Folder) -> None:
         draft.flags["remove_extra_whitespaces"] = model.remove_extra_whitespaces
         if model.charsmap:
             draft.keys[CHARSMAP] = model.charsmap
-    name = str(folder.tokenizer_config.get("tokenizer_class", "")).removesuffix("Fast")
-    added = _ADDED.get(name)
-    for flag, default in zip(("add_bos", "add_eos"), added or (None, None), strict=True):
-        on = folder.tokenizer_config.get(flag + "_token", default)
+    name = folder.tokenizer_class
+    defaults = dict(zip(("add_bos", "add_eos"), _ADDED.get(name, ()), strict=False))
+    unsaid = []
+    for flag in "add_bos", "add_eos":
+        on = folder.tokenizer_config.get(flag + "_token")
         if isinstance(on, bool):
             draft.flags[flag] = on
-    if "add_bos" not in draft.flags:
-        draft.notes.append(
-            "the source doesn't say whether BOS and EOS are added, so llama.cpp's default applies"
+        else:
+            unsaid.append(flag)
+            draft.flags |= {flag: defaults[flag]} if flag in defaults else {}
+    if unsaid:
+        rule = f"that of {name} before transformers 5" if defaults else "llama.cpp's default"
+        draft.differences.append(
+            Difference(
+                "template",
+                f"the source doesn't say whether BOS and EOS are added ({', '.join(unsaid)}): "
+                f"{rule} applies",
+            )
         )
 
 
@@ -232,7 +247,7 @@ def _without_fallback(model: Model) -> None:
 
 
 def is_shifted(folder: Folder, arch: str | None) -> bool:
-    names = (arch, folder.architecture, folder.tokenizer_config.get("tokenizer_class"))
+    names = (arch, folder.architecture, folder.tokenizer_class)
     known = [name.removesuffix("Fast") for name in names if isinstance(name, str)]
     for name in known:
         if name.startswith(_OTHERWISE_SHIFTED):
@@ -256,27 +271,6 @@ def _shift(draft: Draft, n: int) -> None:
     draft.notes.append(
         "ids are XLM-RoBERTa's: from the fourth piece on, they are one more than the model's"
     )
-
-
-# ---- added tokens ----
-
-
-def _add_added(draft: Draft, folder: Folder) -> None:
-    """Adds the tokens in added_tokens.json, then those in tokenizer_config.json's
-    added_tokens_decoder."""
-    for id, entry in folder.added():
-        if isinstance(entry, str):
-            draft.set(id, utf8(entry, "added_tokens.json"), spelling.USER_DEFINED, -1000.0)
-            continue
-        where = "tokenizer_config.json: added_tokens_decoder"
-        data = utf8(field(entry, "content", str, f"{where}.{id}"), where)
-        special = field(entry, "special", bool, where, False)
-        if draft.types.get(id) in (spelling.UNKNOWN, spelling.CONTROL, spelling.BYTE) and (
-            draft.texts[id] == data
-        ):
-            continue
-        kind = spelling.CONTROL if special else spelling.USER_DEFINED
-        draft.set(id, data, kind, (draft.scores or {}).get(id, -1000.0))
 
 
 # ---- the source's own package ----

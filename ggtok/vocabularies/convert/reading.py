@@ -1,5 +1,4 @@
-"""Reads source files, within limits on size: JSON, with the position in error messages; and
-folders, whose files are read when needed."""
+"""Reads source files, within limits on size: JSON, with the position in error messages."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from ggtok.base.concurrency import cached_property
+from ggtok.base.diagnose import explain_no_tokenizer
 from ggtok.base.files import read_regular
 from ggtok.errors import VocabError
 
@@ -47,6 +46,9 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     data = read_regular(name, MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise VocabError(f"{name}: has more than {MAX_BYTES} bytes: too large for a vocabulary")
+    reason = explain_no_tokenizer(data[:HEAD])
+    if reason is not None:
+        raise VocabError(f"{name}: {reason}")
     noted = _NOTED.get()
     if noted is not None:
         noted.append(os.path.abspath(name))
@@ -68,13 +70,24 @@ def noting() -> Iterator[list[str]]:
         _NOTED.reset(token)
 
 
+HEAD = 1 << 16  # bytes at the start of a file by which its format is recognized
+
+
+def first_bytes(path: str) -> bytes:
+    return read_regular(path, HEAD)
+
+
 def read_text(path: str | os.PathLike[str]) -> str:
     """Reads a UTF-8 file as text."""
-    data = read_bytes(path)
+    return decode_text(read_bytes(path), os.fsdecode(path))
+
+
+def decode_text(data: bytes, where: str) -> str:
+    """Decodes a UTF-8 file as text."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as e:
-        raise VocabError(f"{os.fsdecode(path)}: not UTF-8 at byte {e.start}") from None
+        raise VocabError(f"{where}: not UTF-8 at byte {e.start}") from None
 
 
 def lines_of(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -186,120 +199,3 @@ def by_id(pairs: Iterable[tuple[str, Any]], where: str) -> dict[int, str]:
         if other != text:
             raise VocabError(f"{where}: {other!r} and {text!r} have the same id {id}")
     return texts
-
-
-# ---- Hugging Face folders ----
-
-_MAX_TEMPLATES = 64
-
-
-class Folder:
-    """The files in a folder. If the source is a single file, `path` is None and there are no
-    files."""
-
-    def __init__(self, path: str | None) -> None:
-        self.path = path
-
-    def file(self, *names: str) -> str | None:
-        """Returns the path of the first of these files that exists, or None."""
-        if self.path is None:
-            return None
-        paths = [os.path.join(self.path, name) for name in names]
-        return next((path for path in paths if os.path.isfile(path)), None)
-
-    def _object(self, *names: str) -> dict[str, Any]:
-        path = self.file(*names)
-        return {} if path is None else read_object(path)
-
-    @cached_property
-    def config(self) -> dict[str, Any]:
-        """The contents of config.json, in which the values for the text model take precedence."""
-        config = self._object("config.json")
-        part = self.text_config
-        if part is None:
-            return config
-        return {**config, **part, "architectures": _first(part, config, "architectures")}
-
-    @cached_property
-    def text_config(self) -> dict[str, Any] | None:
-        """The part of config.json that is only for the text model, or None."""
-        config = self._object("config.json")
-        parts = map(config.get, ("text_config", "llm_config", "lm_config", "language_config"))
-        return next((part for part in parts if isinstance(part, dict)), None)
-
-    @cached_property
-    def tokenizer_config(self) -> dict[str, Any]:
-        return self._object("tokenizer_config.json")
-
-    @cached_property
-    def added_tokens(self) -> dict[str, Any]:
-        return self._object("added_tokens.json")
-
-    @property
-    def tokenizer_class(self) -> str:
-        """The name of the tokenizer's class in transformers, or ""."""
-        names = [config.get("tokenizer_class") for config in (self.tokenizer_config, self.config)]
-        return next((name for name in names if isinstance(name, str)), "")
-
-    @property
-    def vocab_size(self) -> int:
-        """The value of vocab_size in config.json, or 0 if it is absent."""
-        size = self.config.get("vocab_size")
-        return 0 if size is None else token_id(size, "config.json: vocab_size")
-
-    def added(self) -> Iterator[tuple[int, Any]]:
-        """Yields the added tokens by id: the texts in added_tokens.json, and then the objects in
-        tokenizer_config.json, which have more details."""
-        for text, value in self.added_tokens.items():
-            yield token_id(value, f"added_tokens.json: {text!r}"), text
-        where = "tokenizer_config.json: added_tokens_decoder"
-        for key, row in field(self.tokenizer_config, "added_tokens_decoder", dict, "", {}).items():
-            if not key.isdecimal():
-                raise VocabError(f"{where}: {key!r} is not a token id")
-            yield token_id(int(key[:10]), where), checked(row, dict, f"{where}.{key}")
-
-    @property
-    def architecture(self) -> str | None:
-        """The first architecture in config.json, or None."""
-        names = self.config.get("architectures")
-        if isinstance(names, list) and names and isinstance(names[0], str):
-            return names[0]
-        return None
-
-    def templates(self) -> dict[str, str]:
-        """Returns the chat templates by name. Like transformers, prefers chat_template.jinja."""
-        path = self.file("chat_template.jinja")
-        if path is not None:
-            return {"default": read_text(path), **self._additional()}
-        for source in (self.tokenizer_config, self._object("chat_template.json")):
-            found = templates_of(source)
-            if found:
-                return found
-        return {}
-
-    def _additional(self) -> dict[str, str]:
-        folder = os.path.join(self.path or "", "additional_chat_templates")
-        if not os.path.isdir(folder):
-            return {}
-        names = sorted(n for n in os.listdir(folder) if n.endswith(".jinja"))[:_MAX_TEMPLATES]
-        return {name[: -len(".jinja")]: read_text(os.path.join(folder, name)) for name in names}
-
-
-def _first(part: dict[str, Any], whole: dict[str, Any], key: str) -> Any:
-    return whole.get(key) if part.get(key) is None else part[key]
-
-
-def templates_of(config: dict[str, Any]) -> dict[str, str]:
-    """Returns the chat templates in a tokenizer_config.json, by name. The file has one template, or
-    a list of named templates."""
-    value = config.get("chat_template")
-    if isinstance(value, str):
-        return {"default": value}
-    if not isinstance(value, list):
-        return {}
-    templates = {}
-    for i, entry in enumerate(value[:_MAX_TEMPLATES]):
-        where = f"chat_template[{i}]"
-        row = checked(entry, dict, where)
-        templates[field(row, "name", str, where)] = field(row, "template", str, where)
-    return templates

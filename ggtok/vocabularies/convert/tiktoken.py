@@ -17,17 +17,18 @@ from ggtok.vocabularies.convert import structure
 from ggtok.vocabularies.convert.confirm import Original
 from ggtok.vocabularies.convert.draft import (
     Draft,
+    add_configured,
     fewer_categories,
     name_end,
     newer_characters,
     set_configured,
 )
+from ggtok.vocabularies.convert.folder import Folder
 from ggtok.vocabularies.convert.originals import Package
 from ggtok.vocabularies.convert.ranks import recovered
 from ggtok.vocabularies.convert.reading import (
     MAX_TOKEN_BYTES,
     MAX_TOKENS,
-    Folder,
     checked,
     field,
     lines_of,
@@ -138,7 +139,8 @@ def draft_of(
     """Returns the draft of the vocabulary, the name of its format, the ranks, and the
     pre-tokenizer's chain."""
     known = KNOWN.get(hashlib.sha256(data).hexdigest())
-    if pre is None and known is None:
+    name = pre or (_pre_of(folder, where) if known is None else known.pre)
+    if name is None:
         raise UnknownPreTokenizerError(
             Wording(
                 f"{where}: a .tiktoken file doesn't say how text is split, and this one isn't "
@@ -148,7 +150,6 @@ def draft_of(
                 "'gpt-4o' for o200k",
             )
         )
-    name = pre if pre is not None else known.pre  # type: ignore[union-attr]
     ranks = Ranks(read_ranks(data, where), dict(known.special) if known is not None else {})
     draft = Draft(model="gpt2", pre=name)
     add_ranks(draft, ranks.ranks, 0)
@@ -157,12 +158,56 @@ def draft_of(
     if known is not None:
         draft.special_ids["eos"] = known.special[known.end]
     draft.flags = {"add_bos": False, "add_eos": False}
+    add_configured(draft, folder, where)
+    _add_reserved(draft, folder, len(ranks.ranks))
+    ranks.special = _special_of(draft)
     set_configured(draft, folder, ranks.special)
     name_end(draft)
     chain = CHAIN_OF_PRE.get(name)
     finish(draft, ranks.ranks, name, chain)
     format = "tiktoken" if known is None else f"tiktoken ({known.name})"
     return draft, format, ranks, chain
+
+
+# The pre-tokenizers of tokenizer classes that are code in the model's repository, by the module.
+_PRE_OF_CODE = {
+    "tokenization_kimi": "kimi-k2",
+    "tokenization_opencua": "kimi-k2",
+    "tokenization_qwen": "qwen2",
+}
+_RESERVED = 256  # how many ids after the ranks these classes reserve for special tokens
+_RESERVING = ("tokenization_kimi", "tokenization_opencua")
+
+
+def _pre_of(folder: Folder, where: str) -> str | None:
+    """Returns the pre-tokenizer of the class that reads the ranks, or None if it is unknown."""
+    code = folder.code_of_class
+    if code is not None:
+        return _PRE_OF_CODE.get(code)
+    # transformers reads files with these names, and splits text as Llama 3 does.
+    is_read = where.startswith(("tokenizer.model", "tiktoken.model"))
+    return "llama-bpe" if is_read and folder.path is not None else None
+
+
+def _add_reserved(draft: Draft, folder: Folder, n: int) -> None:
+    """Adds special tokens for the ids after the ranks that the configuration leaves out."""
+    code = folder.code_of_class or ""
+    end = max(max(draft.texts) + 1, n + _RESERVED if code in _RESERVING else 0)
+    reserved = [id for id in range(n, end) if id not in draft.texts]
+    for id in reserved:
+        draft.set(id, b"<|reserved_token_%d|>" % id, spelling.CONTROL)
+    if reserved:
+        by = f"{code}.py of its repository" if code in _RESERVING else "transformers"
+        draft.notes.append(
+            f"{len(reserved)} ids without a token are special tokens such as "
+            f"'<|reserved_token_{reserved[0]}|>', as in {by}"
+        )
+
+
+def _special_of(draft: Draft) -> dict[str, int]:
+    """Returns the ids of the tokens that are searched for before text is split."""
+    kinds = (spelling.CONTROL, spelling.USER_DEFINED)
+    return {draft.texts[id].decode(): id for id, kind in draft.types.items() if kind in kinds}
 
 
 def add_ranks(draft: Draft, ranks: Mapping[bytes, int], first: int) -> None:
@@ -250,7 +295,8 @@ def tekken_draft_of(
     ids = {text: id for id, text in enumerate(special)}
     draft.special_ids = {key: ids[text] for key, text in _NAMED.items() if text in ids}
     draft.flags = {"add_bos": True, "add_eos": False}
-    set_configured(draft, folder, ids)
+    add_configured(draft, folder, "tekken.json")
+    set_configured(draft, folder, _special_of(draft))
     of_name = CHAIN_OF_PRE.get(name)
     finish(draft, ranks, name, of_name)
     original, differences = original_of(Ranks(ranks), of_name)

@@ -9,11 +9,11 @@ import re
 from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Difference
-from ggtok.vocabularies.convert.draft import Draft, set_configured
+from ggtok.vocabularies.convert.draft import Draft, add_configured, set_configured
+from ggtok.vocabularies.convert.folder import Folder
 from ggtok.vocabularies.convert.reading import (
     MAX_TOKEN_BYTES,
     MAX_TOKENS,
-    Folder,
     checked,
     lines_of,
     parse,
@@ -109,6 +109,7 @@ def plamo_draft_of(data: bytes, where: str, folder: Folder) -> tuple[Draft, str]
             kind = spelling.CONTROL
         draft.set(id, text, kind, checked(row[1], float, at + "[1]"))
     draft.size = folder.vocab_size
+    add_configured(draft, folder, where)
     ids = {text.decode(): id for id, text in draft.texts.items()}
     set_configured(draft, folder, ids)
     if _EOT.decode() in ids:

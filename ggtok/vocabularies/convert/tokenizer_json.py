@@ -11,7 +11,7 @@ Overlapping added tokens: llama.cpp parses the longest first, tokenizers the lef
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field as field_
 from typing import Any
@@ -20,8 +20,10 @@ from ggtok.base.concurrency import cached_property
 from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Difference
+from ggtok.vocabularies.convert import structure
 from ggtok.vocabularies.convert.draft import Draft, Json
-from ggtok.vocabularies.convert.reading import Folder, by_id, checked, field, token_id, utf8
+from ggtok.vocabularies.convert.folder import Folder, merge_tokens
+from ggtok.vocabularies.convert.reading import by_id, checked, field, token_id, utf8
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE, MASK
 
 # ---- dropped spaces ----
@@ -128,20 +130,101 @@ def _overlapping(texts: Sequence[str]) -> set[str]:
     return found
 
 
+# ---- Mistral's expression ----
+
+_MISTRAL = ("mistral", "mistral3", "voxtral", "ministral", "pixtral")
+_LEAST = 100_000  # transformers repairs only larger vocabularies
+
+
+def _repair_expression(source: Source, n: int) -> None:
+    """Replaces the expression of Mistral's first tokenizer.json files, which is another model's,
+    if tokenizer_config.json asks for it (`fix_mistral_regex`), as transformers does."""
+    folder, document = source.folder, source.document
+    if folder.tokenizer_config.get("fix_mistral_regex") is not True:
+        return
+    version = str(folder.config.get("transformers_version") or "0").split(".")[0]
+    applies = (
+        n > _LEAST
+        and document.get("pre_tokenizer") is not None
+        and folder.file("config.json") is not None
+        and (folder.model_type in _MISTRAL or not folder.model_type)
+        and version.isdecimal()
+        and int(version) < 5
+    )
+    if not applies:
+        source.notes.append(
+            "fix_mistral_regex has no effect: transformers replaces the expression only of "
+            f"Mistral's models of more than {_LEAST} tokens that an older version saved"
+        )
+        return
+    (pattern,) = CHAIN_OF_PRE["tekken"].published[0]
+    split = {
+        "type": "Split",
+        "pattern": {"Regex": pattern},
+        "behavior": "Isolated",
+        "invert": False,
+    }
+    old = document["pre_tokenizer"]
+    if old.get("type") == "Sequence":
+        steps = [split, *field(old, "pretokenizers", list, "pre_tokenizer")[1:]]
+    elif old.get("type") == "Metaspace":
+        level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+        steps = [split, {**level, "use_regex": False}]
+    else:
+        steps = [split, old]
+    source.document = {
+        **document,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": steps},
+    }
+    source.notes.append("fix_mistral_regex: text is split as by Mistral's tekken.json")
+
+
 # ---- the file ----
 
 
 @dataclass
 class Source:
-    """A tokenizer.json, its folder, and the caller's options."""
+    """A tokenizer.json, its folder, and the caller's options.
+
+    Attributes:
+        document: the contents of the file, which :meth:`complete` changes to those of the file
+            that transformers would write for the folder.
+        name: the file's name for messages.
+    """
 
     document: dict[str, Any]
     folder: Folder
     pre: str | None = None
     arch: str | None = None
-    special: Mapping[str, str] = field_(
-        default_factory=dict
-    )  # the texts of the special tokens that the format defines, by name
+    name: str = "tokenizer.json"
+    notes: list[str] = field_(default_factory=list)
+
+    def complete(self) -> None:
+        """Adds what the folder's other files say: more added tokens, and a repaired expression."""
+        if self._is_byte_level() and self.folder.class_loaded == "LlamaTokenizer":
+            # transformers doesn't use this class, whose rules are those of SentencePiece.
+            self.folder = self.folder.of_class("TokenizersBackend")
+        stated = self._rows()
+        own = self._numbered(stated)
+        moved = [
+            row["content"] for row, new in zip(stated, own, strict=True) if row["id"] != new["id"]
+        ]
+        if moved:
+            self.notes.append(
+                f"{len(moved)} added tokens such as {moved[0]!r} have other ids than the file "
+                "says: tokenizers numbers them from the model's last token on"
+            )
+        ids = {**_model_ids(self), **{row["content"]: row["id"] for row in own}}
+        n = max(ids.values(), default=-1) + 1
+        added = merge_tokens(self.folder, self.name, ids, n, own)
+        self.document = {**self.document, "added_tokens": added}
+        _repair_expression(self, len(ids))
+
+    def _is_byte_level(self) -> bool:
+        steps = structure.entries(
+            self.document.get("pre_tokenizer"), "pretokenizers", "pre_tokenizer"
+        )
+        return any(step.get("type") == "ByteLevel" for step, _ in steps)
 
     @property
     def model(self) -> dict[str, Any]:
@@ -154,28 +237,29 @@ class Source:
         Tokens of the model keep their ids. Others get the next ids after the model's last,
         whatever the file says.
         """
+        return self._numbered(self._rows())
+
+    def _rows(self) -> list[dict[str, Any]]:
         entries = field(self.document, "added_tokens", list, "", [])
         rows = [checked(row, dict, f"added_tokens[{i}]") for i, row in enumerate(entries)]
+        for i, row in enumerate(rows):
+            field(row, "content", str, f"added_tokens[{i}]")
+            token_id(row.get("id"), f"added_tokens[{i}].id")
+        return rows
+
+    def _numbered(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         known = _ids_of_model(self.model.get("vocab"))
         if known is None:
             return rows
         ids: dict[str, int] = {}
         last = len(known)
         for i, row in enumerate(rows):
-            text = field(row, "content", str, f"added_tokens[{i}]")
-            token_id(row.get("id"), f"added_tokens[{i}].id")
+            text = row["content"]
             if text in ids:
                 raise VocabError(f"added_tokens[{i}]: {text!r} occurs twice")
             ids[text] = known.get(text, last)
             last += text not in known
         return [{**row, "id": id} for row, id in zip(rows, ids.values(), strict=True)]
-
-    @property
-    def renumbered(self) -> list[str]:
-        """The texts of the added tokens whose ids in tokenizers differ from those in the file."""
-        entries = self.document.get("added_tokens") or []
-        pairs = zip(entries, self.added, strict=True)
-        return [row["content"] for entry, row in pairs if entry["id"] != row["id"]]
 
 
 def _ids_of_model(vocab: Any) -> dict[str, int] | None:
@@ -196,6 +280,13 @@ def vocab_of(source: Source) -> dict[int, str]:
 
 def ids_of(source: Source) -> dict[str, int]:
     """Returns the ids of all tokens; added tokens override the model's."""
+    ids = _model_ids(source)
+    ids |= {row["content"]: row["id"] for row in source.added}
+    return ids
+
+
+def _model_ids(source: Source) -> dict[str, int]:
+    """Returns the ids of the model's tokens by text."""
     vocab = source.model.get("vocab")
     ids: dict[str, int] = {}
     if isinstance(vocab, dict):
@@ -205,9 +296,6 @@ def ids_of(source: Source) -> dict[str, int]:
             where = f"model.vocab[{id}]"
             pair: list[Any] = checked(value, list, where)
             ids[checked(pair[0] if pair else None, str, where + "[0]")] = id
-    for i, row in enumerate(source.added):
-        where = f"added_tokens[{i}]"
-        ids[field(row, "content", str, where)] = token_id(row.get("id"), where + ".id")
     return ids
 
 
@@ -222,11 +310,7 @@ def add_added(source: Source, draft: Draft, *, score: float = 0.0) -> None:
         if draft.types.get(id) == spelling.UNKNOWN:
             kind = spelling.UNKNOWN
         draft.set(id, text, kind, score)
-    if source.renumbered:
-        draft.notes.append(
-            f"{len(source.renumbered)} added tokens such as {source.renumbered[0]!r} have other "
-            "ids than the file says: tokenizers numbers them from the model's last token on"
-        )
+    draft.notes += source.notes
     _note_conditions(source, draft)
     found = overlaps([row["content"] for row in source.added])
     draft.differences += [] if found is None else [found]

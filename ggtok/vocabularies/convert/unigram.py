@@ -15,6 +15,11 @@ from ggtok.vocabularies.convert.reading import checked, field, token_id, utf8
 from ggtok.vocabularies.convert.tokenizer_json import Source, add_added
 from ggtok.vocabularies.gguf_writer import CHARSMAP
 
+_WHITE_SPACE = Difference(
+    "pre-tokenizer",
+    "the source splits text at all white space: llama.cpp only at spaces",
+    without=lambda line: " ".join(line.split()),
+)
 _SPACES = {"Regex": " {2,}"}  # the pattern of a Replace normalizer
 
 
@@ -104,6 +109,8 @@ def _spaces(source: Source, draft: Draft) -> None:
             )
         elif kind == "WhitespaceSplit":
             draft.flags["remove_extra_whitespaces"] = True
+            if CHARSMAP not in draft.keys:
+                draft.differences.append(_WHITE_SPACE)
         else:
             raise UnknownPreTokenizerError(
                 f"{at}: {kind}: llama.cpp's Unigram vocabularies don't split text like this"

@@ -8,7 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from ggtok.base.files import Kind, check, check_regular, followed, open_regular
+from ggtok.base.files import (
+    Kind,
+    check,
+    check_regular,
+    followed,
+    open_regular,
+    read_up_to,
+)
 from ggtok.errors import (
     Argument,
     InvalidTypeError,
@@ -17,7 +24,7 @@ from ggtok.errors import (
     VocabWarning,
     Wording,
 )
-from ggtok.loading.loaded import check_not_edited
+from ggtok.loading.loaded import check_not_edited, checked_path
 from ggtok.native.arguments import truth
 from ggtok.sources.files import first_shard, shard
 from ggtok.vocabularies.edit import place
@@ -73,17 +80,20 @@ def edit(
         before, after = header.metadata(header.entries), header.metadata(entries)
         if not force:
             _check(after, effective)
-        fitted = header.fitted(entries) if target is None and header.n_tensors else None
+        file_size = place.size_of(file)
+        # A file that is cut off in the padding before its data has no place for a header.
+        fits = target is None and header.n_tensors and file_size >= header.data_offset
+        fitted = header.fitted(entries) if fits else None
         in_place = fitted is not None
         new = header.padded(entries) if fitted is None else fitted
-        data = 0 if in_place else max(0, place.size_of(file) - header.data_offset)
+        data = 0 if in_place else max(0, file_size - header.data_offset)
         size = len(new) + data
         result = Edited(target or source, tuple(effective), in_place, size, before, after)
         if dry_run or (target is None and not effective):
             return result
         if in_place:
             file.seek(0)
-            place.write_in_place(file, real, file.read(header.data_offset), new)
+            place.write_in_place(file, real, read_up_to(file, header.data_offset), new)
         else:
             place.write_new(file, header, new, target or real, undo=target is None)
     return result
@@ -92,10 +102,12 @@ def edit(
 def undo(path: str | os.PathLike[str]) -> str:
     """Restore the header that the last :func:`ggtok.edit` replaced; returns the file's path.
 
-    If an edit was interrupted, the header from before that edit is restored.
+    Each call undoes one edit, the latest first. If an edit was interrupted, the header from before
+    that edit is restored.
 
     Raises:
-        FileError: no header is saved, or the file has changed since the edit.
+        FileError: no header is saved, a saved header isn't valid, or the file has changed since
+            the edit.
     """
     source = first_shard(_path(path, "path"))
     if recover(source):
@@ -118,7 +130,7 @@ def recover(path: str | os.PathLike[str]) -> bool:
 def _path(path: object, name: str) -> str:
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidTypeError(f"{name} must be a path, not {type(path).__name__}")
-    return os.fsdecode(os.fspath(path))
+    return os.fsdecode(checked_path(path, name))
 
 
 def _check_out(source: str, out: str, force: bool) -> None:

@@ -58,6 +58,7 @@ class Header:
         size: the size of the header in bytes, without padding.
         data_offset: where the tensors' data begins.
         n_tensors: the number of tensors.
+        tensors: the table of tensors, as bytes.
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
@@ -79,8 +80,8 @@ class Header:
             begin = at + 4
             at = self._end(data, begin, kind)
             self.entries.setdefault(key, Entry(kind, data[begin:at]))
-        self._tensors = self._read_tensors(file)
-        self.size = at + len(self._tensors)
+        self.tensors = self._read_tensors(file)
+        self.size = at + len(self.tensors)
         self.data_offset = self.aligned(self.size)
 
     @property
@@ -149,7 +150,7 @@ class Header:
             name = key.encode("utf-8", "surrogateescape")
             parts += [struct.pack(self.order + "Q", len(name)), name]
             parts += [struct.pack(self.order + "I", entry.kind), entry.raw]
-        return b"".join([*parts, self._tensors if tensors else b""])
+        return b"".join([*parts, self.tensors if tensors else b""])
 
     def padded(self, entries: Mapping[str, Entry]) -> bytes:
         """Returns the header with these entries, padded with zeros up to the start of the data."""

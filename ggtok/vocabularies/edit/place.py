@@ -1,16 +1,17 @@
 """Writes a new header to a file, so that an interruption never loses anything.
 
-In place: the old header is first saved next to the file, as ``NAME.ggtok-journal``, and synced;
-then the new header is written and synced; then the journal is renamed to ``NAME.ggtok-undo``. If
-the process ends in between, the journal still exists, and :func:`recover` restores the old header.
-A writer holds a lock on the file, so if the file isn't locked, a journal means that an edit was
-interrupted.
+In place: the old and the new header are first saved next to the file as a journal, and synced; then
+the new header is written and synced; then the old header is saved as an undo file, and the journal
+is deleted. If the process ends in between, the journal still exists, and :func:`recover` restores
+the old header. A writer holds a lock on the file, so if the file isn't locked, a journal means that
+an edit was interrupted.
 
 As a new file: the header and the tensors' data are written to a temporary file in the same folder,
 which is synced and then renamed.
 
-A journal consists of a line with its version, a line of JSON (the file's size, the old header's
-size, and SHA-256 of the old and the new header), the old header, and the SHA-256 of all of this.
+:mod:`ggtok.vocabularies.edit.saved` has the format of journals and undo files. An interrupted edit
+can leave an undo file whose edit never happened: the file's header isn't the one that it names, so
+it is ignored.
 """
 
 from __future__ import annotations
@@ -18,54 +19,42 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import json
+import io
 import os
-import secrets
 import shutil
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import BinaryIO
 
-from ggtok.base.files import (
-    check_regular,
-    followed,
-    give_name,
-    open_own,
-    read_regular,
-    read_up_to,
+from ggtok.base.files import check_regular, followed, give_name, read_up_to, temporary
+from ggtok.errors import FileError, GGTokError, InvalidValueError, file_error
+from ggtok.vocabularies.edit.header import Header
+from ggtok.vocabularies.edit.saved import (
+    UNDO,
+    Saved,
+    check_interrupted,
+    check_replaces,
+    header_size,
+    journal_of,
+    load_header,
+    next_undo_file,
+    save_header,
+    sync,
+    sync_folder,
+    undo_files,
 )
-from ggtok.errors import FileError, InvalidValueError, file_error
-from ggtok.loading.loaded import JOURNAL
 
-if TYPE_CHECKING:
-    from ggtok.vocabularies.edit.header import Header
-
-UNDO = ".ggtok-undo"
-_MAGIC = b"ggtok-journal 1\n"
 _BLOCK = 1 << 20
-_MOST_HEADER = 1 << 30  # bytes in the largest header that can be saved
-_HASH = 32
 
 
 Locked = contextlib.AbstractContextManager[BinaryIO]
 
 
-class Saved(NamedTuple):
-    """A saved header: the old header up to the tensors' data, the file's size at that time, and the
-    SHA-256 and size of the header that replaced it."""
-
-    old: bytes
-    file_size: int
-    new_hash: str
-    new_size: int
-
-
 def write_in_place(file: BinaryIO, path: str, old: bytes, new: bytes) -> None:
     """Replaces the header of a locked file by a header of the same size."""
-    assert len(old) == len(new)
-    save(path, JOURNAL, old, new, size_of(file))
-    _write_at_start(file, new)
-    os.replace(path + JOURNAL, path + UNDO)
-    _sync_folder(path)
+    size = size_of(file)
+    _overwrite(file, path, old, new, size)
+    save_header(path, next_undo_file(path), old, new, size)
+    _delete_journal(path)
 
 
 def write_new(file: BinaryIO, header: Header, new: bytes, out: str, *, undo: bool) -> None:
@@ -77,70 +66,60 @@ def write_new(file: BinaryIO, header: Header, new: bytes, out: str, *, undo: boo
             has changed.
     """
     out = followed(out)
-    with _written(file, header.data_offset, new, out):
+    size = size_of(file)
+    end = header_size(header, size)
+    with _written(file, end, new, out):
         if undo:
             file.seek(0)
-            save(out, UNDO, file.read(header.data_offset), new, size_of(file))
+            save_header(out, next_undo_file(out), read_up_to(file, end), new, size)
 
 
 def restore(file: BinaryIO, path: str) -> None:
-    """Writes the saved header back into a locked file.
+    """Writes the header that the last edit saved back into a locked file.
 
     Raises:
-        FileError: no header is saved, or the file's header has changed since the edit.
+        FileError: no header is saved, the saved header isn't valid, or the file's header has
+            changed since the edit.
     """
-    if not os.path.lexists(path + UNDO):
+    files = undo_files(path)
+    if not files:
         raise FileError(f"{path}: nothing to undo: there is no {path}{UNDO}")
-    saved = load_saved(path + UNDO)
+    name, saved = _last_edit(file, path, files)
     file.seek(0)
-    new = b"" if saved is None else read_up_to(file, saved.new_size)
-    if saved is None or hashlib.sha256(new).hexdigest() != saved.new_hash:
-        raise FileError(
-            f"{path} isn't as the edit left it, so the header in {path}{UNDO} isn't restored"
-        )
-    if len(new) == len(saved.old) and size_of(file) == saved.file_size:
-        save(path, JOURNAL, new, saved.old, saved.file_size)
-        _write_at_start(file, saved.old)
-        os.unlink(path + JOURNAL)
-        os.unlink(path + UNDO)
-        _sync_folder(path)
-        return
-    with _written(file, saved.new_size, saved.old, path):
-        pass
-    os.unlink(path + UNDO)
+    header = Header(file, path)
+    size = size_of(file)
+    if saved.new_size != header_size(header, size):
+        raise FileError(f"{name} doesn't fit the header of {path}, so nothing is restored")
+    check_replaces(saved, header, name)
+    if len(saved.old) == saved.new_size:
+        file.seek(0)
+        _overwrite(file, path, read_up_to(file, saved.new_size), saved.old, size)
+        _delete_journal(path)
+    else:
+        with _written(file, saved.new_size, saved.old, path):
+            pass
+    for _, each in files:  # from the latest edit to the restored one
+        os.unlink(each)
+        if each == name:
+            break
+    sync_folder(path)
 
 
-def size_of(file: BinaryIO) -> int:
-    return os.fstat(file.fileno()).st_size
-
-
-def save(path: str, extension: str, old: bytes, new: bytes, file_size: int) -> None:
-    """Saves the old header next to a file, completely or not at all."""
-    fields = {
-        "file_size": file_size,
-        "header": len(old),
-        "old": hashlib.sha256(old).hexdigest(),
-        "new": hashlib.sha256(new).hexdigest(),
-        "new_size": len(new),
-    }
-    data = b"".join([_MAGIC, json.dumps(fields).encode(), b"\n", old])
-    data += hashlib.sha256(data).digest()
-    with temporary(path) as (written, file):
-        file.write(data)
-        _sync(file)
-        os.replace(written, path + extension)
-    _sync_folder(path)
-
-
-def load_saved(path: str) -> Saved | None:
-    """Returns the header saved in a journal, or None if the journal is incomplete or damaged."""
-    data = read_regular(path, _MOST_HEADER)
-    body, digest = data[:-_HASH], data[-_HASH:]
-    if not body.startswith(_MAGIC) or hashlib.sha256(body).digest() != digest:
-        return None
-    line, _, old = body[len(_MAGIC) :].partition(b"\n")
-    fields = json.loads(line)
-    return Saved(old, fields["file_size"], fields["new"], fields["new_size"])
+def _last_edit(file: BinaryIO, path: str, files: list[tuple[int, str]]) -> tuple[str, Saved]:
+    """Returns the latest undo file of an edit that led to the file's present header."""
+    status = os.fstat(file.fileno())
+    for _, name in files:
+        saved = load_header(name, status)
+        if saved is None:
+            continue
+        file.seek(0)
+        new = read_up_to(file, min(saved.new_size, status.st_size))
+        size = status.st_size - len(new) + len(saved.old)
+        if hashlib.sha256(new).digest() == saved.new_hash and size == saved.file_size:
+            return name, saved
+    raise FileError(
+        f"{path} isn't as the edit left it, so the header in {files[0][1]} isn't restored"
+    )
 
 
 def recover(path: str) -> bool:
@@ -150,26 +129,50 @@ def recover(path: str) -> bool:
         FileError: the file is being edited now, or the journal or the file is damaged.
     """
     path = followed(os.path.abspath(path))
-    if not os.path.lexists(path + JOURNAL):
+    journal = journal_of(path)
+    if not os.path.lexists(journal):
         return False
     with locked(path) as file:
-        if not os.path.lexists(path + JOURNAL):  # the edit has ended in the meantime
+        if not os.path.lexists(journal):  # the edit has ended in the meantime
             return False
-        saved = load_saved(path + JOURNAL)
-        if saved is None:
+        saved = load_header(journal, os.fstat(file.fileno()))
+        if saved is None or len(saved.old) != len(saved.new):
             raise FileError(
-                f"{path}{JOURNAL} is damaged, so an interrupted edit of {path} can't be undone: "
+                f"{journal} is damaged, so an interrupted edit of {path} can't be undone: "
                 "compare the file with its source, then delete the journal"
             )
-        if os.fstat(file.fileno()).st_size != saved.file_size:
+        if size_of(file) != saved.file_size:
             raise FileError(
                 f"{path} has changed its size since an edit was interrupted: if the file was "
-                f"replaced, delete {path}{JOURNAL}"
+                f"replaced, delete {journal}"
             )
+        check_interrupted(saved, file, journal)
+        check_replaces(saved, _journal_header(saved, journal), journal)
         _write_at_start(file, saved.old)
-        os.unlink(path + JOURNAL)
-        _sync_folder(path)
+        _delete_journal(path)
     return True
+
+
+def _journal_header(saved: Saved, name: str) -> Header:
+    try:
+        return Header(io.BytesIO(saved.new), name)
+    except GGTokError:
+        raise FileError(f"{name} has no valid header, so nothing is restored: delete it") from None
+
+
+def _overwrite(file: BinaryIO, path: str, old: bytes, new: bytes, size: int) -> None:
+    """Writes a header over one of the same size, while a journal has both."""
+    save_header(path, journal_of(path), old, new, size, journal=True)
+    _write_at_start(file, new)
+
+
+def _delete_journal(path: str) -> None:
+    os.unlink(journal_of(path))
+    sync_folder(path)
+
+
+def size_of(file: BinaryIO) -> int:
+    return os.fstat(file.fileno()).st_size
 
 
 @contextlib.contextmanager
@@ -183,17 +186,22 @@ def _written(source: BinaryIO, data_offset: int, header: bytes, out: str) -> Ite
         raise FileError(
             f"{out}: a new file takes {size + len(header):,} bytes, but only {free:,} are free"
         )
-    with temporary(out) as (written, file):
-        file.write(header)
-        file.flush()
-        _copy(source, data_offset, size, file)
-        after = os.fstat(source.fileno())
-        if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-            raise FileError(f"{source.name} changed while it was copied: try again")
-        _sync(file)
-        yield
-        give_name(written, out)
-    _sync_folder(out)
+    try:
+        with temporary(out) as (written, file):
+            file.write(header)
+            file.flush()
+            _copy(source, data_offset, size, file)
+            after = os.fstat(source.fileno())
+            if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+                raise FileError(f"{source.name} changed while it was copied: try again")
+            sync(file)
+            yield
+            give_name(written, out)
+    except FileError:
+        raise
+    except OSError as e:
+        raise file_error(e.errno or 0, e.strerror or str(e), out) from None
+    sync_folder(out)
 
 
 @contextlib.contextmanager
@@ -227,25 +235,6 @@ def _has_name(file: BinaryIO, path: str) -> bool:
         return False
 
 
-@contextlib.contextmanager
-def temporary(path: str) -> Iterator[tuple[str, BinaryIO]]:
-    """Creates a file in the folder of `path`, and yields its name and the file, open for writing.
-    The file is deleted at the end unless it has been renamed."""
-    written = os.path.join(os.path.dirname(path), f".ggtok-{secrets.token_hex(8)}")
-    try:
-        handle = open_own(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                yield written, file
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(written)
-    except OSError as e:
-        if isinstance(e, FileError):
-            raise
-        raise file_error(e.errno or 0, e.strerror or str(e), path) from None
-
-
 def check_in_place(path: str) -> None:
     """Raises InvalidValueError for files that belong to a store, or have several hard links, and
     FileError for missing files, folders and devices."""
@@ -277,7 +266,7 @@ def _write_at_start(file: BinaryIO, header: bytes) -> None:
         left = memoryview(header)
         while left:
             left = left[file.write(left) or 0 :]
-        _sync(file)
+        sync(file)
     except OSError as e:
         raise file_error(e.errno or 0, e.strerror or str(e), file.name) from None
 
@@ -310,17 +299,3 @@ def _copy_range(source: int, to: int, size: int) -> int:
 
 def _send(source: int, to: int, size: int) -> int:
     return os.sendfile(to, source, None, min(size, 1 << 30))
-
-
-def _sync(file: Any) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _sync_folder(path: str) -> None:
-    with contextlib.suppress(OSError):  # not every file system supports this
-        handle = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from ggtok.errors import VocabError
@@ -24,7 +25,8 @@ def pretrained(vocabulary: Contents, differs: Differs) -> dict[str, bytes]:
             name of a file.
     """
     tok = tokenizer_of(vocabulary)
-    names = special_names(tok)
+    more = {f"{name}_token": vocabulary.special_ids.get(name) for name in _MORE}
+    names = special_names(tok) | _found_whole(tok, more)
     tokens = {name: _token(tok, id) for name, id in names.items()}
     files = {
         "tokenizer.json": tokenizer_json(vocabulary, differs),
@@ -33,6 +35,10 @@ def pretrained(vocabulary: Contents, differs: Differs) -> dict[str, bytes]:
         "generation_config.json": _json(_generation(tok, names)),
     }
     return files | _templates(vocabulary)
+
+
+# Special tokens that transformers' classes don't name. It reads any key that ends with _token.
+_MORE = ("eot", "eom", "fim_pre", "fim_suf", "fim_mid", "fim_pad", "fim_rep", "fim_sep")
 
 
 def special_names(tok: Tokenizer) -> dict[str, int]:
@@ -50,6 +56,10 @@ def special_names(tok: Tokenizer) -> dict[str, int]:
         "cls_token": tok.bos_id if tok.vocab_type == "WPM" else None,
         "mask_token": tok.mask_id,
     }
+    return _found_whole(tok, ids)
+
+
+def _found_whole(tok: Tokenizer, ids: Mapping[str, int | None]) -> dict[str, int]:
     return {name: id for name, id in ids.items() if id is not None and tok.token_attr(id) & _WHOLE}
 
 

@@ -39,6 +39,11 @@ def sentencepiece(vocabulary: Contents, differs: Differs) -> bytes:
             f"{_FORMAT}: SentencePiece treats U+2581 as a space and sums scores in single "
             "precision: ids of such texts, and of segmentations of equal scores, differ"
         )
+    if not bpe and flags["nfc"]:
+        differs(
+            f"{_FORMAT}: SentencePiece doesn't compose texts (tokenizer.ggml.normalizer.nfc): ids "
+            "of texts that aren't in NFC differ"
+        )
     scores = vocabulary.scores or [0.0] * len(vocabulary)
     charsmap = vocabulary.keys.get(CHARSMAP, b"")
     pieces = [

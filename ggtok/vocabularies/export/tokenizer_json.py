@@ -15,9 +15,10 @@ from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Contents, Differs
 from ggtok.vocabularies.convert.reading import check_splits
 from ggtok.vocabularies.gguf_writer import CHARSMAP, tokenizer_of
-from ggtok.vocabularies.patterns import CHAIN_OF_PRE
+from ggtok.vocabularies.patterns import CHAIN_OF_PRE, Chain
 from ggtok.vocabularies.pre_tokenizer_json import (
     NEWLINES,
+    is_published_but_for_long_s,
     pre_tokenizer_of,
     published_pre_tokenizer_of,
     unmerged_run,
@@ -257,7 +258,9 @@ def _bpe(differs: Differs, vocabulary: Contents, tok: Tokenizer, texts: list[str
     merges = _merges(vocabulary, known)
     ignore = tok._native.flags()["ignore_merges"]
     pre_tokenizer = pre_tokenizer_of(chain)
-    if differs.allowed and chain.steps in chain.published:
+    if differs.published:
+        pre_tokenizer = _published(chain, differs)
+    elif differs.allowed and chain.steps in chain.published:
         pre_tokenizer = published_pre_tokenizer_of(chain)
         differs(
             f"{_FORMAT}: expressions are written as published, so words with characters newer than "
@@ -273,6 +276,26 @@ def _bpe(differs: Differs, vocabulary: Contents, tok: Tokenizer, texts: list[str
         },
         "model": _model(texts, merges, ignore_merges=ignore),
     }
+
+
+def _published(chain: Chain, differs: Differs) -> Json:
+    """Returns the published pre_tokenizer, and says for which texts it differs from llama.cpp's."""
+    if not chain.published:
+        pres = ", ".join(repr(pre.name) for pre in chain.pres)
+        raise VocabError(f"{_FORMAT}: no expressions are published for the pre-tokenizers {pres}")
+    texts = ["words with characters newer than Unicode 15.1"]
+    if chain.steps not in chain.published:
+        texts.append("an apostrophe before U+017F (\u017f), which isn't an s in llama.cpp")
+    differing = ", and for ".join(texts)
+    differs.accepted.append(
+        f"{_FORMAT}: expressions are written as published: ids differ for {differing}"
+    )
+    if not is_published_but_for_long_s(chain):
+        differs(
+            f"{_FORMAT}: the published expressions distinguish letters and marks that are one "
+            "category in llama.cpp, such as cases outside ASCII: ids of such words differ"
+        )
+    return published_pre_tokenizer_of(chain)
 
 
 def _merges(vocabulary: Contents, known: Collection[bytes]) -> list[list[str]]:
@@ -408,7 +431,7 @@ def _wordpiece(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
 def _unigram(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
     if tok.unk_id is None or vocabulary.scores is None:
         raise VocabError(f"{_FORMAT}: Unigram needs scores and a token for unknown characters")
-    normalizers: list[Json] = []
+    normalizers: list[Json] = [{"type": "NFC"}] if tok._native.flags()["nfc"] else []
     charsmap = vocabulary.keys.get(CHARSMAP)
     if isinstance(charsmap, bytes) and charsmap:
         packed = base64.b64encode(charsmap).decode()

@@ -28,6 +28,7 @@ from fixtures.fetch import cache_folder
 from ggtok.vocabularies.contents import ConversionReport
 from ggtok.vocabularies.convert import confirm
 from ggtok.vocabularies.convert.formats import converted
+from ggtok.vocabularies.convert.lines import lines_for
 from ggtok.vocabularies.vocabulary import Vocabulary
 from tests.docs.pages import ROOT
 from tests.support.llamacpp import LlamaCpp
@@ -243,7 +244,7 @@ def _rwkv(folder: Path, v: Vocabulary) -> tuple[list[str], ConversionReport]:
     finally:
         sys.path.remove(str(folder))
     theirs = module.TRIE_TOKENIZER(str(folder / "rwkv_vocab_v20230424.txt"))
-    lines = confirm.lines_for(v, confirm.CHECK_LINES)
+    lines = lines_for(v, confirm.CHECK_LINES)
     ours = v.tokenizer().encode_batch(lines, add_special=False)
     report = v.report
     assert isinstance(report, ConversionReport)
@@ -281,7 +282,7 @@ def row_of(row: Real) -> tuple[str, bool]:
         if v.model == "rwkv":
             unexplained, report = _rwkv(Path(folder), v)
             compared = report.compared
-        lines = confirm.lines_for(v, confirm.CHECK_LINES)
+        lines = lines_for(v, confirm.CHECK_LINES)
         for difference in report.differences:
             if difference.name == "byte-fallback" and difference.without is not None:
                 lines = [difference.without(line) for line in lines]  # llama.cpp would crash

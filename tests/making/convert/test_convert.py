@@ -12,6 +12,7 @@ import pytest
 import ggtok
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.convert import confirm, structure
+from ggtok.vocabularies.convert.lines import lines_for
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE, CHAINS
 from ggtok.vocabularies.pre_tokenizer_json import pre_tokenizer_of, published_pre_tokenizer_of
 from tests.making.convert import sources
@@ -354,7 +355,7 @@ def test_a_wrong_id_is_unexplained(normalizer: Any, tmp_path: Path) -> None:
     v = convert(sources.write(tmp_path / "tokenizer.json", document), lines=0)
     wrong, ids = with_two_swapped(v)
     report = report_of(confirm.confirmed(wrong, confirm.hugging_face(document), 300))
-    lines = confirm.lines_for(wrong, 300)
+    lines = lines_for(wrong, 300)
     tokenized = v.tokenizer().encode_batch(lines, add_special=False, parse_special=True)
     having = [line for line, found in zip(lines, tokenized, strict=True) if ids & {*found}]
     assert 20 < len(having) < 280
@@ -544,6 +545,6 @@ def test_llamacpp_loads_written_files_and_has_our_ids(tmp_path: Path) -> None:
             v = convert(path, lines=0)
             out = tmp_path / f"{path.name}.gguf"
             v.save(out)
-            lines = [line.encode() for line in confirm.lines_for(v, 400)]
+            lines = [line.encode() for line in lines_for(v, 400)]
             theirs = llama.load(str(out)).tokenize_many(lines, True, True)
             assert ggtok.load(out).encode_batch(lines, parse_special=True) == theirs

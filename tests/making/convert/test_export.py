@@ -19,6 +19,7 @@ import ggtok
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.convert import confirm
 from ggtok.vocabularies.convert.formats import converted
+from ggtok.vocabularies.convert.lines import lines_for
 from ggtok.vocabularies.convert.tiktoken import read_ranks
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE, GPT2
 from ggtok.vocabularies.vocabulary import Vocabulary
@@ -26,6 +27,7 @@ from ggtok.vocabularies.wordpiece_json import charsmap
 from tests.making.convert import sources
 from tests.plain.ugm import Charsmap
 from tests.support.beginnings import beginning
+from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture, fixture_names
 
 KEYS = "tokenizer.ggml.normalizer."
@@ -38,7 +40,7 @@ def named(v: Vocabulary) -> set[str]:
 
 
 def differing(v: Vocabulary, encode: confirm.Encode, *, special: bool, n: int = 800) -> list[str]:
-    lines = confirm.lines_for(v, n)
+    lines = lines_for(v, n)
     ours, theirs = confirm.encode_ours(v, parse_special=special)(lines), encode(lines)
     return [line for line, a, b in zip(lines, ours, theirs, strict=True) if a != list(b)]
 
@@ -207,6 +209,19 @@ def test_unigram_is_written_on_request(tmp_path: Path) -> None:
         assert warned[0].filename == __file__
     tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     assert tokenizer.encode("Hello world").ids == v.tokenizer().encode("Hello world")
+
+
+def test_nfc_is_exported_or_reported(tmp_path: Path) -> None:
+    gguf = GGUF.read(fixture("ugm-nfc"))
+    types = gguf.array("tokenizer.ggml.token_type")  # SentencePiece can't have user-defined tokens
+    gguf.set("tokenizer.ggml.token_type", [1 if type == 4 else type for type in types], "i32")
+    v = ggtok.vocabulary(gguf.dump())
+    with pytest.warns(ggtok.VocabWarning):
+        v.save(tmp_path / "tokenizer.json", inexact=True)
+    steps = json.loads((tmp_path / "tokenizer.json").read_text("utf-8"))["normalizer"]
+    assert steps["normalizers"][0] == {"type": "NFC"}
+    with pytest.warns(ggtok.VocabWarning, match="SentencePiece doesn't compose texts"):
+        v.save(tmp_path / "x.model", inexact=True)
 
 
 @pytest.mark.parametrize("end", ["tokenizer.json", "x.tiktoken", "x.model"])

@@ -12,8 +12,8 @@ from tokenizers import Tokenizer
 
 import ggtok
 from ggtok.vocabularies.contents import ConversionReport
-from ggtok.vocabularies.convert import confirm
 from ggtok.vocabularies.convert.formats import converted
+from ggtok.vocabularies.convert.lines import lines_for
 from ggtok.vocabularies.pre_tokenizer_json import unmerged_run
 from tests.making.convert import sources
 from tests.support.llamacpp import LlamaCpp
@@ -50,7 +50,7 @@ def published(path: Path) -> Path:
 def test_exported_and_back(exported: Path, tmp_path: Path) -> None:
     v = sources.gemma4()
     tokenizer = Tokenizer.from_file(str(exported))
-    lines = confirm.lines_for(v, 800)
+    lines = lines_for(v, 800)
     ours = v.tokenizer().encode_batch(lines, add_special=False, parse_special=True)
     theirs = [e.ids for e in tokenizer.encode_batch(lines, add_special_tokens=False)]
     assert theirs == ours
@@ -68,7 +68,7 @@ def test_it_is_recognized_by_its_architecture(exported: Path, tmp_path: Path) ->
     assert "pre-tokenizer" in {difference.name for difference in report.differences}
     assert v.flags["add_bos"]
     v.save(tmp_path / "x.gguf")
-    lines = [line.encode() for line in confirm.lines_for(v, 300)]
+    lines = [line.encode() for line in lines_for(v, 300)]
     with LlamaCpp() as llama:
         theirs = llama.load(str(tmp_path / "x.gguf")).tokenize_many(lines, True, True)
     assert ggtok.load(tmp_path / "x.gguf").encode_batch(lines, parse_special=True) == theirs

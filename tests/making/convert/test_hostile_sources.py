@@ -300,7 +300,9 @@ def test_missing_sources(tmp_path: Path) -> None:
         ggtok.convert(tmp_path / "tokenizer.json")
     with pytest.raises(FileNotFoundError, match="has no tokenizer"):
         ggtok.convert(tmp_path)
-    with pytest.raises(ggtok.InvalidValueError, match="unknown format: the name is none of"):
+    with pytest.raises(
+        ggtok.InvalidValueError, match="unknown format: neither its contents nor its name"
+    ):
         ggtok.convert(sources.write(tmp_path / "x.bin", b""))
     with pytest.raises(ggtok.InvalidValueError, match=r"x.gguf: already a vocabulary for llama"):
         ggtok.convert(sources.write(tmp_path / "x.gguf", b""))
