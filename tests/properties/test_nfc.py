@@ -2,6 +2,8 @@
 
 `python -m tests.drift --newer` compares the same texts with a build that reads the key, and
 fixtures/golden/ugm-nfc.json has some of its results.
+
+Claim ugm.3.
 """
 
 from __future__ import annotations
