@@ -56,6 +56,7 @@ static void find_media(jinja_arena *mem, void *user) {
         at = end;
     }
     if (m->n == job->n_media && are_parts) return;
+    snprintf(mem->error->key, sizeof mem->error->key, "media_marker");
     if (m->n == job->n_media) {
         ggtok_chat_refuse(&call, CHAT_WRONG_VALUE, NULL,
                           "a text contains the media marker (%.80s), and the template drops or "

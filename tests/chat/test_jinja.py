@@ -20,6 +20,7 @@ import pytest
 from fixtures import fetch
 from ggtok.errors import OutOfMemoryError, TemplateError
 from ggtok.native import jinja
+from ggtok.native.chat import FailedError, error_of
 from tests.chat import jinja_references
 from tests.chat.fuzz_jinja import differs, template
 from tests.chat.jinja_grammar import VALUES, Grammar
@@ -394,8 +395,9 @@ def test_zones_and_modifiers_equal_glibcs(zone: str, monkeypatch: pytest.MonkeyP
 
 
 def test_memory_errors_are_ggtoks() -> None:
-    assert isinstance(jinja._error(1, "out of memory", None, ""), OutOfMemoryError)
-    assert str(jinja._error(9, "message", None, "")) == "message"
+    failed = FailedError(1, "out of memory", None, "", 0, "")
+    assert isinstance(error_of(failed), OutOfMemoryError)
+    assert str(error_of(FailedError(9, "message", None, "", 0, ""))) == "message"
 
 
 def test_threads_share_a_template() -> None:

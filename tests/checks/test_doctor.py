@@ -84,6 +84,7 @@ def pairs_of_letters(gguf: GGUF) -> None:
 FAULTS: dict[str, Fault] = {
     "GGT001": tokens(["twice", "twice"]),
     "GGT002": lambda gguf: gguf.set(GGML + "metaspace.prepend_scheme", "always"),
+    "GGT004": lambda gguf: gguf.remove(GGML + "model"),
     "GGT101": lambda gguf: gguf.remove(GGML + "pre"),
     "GGT102": lambda gguf: gguf.set(GGML + "pre", "default"),
     "GGT103": lambda gguf: gguf.set(GGML + "pre", "tomorrow"),

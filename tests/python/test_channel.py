@@ -16,6 +16,9 @@ import pytest
 from ggtok.base.concurrency import BackgroundWriter, Channel, ahead, mapped
 from tests.support.waits import LIMIT
 
+# The fixture replaces the timer of pytest-timeout, which must therefore start before it.
+pytestmark = pytest.mark.timeout(LIMIT, func_only=False)
+
 
 class Interrupted(BaseException):
     pass

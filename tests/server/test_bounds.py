@@ -439,7 +439,7 @@ def test_long_templates_are_not_compiled_for_props(
     template = "{{ x }}" * 200_000
     ggtok.edit(MODEL, {"tokenizer.chat_template": template}, out=path, force=True)
     compiled: list[object] = []
-    monkeypatch.setattr(facts.api, "server", lambda *args: compiled.append(args))
+    monkeypatch.setattr(facts.api, "server_chat", lambda *args: compiled.append(args))
     with TestClient(server.app({"m": path}), "http://127.0.0.1") as made:
         assert made.get("/props").json()["chat_template"] == template
     assert not compiled
