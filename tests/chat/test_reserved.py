@@ -28,7 +28,7 @@ from tests.support.beginnings import beginning
 from tests.support.llamacpp import LlamaCpp
 from tests.support.patch import GGUF
 from tests.support.samples import times
-from tests.support.vocabularies import fixture
+from tests.support.vocabularies import NEWER, fixture
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
@@ -247,10 +247,11 @@ def without_reserved(gguf: GGUF, reserved: frozenset[int]) -> GGUF:
     return new
 
 
-# hybriddna finds its tags by their texts; the reference reads only little-endian files.
+# hybriddna finds its tags by their texts; the reference reads only little-endian files, and ignores
+# NFC.
 @pytest.mark.parametrize(
     "name",
-    [n for n in [*VOCABULARIES, *REAL] if "hybriddna" not in n and n != "big-endian"],
+    [n for n in [*VOCABULARIES, *REAL] if "hybriddna" not in n and n not in ("big-endian", *NEWER)],
 )
 def test_ids_are_those_without_reserved_tokens(name: str, llama: LlamaCpp, tmp_path: Path) -> None:
     """If llama.cpp's ids for a message contain a reserved token, ggtok returns llama.cpp's ids with
