@@ -441,7 +441,7 @@ static void find_by_thinking(finder *f) {
 
 /* Finds the tags in templates that write reasoning only together with calls. */
 static void find_by_calls(finder *f) {
-    piece texts[2];
+    piece texts[2] = {{0}};
     const test said = {.messages = reasoned, .tools = true, .thinking = true};
     const test calls = {.messages = reasoned_call, .tools = true, .thinking = true};
     if (!render_both(f, &said, &calls, texts)) return;

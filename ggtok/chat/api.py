@@ -45,12 +45,17 @@ class Call:
     )
 
     def __init__(
-        self, loaded: Loaded, options: Options, flags: int = encode.PARSE, bits: int = 0
+        self,
+        loaded: Loaded,
+        options: Options,
+        flags: int = encode.PARSE,
+        bits: int = 0,
+        keep: bool = True,  # whether to cache the compiled template
     ) -> None:
         options.check()
         self.loaded = loaded
         self.options = options
-        self.chat = chat_of(loaded, options.like, options.template, options.clock)
+        self.chat = chat_of(loaded, options.like, options.template, options.clock, keep)
         if options.variables:
             check_names(options.variables, self.chat.variables[options.has_tools()])
         self.fields: tuple[Any, ...] | None = options.fields()

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ggtok import Tokenizer
-from ggtok.chat import media
+from ggtok.chat import api, media
+from ggtok.chat.options import Options
 from ggtok.errors import GGTokError
+from ggtok.native import chat
 from ggtok.server import facts
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import NotReady, Refusal
@@ -73,15 +75,19 @@ def _prompt(call: Call, tok: Tokenizer) -> str:
         raise Refusal(
             "Cannot set both `continue_final_message` and `add_generation_prompt` to True."
         )
-    return tok.apply_chat_template(
-        [_message(message) for message in _typed(body, "messages", list)],
-        like="transformers",
+    messages = [_message(message) for message in _typed(body, "messages", list)]
+    options = Options(
         tools=_optional(body, "tools", list),
+        like="transformers",
         add_generation_prompt=generation and not continues,
         continue_final_message=continues,
         template=_optional(body, "chat_template", str),
         chat_template_kwargs=_optional(body, "chat_template_kwargs", dict),
     )
+    # A client's template is compiled for its request only.
+    keep = options.template is None or options.template in tok.chat_templates
+    text: str = api.Call(tok._loaded, options, keep=keep).one(messages, chat.TEXT)[0]
+    return text
 
 
 def _message(message: Any) -> Any:

@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import ggtok
+from ggtok.chat import compiled
 from tests.server.vllm_models import TEMPLATE, TokenizeResponse, TokenizerInfoResponse
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
@@ -47,6 +48,15 @@ def test_prompts(ask: Callable[..., TokenizeResponse], tok: ggtok.Tokenizer) -> 
         assert found.token_strs is None
         found = ask(prompt=text, add_special_tokens=False)
         assert found.tokens == tok.encode(text, add_special=False, parse_special=True)
+
+
+def test_a_clients_template_is_not_kept(ask: Callable[..., TokenizeResponse]) -> None:
+    messages = [{"role": "user", "content": "Hi"}]
+    before = dict(compiled._chats)
+    found = ask(messages=messages, chat_template="{{ messages[0].content }} there")
+    assert found.count and dict(compiled._chats) == before
+    ask(messages=messages)
+    assert len(compiled._chats) == len(before) + 1
 
 
 def test_token_texts(ask: Callable[..., TokenizeResponse], tok: ggtok.Tokenizer) -> None:
