@@ -72,6 +72,11 @@ class _Unchunked(RequestResponseCycle):
         await super().send(message)
 
 
+def _end(transport: Any) -> None:
+    """Ends a _Transport. Type checkers see uvicorn's type for the attribute of a Connection."""
+    transport.end()
+
+
 class _Transport:
     """A connection's transport. If the client is still sending, closing it only ends the sending of
     answers: if the connection ended, too, the client's next packet would be rejected, and the
@@ -290,7 +295,7 @@ class Connections:
         idle.sort(key=lambda connection: connection.turn)
         for connection in idle[: self.most // 8 + 1]:  # many at once, to sort rarely
             self._open.discard(connection)
-            connection.transport.end()
+            _end(connection.transport)
         return len(self._open) <= self.most
 
     def _look(self) -> None:

@@ -209,16 +209,16 @@ def test_runs_of_nulls(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
     assert raw_ids(tmp_path / "o") == ids_of(tok, ["a", "b"], tok.eos_id)
 
 
-@pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
+@pytest.mark.parametrize("new", ["new_file", "new_stream"])
 def test_a_billion_nulls(
-    new: Any, tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    new: str, tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A few bytes can claim any number of null rows. They are counted without visiting them."""
     n = 1_000_000_000
     path = tmp_path / "a.arrow"
     for column in (pa.nulls(n), pa.nulls(5)):
         table = pa.table({"text": column})
-        with path.open("wb") as file, new(file, table.schema) as writer:
+        with path.open("wb") as file, getattr(pa.ipc, new)(file, table.schema) as writer:
             writer.write_table(table)
         assert path.stat().st_size < 1000
         monkeypatch.setattr(tables, "_group", None)  # visits rows
