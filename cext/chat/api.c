@@ -26,7 +26,8 @@ enum { TEMPLATE_KEY = sizeof template_key - 1 };
 static bool is_time(const ggtok_time *t) {
     return t->year > 0 && t->year < 10000 && t->month >= 1 && t->month <= 12 && t->day >= 1 &&
            t->day <= 31 && t->hour >= 0 && t->hour < 24 && t->minute >= 0 && t->minute < 60 &&
-           t->second >= 0 && t->second < 61;
+           t->second >= 0 && t->second < 61 && t->microsecond >= 0 && t->microsecond < 1000000 &&
+           t->utc_offset > -86400 && t->utc_offset < 86400;
 }
 
 /* Returns the present local time, with its zone. */

@@ -22,6 +22,7 @@ ggtok_status ggtok_chat_probe(chat_probe *p, void (*set)(jinja_env *env, const v
         status = ggtok_jinja_protect(ggtok_jinja_env_arena(p->env), set_variables, &s, err);
     }
     if (!status) status = ggtok_jinja_render_text(p->env, p->t, &p->text, err);
+    if (p->text && !ggtok_chat_is_utf8(p->text)) p->text = NULL;
     return status == GGTOK_ERR_MEMORY ? status : GGTOK_OK;
 }
 

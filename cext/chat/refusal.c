@@ -69,6 +69,7 @@ static size_t write_path(const chat_call *c, const chat_path *path, char *out, s
 }
 
 const char *ggtok_chat_path(const chat_call *c, const chat_path *path) {
+    if (!path) return "the request";
     size_t room = 1;
     for (const chat_path *step = path; step; step = step->parent) room += NAME_ROOM + 24;
     char *out = jinja_alloc(c->mem, room), *key = c->mem->error->key;

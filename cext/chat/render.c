@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "chat/policy.h"
 #include "jinja/core/env.h"
-#include "unicode/utf8_valid.h"
 
 const char *const ggtok_chat_token_names[CHAT_N_TOKENS] = {"bos_token", "eos_token", "unk_token",
                                                            "sep_token", "pad_token", "mask_token"};
@@ -132,25 +131,12 @@ static _Noreturn void fail_again(chat_run *r, const jinja_error *error) {
     longjmp(*r->call.mem->caller, 1);
 }
 
-/* Whether a UTF-8 decoder accepts the text. Text that is well-formed in the wide sense may contain
- * surrogates, which begin with 0xED and a byte from 0xA0 on. */
-static bool is_utf8(const jinja_text *t) {
-    enum { FIRST = 0xED, SURROGATES = 0xA0 };
-    const uint8_t *p = t->data, *end = p + t->n;
-    if (ggtok_utf8_valid_prefix(p, t->n) < t->n) return false;
-    while (p < end && (p = memchr(p, FIRST, (size_t)(end - p)))) {
-        if (p[1] >= SURROGATES) return false;
-        p += 3;
-    }
-    return true;
-}
-
 jinja_text *ggtok_chat_rendered(chat_run *r, jinja_env *env) {
     jinja_text *text;
     jinja_error error;
     const jinja_template *t = r->job->template ? r->job->template : r->p->t;
     if (ggtok_jinja_render_text(env, t, &text, &error)) fail_again(r, &error);
-    if (!is_utf8(text)) {
+    if (!ggtok_chat_is_utf8(text)) {
         r->call.mem->source = NULL;
         ggtok_jinja_fail(r->call.mem, "the template splits a character");
     }

@@ -1,6 +1,8 @@
 /* Texts and dicts of a request. */
 #include "chat/chat.h"
 
+#include "unicode/utf8_valid.h"
+
 jinja_text *ggtok_chat_own(jinja_arena *mem, const char *s) {
     return ggtok_jinja_text_of(mem, s, strlen(s), JINJA_FROM_TEMPLATE);
 }
@@ -65,4 +67,17 @@ bool ggtok_chat_contains(const char *text, size_t n, const char *s) {
         p++;
     }
     return false;
+}
+
+/* Text that is well-formed in the wide sense may contain surrogates, which begin with 0xED and a byte
+ * from 0xA0 on. */
+bool ggtok_chat_is_utf8(const jinja_text *t) {
+    enum { FIRST = 0xED, SURROGATES = 0xA0 };
+    const uint8_t *p = t->data, *end = p + t->n;
+    if (ggtok_utf8_valid_prefix(p, t->n) < t->n) return false;
+    while (p < end && (p = memchr(p, FIRST, (size_t)(end - p)))) {
+        if (p[1] >= SURROGATES) return false;
+        p += 3;
+    }
+    return true;
 }

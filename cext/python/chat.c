@@ -204,12 +204,12 @@ static jinja_value read_messages(reader *r, const request *p, PyObject *list) {
 
 /* Reads a whole request: a dict, as in llama-server's bodies. */
 static void read_body(reader *r, const request *p, PyObject *dict, jinja_dict *body) {
-    Py_ssize_t pos = 0;
+    Py_ssize_t pos = 0, n;
     PyObject *key, *value;
     while (PyDict_Next(dict, &pos, &key, &value)) {
-        const char *name = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
+        const char *name = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, &n) : NULL;
         PyErr_Clear();
-        if (!name) continue; /* no field */
+        if (!name || strlen(name) != (size_t)n) continue; /* no field */
         ggtok_py_hold(r, key);
         ggtok_py_hold(r, value);
         put(r, body,
@@ -238,15 +238,15 @@ static void read_request(jinja_arena *mem, void *user) {
     }
     if (p->named != Py_None) {
         PyObject *key, *value;
-        Py_ssize_t pos = 0;
+        Py_ssize_t pos = 0, n;
         jinja_dict *named = ggtok_jinja_dict_new(mem, (size_t)PyDict_Size(p->named));
         while (PyDict_Next(p->named, &pos, &key, &value)) {
-            const char *name = PyUnicode_AsUTF8AndSize(key, NULL);
+            const char *name = PyUnicode_AsUTF8AndSize(key, &n);
             if (!name) ggtok_py_raised(r);
             const chat_path at = {NULL, name, 0};
             ggtok_py_hold(r, key);
             ggtok_py_hold(r, value);
-            jinja_text *text = ggtok_jinja_text_copy(mem, name, strlen(name), 0);
+            jinja_text *text = ggtok_jinja_text_copy(mem, name, (size_t)n, 0);
             ggtok_jinja_dict_set(mem, named, jinja_of_text(text),
                                  ggtok_py_read_object(r, value, NULL, &at, 0));
         }
@@ -545,8 +545,9 @@ typedef struct conversion {
 static void convert_body(jinja_arena *mem, void *user) {
     reader *r = user;
     conversion *c = (conversion *)r->more;
+    const chat_path at = {NULL, "the request", 0};
     (void)mem;
-    jinja_value body = ggtok_py_read_object(r, c->body, NULL, NULL, 0);
+    jinja_value body = ggtok_py_read_object(r, c->body, NULL, &at, 0);
     c->converted = c->api == CHAT_ANTHROPIC ? ggtok_chat_from_anthropic(&r->call, body)
                                             : ggtok_chat_from_responses(&r->call, body);
 }

@@ -346,13 +346,23 @@ static PyObject *list_object(const jinja_list *list) {
     return out;
 }
 
+static PyObject *big_object(const jinja_text *digits) {
+    PyObject *text = text_object(digits), *out = NULL;
+    const char *data = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    if (data) out = PyLong_FromString(data, NULL, 10);
+    Py_XDECREF(text);
+    return out;
+}
+
 PyObject *ggtok_py_object_of(jinja_value v) {
     switch (v.type) {
     case JINJA_BOOL: return PyBool_FromLong(v.as.truth);
-    case JINJA_INT: return PyLong_FromLongLong(v.as.i);
+    case JINJA_INT:
+        return v.is_unsigned ? PyLong_FromUnsignedLongLong((unsigned long long)v.as.i)
+                             : PyLong_FromLongLong(v.as.i);
     case JINJA_FLOAT: return PyFloat_FromDouble(v.as.f);
     case JINJA_STRING: return text_object(v.as.text);
-    case JINJA_BIG: return PyLong_FromString((const char *)v.as.text->data, NULL, 10);
+    case JINJA_BIG: return big_object(v.as.text);
     case JINJA_LIST:
     case JINJA_TUPLE: return list_object(v.as.list);
     case JINJA_DICT: return dict_object(v.as.dict);

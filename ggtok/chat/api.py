@@ -289,21 +289,27 @@ def _ids_after(
 ) -> tuple[list[int], list[Any]]:
     """Returns the ids, and the messages after the known ones."""
     flags = encode.flags_of(trusted, user_defined)
-    conversation = _messages_of(_listed(messages))
+    given = _listed(messages)
+    conversation = _messages_of(given)
     n, ids = encode.check_known(loaded, known, len(conversation))
     options.check()
     now = time_of(options.clock, options.like)  # both renderings must contain the same time
 
-    def prompt(options: Options, conversation: list[Any]) -> Prompt:
+    def prompt(options: Options, request: Any) -> Prompt:
         call = Call(loaded, options, flags)
         call.time = now
-        found: Prompt = call.one(conversation, chat.PROMPT, chat.ALLOW_EMPTY | chat.BEFORE_MORE)[0]
+        found: Prompt = call.one(request, chat.PROMPT, chat.ALLOW_EMPTY | chat.BEFORE_MORE)[0]
         return found
 
     final = None if options.like == "transformers" else False
     closed = replace(options, add_generation_prompt=False, continue_final_message=final)
-    beginning = prompt(closed, conversation[:n])
-    whole = prompt(options, conversation)
+    # JSON text may be a request with other fields.
+    request = json.loads(given) if isinstance(given, bytes) else None
+    fields = request if isinstance(request, dict) else {}
+    ended = {k: v for k, v in fields.items() if k != "continue_final_message"}
+    known_messages = conversation[:n]
+    beginning = prompt(closed, {**ended, "messages": known_messages} if ended else known_messages)
+    whole = prompt(options, fields or conversation)
     more = encode.after_known(loaded, ids, beginning, whole, trusted, flags)
     return [*ids, *more], conversation[n:]
 

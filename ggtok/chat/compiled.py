@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ggtok.chat import values
 from ggtok.chat.options import Clock, time_of
-from ggtok.native.chat import LIKES, FailedError, error_of
+from ggtok.native.chat import LIKES, FailedError, error_of, is_memory_error
 
 if TYPE_CHECKING:
     from ggtok.loading.loaded import Loaded
@@ -122,7 +122,8 @@ def chat_of(
         is_timed = any(name in source for source in sources for name in ("strftime_now", "date"))
         # The clock is called only if it matters.
         found = _compile(loaded, like, template, clock if is_timed else None)
-        if keep and not (is_timed and isinstance(found, FailedError)):
+        passes = isinstance(found, FailedError) and (is_timed or is_memory_error(found))
+        if keep and not passes:
             _add(key, found)
     if isinstance(found, FailedError):
         raise error_of(found)

@@ -79,6 +79,10 @@ def _worded(message: str, key: str) -> str | Wording:
     return Wording(before, Argument(key, _ADVISED[key]), after)
 
 
+def is_memory_error(failed: FailedError) -> bool:
+    return bool(failed.args[0] == lib.GGTOK_ERR_MEMORY)
+
+
 def is_bad_request(failed: FailedError) -> bool:
     """Whether llama-server answers the request with status 400, not 500."""
     return bool(failed.args[4] & _BAD_REQUEST)

@@ -183,3 +183,32 @@ def test_messages_must_not_be_other_texts(tok: Tokenizer) -> None:
     for wrong in ("[]", bytearray(b"[]"), memoryview(b"[]"), {"messages": []}, 3, None):
         with pytest.raises(InvalidTypeError):
             tok.apply_chat_template(wrong, template="chatml")  # type: ignore[arg-type]
+
+
+def test_known_ids_keep_the_other_fields_of_a_request(tok: Tokenizer) -> None:
+    more: Any = {"tools": TOOLS, "chat_template_kwargs": {"x": 1}, "add_generation_prompt": False}
+    talk = [*TALK, says("assistant", "Ho"), user("Bye")]
+    ids = tok.encode_chat(talk[:2], template="{{ messages[0].content }}")
+    template = "{% for m in messages %}{{ m.content }}{{ x }}{{ tools | length }}{% endfor %}"
+    keywords: Any = {"template": template, "known": (2, ids)}
+    whole = tok.encode_chat(as_json({"messages": talk, **more}), **keywords)
+    assert whole == tok.encode_chat(talk, **more, **keywords)
+    assert whole != tok.encode_chat(talk, tools=TOOLS, chat_template_kwargs={"x": 2}, **keywords)
+
+
+def test_keys_with_a_nul_are_no_fields(tok: Tokenizer) -> None:
+    body = {"messages": [user("Hi")], "messages\0": [user("Bye")], "\ud800": 1}
+    text = api.run_body(tok._loaded, body, chat.TEXT, template="{{ messages[0].content }}")
+    assert text == "Hi"
+
+
+@pytest.mark.parametrize("body", [{"\ud800": 1}, {1: 2}, float("inf"), object()])
+def test_bodies_that_are_no_json_are_refused(body: object) -> None:
+    failed = chat.convert(body, chat.RESPONSES)
+    assert isinstance(failed, chat.FailedError)
+    assert str(chat.error_of(failed)).startswith("the request: ")
+
+
+def test_bodies_keep_large_integers() -> None:
+    body = {"input": "Hi", "seed": 2**64 - 1}
+    assert chat.convert(body, chat.RESPONSES)["seed"] == 2**64 - 1
