@@ -62,8 +62,8 @@ def dump(value: object) -> str:
         (True, True),
         (2**63 - 1, 2**63 - 1),
         (-(2**63), -(2**63)),
-        (2**63, -(2**63)),
-        (2**64 - 1, -1),
+        (2**63, 2**63),
+        (2**64 - 1, 2**64 - 1),
         (2**64, float(2**64)),
         (-(2**63) - 1, -float(2**63)),
         (1.5, 1.5),
@@ -75,6 +75,13 @@ def test_python_values_become_json_values(value: object, means: object) -> None:
     found = from_python(value)
     assert found == means
     assert type(found) is type(means)
+
+
+def test_templates_read_integers_from_2_to_63_on_as_negative_numbers() -> None:
+    kwargs = {"x": [2**63, 2**64 - 1]}
+    template = "{% if x %}{{ x[0] }} {{ x[1] + 1 }} {{ x | tojson }}{% endif %}"
+    text = QWEN.apply_chat_template([user()], template=template, chat_template_kwargs=kwargs)
+    assert text == f"{-(2**63)} 0 [{-(2**63)}, -1]"
 
 
 def test_strings_are_read_as_plain_text() -> None:
@@ -118,7 +125,7 @@ def test_values_without_json(value: object, error: type[Exception], pattern: str
     ("text", "means"),
     [
         ('\ufeff {"a": 1, "b": [], "a": 2} ', {"a": 2, "b": []}),
-        ("18446744073709551615", -1),
+        ("18446744073709551615", 2**64 - 1),
         ("1e2", 100.0),
         ("-0", 0),
         ('"\\u00e9"', "é"),
