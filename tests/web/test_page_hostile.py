@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -15,6 +17,8 @@ from tests.support.vocabularies import FIXTURES, fixture
 
 if TYPE_CHECKING:
     from tests.web.pages import Shown
+
+MOST_NODES = 6000  # elements of the page, whatever a file or a link contains
 
 MARKUP = (
     "<img src=x onerror=window.ran=1>",
@@ -190,3 +194,107 @@ def test_hostile_metadata_is_shown_as_text(shown: Shown, tmp_path: Path) -> None
     assert "<script>window.ran=1</script>" in row.inner_text()
     assert len(shown.page.locator(".metadata").inner_text()) < 10_000
     nothing_ran(shown)
+
+
+def nodes(shown: Shown) -> int:
+    return int(shown.page.evaluate("document.querySelectorAll('*').length"))
+
+
+def test_a_file_of_30_000_keys_is_usable(shown: Shown, tmp_path: Path) -> None:
+    gguf = GGUF.read(fixture("spm"))
+    for i in range(30_000):
+        gguf.set(f"k{i}", i, "u32")
+    for i in range(1000):
+        gguf.set(f"tokenizer.chat_template.n{i}", "{{ 1 }}", "str")
+        gguf.set(f"tokenizer.ggml.unknown{i}", 1, "u32")
+    path = tmp_path / "keys.gguf"
+    gguf.write(path)
+    shown.open(path)
+    shown.view("file")
+    shown.page.locator(".parts-bar", has_text="1–200 of ").wait_for()
+    assert nodes(shown) < MOST_NODES
+    shown.page.get_by_role("button", name="Next part").click()
+    shown.page.locator(".parts-bar", has_text="201–400 of ").wait_for()
+    shown.page.get_by_label("Filter keys").fill("k29999")
+    shown.page.locator(".metadata tbody tr", has_text="k29999").wait_for()
+    assert shown.page.locator(".metadata tbody tr").count() == 1
+    shown.view("chat")
+    shown.page.locator(".template summary").click()
+    shown.page.get_by_role("combobox", name="Template").wait_for()
+    assert nodes(shown) < MOST_NODES
+
+
+def follow(shown: Shown, values: dict[str, str]) -> None:
+    """Opens a link with these settings of the Chat view, in the page with the model."""
+    query = "&".join(f"{name}={quote(value)}" for name, value in values.items())
+    shown.page.evaluate("hash => { location.hash = hash; }", f"#chat?{query}")
+
+
+def test_a_link_with_3000_messages_shows_some(shown: Shown) -> None:
+    shown.open(FIXTURES / "chat.gguf")
+    follow(shown, {"chat.messages": "[" + ",".join("1" * 3000) + "]"})
+    shown.page.locator(".parts-bar", has_text="1–30 of 3,000").wait_for()
+    assert shown.page.locator(".message").count() == 30
+    assert nodes(shown) < MOST_NODES
+    messages = [{"role": "user", "content": f"m{i}"} for i in range(2500)]
+    follow(shown, {"chat.messages": json.dumps(messages), "chat.show": "origins"})
+    bar = shown.page.locator(".output .parts-bar", has_text="Part 1 of ")
+    bar.wait_for()
+    assert nodes(shown) < MOST_NODES
+    bar.get_by_role("button", name="Next part").click()
+    shown.page.locator(".output .parts-bar", has_text="Part 2 of ").wait_for()
+    shown.page.get_by_role("button", name="Add message").click()
+    shown.page.get_by_label("Content of message 2501", exact=True).wait_for()
+
+
+NESTED = "[" * 20_000 + "]" * 20_000
+DEEP = {
+    "messages": f"[{NESTED}]",
+    "tools": NESTED,
+    "variables": f'{{"a": {NESTED}}}',
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_nested_brackets_in_a_link_are_an_error(shown: Shown, name: str) -> None:
+    shown.open(FIXTURES / "chat.gguf")
+    follow(shown, {f"chat.{name}": DEEP[name]})
+    assert "nested too deep" in shown.error
+    shown.view("text")
+    shown.type("Hi")
+    assert shown.ids == ggtok.load(FIXTURES / "chat.gguf").encode("Hi")
+
+
+ROLES = ['{"toString": 1, "valueOf": 1}', "null", "[[]]", json.dumps("x" * 50_000)]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_roles_of_any_type_are_shown(shown: Shown, role: str) -> None:
+    shown.open(FIXTURES / "chat.gguf")
+    messages = f'[{{"role": {role}, "content": "a"}}, {{"role": "user", "content": "b"}}]'
+    follow(shown, {"chat.messages": messages, "chat.show": "origins"})
+    shown.page.get_by_label("Content of message 2", exact=True).wait_for()
+    text = shown.page.get_by_label("Role of message 1", exact=True).inner_text()
+    assert len(text) < 200
+
+
+def test_long_settings_of_a_link_are_ignored(shown: Shown) -> None:
+    shown.open(fixture("spm"))
+    follow(shown, {"text": "a" * 100_001, "vocabulary.query": "b"})
+    shown.page.locator(".toast", has_text="more than 100,000 characters").wait_for()
+    values = shown.page.evaluate("document.querySelector('gg-app').app.values")
+    assert (values["text"], values["vocabulary.query"]) == ("", "b")
+
+
+@pytest.mark.parametrize("mode", ["Text", "Bytes (hex)"])
+def test_searching_repetitive_pieces_takes_linear_time(
+    shown: Shown, tmp_path: Path, mode: str
+) -> None:
+    """A naive search compares 8 x 10^10 bytes, for which the browser would need minutes."""
+    shown.open(vocabulary(tmp_path / "a.gguf", [b"a" * 3_000_000, b"b" + b"a" * 40_000 + b"c"]))
+    shown.view("vocabulary")
+    shown.page.get_by_label("Search in").select_option(mode)
+    wanted = "a" * 30_000 + "c"
+    query = wanted if mode == "Text" else wanted.encode().hex()
+    shown.page.get_by_label("Search", exact=True).fill(query)
+    shown.page.locator(".found", has_text="1 of 261 tokens").wait_for()

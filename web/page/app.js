@@ -32,7 +32,8 @@ class Shell extends Element {
     this.#useTheme(stored() ?? "auto");
     this.app.addEventListener("change", () => this.requestUpdate());
     this.app.addEventListener("say", (event) => this.#say(event.detail));
-    addEventListener("hashchange", () => this.app.fromAddress());
+    // location.hash may already be an older state's, which a timer writes.
+    addEventListener("hashchange", (event) => this.app.fromAddress(new URL(event.newURL).hash));
     addEventListener("dragover", this.#drag);
     addEventListener("dragleave", this.#leave);
     addEventListener("drop", this.#drop);

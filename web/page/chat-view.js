@@ -5,6 +5,7 @@ import { live } from "lit/directives/live.js";
 import { declare } from "./state.js";
 import { Latest, View } from "./view.js";
 import { messageOf } from "./models.js";
+import { Parts, parseJson, shortened } from "./parts.js";
 import { partsOf } from "./vocabulary-table.js";
 import { partsTemplate } from "./tokens.js";
 import "./editor.js";
@@ -25,8 +26,10 @@ declare({
 });
 
 const NOTHING = { text: "", ids: [], origins: [], messages: [], uncountedParts: 0 };
-const MOST_JSON = 1_000_000; // UTF-16 units; parsing and copying longer JSON would block the page
 const MOST_TEMPLATE = 500_000; // UTF-16 units; the area for the template shows it in one part
+const MOST_MESSAGES = 30; // in one part of the list
+const MOST_NAMES = 200; // of templates that can be selected
+const MOST_ROLE = 60; // UTF-16 units of a role that are shown
 const utf8 = new TextEncoder();
 
 class ChatView extends View {
@@ -42,6 +45,8 @@ class ChatView extends View {
   #key;
   #model;
   #loading; // promise of the model's templates; undefined if they must be loaded
+  #messageParts = new Parts(this, MOST_MESSAGES);
+  #promptParts = new Parts(this, 1);
 
   constructor() {
     super();
@@ -60,11 +65,18 @@ class ChatView extends View {
 
   get #messages() {
     try {
-      const messages = JSON.parse(this.#value("messages"));
-      return Array.isArray(messages) ? messages : [];
+      return this.#parsed("messages", t.messages);
     } catch {
-      return [];
+      return []; // the prompt's place shows the error
     }
+  }
+
+  /** Returns the value of a setting that contains JSON: undefined if it is empty. */
+  #parsed(name, what) {
+    const text = this.#value(name).trim();
+    const value = text ? parseJson(text, what) : undefined;
+    if (name === "messages" && !Array.isArray(value)) throw new Error(t.notList(what));
+    return value;
   }
 
   #change(messages) {
@@ -90,23 +102,14 @@ class ChatView extends View {
 
   /** Returns the request as a chat endpoint would receive it. */
   #request() {
-    const parsed = (name, what) => {
-      const text = this.#value(name).trim();
-      if (!text) return undefined;
-      if (text.length > MOST_JSON) throw new Error(t.longJson(what, text.length, MOST_JSON));
-      try {
-        return JSON.parse(text);
-      } catch (error) {
-        throw new Error(t.badJson(what, error.message));
-      }
-    };
-    const tools = parsed("tools", t.tools);
-    const variables = parsed("variables", t.kwargs) ?? {};
+    const messages = this.#parsed("messages", t.messages);
+    const tools = this.#parsed("tools", t.tools);
+    const variables = this.#parsed("variables", t.kwargs) ?? {};
     if (!isObject(variables)) throw new Error(t.notObject(t.kwargs));
     const thinking = { on: true, off: false }[this.#value("thinking")];
     const kwargs = { ...variables, ...(thinking === undefined ? {} : { enable_thinking: thinking }) };
     return {
-      messages: this.#messages,
+      messages,
       ...(tools === undefined ? {} : { tools }),
       add_generation_prompt: this.#value("generation"),
       ...(Object.keys(kwargs).length ? { chat_template_kwargs: kwargs } : {}),
@@ -160,12 +163,13 @@ class ChatView extends View {
     };
     const { role: selected, content } = message ?? {};
     const plain = isObject(message) && Object.keys(message).every((key) => key === "role" || key === "content") && typeof content === "string";
-    const roles = t.roles.includes(selected) ? t.roles : [...t.roles, String(selected)];
+    const known = t.roles.includes(selected);
     return html`<li class="message">
       <div class="bar">
         <span class="number hint" aria-hidden="true">${i + 1}</span>
         <select aria-label=${t.role(i + 1)} @change=${(event) => change({ ...message, role: event.target.value })}>
-          ${roles.map((role) => html`<option value=${role} ?selected=${role === String(selected)}>${role}</option>`)}
+          ${t.roles.map((role) => html`<option value=${role} ?selected=${role === selected}>${role}</option>`)}
+          ${known ? nothing : html`<option selected>${roleText(selected)}</option>`}
         </select>
         <span class="space"></span>
         <button class="quiet icon" aria-label=${t.up(i + 1)} title=${t.up(i + 1)} ?disabled=${i === 0} @click=${() => swap(i - 1)}>↑</button>
@@ -182,14 +186,13 @@ class ChatView extends View {
         : html`<textarea
             class="code"
             rows="4"
-            maxlength=${MOST_JSON}
             aria-label=${t.json(i + 1)}
             .value=${JSON.stringify(message, null, 1)}
             @change=${(event) => {
               try {
-                change(JSON.parse(event.target.value));
+                change(parseJson(event.target.value, t.json(i + 1)));
               } catch (error) {
-                this.error = { message: t.badJson(t.json(i + 1), error.message) };
+                this.error = { message: error.message };
               }
             }}
           ></textarea>`}
@@ -199,12 +202,17 @@ class ChatView extends View {
   #messagesPanel() {
     const messages = this.#messages;
     const role = messages.at(-1)?.role === "user" ? "assistant" : "user";
+    const add = () => {
+      this.#messageParts.show(messages.length);
+      this.#change([...messages, { role, content: "" }]);
+    };
     return html`<section class="panel" aria-labelledby="chat-messages">
       <h2 id="chat-messages">${t.messages}</h2>
       <ol class="messages">
-        ${messages.map((message, i) => this.#message(message, i, messages))}
+        ${this.#messageParts.map(messages, (message, i) => this.#message(message, i, messages))}
       </ol>
-      <p class="bar"><button @click=${() => this.#change([...messages, { role, content: "" }])}>${t.add}</button></p>
+      ${this.#messageParts.bar(messages.length)}
+      <p class="bar"><button @click=${add}>${t.add}</button></p>
     </section>`;
   }
 
@@ -263,16 +271,21 @@ class ChatView extends View {
     const name = this.#value("name");
     const edited = this.#value("template");
     const own = named(this.templates, name) ?? "";
+    const cut = !edited && own.length > MOST_TEMPLATE;
+    const text = cut ? own.slice(0, MOST_TEMPLATE) : edited || own;
+    const shownNames = names.slice(0, MOST_NAMES);
+    if (Object.hasOwn(this.templates, name) && !shownNames.includes(name)) shownNames.push(name);
     const line = this.error?.line;
     return html`<details class="template" ?open=${Boolean(edited || line)}>
       <summary>${t.template} <span class="hint">${edited ? t.templateOf.edited : names.length ? t.templateOf.file : t.templateOf.none}</span></summary>
       <div class="bar">
-        ${names.length > 1 ? this.#select("name", t.template, Object.fromEntries(names.map((each) => [each, each]))) : nothing}
+        ${names.length > 1 ? this.#select("name", t.template, Object.fromEntries(shownNames.map((each) => [each, shortened(each, 100)]))) : nothing}
         ${edited ? html`<button @click=${() => this.#set({ template: "" })}>${t.restore}</button>` : nothing}
       </div>
       ${names.length ? nothing : html`<p class="hint">${t.noTemplate}</p>`}
+      ${cut ? html`<p class="hint">${t.cutTemplate(MOST_TEMPLATE, own.length)}</p>` : nothing}
       <div class="numbered">
-        <pre aria-hidden="true">${lineNumbers(edited || own, line)}</pre>
+        <pre aria-hidden="true">${lineNumbers(text, line)}</pre>
         <textarea
           class="code"
           rows="14"
@@ -280,7 +293,8 @@ class ChatView extends View {
           wrap="off"
           aria-label=${t.template}
           spellcheck="false"
-          .value=${live(edited || own)}
+          ?readonly=${cut}
+          .value=${live(text)}
           @scroll=${(event) => (event.target.previousElementSibling.scrollTop = event.target.scrollTop)}
           @input=${(event) => {
             const { value } = event.target;
@@ -296,17 +310,19 @@ class ChatView extends View {
 
   #origins() {
     const { text, origins, messages } = this.result;
+    const pages = (this.result.pages ??= pagesOf(text, origins));
     const piece = ({ start, end, from, message, field }) => {
       const part = wholeText(text.slice(start, end));
       if (from !== "message") return html`<span class="origin ${from}" title=${t.origins[from]}>${part}</span>`;
-      const label = t.from(message + 1, messages[message].role, field);
+      const label = t.from(message + 1, roleText(messages[message].role), field);
       return html`<span class="origin message h${message % HUES}" title=${label} data-from=${field === "role" ? nothing : label}>${part}</span>`;
     };
     return html`<p class="legend hint">
         <span class="origin template">${t.origins.template}</span> <span class="origin message h0">${t.origins.message}</span>
         <span class="origin unknown">${t.origins.unknown}</span> ${t.originHint}
       </p>
-      <pre class="prompt frame" dir="ltr" tabindex="0" role="group" aria-label=${t.prompt}>${origins.map(piece)}</pre>`;
+      <pre class="prompt frame" dir="ltr" tabindex="0" role="group" aria-label=${t.prompt}>${this.#promptParts.map(pages, (page) => page.map(piece))}</pre>
+      ${this.#promptParts.bar(pages.length)}`;
   }
 
   #prompt() {
@@ -369,19 +385,42 @@ const named = (templates, name) => (Object.hasOwn(templates, name) ? templates[n
 const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
 
 const HUES = 8;
-const MOST_IN_PROMPT = 200_000; // the most UTF-16 units of one part that the prompt shows
+const PAGE_UNITS = 20_000; // UTF-16 units of the prompt in one page
+const PAGE_PIECES = 500; // origins in one page
+
+const roleText = (role) => shortened(typeof role === "string" ? role : (JSON.stringify(role) ?? ""), MOST_ROLE);
+
+/** Divides the origins of a prompt's text into pages of bounded length. */
+function pagesOf(text, origins) {
+  const pages = [[]];
+  let units = 0;
+  for (const origin of origins) {
+    for (let start = origin.start; start < origin.end; ) {
+      if (units >= PAGE_UNITS || pages.at(-1).length >= PAGE_PIECES) {
+        pages.push([]);
+        units = 0;
+      }
+      let end = Math.min(origin.end, start + PAGE_UNITS - units);
+      if (end < origin.end && text.codePointAt(end - 1) > 0xffff) end += 1;
+      pages.at(-1).push({ ...origin, start, end });
+      units += end - start;
+      start = end;
+    }
+  }
+  return pages;
+}
 
 /** Renders a text with visible white space, without shortening its lines. */
 function wholeText(text) {
   return text
-    .slice(0, MOST_IN_PROMPT)
     .split(/(?<=\n)/)
     .map((line) => partsTemplate(partsOf(utf8.encode(line), Infinity)));
 }
 
 function lineNumbers(text, wrong) {
-  const lines = Math.min(text.split("\n").length, 20_000);
-  return Array.from({ length: lines }, (_, i) => html`<span class=${i + 1 === wrong ? "wrong" : nothing}>${i + 1}\n</span>`);
+  const lines = Array.from({ length: Math.min(text.split("\n").length, 20_000) }, (_, i) => `${i + 1}\n`);
+  if (!wrong) return lines.join("");
+  return html`${lines.slice(0, wrong - 1).join("")}<span class="wrong">${lines[wrong - 1] ?? nothing}</span>${lines.slice(wrong).join("")}`;
 }
 
 customElements.define("gg-chat-view", ChatView);

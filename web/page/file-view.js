@@ -4,6 +4,7 @@ import { html, nothing } from "lit";
 import { declare } from "./state.js";
 import { View } from "./view.js";
 import { messageOf } from "./models.js";
+import { Parts, first, shortened } from "./parts.js";
 import { tokenChip } from "./tokens.js";
 import { count, size, strings } from "./strings.js";
 
@@ -14,6 +15,9 @@ declare({ "file.filter": "" });
 const FLAGS = ["addBos", "addEos", "addSep", "addSpacePrefix", "ignoreMerges", "cleanSpaces", "removeExtraWhitespaces", "escapeWhitespaces", "lowercase", "stripAccents"];
 const WORDPIECE = new Set(["lowercase", "stripAccents"]); // flags that only WordPiece reads
 const MOST_CHARACTERS = 240;
+const MOST_WHOLE = 100_000; // characters that "Show more" shows
+const MOST_KEYS = 200; // in one part of the table
+const MOST_ITEMS = 50; // in lists that are short unless the file is hostile
 
 class FileView extends View {
   static properties = {
@@ -25,6 +29,7 @@ class FileView extends View {
   };
 
   #model;
+  #parts = new Parts(this, MOST_KEYS);
 
   constructor() {
     super();
@@ -61,7 +66,7 @@ class FileView extends View {
     const { name, info } = this.app.model;
     const added = [info.addBos && "BOS", info.addSep && "SEP", info.addEos && "EOS"].filter(Boolean);
     const rows = [
-      [t.name, info.name ?? name],
+      [t.name, shortened(info.name ?? name, MOST_CHARACTERS)],
       [t.type, info.type],
       [t.pre, info.pre ?? "–"],
       [t.tokens, count(info.tokens)],
@@ -73,7 +78,7 @@ class FileView extends View {
     return html`<section class="panel card" aria-labelledby="file-summary">
       <h2 id="file-summary">${t.summary}</h2>
       <dl class="facts">${rows.map(([key, value]) => html`<dt>${key}</dt><dd><bdi>${value}</bdi></dd>`)}</dl>
-      ${(info.warnings ?? []).map((warning) => html`<p class="note">${warning}</p>`)}
+      ${first(info.warnings ?? [], MOST_ITEMS, (warning) => html`<p class="note">${warning}</p>`)}
     </section>`;
   }
 
@@ -102,7 +107,7 @@ class FileView extends View {
             </tr>
           </thead>
           <tbody>
-            ${roles.map(([role, id]) => row(role.toUpperCase().replaceAll("_", " "), id))} ${others.map((id) => row("", id))}
+            ${roles.map(([role, id]) => row(role.toUpperCase().replaceAll("_", " "), id))} ${others.slice(0, MOST_ITEMS).map((id) => row("", id))}
           </tbody>
         </table>
       </div>
@@ -144,7 +149,9 @@ class FileView extends View {
           ? html`<p class="bar"><button @click=${() => this.#runDoctor()}>${t.doctorRun}</button></p>`
           : html`<p role="status">${t.findings(this.findings.length)}</p>
               <ul class="findings">
-                ${this.findings.map(
+                ${first(
+                  this.findings,
+                  MOST_ITEMS,
                   (finding) =>
                     html`<li class=${finding.severity}>
                       <strong>${finding.title}</strong>
@@ -171,7 +178,7 @@ class FileView extends View {
     const text = this.#text(entry);
     const whole = this.whole.has(entry.key);
     const show = () => (this.whole = new Set([...this.whole, entry.key]));
-    return html`<bdi class="value code">${whole ? text : text.slice(0, MOST_CHARACTERS)}</bdi>
+    return html`<bdi class="value code">${shortened(text, whole ? MOST_WHOLE : MOST_CHARACTERS)}</bdi>
       ${whole || text.length <= MOST_CHARACTERS ? nothing : html`<button class="more" @click=${show} aria-label="${t.more}: ${entry.key}">${t.more}</button>`}`;
   }
 
@@ -206,16 +213,18 @@ class FileView extends View {
           </tr>
         </thead>
         <tbody>
-          ${shown.map(
+          ${this.#parts.map(
+            shown,
             (entry) =>
               html`<tr>
-                <th scope="row" class="code"><bdi>${entry.key}</bdi></th>
+                <th scope="row" class="code"><bdi>${shortened(entry.key, MOST_CHARACTERS)}</bdi></th>
                 <td class="type">${entry.type === "array" ? `${entry.elementType} × ${count(entry.length)}` : entry.type}</td>
                 <td>${this.#value(entry)}</td>
               </tr>`,
           )}
         </tbody>
       </table>
+      ${this.#parts.bar(shown.length)}
     </section>`;
   }
 

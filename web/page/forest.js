@@ -14,6 +14,7 @@ const t = strings.vocabulary;
 const LEVELS = 2;
 const MOST_TILES = 900; // tiles on each level, at most
 const MOST_CHILDREN = 300; // children of one token to show at once
+const MOST_PATH = 30; // tokens of the path to the token that is zoomed to, counted from its end
 const HEADER = 18; // height of a tile's caption above its inner tiles, in pixels
 const SMALLEST = 5; // pixels; a tile with a shorter side isn't drawn
 
@@ -156,7 +157,7 @@ export class Forest extends Element {
 
   #path() {
     const path = [];
-    for (let id = this.focus; id >= 0; id = this.forest.parent[id]) path.unshift(id);
+    for (let id = this.focus; id >= 0 && path.length < MOST_PATH; id = this.forest.parent[id]) path.unshift(id);
     return path;
   }
 

@@ -3,12 +3,17 @@
 import { html, nothing } from "lit";
 import { View } from "./view.js";
 import { messageOf, open, openOffered } from "./models.js";
+import { Parts, shortened } from "./parts.js";
 import { count, size, strings } from "./strings.js";
 
 const t = strings.models;
+const MOST_OFFERED = 200; // models in one part of the list
+const MOST_NAME = 200; // UTF-16 units of a name from an address
 
 class ModelsView extends View {
   static properties = { busy: { state: true }, error: { state: true }, url: { state: true } };
+
+  #parts = new Parts(this, MOST_OFFERED);
 
   constructor() {
     super();
@@ -49,7 +54,7 @@ class ModelsView extends View {
       this.error = t.badUrl;
       return false;
     }
-    const name = decoded(url.pathname.split("/").pop() || url.host).replace(/\.gguf$/i, "");
+    const name = shortened(decoded(url.pathname.split("/").pop() || url.host).replace(/\.gguf$/i, ""), MOST_NAME);
     return this.#open(name, () => open(url, { name, link: url.href }));
   }
 
@@ -77,9 +82,9 @@ class ModelsView extends View {
   #linked() {
     const { model } = this.app.values;
     if (!model || this.app.models.some(({ link }) => link === model) || this.busy) return nothing;
-    if (!/^https?:/.test(model)) return html`<p class="note">${t.linked(model)}</p>`;
+    if (!/^https?:/.test(model)) return html`<p class="note">${t.linked(shortened(model, MOST_NAME))}</p>`;
     return html`<p class="note">
-      ${t.linkedUrl(model)}
+      ${t.linkedUrl(shortened(model, 2000))}
       <button class="primary" @click=${() => this.#then(this.openUrl(model))}>${t.open}</button>
     </p>`;
   }
@@ -91,11 +96,13 @@ class ModelsView extends View {
     return html`<section>
       <h2>${t.started}</h2>
       <ul class="choices">
-        ${left.map(
+        ${this.#parts.map(
+          left,
           (entry) =>
             html`<li><button ?disabled=${Boolean(this.busy)} @click=${() => this.#then(this.openOffered(entry))}><bdi>${entry.name}</bdi></button></li>`,
         )}
       </ul>
+      ${this.#parts.bar(left.length)}
     </section>`;
   }
 

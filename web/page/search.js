@@ -40,27 +40,43 @@ function bytesOf(query) {
   return Uint8Array.from(digits.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
 }
 
-function byBytes(vocab, wanted) {
-  const found = new Uint8Array(vocab.size);
+/** Finds the pieces that contain the wanted bytes, with Knuth, Morris and Pratt's algorithm: the
+ * time is linear for any query and any pieces. */
+function byBytes({ data, offsets }, wanted) {
+  const found = new Uint8Array(offsets.length - 1);
   if (wanted.length === 0) return found.fill(1);
-  const { data, offsets } = vocab;
-  let id = 0;
-  for (let at = data.indexOf(wanted[0]); at >= 0; at = data.indexOf(wanted[0], at + 1)) {
-    let k = 1;
-    while (k < wanted.length && data[at + k] === wanted[k]) k += 1;
-    if (k < wanted.length) continue;
-    while (offsets[id + 1] <= at) id += 1;
-    if (at + wanted.length <= offsets[id + 1]) found[id] = 1;
+  const back = new Int32Array(wanted.length); // the longest proper prefix that ends at each byte
+  for (let i = 1, k = 0; i < wanted.length; i += 1) {
+    while (k > 0 && wanted[i] !== wanted[k]) k = back[k - 1];
+    if (wanted[i] === wanted[k]) k += 1;
+    back[i] = k;
+  }
+  for (let id = 0; id < found.length; id += 1) {
+    const end = offsets[id + 1];
+    for (let at = offsets[id], k = 0; at < end && !found[id]; at += 1) {
+      while (k > 0 && data[at] !== wanted[k]) k = back[k - 1];
+      if (data[at] === wanted[k]) k += 1;
+      if (k === wanted.length) found[id] = 1;
+    }
   }
   return found;
 }
 
-const folded = new WeakMap();
+const folded = new WeakMap(); // for each vocabulary, its pieces in lower case: { data, offsets }
+
+function foldedOf(vocab) {
+  const utf8 = new TextEncoder();
+  const pieces = Array.from({ length: vocab.size }, (_, id) => utf8.encode(vocab.text(id).toLowerCase()));
+  const offsets = new Float64Array(vocab.size + 1);
+  pieces.forEach((piece, id) => (offsets[id + 1] = offsets[id] + piece.length));
+  const data = new Uint8Array(offsets[vocab.size]);
+  pieces.forEach((piece, id) => data.set(piece, offsets[id]));
+  return { data, offsets };
+}
 
 function byText(vocab, query) {
-  if (!folded.has(vocab)) folded.set(vocab, Array.from({ length: vocab.size }, (_, id) => vocab.text(id).toLowerCase()));
-  const wanted = query.toLowerCase();
-  return Uint8Array.from(folded.get(vocab), (text) => (text.includes(wanted) ? 1 : 0));
+  if (!folded.has(vocab)) folded.set(vocab, foldedOf(vocab));
+  return byBytes(folded.get(vocab), new TextEncoder().encode(query.toLowerCase()));
 }
 
 // ---- regular expressions: they may take forever, so they run in a worker with a timeout ----

@@ -5,6 +5,8 @@
 // address's fragment contains the settings that differ from the default. A view adds its settings
 // with `declare({ "view.setting": default })` when its module loads.
 
+import { strings } from "./strings.js";
+
 const DEFAULTS = {
   view: "text",
   model: "",
@@ -18,6 +20,9 @@ const DEFAULTS = {
 
 // The most characters of a setting in a link; longer settings are omitted.
 const LONGEST_IN_LINK = 4000;
+
+// The most characters of a setting that a link may have. Views bound what they draw of it.
+const LONGEST_FROM_LINK = 100_000;
 
 export function declare(defaults) {
   Object.assign(DEFAULTS, defaults);
@@ -109,19 +114,23 @@ export class App extends EventTarget {
     if (location.hash !== fragment) history.replaceState(null, "", fragment);
   }
 
-  /** Reads the settings from the address. */
-  fromAddress() {
-    const [view, query = ""] = location.hash.slice(1).split(/\?(.*)/s);
+  /** Reads the settings from the address's fragment. */
+  fromAddress(fragment = location.hash) {
+    const [view, query = ""] = fragment.slice(1).split(/\?(.*)/s);
     const given = new URLSearchParams(query);
     const values = { ...DEFAULTS, view: view || DEFAULTS.view };
     for (const [name, text] of given) {
       if (name === "view" || !Object.hasOwn(DEFAULTS, name)) continue;
+      if (text.length > LONGEST_FROM_LINK) {
+        this.say(strings.longLink(LONGEST_FROM_LINK));
+        continue;
+      }
       const kind = typeof DEFAULTS[name];
       if (kind === "boolean") values[name] = text === "1";
       else if (kind === "string") values[name] = text;
       else if (Number.isFinite(Number(text))) values[name] = Number(text);
     }
     this.values = values;
-    this.dispatchEvent(new Event("change"));
+    this.changed();
   }
 }

@@ -37,6 +37,7 @@ export const strings = {
   model: "Model",
   link: "Copy link",
   linkCopied: "Link copied. It has the settings of this view; nothing was sent.",
+  longLink: (most) => `The link has a setting of more than ${count(most)} characters, which was ignored.`,
   linkWithoutText: "Link copied without the text, which is too long for an address.",
   copied: (what) => `${what} copied`,
   copyFailed: "The browser didn't allow copying. Select the text and copy it yourself.",
@@ -244,9 +245,9 @@ export const strings = {
     uncounted: (n) => `without the tokens of ${plural(n, "image, audio or video part")}`,
     copyPrompt: "Copy prompt",
     error: (message, line) => (line ? `Line ${line}: ${message}` : message),
-    badJson: (what, message) => `${what} is not valid JSON: ${message}`,
-    longJson: (what, n, most) => `${what}: ${count(n)} characters are too many. The page accepts up to ${count(most)}.`,
+    notList: (what) => `${what} must be a list.`,
     notObject: (what) => `${what} must be an object.`,
+    cutTemplate: (most, n) => `The template is too long to edit here. These are the first ${count(most)} of ${plural(n, "character")}.`,
     longTemplate: (most) => `The page accepts templates of up to ${count(most)} characters. The rest was not inserted.`,
     stopped: "The template took too long and was stopped.",
     rendering: "Rendering",
@@ -398,6 +399,15 @@ export const strings = {
     same: "All models divide the text alike.",
     empty: "Type something to compare its tokens.",
     sample: "The quick brown fox costs 12,345.67 €.\nGrüße, 你好, こんにちは 👋🏽\n\n    def main():\n        return None\n",
+  },
+
+  parts: {
+    items: (from, to, n) => `${count(from)}–${count(to)} of ${count(n)}`,
+    part: (i, n) => `Part ${count(i)} of ${count(n)}`,
+    more: (n) => `… and ${count(n)} more`,
+    badJson: (what, message) => `${what} is not valid JSON: ${message}`,
+    longJson: (what, n, most) => `${what}: ${count(n)} characters are too many. The page accepts up to ${count(most)}.`,
+    deepJson: (what, most) => `${what}: lists and objects are nested too deep. The page accepts up to ${most} levels.`,
   },
 
   error: {

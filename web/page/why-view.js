@@ -8,6 +8,7 @@ import { messageOf } from "./models.js";
 import { shortNumber, symbolOfToken } from "./merges.js";
 import { byteLength, textTemplate } from "./bytes.js";
 import { tokenChip } from "./tokens.js";
+import { first } from "./parts.js";
 import "./editor.js";
 import { count, strings } from "./strings.js";
 
@@ -17,6 +18,7 @@ declare({ "why.token": -1, "why.of": "" }); // -1: the text's first token, after
 
 const MOST_BYTES = 16 * 1024; // bytes of UTF-8 that ggtok_trace accepts
 const MOST_PLACES = 200;
+const MOST_ITEMS = 50; // of the short lists
 const utf8 = new TextEncoder();
 
 /** Returns the longest beginning of a text that can be traced. */
@@ -127,7 +129,7 @@ class WhyView extends View {
         ? nothing
         : html`<p>${t.becomes}</p>
             <p class="code wrap"><bdi class="sunk">${textTemplate(fragment.normalized, 300)}</bdi></p>`}
-      ${fragment.notes.length ? html`<ul class="notes">${fragment.notes.map((note) => html`<li>${note}</li>`)}</ul>` : nothing}`;
+      ${fragment.notes.length ? html`<ul class="notes">${first(fragment.notes, MOST_ITEMS, (note) => html`<li>${note}</li>`)}</ul>` : nothing}`;
   }
 
   #rules(rules) {
@@ -135,7 +137,7 @@ class WhyView extends View {
     return html`<table class="rules">
       <thead><tr><th>${t.scanner}</th><th>${t.alternative}</th></tr></thead>
       <tbody>
-        ${rules.map(
+        ${rules.slice(0, MOST_ITEMS).map(
           ({ scanner, expression }) =>
             html`<tr><td>${scanner}</td><td class="code wrap">${expression === null ? html`<span class="hint">${t.between}</span>` : textTemplate(expression, 600)}</td></tr>`,
         )}
@@ -289,17 +291,19 @@ class WhyView extends View {
             </p>
             <ul class="notes">
               ${tree.whole_word ? html`<li>${t.wholeWord}</li>` : nothing}
-              ${tree.words.length > 1 ? html`<li>${t.split} ${tree.words.map((word) => html`<bdi class="code sunk">${textTemplate(word, 40)}</bdi> `)}</li>` : nothing}
-              ${tree.notes.map((note) => html`<li>${note}</li>`)}
+              ${tree.words.length > 1 ? html`<li>${t.split} ${first(tree.words, MOST_ITEMS, (word) => html`<bdi class="code sunk">${textTemplate(word, 40)}</bdi> `)}</li>` : nothing}
+              ${first(tree.notes, MOST_ITEMS, (note) => html`<li>${note}</li>`)}
             </ul>
             ${tree.reached || !tree.symbols.length
               ? nothing
-              : html`<p>${t.becomesTokens} ${tree.tokens.map((token) => html`${tokenChip(tree.model.vocab, token.id)} `)}</p>`}
+              : html`<p>${t.becomesTokens} ${first(tree.tokens, MOST_ITEMS, (token) => html`${tokenChip(tree.model.vocab, token.id)} `)}</p>`}
             <gg-merges .symbols=${tree.symbols} .merges=${tree.merges} .focus=${0}></gg-merges>
             ${tree.pairs.length
               ? html`<h3>${t.pairs}</h3>
                   <ul class="notes">
-                    ${tree.pairs.slice(0, 50).map(
+                    ${first(
+                      tree.pairs,
+                      MOST_ITEMS,
                       ({ left, right, rank, score }) =>
                         html`<li>
                           <bdi class="code sunk">${textTemplate(left, 40)}</bdi> + <bdi class="code sunk">${textTemplate(right, 40)}</bdi>
