@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ggtok.base.escape import shown
-from ggtok.chat import api
+from ggtok.chat import api, values
 from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.native.arguments import index, iterated, text_bytes, token_ids
 from ggtok.text.shown import OTHER, ROLES, TEMPLATE, Shown, ShownToken
@@ -101,8 +101,9 @@ def _of_messages(
 
 def _roles(prompt: Prompt, messages: Sequence[Any]) -> list[tuple[int, str]]:
     """Divides the prompt into ranges, and returns the end (in bytes) and the role of each."""
-    messages = [m if isinstance(m, Mapping) else m.model_dump() for m in messages]
-    names = [message["role"] if message.get("role") in ROLES else OTHER for message in messages]
+    fields = [values.mapping(message) or {} for message in messages]
+    found = [message.get("role") for message in fields]
+    names = [role if isinstance(role, str) and role in ROLES else OTHER for role in found]
     roles = [
         (end, (TEMPLATE if field is True else OTHER) if index is None else names[index])
         for end, index, field in prompt.origins

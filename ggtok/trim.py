@@ -79,4 +79,5 @@ def trim_chat(
 
 def _is_user(message: Any) -> bool:
     fields = values.mapping(message)
-    return fields is not None and fields.get("role") == "user"
+    role = None if fields is None else fields.get("role")
+    return isinstance(role, str) and role == "user"

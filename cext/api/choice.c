@@ -1,5 +1,6 @@
 /* A caller's choice of the special tokens to parse. */
 #include "api/tokenizer.h"
+#include "base/prefix.h"
 
 struct ggtok_special_choice {
     special_set set;
@@ -22,7 +23,7 @@ ggtok_status ggtok_special_choice_new(const ggtok_tokenizer *tok, const int32_t 
             gguf_view text = vocab_text(v, (uint32_t)ids[i]);
             s = ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
                                 "token %ld, '%.*s', is not a special token, so it can't be parsed",
-                                (long)ids[i], (int)(text.n < 64 ? text.n : 64),
+                                (long)ids[i], text_prefix(text.p, text.n, 64),
                                 (const char *)text.p);
         } else {
             chosen[ids[i]] = true;

@@ -1,5 +1,6 @@
 /* Encoding a text that is only partly trusted; see ggtok_encode_trusted and models/guard.h. */
 #include "api/tokenizer.h"
+#include "base/prefix.h"
 
 /* Whether any id from index `first` on is in one of the ranges v.marked, which contain all reserved
  * and user-defined ids. Compilers vectorize this loop. */
@@ -34,7 +35,7 @@ static ggtok_status refused(const vocab *v, int32_t id, ggtok_error *err) {
         err, GGTOK_ERR_ARGUMENT,
         "untrusted text contains '%.*s', which this vocabulary can represent only by the %s token "
         "%ld; remove it from the text",
-        (int)(text.n < 64 ? text.n : 64), (const char *)text.p,
+        text_prefix(text.p, text.n, 64), (const char *)text.p,
         v->attr[id] & VOCAB_RESERVED ? "control" : "user-defined", (long)id);
 }
 

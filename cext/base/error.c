@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/prefix.h"
+
 /* Copies a key, which comes from a file and may contain any bytes: keeps printable ASCII and replaces
  * all other bytes with '?'. */
 static void copy_key(char *out, size_t cap, const char *key, size_t n) {
@@ -19,7 +21,9 @@ static ggtok_status set(ggtok_error *err, ggtok_status status, const void *key, 
     err->status = status;
     err->offset = offset;
     if (key) copy_key(err->key, sizeof err->key, key, n);
-    vsnprintf(err->message, sizeof err->message, format, args);
+    int length = vsnprintf(err->message, sizeof err->message, format, args);
+    if (length >= (int)sizeof err->message)
+        text_drop_partial(err->message, sizeof err->message - 1);
     for (char *c = err->message; *c; c++) { /* the message may quote the file */
         if ((uint8_t)*c < 0x20 || *c == 0x7F) *c = '?';
     }
@@ -45,7 +49,7 @@ ggtok_status ggtok_error_set_at(ggtok_error *err, ggtok_status status, const voi
 
 ggtok_status ggtok_error_pre(ggtok_error *err, const char *name, size_t n, const char *key) {
     enum { SHOWN = 64 }; /* maximum bytes of the name in the message */
-    const int shown = (int)(n > SHOWN ? SHOWN : n);
+    const int shown = text_prefix(name, n, SHOWN);
     if (!key) {
         ggtok_error_set(err, GGTOK_ERR_PRETOKENIZER, "unknown pre-tokenizer '%.*s'", shown, name);
     } else {
@@ -53,7 +57,7 @@ ggtok_status ggtok_error_pre(ggtok_error *err, const char *name, size_t n, const
                            "unknown pre-tokenizer '%.*s' (key '%s')", shown, name, key);
     }
     if (err) {
-        size_t kept = n < sizeof err->name ? n : sizeof err->name - 1;
+        size_t kept = (size_t)text_prefix(name, n, sizeof err->name - 1);
         if (kept) memcpy(err->name, name, kept);
         err->name[kept] = 0;
     }

@@ -123,8 +123,9 @@ static void list_templates(const ggtok_tokenizer *tok, char *out, size_t room) {
     snprintf(out, room, "none");
     for (size_t i = 0; i < n && at < room; i++) {
         at += (size_t)snprintf(out + at, room - at, "%s'%.*s'", i ? ", " : "",
-                               (int)(names[i].n < 60 ? names[i].n : 60), names[i].data);
+                               text_prefix(names[i].data, names[i].n, 60), names[i].data);
     }
+    if (at >= room) text_drop_partial(out, room - 1);
 }
 
 typedef struct file_job {
@@ -225,7 +226,7 @@ static bool select_template(const ggtok_chat *chat, const ggtok_chat_options *op
     *err = (jinja_error){.status = GGTOK_ERR_ARGUMENT, .key = "template"};
     snprintf(err->message, sizeof err->message,
              "template: '%.*s' is neither a template nor the name of one of the file's (%s)",
-             (int)(n < 80 ? n : 80), wanted, names);
+             text_prefix(wanted, n, 80), wanted, names);
     return false;
 }
 

@@ -12,7 +12,9 @@ ggtok_status ggtok_chat_public_error(const jinja_error *from, ggtok_error *err) 
         err->line = from->line;
         snprintf(err->key, sizeof err->key, "%s", from->key);
         if (from->status == GGTOK_ERR_TEMPLATE)
-            snprintf(err->name, sizeof err->name, "%.*s", (int)sizeof err->name - 1, from->source);
+            snprintf(err->name, sizeof err->name, "%.*s",
+                     text_prefix(from->source, strlen(from->source), sizeof err->name - 1),
+                     from->source);
     }
     return from->status;
 }
@@ -57,18 +59,19 @@ static void find_media(jinja_arena *mem, void *user) {
     }
     if (m->n == job->n_media && are_parts) return;
     snprintf(mem->error->key, sizeof mem->error->key, "media_marker");
+    int n_shown = text_prefix(options->marker, options->n_marker, 80);
     if (m->n == job->n_media) {
         ggtok_chat_refuse(&call, CHAT_WRONG_VALUE, NULL,
-                          "a text contains the media marker (%.80s), and the template drops or "
+                          "a text contains the media marker (%.*s), and the template drops or "
                           "cuts an image, audio or video part (media_marker chooses another)",
-                          job->options->marker);
+                          n_shown, options->marker);
     }
     ggtok_chat_refuse(
         &call, CHAT_WRONG_VALUE, NULL,
-        "the prompt has %zu media marker%s (%.80s) for %lu image, audio or video part%s, which "
+        "the prompt has %zu media marker%s (%.*s) for %lu image, audio or video part%s, which "
         "llama-server refuses: the template drops or repeats some, or a text contains the marker "
         "(media_marker chooses another)",
-        m->n, m->n == 1 ? "" : "s", options->marker, (unsigned long)job->n_media,
+        m->n, m->n == 1 ? "" : "s", n_shown, options->marker, (unsigned long)job->n_media,
         job->n_media == 1 ? "" : "s");
 }
 

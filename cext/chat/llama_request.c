@@ -32,11 +32,11 @@ static const jinja_text *check_format(chat_run *r) {
         ggtok_chat_refuse(
             &r->call, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST, NULL,
             "response_format type must be one of \"text\" or \"json_object\", but got: %.*s",
-            (int)(type->n < 200 ? type->n : 200), (const char *)type->data);
+            JINJA_SHOWN(type, 200));
     ggtok_chat_refuse(&r->call, CHAT_WRONG_VALUE, NULL,
                       "response_format: the type must be 'text', 'json_object' or 'json_schema', "
                       "not '%.*s'",
-                      (int)(type->n < 80 ? type->n : 80), (const char *)type->data);
+                      JINJA_SHOWN(type, 80));
 }
 
 static bool is_empty(jinja_value v) {
@@ -85,7 +85,7 @@ static bool choice_is_none(chat_run *r) {
                       r->call.language == CHAT_LLAMA_SERVER
                           ? "%.*s"
                           : "tool_choice must be one of 'auto', 'none', 'required', not '%.*s'",
-                      (int)(choice->n < 200 ? choice->n : 200), (const char *)choice->data);
+                      JINJA_SHOWN(choice, 200));
 }
 
 static continuation continuation_of(chat_run *r) {
@@ -153,8 +153,7 @@ static void check_reasoning_format(chat_run *r) {
                           ? "%.*s"
                           : "reasoning_format must be one of 'none', 'auto', 'deepseek', "
                             "'deepseek-legacy', not '%.*s'",
-                      (int)(format.as.text->n < 200 ? format.as.text->n : 200),
-                      (const char *)format.as.text->data);
+                      JINJA_SHOWN(format.as.text, 200));
 }
 
 /* Reads the variables, and whether the model thinks. */

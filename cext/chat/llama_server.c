@@ -157,7 +157,7 @@ static jinja_text *after_prefix(jinja_arena *mem, jinja_text *other, const jinja
     size_t n = 0, most = other->n < prompt->n ? other->n : prompt->n;
     jinja_charge_bytes(mem, most);
     while (n < most && other->data[n] == prompt->data[n]) n++;
-    while (n && n < other->n && (other->data[n] & 0xC0) == 0x80) n--;
+    n = (size_t)text_prefix(other->data, other->n, n);
     return ggtok_jinja_text_cut(mem, other, n, other->n);
 }
 
@@ -359,8 +359,8 @@ static ggtok_status check_start(const chat_policy *p, const jinja_time *now, jin
         snprintf(
             err->message, sizeof err->message,
             "llama-server doesn't start with this chat template, which fails for a single user "
-            "message: %.360s",
-            message);
+            "message: %.*s",
+            text_prefix(message, strlen(message), 360), message);
     }
     return status;
 }
@@ -390,8 +390,8 @@ static ggtok_status learn(chat_policy *p, const jinja_time *now, jinja_error *er
         *err = (jinja_error){.status = GGTOK_ERR_TEMPLATE};
         snprintf(err->message, sizeof err->message,
                  "llama-server doesn't start with this chat template, because it parses the tool "
-                 "calls as JSON: %.380s",
-                 p->tags.bad_calls);
+                 "calls as JSON: %.*s",
+                 text_prefix(p->tags.bad_calls, strlen(p->tags.bad_calls), 380), p->tags.bad_calls);
         return err->status;
     }
     return check_start(p, now, err);

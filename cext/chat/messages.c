@@ -5,25 +5,27 @@
  */
 #include "chat/policy.h"
 
-#define SHAPE(NAME, text, value) {text, sizeof text - 1, CHAT_##NAME, value}
-#define END {NULL, 0, 0, NULL}
-static const chat_shape function_shape[] = {SHAPE(NAME, "name", NULL),
-                                            SHAPE(ARGUMENTS, "arguments", NULL), END};
-static const chat_shape call_shape[] = {SHAPE(TYPE, "type", NULL), SHAPE(ID, "id", NULL),
-                                        SHAPE(FUNCTION, "function", function_shape), END};
-static const chat_shape part_shape[] = {SHAPE(TYPE, "type", NULL), SHAPE(TEXT, "text", NULL), END};
-const chat_shape ggtok_chat_message_shape[] = {SHAPE(ROLE, "role", NULL),
-                                               SHAPE(CONTENT, "content", part_shape),
-                                               SHAPE(REASONING, "reasoning_content", NULL),
-                                               SHAPE(TOOL_CALLS, "tool_calls", call_shape),
-                                               SHAPE(NAME, "name", NULL),
-                                               SHAPE(CALL_ID, "tool_call_id", NULL),
+#define SHAPE(NAME, text, value, items) {text, sizeof text - 1, CHAT_##NAME, value, items}
+#define END {NULL, 0, 0, NULL, NULL}
+static const chat_shape function_shape[] = {SHAPE(NAME, "name", NULL, NULL),
+                                            SHAPE(ARGUMENTS, "arguments", NULL, NULL), END};
+static const chat_shape call_shape[] = {SHAPE(TYPE, "type", NULL, NULL),
+                                        SHAPE(ID, "id", NULL, NULL),
+                                        SHAPE(FUNCTION, "function", function_shape, NULL), END};
+static const chat_shape part_shape[] = {SHAPE(TYPE, "type", NULL, NULL),
+                                        SHAPE(TEXT, "text", NULL, NULL), END};
+const chat_shape ggtok_chat_message_shape[] = {SHAPE(ROLE, "role", NULL, NULL),
+                                               SHAPE(CONTENT, "content", NULL, part_shape),
+                                               SHAPE(REASONING, "reasoning_content", NULL, NULL),
+                                               SHAPE(TOOL_CALLS, "tool_calls", NULL, call_shape),
+                                               SHAPE(NAME, "name", NULL, NULL),
+                                               SHAPE(CALL_ID, "tool_call_id", NULL, NULL),
                                                END};
-static const chat_shape declared_shape[] = {SHAPE(NAME, "name", NULL),
-                                            SHAPE(DESCRIPTION, "description", NULL),
-                                            SHAPE(PARAMETERS, "parameters", NULL), END};
-const chat_shape ggtok_chat_tool_shape[] = {SHAPE(TYPE, "type", NULL),
-                                            SHAPE(FUNCTION, "function", declared_shape), END};
+static const chat_shape declared_shape[] = {SHAPE(NAME, "name", NULL, NULL),
+                                            SHAPE(DESCRIPTION, "description", NULL, NULL),
+                                            SHAPE(PARAMETERS, "parameters", NULL, NULL), END};
+const chat_shape ggtok_chat_tool_shape[] = {SHAPE(TYPE, "type", NULL, NULL),
+                                            SHAPE(FUNCTION, "function", declared_shape, NULL), END};
 
 /* ---- origins ---- */
 
@@ -130,8 +132,7 @@ static const char *shown(const chat_call *c, jinja_value v) {
     enum { ROOM = 80 };
     if (v.type != JINJA_STRING) return ggtok_chat_type_name(c, v);
     char *out = jinja_alloc(c->mem, ROOM + 3);
-    size_t n = v.as.text->n < ROOM ? v.as.text->n : ROOM;
-    while (n < v.as.text->n && n && (v.as.text->data[n] & 0xC0) == 0x80) n--;
+    size_t n = (size_t)text_prefix(v.as.text->data, v.as.text->n, ROOM);
     out[0] = '\'';
     memcpy(out + 1, v.as.text->data, n);
     memcpy(out + 1 + n, "'", 2);
@@ -388,7 +389,8 @@ static jinja_value parse_arguments(chat_run *r, const jinja_text *text, const ch
         ggtok_chat_refuse(c, CHAT_WRONG_VALUE, NULL, "%s: %s", ggtok_chat_path(c, at),
                           error.message);
     }
-    ggtok_chat_check_depth(c, v, at, CHAT_MAX_DEPTH);
+    enum { LEVELS_ABOVE = 6 }; /* request, messages, message, calls, call, function */
+    ggtok_chat_check_depth(c, v, at, LEVELS_ABOVE);
     return v;
 }
 

@@ -31,7 +31,8 @@ typedef struct chat_shape {
     const char *key;                /* NULL: the end of the rows */
     uint8_t n;                      /* length of `key` */
     uint8_t name;                   /* its index in CHAT_NAMES */
-    const struct chat_shape *value; /* NULL: read the whole value */
+    const struct chat_shape *value; /* the shape of a dict; NULL: read the whole value */
+    const struct chat_shape *items; /* the shape of the dicts in a list; NULL: read them whole */
 } chat_shape;
 extern const chat_shape ggtok_chat_message_shape[], ggtok_chat_tool_shape[];
 
@@ -177,10 +178,11 @@ void ggtok_chat_label(chat_run *r, jinja_value v, jinja_label label);
 /* Whether a role counts as the template's own text. */
 bool ggtok_chat_is_own_role(const jinja_text *role);
 
-/* Maximum nesting of lists and dicts in a field of a message, a tool or a variable. */
-enum { CHAT_MAX_DEPTH = 90 };
-/* Refuses a value nested more than `most` deep. */
-void ggtok_chat_check_depth(const chat_call *c, jinja_value v, const chat_path *at, int most);
+/* Maximum nesting of lists and dicts in a request, including the request, its list of messages and
+ * the message: 90 levels are left for a field of a message. */
+enum { CHAT_MAX_DEPTH = 93 };
+/* Refuses a value, which is in `level` lists and dicts, if it nests deeper than CHAT_MAX_DEPTH. */
+void ggtok_chat_check_depth(const chat_call *c, jinja_value v, const chat_path *at, int level);
 
 /* Returns a request's list of messages; refuses anything else. */
 jinja_list *ggtok_chat_messages(chat_run *r);

@@ -47,12 +47,8 @@ const char *ggtok_chat_word(const chat_call *c, chat_word word) {
 /* Bytes of a name, and of a whole path, that a message shows. */
 enum { NAME_ROOM = 64, PATH_ROOM = 240 };
 
-/* Returns the length of the longest prefix of at most `most` bytes that splits no character. */
 static int prefix(const char *text, size_t most) {
-    size_t n = strlen(text);
-    if (n <= most) return (int)n;
-    for (n = most; n && ((uint8_t)text[n] & 0xC0) == 0x80;) n--;
-    return (int)n;
+    return text_prefix(text, strlen(text), most);
 }
 
 static size_t write_path(const chat_call *c, const chat_path *path, char *out, size_t room) {

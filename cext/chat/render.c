@@ -96,16 +96,15 @@ typedef struct json_job {
 
 jinja_value ggtok_chat_parsed(const chat_call *c, ggtok_chat_like like, const char *json,
                               size_t n) {
-    enum { LEVELS_ABOVE = 3 }; /* the request, its messages, a message */
     const chat_path at = {NULL, "the request", 0};
     jinja_dialect dialect = like == GGTOK_LIKE_TRANSFORMERS ? JINJA_TRANSFORMERS : JINJA_LLAMA_CPP;
     jinja_value v;
     jinja_error error;
     if (!ggtok_jinja_read_if_json(c->mem, json, n, 0, dialect, &v, &error)) {
-        ggtok_chat_refuse(c, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST, NULL, "the request is %.400s",
+        ggtok_chat_refuse(c, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST, NULL, "the request is %s",
                           error.message);
     }
-    ggtok_chat_check_depth(c, v, &at, CHAT_MAX_DEPTH + LEVELS_ABOVE);
+    ggtok_chat_check_depth(c, v, &at, jinja_is_array(v) ? 1 : 0); /* a list: the messages */
     return v;
 }
 
@@ -199,7 +198,8 @@ static void explain_empty(chat_job *job) {
     char message[sizeof job->error.message];
     memcpy(message, job->error.message, sizeof message);
     snprintf(job->error.message, sizeof message,
-             "there are no messages, but this chat template needs some: %.400s", message);
+             "there are no messages, but this chat template needs some: %.*s",
+             text_prefix(message, strlen(message), 400), message);
 }
 
 ggtok_status ggtok_chat_render_job(chat_job *job) {

@@ -37,9 +37,9 @@ jinja_dict *ggtok_chat_variables(chat_run *r) {
     return given.as.dict;
 }
 
-void ggtok_chat_check_depth(const chat_call *c, jinja_value v, const chat_path *at, int most) {
+void ggtok_chat_check_depth(const chat_call *c, jinja_value v, const chat_path *at, int level) {
     if (v.type != JINJA_DICT && !jinja_is_array(v)) return;
-    if (!most) {
+    if (level == CHAT_MAX_DEPTH) {
         ggtok_chat_refuse(c, CHAT_WRONG_VALUE, NULL, "%s: nested more than %d deep",
                           ggtok_chat_path(c, at), CHAT_MAX_DEPTH);
     }
@@ -49,7 +49,7 @@ void ggtok_chat_check_depth(const chat_call *c, jinja_value v, const chat_path *
     jinja_charge(c->mem, n);
     for (uint32_t i = 0; i < n; i++) {
         ggtok_chat_check_depth(c, is_dict ? v.as.dict->entries[i].value : v.as.list->data[i], at,
-                               most - 1);
+                               level + 1);
     }
     jinja_leave(c->mem);
 }

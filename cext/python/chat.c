@@ -181,11 +181,11 @@ static bool is_llama(const request *p) {
 
 static jinja_value read_field(reader *r, const request *p, const char *name, PyObject *object) {
     const chat_path at = {NULL, name, 0};
-    const chat_shape *shape = NULL;
+    const chat_shape *items = NULL;
     bool is_chat = is_llama(p) && p->how.api == CHAT_COMPLETIONS;
-    if (is_chat && !strcmp(name, "tools")) shape = ggtok_chat_tool_shape;
-    if (is_chat && !strcmp(name, "messages")) shape = ggtok_chat_message_shape;
-    return ggtok_py_read_object(r, object, shape, &at, 0);
+    if (is_chat && !strcmp(name, "tools")) items = ggtok_chat_tool_shape;
+    if (is_chat && !strcmp(name, "messages")) items = ggtok_chat_message_shape;
+    return ggtok_py_read_object(r, object, NULL, items, &at, 1);
 }
 
 static jinja_value read_messages(reader *r, const request *p, PyObject *list) {
@@ -197,7 +197,7 @@ static jinja_value read_messages(reader *r, const request *p, PyObject *list) {
         PyObject *object = PyList_GetItem(list, i);
         ggtok_py_hold(r, object);
         ggtok_jinja_list_push(r->call.mem, messages,
-                              ggtok_py_read_object(r, object, shape, &message, 0));
+                              ggtok_py_read_object(r, object, shape, NULL, &message, 2));
     }
     return jinja_of_list(messages);
 }
@@ -248,7 +248,7 @@ static void read_request(jinja_arena *mem, void *user) {
             ggtok_py_hold(r, value);
             jinja_text *text = ggtok_jinja_text_copy(mem, name, (size_t)n, 0);
             ggtok_jinja_dict_set(mem, named, jinja_of_text(text),
-                                 ggtok_py_read_object(r, value, NULL, &at, 0));
+                                 ggtok_py_read_object(r, value, NULL, NULL, &at, 2));
         }
         job->named = jinja_of_dict(named);
     }
@@ -547,7 +547,7 @@ static void convert_body(jinja_arena *mem, void *user) {
     conversion *c = (conversion *)r->more;
     const chat_path at = {NULL, "the request", 0};
     (void)mem;
-    jinja_value body = ggtok_py_read_object(r, c->body, NULL, &at, 0);
+    jinja_value body = ggtok_py_read_object(r, c->body, NULL, NULL, &at, 0);
     c->converted = c->api == CHAT_ANTHROPIC ? ggtok_chat_from_anthropic(&r->call, body)
                                             : ggtok_chat_from_responses(&r->call, body);
 }

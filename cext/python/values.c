@@ -12,6 +12,10 @@
 
 #include "base/mem.h"
 
+/* Bounds of a request. Objects can contain the same object many times, so a few lists can stand for
+ * any number of values; JSON text can't. */
+enum { MOST_VALUES = 1 << 24, MOST_BYTES = 1 << 30 };
+
 _Noreturn void ggtok_py_raised(reader *r) {
     r->raised = true;
     ggtok_jinja_fail(r->call.mem, "a Python exception");
@@ -50,10 +54,11 @@ static void drop(reader *r) {
 /* Refuses an object of a request: "messages[0]['content']: ...". */
 static _Noreturn void refuse(reader *r, chat_fault fault, const chat_path *at, const char *format,
                              ...) {
-    char says[160];
+    char says[400];
     va_list args;
     va_start(args, format);
-    vsnprintf(says, sizeof says, format, args);
+    if (vsnprintf(says, sizeof says, format, args) >= (int)sizeof says)
+        text_drop_partial(says, sizeof says - 1);
     va_end(args);
     ggtok_chat_refuse(&r->call, fault, NULL, "%s: %s", ggtok_chat_path(&r->call, at), says);
 }
@@ -137,6 +142,10 @@ static jinja_text *read_text(reader *r, PyObject *object, const chat_path *at) {
         Py_XDECREF(encoded);
     }
     if (!data) refuse_surrogate(r, object, at);
+    if ((r->n_bytes += (size_t)n) > MOST_BYTES && r->is_request)
+        refuse(r, CHAT_WRONG_VALUE, at,
+               "the request's texts have more than 1 GiB, with each text "
+               "counted as often as it occurs");
     ggtok_jinja_env_grow(r->env, (size_t)n);
     jinja_text *text = ggtok_jinja_text_copy(r->call.mem, data, (size_t)n, 0);
     if (encoded) Py_DECREF(r->held[--r->n_held]); /* a long text isn't kept twice */
@@ -230,7 +239,7 @@ static jinja_value read_dict(reader *r, PyObject *object, const chat_shape *shap
                      *text = PyObject_GetAttrString(type, "__name__");
             if (text) hold_new(r, text);
             const char *data = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-            refuse(r, CHAT_WRONG_TYPE, at, "a key is %.60s, not str", data ? data : "?");
+            refuse(r, CHAT_WRONG_TYPE, at, "a key is %s, not str", data ? data : "?");
         } else if (r->dialect == JINJA_LLAMA_CPP) {
             PyErr_SetString(PyExc_TypeError, "a key is not a str");
             ggtok_py_raised(r);
@@ -248,22 +257,20 @@ static jinja_value read_dict(reader *r, PyObject *object, const chat_shape *shap
             ggtok_py_hold(r, value);
         }
         if (!row) {
-            k = name ? read_key(r, key, at) : ggtok_py_read_object(r, key, NULL, at, level);
+            k = name ? read_key(r, key, at) : ggtok_py_read_object(r, key, NULL, NULL, at, level);
             if (!ggtok_jinja_hashable(mem, k)) {
                 PyErr_SetString(PyExc_TypeError, "a key is not hashable");
                 ggtok_py_raised(r);
             }
         }
-        ggtok_jinja_dict_set(
-            mem, dict, k,
-            ggtok_py_read_object(r, value, row ? row->value : NULL, &inside, row ? 0 : level));
+        ggtok_jinja_dict_set(mem, dict, k,
+                             ggtok_py_read_object(r, value, row ? row->value : NULL,
+                                                  row ? row->items : NULL, &inside, level));
     }
-    /* A dict in place of a list must not become an empty dict, which may count as nothing. */
-    if (shape && room && !dict->n) return read_dict(r, object, NULL, at, level);
     return jinja_of_dict(dict);
 }
 
-static jinja_value read_items(reader *r, PyObject *object, const chat_shape *shape,
+static jinja_value read_items(reader *r, PyObject *object, const chat_shape *items,
                               const chat_path *at, int level) {
     bool tuple = PyTuple_Check(object);
     jinja_list *list = ggtok_jinja_list_new(
@@ -273,7 +280,7 @@ static jinja_value read_items(reader *r, PyObject *object, const chat_shape *sha
         const chat_path inside = {at, NULL, (size_t)i};
         if (!is_plain(item)) ggtok_py_hold(r, item);
         ggtok_jinja_list_push(r->call.mem, list,
-                              ggtok_py_read_object(r, item, shape, &inside, level));
+                              ggtok_py_read_object(r, item, items, NULL, &inside, level));
     }
     bool keep = tuple && r->dialect == JINJA_TRANSFORMERS;
     return keep ? jinja_of_tuple(list) : jinja_of_list(list);
@@ -293,10 +300,15 @@ static PyObject *converted(reader *r, PyObject *object, const chat_path *at) {
 }
 
 jinja_value ggtok_py_read_object(reader *r, PyObject *object, const chat_shape *shape,
-                                 const chat_path *at, int level) {
+                                 const chat_shape *items, const chat_path *at, int level) {
     jinja_arena *mem = r->call.mem;
     jinja_value v;
     jinja_charge(mem, 1);
+    if (++r->n_values > MOST_VALUES && r->is_request)
+        refuse(r, CHAT_WRONG_VALUE, at,
+               "the request has more than %d values, with each object "
+               "counted as often as it occurs",
+               MOST_VALUES);
     ggtok_jinja_env_grow(r->env, 8);
     if (PyUnicode_Check(object)) return jinja_of_text(read_text(r, object, at));
     if (object == Py_None) return jinja_none();
@@ -313,7 +325,7 @@ jinja_value ggtok_py_read_object(reader *r, PyObject *object, const chat_shape *
     if (PyDict_Check(object))
         v = read_dict(r, object, shape, at, level + 1);
     else
-        v = read_items(r, object, shape, at, level + 1);
+        v = read_items(r, object, items, at, level + 1);
     jinja_leave(mem);
     return v;
 }
@@ -384,7 +396,8 @@ void ggtok_py_read_variables(jinja_arena *mem, void *user) {
                 PyErr_SetString(PyExc_TypeError, "a variable's name is not a str");
             ggtok_py_raised(r);
         }
-        ggtok_jinja_env_set(r->env, name, (size_t)n, ggtok_py_read_object(r, value, NULL, NULL, 0));
+        ggtok_jinja_env_set(r->env, name, (size_t)n,
+                            ggtok_py_read_object(r, value, NULL, NULL, NULL, 0));
     }
 }
 

@@ -29,6 +29,7 @@ typedef struct reader {
     PyObject *variables; /* of a template: a dict */
     PyObject **held;
     size_t n_held, cap_held;
+    size_t n_values, n_bytes; /* read so far */
     cached_key keys[KEYS_CACHED];
     const void *more; /* the caller's data */
     bool raised;      /* a Python exception is set */
@@ -40,10 +41,11 @@ ggtok_status ggtok_py_read(reader *r, void (*body)(jinja_arena *mem, void *user)
 
 /* A body for ggtok_py_read: reads reader.variables into the environment. */
 void ggtok_py_read_variables(jinja_arena *mem, void *user);
-/* Reads an object. `shape`: the part of it to read (NULL: all); `at`: its path in a request;
- * `level`: the number of dicts and lists around it. */
+/* Reads an object. `shape` and `items`: the part to read of a dict, and of the dicts in a list (NULL:
+ * all); `at`: its path in a request;
+ * `level`: the number of dicts and lists around it, including the request. */
 jinja_value ggtok_py_read_object(reader *r, PyObject *object, const chat_shape *shape,
-                                 const chat_path *at, int level);
+                                 const chat_shape *items, const chat_path *at, int level);
 /* Keeps an object alive until the read ends. */
 void ggtok_py_hold(reader *r, PyObject *object);
 /* Jumps out of the read; a Python exception is set. */

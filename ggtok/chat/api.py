@@ -374,6 +374,8 @@ def _messages_of(conversation: Any) -> list[Any]:
         parsed = json.loads(conversation)
     except ValueError as e:
         raise InvalidValueError(f"the request is not valid JSON: {e}") from None
+    except RecursionError:
+        raise InvalidValueError("the request is nested too deeply") from None
     found = parsed.get("messages") if isinstance(parsed, dict) else parsed
     if not isinstance(found, list):
         raise InvalidTypeError("messages must be a list of mappings")

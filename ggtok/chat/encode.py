@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ggtok.base.escape import quoted
 from ggtok.chat.prompt import C_SPACES, Prompt, Ranges, n_shared
 from ggtok.errors import InvalidTypeError, InvalidValueError, TemplateError, VocabError
 from ggtok.loading.loaded import TokenAttr
 from ggtok.native import ADD_SPECIAL, CONTINUATION, PARSE_SPECIAL, PLAIN_USER_DEFINED
-from ggtok.native.arguments import index, token_ids, truth
+from ggtok.native.arguments import index, is_one_of, token_ids, truth
 
 if TYPE_CHECKING:
     from ggtok.loading.loaded import Loaded
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 PARSE = ADD_SPECIAL | PARSE_SPECIAL
 _FLAGS = {"parse": PARSE, "plain": PARSE | PLAIN_USER_DEFINED}
-_CHOICES = tuple(_FLAGS)  # a tuple, so that `in` works for unhashable values
 _GENERATION = re.compile(r"\{%[-+]?\s*generation\s*[-+]?%\}")
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 _SHOWN = 40  # characters that a message shows before and after a difference
@@ -30,8 +30,10 @@ def flags_of(trusted: bool, user_defined: str) -> int:
     """Checks both arguments, and returns ggtok_encode's flags for `user_defined`."""
     if trusted is not False:
         truth(trusted, "trusted")
-    if user_defined not in _CHOICES:
-        raise InvalidValueError(f'user_defined must be "parse" or "plain", not {user_defined!r}')
+    if not is_one_of(user_defined, _FLAGS):
+        raise InvalidValueError(
+            f'user_defined must be "parse" or "plain", not {quoted(user_defined)}'
+        )
     return _FLAGS[user_defined]
 
 

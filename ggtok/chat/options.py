@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ggtok.base.escape import quoted
 from ggtok.chat import media, values
 from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.native import jinja
-from ggtok.native.arguments import truth_or_none
+from ggtok.native.arguments import is_one_of, truth_or_none
 from ggtok.native.chat import LIKES
 
 Json = dict[str, Any]
@@ -59,9 +60,9 @@ class Options:
 
     def check(self) -> None:
         """Raises an error for an argument that has a wrong type and isn't part of the request."""
-        if self.like not in LIKES:
+        if not is_one_of(self.like, LIKES):
             choices = " or ".join(map(repr, LIKES))
-            raise InvalidValueError(f"like must be {choices}, not {self.like!r}")
+            raise InvalidValueError(f"like must be {choices}, not {quoted(self.like)}")
         if self.tools is not None and type(self.tools) is not list:
             what = "JSON schemas" if self.like == "transformers" else "mappings"
             self.tools = values.sequence(self.tools, "tools", what)

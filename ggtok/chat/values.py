@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ggtok.errors import InvalidTypeError, InvalidValueError
+from ggtok.native.arguments import iterated
 from ggtok.native.chat import mapping as mapping
 
 
 def sequence(values: Any, what: str, of: str) -> list[Any]:
-    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-        raise InvalidTypeError(f"{what} must be a list of {of}, not {type(values).__name__}")
-    return list(values)
+    must = f"{what} must be a list of {of}"
+    if isinstance(values, (str, bytes, Mapping)):
+        raise InvalidTypeError(f"{must}, not {type(values).__name__}")
+    return list(iterated(values, must))
 
 
 def text(value: str, where: str) -> str:

@@ -138,13 +138,13 @@ def test_keywords_precede_fields(tok: Tokenizer, like: Any) -> None:
         (b"null", InvalidTypeError, "messages must be a list of mappings, not None"),
         (b"3", InvalidTypeError, "messages must be a list of mappings, not int"),
         (b'["Hi"]', InvalidTypeError, r"messages\[0\] must be a mapping, not str"),
-        (b"[" * 100 + b"]" * 100, InvalidValueError, "nested more than 90 deep"),
+        (b"[" * 100 + b"]" * 100, InvalidValueError, "nested more than 93 deep"),
         (b"[" * 100_000, InvalidValueError, "nested"),
         (b'{"a":' * 100_000, InvalidValueError, "nested"),
         (
             b'[{"role": "user", "content": "", "x": ' + b"[" * 100 + b"]" * 100 + b"}]",
             InvalidValueError,
-            "nested more than 90 deep",
+            "nested more than 93 deep",
         ),
     ],
 )

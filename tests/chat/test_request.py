@@ -326,7 +326,7 @@ def test_endless_objects_are_refused(like: Any) -> None:
     arguments: list[Any] = []
     arguments.append(arguments)
     messages = [user(), says("assistant", "", tool_calls=[call("", "f", arguments)]), user()]
-    with pytest.raises(ggtok.InvalidValueError, match="nested more than 90 deep"):
+    with pytest.raises(ggtok.InvalidValueError, match="nested more than 93 deep"):
         tok.encode_chat(messages, template="{{ messages[1].tool_calls }}", like=like)
 
 

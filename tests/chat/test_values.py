@@ -113,7 +113,7 @@ def deep(levels: int) -> Any:
         ({"\udfff": 1}, InvalidValueError, r"\['x'\]: character 0 is a lone surrogate"),
         ({1: 2}, InvalidTypeError, r"\['x'\]: a key is int, not str"),
         ({"a": b""}, InvalidTypeError, r"\['x'\]\['a'\]: must be str, a number, .* not bytes"),
-        (deep(91), InvalidValueError, r"nested more than 90 deep"),
+        (deep(92), InvalidValueError, r"nested more than 93 deep"),
     ],
 )
 def test_values_without_json(value: object, error: type[Exception], pattern: str) -> None:

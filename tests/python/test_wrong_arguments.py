@@ -3,45 +3,19 @@
 from __future__ import annotations
 
 import inspect
-import io
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import ggtok
 from tests.support.vocabularies import fixture
+from tests.support.wrong import SurrogatePath, wrong_values
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 MODEL = str(fixture("bpe-llama3"))
-
-
-class _SurrogatePath(os.PathLike[str]):
-    def __fspath__(self) -> str:
-        return "\ud800"
-
-
-class _NoPath(os.PathLike[str]):
-    def __fspath__(self) -> str:
-        return 7  # type: ignore[return-value]
-
-
-def wrong_values() -> list[object]:
-    released = memoryview(b"abc")
-    released.release()
-    nested: list[Any] = []
-    for _ in range(3000):
-        nested = [nested]
-    return [
-        *(None, True, 7, -1, 10**5000, -(10**5000), 1.5, float("nan"), "\ud800", "a\0b", b"\xff"),
-        *("", b"", [], ["\ud800"], [10**5000], [[10**5000]], [None], {}, {"a": 1}, {1: 2}),
-        *(np.array([1, 2]), np.array(["a", "b"]), np.array([1.5]), np.array(object())),
-        *(released, [released], object(), object, len, _SurrogatePath(), _NoPath()),
-        *(io.BytesIO(b""), io.StringIO("x"), nested, range(3), Exception(), ..., "x" * 1000),
-    ]
 
 
 VALID: dict[str, Any] = {
@@ -124,7 +98,7 @@ def test_messages_quote_little() -> None:
 
 
 def test_paths_that_no_system_has() -> None:
-    for path in ("\ud800", "a\0b", _SurrogatePath()):
+    for path in ("\ud800", "a\0b", SurrogatePath()):
         for call in (ggtok.undo, ggtok.recover, lambda path: ggtok.edit(path, {"x": 1})):
             with pytest.raises(ggtok.InvalidValueError, match="path"):
                 call(path)

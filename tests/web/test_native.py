@@ -140,6 +140,7 @@ def test_wrong_markers_are_refused(host: Host) -> None:
         ("", "mediaMarker must not be empty"),
         (5, "mediaMarker must be a string"),
         (None, "the prompt has 2 media markers (<__media__>) for 1 image, audio or video part"),
+        (None, "(mediaMarker chooses another)"),
     ):
         options = {"template": "chatml", "mediaMarker": marker}
         [error] = js.each("encodeChat", [(request, options)])

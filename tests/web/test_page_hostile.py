@@ -211,10 +211,10 @@ def test_a_file_of_30_000_keys_is_usable(shown: Shown, tmp_path: Path) -> None:
     gguf.write(path)
     shown.open(path)
     shown.view("file")
-    shown.page.locator(".parts-bar", has_text="1–200 of ").wait_for()
+    shown.page.locator(".parts-bar", has_text="1\u2013200 of ").wait_for()
     assert nodes(shown) < MOST_NODES
     shown.page.get_by_role("button", name="Next part").click()
-    shown.page.locator(".parts-bar", has_text="201–400 of ").wait_for()
+    shown.page.locator(".parts-bar", has_text="201\u2013400 of ").wait_for()
     shown.page.get_by_label("Filter keys").fill("k29999")
     shown.page.locator(".metadata tbody tr", has_text="k29999").wait_for()
     assert shown.page.locator(".metadata tbody tr").count() == 1
@@ -233,7 +233,7 @@ def follow(shown: Shown, values: dict[str, str]) -> None:
 def test_a_link_with_3000_messages_shows_some(shown: Shown) -> None:
     shown.open(FIXTURES / "chat.gguf")
     follow(shown, {"chat.messages": "[" + ",".join("1" * 3000) + "]"})
-    shown.page.locator(".parts-bar", has_text="1–30 of 3,000").wait_for()
+    shown.page.locator(".parts-bar", has_text="1\u201330 of 3,000").wait_for()
     assert shown.page.locator(".message").count() == 30
     assert nodes(shown) < MOST_NODES
     messages = [{"role": "user", "content": f"m{i}"} for i in range(2500)]

@@ -3,6 +3,8 @@ import { ArgumentError, GgtokError, LimitError, ofStatus } from "./errors.js";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+// Names of options in C that differ here.
+const OPTIONS = { media_marker: "mediaMarker" };
 const TEMPLATE = 9; // GGTOK_ERR_TEMPLATE
 const LARGE = 64 << 20; // bytes; an engine with more memory isn't reused
 const SHORT = 1 << 16; // UTF-16 units; texts up to this length are encoded directly into the
@@ -105,7 +107,11 @@ class Engine {
   error() {
     const { status, line, offset, ...at } = this.report.error();
     const details = {};
-    const [key, name, message] = [at.key, at.name, at.message].map((p) => this.text(p));
+    let [key, name, message] = [at.key, at.name, at.message].map((p) => this.text(p));
+    if (Object.hasOwn(OPTIONS, key ?? "")) {
+      message = message.replaceAll(key, OPTIONS[key]);
+      key = OPTIONS[key];
+    }
     if (key) details.key = key;
     if (offset >= 0) details.offset = offset;
     if (status !== TEMPLATE) {

@@ -106,8 +106,7 @@ static void show_line(const jinja_arena *mem, jinja_error *error) {
     if (n > room) {
         if (at - begin > room / 2) begin = at - room / 2;
         while (begin < at && (mem->source[begin] & 0xC0) == 0x80) begin++;
-        n = end - begin < room ? end - begin : room;
-        while (n && begin + n < end && (mem->source[begin + n] & 0xC0) == 0x80) n--;
+        n = (size_t)text_prefix(mem->source + begin, end - begin, room);
     }
     memcpy(error->source, mem->source + begin, n);
     error->source[n] = 0;
@@ -120,12 +119,8 @@ void ggtok_jinja_fail(jinja_arena *mem, const char *format, ...) {
     va_start(args, format);
     int n = vsnprintf(error->message, sizeof error->message, format, args);
     va_end(args);
-    if (n >= (int)sizeof error->message) { /* don't end within a character */
-        size_t end = sizeof error->message - 1;
-        while (end && (error->message[end - 1] & 0xC0) == 0x80) end--;
-        if (end && (error->message[end - 1] & 0x80)) end--;
-        error->message[end] = 0;
-    }
+    if (n >= (int)sizeof error->message)
+        text_drop_partial(error->message, sizeof error->message - 1);
     show_line(mem, error);
     longjmp(*mem->caller, 1);
 }

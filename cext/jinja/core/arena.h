@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/prefix.h"
 #include "ggtok.h"
 
 typedef struct jinja_chunk {

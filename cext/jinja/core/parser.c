@@ -25,9 +25,8 @@ void ggtok_jinja_fail_token(jinja_parser *p, const char *expected) {
     if (p->next->type == T_END) {
         ggtok_jinja_fail(p->mem, "the template ends where %s is expected", expected);
     }
-    int n = p->next->n < 40 ? (int)p->next->n : 40;
-    while (n > 0 && n < (int)p->next->n && (p->next->text[n] & 0xC0) == 0x80) n--;
-    ggtok_jinja_fail(p->mem, "expected %s, found '%.*s'", expected, n, (const char *)p->next->text);
+    ggtok_jinja_fail(p->mem, "expected %s, found '%.*s'", expected,
+                     text_prefix(p->next->text, p->next->n, 40), (const char *)p->next->text);
 }
 
 bool ggtok_jinja_token_is(const jinja_token *token, const char *name) {

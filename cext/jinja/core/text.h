@@ -57,6 +57,10 @@ typedef struct jinja_text {
     uint32_t n_chars;        /* length in code points, likewise; UINT32_MAX: not computed yet */
     jinja_label label;
 } jinja_text;
+
+/* The arguments of "%.*s" that show at most `most` bytes of a text in a message. */
+#define JINJA_SHOWN(t, most) \
+    text_prefix((t)->data, (t)->n, (most)), (t)->n ? (const char *)(t)->data : ""
 _Static_assert(sizeof(jinja_text) <= 4 * sizeof(void *) + 16, "texts are kept small");
 
 /* The maximum length of a text, in bytes. */

@@ -328,8 +328,7 @@ static jinja_value eval_filter(jinja_env *e, const jinja_node *node, jinja_value
     const jinja_llama_row *row = ggtok_jinja_llama_filter_row(e->t, node->sym, v);
     if (!row) {
         ggtok_jinja_fail(mem, "llama.cpp's dialect has no filter '%.*s' for %s",
-                         (int)(symbol->name->n < 60 ? symbol->name->n : 60),
-                         (const char *)symbol->name->data, ggtok_jinja_type_name(v));
+                         JINJA_SHOWN(symbol->name, 60), ggtok_jinja_type_name(v));
     }
     args.v--, args.n++;
     args.v[0] = v;
@@ -349,8 +348,7 @@ static jinja_value eval_test(jinja_env *e, const jinja_node *node) {
     const jinja_symbol *symbol = &e->t->symbols[node->sym];
     if (symbol->test < 0) {
         ggtok_jinja_fail(mem, "llama.cpp's dialect has no test '%.*s'",
-                         (int)(symbol->name->n < 60 ? symbol->name->n : 60),
-                         (const char *)symbol->name->data);
+                         JINJA_SHOWN(symbol->name, 60));
     }
     const jinja_llama_row *row = &ggtok_jinja_llama_globals[symbol->test];
     if (row->unsupported)

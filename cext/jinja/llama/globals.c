@@ -6,9 +6,7 @@
 static jinja_value raise_exception(jinja_env *e, jinja_args *a) {
     ggtok_jinja_args_type(e, a, 0, ON_STRING);
     const jinja_text *t = a->v[0].as.text;
-    size_t n = t->n < 480 ? t->n : 480;
-    while (n < t->n && n && (t->data[n] & 0xC0) == 0x80) n--;
-    ggtok_jinja_fail(&e->arena, "%.*s", (int)n, n ? (const char *)t->data : "");
+    ggtok_jinja_fail(&e->arena, "%.*s", JINJA_SHOWN(t, 480));
 }
 
 /* Implements dict() and namespace(). */

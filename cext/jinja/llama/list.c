@@ -171,7 +171,7 @@ static jinja_builtin *test_of(jinja_env *e, jinja_value name) {
     int32_t row = ggtok_jinja_llama_global("test_is_", text);
     if (row < 0) {
         ggtok_jinja_fail(&e->arena, "llama.cpp's dialect has no test '%.*s'",
-                         (int)(text->n < 60 ? text->n : 60), (const char *)text->data);
+                         JINJA_SHOWN(text, 60));
     }
     return ggtok_jinja_llama_globals[row].run;
 }

@@ -394,7 +394,6 @@ const jinja_node *ggtok_jinja_llama_statement(jinja_parser *p) {
         return node;
     }
     p->mem->at = pos;
-    int n = name->n < 60 ? (int)name->n : 60;
-    ggtok_jinja_fail(p->mem, "llama.cpp's dialect has no statement '%.*s'", n,
-                     (const char *)name->text);
+    ggtok_jinja_fail(p->mem, "llama.cpp's dialect has no statement '%.*s'",
+                     text_prefix(name->text, name->n, 60), (const char *)name->text);
 }

@@ -494,9 +494,7 @@ static jinja_value cycler_reset(jinja_env *e, jinja_value *v) {
 
 static jinja_value global_raise(jinja_env *e, jinja_value *v) {
     const jinja_text *t = ggtok_jinja_str(e, v[0]);
-    size_t n = t->n < 480 ? t->n : 480;
-    while (n < t->n && n && utf8_continues(t->data[n])) n--;
-    ggtok_jinja_fail(&e->arena, "%.*s", (int)n, n ? (const char *)t->data : "");
+    ggtok_jinja_fail(&e->arena, "%.*s", JINJA_SHOWN(t, 480));
 }
 
 static jinja_value global_strftime(jinja_env *e, jinja_value *v) {

@@ -270,8 +270,7 @@ jinja_value ggtok_jinja_python_eval_call(jinja_env *e, const jinja_node *node) {
 }
 
 static _Noreturn void fail_unknown(jinja_env *e, const char *what, const jinja_text *name) {
-    ggtok_jinja_fail(&e->arena, "no %s named '%.*s'", what, (int)(name->n < 60 ? name->n : 60),
-                     (const char *)name->data);
+    ggtok_jinja_fail(&e->arena, "no %s named '%.*s'", what, JINJA_SHOWN(name, 60));
 }
 
 const jinja_python_row *ggtok_jinja_python_filter_named(jinja_env *e, const jinja_text *name) {

@@ -17,7 +17,7 @@ jinja_value ggtok_jinja_python_name(jinja_env *e, const jinja_node *node) {
 void ggtok_jinja_check_field(jinja_arena *mem, const jinja_text *name) {
     if (!name->n || name->data[0] != '_') return;
     ggtok_jinja_fail(mem, "a field of a namespace can't begin with an underscore: '%.*s'",
-                     (int)(name->n < 60 ? name->n : 60), (const char *)name->data);
+                     JINJA_SHOWN(name, 60));
 }
 
 static jinja_value namespace_of(jinja_env *e, const jinja_node *field) {
@@ -242,10 +242,8 @@ static void gather_rest(jinja_env *e, const jinja_function *f, const jinja_args 
     if (plan->kwargs != UINT32_MAX)
         frame->values[plan->kwargs] = jinja_of_dict(kwargs);
     else if (kwargs->n) {
-        ggtok_jinja_fail(
-            mem, "the macro '%s' takes no keyword argument '%.*s'", f->name,
-            (int)(kwargs->entries[0].key.as.text->n < 60 ? kwargs->entries[0].key.as.text->n : 60),
-            (const char *)kwargs->entries[0].key.as.text->data);
+        ggtok_jinja_fail(mem, "the macro '%s' takes no keyword argument '%.*s'", f->name,
+                         JINJA_SHOWN(kwargs->entries[0].key.as.text, 60));
     }
     if (plan->varargs != UINT32_MAX)
         frame->values[plan->varargs] = jinja_of_tuple(varargs);

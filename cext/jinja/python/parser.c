@@ -543,8 +543,8 @@ const jinja_node *ggtok_jinja_python_statement(jinja_parser *p) {
     if (ggtok_jinja_token_is(name, "continue")) node = parse_jump(p, pos, N_CONTINUE);
     if (!node) {
         p->mem->at = pos;
-        int n = name->n < 60 ? (int)name->n : 60;
-        ggtok_jinja_fail(p->mem, "unknown statement '%.*s'", n, (const char *)name->text);
+        ggtok_jinja_fail(p->mem, "unknown statement '%.*s'", text_prefix(name->text, name->n, 60),
+                         (const char *)name->text);
     }
     expect_close(p);
     return node;

@@ -388,8 +388,7 @@ static void check_named(planner *p, const jinja_node *node) {
     if (p->now->soft || (filter ? symbol->filter : symbol->test) >= 0) return;
     p->mem->at = node->pos;
     ggtok_jinja_fail(p->mem, "no %s named '%.*s'", filter ? "filter" : "test",
-                     (int)(symbol->name->n < 60 ? symbol->name->n : 60),
-                     (const char *)symbol->name->data);
+                     JINJA_SHOWN(symbol->name, 60));
 }
 
 /* Sets the frame and slot of each name in this frame, and plans the frames inside it. */

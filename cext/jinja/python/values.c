@@ -9,8 +9,7 @@
 void ggtok_jinja_fail_undefined(jinja_env *e, jinja_value v) {
     if (v.id) ggtok_jinja_fail(&e->arena, "the sandbox hides methods that change their object");
     if (!v.as.text) ggtok_jinja_fail(&e->arena, "the value is undefined");
-    int n = v.as.text->n < 80 ? (int)v.as.text->n : 80;
-    ggtok_jinja_fail(&e->arena, "'%.*s' is undefined", n, (const char *)v.as.text->data);
+    ggtok_jinja_fail(&e->arena, "'%.*s' is undefined", JINJA_SHOWN(v.as.text, 80));
 }
 
 bool ggtok_jinja_python_truth(jinja_env *e, jinja_value v) {
