@@ -146,6 +146,36 @@ size_t ggtok_metadata_bytes(const ggtok_tokenizer *tok);
 size_t ggtok_n_kv(const ggtok_tokenizer *tok);
 ggtok_status ggtok_get_kv(const ggtok_tokenizer *tok, size_t i, ggtok_kv *out, ggtok_error *err);
 
+typedef ... ggtok_header;
+typedef struct {
+    uint32_t version;
+    bool big_endian;
+    uint64_t n_pairs, n_tensors, size;
+    ...;
+} ggtok_header_info;
+typedef struct {
+    ggtok_bytes key;
+    ggtok_value_type type, elem_type;
+    uint64_t n, begin, end, first;
+    ...;
+} ggtok_pair;
+typedef struct {
+    ggtok_bytes name;
+    uint32_t n_dims, type;
+    uint64_t dims[4];
+    uint64_t offset, end;
+    ...;
+} ggtok_tensor;
+ggtok_status ggtok_header_open(const void *data, size_t size, ggtok_header **out,
+                               ggtok_error *err);
+void ggtok_header_free(ggtok_header *header);
+ggtok_header_info ggtok_header_get_info(const ggtok_header *header);
+bool ggtok_header_pair(const ggtok_header *header, uint64_t i, ggtok_pair *out);
+ggtok_status ggtok_header_string_ends(const ggtok_header *header, uint64_t i, uint64_t *ends,
+                                      ggtok_error *err);
+ggtok_status ggtok_header_tensor(const ggtok_header *header, uint64_t offset, ggtok_tensor *out,
+                                 ggtok_error *err);
+
 typedef ... ggtok_counts;
 typedef ... ggtok_counter;
 typedef ... ggtok_merges;

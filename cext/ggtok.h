@@ -914,6 +914,66 @@ GGTOK_API size_t ggtok_n_kv(const ggtok_tokenizer *tok);
 GGTOK_API ggtok_status ggtok_get_kv(const ggtok_tokenizer *tok, size_t i, ggtok_kv *out,
                                     ggtok_error *err);
 
+/* ---- the header of any GGUF file ---- */
+
+/*
+ * The key/value pairs and tensor descriptions in the first bytes of a GGUF file, as positions in
+ * these bytes. Nothing is copied: the bytes must stay in memory, unchanged, until
+ * ggtok_header_free. ggtok_metadata_size tells how many bytes contain all pairs.
+ *
+ *     ggtok_header *header;
+ *     ggtok_pair pair;
+ *     if (ggtok_header_open(data, size, &header, &err)) return 1;
+ *     for (uint64_t i = 0; ggtok_header_pair(header, i, &pair); i++) ...pair.key...
+ *     ggtok_header_free(header);
+ */
+typedef struct ggtok_header ggtok_header;
+
+/* Returns GGTOK_ERR_GGUF if the bytes don't contain all pairs, or the file is malformed. */
+GGTOK_API ggtok_status ggtok_header_open(const void *data, size_t size, ggtok_header **out,
+                                         ggtok_error *err);
+GGTOK_API void ggtok_header_free(ggtok_header *header); /* `header` may be NULL */
+
+typedef struct ggtok_header_info {
+    uint32_t version;
+    bool big_endian;
+    uint64_t n_pairs, n_tensors;
+    uint64_t size; /* offset of the first tensor's description */
+} ggtok_header_info;
+GGTOK_API ggtok_header_info ggtok_header_get_info(const ggtok_header *header);
+
+typedef struct ggtok_pair {
+    ggtok_bytes key;
+    ggtok_value_type type;
+    ggtok_value_type elem_type; /* for an array: type of the elements; otherwise `type` */
+    uint64_t n;                 /* for an array: number of elements; otherwise 1 */
+    uint64_t begin, end;        /* offsets of the value's bytes, which follow its type */
+    uint64_t first;             /* offset of an array's first element; otherwise `begin` */
+} ggtok_pair;
+
+/* Gets the i-th pair, in file order; false if there are no more. */
+GGTOK_API bool ggtok_header_pair(const ggtok_header *header, uint64_t i, ggtok_pair *out);
+
+/* Writes the end offsets of the strings in the i-th pair, an array of strings, to ends[0 .. n).
+ * Each string begins 8 bytes after the previous string's end (the first: after `first`). */
+GGTOK_API ggtok_status ggtok_header_string_ends(const ggtok_header *header, uint64_t i,
+                                                uint64_t *ends, ggtok_error *err);
+
+typedef struct ggtok_tensor {
+    ggtok_bytes name;
+    uint32_t n_dims, type;
+    uint64_t dims[4];
+    uint64_t offset; /* of the tensor's data, after the start of all tensors' data */
+    uint64_t end;    /* of this description */
+} ggtok_tensor;
+
+/* Reads the description of a tensor at `offset`: the first is at ggtok_header_info.size, the next
+ * at out->end, n_tensors in all. If the bytes don't contain it, out->end (> size) is the minimum
+ * number of bytes to read before opening the header again, and the other fields are zero. Returns
+ * GGTOK_ERR_GGUF for a malformed description. */
+GGTOK_API ggtok_status ggtok_header_tensor(const ggtok_header *header, uint64_t offset,
+                                           ggtok_tensor *out, ggtok_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -70,7 +70,7 @@ MAY_USE_PYTHON = {
     },
     "adapters": {"base", "native", "tokenizer", "vocabularies"},
     "inspect": {
-        *("base", "native", "sources", "loading", "chat", "tokenizer", "vocabularies"),
+        *("base", "native", "sources", "chat", "tokenizer", "vocabularies"),
     },
     "ggtok": {"base", "text", "corpora", "tokenizer", "trim", "vocabularies", "inspect"},
     "distributed": {"base", "native", "text", "corpora", "ggtok"},

@@ -30,8 +30,7 @@ const char *ggtok_gguf_type_name(int type) {
 
 /* ---- reading numbers: the caller has checked the bounds ---- */
 
-/* Loads a number of `size` bytes, and swaps its bytes if the file has the other byte order. */
-static uint64_t get(const gguf *g, size_t pos, unsigned size) {
+uint64_t ggtok_gguf_number(const gguf *g, size_t pos, unsigned size) {
     const uint8_t *p = g->data + pos;
     uint16_t x2;
     uint32_t x4;
@@ -49,11 +48,11 @@ static uint64_t get(const gguf *g, size_t pos, unsigned size) {
 }
 
 static uint32_t get32(const gguf *g, size_t pos) {
-    return (uint32_t)get(g, pos, 4);
+    return (uint32_t)ggtok_gguf_number(g, pos, 4);
 }
 
 static uint64_t get64(const gguf *g, size_t pos) {
-    return get(g, pos, 8);
+    return ggtok_gguf_number(g, pos, 8);
 }
 
 /* ---- keys ---- */
@@ -292,13 +291,13 @@ void ggtok_gguf_close(gguf *g) {
 /* ---- values ---- */
 
 uint64_t ggtok_gguf_uint(const gguf *g, const gguf_kv *kv) {
-    uint64_t x = get(g, kv->value, types[kv->type].size);
+    uint64_t x = ggtok_gguf_number(g, kv->value, types[kv->type].size);
     return kv->type == GGTOK_BOOL ? x != 0 : x;
 }
 
 int64_t ggtok_gguf_int(const gguf *g, const gguf_kv *kv) {
     unsigned bits = 8u * types[kv->type].size;
-    uint64_t x = get(g, kv->value, types[kv->type].size);
+    uint64_t x = ggtok_gguf_number(g, kv->value, types[kv->type].size);
     uint64_t sign = (uint64_t)1 << (bits - 1);
     return (int64_t)((x ^ sign) - sign);
 }

@@ -65,6 +65,9 @@ double ggtok_gguf_float(const gguf *g, const gguf_kv *kv);
 gguf_view ggtok_gguf_string(const gguf *g, const gguf_kv *kv);
 const char *ggtok_gguf_type_name(int type);
 
+/* Returns the number of `size` bytes (1, 2, 4 or 8) at an offset whose bounds are checked. */
+uint64_t ggtok_gguf_number(const gguf *g, size_t pos, unsigned size);
+
 /* Returns the next element of a string array: start with *pos = kv->value and call this kv->count
  * times. */
 gguf_view ggtok_gguf_next_string(const gguf *g, size_t *pos);

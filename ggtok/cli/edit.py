@@ -14,7 +14,7 @@ from ggtok.cli.arguments import add_model_name, check_output, take_only_model
 from ggtok.cli.messages import UsageError
 from ggtok.cli.parser import Help, Parser
 from ggtok.inspect.fix import corrections
-from ggtok.loading.gguf_reader import Reader
+from ggtok.native.gguf import FileHeader
 from ggtok.vocabularies.edit import Edited
 from ggtok.vocabularies.gguf_writer import FLAG_KEYS, SPECIAL_KEYS
 
@@ -103,7 +103,7 @@ class _File:
     def __init__(self, path: str) -> None:
         self._path = path
         edited = ggtok.edit(path, {}, dry_run=True, force=True)
-        self.values: dict[str, Any] = Reader(edited.before).metadata()
+        self.values: dict[str, Any] = FileHeader(edited.before).values()
 
     @cached_property
     def tok(self) -> ggtok.Tokenizer:

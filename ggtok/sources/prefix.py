@@ -8,15 +8,15 @@ reads the file itself. For other sources, a reader appends to :attr:`Prefix.data
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-import struct
-from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from ggtok.base.escape import shown
 from ggtok.errors import FileError, GGUFError, InvalidTypeError, InvalidValueError
 from ggtok.native import metadata_size
+from ggtok.native.gguf import FileHeader
 
 # The number of bytes in the first read, enough for most of a small vocabulary.
 FIRST = 1 << 20
@@ -145,40 +145,15 @@ def check_whole(file: BinaryIO, data: bytearray, size: int, name: str) -> None:
             return
         fill(file, data, end)
     fill(file, data, min(end + _TENSORS, size))
-    try:
-        last, table_end = 0, end  # `last` is a lower bound for the last tensor's start
-        for _, _, offset, tensor_end in tensors(data, end):
-            last, table_end = max(last, offset + 1), tensor_end
-        cut_off = table_end + last > size
-    except (struct.error, OverflowError):  # not all descriptions were read
-        cut_off = len(data) == size
+    header = FileHeader(bytes(data), name)
+    cut_off = len(data) == size  # used if not all descriptions were read, or one is malformed
+    with contextlib.suppress(GGUFError):
+        tensors, table_end = header.tensors()
+        if table_end <= len(data):
+            last_begin = max((tensor.offset for tensor in tensors), default=-1)
+            cut_off = table_end + last_begin + 1 > size
     if cut_off:
         raise GGUFError(
             f"the file is cut off: it has {size} bytes, and its tensors take more; its download "
             "was probably interrupted: download it again"
         )
-
-
-def tensors(data: bytes | bytearray, at: int) -> Iterator[tuple[bytes, tuple[int, ...], int, int]]:
-    """Yields the name, dimensions and offset of each tensor, and the end of its description.
-
-    Args:
-        at: the end of the metadata.
-
-    Raises:
-        struct.error, OverflowError: `data` doesn't have all descriptions, or they are malformed.
-    """
-    order = "<" if struct.unpack_from("<I", data, 4)[0] < 1 << 16 else ">"
-    (n,) = struct.unpack_from(f"{order}Q", data, 8)
-    for _ in range(n):
-        (length,) = struct.unpack_from(f"{order}Q", data, at)
-        name = bytes(data[at + 8 : at + 8 + length])
-        at += 8 + length
-        (n_dims,) = struct.unpack_from(f"{order}I", data, at)
-        if n_dims > 4:
-            raise struct.error("more than four dimensions")
-        dims = struct.unpack_from(f"{order}{n_dims}Q", data, at + 4)
-        at += 4 + 8 * n_dims + 4  # skips the type
-        (offset,) = struct.unpack_from(f"{order}Q", data, at)
-        at += 8
-        yield name, dims, offset, at

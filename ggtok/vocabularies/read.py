@@ -20,7 +20,7 @@ from ggtok.errors import (
     VocabWarning,
     file_error,
 )
-from ggtok.loading.gguf_reader import ARRAY, STRING, Reader, first_bytes
+from ggtok.native.gguf import FileHeader
 from ggtok.sources.files import first_shard, shard
 from ggtok.sources.prefix import read_file
 from ggtok.tokenizer import load
@@ -49,7 +49,7 @@ def vocabulary(source: str | os.PathLike[str] | types.Buffer | types.BinaryIO) -
         FileError, GGUFError: as for :func:`ggtok.load`.
     """
     data, inputs = _checked(source)
-    metadata = Reader(data).metadata()
+    metadata = FileHeader(data).values()
 
     def text_of(key: str) -> str | None:
         value = metadata.pop(key, None)
@@ -141,7 +141,7 @@ def _checked(source: Any) -> tuple[bytes, tuple[str, ...]]:
     name, found = os.fsdecode(os.fspath(source)), tok._loaded.found
     path = os.path.abspath(name) if found is None else found.path
     inputs = () if path is None else (path, first_shard(path))
-    return first_bytes(name, tok._native.metadata_bytes()), inputs
+    return metadata_of(name)[1], inputs
 
 
 # ---- extracting the vocabulary to a separate file without the weights ----
@@ -222,30 +222,13 @@ def _check_shards(path: str, out: str) -> None:
 
 def vocabulary_only(metadata: bytes) -> bytes:
     """Returns the new file's bytes, from well-formed metadata of either byte order."""
+    header = FileHeader(metadata)
     pairs = [
-        struct.pack("<Q", len(key)) + key + value
-        for key, value in _Raw(metadata).pairs()
-        if not key.startswith(_SPLIT)
+        struct.pack("<Q", len(pair.key))
+        + pair.key
+        + struct.pack("<I", pair.kind)
+        + header.little_endian(pair)
+        for pair in header.pairs()
+        if not pair.key.startswith(_SPLIT)
     ]
     return b"".join([b"GGUF", struct.pack("<IQQ", 3, 0, len(pairs)), *pairs])
-
-
-class _Raw(Reader):
-    """A reader that returns values as their bytes in a little-endian file."""
-
-    def pairs(self) -> list[tuple[bytes, bytes]]:
-        return [(self.string(), self._typed()) for _ in range(self.begin())]
-
-    def _typed(self) -> bytes:
-        (kind,) = self.scalars("I", 1)
-        if kind != ARRAY:
-            return struct.pack("<I", kind) + self._elements(kind, 1)
-        (of,) = self.scalars("I", 1)
-        (n,) = self.scalars("Q", 1)
-        return struct.pack("<IIQ", kind, of, n) + self._elements(of, n)
-
-    def _elements(self, kind: int, n: int) -> bytes:
-        if kind == STRING:
-            size = struct.Struct("<Q").pack
-            return b"".join([size(len(text)) + text for text in self.strings(n)])
-        return self.little(kind, n)

@@ -45,7 +45,7 @@ ENGINE = ("jinja/*/*.c", "unicode/*.c", "index/stl_order.c", "base/*.c")
 PROGRAMS = {
     "arrow": LIBRARY,
     "batch": ("base/*.c",),
-    "capi": (*LIBRARY, "jinja/*/*.c"),
+    "capi": (*LIBRARY, "chat/*.c", "jinja/*/*.c"),
     "contended": (*LIBRARY, "jinja/*/*.c", "train/*.c"),
     "oom": LIBRARY,
     "chat_oom": (*LIBRARY, "chat/*.c", "jinja/*/*.c"),

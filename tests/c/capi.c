@@ -399,6 +399,96 @@ static void check_errors(const char *path, const unsigned char *data, size_t n) 
     for (size_t i = 0; ggtok_pre_name(i); i++) CHECK(ggtok_pre_name(i)[0]);
 }
 
+/* Reads tensor descriptions until one isn't complete; returns the least number of bytes needed. */
+static uint64_t read_tensors(const ggtok_header *header) {
+    ggtok_header_info info = ggtok_header_get_info(header);
+    ggtok_tensor tensor = {.end = info.size};
+    for (uint64_t i = 0; i < info.n_tensors; i++) {
+        uint64_t offset = tensor.end;
+        CHECK(!ggtok_header_tensor(header, offset, &tensor, NULL));
+        CHECK(tensor.end > offset);
+        if (!tensor.name.n) break;
+    }
+    return tensor.end;
+}
+
+/* Two pairs, an array of two strings and an integer, and two tensors, in either byte order. */
+static size_t make_header(unsigned char *out, bool big_endian) {
+    static const char parts[] = "4:3,8:2,8:2,8:1,s:a,4:9,4:8,8:2,8:2,s:xy,8:0,8:1,s:b,4:4,4:7,"
+                                "8:1,s:t,4:2,8:5,8:6,4:1,8:32,8:1,s:u,4:0,4:0,8:64,";
+    size_t n = 4;
+    memcpy(out, "GGUF", 4);
+    for (const char *p = parts; *p; p = strchr(p, ',') + 1) {
+        if (*p == 's') {
+            for (const char *c = p + 2; *c != ','; c++) out[n++] = (unsigned char)*c;
+            continue;
+        }
+        unsigned size = (unsigned)(*p - '0');
+        unsigned long value = strtoul(p + 2, NULL, 10);
+        memset(out + n, 0, size);
+        out[big_endian ? n + size - 1 : n] = (unsigned char)value;
+        n += size;
+    }
+    return n;
+}
+
+static void check_header(bool big_endian) {
+    unsigned char data[256];
+    size_t n = make_header(data, big_endian);
+    ggtok_error err;
+    ggtok_header *header;
+    ggtok_pair pair;
+    ggtok_tensor tensor;
+    uint64_t ends[2], size;
+    CHECK(!ggtok_header_open(data, n, &header, &err));
+    ggtok_header_info info = ggtok_header_get_info(header);
+    CHECK(info.version == 3 && info.big_endian == big_endian);
+    CHECK(info.n_pairs == 2 && info.n_tensors == 2 && info.size < n);
+    CHECK(!ggtok_metadata_size(data, n, n, &size, &err) && size == info.size);
+    CHECK(ggtok_header_pair(header, 0, &pair) && pair.key.n == 1 && *pair.key.data == 'a');
+    CHECK(pair.type == GGTOK_ARRAY && pair.elem_type == GGTOK_STRING && pair.n == 2);
+    CHECK(pair.first == pair.begin + 12 && pair.end == pair.first + 18);
+    CHECK(!ggtok_header_string_ends(header, 0, ends, &err));
+    CHECK(ends[0] == pair.first + 10 && ends[1] == pair.end && data[ends[0] - 1] == 'y');
+    CHECK(ggtok_header_pair(header, 1, &pair) && *pair.key.data == 'b' && pair.n == 1);
+    CHECK(pair.type == GGTOK_U32 && pair.begin == pair.first && pair.end == pair.begin + 4);
+    CHECK(pair.end == info.size && !ggtok_header_pair(header, 2, &pair));
+    CHECK(ggtok_header_string_ends(header, 1, ends, &err) == GGTOK_ERR_ARGUMENT);
+    CHECK(ggtok_header_string_ends(header, 2, ends, &err) == GGTOK_ERR_ARGUMENT);
+    CHECK(!ggtok_header_tensor(header, info.size, &tensor, &err));
+    CHECK(tensor.name.n == 1 && *tensor.name.data == 't' && tensor.n_dims == 2);
+    CHECK(tensor.dims[0] == 5 && tensor.dims[1] == 6 && tensor.type == 1 && tensor.offset == 32);
+    CHECK(!ggtok_header_tensor(header, tensor.end, &tensor, &err));
+    CHECK(*tensor.name.data == 'u' && tensor.n_dims == 0 && tensor.offset == 64 && tensor.end == n);
+    CHECK(!ggtok_header_tensor(header, n, &tensor, &err) && tensor.end > n && !tensor.name.n);
+    CHECK(ggtok_header_tensor(header, n + 1, &tensor, &err) == GGTOK_ERR_ARGUMENT);
+    CHECK(ggtok_header_tensor(header, UINT64_MAX, &tensor, &err) == GGTOK_ERR_ARGUMENT);
+    CHECK(ggtok_header_tensor(header, info.size - 1, &tensor, &err) == GGTOK_ERR_ARGUMENT);
+    ggtok_header_free(header);
+    ggtok_header_free(NULL);
+
+    for (size_t cut = 0; cut < n; cut++) { /* truncated: the exact copy lets sanitizers see reads */
+        unsigned char *copy = malloc(cut + 1);
+        memcpy(copy, data, cut);
+        ggtok_status s = ggtok_header_open(copy, cut, &header, &err);
+        CHECK(s == (cut < info.size ? GGTOK_ERR_GGUF : GGTOK_OK));
+        if (!s) CHECK(read_tensors(header) > cut && read_tensors(header) <= n);
+        ggtok_header_free(header);
+        free(copy);
+    }
+    size_t dims = (size_t)info.size + 9 + (big_endian ? 3 : 0); /* the last byte of n_dims */
+    data[dims] = 5;
+    CHECK(!ggtok_header_open(data, n, &header, &err));
+    CHECK(ggtok_header_tensor(header, info.size, &tensor, &err) == GGTOK_ERR_GGUF);
+    CHECK(strstr(err.message, "has 5 dimensions") && err.offset == info.size);
+    ggtok_header_free(header);
+    memset(data + info.size, 0xFF, 8); /* the length of the first tensor's name */
+    CHECK(!ggtok_header_open(data, n, &header, &err));
+    CHECK(ggtok_header_tensor(header, info.size, &tensor, &err) == GGTOK_ERR_GGUF);
+    CHECK(strstr(err.message, "bytes in its name"));
+    ggtok_header_free(header);
+}
+
 /* A splitter that cuts at every byte, or makes a mistake, depending on `user`. */
 enum { CUT, FAIL, REPEAT, STOP_EARLY, N_FAULTS };
 static size_t split_bytes(void *user, const char *text, size_t n, size_t *ends, size_t max) {
@@ -686,6 +776,8 @@ int main(int argc, char **argv) {
     /* Load from memory that is freed before the tokenizer is used. */
     CHECK(!ggtok_load_buffer(data, n, NULL, &tok, &err));
     check_errors(argv[1], data, n);
+    check_header(false);
+    check_header(true);
     check_prefixes(data, n);
     free(data);
     check_encode(tok);

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ggtok.base.concurrency import cached_property
 from ggtok.base.escape import shown
-from ggtok.errors import InvalidTypeError, VocabError
+from ggtok.errors import GGTokError, InvalidTypeError, VocabError
 from ggtok.explain.steps import Token, text_of
-from ggtok.loading.gguf_reader import Reader, first_bytes
 from ggtok.loading.loaded import Loaded, TokenAttr
+from ggtok.native.gguf import FileHeader
 from ggtok.vocabularies.pre_rows import PRE_ROWS, SCANNERS
+from ggtok.vocabularies.read import metadata_of
 from tests.plain.native import sorted_descending
 
 T = TypeVar("T")
@@ -125,8 +125,9 @@ class Vocabulary:
                 "to explain its ids, load it from a path or from bytes"
             )
         try:
-            return Reader(first_bytes(source, self._native.metadata_bytes())).metadata()
-        except (struct.error, OverflowError, KeyError, OSError) as e:
+            data = source if isinstance(source, bytes) else metadata_of(source)[1]
+            return FileHeader(data).values()
+        except (GGTokError, OSError) as e:
             raise VocabError(
                 f"{shown(self._loaded.path or 'the file')} was changed since it was loaded "
                 f"({shown(str(e))}): load it again"

@@ -14,7 +14,7 @@ from ggtok.errors import InvalidTypeError, VocabError
 from ggtok.inspect.doctor import engines, reach, template, tokens
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import GGML, File
-from ggtok.loading.gguf_reader import Reader
+from ggtok.native.gguf import FileHeader
 from ggtok.vocabularies.read import metadata_of
 
 _CHECKS = template, engines, tokens, reach
@@ -62,4 +62,4 @@ def _names_model(source: str | os.PathLike[str] | types.Buffer) -> bool:
         _, data = metadata_of(os.fsdecode(source))
     else:
         data = bytes(source)
-    return f"{GGML}model" in Reader(data).metadata()
+    return f"{GGML}model" in FileHeader(data).values()

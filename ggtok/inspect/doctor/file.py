@@ -12,8 +12,8 @@ from ggtok import _types as types
 from ggtok.base.concurrency import cached_property
 from ggtok.base.escape import shown
 from ggtok.errors import UnknownPreTokenizerError, VocabWarning
-from ggtok.loading.gguf_reader import Reader
 from ggtok.native.arguments import byte_view
+from ggtok.native.gguf import FileHeader
 from ggtok.tokenizer import Tokenizer, load
 from ggtok.vocabularies.read import metadata_of
 from ggtok.vocabularies.read import pair as parts_of
@@ -51,9 +51,9 @@ class File:
         except UnknownPreTokenizerError as e:
             self.unknown_pre = e
             self.tok = self.load(pre="default")
-        reader = Reader(self.data)
-        self.values: dict[str, Any] = reader.metadata()
-        self.end = reader.at
+        header = FileHeader(self.data)
+        self.values: dict[str, Any] = header.values()
+        self.end = header.size
 
     def load(self, pre: str | None = None) -> Tokenizer:
         with warnings.catch_warnings():

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import re
-import struct
 from collections.abc import Iterator, Sequence
 
 from ggtok.base.escape import number, shown
 from ggtok.base.files import read_regular
-from ggtok.errors import GGTokError
+from ggtok.errors import GGTokError, GGUFError
 from ggtok.inspect.doctor import template
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import GGML, TAG, File, is_utf8
 from ggtok.native import knows_key, pre_names
-from ggtok.sources.prefix import tensors
+from ggtok.native.gguf import FileHeader
 from ggtok.tokenizer import TokenAttr, Tokenizer
 from ggtok.vocabularies.gguf_writer import SPECIAL_KEYS
 from ggtok.vocabularies.spelling import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
@@ -228,10 +227,10 @@ def embedding_rows(file: File) -> int | None:
     data = file.data
     if file.path is not None:
         data = read_regular(file.path, file.end + _MORE)
-    with contextlib.suppress(struct.error, OverflowError):
-        for name, dims, *_ in tensors(data, file.end) if len(data) > file.end else ():
-            if name == _EMBEDDING:
-                return dims[1] if len(dims) > 1 else None
+    with contextlib.suppress(GGUFError):
+        for tensor in FileHeader(data).tensors()[0]:
+            if tensor.name == _EMBEDDING:
+                return tensor.dims[1] if len(tensor.dims) > 1 else None
     return None
 
 

@@ -8,20 +8,8 @@ from typing import NamedTuple, cast
 
 from ggtok.base.escape import shown
 from ggtok.errors import InvalidTypeError, InvalidValueError, Wording
-from ggtok.vocabularies.edit.header import (
-    ALIGNMENT,
-    ARRAY,
-    BOOL,
-    FLOAT32,
-    INT32,
-    INT64,
-    STRING,
-    UINT32,
-    UINT64,
-    Entry,
-    Header,
-    utf8,
-)
+from ggtok.native.gguf import ARRAY, BOOL, FLOAT32, INT32, INT64, STRING, UINT32, UINT64
+from ggtok.vocabularies.edit.header import ALIGNMENT, Entry, Header, utf8
 
 _ELEMENT = re.compile(r"(.+)\[([0-9]+)\]", re.DOTALL)
 _LONGEST_KEY = 65535  # bytes in a key, according to GGUF's specification
@@ -105,7 +93,7 @@ class _Array:
             old, new = self._strings[index], self._header.encoded(STRING, value, name).raw[8:]
             self._strings[index] = new
             return _plain(old), new != old
-        return self._header.set_element(self._raw, index, value, name)
+        return self._header.set_element(self._raw, self._of, index, value, name)
 
     def entry(self) -> Entry:
         if self._of == STRING:

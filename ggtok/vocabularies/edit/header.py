@@ -9,16 +9,31 @@ bytes, type and byte order.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import BinaryIO, NamedTuple
 
 from ggtok.base.files import read_up_to
 from ggtok.errors import GGUFError, InvalidTypeError, InvalidValueError
+from ggtok.native.gguf import (
+    ARRAY,
+    BOOL,
+    FLOAT32,
+    FLOAT64,
+    FORMATS,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    STRING,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    FileHeader,
+    Pair,
+)
 from ggtok.sources import prefix
 
-UINT8, INT8, UINT16, INT16, UINT32, INT32, FLOAT32, BOOL, STRING, ARRAY = range(10)
-UINT64, INT64, FLOAT64 = 10, 11, 12
-FORMATS = dict(enumerate("BbHhIif?")) | {UINT64: "Q", INT64: "q", FLOAT64: "d"}
 NAMES = {
     UINT8: "uint8",
     INT8: "int8",
@@ -36,9 +51,7 @@ NAMES = {
 }
 ALIGNMENT = "general.alignment"
 PADDING = "ggtok.padding"
-_FIRST = 24  # the number of bytes of the magic, the version and the two counts
 _STEP = 1 << 20
-_MOST_DIMENSIONS = 4
 _SHOWN_BITS = 128  # the maximum size of an integer that a message quotes, in bits
 
 
@@ -57,39 +70,29 @@ class Header:
         order: the byte order, ``"<"`` or ``">"``.
         size: the size of the header in bytes, without padding.
         data_offset: where the tensors' data begins.
+        alignment: the tensors' data begins at a multiple of it.
         n_tensors: the number of tensors.
         tensors: the table of tensors, as bytes.
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
-        """Reads the header of an open file, which the C library has already checked."""
+        """Reads the header of an open file."""
         self._name = name
-        data = prefix.read_file(file, name)
-        file.seek(len(data))
-        version = data[4:8]
-        self.order = "<" if struct.unpack("<I", version)[0] < 1 << 16 else ">"
+        parsed = FileHeader(prefix.read_file(file, name), name)
+        data = parsed.data
+        self.order = parsed.order
+        self.entries = {
+            pair.key.decode("utf-8", "surrogateescape"): Entry(
+                pair.kind, data[pair.begin : pair.end]
+            )
+            for pair in parsed.pairs()
+        }
         self._begin = data[:8]
-        self.n_tensors, n_entries = self._unpack("QQ", data, 8)
-        self.entries: dict[str, Entry] = {}
-        at = _FIRST
-        for _ in range(n_entries):
-            (length,) = self._unpack("Q", data, at)
-            key = data[at + 8 : at + 8 + length].decode("utf-8", "surrogateescape")
-            at += 8 + length
-            (kind,) = self._unpack("I", data, at)
-            begin = at + 4
-            at = self._end(data, begin, kind)
-            self.entries.setdefault(key, Entry(kind, data[begin:at]))
-        self.tensors = self._read_tensors(file)
-        self.size = at + len(self.tensors)
+        self.n_tensors = parsed.n_tensors
+        self.tensors = self._read_tensors(file, data)
+        self.size = len(data) + len(self.tensors)
+        self.alignment = self._read_alignment()
         self.data_offset = self.aligned(self.size)
-
-    @property
-    def alignment(self) -> int:
-        entry = self.entries.get(ALIGNMENT)
-        value = 32 if entry is None or entry.kind != UINT32 else self.value(entry)
-        assert isinstance(value, int)
-        return value
 
     def aligned(self, size: int) -> int:
         """Returns where the data begins after a header of `size` bytes."""
@@ -99,29 +102,28 @@ class Header:
 
     def value(self, entry: Entry) -> object:
         """Returns the value of an entry: strings as bytes, arrays as lists."""
-        kind, raw = entry
-        if kind == STRING:
-            return raw[8:]
-        if kind != ARRAY:
-            return self._unpack(FORMATS[kind], raw, 0)[0]
-        of, n = self._unpack("IQ", raw, 0)
-        if of == STRING:
-            return list(self._strings(raw, n))
-        return list(self._unpack(f"{n}{FORMATS[of]}", raw, 12))
+        header, pair = self._parsed(entry)
+        is_numbers = pair.kind == ARRAY and pair.of != STRING
+        return header.numbers(pair) if is_numbers else header.value(pair)
 
     def length(self, entry: Entry) -> tuple[int, int]:
         """Returns the type of an array's elements, and their number."""
-        return self._unpack("IQ", entry.raw, 0)  # type: ignore[return-value]
+        _, pair = self._parsed(entry)
+        return pair.of, pair.n
+
+    def _parsed(self, entry: Entry) -> tuple[FileHeader, Pair]:
+        """Parses an entry, as the only one of a file."""
+        header = FileHeader(self.metadata({"value": entry}))
+        return header, next(header.pairs())
 
     def set_element(
-        self, raw: bytearray, index: int, value: object, name: str
+        self, raw: bytearray, of: int, index: int, value: object, name: str
     ) -> tuple[object, bool]:
         """Changes an element in the bytes of an array of scalars. Returns the old value, and
         whether the new value differs from it."""
-        (of,) = self._unpack("I", raw, 0)
         packed = self._packed(of, value, name)
         at = 12 + len(packed) * index
-        (before,) = self._unpack(FORMATS[of], raw, at)
+        (before,) = struct.unpack_from(self.order + FORMATS[of], raw, at)
         differs = raw[at : at + len(packed)] != packed
         raw[at : at + len(packed)] = packed
         return before, differs
@@ -176,61 +178,25 @@ class Header:
         header = self.to_bytes(entries)
         return header + bytes(self.data_offset - len(header))
 
-    # ---- the parts of the file ----
+    def _read_alignment(self) -> int:
+        entry = self.entries.get(ALIGNMENT)
+        if entry is None or entry.kind != UINT32:
+            return 32
+        value = int.from_bytes(entry.raw, "little" if self.order == "<" else "big")
+        if value.bit_count() != 1:
+            raise GGUFError(f"{self._name}: {ALIGNMENT} is {value}, not a power of two")
+        return value
 
-    def _unpack(self, form: str, data: bytes | bytearray, at: int) -> tuple[int, ...]:
-        return struct.unpack_from(self.order + form, data, at)
-
-    def _end(self, data: bytes, at: int, kind: int) -> int:
-        """Returns where the value at `at` ends."""
-        if kind == STRING:
-            return at + 8 + self._unpack("Q", data, at)[0]
-        if kind != ARRAY:
-            return at + struct.calcsize("<" + FORMATS[kind])
-        of, n = self._unpack("IQ", data, at)
-        at += 12
-        if of != STRING:
-            return at + n * struct.calcsize("<" + FORMATS[of])
-        length = struct.Struct(self.order + "Q").unpack_from
-        for _ in range(n):
-            at += 8 + length(data, at)[0]
-        return at
-
-    def _strings(self, raw: bytes, n: int) -> Iterator[bytes]:
-        at = 12
-        for _ in range(n):
-            end = at + 8 + self._unpack("Q", raw, at)[0]
-            yield raw[at + 8 : end]
-            at = end
-
-    def _read_tensors(self, file: BinaryIO) -> bytes:
-        """Returns the table of tensors, which follows the values."""
-        data, at = bytearray(), 0
-
-        def unpack(form: str) -> tuple[int, ...]:
-            nonlocal at
-            end = at + struct.calcsize("<" + form)
-            ensure(end)
-            values = struct.unpack_from(self.order + form, data, at)
-            at = end
-            return values
-
-        def ensure(end: int) -> None:
-            if end > len(data):
-                data.extend(read_up_to(file, max(_STEP, end - len(data))))
+    def _read_tensors(self, file: BinaryIO, data: bytes) -> bytes:
+        """Returns the table of tensors, which follows the pairs in `data`."""
+        size = len(data)
+        file.seek(size)
+        while (end := FileHeader(data, self._name).tensors()[1]) > len(data):
+            # Doubling limits the number of steps, each of which parses from the start.
+            data += read_up_to(file, max(_STEP, end - len(data), len(data) - size))
             if end > len(data):
                 raise GGUFError(f"{self._name}: the file ends in the table of tensors")
-
-        for i in range(self.n_tensors):
-            (length,) = unpack("Q")
-            if length > _STEP:
-                raise GGUFError(f"{self._name}: the name of tensor {i} has {length} bytes")
-            at += length
-            (n,) = unpack("I")
-            if n > _MOST_DIMENSIONS:
-                raise GGUFError(f"{self._name}: tensor {i} has {n} dimensions")
-            unpack(f"{n}QIQ")
-        return bytes(data[:at])
+        return data[size:end]
 
     def _packed(self, kind: int, value: object, key: str) -> bytes:
         if kind == STRING:
