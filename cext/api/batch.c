@@ -247,8 +247,7 @@ static ggtok_status receive(job *j, chunk *chunks, size_t n, ggtok_error *err) {
         parts[i] =
             (ggtok_batch_part){c->first, c->n, c->out.ids.data, j->batch->offsets + c->first + 1};
     }
-    if (!o->receive(o->user, parts, n))
-        return ggtok_error_set(err, GGTOK_ERR_STOPPED, "the caller asked to stop");
+    if (!o->receive(o->user, parts, n)) return ggtok_error_stopped(err);
     for (size_t i = 0; i < n; i++) {
         output *out = &chunks[i].out;
         out->ids.n = 0;
@@ -308,7 +307,7 @@ static bool keep_going(void *user) {
     job *j = w->job;
     if (w->keep_going && !w->keep_going(w->user)) {
         ggtok_error err;
-        fail(j, ggtok_error_set(&err, GGTOK_ERR_STOPPED, "the caller asked to stop"), 0, &err);
+        fail(j, ggtok_error_stopped(&err), 0, &err);
     }
     lock_acquire(&j->lock);
     bool going = j->status != GGTOK_ERR_STOPPED;

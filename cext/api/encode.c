@@ -1,7 +1,7 @@
 /*
  * The main path: text -> fragments -> ids. Each function calls the next:
  *
- *   ggtok_encode        the public call
+ *   ggtok_encode        the public call; ggtok_encode_trusted is the other one
  *   ggtok_encode_text   flags and interrupts
  *   encode_fragments    partition, BOS, each fragment, EOS
  *   encode_fragment     a special token, or raw text for the model (models/)
@@ -28,6 +28,29 @@ ggtok_status ggtok_encode(ggtok_context *ctx, const char *text, size_t n, unsign
     return s;
 }
 
+ggtok_status ggtok_encode_trusted(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
+                                  const ggtok_range *trusted, size_t n_trusted, ggtok_ids *out,
+                                  ggtok_parts *parts, ggtok_error *err) {
+    *out = (ggtok_ids){NULL, 0};
+    *parts = (ggtok_parts){NULL, 0};
+    for (size_t i = 0, from = 0; i < n_trusted; from = trusted[i++].end + 1) {
+        if (trusted[i].begin >= from && trusted[i].begin < trusted[i].end && trusted[i].end <= n) {
+            continue;
+        }
+        return ggtok_error_set(
+            err, GGTOK_ERR_ARGUMENT,
+            "trusted range %lu is empty, outside the text, or not after the previous range",
+            (unsigned long)i);
+    }
+    const trusted_ranges ranges = {
+        .data = trusted, .n = n_trusted, .all = (flags & GGTOK_PLAIN_USER_DEFINED) != 0};
+    ggtok_status s = ggtok_encode_text(ctx, (const uint8_t *)text, n, flags, &ranges, err);
+    if (s) return s;
+    *out = (ggtok_ids){ctx->ids.data, ctx->ids.n};
+    *parts = (ggtok_parts){ctx->parts, ctx->partition.now.n};
+    return GGTOK_OK;
+}
+
 ggtok_status ggtok_encode_text(ggtok_context *ctx, const uint8_t *text, size_t n, unsigned flags,
                                const trusted_ranges *trusted, ggtok_error *err) {
     if (!ctx->tok->ops) {
@@ -41,11 +64,7 @@ ggtok_status ggtok_encode_text(ggtok_context *ctx, const uint8_t *text, size_t n
         if (s) return s;
     }
     interrupt_begin(&ctx->interrupt);
-    ggtok_status s = encode_fragments(ctx, text, n, flags, trusted, err);
-    /* A stopped function fails as if memory had run out; this replaces its error. */
-    return ctx->interrupt.stopped
-               ? ggtok_error_set(err, GGTOK_ERR_STOPPED, "the caller asked to stop")
-               : s;
+    return encode_fragments(ctx, text, n, flags, trusted, err);
 }
 
 static ggtok_status encode_fragments(ggtok_context *ctx, const uint8_t *text, size_t n,
@@ -64,7 +83,7 @@ static ggtok_status encode_fragments(ggtok_context *ctx, const uint8_t *text, si
     }
     const special_set *set = ggtok_context_specials(ctx, flags);
     if (!ggtok_partition_text(&ctx->partition, set, &tok->v, text, n, trusted))
-        return ggtok_error_memory(err);
+        return ggtok_error_failed(&ctx->interrupt, err);
     const fragments *fragments = &ctx->partition.now;
     ctx->text = text, ctx->n = n, ctx->flags = flags;
     ctx->assigned.n = 0;
@@ -90,8 +109,8 @@ static ggtok_status encode_fragment(ggtok_context *ctx, model_call *call, const 
                                     const fragment *f, const trusted_ranges *trusted) {
     if (f->id != GGTOK_NO_TOKEN) {
         call->after_special = true;
-        if (interrupted(&ctx->interrupt, f->n)) return GGTOK_ERR_STOPPED;
-        return idbuf_push(&ctx->ids, f->id) ? GGTOK_OK : ggtok_error_memory(call->err);
+        if (interrupted(&ctx->interrupt, f->n)) return ggtok_call_failed(call);
+        return idbuf_push(&ctx->ids, f->id) ? GGTOK_OK : ggtok_call_failed(call);
     }
     const size_t first = ctx->ids.n;
     ctx->spans.base = (int64_t)f->pos;

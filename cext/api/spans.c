@@ -41,7 +41,7 @@ static ggtok_status record(ggtok_context *ctx, const model_call *call, const ggt
                            ggtok_span *out) {
     text_guard *g = &ctx->guard;
     const uint8_t *text = ctx->text + part->pos;
-    if (!ggtok_guard_record(g, call->v, text, part->n)) return ggtok_error_memory(call->err);
+    if (!ggtok_guard_record(g, call->v, text, part->n)) return ggtok_call_failed(call);
     model_call plain = *call;
     plain.guard = g;
     plain.out = &ctx->reencoded;
@@ -102,8 +102,5 @@ static ggtok_status assign_spans(ggtok_context *ctx, ggtok_span *out, ggtok_erro
 
 ggtok_status ggtok_spans(ggtok_context *ctx, ggtok_span *out, ggtok_error *err) {
     interrupt_begin(&ctx->interrupt);
-    ggtok_status s = assign_spans(ctx, out, err);
-    return ctx->interrupt.stopped
-               ? ggtok_error_set(err, GGTOK_ERR_STOPPED, "the caller asked to stop")
-               : s;
+    return assign_spans(ctx, out, err);
 }

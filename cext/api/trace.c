@@ -200,7 +200,7 @@ static ggtok_status report_raw(tracer *t, trace *inner, model_call *call, const 
     e.text = (ggtok_bytes){(const char *)text, part->n};
     t->normalized = 0;
     if (!report(t, &e) || !ggtok_guard_record(g, call->v, text, part->n))
-        return ggtok_error_memory(call->err);
+        return ggtok_call_failed(call);
     inner->base = part->pos;
     inner->marks = false;
     g->trace = inner;
@@ -215,8 +215,7 @@ static ggtok_status report_raw(tracer *t, trace *inner, model_call *call, const 
         return ggtok_error_set(call->err, GGTOK_ERR_ARGUMENT,
                                "the text has different ids when it is encoded again");
     }
-    return note_raw(t, text, part->n, call->after_special) ? GGTOK_OK
-                                                           : ggtok_error_memory(call->err);
+    return note_raw(t, text, part->n, call->after_special) ? GGTOK_OK : ggtok_call_failed(call);
 }
 
 static ggtok_status report_text(tracer *t, trace *inner, ggtok_error *err) {
@@ -239,14 +238,12 @@ static ggtok_status report_text(tracer *t, trace *inner, ggtok_error *err) {
     return k == ids.n || report_added(t, ids.data[k], false) ? GGTOK_OK : ggtok_error_memory(err);
 }
 
-/* Frees memory and replaces the error of a stopped trace: reporting fails as if memory had run
- * out. */
-static ggtok_status finish(tracer *t, trace *inner, ggtok_status s, size_t max_events,
-                           ggtok_error *err) {
+/* Frees memory. If `report` refused a step, which the model takes for a lack of memory, returns the
+ * status for its reason instead of `s`. */
+static ggtok_status end_trace(tracer *t, trace *inner, ggtok_status s, size_t max_events,
+                              ggtok_error *err) {
     ggtok_mem_free(inner->marked[0].data);
     ggtok_mem_free(inner->marked[1].data);
-    if (t->ctx->interrupt.stopped)
-        return ggtok_error_set(err, GGTOK_ERR_STOPPED, "the caller asked to stop");
     if (t->stopped)
         return ggtok_error_set(err, GGTOK_ERR_STOPPED, "the callback stopped the trace");
     if (!t->full) return s;
@@ -273,7 +270,7 @@ ggtok_status ggtok_trace(ggtok_context *ctx, const char *text, size_t n, unsigne
         ggtok_encode_text(ctx, (const uint8_t *)text, n, flags | GGTOK_SPANS, NULL, err);
     if (s) return s;
     interrupt_begin(&ctx->interrupt);
-    s = finish(&t, &inner, report_text(&t, &inner, err), max_events, err);
+    s = end_trace(&t, &inner, report_text(&t, &inner, err), max_events, err);
     if (!s && out) *out = (ggtok_ids){ctx->ids.data, ctx->ids.n};
     return s;
 }
@@ -318,5 +315,5 @@ ggtok_status ggtok_trace_token(ggtok_context *ctx, int32_t id, size_t max_events
     }
     interrupt_begin(&ctx->interrupt);
     s = report_token(&t, &inner, (uint32_t)id, out, err);
-    return finish(&t, &inner, s, max_events, err);
+    return end_trace(&t, &inner, s, max_events, err);
 }

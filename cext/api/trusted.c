@@ -1,4 +1,4 @@
-/* Encoding a text that is only partly trusted; see ggtok_encode_trusted and models/guard.h. */
+/* Keeps untrusted text from becoming reserved tokens; see ggtok_encode_trusted and models/guard.h. */
 #include "api/tokenizer.h"
 #include "base/prefix.h"
 
@@ -47,33 +47,10 @@ ggtok_status ggtok_encode_guarded(ggtok_context *ctx, const model_call *call, co
     g->v = call->v;
     g->reserved = reserved;
     if (!ggtok_guard_begin(g, trusted->data, trusted->n, f->pos, f->n))
-        return ggtok_error_memory(call->err);
+        return ggtok_call_failed(call);
     model_call guarded = *call;
     guarded.guard = g;
     ctx->ids.n = first;
     ggtok_status s = ctx->tok->ops->encode_guarded(&guarded, text + f->pos, f->n);
     return s || g->refused < 0 ? s : refused(call->v, g->refused, call->err);
-}
-
-ggtok_status ggtok_encode_trusted(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
-                                  const ggtok_range *trusted, size_t n_trusted, ggtok_ids *out,
-                                  ggtok_parts *parts, ggtok_error *err) {
-    *out = (ggtok_ids){NULL, 0};
-    *parts = (ggtok_parts){NULL, 0};
-    for (size_t i = 0, from = 0; i < n_trusted; from = trusted[i++].end + 1) {
-        if (trusted[i].begin >= from && trusted[i].begin < trusted[i].end && trusted[i].end <= n) {
-            continue;
-        }
-        return ggtok_error_set(
-            err, GGTOK_ERR_ARGUMENT,
-            "trusted range %lu is empty, outside the text, or not after the previous range",
-            (unsigned long)i);
-    }
-    const trusted_ranges ranges = {
-        .data = trusted, .n = n_trusted, .all = (flags & GGTOK_PLAIN_USER_DEFINED) != 0};
-    ggtok_status s = ggtok_encode_text(ctx, (const uint8_t *)text, n, flags, &ranges, err);
-    if (s) return s;
-    *out = (ggtok_ids){ctx->ids.data, ctx->ids.n};
-    *parts = (ggtok_parts){ctx->parts, ctx->partition.now.n};
-    return GGTOK_OK;
 }

@@ -68,6 +68,14 @@ ggtok_status ggtok_error_memory(ggtok_error *err) {
     return ggtok_error_set(err, GGTOK_ERR_MEMORY, "out of memory");
 }
 
+ggtok_status ggtok_error_stopped(ggtok_error *err) {
+    return ggtok_error_set(err, GGTOK_ERR_STOPPED, "the caller asked to stop");
+}
+
+ggtok_status ggtok_error_failed(const interrupt *in, ggtok_error *err) {
+    return in && in->stopped ? ggtok_error_stopped(err) : ggtok_error_memory(err);
+}
+
 bool ggtok_warnings_add(bytebuf *warnings, const char *format, ...) {
     char line[512];
     va_list args;

@@ -2,6 +2,7 @@
 #ifndef GGTOK_ERROR_H
 #define GGTOK_ERROR_H
 
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "ggtok.h"
 
@@ -24,6 +25,11 @@ ggtok_status ggtok_error_set_at(ggtok_error *err, ggtok_status status, const voi
 ggtok_status ggtok_error_pre(ggtok_error *err, const char *name, size_t n, const char *key);
 
 ggtok_status ggtok_error_memory(ggtok_error *err);
+ggtok_status ggtok_error_stopped(ggtok_error *err);
+
+/* Fills *err for a function that returned false: it was stopped by `in` (may be NULL), or is out of
+ * memory. */
+ggtok_status ggtok_error_failed(const interrupt *in, ggtok_error *err);
 
 /* Appends one warning to `warnings`, which holds NUL-terminated sentences one after the other.
  * Returns false if out of memory. */

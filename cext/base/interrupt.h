@@ -1,10 +1,10 @@
 /*
  * Lets the caller stop the encoding of a long text.
  *
- * Each loop whose length depends on the text counts its work. A loop that must stop fails as if
- * memory had run out: the scratch memory is ready for the next text and no cache holds an
- * incomplete result. The function that began the call (api/encode.c) checks `stopped` to
- * distinguish an interrupt from a lack of memory.
+ * Each loop whose length depends on the text counts its work. After a loop that had to stop, the
+ * scratch memory is ready for the next text and no cache holds an incomplete result. A function
+ * that returns a status returns GGTOK_ERR_STOPPED; one that returns a bool returns false, and its
+ * caller gets the status from ggtok_error_failed (base/error.h).
  */
 #ifndef GGTOK_INTERRUPT_H
 #define GGTOK_INTERRUPT_H

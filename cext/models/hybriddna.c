@@ -230,7 +230,7 @@ static ggtok_status dna_encode(const model_call *call, const uint8_t *text, size
         if (!(escape ? ggtok_space_mark_escape(&s->spaced, text, n)
                      : bytebuf_append(&s->spaced, text, n)) ||
             (call->guard && !spread_trust(s, call->guard, text, n, escape))) {
-            return ggtok_error_memory(call->err);
+            return ggtok_call_failed(call);
         }
         text = s->spaced.data;
         n = s->spaced.n;
@@ -243,12 +243,12 @@ static ggtok_status dna_encode(const model_call *call, const uint8_t *text, size
         }
         rest.after_special = true;
         if (start == n) break;
-        if (!push_tag(call, open, text + start, open_n)) return ggtok_error_memory(call->err);
+        if (!push_tag(call, open, text + start, open_n)) return ggtok_call_failed(call);
         pos = start + open_n;
         size_t end = find_tag(call, text, n, pos, CLOSE, close_n, close);
-        if (!push_kmers(call, text + pos, end - pos, oov)) return ggtok_error_memory(call->err);
+        if (!push_kmers(call, text + pos, end - pos, oov)) return ggtok_call_failed(call);
         if (end == n) break;
-        if (!push_tag(call, close, text + end, close_n)) return ggtok_error_memory(call->err);
+        if (!push_tag(call, close, text + end, close_n)) return ggtok_call_failed(call);
         pos = end + close_n;
     }
     return GGTOK_OK;

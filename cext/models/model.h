@@ -5,7 +5,7 @@
 #ifndef GGTOK_MODEL_H
 #define GGTOK_MODEL_H
 
-#include "base/interrupt.h"
+#include "base/error.h"
 #include "models/guard.h"
 #include "vocab/vocab.h"
 
@@ -36,6 +36,11 @@ typedef struct model_call {
     text_guard *guard;    /* for encode_guarded; otherwise NULL */
     span_buf *spans;      /* spans for `encode` to assign, if it can; NULL: no spans requested */
 } model_call;
+
+/* The status of a call in which a function returned false: stopped, or out of memory. */
+static inline ggtok_status ggtok_call_failed(const model_call *call) {
+    return ggtok_error_failed(call->interrupt, call->err);
+}
 
 /* A position in raw text between two well-formed characters. Neither this position nor the
  * beginning of the first character is inside a sequence of bytes that a model may read as one

@@ -161,11 +161,10 @@ static ggtok_status encode_piece(const model_call *call, const uint8_t *text, si
     rwkv_scratch *s = call->scratch;
     idbuf *out = call->out;
     int32_t unknown = call->v->special[GGTOK_UNK];
-    if (!idbuf_reserve(out, n)) return ggtok_error_memory(call->err);
+    if (!idbuf_reserve(out, n)) return ggtok_call_failed(call);
     const int32_t *hits = NULL;
     if (trie_long_for(&m->longs, n)) {
-        if (!ggtok_trie_long_find(&m->longs, text, n, &s->hits))
-            return ggtok_error_memory(call->err);
+        if (!ggtok_trie_long_find(&m->longs, text, n, &s->hits)) return ggtok_call_failed(call);
         hits = s->hits.data;
     }
     size_t before = out->n;
@@ -173,7 +172,7 @@ static ggtok_status encode_piece(const model_call *call, const uint8_t *text, si
         int32_t id = unknown;
         size_t len = trie_longest_at(&m->t, &m->longs, hits, text, i, n, &id);
         i += len ? len : 1;
-        if (interrupted(call->interrupt, len)) return GGTOK_ERR_STOPPED;
+        if (interrupted(call->interrupt, len)) return ggtok_call_failed(call);
         out->data[out->n++] = id;
     }
     ggtok_word_cache_put(&s->cache, text, n, room, out->data + before, out->n - before);
@@ -260,7 +259,7 @@ static ggtok_status rwkv_encode(const model_call *call, const uint8_t *text, siz
     c.last = next_char(text, n, &c.at);
     for (size_t from = 0, count; !st && from < n; from = ends[count - 1]) {
         count = find_cuts(&c, ends, BATCH);
-        if (interrupted(call->interrupt, ends[count - 1] - from)) return GGTOK_ERR_STOPPED;
+        if (interrupted(call->interrupt, ends[count - 1] - from)) return ggtok_call_failed(call);
         st = ggtok_words_encode(call, &s->cache, encode_piece, text, n, from, ends, count);
     }
     return st;
@@ -282,13 +281,12 @@ static ggtok_status rwkv_encode_guarded(const model_call *call, const uint8_t *t
     ggtok_guard_clear(g);
     bool ok = idbuf_reserve(call->out, n);
     for (size_t i = 0; ok && i < n; i++) ok = ggtok_guard_put(g, text + i, 1, i, 1);
-    if (!ok || !ggtok_guard_seal(g)) return ggtok_error_memory(call->err);
+    if (!ok || !ggtok_guard_seal(g)) return ggtok_call_failed(call);
     if (trie_long_for(&m->longs, n)) {
-        if (!ggtok_trie_long_find(&m->longs, text, n, &s->hits))
-            return ggtok_error_memory(call->err);
+        if (!ggtok_trie_long_find(&m->longs, text, n, &s->hits)) return ggtok_call_failed(call);
         hits = s->hits.data;
     }
-    if (g->trace && !ggtok_trace_word(g, 0, n)) return ggtok_error_memory(call->err);
+    if (g->trace && !ggtok_trace_word(g, 0, n)) return ggtok_call_failed(call);
     for (size_t i = 0; i < n;) {
         int32_t id = unknown, usual;
         size_t len = ggtok_guard_longest(g, &m->t, &m->longs, hits, i, &id);
@@ -299,7 +297,7 @@ static ggtok_status rwkv_encode_guarded(const model_call *call, const uint8_t *t
         call->out->data[call->out->n++] = id;
         if (!ggtok_guard_made(g, i, len ? len : 1) ||
             (g->trace && !trace_token(call, id, len, text[i]))) {
-            return ggtok_error_memory(call->err);
+            return ggtok_call_failed(call);
         }
         if (!len) len = 1;
         i += len;

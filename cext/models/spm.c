@@ -291,7 +291,7 @@ static ggtok_status merge_long(const model_call *call, const uint8_t *p, size_t 
     size_t count = 0, n_heap = 0;
     if (n > s->symbols_cap) {
         symbol *symbols = ggtok_mem_realloc(s->symbols, mem_mul(n, sizeof *symbols));
-        if (!symbols) return ggtok_error_memory(call->err);
+        if (!symbols) return ggtok_call_failed(call);
         s->symbols = symbols;
         s->symbols_cap = n;
     }
@@ -299,7 +299,7 @@ static ggtok_status merge_long(const model_call *call, const uint8_t *p, size_t 
     for (size_t i = 0; i < n; count++) {
         size_t len;
         char_at(p + i, n - i, &len);
-        if (interrupted(call->interrupt, len)) return GGTOK_ERR_STOPPED;
+        if (interrupted(call->interrupt, len)) return ggtok_call_failed(call);
         sym[count] = (symbol){i, len, count ? count - 1 : NO_SYMBOL, count + 1};
         i += len;
     }
@@ -307,34 +307,34 @@ static ggtok_status merge_long(const model_call *call, const uint8_t *p, size_t 
     const bool traced = trace_of(call->guard);
     for (size_t i = 0; traced && i < count; i++) {
         if (!ggtok_trace_symbol(call->guard, p + sym[i].start, sym[i].n))
-            return ggtok_error_memory(call->err);
+            return ggtok_call_failed(call);
     }
     for (size_t i = 1; i < count; i++) {
-        if (interrupted(call->interrupt, STEP)) return GGTOK_ERR_STOPPED;
-        if (!try_pair(call, p, i - 1, i, &n_heap)) return ggtok_error_memory(call->err);
+        if (interrupted(call->interrupt, STEP)) return ggtok_call_failed(call);
+        if (!try_pair(call, p, i - 1, i, &n_heap)) return ggtok_call_failed(call);
     }
     while (n_heap) {
-        if (interrupted(call->interrupt, STEP)) return GGTOK_ERR_STOPPED;
+        if (interrupted(call->interrupt, STEP)) return ggtok_call_failed(call);
         bigram b = heap_pop(s->heap, &n_heap);
         symbol *left = &sym[b.left], *right = &sym[b.right];
         if (!left->n || !right->n || left->n + right->n != b.n) continue; /* stale */
-        if (traced && !trace_merge(call, p, left, b)) return ggtok_error_memory(call->err);
+        if (traced && !trace_merge(call, p, left, b)) return ggtok_call_failed(call);
         left->n = b.n;
         right->n = 0;
         left->next = right->next;
         if (left->next != NO_SYMBOL) sym[left->next].prev = b.left;
         if (!try_pair(call, p, left->prev, b.left, &n_heap) ||
             !try_pair(call, p, b.left, left->next, &n_heap)) {
-            return ggtok_error_memory(call->err);
+            return ggtok_call_failed(call);
         }
     }
     for (size_t i = 0; i != NO_SYMBOL; i = sym[i].next) {
-        if (interrupted(call->interrupt, STEP)) return GGTOK_ERR_STOPPED;
+        if (interrupted(call->interrupt, STEP)) return ggtok_call_failed(call);
         int32_t id = ggtok_vocab_find(call->v, p + sym[i].start, sym[i].n);
         if (!call->guard) {
             emit(call, p + sym[i].start, sym[i].n, id);
         } else if (!emit_guarded(call, p + sym[i].start, sym[i].n, id)) {
-            return ggtok_error_memory(call->err);
+            return ggtok_call_failed(call);
         }
     }
     return GGTOK_OK;
@@ -347,7 +347,7 @@ static ggtok_status merge_piece(const model_call *call, const uint8_t *p, size_t
     const spm_model *m = call->model;
     short_word w;
     size_t count = 0, i = 0;
-    if (!idbuf_reserve(call->out, n)) return ggtok_error_memory(call->err);
+    if (!idbuf_reserve(call->out, n)) return ggtok_call_failed(call);
     for (size_t len; i < n && count < SHORT; count++, i += len) {
         w.start[count] = i;
         char_at(p + i, n - i, &len);
@@ -364,7 +364,7 @@ static ggtok_status encode_piece(const model_call *call, const uint8_t *text, si
     spm_state *s = call->scratch;
     size_t before = call->out->n;
     s->piece.n = 0;
-    if (!ggtok_space_mark_escape(&s->piece, text, n)) return ggtok_error_memory(call->err);
+    if (!ggtok_space_mark_escape(&s->piece, text, n)) return ggtok_call_failed(call);
     ggtok_status st = merge_piece(call, s->piece.data, s->piece.n);
     if (!st)
         ggtok_word_cache_put(&s->cache, text, n, room, call->out->data + before,
@@ -409,16 +409,16 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
          * the spaces must be escaped first. */
         if ((prefix && !bytebuf_append(own, SPACE_MARK, 3)) ||
             !ggtok_space_mark_escape(own, text, n)) {
-            return ggtok_error_memory(call->err);
+            return ggtok_call_failed(call);
         }
         if (m->unordered) return merge_piece(call, own->data, own->n);
     } else if (prefix || n < WORDS_SHORT) {
         if (!bytebuf_append(own, " ", prefix) || !bytebuf_append(own, text, n)) {
-            return ggtok_error_memory(call->err);
+            return ggtok_call_failed(call);
         }
     }
     if (own->n) {
-        if (!bytebuf_reserve(own, WORDS_PAD)) return ggtok_error_memory(call->err);
+        if (!bytebuf_reserve(own, WORDS_PAD)) return ggtok_call_failed(call);
         memset(own->data + own->n, 0, WORDS_PAD);
         text = own->data;
         n = own->n;
@@ -428,7 +428,7 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
     for (size_t from = 0; !st && from < n;) {
         size_t count = cut_pieces(&m->pairs, text, n, from, ends, BATCH);
         st = ggtok_words_encode(call, &s->cache, encode_piece, text, room, from, ends, count);
-        if (interrupted(call->interrupt, ends[count - 1] - from)) return GGTOK_ERR_STOPPED;
+        if (interrupted(call->interrupt, ends[count - 1] - from)) return ggtok_call_failed(call);
         from = ends[count - 1];
     }
     return st;
@@ -445,9 +445,9 @@ static ggtok_status encode_guarded(const model_call *call, const uint8_t *text, 
         ok = ggtok_guard_put(g, space ? (const void *)SPACE_MARK : text + i, space ? 3 : 1, i, 1);
     }
     if (!ok || !ggtok_guard_seal(g) || !idbuf_reserve(call->out, g->text.n)) {
-        return ggtok_error_memory(call->err);
+        return ggtok_call_failed(call);
     }
-    if (g->trace && !ggtok_trace_word(g, 0, g->text.n)) return ggtok_error_memory(call->err);
+    if (g->trace && !ggtok_trace_word(g, 0, g->text.n)) return ggtok_call_failed(call);
     return merge_long(call, g->text.data, g->text.n);
 }
 
@@ -502,7 +502,7 @@ static ggtok_status trace_token(const model_call *call, uint32_t id, ggtok_token
     out->text = (ggtok_bytes){(const char *)text.p, text.n};
     if (!ggtok_guard_put(g, text.p, text.n, 0, text.n) || !ggtok_guard_seal(g) ||
         !idbuf_reserve(call->out, text.n)) {
-        return ggtok_error_memory(call->err);
+        return ggtok_call_failed(call);
     }
     ggtok_status st = text.n ? merge_long(call, g->text.data, text.n) : GGTOK_OK;
     for (size_t i = 0, len; !st && i < text.n; i += len) {
@@ -510,7 +510,7 @@ static ggtok_status trace_token(const model_call *call, uint32_t id, ggtok_token
         if (!i || !can_be(call->v, text.p, i) || !can_be(call->v, text.p + i, text.n - i)) continue;
         ggtok_trace_event e =
             with_score(call, (ggtok_trace_event){.kind = GGTOK_TRACE_PAIR}, (int32_t)id);
-        if (!ggtok_trace_merge(g, e, text.p, i, text.n - i)) st = ggtok_error_memory(call->err);
+        if (!ggtok_trace_merge(g, e, text.p, i, text.n - i)) st = ggtok_call_failed(call);
     }
     return st;
 }

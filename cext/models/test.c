@@ -86,7 +86,7 @@ static size_t chunks_at_once(modulo m, const uint8_t *p, size_t n, int32_t *ids)
 }
 
 static ggtok_status test_encode(const model_call *call, const uint8_t *text, size_t n) {
-    if (!idbuf_reserve(call->out, n / CHUNK + 1)) return ggtok_error_memory(call->err);
+    if (!idbuf_reserve(call->out, n / CHUNK + 1)) return ggtok_call_failed(call);
     const modulo m = modulo_of(call->v->n_tokens);
     int32_t *id = call->out->data + call->out->n;
     size_t i = chunks_at_once(m, text, n, id);
@@ -112,7 +112,7 @@ static ggtok_status test_encode_guarded(const model_call *call, const uint8_t *t
             ok = ggtok_trace_word_of(g, text + at, len, at, at + len) &&
                  ggtok_trace_last(g, id, GGTOK_HOW_HASH, NULL);
         }
-        if (!ok) s = ggtok_error_memory(call->err);
+        if (!ok) s = ggtok_call_failed(call);
     }
     return s;
 }

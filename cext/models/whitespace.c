@@ -98,18 +98,18 @@ static ggtok_status ws_encode(const model_call *call, const uint8_t *text, size_
     segment->n = s->trusted.n = s->origin.n = 0;
     const uint8_t *end = text + n;
     while (text <= end) {
-        if (interrupted(call->interrupt, 1)) return GGTOK_ERR_STOPPED;
+        if (interrupted(call->interrupt, 1)) return ggtok_call_failed(call);
         uint32_t cpt = '\n'; /* the end closes the last segment */
         size_t at = (size_t)(text - begin),
                len = text < end ? ggtok_utf8_decode(text, end, &cpt) : 1;
         text += len;
         if (!is_space(call->v, cpt)) {
-            if (!bytebuf_reserve(segment, 4)) return ggtok_error_memory(call->err);
+            if (!bytebuf_reserve(segment, 4)) return ggtok_call_failed(call);
             if (lowercase) cpt = ggtok_unicode_to_lower(cpt);
             size_t size = ggtok_utf8_encode(cpt, segment->data + segment->n);
             segment->n += size;
             if (call->guard && !note_origin(s, call->guard, at, len, size))
-                return ggtok_error_memory(call->err);
+                return ggtok_call_failed(call);
         } else if (segment->n) {
             ggtok_status status = encode_segment(&part, s);
             if (status) return status;

@@ -106,7 +106,7 @@ static bool find_elsewhere(word_cache *cache, const probe *at, const uint8_t *wo
 /* Appends the ids of a word that isn't in its set or the next one. */
 static ggtok_status encode_other(const model_call *call, word_cache *cache, word_fn encode,
                                  const probe *at, const uint8_t *word, size_t n, size_t room) {
-    if (!idbuf_reserve(call->out, LONG_MAX_IDS)) return ggtok_error_memory(call->err);
+    if (!idbuf_reserve(call->out, LONG_MAX_IDS)) return ggtok_call_failed(call);
     if (find_elsewhere(cache, at, word, n, room, call->out)) return GGTOK_OK;
     call->counts->hits--;
     call->counts->misses++;
@@ -123,7 +123,7 @@ ALWAYS_INLINE ggtok_status words_at(const model_call *call, word_cache *cache, w
         word_list rest = w;
         words_skip(&rest, group);
         prepare(cache, next, &rest);
-        if (!idbuf_reserve(out, GROUP_IDS)) return ggtok_error_memory(call->err);
+        if (!idbuf_reserve(out, GROUP_IDS)) return ggtok_call_failed(call);
         int32_t *to = out->data + out->n;
         call->counts->hits += group;
         for (size_t i = 0; i < group; i++) {
@@ -144,7 +144,7 @@ ALWAYS_INLINE ggtok_status words_at(const model_call *call, word_cache *cache, w
                 refresh_sets(cache, now, i + 1, group);
                 refresh_sets(cache, next, 0, group_of(&rest));
             }
-            if (!idbuf_reserve(out, GROUP_IDS)) return ggtok_error_memory(call->err);
+            if (!idbuf_reserve(out, GROUP_IDS)) return ggtok_call_failed(call);
             to = out->data + out->n;
             if (w.id_ends) w.id_ends[i] = out->n;
         }

@@ -90,17 +90,17 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
     if (ggtok_utf8_valid_prefix(text, n) < n) {
         s->text.n = 0;
         if (!ggtok_utf8_sanitize(&s->text, text, n, call->interrupt))
-            return ggtok_error_memory(call->err);
+            return ggtok_call_failed(call);
         text = s->text.data;
         room = n = s->text.n;
     } else if (!(text = ggtok_words_pad(&s->text, text, n, &room))) {
-        return ggtok_error_memory(call->err);
+        return ggtok_call_failed(call);
     }
     if (call->v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES] && (!m->table.escapes || m->split)) {
         s->spaced.n = 0;
         if (!(m->pre_flags & PRETOK_MARK_LINES ? ggtok_space_mark_escape_lines(&s->spaced, text, n)
                                                : ggtok_space_mark_escape(&s->spaced, text, n))) {
-            return ggtok_error_memory(call->err);
+            return ggtok_call_failed(call);
         }
         text = s->spaced.data;
         room = n = s->spaced.n;
@@ -112,7 +112,7 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
             st = ggtok_words_encode(call, &s->words, ggtok_bpe_encode_word, text, room, from,
                                     s->ends.data + i, k);
             if (interrupted(call->interrupt, s->ends.data[i + k - 1] - from))
-                return GGTOK_ERR_STOPPED;
+                return ggtok_call_failed(call);
             from = s->ends.data[i + k - 1];
         }
         return st;
@@ -123,7 +123,7 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
         st = PLAIN ? ggtok_words_encode(call, &s->words, ggtok_bpe_encode_word, text, room, from,
                                         ends, count)
                    : ggtok_bpe_encode_batch(call, text, room, from, ends, count);
-        if (interrupted(call->interrupt, ends[count - 1] - from)) return GGTOK_ERR_STOPPED;
+        if (interrupted(call->interrupt, ends[count - 1] - from)) return ggtok_call_failed(call);
         from = ends[count - 1];
     }
     return st;
@@ -158,7 +158,7 @@ static bool guarded_text(const model_call *call, const uint8_t *text, size_t n) 
 static ggtok_status trace_word(const model_call *call, pretok_rules *rules, size_t at, size_t n) {
     text_guard *g = call->guard;
     const trace *t = g->trace;
-    if (!ggtok_trace_word(g, at, n)) return ggtok_error_memory(call->err);
+    if (!ggtok_trace_word(g, at, n)) return ggtok_call_failed(call);
     if (!rules) return GGTOK_OK;
     if (!ggtok_pretok_rules_next(rules, at, at + n)) {
         return ggtok_error_set(call->err, GGTOK_ERR_UNSUPPORTED,
@@ -169,7 +169,7 @@ static ggtok_status trace_word(const model_call *call, pretok_rules *rules, size
         ggtok_trace_event e = {.kind = GGTOK_TRACE_RULE,
                                .text = trace_note(rules->rule[i].scanner),
                                .right = trace_note(rules->rule[i].expression)};
-        if (!trace_emit(t, e)) return ggtok_error_memory(call->err);
+        if (!trace_emit(t, e)) return ggtok_call_failed(call);
     }
     return GGTOK_OK;
 }
@@ -183,7 +183,7 @@ static ggtok_status encode_word_guarded(const model_call *call, pretok_rules *ru
     ggtok_status st = g->trace ? trace_word(call, rules, at, n) : GGTOK_OK;
     if (st) return st;
     if (!ggtok_bpe_find_token(m, s, call->v, g->text.data + at, n, &id))
-        return ggtok_error_memory(call->err);
+        return ggtok_call_failed(call);
     if (id < 0 || !guard_allows(g, id, at, n)) {
         return ggtok_bpe_merge_guarded(&m->table, &s->merge, g, at, n, call->out, call->err);
     }
@@ -191,7 +191,7 @@ static ggtok_status encode_word_guarded(const model_call *call, pretok_rules *ru
     if (ok && g->trace) {
         ok = ggtok_trace_last(g, id, GGTOK_HOW_WHOLE_WORD, "a word that is a token isn't merged");
     }
-    return ok ? GGTOK_OK : ggtok_error_memory(call->err);
+    return ok ? GGTOK_OK : ggtok_call_failed(call);
 }
 
 static ggtok_status encode_words_guarded(const model_call *call, pretok_rules *rules, size_t from,
@@ -209,7 +209,7 @@ static ggtok_status encode_guarded(const model_call *call, const uint8_t *text, 
     bpe_state *s = call->scratch;
     const bytebuf *own = &call->guard->text;
     size_t ends[BPE_BATCH], count = 0, from = 0;
-    if (!guarded_text(call, text, n)) return ggtok_error_memory(call->err);
+    if (!guarded_text(call, text, n)) return ggtok_call_failed(call);
     if (call->guard->trace) call->guard->trace->marks = m->table.escapes && !m->split;
     if (m->split) {
         ggtok_status st = ggtok_split_text(m->split, m->split_user, own->data, own->n, &s->ends,
@@ -371,7 +371,7 @@ static ggtok_status trace_split(const model_call *call) {
             if (count == s->ends.cap) {
                 size_t cap = 2 * count + 64;
                 size_t *grown = ggtok_mem_realloc(s->ends.data, mem_mul(cap, sizeof *grown));
-                if (!grown) return ggtok_error_memory(call->err);
+                if (!grown) return ggtok_call_failed(call);
                 s->ends.data = grown;
                 s->ends.cap = cap;
             }
@@ -379,8 +379,7 @@ static ggtok_status trace_split(const model_call *call) {
         }
     }
     for (size_t i = 0, from = 0; count > 1 && i < count; from = s->ends.data[i++]) {
-        if (!ggtok_trace_word(g, from, s->ends.data[i] - from))
-            return ggtok_error_memory(call->err);
+        if (!ggtok_trace_word(g, from, s->ends.data[i] - from)) return ggtok_call_failed(call);
     }
     return GGTOK_OK;
 }
@@ -392,7 +391,7 @@ static ggtok_status trace_token(const model_call *call, uint32_t id, ggtok_token
     gguf_view text = vocab_text(call->v, id);
     s->text.n = 0;
     s->merge.interrupt = call->interrupt;
-    if (!bytebuf_reserve(&s->text, text.n)) return ggtok_error_memory(call->err);
+    if (!bytebuf_reserve(&s->text, text.n)) return ggtok_call_failed(call);
     bool spells = unspell(&m->table, text.p, text.n, &s->text);
     const uint8_t *word = s->text.data;
     size_t n = s->text.n;
@@ -418,13 +417,13 @@ static ggtok_status trace_token(const model_call *call, uint32_t id, ggtok_token
     if (!reason && n) {
         ggtok_guard_clear(g);
         bool ok = ggtok_guard_put_all(g, word, n, true, 0, text.n) && ggtok_guard_seal(g);
-        st = !ok ? ggtok_error_memory(call->err) : valid ? trace_split(call) : GGTOK_OK;
+        st = !ok ? ggtok_call_failed(call) : valid ? trace_split(call) : GGTOK_OK;
         if (!st) st = ggtok_bpe_merge_guarded(&m->table, &s->merge, g, 0, n, call->out, call->err);
     }
-    if (!st && !trace_pairs(call, text)) st = ggtok_error_memory(call->err);
+    if (!st && !trace_pairs(call, text)) st = ggtok_call_failed(call);
     if (!st && reason) {
         ggtok_trace_event e = {.kind = GGTOK_TRACE_NOTE, .note = trace_note(reason)};
-        if (!trace_emit(g->trace, e)) st = ggtok_error_memory(call->err);
+        if (!trace_emit(g->trace, e)) st = ggtok_call_failed(call);
     }
     return st;
 }

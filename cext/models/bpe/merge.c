@@ -292,7 +292,8 @@ static ggtok_status merge_word(const bpe_table *t, const vocab *v, bpe_scratch *
     }
     if (!reserve(s, n)) return ggtok_error_memory(err);
     size_t count = split_word(t, v, word, n, s->symbol, s->start, s->interrupt);
-    return count && merge_long(t, s, word, count, w, out) ? GGTOK_OK : ggtok_error_memory(err);
+    return count && merge_long(t, s, word, count, w, out) ? GGTOK_OK
+                                                          : ggtok_error_failed(s->interrupt, err);
 }
 
 ggtok_status ggtok_bpe_merge_word(const bpe_table *t, const vocab *v, bpe_scratch *s,

@@ -65,9 +65,9 @@ static ggtok_status defer_word(const model_call *call, const uint8_t *word, size
             return ggtok_bpe_encode_word(call, word, n, room);
         int32_t id;
         if (!ggtok_bpe_find_token(call->model, s, call->v, word, n, &id))
-            return ggtok_error_memory(call->err);
+            return ggtok_call_failed(call);
         if (id < 0) return ggtok_bpe_encode_pieces(call, defer_piece, word, n, room);
-        return idbuf_push(call->out, id) ? GGTOK_OK : ggtok_error_memory(call->err);
+        return idbuf_push(call->out, id) ? GGTOK_OK : ggtok_call_failed(call);
     }
     defer(s, false, word, n, room, call->out->n);
     return GGTOK_OK;
@@ -209,7 +209,7 @@ static ggtok_status encode_rest(const model_call *call) {
         if (w->encoded || w->same_as != i) continue;
         w->first = (uint32_t)own.out->n;
         forget(s, w); /* the function that encodes the word stores it */
-        if (!idbuf_reserve(own.out, LONG_MAX_IDS)) return ggtok_error_memory(call->err);
+        if (!idbuf_reserve(own.out, LONG_MAX_IDS)) return ggtok_call_failed(call);
         if (!ggtok_word_cache_get(cache_of(s, w), w->p, w->n, w->room, own.out)) {
             word_fn encode = w->is_piece ? ggtok_bpe_encode_piece : ggtok_bpe_encode_word;
             ggtok_status st = encode(&own, w->p, w->n, w->room);
@@ -267,5 +267,5 @@ ggtok_status ggtok_bpe_encode_batch(const model_call *call, const uint8_t *text,
     if (!st) st = encode_rest(call);
     for (size_t i = 0; st && i < m->n; i++) forget(s, &m->miss[i]);
     if (st || !m->n) return st;
-    return insert_ids(m, call->out) ? GGTOK_OK : ggtok_error_memory(call->err);
+    return insert_ids(m, call->out) ? GGTOK_OK : ggtok_call_failed(call);
 }

@@ -94,7 +94,7 @@ ggtok_status ggtok_bpe_encode_pieces(const model_call *call, word_fn encode, con
         ggtok_status st =
             ggtok_words_encode(call, &s->pieces, encode, word, room, from, ends, count);
         if (st) return st;
-        if (interrupted(call->interrupt, ends[count - 1] - from)) return GGTOK_ERR_STOPPED;
+        if (interrupted(call->interrupt, ends[count - 1] - from)) return ggtok_call_failed(call);
     }
     return GGTOK_OK;
 }
@@ -106,9 +106,9 @@ ggtok_status ggtok_bpe_encode_word(const model_call *call, const uint8_t *word, 
     idbuf *out = call->out;
     size_t before = out->n;
     int32_t id;
-    if (!ggtok_bpe_find_token(m, s, call->v, word, n, &id)) return ggtok_error_memory(call->err);
+    if (!ggtok_bpe_find_token(m, s, call->v, word, n, &id)) return ggtok_call_failed(call);
     if (id >= 0) {
-        if (!idbuf_push(out, id)) return ggtok_error_memory(call->err);
+        if (!idbuf_push(out, id)) return ggtok_call_failed(call);
     } else {
         ggtok_status st = ggtok_bpe_encode_pieces(call, ggtok_bpe_encode_piece, word, n, room);
         if (st) return st;

@@ -499,10 +499,9 @@ static bool push_parts(const model_call *call, const uint8_t *text, const uint8_
 /* Encodes text[0..n), which must be in shortest forms. */
 static ggtok_status encode_text(const model_call *call, const uint8_t *text, size_t n) {
     const plamo2_model *m = call->model;
-    if (m->parts)
-        return push_parts(call, text, text + n) ? GGTOK_OK : ggtok_error_memory(call->err);
+    if (m->parts) return push_parts(call, text, text + n) ? GGTOK_OK : ggtok_call_failed(call);
     if (n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) text += 3, n -= 3; /* one BOM is dropped */
-    return !n || push_part(call, text, n, n) ? GGTOK_OK : ggtok_error_memory(call->err);
+    return !n || push_part(call, text, n, n) ? GGTOK_OK : ggtok_call_failed(call);
 }
 
 static ggtok_status plamo2_encode(const model_call *call, const uint8_t *text, size_t n) {
@@ -510,7 +509,7 @@ static ggtok_status plamo2_encode(const model_call *call, const uint8_t *text, s
     if (ggtok_utf8_valid_prefix(text, n) != n) {
         s->text.n = 0;
         if (!ggtok_plamo2_repair(&s->text, text, n, call->interrupt))
-            return ggtok_error_memory(call->err);
+            return ggtok_call_failed(call);
         text = s->text.data;
         n = s->text.n;
     }
@@ -527,11 +526,11 @@ static ggtok_status plamo2_encode_guarded(const model_call *call, const uint8_t 
         uint8_t c[4];
         len = ggtok_utf8_decode_any(text + i, text + n, &cpt);
         if (!ggtok_guard_put(g, c, ggtok_plamo2_encode(cpt, c), i, len)) {
-            return ggtok_error_memory(call->err);
+            return ggtok_call_failed(call);
         }
     }
     return ggtok_guard_seal(g) ? encode_text(call, g->text.data, g->text.n)
-                               : ggtok_error_memory(call->err);
+                               : ggtok_call_failed(call);
 }
 
 /* Assigns spans from the lengths of tokens. If nothing is dropped, the tokens' texts tile the text,

@@ -107,13 +107,13 @@ static size_t put_prefix(ugm_run *r, const uint8_t *p, size_t n) {
     }
     bytebuf *norm = &r->s->norm;
     if (!bytebuf_reserve(norm, mem_mul(with_n, 3) + 8)) {
-        ggtok_error_memory(r->call->err);
+        ggtok_call_failed(r->call);
         return 0;
     }
     if (!r->call->guard) {
         for (size_t i = 0; i < with_n; i++) put(r, norm, with[i]);
     } else if (!put_guarded(r, with, with_n, (size_t)(p - r->text), used)) {
-        ggtok_error_memory(r->call->err);
+        ggtok_call_failed(r->call);
         return 0;
     }
     return used;
@@ -199,7 +199,7 @@ ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool 
     r->text = text;
     for (size_t i = 0, asked = 0; i < n;) {
         if (i - asked >= INTERRUPT_EVERY) {
-            if (interrupted(r->call->interrupt, i - asked)) return GGTOK_ERR_STOPPED;
+            if (interrupted(r->call->interrupt, i - asked)) return ggtok_call_failed(r->call);
             asked = i;
         }
         if (r->cut && norm->n >= drain_at) {
@@ -209,7 +209,7 @@ ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool 
             drain_at = 2 * norm->n + BLOCK;
             if (r->drained + (double)norm->n > r->m->exact_len) break;
         }
-        if (!bytebuf_reserve(norm, 1024 + 16)) return ggtok_error_memory(r->call->err);
+        if (!bytebuf_reserve(norm, 1024 + 16)) return ggtok_call_failed(r->call);
         /* Appends as many plain bytes as fit in the room just reserved, at up to four bytes
          * each. */
         size_t stop = n - 1 - i > 250 ? i + 250 : n - 1;
@@ -242,8 +242,7 @@ ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool 
     *exact = r->drained + (double)norm->n <= r->m->exact_len;
     r->is_open = ggtok_ugm_ends_open(norm->data, norm->n);
     if (r->cut && !*exact) return GGTOK_OK;
-    if (r->call->guard && !ggtok_guard_seal(r->call->guard))
-        return ggtok_error_memory(r->call->err);
+    if (r->call->guard && !ggtok_guard_seal(r->call->guard)) return ggtok_call_failed(r->call);
     return r->keep ? GGTOK_OK : ggtok_ugm_drain(r, true);
 }
 

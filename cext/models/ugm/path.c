@@ -159,8 +159,7 @@ static bool find_path(const ugm_run *r, const uint8_t *text, size_t n) {
 /* Appends the ids of a piece's best path. */
 static ggtok_status push_path(const ugm_run *r, const uint8_t *text, size_t n) {
     idbuf *out = r->call->out, *ids = &r->s->ids;
-    if (!find_path(r, text, n) || !idbuf_reserve(out, ids->n))
-        return ggtok_error_memory(r->call->err);
+    if (!find_path(r, text, n) || !idbuf_reserve(out, ids->n)) return ggtok_call_failed(r->call);
     for (size_t i = ids->n; i-- > 0;) out->data[out->n++] = ids->data[i];
     return GGTOK_OK;
 }
@@ -195,7 +194,7 @@ ggtok_status ggtok_ugm_drain(ugm_run *r, bool all) {
     bytebuf *norm = &r->s->norm;
     size_t ends[ENDS], count = 0, start = 0, n = norm->n, i = 0, len;
     ggtok_status status = GGTOK_OK;
-    if (!bytebuf_reserve(norm, ROOM)) return ggtok_error_memory(r->call->err);
+    if (!bytebuf_reserve(norm, ROOM)) return ggtok_call_failed(r->call);
     const uint8_t *p = norm->data;
     if (r->cut && n) {
         uint32_t c = char_at(p, n, &len);

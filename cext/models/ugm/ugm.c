@@ -133,10 +133,10 @@ static ggtok_status encode_spans(const model_call *call, const uint8_t *text, si
     s->excess = 0;
     s->is_open = false;
     *exact = true;
-    if (!(text = ggtok_words_pad(&s->padded, text, n, &room))) return ggtok_error_memory(call->err);
+    if (!(text = ggtok_words_pad(&s->padded, text, n, &room))) return ggtok_call_failed(call);
     for (ggtok_ugm_spans_begin(f, m->newlines);
          !status && *exact && !s->is_open && ggtok_ugm_spans_next(f, text, n);) {
-        if (interrupted(call->interrupt, f->at - before)) return GGTOK_ERR_STOPPED;
+        if (interrupted(call->interrupt, f->at - before)) return ggtok_call_failed(call);
         before = f->at;
         size_t first = call->out->n;
         status = ggtok_words_encode_spans(call, &s->spans, encode_span, text, room, f->start,
@@ -203,10 +203,10 @@ static ggtok_status ugm_encode(const model_call *call, const uint8_t *text, size
     model_call own = *call;
     if (!own.err) own.err = &unwanted; /* ggtok_ugm_run_text returns its status */
     ugm_scratch *s = call->scratch;
-    if (!reserve_kinds(s)) return ggtok_error_memory(call->err);
+    if (!reserve_kinds(s)) return ggtok_call_failed(call);
     if (!must_compose(call, text, n)) return encode_composed(&own, text, n);
     const size_t first = call->out->n;
-    if (!ggtok_ugm_compose(call, text, n)) return ggtok_error_memory(call->err);
+    if (!ggtok_ugm_compose(call, text, n)) return ggtok_call_failed(call);
     ggtok_status status = encode_composed(&own, s->composed.text.data, s->composed.text.n);
     if (!status && call->spans && call->spans->assigned) replace_spans(call, first);
     return status;
@@ -221,7 +221,7 @@ static ggtok_status ugm_encode_guarded(const model_call *call, const uint8_t *te
     ggtok_guard_clear(g);
     if (!must_compose(call, text, n)) return encode_text(&own, text, n, false, &exact);
     const ugm_composed *c = &((ugm_scratch *)call->scratch)->composed;
-    if (!ggtok_ugm_compose(call, text, n)) return ggtok_error_memory(call->err);
+    if (!ggtok_ugm_compose(call, text, n)) return ggtok_call_failed(call);
     const bytebuf source = g->source; /* the guard's data for the text; below, for its NFC */
     const uint8_t *bytes = g->bytes;
     g->source = c->trusted;

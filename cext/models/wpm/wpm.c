@@ -145,10 +145,10 @@ static ggtok_status encode_word(const model_call *call, const uint8_t *word, siz
     wpm_scratch *s = call->scratch;
     idbuf *out = call->out;
     s->ids.n = 0;
-    if (!normalize_word(call, s, word, n)) return ggtok_error_memory(call->err);
+    if (!normalize_word(call, s, word, n)) return ggtok_call_failed(call);
     /* A word that consists of dropped characters has no ids. */
-    if (s->word.n > PHANTOM && !split_word(call, s)) return ggtok_error_memory(call->err);
-    if (!idbuf_reserve(out, s->ids.n)) return ggtok_error_memory(call->err);
+    if (s->word.n > PHANTOM && !split_word(call, s)) return ggtok_call_failed(call);
+    if (!idbuf_reserve(out, s->ids.n)) return ggtok_call_failed(call);
     if (s->ids.n) memcpy(out->data + out->n, s->ids.data, s->ids.n * sizeof *s->ids.data);
     out->n += s->ids.n;
     ggtok_word_cache_put(&s->words, word, n, room, s->ids.data, s->ids.n);
@@ -302,12 +302,11 @@ static ggtok_status wpm_encode(const model_call *call, const uint8_t *text, size
     size_t room;
     bool assign = call->spans && ggtok_tile_measure_words(&s->tiles, call->v);
     s->text.interrupt = call->interrupt;
-    if (!(text = ggtok_words_pad(&s->padded, text, n, &room))) return ggtok_error_memory(call->err);
+    if (!(text = ggtok_words_pad(&s->padded, text, n, &room))) return ggtok_call_failed(call);
     for (size_t at = 0, before = 0; !status && at < n; before = at) {
         wpm_words *f = &s->spans;
-        if (!ggtok_wpm_words(&s->text, call->v, text, n, &at, f))
-            return ggtok_error_memory(call->err);
-        if (interrupted(call->interrupt, at - before)) return GGTOK_ERR_STOPPED;
+        if (!ggtok_wpm_words(&s->text, call->v, text, n, &at, f)) return ggtok_call_failed(call);
+        if (interrupted(call->interrupt, at - before)) return ggtok_call_failed(call);
         size_t first = call->out->n;
         status = ggtok_words_encode_spans(call, &s->words, encode_word, text, room, f->start,
                                           f->end, f->n, assign ? f->id_ends : NULL);
@@ -392,17 +391,16 @@ static ggtok_status wpm_encode_guarded(const model_call *call, const uint8_t *te
     idbuf *out = call->out;
     for (size_t at = 0; at < n;) {
         wpm_words *f = &s->spans;
-        if (!ggtok_wpm_words(&s->text, call->v, text, n, &at, f))
-            return ggtok_error_memory(call->err);
+        if (!ggtok_wpm_words(&s->text, call->v, text, n, &at, f)) return ggtok_call_failed(call);
         for (size_t i = 0; i < f->n; i++) {
             size_t start = f->start[i];
             if (!normalize_guarded(call, start, text + start, f->end[i] - start) ||
                 !split_guarded(call) || !idbuf_reserve(out, s->ids.n)) {
-                return ggtok_error_memory(call->err);
+                return ggtok_call_failed(call);
             }
             if (s->ids.n) ggtok_guard_extend(call->guard, f->end[i]);
             if (s->ids.n && call->guard->trace && !trace_word(call, f->end[i]))
-                return ggtok_error_memory(call->err);
+                return ggtok_call_failed(call);
             if (s->ids.n) memcpy(out->data + out->n, s->ids.data, s->ids.n * sizeof *out->data);
             out->n += s->ids.n;
         }
