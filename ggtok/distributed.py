@@ -126,7 +126,7 @@ class _Shard:
     def __init__(self, job: Job) -> None:
         self._job = job
         tok = job.tokenizer.load()
-        self._threads = n_threads(tok._native, job.threads)
+        self._threads = n_threads(tok._loaded, job.threads)
         self._encoder = Encoder(tok._loaded, job.add_special, job.eos)
         self._faults = Faults(job.errors, "the data")
         self._class, self._dtype = formats.find(job.format, job.dtype, tok.n_tokens)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 # The instance attributes of Tokenizer. Any others belong to a subclass.
-_OWN = frozenset(("_encode", "_loaded", "_native"))
+_OWN = frozenset(("_encode", "_loaded"))
 _MISSING: tuple[str, ...] = ("",)
 _CACHE_MAX = 29 << 20  # maximum size of a cache, in bytes, as documented in ggtok.h
 
@@ -122,7 +122,7 @@ def load(
     """
     patterns = None if pre_patterns is None else patterns_tuple(pre_patterns)
     tok = Tokenizer(source, pre, patterns, overrides)
-    for message in tok._native.warnings():
+    for message in tok._loaded.warnings():
         warnings.warn(message, VocabWarning, stacklevel=2)
     return tok
 
@@ -190,8 +190,7 @@ class Tokenizer:
         if patterns is _MISSING:
             raise InvalidTypeError("Tokenizer can't be created directly: call ggtok.load(source)")
         self._loaded = Loaded(source, pre, patterns, overrides)
-        self._native = self._loaded.native
-        self._encode = self._native.encode
+        self._encode = self._loaded.encode
 
     # ---- text to ids ----
 
@@ -233,12 +232,12 @@ class Tokenizer:
         """
         parse: object = parse_special
         if parse is not False and parse is not True:
-            parse = self._native.parsed(parse)
+            parse = self._loaded.parsed(parse)
         try:
             return self._encode(text, add_special, parse, continuation)
         except Exception as e:
             flags = add_special, parse, continuation
-            return self._native.retry(self._encode, e, text, *flags)
+            return self._loaded.retry(self._encode, e, text, *flags)
 
     def encode_array(
         self,
@@ -252,14 +251,14 @@ class Tokenizer:
 
         This has the arguments and errors of :meth:`encode`, and is much faster for large texts.
         """
-        encode = self._native.encode_array
+        encode = self._loaded.encode_array
         parse: object = parse_special
         if parse is not False and parse is not True:
-            parse = self._native.parsed(parse)
+            parse = self._loaded.parsed(parse)
         try:
             return encode(text, add_special, parse, continuation)
         except Exception as e:
-            return self._native.retry(encode, e, text, add_special, parse, continuation)
+            return self._loaded.retry(encode, e, text, add_special, parse, continuation)
 
     def encode_batch(
         self,
@@ -289,7 +288,7 @@ class Tokenizer:
                 :meth:`encode`; the message names the text (``texts[3]``).
         """
         flags = add_special, parse_special, continuation
-        lists: list[list[int]] = batches.encode(self._native, texts, flags, threads)
+        lists: list[list[int]] = batches.encode(self._loaded, texts, flags, threads)
         return lists
 
     def encode_batch_arrays(
@@ -310,7 +309,7 @@ class Tokenizer:
             ``ids[offsets[i]:offsets[i + 1]]``.
         """
         flags = add_special, parse_special, continuation
-        return batches.encode_arrays(self._native, texts, flags, threads)
+        return batches.encode_arrays(self._loaded, texts, flags, threads)
 
     def encode_batch_arrow(
         self,
@@ -348,7 +347,7 @@ class Tokenizer:
         from ggtok.arrow import ArrowIds
 
         flags = add_special, parse_special, continuation
-        return ArrowIds(batches.encode_arrow(self._native, texts, flags, threads))
+        return ArrowIds(batches.encode_arrow(self._loaded, texts, flags, threads))
 
     def count(
         self,
@@ -364,12 +363,12 @@ class Tokenizer:
         """
         parse: object = parse_special
         if parse is not False and parse is not True:
-            parse = self._native.parsed(parse)
+            parse = self._loaded.parsed(parse)
         try:
-            return self._native.count(text, add_special, parse, continuation)
+            return self._loaded.count(text, add_special, parse, continuation)
         except Exception as e:
             flags = add_special, parse, continuation
-            return self._native.retry(self._native.count, e, text, *flags)
+            return self._loaded.retry(self._loaded.count, e, text, *flags)
 
     def count_batch(
         self,
@@ -385,7 +384,7 @@ class Tokenizer:
         Arguments and errors are those of :meth:`encode_batch`.
         """
         flags = add_special, parse_special, continuation
-        return batches.count(self._native, texts, flags, threads)
+        return batches.count(self._loaded, texts, flags, threads)
 
     def encode_with_offsets(
         self,
@@ -430,13 +429,13 @@ class Tokenizer:
         c_unit = 0 if isinstance(unit, str) and unit == "byte" else batches.unit_of(text, unit)
         parse: object = parse_special
         if parse is not False and parse is not True:
-            parse = self._native.parsed(parse)
-        encode = self._native.encode_spans
+            parse = self._loaded.parsed(parse)
+        encode = self._loaded.encode_spans
         try:
             return encode(text, add_special, parse, continuation, c_unit)
         except Exception as e:
             flags = add_special, parse, continuation, c_unit
-            return self._native.retry(encode, e, text, *flags)
+            return self._loaded.retry(encode, e, text, *flags)
 
     def encode_batch_with_offsets(
         self,
@@ -454,7 +453,7 @@ class Tokenizer:
         The arrays are slices of a single array.
         """
         flags = add_special, parse_special, continuation
-        return batches.encode_with_offsets(self._native, texts, flags, unit, threads)
+        return batches.encode_with_offsets(self._loaded, texts, flags, unit, threads)
 
     def encode_batches(
         self,
@@ -501,7 +500,7 @@ class Tokenizer:
         from ggtok.corpora import iterate
 
         return iterate.encode_batches(
-            self._native,
+            self._loaded,
             texts,
             batch_bytes=index(batch_bytes, "batch_bytes"),
             threads=threads,
@@ -611,7 +610,7 @@ class Tokenizer:
             add_special=truth(add_special, "add_special"),
             eos=truth(eos, "eos"),
             errors=errors,
-            threads=batches.n_threads(self._native, threads),
+            threads=batches.n_threads(self._loaded, threads),
             resume=truth(resume, "resume"),
             force=truth(force, "force"),
             progress=progress,
@@ -675,7 +674,7 @@ class Tokenizer:
         """
         from ggtok.text.truncate import truncate
 
-        cut: str | bytes = truncate(self._native, text, n, side, add_special)
+        cut: str | bytes = truncate(self._loaded, text, n, side, add_special)
         return cut
 
     def chunks(
@@ -721,7 +720,7 @@ class Tokenizer:
         """
         from ggtok.text.chunks import chunks
 
-        return chunks(self._native, text, n, overlap, prefix, add_special, at)
+        return chunks(self._loaded, text, n, overlap, prefix, add_special, at)
 
     def is_canonical(self, ids: types.Ids) -> bool:
         """Whether any text encodes to exactly these ids.
@@ -738,7 +737,7 @@ class Tokenizer:
         """
         from ggtok.text.canonical import is_canonical
 
-        return is_canonical(self._native, ids)
+        return is_canonical(self._loaded, ids)
 
     # ---- ids to text ----
 
@@ -790,13 +789,13 @@ class Tokenizer:
     ) -> bytes:
         """Decode ids to bytes: ``llama_detokenize``. Arguments are those of :meth:`decode`."""
         flags = remove_special, unparse_special, clean_spaces
-        native = self._native
+        loaded = self._loaded
         if not isinstance(ids, (list, tuple)):
-            return native.decode_array(int32_array(ids), *flags)
+            return loaded.decode_array(int32_array(ids), *flags)
         try:
-            return native.decode(ids, *flags)
+            return loaded.decode(ids, *flags)
         except Exception as e:
-            return native.retry_decode(e, ids, *flags)
+            return loaded.retry_decode(e, ids, *flags)
 
     def decode_batch(
         self,
@@ -1298,7 +1297,7 @@ class Tokenizer:
             InvalidValueError: ``limit`` is negative.
             GGTokError: as for :meth:`encode`, :meth:`token_to_piece` or :meth:`encode_chat`.
         """
-        from ggtok import show
+        from ggtok.chat import show
 
         def encode(text: types.Text) -> tuple[list[int], types.Int64Array]:
             return self.encode_with_offsets(
@@ -1332,7 +1331,7 @@ class Tokenizer:
         return measure.of(self._loaded, texts, parse_special, threads)
 
     def _repr_html_(self) -> str:
-        from ggtok import show
+        from ggtok.chat import show
 
         return show.summary(self._loaded)
 
@@ -1402,28 +1401,28 @@ class Tokenizer:
         lstrip = index(lstrip, "lstrip")
         if lstrip < 0:
             raise InvalidValueError(f"lstrip must not be negative, but is {lstrip}")
-        return self._native.piece(
+        return self._loaded.piece(
             index(id, "id"), min(lstrip, 2**31 - 1), truth(special, "special")
         )
 
     def text_to_token(self, text: types.Text) -> int | None:
         """Returns the id of the token whose text in the vocabulary is exactly `text`, or None."""
-        return self._native.find(text)
+        return self._loaded.find(text)
 
     def token_text(self, id: types.SupportsIndex) -> bytes:
         """Returns a token's text as stored in the vocabulary: ``llama_vocab_get_text``.
 
         It may differ from the token's piece (:meth:`token_to_piece`).
         """
-        return self._native.text(index(id, "id"))
+        return self._loaded.text(index(id, "id"))
 
     def token_score(self, id: types.SupportsIndex) -> float:
         """Returns a token's score, a float32: ``llama_vocab_get_score``."""
-        return self._native.score(index(id, "id"))
+        return self._loaded.score(index(id, "id"))
 
     def token_attr(self, id: types.SupportsIndex) -> TokenAttr:
         """Returns a token's attributes after llama.cpp's corrections: ``llama_vocab_get_attr``."""
-        return TokenAttr(self._native.attr(index(id, "id")))
+        return TokenAttr(self._loaded.attr(index(id, "id")))
 
     def is_eog(self, id: types.SupportsIndex) -> bool:
         """Whether a token ends generation: ``llama_vocab_is_eog``. False for other ids."""
@@ -1454,7 +1453,7 @@ class Tokenizer:
     @property
     def suppress_tokens(self) -> tuple[int, ...]:
         """The file's ``tokenizer.ggml.suppress_tokens``, in its order."""
-        return self._native.suppress_tokens()
+        return self._loaded.suppress_tokens()
 
     def vocab_bytes(self, special: types.Special = "blank") -> list[bytes]:
         """Returns the pieces of all tokens (:meth:`token_to_piece`), by id.
@@ -1548,12 +1547,12 @@ class Tokenizer:
     @property
     def model(self) -> str:
         """The file's ``tokenizer.ggml.model``, such as ``"gpt2"`` or ``"llama"``."""
-        return self._native.model()
+        return self._loaded.model
 
     @property
     def pre(self) -> str | None:
         """The name of the pre-tokenizer in effect, or None unless the vocabulary is BPE."""
-        return self._native.pre()
+        return self._loaded.pre
 
     @property
     def metadata(self) -> Mapping[str, str | int | float | bool]:
@@ -1587,12 +1586,12 @@ class Tokenizer:
         caches that are in use during the call, nor the memory that each thread keeps for results
         (at most 4 MB) and, for many vocabularies, for a copy of its largest text.
         """
-        hits, misses, size = self._native.cache_info()
+        hits, misses, size = self._loaded.cache_info()
         return CacheInfo(hits, misses, _CACHE_MAX, size)
 
     def cache_clear(self) -> None:
         """Empty the word caches and free their memory. This never changes any ids."""
-        self._native.clear()
+        self._loaded.clear()
 
     # ---- Python ----
 

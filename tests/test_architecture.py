@@ -49,8 +49,7 @@ MAY_USE_PYTHON = {
     "sources": {"base", "native"},
     "loading": {"base", "native", "sources"},
     "text": {"base", "native", "arrow", "loading"},
-    "chat": {"base", "native", "loading"},
-    "show": {"base", "native", "loading", "text", "chat"},
+    "chat": {"base", "native", "loading", "text"},
     "explain": {"base", "native", "loading"},
     "corpora": {"base", "native", "sources", "loading", "text"},
     "tokenizer": {
@@ -60,7 +59,6 @@ MAY_USE_PYTHON = {
         "loading",
         "text",
         "chat",
-        "show",
         "explain",
         "corpora",
     },

@@ -71,7 +71,7 @@ class _ForLLGuidance:
             NOT_FIRST_BLOCK | NOT_LAST_BLOCK,
             NOT_FIRST_BLOCK | NOT_LAST_BLOCK | PLAIN_USER_DEFINED,
         ):
-            ids = self._tok._native.encode_ranges(text, flags, ())
+            ids = self._tok._loaded.encode_ranges(text, flags, ())
             decoded = b"".join([self.tokens[id] for id in ids])
             if decoded == text:
                 return ids

@@ -174,7 +174,7 @@ class GGUFTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     def _encode_without_added_tokens(self, text: str) -> list[int]:
         """Encodes plain text, in which even user-defined tokens aren't parsed."""
-        native, data = self._core.tok._native, text.encode()
+        native, data = self._core.tok._loaded, text.encode()
         if self._core.tok.vocab_type in ("WPM", "UGM"):
             return native.encode(data, False, False, False)
         return native.encode_ranges(data, PLAIN_USER_DEFINED, ())

@@ -87,7 +87,7 @@ class Call:
         if time is None and self.chat.reads_time:
             time = time_of(self.options.clock, self.options.like)
         try:
-            return self.loaded.native.chat(
+            return self.loaded.chat(
                 self.chat.compiled,
                 conversations,
                 self.fields,
@@ -100,14 +100,14 @@ class Call:
                 self.template,
             )
         except MemoryError as e:
-            self.loaded.native.reraise(e)
+            self.loaded.reraise(e)
 
     def public(self, error: Exception) -> Exception:
         """Returns the public exception for one that C returned."""
         if isinstance(error, chat.FailedError):
             return chat.error_of(error)
         try:
-            self.loaded.native.reraise(error)
+            self.loaded.reraise(error)
         except Exception as e:
             return e
 
@@ -355,7 +355,7 @@ def encode_batch(
     n_media = sum(n for _, n in done)
     if n_media:
         warn_of_media(n_media)
-    loaded.native.track(ids)
+    loaded.track(ids)
     return ids
 
 

@@ -69,7 +69,7 @@ class _Key:
 
     def __init__(self, loaded: Loaded) -> None:
         texts = [
-            None if (id := loaded.special(name)) is None else loaded.native.piece(id, 0, True)
+            None if (id := loaded.special(name)) is None else loaded.piece(id, 0, True)
             for name in _TOKENS
         ]
         adds = loaded.flags["add_bos"], loaded.flags["add_eos"]
@@ -152,7 +152,7 @@ def _compile(
 ) -> Chat | FailedError:
     if template is not None:
         values.text(template, "template")  # raises an error for surrogates
-    made: Any = loaded.native.chat_compile(LIKES[like], template, time_of(clock, like))
+    made: Any = loaded.chat_compile(LIKES[like], template, time_of(clock, like))
     if isinstance(made, FailedError):
         return made
     compiled, size, reads_time, *more = made

@@ -45,9 +45,8 @@ def ids_and_parts(
     As in llama.cpp's mtmd_tokenize, each text between markers is encoded separately, without BOS
     and EOS. These are then added once, before and after all ids.
     """
-    native = loaded.native
     if not prompt.media:
-        return native.encode_parts(prompt.text, flags, parsed_ranges(prompt, trusted))
+        return loaded.encode_parts(prompt.text, flags, parsed_ranges(prompt, trusted))
     adds = bool(flags & ADD_SPECIAL)
     ids = _added(loaded, "bos") if adds else []
     parts: list[Part] = []
@@ -55,7 +54,7 @@ def ids_and_parts(
     for at, text in prompt.around_media():
         if at:
             flags &= ~CONTINUATION  # the text follows a marker
-        found, pieces = native.encode_parts(text.text, flags, parsed_ranges(text, trusted))
+        found, pieces = loaded.encode_parts(text.text, flags, parsed_ranges(text, trusted))
         first = len(ids)
         parts += [(at + pos, n, first + k, n_ids, s) for pos, n, k, n_ids, s in pieces]
         ids += found
@@ -116,7 +115,7 @@ def _mask(
         if special or (ranges[k][0] <= pos and end <= ranges[k][1]):
             mask[first : first + n_ids] = [True] * n_ids
             continue
-        pieces = [loaded.native.piece(id, 0, True) for id in ids[first : first + n_ids]]
+        pieces = [loaded.piece(id, 0, True) for id in ids[first : first + n_ids]]
         shown, raw = b"".join(pieces), data[pos:end]
         if shown not in (raw, b" " + raw):
             raise InvalidValueError(
@@ -162,10 +161,10 @@ def after_known(
     said_end = beginning.end_of_conversation()
     tail = beginning.rest(said_end)
     added, last, end = _closing(loaded, ids, tail, flags)
-    if last is None and ids and loaded.native.attr(ids[-1]) & TokenAttr.CONTROL:
+    if last is None and ids and loaded.attr(ids[-1]) & TokenAttr.CONTROL:
         last = ids[-1]  # a control token that the template doesn't write, such as a generated EOS
     rest = prompt.rest(said_end + end)
-    if last is not None and loaded.native.attr(last) & TokenAttr.RSTRIP:
+    if last is not None and loaded.attr(last) & TokenAttr.RSTRIP:
         rest = rest.rest(len(rest.text) - len(rest.text.lstrip(C_SPACES)))
     if last is not None or beginning.cut(said_end).ends_with_media():
         flags &= ~CONTINUATION  # text after a special token or a marker gets a space prefix
@@ -184,7 +183,7 @@ def _closing(
     that token already closes the message. Otherwise the first of them that ends generation closes
     the message; if none ends generation, the last of them does.
     """
-    found, parts = loaded.native.encode_parts(tail.text, flags, list(tail.ranges))
+    found, parts = loaded.encode_parts(tail.text, flags, list(tail.ranges))
     data = tail.text.encode()
     closing = []
     begin = end = 0  # the position after a token, in bytes and in characters

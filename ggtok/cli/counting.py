@@ -228,7 +228,7 @@ class Counter:
 
         ``-`` is standard input, which is never treated as binary.
         """
-        n = n_threads(self._tok._native, 0)
+        n = n_threads(self._tok._loaded, 0)
         order: deque[Counted] = deque()
         with ThreadPoolExecutor(n, "ggtok count") as pool:
             try:
@@ -304,7 +304,7 @@ class Counter:
     def _blocks(self) -> Blocks:
         own = self._own
         if not hasattr(own, "blocks"):
-            own.blocks = Blocks(self._tok._native)
+            own.blocks = Blocks(self._tok._loaded)
         blocks: Blocks = own.blocks
         return blocks
 

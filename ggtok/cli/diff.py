@@ -95,7 +95,7 @@ class Model:
             "model": tok.model,
             "pre-tokenizer": tok.pre,
             "tokens": tok.n_tokens,
-            **tok._native.flags(),
+            **tok._loaded.flags,
             **{f"{name}_id": getattr(tok, f"{name}_id") for name in SPECIALS},
             "end of generation": " ".join(map(str, sorted(tok.eog_ids))),
             **{f"template {name}": text for name, text in tok.chat_templates.items()},

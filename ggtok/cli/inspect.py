@@ -108,7 +108,7 @@ def _load_faulty(
 
 
 def _facts(tok: ggtok.Tokenizer, error: ggtok.VocabError | None) -> dict[str, Any]:
-    arrays = tok._native.arrays()
+    arrays = tok._loaded.arrays()
     facts = {
         "source": tok.source and (tok.source.path or tok.source.url),
         "fault": None,
@@ -156,7 +156,7 @@ def _special_tokens(tok: ggtok.Tokenizer) -> dict[str, Any]:
 
 
 def _flags(tok: ggtok.Tokenizer) -> dict[str, bool]:
-    flags = tok._native.flags()
+    flags = tok._loaded.flags
     if tok.vocab_type != "WPM":  # other types don't strip accents
         del flags["strip_accents"]
         if tok.model != "whitespace":  # all other models keep the case

@@ -137,7 +137,7 @@ def _encode(
 
     whole: Iterator[bytes | bytearray] = chain([begin], blocks)
     parts = encode_blocks(
-        tok._native,
+        tok._loaded,
         whole,
         add_special=add_special,
         parse_special=parse_special,

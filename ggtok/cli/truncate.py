@@ -77,7 +77,7 @@ def _beginning(tok: ggtok.Tokenizer, path: str, n: int, add_special: bool) -> tu
             data += block
             if len(data) < enough:
                 continue
-            found = beginning(tok._native, bytes(data), n, add_special)
+            found = beginning(tok._loaded, bytes(data), n, add_special)
             if found is not None:
                 return found, True
             enough = 2 * len(data)

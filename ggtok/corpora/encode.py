@@ -47,7 +47,7 @@ class Encoder:
     """Encodes batches with one set of options."""
 
     def __init__(self, loaded: Loaded, add_special: bool, eos: bool) -> None:
-        self._native = loaded.native
+        self._loaded = loaded
         self._add_special = add_special
         self.eos: int | None = None
         if eos:
@@ -83,9 +83,9 @@ class Encoder:
     def _whole(self, texts: list[Any], threads: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         args = self._add_special, False, False, threads, False, on_main_thread(), None
         try:
-            result = self._native.encode_batch(texts, *args)
+            result = self._loaded.encode_batch(texts, *args)
         except Exception as e:
-            self._native.reraise(e)
+            self._loaded.reraise(e)
         array, ends = id_arrays(result)
         if self.eos is None:
             return array, ends[1:]
@@ -93,7 +93,7 @@ class Encoder:
 
     def _parts(self, pieces: list[Piece]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Encodes parts of documents."""
-        blocks = Blocks(self._native)
+        blocks = Blocks(self._loaded)
         arrays = [self._part(blocks, piece) for piece in pieces]
         sizes = np.cumsum([len(array) for array in arrays], dtype=np.int64)
         return _joined(arrays, np.int32), sizes[[piece.ends for piece in pieces]]
@@ -177,6 +177,6 @@ def with_eos(ids: NDArray[Any], offsets: NDArray[np.int64], eos: int) -> NDArray
 
 def _adds_eos(loaded: Loaded) -> bool:
     """Whether add_special adds EOS with this vocabulary."""
-    alone = loaded.native.encode("a", False, False, False)
-    framed = loaded.native.encode("a", True, False, False)
+    alone = loaded.encode("a", False, False, False)
+    framed = loaded.encode("a", True, False, False)
     return framed[-1:] == [loaded.eos_id] and framed[len(framed) - len(alone) :] != alone

@@ -252,7 +252,7 @@ class Run:
             self._separator,
             self._errors,
             self._format.whole or self._loaded.vocab_type in _WHOLE,
-            Blocks(self._loaded.native),
+            Blocks(self._loaded),
             self._encoder.flags,
         )
 

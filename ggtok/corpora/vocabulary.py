@@ -13,7 +13,7 @@ from ggtok.text.batches import encode_arrays
 def metadata(loaded: Loaded) -> bytes | None:
     """Returns the bytes of the GGUF file's metadata, which :func:`ggtok.load` accepts instead of
     the file. Returns None if the vocabulary was loaded from mutable memory or a remote file."""
-    kept, size = loaded.pickled, loaded.native.metadata_bytes()
+    kept, size = loaded.pickled, loaded.metadata_bytes()
     if isinstance(kept, bytes):
         return kept[:size]
     found = path(loaded)
@@ -64,9 +64,9 @@ def _probed(loaded: Loaded) -> str:
     h = hashlib.sha256(repr((loaded.vocab_type, loaded.model, loaded.pre, loaded.flags)).encode())
     texts = []
     for id in range(loaded.n_tokens):
-        text = loaded.native.text(id)
+        text = loaded.text(id)
         texts.append(text)
-        h.update(repr((text, loaded.native.score(id), int(loaded.native.attr(id)))).encode())
-    ids, _ = encode_arrays(loaded.native, texts, (True, False, False), 1)
+        h.update(repr((text, loaded.score(id), int(loaded.attr(id)))).encode())
+    ids, _ = encode_arrays(loaded, texts, (True, False, False), 1)
     h.update(ids.tobytes())
     return h.hexdigest()

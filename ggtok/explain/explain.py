@@ -32,21 +32,21 @@ def _steps(loaded: Loaded, function: Callable[..., bytes], *args: object) -> Jso
     try:
         steps: Json = json.loads(function(*args))
     except Exception as e:
-        loaded.native.reraise(e)
+        loaded.reraise(e)
     return steps
 
 
 def explain(
     loaded: Loaded, text: object, add_special: bool, parse_special: ParseSpecial
 ) -> Explanation:
-    data, native = text_bytes(text), loaded.native
+    data = text_bytes(text)
     if len(data) > LONGEST:
         raise InvalidValueError(
             f"the text has {len(data):,} bytes, and at most {LONGEST:,} can be explained: pass "
             "only the part in question"
         )
     add_special = truth(add_special, "add_special")
-    found = _steps(loaded, native.trace, data, add_special, native.parsed(parse_special), False)
+    found = _steps(loaded, loaded.trace, data, add_special, loaded.parsed(parse_special), False)
     return Explanation(
         found["ids"],
         text_of(data),
@@ -102,13 +102,13 @@ def _scores(found: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def merge_tree(loaded: Loaded, id: int) -> MergeTree:
-    text = loaded.native.text(id)  # raises an error for an invalid id
+    text = loaded.text(id)  # raises an error for an invalid id
     check_merges(loaded)
     if len(text) > LONGEST:
         raise InvalidValueError(
             f"token {id} has {len(text):,} bytes, and at most {LONGEST:,} can be explained"
         )
-    found = _steps(loaded, loaded.native.trace_token, id)
+    found = _steps(loaded, loaded.trace_token, id)
     notes = found["notes"]
     if found["words"]:
         pieces = " | ".join(map(repr, found["words"]))

@@ -36,23 +36,20 @@ _TEMPLATE_KEY = "tokenizer.chat_template"
 Overrides = Mapping[str, "int | float | bool | str"]
 
 
-class Loaded:
-    """The vocabulary of a GGUF file: the tokenizer in C, with values cached for Python.
+class Loaded(Native):
+    """The vocabulary of a GGUF file: the tokenizer in C, and where it was loaded from.
 
     It is immutable, except for values that are computed lazily. If several threads compute the
     same value at once, they store equal values.
 
     Attributes:
-        native: the tokenizer in C.
         path: the file's path, or the model's name; None if loaded from memory.
         pickled: the source that a pickle contains; None if the vocabulary can't be pickled.
         pre_option, patterns, overrides: the arguments of :func:`ggtok.load`.
-        flags: ``add_bos`` and the like.
         found: the source that a model's name resolved to.
         memo: a cache for other packages: values that they compute once per vocabulary, by name.
     """
 
-    native: Native
     path: str | None = None
     pickled: str | bytes | None = None
     found: Source | None = None  # None unless loaded by a model's name
@@ -68,14 +65,7 @@ class Loaded:
         self.patterns = patterns
         self.overrides = _overrides_dict(overrides) or None
         self._open(source, _options(pre, patterns, self.overrides))
-        native = self.native
-        self.n_tokens = native.n_tokens()
-        self.vocab_type = native.vocab_type()
-        self.flags = native.flags()
-        self.eog_ids = frozenset(native.eog_ids())
         self.memo: dict[str, Any] = {}
-        self._specials: dict[str, int | None] = {}
-        self._special_ids: frozenset[int] | None = None
         self._metadata: Mapping[str, str | int | float | bool] | None = None
 
     def arguments(self) -> tuple[object, ...]:
@@ -92,14 +82,6 @@ class Loaded:
 
     # ---- special tokens ----
 
-    def special(self, name: str) -> int | None:
-        """Returns the id of the special token with this name in llama.cpp, such as ``"bos"``."""
-        # Computed lazily: it takes milliseconds to find which of two EOT texts llama.cpp chooses
-        # (ggtok_special_id).
-        if name not in self._specials:
-            self._specials[name] = self.native.special(name)
-        return self._specials[name]
-
     @property
     def bos_id(self) -> int | None:
         return self.special("bos")
@@ -108,29 +90,13 @@ class Loaded:
     def eos_id(self) -> int | None:
         return self.special("eos")
 
-    @property
-    def special_ids(self) -> frozenset[int]:
-        """See :attr:`ggtok.Tokenizer.special_ids`."""
-        if self._special_ids is None:
-            self._special_ids = frozenset(self.native.special_ids())
-        return self._special_ids
-
     # ---- the file ----
-
-    @property
-    def model(self) -> str:
-        return self.native.model()
-
-    @property
-    def pre(self) -> str | None:
-        """The name of the pre-tokenizer in effect."""
-        return self.native.pre()
 
     @property
     def metadata(self) -> Mapping[str, str | int | float | bool]:
         """See :attr:`ggtok.Tokenizer.metadata`."""
         if self._metadata is None:
-            self._metadata = MappingProxyType(self.native.scalars())
+            self._metadata = MappingProxyType(self.scalars())
         return self._metadata
 
     @property
@@ -170,7 +136,7 @@ class Loaded:
 
     def is_same(self, other: Loaded) -> bool:
         """Whether both have the same vocabulary, chat templates and options."""
-        return self.identity() == other.identity() and self.native.is_same(other.native)
+        return self.identity() == other.identity() and self.has_same_tokens(other)
 
     # ---- opening ----
 
@@ -180,10 +146,10 @@ class Loaded:
             self.pickled = self.path
             return
         data = source if type(source) is bytes else metadata(source)
-        self.native = Native(data=data, **options)
+        super().__init__(data=data, **options)
         if type(source) is bytes:
             # Keep the same object if it is mostly metadata; otherwise drop the weights.
-            size = self.native.metadata_bytes()
+            size = self.metadata_bytes()
             self.pickled = source if len(source) <= 2 * size else source[:size]
 
     def _open_path(self, path: str | bytes, may_be_name: bool, options: dict[str, Any]) -> None:
@@ -195,7 +161,7 @@ class Loaded:
             path = first_shard(name)
         check_not_edited(path)
         try:
-            self.native = Native(path=path, **options)
+            super().__init__(path=path, **options)
             return
         except FileError as e:
             if os.path.isdir(path):
@@ -214,9 +180,9 @@ class Loaded:
             raise missing
         self.path, self.found = name, found.source
         if found.data is None:
-            self.native = Native(path=found.source.path, **options)
+            super().__init__(path=found.source.path, **options)
         else:
-            self.native = Native(data=found.data, name=name, **options)
+            super().__init__(data=found.data, name=name, **options)
 
 
 def patterns_tuple(patterns: Sequence[str]) -> tuple[str, ...]:

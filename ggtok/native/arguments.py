@@ -278,10 +278,10 @@ def _id(native: Any, entry: object) -> int:
                 f"parse_special: {_name(entry)} is not a token of this vocabulary"
             ) from None
         return int(found)
-    if not 0 <= id < native.n_tokens():
+    if not 0 <= id < native.n_tokens:
         raise errors.InvalidValueError(
             f"parse_special: {quoted(id)} is not a token id of this vocabulary "
-            f"(0 to {native.n_tokens() - 1})"
+            f"(0 to {native.n_tokens - 1})"
         )
     return id
 

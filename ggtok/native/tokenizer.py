@@ -179,7 +179,13 @@ class Native:
         self.silent: list[bytes] | None = None
         self.sources: dict[str, str] | None = None
         self._streamed: dict[tuple[bool, bool], Streamed] = {}
+        self._special: dict[str, int | None] = {}
+        self._special_ids: frozenset[int] | None = None
         self._bind()
+        self.n_tokens: int = lib.ggtok_n_tokens(self._tok)
+        self.vocab_type = VOCAB_TYPES[lib.ggtok_type(self._tok)]
+        self.flags = {name: bool(lib.ggtok_flag(self._tok, flag)) for name, flag in FLAGS.items()}
+        self.eog_ids = frozenset(ints_of(lib.ggtok_eog_ids(self._tok)))
 
     def _options(
         self,
@@ -346,9 +352,9 @@ class Native:
     def _call(self, function: Any, id: int, *args: Any) -> None:
         """Calls function(tok, id, *args, err), which can fail only for an invalid id."""
         err = ffi.new("ggtok_error *")
-        if not 0 <= id < self.n_tokens():
+        if not 0 <= id < self.n_tokens:
             raise errors.TokenIdError(
-                f"{id} is not a token id of this vocabulary (0 to {self.n_tokens() - 1})"
+                f"{id} is not a token id of this vocabulary (0 to {self.n_tokens - 1})"
             )
         if function(self._tok, id, *args, err):
             raise error(err)
@@ -382,43 +388,41 @@ class Native:
 
     # ---- the vocabulary ----
 
-    def n_tokens(self) -> int:
-        n: int = lib.ggtok_n_tokens(self._tok)
-        return n
-
-    def vocab_type(self) -> str:
-        return VOCAB_TYPES[lib.ggtok_type(self._tok)]
-
+    @property
     def model(self) -> str:
         return string(ffi.string(lib.ggtok_model(self._tok)))
 
+    @property
     def pre(self) -> str | None:
+        """The name of the pre-tokenizer in effect."""
         name = lib.ggtok_pre(self._tok)
         return None if name == ffi.NULL else string(ffi.string(name))
 
-    def flags(self) -> dict[str, bool]:
-        return {name: bool(lib.ggtok_flag(self._tok, flag)) for name, flag in FLAGS.items()}
-
     def special(self, name: str) -> int | None:
-        id: int = lib.ggtok_special_id(self._tok, SPECIALS[name])
-        return id if id >= 0 else None
+        """Returns the id of the special token with this name in llama.cpp, such as ``"bos"``."""
+        # Computed lazily: it takes milliseconds to find which of two EOT texts llama.cpp chooses.
+        if name not in self._special:
+            id: int = lib.ggtok_special_id(self._tok, SPECIALS[name])
+            self._special[name] = id if id >= 0 else None
+        return self._special[name]
 
-    def eog_ids(self) -> tuple[int, ...]:
-        return ints_of(lib.ggtok_eog_ids(self._tok))
-
-    def special_ids(self) -> tuple[int, ...]:
-        out = ffi.new("int32_t[]", lib.ggtok_special_ids(self._tok, ffi.NULL, 0))
-        lib.ggtok_special_ids(self._tok, out, len(out))
-        return tuple(out)
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """See :attr:`ggtok.Tokenizer.special_ids`."""
+        if self._special_ids is None:
+            out = ffi.new("int32_t[]", lib.ggtok_special_ids(self._tok, ffi.NULL, 0))
+            lib.ggtok_special_ids(self._tok, out, len(out))
+            self._special_ids = frozenset(out)
+        return self._special_ids
 
     def pieces(self) -> list[bytes]:
         """Returns the pieces of all tokens, by id."""
         offsets = ffi.new("uint32_t **")
         data = bytes_of(lib.ggtok_pieces(self._tok, offsets))
-        ends = ffi.unpack(offsets[0], self.n_tokens() + 1)
+        ends = ffi.unpack(offsets[0], self.n_tokens + 1)
         return [data[begin:end] for begin, end in pairwise(ends)]
 
-    def is_same(self, other: Native) -> bool:
+    def has_same_tokens(self, other: Native) -> bool:
         same: bool = lib.ggtok_same_vocabulary(self._tok, other._tok)
         return same
 

@@ -55,6 +55,6 @@ def _piece_lengths(call: Call, tok: Tokenizer) -> Any:
     if _LENGTHS not in memo:
         if not call.wait:
             raise NotReady  # this takes a tenth of a second for a large vocabulary
-        pieces: list[bytes] = tok._loaded.native.pieces()
+        pieces: list[bytes] = tok._loaded.pieces()
         memo[_LENGTHS] = np.fromiter(map(len, pieces), np.int64, len(pieces))
     return memo[_LENGTHS]

@@ -46,7 +46,7 @@ RARE = "\ue0a7\U000f1234\U0001fbf7\U000107b6\u0b7e\u0378\u3131\u1f6d\u20bf\u00a7
 
 def is_canonical(native: Native, ids: object) -> bool:
     numbers = int_list(ids)
-    n = native.n_tokens()
+    n = native.n_tokens
     if not all(0 <= id < n for id in numbers):
         return False
     if not numbers:
@@ -59,9 +59,9 @@ class _Check:
     def __init__(self, native: Native) -> None:
         self._native = native
         self._parts = Parts(native)
-        self._type = native.vocab_type()
+        self._type = native.vocab_type
         # This model decodes its tokens as byte-level text, but matches them as plain text.
-        self._prints_otherwise = native.model() == "whitespace"
+        self._prints_otherwise = native.model == "whitespace"
         self._spellings: dict[int, tuple[bytes, ...]] = {}
         self._raw: dict[int, list[bytes]] = {}
 

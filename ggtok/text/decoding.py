@@ -63,7 +63,7 @@ def decoded(data: bytes, errors: str) -> str:
 def vocab_bytes(loaded: Loaded, special: str) -> list[bytes]:
     if not is_one_of(special, ("blank", "keep")):
         raise InvalidValueError(f"special must be 'blank' or 'keep', not {quoted(special)}")
-    pieces = loaded.native.pieces()
+    pieces = loaded.pieces()
     for id in loaded.special_ids if special == "blank" else ():
         pieces[id] = b""
     return pieces
@@ -85,7 +85,7 @@ def heal(loaded: Loaded, ids: types.Ids) -> tuple[list[int], bytes]:
     kept = token_ids(ids, loaded.n_tokens)
     if not kept or kept[-1] in loaded.special_ids:
         return kept, b""
-    piece = loaded.native.piece(kept[-1], 0, True)
+    piece = loaded.piece(kept[-1], 0, True)
     if not piece or not _begins_longer(loaded, piece):
         return kept, b""
     return kept[:-1], piece

@@ -51,14 +51,12 @@ def of(
         if named
         else (("", text) for text in iterated(texts, _EXPECTED))
     )
-    threads = batches.n_threads(loaded.native, threads)
+    threads = batches.n_threads(loaded, threads)
     flags: Any = False, parse_special, False
     for name, text in items:
         row = Row()
         for part in _parts(text_bytes(text, "a text")):
-            [(ids, spans)] = batches.encode_with_offsets(
-                loaded.native, [part], flags, "byte", threads
-            )
+            [(ids, spans)] = batches.encode_with_offsets(loaded, [part], flags, "byte", threads)
             seen[ids] = True
             found, sizes = _measure(part, spans)
             scripts += found
@@ -82,7 +80,7 @@ def of(
 
 def _vocabulary(loaded: Loaded, stats: Stats) -> None:
     special = loaded.special_ids
-    pieces = [piece for id, piece in enumerate(loaded.native.pieces()) if id not in special]
+    pieces = [piece for id, piece in enumerate(loaded.pieces()) if id not in special]
     stats.vocabulary_lengths = _nonzero(np.bincount([len(piece) for piece in pieces], minlength=1))
     whole = [piece for piece in pieces if piece and _is_utf8(piece)]
     ends = np.cumsum([0, *map(len, whole)])

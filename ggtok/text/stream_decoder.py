@@ -192,18 +192,18 @@ class _Ids:
         clean_spaces: bool | None,
     ) -> None:
         self._arguments = loaded, remove_special, unparse_special, clean_spaces
-        self._native = native = loaded.native
-        flags = native.flags()
+        self._loaded = loaded
+        flags = loaded.flags
         self._unparse = unparse_special
         self.strips = flags["add_space_prefix"] and clean_spaces is not False
         self.clean = flags["clean_spaces"] if clean_spaces is None else clean_spaces
         # Caches shared by all streams: pieces by id; the pieces that cleaning can't change; and
         # the latter as text, if they consist of whole characters.
-        self._pieces, self.plain, self.texts = native.streamed(self._unparse, self.clean)
-        self._n = native.n_tokens()
-        self._none = native.vocab_type() == "NONE"
-        self.bos = native.special("bos") if remove_special and flags["add_bos"] else None
-        self.eos = native.special("eos") if remove_special and flags["add_eos"] else None
+        self._pieces, self.plain, self.texts = loaded.streamed(self._unparse, self.clean)
+        self._n = loaded.n_tokens
+        self._none = loaded.vocab_type == "NONE"
+        self.bos = loaded.special("bos") if remove_special and flags["add_bos"] else None
+        self.eos = loaded.special("eos") if remove_special and flags["add_eos"] else None
 
     def __reduce__(self) -> tuple[object, ...]:
         return _Ids, self._arguments
@@ -211,8 +211,8 @@ class _Ids:
     def silent(self, texts: Iterable[str]) -> Iterable[tuple[int, str]]:
         """Yields the id and text of each token that has one of these texts but an empty piece."""
         for text in () if self._unparse else texts:
-            id = self._native.find(text.encode("utf-8", "surrogatepass"))
-            if id is not None and not self._native.piece(id, 0, False):
+            id = self._loaded.find(text.encode("utf-8", "surrogatepass"))
+            if id is not None and not self._loaded.piece(id, 0, False):
                 yield id, text
 
     def checked(self, ids: object, name: str) -> list[int]:
@@ -226,7 +226,7 @@ class _Ids:
     def piece(self, id: int) -> bytes:
         piece = self._pieces.get(id)
         if piece is None:
-            piece = self._pieces[id] = self._native.piece(id, 0, self._unparse)
+            piece = self._pieces[id] = self._loaded.piece(id, 0, self._unparse)
             if not self.clean or not _cleaned(piece):
                 self.plain[id] = piece
                 with contextlib.suppress(UnicodeDecodeError):

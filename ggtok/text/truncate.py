@@ -57,7 +57,7 @@ def beginning(native: Native, head: bytes, n: int, add_special: bool) -> bytes |
     parts = Parts(native)
     flags = ADD_SPECIAL * add_special
     added = _added(parts, n, flags)
-    if n == added and _has_tokens(parts, head, native.vocab_type()):
+    if n == added and _has_tokens(parts, head, native.vocab_type):
         return b""
     found: bytes | None = _from_left(parts, head, len(head), False, n, added, flags)
     return found

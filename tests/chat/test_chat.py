@@ -295,7 +295,7 @@ def test_trusted_ranges(name: str, load_fixture: Load, data: st.DataObject) -> N
     raw, n = text.encode(), len(text.encode())
     marks = sorted(data.draw(st.sets(st.integers(0, n), max_size=6)))
     ranges = list(zip(marks[::2], marks[1::2], strict=False))
-    encode = tok._native.encode_parts
+    encode = tok._loaded.encode_parts
     assert encode(text, 3, [(0, n)] if n else [])[0] == tok.encode(text, parse_special=True)
     assert encode(text, 3, [])[0] == tok.encode(text)
     ids, parts = encode(text, 2, ranges)
@@ -317,7 +317,7 @@ def test_trusted_ranges(name: str, load_fixture: Load, data: st.DataObject) -> N
 @pytest.mark.parametrize("ranges", [[(1, 1)], [(0, 2), (2, 3)], [(2, 3), (0, 1)], [(0, 99)]])
 def test_wrong_ranges_raise_errors(ranges: list[tuple[int, int]], load_fixture: Load) -> None:
     with pytest.raises(ggtok.InvalidValueError, match="trusted range"):
-        load_fixture("bpe-qwen2")._native.encode_parts("abcdef", 3, ranges)
+        load_fixture("bpe-qwen2")._loaded.encode_parts("abcdef", 3, ranges)
 
 
 # ---- masks for the assistant's tokens ----

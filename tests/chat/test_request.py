@@ -622,7 +622,7 @@ def test_memory_errors_are_ggtoks(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(tok._native, "chat", fail)
+    monkeypatch.setattr(tok._loaded, "chat", fail)
     with pytest.raises(ggtok.OutOfMemoryError):
         tok.encode_chat([user("x")])
 

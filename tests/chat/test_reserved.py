@@ -85,7 +85,7 @@ def encoded(
         at += n
     try:
         whole = "".join(text for text, _ in parts)
-        return tok._native.encode_parts(whole, flags, ranges)[0]
+        return tok._loaded.encode_parts(whole, flags, ranges)[0]
     except ggtok.InvalidValueError:
         assert spelled_by_one(tok, reserved)
         return None

@@ -78,11 +78,11 @@ def test_the_beginning_of_a_text_that_continues(name: str) -> None:
     tok = ggtok.load(fixture(name))
     least = tok.count(b"")
     for text in (b"\0", b"a", b" a", b"\xff", b" ", "\u00e9".encode(), b"a\xcc\x81", LINE):
-        found = beginning(tok._native, text * 2, least, True)
+        found = beginning(tok._loaded, text * 2, least, True)
         for rest in (b"", text * 300, b" \xff", b"b" * 300):
             assert found in (None, tok.truncate(text * 2 + rest, least)), (text, rest)
     if tok.vocab_type != "UGM":
-        assert beginning(tok._native, b"a" * 1000, least, True) == b""
+        assert beginning(tok._loaded, b"a" * 1000, least, True) == b""
 
 
 @posix

@@ -58,7 +58,7 @@ def test_every_option(run, model: str, tmp_path: Path) -> None:
     assert removed.status == 0, removed.errors
     assert ggtok.load(model).chat_templates == {}
     assert "x.n" not in ggtok.load(model).metadata
-    assert "tokenizer.chat_templates" not in ggtok.load(model)._native.arrays()
+    assert "tokenizer.chat_templates" not in ggtok.load(model)._loaded.arrays()
 
 
 def test_dry_run_and_a_new_file(run, model: str, tmp_path: Path) -> None:

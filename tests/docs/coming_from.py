@@ -216,7 +216,7 @@ def expected(tok: ggtok.Tokenizer, column: str, cell: str) -> str:
     """Returns the word that the cell means for this vocabulary."""
     word = re.sub(r" \(.*|,.*", "", cell)
     if word == "as the vocabulary asks":
-        return "yes" if tok._native.flags()["clean_spaces"] else "no"
+        return "yes" if tok._loaded.flags["clean_spaces"] else "no"
     if word == "for WPM only":
         return "yes" if tok.vocab_type == "WPM" else "no"
     return "no" if (column, word) == ("adds", "has none") else word

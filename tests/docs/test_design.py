@@ -306,7 +306,7 @@ def test_blocks() -> None:
     read, _ = line("blocks", "block ").strip().split("│")
     kept = re.findall(r'next block:  "(.*?)"', "".join(drawn))[0]
     tok = ggtok.load(fixture("bpe-gpt2"))
-    first, *_ = encode_blocks(tok._native, [read, " and so on"], block_bytes=len(read))
+    first, *_ = encode_blocks(tok._loaded, [read, " and so on"], block_bytes=len(read))
     cut = len(tok.decode_bytes(first))
     assert read[cut:] == kept
     assert line("blocks", "encoded ").strip().split("   ")[0] == read[:cut]

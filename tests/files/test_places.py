@@ -82,7 +82,7 @@ def test_text(tok: ggtok.Tokenizer, tmp_path: Path, small: None, end: str, error
         at = r.randrange(len(texts[i]))
         texts[i] = texts[i][:at] + b"\xff\xc3" + texts[i][at:]
     path = compressed(tmp_path / f"a{end}", b"||".join(texts))
-    options = text.TextOptions(b"||", errors, False, Blocks(tok._native), 0)
+    options = text.TextOptions(b"||", errors, False, Blocks(tok._loaded), 0)
     check_positions(lambda found, place: text.read(found, place, options), source(path))
 
 
@@ -97,7 +97,7 @@ def test_faults_in_groups(
     texts = r.choices([b"", b"a", "\u00e4".encode(), *invalid], k=99999)
     path = tmp_path / "a.txt"
     path.write_bytes(separator.join([*texts, b"end"]))
-    options = text.TextOptions(separator, errors, False, Blocks(tok._native), 0)
+    options = text.TextOptions(separator, errors, False, Blocks(tok._loaded), 0)
     found, faults = documents_and_faults(list(text.read(source(path), Place(0), options)))
     alone = [Faults(errors, "").document(each, 0, Place(0), 0, "") for each in texts]
     assert found == [*(piece.text for piece in alone if piece.text is not None), b"end"]
@@ -179,7 +179,7 @@ def test_encoding_errors(
         raise MemoryError
 
     with monkeypatch.context() as patched:
-        patched.setattr(tok._native, "encode_batch", fails)
+        patched.setattr(tok._loaded, "encode_batch", fails)
         with pytest.raises(ggtok.OutOfMemoryError):
             tok.encode_files(tmp_path / "b.txt", tmp_path / "o")
     with monkeypatch.context() as patched:

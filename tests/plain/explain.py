@@ -46,10 +46,10 @@ _CUT_FIRST: dict[str, tuple[Normalize, Callable[[Vocabulary, bytes], Iterator[Wo
 def explain(
     loaded: Loaded, text: object, add_special: bool, parse_special: ParseSpecial
 ) -> Explanation:
-    data, native = text_bytes(text), loaded.native
+    data = text_bytes(text)
     v = vocabulary_of(loaded)
     before, after = _added(loaded, v) if add_special else ([], [])
-    fragments = list(_fragments(v, data, chosen_ids(native, parse_special)))
+    fragments = list(_fragments(v, data, chosen_ids(loaded, parse_special)))
     found = [token.id for token in chain(before, chain.from_iterable(map(_ids, fragments)), after)]
     shown = text_of(data)
     return Explanation(found, shown, v.type, v.model, v.pre, before, after, fragments)
@@ -245,7 +245,7 @@ def _cut(text: bytes, raw: Part, special: Special) -> Iterator[Part]:
 
 
 def merge_tree(loaded: Loaded, id: int) -> MergeTree:
-    text = loaded.native.text(id)
+    text = loaded.text(id)
     v = vocabulary_of(loaded)
     return _bpe_tree(v, id, text) if loaded.vocab_type == "BPE" else _spm_tree(v, id, text)
 

@@ -39,13 +39,12 @@ class Vocabulary:
 
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded
-        self._native = native = loaded.native
         self.type = loaded.vocab_type
         self.model = loaded.model
         self.pre = loaded.pre
         self.patterns = loaded.patterns
         self.n_tokens = loaded.n_tokens
-        self.flags = native.flags()
+        self.flags = loaded.flags
         unknown = loaded.special("unk")
         self.unknown = -1 if unknown is None else unknown
         self._kept: dict[type, Any] = {}
@@ -64,35 +63,35 @@ class Vocabulary:
 
     def find(self, text: bytes) -> int | None:
         """Returns the id of the token with this text in the lookup table, or None."""
-        return self._native.find(text)
+        return self._loaded.find(text)
 
     def byte_token(self, byte: int) -> int | None:
         """Returns the id of the token ``<0xXX>``, or None."""
         return self.find(b"<0x%02X>" % byte)
 
     def text(self, id: int) -> bytes:
-        return self._native.text(id)
+        return self._loaded.text(id)
 
     def score(self, id: int) -> float:
-        return self._native.score(id)
+        return self._loaded.score(id)
 
     def token(self, id: int, how: str, **more: Any) -> Token:
         """Creates a Token for this id."""
-        piece = self._native.piece(id, 0, True) if id >= 0 else b""
+        piece = self._loaded.piece(id, 0, True) if id >= 0 else b""
         return Token(id, text_of(piece), how, **more)
 
     @cached_property
     def texts(self) -> list[bytes]:
-        return [self._native.text(id) for id in range(self.n_tokens)]
+        return [self._loaded.text(id) for id in range(self.n_tokens)]
 
     @cached_property
     def attrs(self) -> list[int]:
-        return [self._native.attr(id) for id in range(self.n_tokens)]
+        return [self._loaded.attr(id) for id in range(self.n_tokens)]
 
     @cached_property
     def pieces(self) -> list[bytes]:
         """Returns the pieces of all tokens."""
-        return self._native.pieces()
+        return self._loaded.pieces()
 
     # ---- special tokens ----
 

@@ -32,7 +32,7 @@ def in_blocks(data: bytes, size: int) -> Iterator[bytes]:
 
 
 def parts(tok: ggtok.Tokenizer, data: bytes, size: int, **flags: bool) -> list[list[int]]:
-    blocks = encode_blocks(tok._native, in_blocks(data, size), block_bytes=1, **flags)
+    blocks = encode_blocks(tok._loaded, in_blocks(data, size), block_bytes=1, **flags)
     return [ids.tolist() for ids in blocks]
 
 
@@ -124,11 +124,11 @@ def test_blocks_of_every_kind(load_fixture: Load) -> None:
     ]
     for given_blocks in [*blocks, ["", *blocks[0], b""]]:
         assert [
-            i for part in encode_blocks(tok._native, given_blocks) for i in part.tolist()
+            i for part in encode_blocks(tok._loaded, given_blocks) for i in part.tolist()
         ] == want
-    assert [part.tolist() for part in encode_blocks(tok._native, [])] == [tok.encode("")]
+    assert [part.tolist() for part in encode_blocks(tok._loaded, [])] == [tok.encode("")]
     large = b"kettles and pans " * (5 * BLOCK // 17)
-    found = list(encode_blocks(tok._native, [large]))
+    found = list(encode_blocks(tok._loaded, [large]))
     assert len(found) > 4
     assert [i for part in found for i in part.tolist()] == tok.encode(large)
 
@@ -136,12 +136,12 @@ def test_blocks_of_every_kind(load_fixture: Load) -> None:
 def test_errors_are_raised(load_fixture: Load) -> None:
     tok = load_fixture("bpe-llama3")
     with pytest.raises(ggtok.InvalidTypeError, match="text must be str or bytes-like"):
-        list(encode_blocks(tok._native, [1]))  # type: ignore[list-item]
+        list(encode_blocks(tok._loaded, [1]))  # type: ignore[list-item]
     with pytest.raises(UnicodeEncodeError):
-        list(encode_blocks(tok._native, ["\udc80"]))
+        list(encode_blocks(tok._loaded, ["\udc80"]))
     none = ggtok.load(fixture("none"))
     with pytest.raises(ggtok.VocabError, match="no vocabulary"):
-        list(encode_blocks(none._native, ["text"], block_bytes=1))
+        list(encode_blocks(none._loaded, ["text"], block_bytes=1))
 
 
 MEMORY = """
@@ -155,7 +155,7 @@ block = line * (1 << 14)
 want = tok.encode(line * 2, add_special=False)
 n = 0
 before = None
-for ids in encode_blocks(tok._native, (block for _ in range(200)), add_special=False):
+for ids in encode_blocks(tok._loaded, (block for _ in range(200)), add_special=False):
     n += len(ids)
     before = before or peak()
 print(n, tok.count(block, add_special=False) * 200, peak() - before)

@@ -90,7 +90,7 @@ def test_blocks_and_spans_of_composed_texts(spelling: ggtok.Tokenizer) -> None:
             ends = max(end, ends)
         size = chooser.randint(1, 20)
         blocks = encode_blocks(
-            spelling._native,
+            spelling._loaded,
             (text[i : i + size] for i in range(0, len(text), size)),
             add_special=False,
             block_bytes=1,

@@ -150,7 +150,7 @@ def test_the_cache_of_selections_is_bounded() -> None:
         text = "".join(tok.token_text(id).decode() for id in special)
         parsed = [id for id in tok.encode(text, parse_special=choice) if id in special]
         assert set(parsed) - {tok.bos_id} <= set(choice)
-    assert 0 < len(tok._native._choices) <= KEPT
+    assert 0 < len(tok._loaded._choices) <= KEPT
 
 
 def test_no_memory_for_a_selection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,6 +159,6 @@ def test_no_memory_for_a_selection(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(ids: list[int]) -> object:
         raise MemoryError
 
-    monkeypatch.setattr(tok._native, "choose", fail)
+    monkeypatch.setattr(tok._loaded, "choose", fail)
     with pytest.raises(ggtok.OutOfMemoryError):
         tok.encode("a", parse_special=["<|eot_id|>"])

@@ -137,7 +137,7 @@ def test_against_llama_cpp(name: str, llama: LlamaCpp, tmp_path: Path) -> None:
     assert not result.differences, "\n".join(result.shown)
     assert result.comparisons
     for text in texts:
-        blocks = encode_blocks(tok._native, [text, b""], add_special=False, block_bytes=len(text))
+        blocks = encode_blocks(tok._loaded, [text, b""], add_special=False, block_bytes=len(text))
         ids = [id for block in blocks for id in block.tolist()]
         assert ids == tok.encode(text, add_special=False), text
 
@@ -148,7 +148,7 @@ def test_cuts_after_a_character_of_which_a_user_defined_token_keeps_one_byte() -
     text = "avons march\u00e9 jusqu'\u00e0 la mer ".encode()
     tok = ggtok.load(fixture("ugm-nfc"))  # not yet used
     blocks = encode_blocks(
-        tok._native, [text[i : i + 1] for i in range(len(text))], add_special=False, block_bytes=1
+        tok._loaded, [text[i : i + 1] for i in range(len(text))], add_special=False, block_bytes=1
     )
     ids = [id for block in blocks for id in block.tolist()]
     assert ids == tok.encode(text, add_special=False)

@@ -194,7 +194,7 @@ def test_c_splits_joined_texts(tok: ggtok.Tokenizer) -> None:
     chooser = random.Random(7)
     texts = [chooser.choice((b"", b"Hello", b"the kettle " * 9)) for _ in range(2000)]
     data, full = b"".join(text + b"|" for text in texts), [text for text in texts if text]
-    native, args = tok._native, (True, False, False, 2)
+    native, args = tok._loaded, (True, False, False, 2)
     joined = data, b"|", len(texts), False
     batch: list[Any] = [b"first", joined, b"a|b", (b"", b"|", 0, False), (b"|", b"|", 1, False)]
     lists = native.encode_batch(batch, *args, True, True, None)

@@ -88,7 +88,7 @@ texts = [f"kettle {i}" for i in range(120)]
 calls = {
     "encode_batch": lambda: tok.encode_batch(texts),
     "encode_batch_with_offsets": lambda: tok.encode_batch_with_offsets(texts),
-    "parts": lambda: tok._native.encode_parts("<|eot_id|>a" * 120, 2, [(0, 1320)]),
+    "parts": lambda: tok._loaded.encode_parts("<|eot_id|>a" * 120, 2, [(0, 1320)]),
     "a chat": lambda: tok.encode_chat(chat, **options),
     "an irregular chat": lambda: tok.encode_chat(odd, **options),
     "chats": lambda: tok.encode_chat_batch([chat[:2]] * 120, **options),

@@ -82,15 +82,15 @@ def test_failed_allocations_raise_in_every_call(by_python: bool) -> None:
     tok = ggtok.load(fixture("bpe-gpt2"))
     tok._encode = failing  # type: ignore[method-assign, assignment]
     for name in ("encode_array", "count", "encode_batch", "encode_trusted", "decode", "take"):
-        setattr(tok._native, name, failing)
+        setattr(tok._loaded, name, failing)
     calls: list[Callable[[], object]] = [
         lambda: tok.encode("a"),
         lambda: tok.encode_array("a"),
         lambda: tok.count("a"),
         lambda: tok.encode_batch(["a"]),
         lambda: tok.decode([1]),
-        lambda: tok._native.encode_parts("a", 0, []),
-        lambda: Blocks(tok._native),
+        lambda: tok._loaded.encode_parts("a", 0, []),
+        lambda: Blocks(tok._loaded),
     ]
     for call in calls:
         with pytest.raises(ggtok.OutOfMemoryError):

@@ -9,14 +9,15 @@ from inspect import isbuiltin
 from pathlib import Path
 
 import ggtok
+from ggtok.native import Native
 
 
 def test_c_functions_are_bound_by_name() -> None:
-    native = ggtok.load(Path(__file__).parents[2] / "fixtures/gguf/bpe-gpt2.gguf")._native
-    declared = {name for name in type(native).__annotations__ if not name.startswith("_")}
-    assert declared == {name for name, value in vars(native).items() if isbuiltin(value)}
+    loaded = ggtok.load(Path(__file__).parents[2] / "fixtures/gguf/bpe-gpt2.gguf")._loaded
+    declared = {name for name in Native.__annotations__ if not name.startswith("_")}
+    assert declared == {name for name, value in vars(loaded).items() if isbuiltin(value)}
     for name in declared:
-        assert getattr(native, name).__name__ == name
+        assert getattr(loaded, name).__name__ == name
 
 
 def run(code: str, *arguments: object, **environment: str) -> str:

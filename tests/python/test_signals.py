@@ -24,7 +24,7 @@ def test_a_signal_while_patterns_cut_words(monkeypatch: pytest.MonkeyPatch) -> N
     """The handler's exception propagates from the call, and the tokenizer still works."""
     tok = ggtok.load(fixture("bpe-gpt2"), pre_patterns=[r"\w+|\W"])
     want = tok.encode("the kettle")
-    splitter = tok._native._splitter
+    splitter = tok._loaded._splitter
     assert splitter is not None
     split = splitter.split
 
@@ -70,9 +70,9 @@ def test_a_failure_in_an_interrupted_call_is_forgotten() -> None:
     gguf = GGUF.read(fixture("bpe-gemma4"))
     gguf.remove("tokenizer.ggml.bos_token_id")
     tok = ggtok.load(gguf.dump(), pre_patterns=[r"\w+|\W"])
-    assert tok._native._splitter is not None
+    assert tok._loaded._splitter is not None
     for call in (tok.encode, tok.count, lambda text: tok.encode_batch([text])):
-        tok._native._splitter.failed[threading.get_ident()] = Stop()
+        tok._loaded._splitter.failed[threading.get_ident()] = Stop()
         with pytest.raises(ggtok.VocabError, match="BOS"):
             call("the kettle")
 
@@ -106,10 +106,10 @@ def test_a_borrowed_context_is_always_returned() -> None:
     tok.encode("the kettle")
     at_rest = tok.cache_info()
     assert at_rest.currsize
-    loan = tok._native.take()
+    loan = tok._loaded.take()
     assert not tok.cache_info().currsize
     del loan
     assert tok.cache_info() == at_rest
-    loan = tok._native.take()
+    loan = tok._loaded.take()
     del tok
     del loan  # the loan kept the tokenizer alive

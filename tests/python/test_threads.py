@@ -442,7 +442,7 @@ def test_a_signal_stops_one_text(call: str) -> None:
 
         def block() -> None:
             memory = bytearray(text)
-            Blocks(tok._native).encode(memory, len(memory), 0)
+            Blocks(tok._loaded).encode(memory, len(memory), 0)
 
         calls: dict[str, Callable[[], object]] = {
             "encode": lambda: tok.encode(text),
@@ -451,8 +451,8 @@ def test_a_signal_stops_one_text(call: str) -> None:
             "batch of two": lambda: tok.encode_batch([text, text], threads=2),
             "one is huge": lambda: tok.encode_batch([text, b"tiny"], threads=2),
             "str": lambda: tok.count(string),
-            "ranges": lambda: tok._native.encode_ranges(string, 2, [(0, 5)]),
-            "parts": lambda: tok._native.encode_parts(string, 2, [(0, 5)]),
+            "ranges": lambda: tok._loaded.encode_ranges(string, 2, [(0, 5)]),
+            "parts": lambda: tok._loaded.encode_parts(string, 2, [(0, 5)]),
             "a block": block,
         }
         return calls[call]
@@ -467,7 +467,7 @@ def test_a_signal_stops_one_text(call: str) -> None:
 @posix
 def test_a_signal_stops_the_search_for_a_cut() -> None:
     """A text of one word has no cut, so the search continues to the end of the text."""
-    own = ggtok.load(fixture("bpe-llama3"))._native
+    own = ggtok.load(fixture("bpe-llama3"))._loaded
     blocks, native, found = Blocks(own), own.safe_cut, list[int]()
 
     def search(*args: Any) -> int:

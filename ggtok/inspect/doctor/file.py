@@ -71,7 +71,7 @@ class File:
 
     @cached_property
     def attrs(self) -> list[int]:
-        return [self.tok._native.attr(id) for id in range(self.tok.n_tokens)]
+        return [self.tok._loaded.attr(id) for id in range(self.tok.n_tokens)]
 
     @cached_property
     def types(self) -> list[int]:

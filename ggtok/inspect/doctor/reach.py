@@ -228,7 +228,7 @@ def _proof(file: File) -> Callable[[int], bool]:
     if tok.vocab_type == "UGM":
         return _Unigram(file).is_beaten
     # With ignore_merges, any token may be a word in some context, and words aren't merged.
-    by_merges = tok.vocab_type == "BPE" and not tok._native.flags()["ignore_merges"]
+    by_merges = tok.vocab_type == "BPE" and not tok._loaded.flags["ignore_merges"]
     if by_merges and scheme(tok.model, tok.pre) is not None:
         return _Merges(file).produces_others
     return _never

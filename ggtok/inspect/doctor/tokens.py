@@ -60,7 +60,7 @@ def _unknown(file: File) -> Iterator[Finding]:
         details.append(f"the type {file.types[ids[0]]}: {file.examples(ids)}")
     if details:
         yield finding("GGT002", "\n".join(details), ids)
-    if file.tok.vocab_type == "UGM" and file.tok._native.flags()["nfc"]:
+    if file.tok.vocab_type == "UGM" and file.tok._loaded.flags["nfc"]:
         yield finding("GGT003", f"'{GGML}normalizer.nfc' is true")
 
 

@@ -106,7 +106,7 @@ def _version(package: str) -> str:
 def reasons(tok: Tokenizer, llama: LlamaCpp, found: Comparison) -> list[str]:
     """Returns the known reasons for differences between builds of llama.cpp that apply."""
     known = []
-    composes = tok.vocab_type == "UGM" and tok._native.flags()["nfc"]
+    composes = tok.vocab_type == "UGM" and tok._loaded.flags["nfc"]
     if found.different and composes and not llama.knows_key(NFC_KEY):
         known.append(
             f"the file asks for NFC ({NFC_KEY}), and this build of llama.cpp ignores the key, as "
@@ -133,7 +133,7 @@ def words_of(tok: Tokenizer) -> list[bytes]:
 
 
 def special_of(tok: Tokenizer) -> list[int]:
-    attr, mask = tok._native.attr, int(SPECIAL_ATTRS)
+    attr, mask = tok._loaded.attr, int(SPECIAL_ATTRS)
     return [id for id in range(tok.n_tokens) if attr(id) & mask]
 
 

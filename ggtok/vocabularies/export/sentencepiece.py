@@ -26,7 +26,7 @@ def sentencepiece(vocabulary: Contents, differs: Differs) -> bytes:
             f"{vocabulary.model!r}"
         )
     tok = tokenizer_of(vocabulary)
-    flags = tok._native.flags()
+    flags = tok._loaded.flags
     types = [type if type else spelling.NORMAL for type in vocabulary.types]
     unknown = _only_unknown(types, tok.unk_id)
     n_bytes = types.count(spelling.BYTE)

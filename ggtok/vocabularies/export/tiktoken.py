@@ -85,7 +85,7 @@ def _ranks(vocabulary: Contents, needed: Collection[int]) -> dict[bytes, int]:
     if vocabulary.model != "gpt2" or spelling.is_raw(vocabulary.pre):
         raise VocabError(f"{_FORMAT}: supports only byte-level BPE, not model {vocabulary.model!r}")
     tok = tokenizer_of(vocabulary)
-    ignore_merges = tok._native.flags()["ignore_merges"]
+    ignore_merges = tok._loaded.flags["ignore_merges"]
     made = {left + right for left, right in vocabulary.merge_texts or ()}
     # These tokens are produced only by parsing special tokens.
     special = {id for id, _ in found_whole(tok) if vocabulary.texts[id] not in made}

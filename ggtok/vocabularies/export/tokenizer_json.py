@@ -256,7 +256,7 @@ def _bpe(differs: Differs, vocabulary: Contents, tok: Tokenizer, texts: list[str
                 "it differently"
             )
     merges = _merges(vocabulary, known)
-    ignore = tok._native.flags()["ignore_merges"]
+    ignore = tok._loaded.flags["ignore_merges"]
     pre_tokenizer = pre_tokenizer_of(chain)
     if differs.published:
         pre_tokenizer = _published(chain, differs)
@@ -321,7 +321,7 @@ def _spm(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
         {"type": "ByteFallback"},
         {"type": "Fuse"},
     ]
-    if tok._native.flags()["add_space_prefix"]:
+    if tok._loaded.flags["add_space_prefix"]:
         normalizers.insert(0, {"type": "Prepend", "prepend": _MARK})
         decoders.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
     unk = None if tok.unk_id is None else texts[tok.unk_id]
@@ -415,7 +415,7 @@ def _check_tied(tied: Sequence[str]) -> None:
 def _wordpiece(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
     if tok.unk_id is None:
         raise VocabError(f"{_FORMAT}: there is no token for unknown words")
-    flags = tok._native.flags()
+    flags = tok._loaded.flags
     return {
         **wordpiece_steps(flags["strip_accents"], flags["lowercase"]),
         "model": {
@@ -431,7 +431,7 @@ def _wordpiece(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
 def _unigram(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
     if tok.unk_id is None or vocabulary.scores is None:
         raise VocabError(f"{_FORMAT}: Unigram needs scores and a token for unknown characters")
-    normalizers: list[Json] = [{"type": "NFC"}] if tok._native.flags()["nfc"] else []
+    normalizers: list[Json] = [{"type": "NFC"}] if tok._loaded.flags["nfc"] else []
     charsmap = vocabulary.keys.get(CHARSMAP)
     if isinstance(charsmap, bytes) and charsmap:
         packed = base64.b64encode(charsmap).decode()
@@ -439,11 +439,11 @@ def _unigram(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
     metaspace = {
         "type": "Metaspace",
         "replacement": _MARK,
-        "prepend_scheme": "always" if tok._native.flags()["add_space_prefix"] else "never",
+        "prepend_scheme": "always" if tok._loaded.flags["add_space_prefix"] else "never",
         "split": True,
     }
     pre_tokenizer: Json = metaspace
-    if tok._native.flags()["remove_extra_whitespaces"]:
+    if tok._loaded.flags["remove_extra_whitespaces"]:
         normalizers.append(replace({"Regex": " {2,}"}, " "))
         steps = [{"type": "WhitespaceSplit"}, metaspace]
         pre_tokenizer = {"type": "Sequence", "pretokenizers": steps}

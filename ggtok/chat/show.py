@@ -64,7 +64,7 @@ def _of_text(loaded: Loaded, text: bytes, ids: Sequence[int], spans: Any, limit:
     tokens = []
     shown_up_to = 0
     for id, (begin, end) in zip(ids[:limit], spans[:limit].tolist(), strict=True):
-        piece = loaded.native.piece(id, 0, True)
+        piece = loaded.piece(id, 0, True)
         dropped = text[shown_up_to:begin]
         tokens.append(ShownToken(id, piece, id in special, (begin, end), None, dropped))
         shown_up_to = max(shown_up_to, end)
@@ -73,7 +73,7 @@ def _of_text(loaded: Loaded, text: bytes, ids: Sequence[int], spans: Any, limit:
 
 def _of_ids(loaded: Loaded, ids: list[int], limit: int) -> Shown:
     special = loaded.special_ids
-    pieces = ((id, loaded.native.piece(id, 0, True)) for id in ids[:limit])
+    pieces = ((id, loaded.piece(id, 0, True)) for id in ids[:limit])
     return Shown([ShownToken(id, piece, id in special) for id, piece in pieces], len(ids))
 
 
@@ -94,7 +94,7 @@ def _of_messages(
         while at + 1 < len(roles) and roles[at][0] <= span[0]:
             at += 1
         role = roles[at][1] if span[1] > span[0] else TEMPLATE
-        piece = loaded.native.piece(id, 0, True)
+        piece = loaded.piece(id, 0, True)
         tokens.append(ShownToken(id, piece, id in special, span, role))
     return Shown(tokens, len(ids))
 
@@ -122,7 +122,7 @@ def _spans(
         yield from ((at, at) for _ in range(first - n_done))  # added tokens have empty spans
         at = pos + n
         n_done = first + n_ids
-        pieces = [loaded.native.piece(id, 0, True) for id in ids[first:n_done]]
+        pieces = [loaded.piece(id, 0, True) for id in ids[first:n_done]]
         text = b"".join(pieces)
         if special or text not in (data[pos:at], b" " + data[pos:at]):
             yield from ((pos, at) for _ in pieces)
@@ -144,7 +144,7 @@ def summary(loaded: Loaded) -> str:
         "pre-tokenizer": loaded.pre or "",
         "tokens": f"{loaded.n_tokens:,}",
         **{
-            name.upper(): f"{id} {shown(loaded.native.text(id))}"
+            name.upper(): f"{id} {shown(loaded.text(id))}"
             for name, id in specials.items()
             if id is not None
         },
