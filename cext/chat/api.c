@@ -30,8 +30,7 @@ static bool is_time(const ggtok_time *t) {
            t->utc_offset > -86400 && t->utc_offset < 86400;
 }
 
-/* Returns the present local time, with its zone. */
-static jinja_time present(void) {
+jinja_time ggtok_chat_present_time(void) {
     time_t now = time(NULL);
     struct tm t = {0};
 #ifdef _WIN32
@@ -58,7 +57,7 @@ static jinja_time present(void) {
 
 static ggtok_status time_of(const ggtok_time *given, jinja_time *out, ggtok_error *err) {
     if (!given) {
-        *out = present();
+        *out = ggtok_chat_present_time();
         return GGTOK_OK;
     }
     if (!is_time(given))

@@ -31,14 +31,14 @@ const chat_shape ggtok_chat_tool_shape[] = {SHAPE(TYPE, "type", NULL, NULL),
 
 bool ggtok_chat_is_own_role(const jinja_text *role) {
     /* Some templates write '<|' + role + '|>'. */
-    static const char *const roles[] = {
-        "user",  "assistant", "system",     "tool",          "developer",  "critic",
-        "human", "documents", "model",      "function",      "ipython",    "environment",
-        "tools", "tool_call", "tool_calls", "tool_response", "observation"};
-    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
-        if (chat_is(role, roles[i])) return true;
-    }
-    return false;
+    static const char *const roles[] = {"system",     "tool",          "developer",  "critic",
+                                        "human",      "documents",     "model",      "function",
+                                        "ipython",    "environment",   "tools",      "tool_call",
+                                        "tool_calls", "tool_response", "observation"};
+    bool found = chat_is(role, "user") || chat_is(role, "assistant"); /* most are */
+    for (size_t i = 0; i < sizeof roles / sizeof *roles && !found; i++)
+        found = chat_is(role, roles[i]);
+    return found;
 }
 
 jinja_label ggtok_chat_origin_label(chat_run *r, uint32_t message, const jinja_text *field) {
@@ -125,6 +125,15 @@ static jinja_text *string_of(const chat_call *c, jinja_value v, const chat_path 
     ggtok_chat_refuse(c, CHAT_WRONG_TYPE, "Failed to parse messages: ", "%s must be %s, not %s",
                       ggtok_chat_path(c, &at), ggtok_chat_word(c, CHAT_A_STRING),
                       ggtok_chat_type_name(c, v));
+}
+
+/* Returns the text of an optional field, or NULL if it is absent or empty. */
+static jinja_text *read_text(chat_run *r, jinja_value v, const chat_path *message, uint32_t index,
+                             int name) {
+    if (v.type == JINJA_ABSENT) return NULL;
+    const char *key = (const char *)r->names[name].as.text->data;
+    jinja_text *text = string_of(&r->call, v, message, key);
+    return text->n ? from_message(r, text, index, name) : NULL;
 }
 
 /* Returns how a message shows a value that should be one of several strings. */
@@ -288,10 +297,12 @@ void ggtok_chat_read_message(chat_run *r, jinja_value v, uint32_t index, chat_me
     }
     out->role = string_of(c, f.role, &at, "role");
     bool is_own = ggtok_chat_is_own_role(out->role);
-    if (is_own)
+    if (is_own) {
         out->role->label = JINJA_FROM_TEMPLATE;
-    else
-        from_message(r, out->role, index, CHAT_ROLE);
+    } else { /* messages may share the text */
+        jinja_text *own = ggtok_jinja_text_of(c->mem, out->role->data, out->role->n, 0);
+        out->role = from_message(r, own, index, CHAT_ROLE);
+    }
     bool by_assistant = chat_is(out->role, "assistant");
     if (f.content.type == JINJA_ABSENT && (!by_assistant || f.calls.type == JINJA_ABSENT)) {
         ggtok_chat_refuse(c, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST,
@@ -303,19 +314,9 @@ void ggtok_chat_read_message(chat_run *r, jinja_value v, uint32_t index, chat_me
     }
     if (f.content.type != JINJA_ABSENT) read_content(r, f.content, &at, index, out);
     out->calls = read_calls(r, f.calls, &at, index);
-    const struct {
-        jinja_value value;
-        int name;
-        jinja_text **to;
-    } texts[] = {{f.reasoning, CHAT_REASONING, &out->reasoning},
-                 {f.name, CHAT_NAME, &out->name},
-                 {f.call_id, CHAT_CALL_ID, &out->call_id}};
-    for (size_t i = 0; i < 3; i++) {
-        if (texts[i].value.type == JINJA_ABSENT) continue;
-        const char *name = (const char *)r->names[texts[i].name].as.text->data;
-        jinja_text *text = string_of(c, texts[i].value, &at, name);
-        if (text->n) *texts[i].to = from_message(r, text, index, texts[i].name);
-    }
+    out->reasoning = read_text(r, f.reasoning, &at, index, CHAT_REASONING);
+    out->name = read_text(r, f.name, &at, index, CHAT_NAME);
+    out->call_id = read_text(r, f.call_id, &at, index, CHAT_CALL_ID);
     bool plain = v.as.dict->n == 2 && f.content.type == JINJA_STRING && is_own &&
                  v.as.dict->entries[0].value.as.text == out->role;
     out->plain = plain ? v.as.dict : NULL;

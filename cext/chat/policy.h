@@ -99,6 +99,8 @@ struct ggtok_chat {
 /* ggtok_chat_new with the engine's error. */
 ggtok_status ggtok_chat_compile(const ggtok_tokenizer *tok, const ggtok_chat_options *options,
                                 const jinja_time *now, ggtok_chat **out, jinja_error *err);
+/* Returns the present local time, with its zone. */
+jinja_time ggtok_chat_present_time(void);
 /* Returns the policy for requests with or without tools; NULL if its template failed. */
 const chat_policy *ggtok_chat_policy_for(const ggtok_chat *chat, bool tools);
 

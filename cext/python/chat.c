@@ -82,7 +82,13 @@ static PyObject *facts_of(const chat_policy *p) {
     return facts;
 }
 
-/* (0: llama-server, 1: transformers; the template or None; the time) -> (chat, bytes of memory,
+static bool read_time(PyObject *time, jinja_time *out) {
+    if (time != Py_None) return ggtok_py_time(time, out);
+    *out = ggtok_chat_present_time();
+    return true;
+}
+
+/* (0: llama-server, 1: transformers; the template or None; the time or None: now) -> (chat, bytes of memory,
  * whether prompts depend on the time, two lists of variables, facts about two policies or None:
  * without and with tools) */
 PyObject *ggtok_py_chat_compile(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
@@ -97,7 +103,7 @@ PyObject *ggtok_py_chat_compile(PyObject *self, PyObject *const *args, Py_ssize_
         if (!options.template_source) return NULL;
         options.n_template = (size_t)n;
     }
-    if (!ggtok_py_time(args[2], &now)) return NULL;
+    if (!read_time(args[2], &now)) return NULL;
     ggtok_status status;
     Py_BEGIN_ALLOW_THREADS;
     status = ggtok_chat_compile(ggtok_py_tokenizer(self), &options, &now, &chat, &err);
@@ -459,7 +465,7 @@ static bool read_arguments(PyObject *const *args, request *p) {
     p->want = PyLong_AsUnsignedLong(args[WANT]);
     p->flags = PyLong_AsUnsignedLong(args[FLAGS]);
     p->bits = PyLong_AsUnsignedLong(args[BITS]);
-    if (args[TIME] != Py_None && !ggtok_py_time(args[TIME], &p->how.now)) return false;
+    if (args[TIME] != Py_False && !read_time(args[TIME], &p->how.now)) return false;
     p->how.marker = PyUnicode_AsUTF8AndSize(args[MARKER], &n);
     if (!p->how.marker) return false;
     p->how.n_marker = (size_t)n;
@@ -483,7 +489,7 @@ static bool read_arguments(PyObject *const *args, request *p) {
 
 /* (chat; list of conversations: lists of messages, requests as dicts, or JSON text as bytes; tuple
  * of the request's other fields or None; dict of named variables or None; what to return; flags of
- * ggtok_encode; bits; time or None if no template uses it; media marker; a template to render instead, or None) -> (list
+ * ggtok_encode; bits; time, None: now, or False if no template uses it; media marker; a template to render instead, or None) -> (list
  * of results, number of images, audio and video) */
 PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     (void)n_args;

@@ -199,16 +199,9 @@ static jinja_value read_float(reader *r, PyObject *object, const chat_path *at) 
 
 /* ---- lists and dicts ---- */
 
-/* Returns the text of a dict's key, from the cache if the same object was a key before. */
-static jinja_value read_key(reader *r, PyObject *key, const chat_path *at) {
-    cached_key *cached = &r->keys[((uintptr_t)key >> 4) % KEYS_CACHED];
-    if (cached->object == key) return cached->key;
-    jinja_value v = jinja_of_text(read_text(r, key, at));
-    if (PyUnicode_CheckExact(key)) {
-        ggtok_py_hold(r, key);
-        *cached = (cached_key){key, v};
-    }
-    return v;
+/* Returns an object's slot in a cache with 2^bits slots. */
+static size_t slot_of(const PyObject *object, int bits) {
+    return (uint32_t)((uintptr_t)object >> 4) * 0x9E3779B1u >> (32 - bits);
 }
 
 static const chat_shape *row_of(const chat_shape *shape, const char *key, size_t n) {
@@ -216,6 +209,61 @@ static const chat_shape *row_of(const chat_shape *shape, const char *key, size_t
         if (shape->n == n && !memcmp(shape->key, key, n)) return shape;
     }
     return NULL;
+}
+
+static _Noreturn void refuse_key(reader *r, PyObject *object, const chat_path *at) {
+    if (!r->is_request) {
+        PyErr_SetString(PyExc_TypeError, "a key is not a str");
+        ggtok_py_raised(r);
+    }
+    PyObject *name = hold_new(r, PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__"));
+    const char *type = PyUnicode_AsUTF8AndSize(name, NULL);
+    refuse(r, CHAT_WRONG_TYPE, at, "a key is %s, not str", type ? type : "?");
+}
+
+/* Reads a key of a dict, or finds it in the cache if the same object was a key before. */
+static void read_key(reader *r, PyObject *object, const chat_shape *shape, const chat_path *at,
+                     int level, dict_key *out) {
+    dict_key *cached = &r->keys[slot_of(object, KEY_BITS)];
+    if (cached->object == object && cached->shape == shape) {
+        *out = *cached;
+        return;
+    }
+    *out = (dict_key){.object = object, .shape = shape};
+    if (PyUnicode_Check(object)) {
+        Py_ssize_t n;
+        out->name = PyUnicode_AsUTF8AndSize(object, &n);
+        if (!out->name) refuse_surrogate(r, object, at);
+        if (!shape)
+            out->value = jinja_of_text(read_text(r, object, at));
+        else if ((out->row = row_of(shape, out->name, (size_t)n)))
+            out->value = r->names[out->row->name];
+    } else if (r->is_request || r->dialect == JINJA_LLAMA_CPP) {
+        refuse_key(r, object, at);
+    } else {
+        out->value = ggtok_py_read_object(r, object, NULL, NULL, at, level);
+        if (!ggtok_jinja_hashable(r->call.mem, out->value)) {
+            PyErr_SetString(PyExc_TypeError, "a key is not hashable");
+            ggtok_py_raised(r);
+        }
+    }
+    if (PyUnicode_CheckExact(object)) {
+        ggtok_py_hold(r, object);
+        *cached = *out;
+    }
+}
+
+/* Reads a message's role. Messages with the same object share the text. */
+static jinja_value read_role(reader *r, PyObject *object, const chat_path *at, int level) {
+    size_t slot = slot_of(object, ROLE_BITS);
+    if (r->roles[slot].object == object) return r->roles[slot].value;
+    jinja_value v = ggtok_py_read_object(r, object, NULL, NULL, at, level);
+    if (PyUnicode_CheckExact(object)) {
+        ggtok_py_hold(r, object);
+        r->roles[slot].object = object;
+        r->roles[slot].value = v;
+    }
+    return v;
 }
 
 static bool is_plain(PyObject *object) {
@@ -226,46 +274,29 @@ static bool is_plain(PyObject *object) {
 static jinja_value read_dict(reader *r, PyObject *object, const chat_shape *shape,
                              const chat_path *at, int level) {
     jinja_arena *mem = r->call.mem;
-    Py_ssize_t pos = 0, n;
+    Py_ssize_t pos = 0;
     PyObject *key, *value;
     size_t room = (size_t)PyDict_Size(object);
     jinja_dict *dict = ggtok_jinja_dict_new(mem, shape && room > 4 ? 4 : room);
+    bool distinct = true; /* only subclasses of str can have equal texts */
     while (PyDict_Next(object, &pos, &key, &value)) {
-        const char *name = NULL;
-        if (PyUnicode_Check(key)) {
-            name = PyUnicode_AsUTF8AndSize(key, &n);
-        } else if (r->is_request) {
-            PyObject *type = (PyObject *)Py_TYPE(key),
-                     *text = PyObject_GetAttrString(type, "__name__");
-            if (text) hold_new(r, text);
-            const char *data = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-            refuse(r, CHAT_WRONG_TYPE, at, "a key is %s, not str", data ? data : "?");
-        } else if (r->dialect == JINJA_LLAMA_CPP) {
-            PyErr_SetString(PyExc_TypeError, "a key is not a str");
-            ggtok_py_raised(r);
-        }
-        if (!name && PyUnicode_Check(key)) refuse_surrogate(r, key, at);
-        jinja_value k;
-        const chat_shape *row = NULL;
-        if (shape) {
-            if (!(row = row_of(shape, name, (size_t)n))) continue;
-            k = r->names[row->name];
-        }
-        const chat_path inside = {at, name ? name : "", 0};
+        dict_key k;
         if (!is_plain(value)) { /* Python code might change the dict */
             ggtok_py_hold(r, key);
             ggtok_py_hold(r, value);
         }
-        if (!row) {
-            k = name ? read_key(r, key, at) : ggtok_py_read_object(r, key, NULL, NULL, at, level);
-            if (!ggtok_jinja_hashable(mem, k)) {
-                PyErr_SetString(PyExc_TypeError, "a key is not hashable");
-                ggtok_py_raised(r);
-            }
-        }
-        ggtok_jinja_dict_set(mem, dict, k,
-                             ggtok_py_read_object(r, value, row ? row->value : NULL,
-                                                  row ? row->items : NULL, &inside, level));
+        read_key(r, key, shape, at, level, &k);
+        if (shape && !k.row) continue;
+        const chat_path inside = {at, k.name ? k.name : "", 0};
+        jinja_value v = k.row && k.row->name == CHAT_ROLE
+                            ? read_role(r, value, &inside, level)
+                            : ggtok_py_read_object(r, value, k.row ? k.row->value : NULL,
+                                                   k.row ? k.row->items : NULL, &inside, level);
+        distinct = distinct && PyUnicode_CheckExact(key);
+        if (distinct)
+            ggtok_jinja_dict_add(mem, dict, k.value, v);
+        else
+            ggtok_jinja_dict_set(mem, dict, k.value, v);
     }
     return jinja_of_dict(dict);
 }

@@ -10,11 +10,15 @@
 
 #define GGTOK_PY_TEMPLATE "ggtok.template" /* name of a template's capsule */
 
-enum { KEYS_CACHED = 16 };
-typedef struct cached_key {
-    PyObject *object; /* held */
-    jinja_value key;
-} cached_key;
+enum { KEY_BITS = 4, ROLE_BITS = 3 }; /* the caches have 2^bits slots */
+/* What is known about an object that was a key of a dict. */
+typedef struct dict_key {
+    PyObject *object;        /* held if this is in the cache */
+    const chat_shape *shape; /* of the dict */
+    const chat_shape *row;   /* the key's row in `shape` */
+    const char *name;        /* in UTF-8; NULL: not a string */
+    jinja_value value;       /* not set if the key has no row in a shape */
+} dict_key;
 
 /* The state of a read. A failure jumps out of the C functions, so the objects that must live until
  * then are in `held`. */
@@ -30,7 +34,11 @@ typedef struct reader {
     PyObject **held;
     size_t n_held, cap_held;
     size_t n_values, n_bytes; /* read so far */
-    cached_key keys[KEYS_CACHED];
+    dict_key keys[1 << KEY_BITS];
+    struct {
+        PyObject *object; /* held */
+        jinja_value value;
+    } roles[1 << ROLE_BITS];
     const void *more; /* the caller's data */
     bool raised;      /* a Python exception is set */
 } reader;

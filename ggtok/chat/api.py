@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from os import cpu_count
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,6 @@ class Call:
         "named",
         "options",
         "template",
-        "time",
     )
 
     def __init__(
@@ -65,7 +65,6 @@ class Call:
         if options.continue_final_message is False:
             self.bits |= chat.NO_PREFILL
         self.marker = options.media_marker or media.MARKER
-        self.time: tuple[Any, ...] | None = None  # None: ask the clock
         self.template: object = None  # a template of native/jinja.py to render instead
         if options.template is None and options.like == "llama.cpp":
             _warn_of_no_template(loaded)
@@ -83,9 +82,8 @@ class Call:
 
     def raw(self, conversations: list[Any], want: int, bits: int = 0) -> tuple[list[Any], int]:
         """Like `run`, with results and exceptions as C returns them."""
-        time = self.time
-        if time is None and self.chat.reads_time:
-            time = time_of(self.options.clock, self.options.like)
+        options = self.options
+        time = self.chat.reads_time and time_of(options.clock, options.like)
         try:
             return self.loaded.chat(
                 self.chat.compiled,
@@ -293,11 +291,10 @@ def _ids_after(
     conversation = _messages_of(given)
     n, ids = encode.check_known(loaded, known, len(conversation))
     options.check()
-    now = time_of(options.clock, options.like)  # both renderings must contain the same time
+    now = (options.clock or datetime.now)()  # both renderings must contain the same time
 
     def prompt(options: Options, request: Any) -> Prompt:
-        call = Call(loaded, options, flags)
-        call.time = now
+        call = Call(loaded, replace(options, clock=lambda: now), flags)
         found: Prompt = call.one(request, chat.PROMPT, chat.ALLOW_EMPTY | chat.BEFORE_MORE)[0]
         return found
 

@@ -114,8 +114,11 @@ def _flag(value: Any, name: str) -> bool | None:
     return truth_or_none(value, name)
 
 
-def time_of(clock: Clock | None, like: str) -> tuple[Any, ...]:
-    """Returns the time that templates see, as C expects it."""
+def time_of(clock: Clock | None, like: str) -> tuple[Any, ...] | None:
+    """Returns the time that templates see, as C expects it (None: the present, as the server's
+    templates see it)."""
+    if clock is None and like == "llama.cpp":
+        return None
     now = datetime.now() if clock is None else clock()
     if not isinstance(now, datetime):
         raise InvalidTypeError(f"clock must return a datetime, not {type(now).__name__}")

@@ -219,11 +219,6 @@ bool ggtok_jinja_text_equal(jinja_arena *mem, const jinja_text *a, const jinja_t
     return a->n == 0 || !memcmp(a->data, b->data, a->n);
 }
 
-bool ggtok_jinja_text_is(const jinja_text *t, const char *s) {
-    size_t n = strlen(s);
-    return t->n == n && !memcmp(t->data, s, n);
-}
-
 int ggtok_jinja_text_compare(jinja_arena *mem, const jinja_text *a, const jinja_text *b) {
     jinja_charge(mem, (a->n < b->n ? a->n : b->n) / 16);
     return ggtok_jinja_text_order(a, b);

@@ -17,6 +17,7 @@
 #define GGTOK_JINJA_CORE_TEXT_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "jinja/core/arena.h"
 
@@ -93,7 +94,10 @@ static inline jinja_label jinja_label_of(int64_t whole) {
     return whole < 0 ? 0 : (jinja_label)whole;
 }
 bool ggtok_jinja_text_equal(jinja_arena *mem, const jinja_text *a, const jinja_text *b);
-bool ggtok_jinja_text_is(const jinja_text *t, const char *s);
+static inline bool ggtok_jinja_text_is(const jinja_text *t, const char *s) {
+    size_t n = strlen(s);
+    return t->n == n && !memcmp(t->data, s, n);
+}
 int ggtok_jinja_text_compare(jinja_arena *mem, const jinja_text *a, const jinja_text *b);
 /* Like ggtok_jinja_text_compare, without charging; for use outside renderings. */
 int ggtok_jinja_text_order(const jinja_text *a, const jinja_text *b);

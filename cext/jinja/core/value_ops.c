@@ -195,27 +195,30 @@ jinja_dict *ggtok_jinja_dict_new(jinja_arena *mem, size_t room) {
     return dict;
 }
 
-static bool equal_keys(jinja_arena *mem, const jinja_entry *e, jinja_value key, uint32_t hash) {
-    if (e->hash != hash) return false;
-    if (e->key.type == JINJA_STRING && key.type == JINJA_STRING) {
-        return ggtok_jinja_text_equal(mem, e->key.as.text, key.as.text);
+/* Compares keys with equal hashes. */
+static bool equal_keys(jinja_arena *mem, const jinja_value *a, const jinja_value *b) {
+    if (a->type == JINJA_STRING && b->type == JINJA_STRING) {
+        const jinja_text *s = a->as.text, *t = b->as.text;
+        jinja_charge(mem, s->n / 16);
+        return s->n == t->n && !memcmp(s->data, t->data, s->n);
     }
-    return ggtok_jinja_equal(mem, e->key, key, JINJA_LLAMA_CPP) ||
-           (e->key.type >= JINJA_NAMESPACE &&
-            ggtok_jinja_equal(mem, e->key, key, JINJA_TRANSFORMERS));
+    return ggtok_jinja_equal(mem, *a, *b, JINJA_LLAMA_CPP) ||
+           (a->type >= JINJA_NAMESPACE && ggtok_jinja_equal(mem, *a, *b, JINJA_TRANSFORMERS));
 }
 
-static jinja_entry *find(jinja_arena *mem, const jinja_dict *dict, jinja_value key, uint32_t hash) {
+static jinja_entry *find(jinja_arena *mem, const jinja_dict *dict, const jinja_value *key,
+                         uint32_t hash) {
     if (!dict->index) {
-        for (uint32_t i = 0; i < dict->n; i++) {
-            if (equal_keys(mem, &dict->entries[i], key, hash)) return &dict->entries[i];
+        jinja_entry *end = dict->entries + dict->n;
+        for (jinja_entry *e = dict->entries; e < end; e++) {
+            if (e->hash == hash && equal_keys(mem, &e->key, key)) return e;
         }
         return NULL;
     }
     for (uint32_t i = hash & dict->mask; dict->index[i]; i = (i + 1) & dict->mask) {
         jinja_charge(mem, 1); /* per probed slot, because of collisions */
         jinja_entry *e = &dict->entries[dict->index[i] - 1];
-        if (equal_keys(mem, e, key, hash)) return e;
+        if (e->hash == hash && equal_keys(mem, &e->key, key)) return e;
     }
     return NULL;
 }
@@ -264,7 +267,7 @@ void ggtok_jinja_dict_add(jinja_arena *mem, jinja_dict *dict, jinja_value key, j
 void ggtok_jinja_dict_set(jinja_arena *mem, jinja_dict *dict, jinja_value key, jinja_value value) {
     jinja_charge(mem, 1);
     uint32_t hash = hash_value(mem, key);
-    jinja_entry *e = find(mem, dict, key, hash);
+    jinja_entry *e = find(mem, dict, &key, hash);
     if (e)
         e->value = value;
     else
@@ -274,7 +277,9 @@ void ggtok_jinja_dict_set(jinja_arena *mem, jinja_dict *dict, jinja_value key, j
 jinja_value *ggtok_jinja_dict_find(jinja_arena *mem, const jinja_dict *dict, jinja_value key) {
     jinja_charge(mem, 1);
     if (!dict->n) return NULL;
-    jinja_entry *e = find(mem, dict, key, hash_value(mem, key));
+    uint32_t hash =
+        key.type == JINJA_STRING ? ggtok_jinja_hash(mem, key.as.text) : hash_value(mem, key);
+    jinja_entry *e = find(mem, dict, &key, hash);
     return e ? &e->value : NULL;
 }
 

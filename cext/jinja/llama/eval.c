@@ -185,6 +185,10 @@ static void note_access(jinja_env *e, jinja_value object, jinja_value property, 
 static jinja_value member(jinja_env *e, jinja_value object, jinja_value property) {
     jinja_arena *mem = &e->arena;
     jinja_value v = jinja_undefined(&no_property);
+    if (object.type == JINJA_DICT && is_text(property) && !e->notes) { /* the usual case */
+        const jinja_value *found = ggtok_jinja_dict_find(mem, object.as.dict, property);
+        if (found && found->type != JINJA_UNDEFINED) return *found;
+    }
     if (property.type == JINJA_UNDEFINED) return v;
     if (!is_text(property) && !ggtok_jinja_hashable(mem, property)) {
         ggtok_jinja_fail(mem, "%s can't be a key", ggtok_jinja_type_name(property));
@@ -253,8 +257,11 @@ static jinja_value eval_attribute(jinja_env *e, const jinja_node *node) {
     jinja_text *name = node->value.as.text;
     if (object.type == JINJA_LOOP && loop_field((jinja_loop *)object.as.dict, name, &v)) return v;
     const jinja_llama_row *row = ggtok_jinja_llama_member(e->t, node->sym, object);
-    v = try_builtin(e, row, object, name);
-    if (row) return v; /* a builtin takes precedence over a key with that name */
+    /* A builtin takes precedence over a key with that name. */
+    if (row || e->notes || object.type == JINJA_FUNCTION || object.type == JINJA_KEYWORD) {
+        v = try_builtin(e, row, object, name);
+        if (row) return v;
+    }
     return member(e, object, node->value);
 }
 
