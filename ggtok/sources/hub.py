@@ -6,6 +6,7 @@ by ``hf auth login``), HF_HUB_OFFLINE. If the Hub can't be reached, ggtok uses i
 
 from __future__ import annotations
 
+import fnmatch
 import logging
 import os
 import re
@@ -93,12 +94,14 @@ def find(repo: Repo, did_you_mean: Hint) -> Found:
         raise
 
 
-# The files in a repository that make up a tokenizer: their names, or the ends of their names.
+# The files in a repository that make up a tokenizer: patterns of their names.
 _TOKENIZER_FILES = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("config.json", "generation_config.json", "chat_template.jinja", "chat_template.json"),
-    *("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tekken.json", ".tiktoken"),
-    *("vocab.json", "merges.txt", "vocab.txt", "tokenizer.jsonl", "rwkv_vocab_v20230424.txt"),
+    *("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "*.model.v[0-9]*", "*.spm"),
+    *("tiktoken.model", "*.tiktoken", "tekken.json"),
+    *("vocab.json", "merges.txt", "encoder.json", "vocab.bpe", "vocab.txt", "tokenizer.jsonl"),
+    "rwkv_vocab_v20230424.txt",
 )
 _MOST, _MOST_FILES = 128 << 20, 32  # limits: bytes per file, number of files
 
@@ -151,7 +154,7 @@ def _huggingface_hub(name: str) -> Any:
 
 def _is_of_tokenizer(name: object) -> bool:
     return isinstance(name, str) and any(
-        name == each or (each.startswith(".") and name.endswith(each)) for each in _TOKENIZER_FILES
+        fnmatch.fnmatchcase(name, pattern) for pattern in _TOKENIZER_FILES
     )
 
 

@@ -287,6 +287,26 @@ def test_the_original_may_be_a_repository(
     assert unreachable[1] == found
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs HOME")
+def test_every_usual_name_of_a_tokenizer_file_is_downloaded(
+    hub: Hub, pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    names = [
+        "tokenizer.model.v3",
+        "instruct.model.v7m1",
+        "source.spm",
+        "tiktoken.model",
+        "x.tiktoken",
+    ]
+    names += ["encoder.json", "vocab.bpe"]
+    others = ["pytorch.model", "model.spm.bin", "weights.model.v"]
+    hub.add("user/names", dict.fromkeys([*names, *others], b"x"))
+    status, _, error = doctor(hub, tmp_path, str(pair[0]), "--against", "user/names")
+    assert (status, error.count("\n")) == (2, 1)
+    requested = {request.path.rpartition("/")[2] for request in hub.requests}
+    assert requested & {*names, *others} == set(names)
+
+
 def stopped_server() -> str:
     """Returns the address of a server that has been stopped."""
     with Server() as server:
