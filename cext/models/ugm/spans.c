@@ -1,5 +1,6 @@
 #include "models/ugm/spans.h"
 
+#include "base/interrupt.h"
 #include "base/window.h"
 
 #include <string.h>
@@ -27,7 +28,8 @@ ALWAYS_INLINE bool next(ugm_spans *s, const uint8_t *text, size_t n) {
     if (s->at >= n) return false;
     if (s->open) s->start[0] = s->start[s->n];
     s->n = 0;
-    while (s->at < n && s->n < UGM_SPANS - WINDOW) {
+    const size_t stop = n - s->at > INTERRUPT_EVERY ? s->at + INTERRUPT_EVERY : n;
+    while (s->at < stop && s->n < UGM_SPANS - WINDOW) {
         size_t left = n - s->at;
         if (left >= WINDOW) {
             add(s, text + s->at);

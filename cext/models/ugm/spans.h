@@ -19,7 +19,8 @@ typedef struct ugm_spans { /* span i is text[start[i]..end[i]) */
 
 void ggtok_ugm_spans_begin(ugm_spans *s, bool newlines);
 
-/* Finds the next spans, possibly none. Returns false at the end of the text. */
+/* Finds the next spans, possibly none, in at most about INTERRUPT_EVERY bytes. Returns false at the
+ * end of the text. */
 bool ggtok_ugm_spans_next(ugm_spans *s, const uint8_t *text, size_t n);
 
 #endif
