@@ -318,6 +318,24 @@ GGTOK_API ggtok_status ggtok_encode(ggtok_context *ctx, const char *text, size_t
 GGTOK_API size_t ggtok_safe_cut(ggtok_context *ctx, const char *text, size_t n, unsigned flags);
 
 /*
+ * Encodes the part of an incomplete text whose ids no further text can change: text[0 .. *used),
+ * where *used is what ggtok_safe_cut returns (0: no ids yet). A text that grows, such as a prompt to
+ * which messages are appended, is encoded once in this way:
+ *
+ *     append the new text to `rest`;
+ *     ggtok_encode_block(ctx, rest, n, flags, &ids, &used, &err);       (these ids are final)
+ *     if (used) flags |= GGTOK_NOT_FIRST_BLOCK; remove the first `used` bytes of `rest`;
+ *     ggtok_encode(ctx, rest, n, flags, &ids, &err);                    (those of the rest)
+ *
+ * All final ids, followed by those of the rest, are the ids of the whole text. If *used is 0, call
+ * again once `rest` has twice as many bytes: then the total time grows linearly with the text, even
+ * if nothing can be cut. On failure, *out is empty and *used is 0.
+ */
+GGTOK_API ggtok_status ggtok_encode_block(ggtok_context *ctx, const char *text, size_t n,
+                                          unsigned flags, ggtok_ids *out, size_t *used,
+                                          ggtok_error *err);
+
+/*
  * A set of special tokens to parse: ids[0 .. n), each CONTROL or UNKNOWN (or user-defined; those
  * are always parsed). Creating a set fails with GGTOK_ERR_ARGUMENT if an id is out of range or
  * isn't a special token. The set is immutable: any number of threads may use it. Free it after its

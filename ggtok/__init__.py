@@ -31,6 +31,7 @@ from ggtok.errors import (
 )
 from ggtok.text import Chunk
 from ggtok.text.stream_decoder import StreamDecoder
+from ggtok.text.stream_encoder import StreamEncoder
 from ggtok.tokenizer import CacheInfo, TokenAttr, Tokenizer, load
 
 TYPE_CHECKING = False  # importing typing takes longer than importing the rest of ggtok
@@ -67,6 +68,7 @@ __all__ = [
     "Progress",
     "Report",
     "StreamDecoder",
+    "StreamEncoder",
     "Summary",
     "TemplateError",
     "TextDecodeError",

@@ -15,6 +15,7 @@ from ggtok.loading.loaded import TokenAttr as TokenAttr
 from ggtok.native.arguments import index, int32_array, truth
 from ggtok.text import Chunk, batches, decoding
 from ggtok.text.stream_decoder import StreamDecoder
+from ggtok.text.stream_encoder import StreamEncoder
 
 TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
@@ -259,6 +260,35 @@ class Tokenizer:
             return encode(text, add_special, parse, continuation)
         except Exception as e:
             return self._loaded.retry(encode, e, text, add_special, parse, continuation)
+
+    def stream_encoder(
+        self,
+        *,
+        add_special: bool = True,
+        parse_special: types.ParseSpecial = False,
+        continuation: bool = False,
+    ) -> StreamEncoder:
+        """Returns an encoder for a text that grows, such as a prompt with more and more messages.
+
+        ``feed(text)`` appends text, and returns the ids that no further text can change;
+        ``pending`` has the ids of the rest, ``count`` is the number of both, and ``finish()``
+        returns the last ids. Joined, these are the ids of :meth:`encode` for the texts joined. A
+        text may be cut anywhere, even inside a character (as bytes) or a special token.
+
+        In most vocabularies, the rest is a few words. It is longer for text without a place to
+        cut (a long run of letters), and in vocabularies whose ids depend on the whole text: type
+        TEST, model hybriddna, your own ``pre_patterns`` or ``split``, and UGM whose tokens or
+        normalization join spaces to their neighbours. Then ids become final only before special
+        tokens, or by :meth:`StreamEncoder.finish`. (``ggtok_safe_cut`` in ``ggtok.h`` has the
+        exact rule.)
+
+        Args:
+            add_special, parse_special, continuation: as for :meth:`encode`.
+
+        Raises:
+            InvalidValueError, VocabError: as for :meth:`encode`.
+        """
+        return StreamEncoder(self._loaded, (add_special, parse_special, continuation))
 
     def encode_batch(
         self,

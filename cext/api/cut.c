@@ -1,4 +1,5 @@
-/* Finds where an incomplete text can be cut: see ggtok_safe_cut and docs/design/blocks.md. */
+/* Finds where an incomplete text can be cut, and encodes it up to there: see ggtok_safe_cut,
+ * ggtok_encode_block and docs/design/blocks.md. */
 #include "api/tokenizer.h"
 #include "special/places.h"
 #include "unicode/utf8_valid.h"
@@ -92,4 +93,17 @@ size_t ggtok_safe_cut(ggtok_context *ctx, const char *text, size_t n, unsigned f
         if (size < MOST) size *= 2;
     }
     return 0;
+}
+
+ggtok_status ggtok_encode_block(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
+                                ggtok_ids *out, size_t *used, ggtok_error *err) {
+    *out = (ggtok_ids){NULL, 0};
+    *used = 0;
+    size_t cut = ggtok_safe_cut(ctx, text, n, flags);
+    if (!cut && ctx->interrupt.stopped) return ggtok_error_stopped(err);
+    flags |= GGTOK_NOT_LAST_BLOCK;
+    if (!cut) flags |= GGTOK_NOT_FIRST_BLOCK; /* nothing to encode, but errors are reported now */
+    ggtok_status s = ggtok_encode(ctx, text, cut, flags, out, err);
+    if (!s) *used = cut;
+    return s;
 }

@@ -459,6 +459,36 @@ static PyObject *safe_cut(PyObject *self, PyObject *const *args, Py_ssize_t n_ar
     return PyErr_Occurred() ? NULL : PyLong_FromSize_t(at);
 }
 
+/* (bytes, add_special, parse_special, continuation, whether it isn't the first block, whether it is
+ * the last) -> list of int or, unless it is the last, (list of int, number of bytes encoded):
+ * ggtok_encode_block */
+static PyObject *encode_block(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
+    SELF;
+    (void)n_args;
+    ggtok_error err;
+    ggtok_ids ids;
+    Py_ssize_t n;
+    size_t used;
+    unsigned flags;
+    const ggtok_special_choice *choice;
+    if (!entry_encode_flags(args + 1, &flags, &choice)) return NULL;
+    if (args[4] == Py_True) flags |= GGTOK_NOT_FIRST_BLOCK;
+    const char *text = entry_text_of(args[0], &n);
+    ggtok_context *ctx = text ? ggtok_pool_acquire(e->pool, &err) : NULL;
+    if (!ctx) return text ? entry_fail(e, &err, 0, false) : NULL;
+    ggtok_context_set_special_choice(ctx, choice);
+    long_call p;
+    call_begin(&p, ctx, (size_t)n);
+    bool is_last = args[5] == Py_True;
+    ggtok_status s = is_last ? ggtok_encode(ctx, text, (size_t)n, flags, &ids, &err)
+                             : ggtok_encode_block(ctx, text, (size_t)n, flags, &ids, &used, &err);
+    call_end(&p, ctx);
+    PyObject *list = s ? NULL : entry_list_of(e, ids.data, ids.n);
+    ggtok_pool_release(e->pool, ctx);
+    if (s && !PyErr_Occurred()) entry_fail(e, &err, 0, false);
+    return !list || is_last ? list : Py_BuildValue("(Nn)", list, (Py_ssize_t)used);
+}
+
 /* (list of lists) -> None: makes the garbage collector track the lists it doesn't track yet */
 static PyObject *track(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     (void)self, (void)n_args;
@@ -499,11 +529,13 @@ PyObject *ggtok_py_error(PyObject *self, const ggtok_error *err) {
 #define CHAT(name) {#name, (PyCFunction)(void (*)(void))ggtok_py_##name, METH_FASTCALL, NULL}
 
 static PyMethodDef methods[] = {
-    METHOD(encode),       METHOD(encode_array), METHOD(encode_trusted), METHOD(count),
-    BOUND(decode),        BOUND(decode_at),     BOUND(encode_batch),    METHOD(clear),
-    METHOD(take),         METHOD(encode_part),  METHOD(safe_cut),       METHOD(cache_info),
-    METHOD(encode_spans), BOUND(choose),        METHOD(track),          METHOD(trace),
-    METHOD(trace_token),  CHAT(chat),           CHAT(chat_compile),
+    METHOD(encode),       METHOD(encode_array), METHOD(encode_trusted),
+    METHOD(count),        BOUND(decode),        BOUND(decode_at),
+    BOUND(encode_batch),  METHOD(clear),        METHOD(take),
+    METHOD(encode_part),  METHOD(safe_cut),     METHOD(cache_info),
+    METHOD(encode_spans), BOUND(choose),        METHOD(track),
+    METHOD(trace),        METHOD(trace_token),  METHOD(encode_block),
+    CHAT(chat),           CHAT(chat_compile),
 };
 
 bool entry_bind(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error) {

@@ -144,6 +144,7 @@ class Native:
     take: Callable[[], object]
     encode_part: Callable[[object, int, int, int], bytes]
     safe_cut: Callable[[object, int, int, int], int]
+    encode_block: Callable[..., Any]
     choose: Callable[[list[int]], object]
     trace: Callable[[bytes, object, object, object], bytes]
     trace_token: Callable[[int], bytes]

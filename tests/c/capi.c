@@ -303,9 +303,14 @@ static void check_blocks(const ggtok_tokenizer *tok) {
     for (size_t from = 0, end = 1; from < n; end++) {
         size_t cut = end < n ? ggtok_safe_cut(ctx, text + from, end - from, flags) : n - from;
         CHECK(cut < end - from || end == n);
+        if (end < n) {
+            size_t used = n;
+            CHECK(!ggtok_encode_block(ctx, text + from, end - from, flags, &ids, &used, &err));
+            CHECK(used == cut && (used || !ids.n));
+        } else {
+            CHECK(!ggtok_encode(ctx, text + from, cut, flags, &ids, &err));
+        }
         if (!cut) continue;
-        CHECK(!ggtok_encode(ctx, text + from, cut, end < n ? flags | GGTOK_NOT_LAST_BLOCK : flags,
-                            &ids, &err));
         CHECK(n_ids + ids.n <= n_whole);
         if (n_ids + ids.n > n_whole) break;
         if (ids.n) memcpy(parts + n_ids, ids.data, ids.n * sizeof *parts);

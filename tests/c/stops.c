@@ -110,8 +110,17 @@ static bool check_cut(ggtok_context *ctx, const char *text) {
     ggtok_context_set_interrupt(ctx, keep_going, &all);
     size_t at = ggtok_safe_cut(ctx, text, SIZE, 0);
     ggtok_context_set_interrupt(ctx, keep_going, &first);
-    size_t stopped = ggtok_safe_cut(ctx, text, SIZE, 0);
+    size_t stopped = ggtok_safe_cut(ctx, text, SIZE, 0), used = SIZE;
+    callback_state block = {.last = 1};
+    ggtok_ids ids;
+    ggtok_error err;
+    ggtok_context_set_interrupt(ctx, keep_going, &block);
+    ggtok_status s = ggtok_encode_block(ctx, text, SIZE, 0, &ids, &used, &err);
     ggtok_context_set_interrupt(ctx, NULL, NULL);
+    if (all.n_calls && (s != GGTOK_ERR_STOPPED || err.status != s || used || ids.n)) {
+        printf("a block when stopped: status %d, %zu bytes, %zu ids\n", s, used, ids.n);
+        return false;
+    }
     if ((at || all.n_calls >= SIZE / BETWEEN) && stopped == (all.n_calls ? 0 : at) &&
         first.n_calls == !!all.n_calls && ggtok_safe_cut(ctx, text, SIZE, 0) == at) {
         return true;

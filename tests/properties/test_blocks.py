@@ -5,7 +5,6 @@ Claim blocks.1, Claim blocks.2.
 
 from __future__ import annotations
 
-import random
 import subprocess
 import sys
 import warnings
@@ -16,15 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ggtok
-from ggtok.inspect.parity.texts import CODE, PROSE, texts
+from ggtok.inspect.parity.texts import CODE, PROSE
 from ggtok.text.batches import BLOCK, encode_blocks
-from tests.properties.given import NAMES, flags, some_bytes
+from tests.properties.given import HELD_WHOLE, NAMES, flags, hostile_texts, some_bytes
 from tests.support.vocabularies import OTHERS, PRE_NAMES, REAL, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]
-
-# Vocabularies that allow cuts only before special tokens (ggtok.h, ggtok_safe_cut).
-HELD_WHOLE = ["test", "bpe-hybriddna", "ugm", "ugm-plain"]
 
 
 def in_blocks(data: bytes, size: int) -> Iterator[bytes]:
@@ -49,20 +45,6 @@ def test_blocks_of_any_text(
     load_fixture: Load, name: str, data: bytes, size: int, flags: dict[str, bool]
 ) -> None:
     check(load_fixture(name), data, size, **flags)
-
-
-def hostile_texts(tok: ggtok.Tokenizer, seed: int, n: int) -> Iterator[bytes]:
-    """Yields texts that combine the vocabulary's words and special tokens with difficult
-    strings."""
-    rng = random.Random(seed)
-    special = ggtok.TokenAttr.CONTROL | ggtok.TokenAttr.USER_DEFINED | ggtok.TokenAttr.UNKNOWN
-    ids = range(tok.n_tokens)
-    specials = [tok.token_text(id) for id in ids if tok.token_attr(id) & special][:400] or [b"<s>"]
-    words = [tok.token_to_piece(id) for id in rng.sample(ids, min(300, len(ids)))]
-    yield from texts(seed, n, words, specials)
-    odd = [b" ", b"  ", b"\n", b"\t", b"\xe2\x96\x81", b"\xff", b"\xc3", b"\xe2 ", b"\xef\xbb\xbf"]
-    for _ in range(n):
-        yield b"".join(rng.choice([*words, *specials, *odd, *odd]) for _ in range(40))
 
 
 @pytest.mark.full

@@ -42,6 +42,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "decode_bytes": ([1],),
     "decode_batch": ([[1]],),
     "stream_decoder": (),
+    "stream_encoder": (),
     "token_to_piece": (1,),
     "train": ("some text", 300),
     "edit": ("no such file", {}),

@@ -297,6 +297,7 @@ ARGUMENTS: dict[str, tuple[Call, type[Exception], str]] = {
     "Tokenizer(path)": (lambda t: ggtok.Tokenizer(fixture("spm")), TypeError, r"ggtok\.load"),
     "Tokenizer()": (lambda t: ggtok.Tokenizer(pre="gpt-2"), TypeError, r"ggtok\.load"),
     "StreamDecoder": (lambda t: ggtok.StreamDecoder(t), TypeError, "stream_decoder"),
+    "StreamEncoder": (lambda t: ggtok.StreamEncoder(t._loaded), TypeError, "stream_encoder"),
     "WordCounts": (lambda t: ggtok.WordCounts(), TypeError, r"ggtok\.count_words"),
     # other functions that take a file
     "vocabulary: a tokenizer": (lambda t: ggtok.vocabulary(t), TypeError, "not Tokenizer"),  # type: ignore[arg-type]

@@ -59,6 +59,7 @@ def _keywords(method: str) -> dict[str, tuple[object, object]]:
         ("encode_with_offsets", "encode", "unit", ""),
         ("encode_batch_with_offsets", "encode_with_offsets", "threads", ""),
         ("encode_batches", "encode", "batch_bytes threads progress", "continuation"),
+        ("stream_encoder", "encode", "", ""),
         ("explain", "encode", "", "continuation"),
         ("decode_bytes", "decode", "", "errors"),
         ("decode_batch", "decode", "", ""),

@@ -148,6 +148,19 @@ def decoding(tok: ggtok.Tokenizer, array: NDArray[np.int32]) -> None:
     tok.decode("text")  # type: ignore[arg-type]
 
 
+def growing(tok: ggtok.Tokenizer) -> None:
+    stream = tok.stream_encoder(add_special=False, parse_special=["<|eot_id|>", 3])
+    assert_type(stream, ggtok.StreamEncoder)
+    assert_type(stream.feed("text"), list[int])
+    stream.feed(b"text")
+    assert_type(stream.pending, list[int])
+    assert_type(stream.count, int)
+    assert_type(stream.copy(), ggtok.StreamEncoder)
+    assert_type(stream.finish(), list[int])
+    stream.feed(3)  # type: ignore[arg-type]
+    stream.count = 3  # type: ignore[misc]
+
+
 def streaming(tok: ggtok.Tokenizer, array: NDArray[np.int32]) -> None:
     stream = tok.stream_decoder(array, remove_special=True, errors="strict", stop=["a", "b"])
     tok.stream_decoder(clean_spaces=None, stop_ids=[1, np.int32(2)], stop_at_eog=True)
