@@ -135,6 +135,9 @@ ggtok_status ggtok_token_attr(const ggtok_tokenizer *tok, int32_t id, uint32_t *
                               ggtok_error *err);
 size_t ggtok_special_ids(const ggtok_tokenizer *tok, int32_t *out, size_t max);
 ggtok_bytes ggtok_pieces(const ggtok_tokenizer *tok, const uint32_t **offsets);
+ggtok_bytes ggtok_texts(const ggtok_tokenizer *tok, const uint32_t **offsets);
+const float *ggtok_scores(const ggtok_tokenizer *tok);
+size_t ggtok_attrs(const ggtok_tokenizer *tok, uint32_t *out, size_t max);
 bool ggtok_same_vocabulary(const ggtok_tokenizer *tok, const ggtok_tokenizer *other);
 ggtok_ids ggtok_eog_ids(const ggtok_tokenizer *tok);
 ggtok_ids ggtok_suppress_tokens(const ggtok_tokenizer *tok);

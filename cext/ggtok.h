@@ -702,6 +702,17 @@ GGTOK_API ggtok_ids ggtok_suppress_tokens(const ggtok_tokenizer *tok);
  * tokenizer. */
 GGTOK_API ggtok_bytes ggtok_pieces(const ggtok_tokenizer *tok, const uint32_t **offsets);
 
+/* Returns the concatenated texts of all tokens, as from ggtok_token_text, in the same form. */
+GGTOK_API ggtok_bytes ggtok_texts(const ggtok_tokenizer *tok, const uint32_t **offsets);
+
+/* Returns the scores of all tokens, as from ggtok_token_score, or NULL if there are no tokens. The
+ * array belongs to the tokenizer. */
+GGTOK_API const float *ggtok_scores(const ggtok_tokenizer *tok);
+
+/* Writes the attributes of the first `max` tokens, as from ggtok_token_attr, to `out`, and returns
+ * the number of tokens. */
+GGTOK_API size_t ggtok_attrs(const ggtok_tokenizer *tok, uint32_t *out, size_t max);
+
 /* Whether two tokenizers have the same tokens, scores, attributes, merges, normalizer, special ids
  * and flags, after all defaults and overrides. If so, they encode and decode identically, except
  * for the effect of a ggtok_split_fn. */

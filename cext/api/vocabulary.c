@@ -1,5 +1,5 @@
-/* Functions on a whole vocabulary: the pieces of all tokens, and comparison with another
- * vocabulary. */
+/* Functions on a whole vocabulary: the pieces, texts, scores and attributes of all tokens, and
+ * comparison with another vocabulary. */
 #include "api/tokenizer.h"
 
 ggtok_bytes ggtok_pieces(const ggtok_tokenizer *tok, const uint32_t **offsets) {
@@ -7,6 +7,23 @@ ggtok_bytes ggtok_pieces(const ggtok_tokenizer *tok, const uint32_t **offsets) {
     *offsets = tok->ops ? tok->pieces.off : &none;
     if (!tok->ops) return (ggtok_bytes){NULL, 0};
     return (ggtok_bytes){(const char *)tok->pieces.bytes, tok->pieces.off[tok->v.n_tokens]};
+}
+
+ggtok_bytes ggtok_texts(const ggtok_tokenizer *tok, const uint32_t **offsets) {
+    static const uint32_t none = 0;
+    *offsets = tok->ops ? tok->v.text_off : &none;
+    if (!tok->ops) return (ggtok_bytes){NULL, 0};
+    return (ggtok_bytes){(const char *)tok->v.text, tok->v.text_off[tok->v.n_tokens]};
+}
+
+const float *ggtok_scores(const ggtok_tokenizer *tok) {
+    return tok->ops ? tok->v.score : NULL;
+}
+
+size_t ggtok_attrs(const ggtok_tokenizer *tok, uint32_t *out, size_t max) {
+    size_t n = tok->ops ? tok->v.n_tokens : 0;
+    for (size_t id = 0; id < n && id < max; id++) out[id] = tok->v.attr[id] & ~VOCAB_RESERVED;
+    return n;
 }
 
 static bool same_bytes(const void *a, const void *b, size_t n) {

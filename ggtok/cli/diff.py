@@ -78,7 +78,8 @@ class Model:
 
     def __init__(self, source: str) -> None:
         self.tok = tok = ggtok.load(source)
-        self.texts = [tok.token_text(id) for id in range(tok.n_tokens)]
+        self.texts = tok._loaded.texts()
+        self.attrs, self.scores = tok._loaded.attrs(), tok._loaded.scores()
         pairs = ggtok.vocabulary(source).merge_texts if tok.n_tokens else None
         self.merges = [left + b" " + right for left, right in pairs or ()]
         self._byte_mapped = scheme(tok.model, tok.pre) == "characters"
@@ -187,9 +188,7 @@ def _tokens(a: Model, b: Model | Original) -> dict[str, Any]:
     filler = set()
     if isinstance(b, Original):
         filler = {
-            id
-            for id, text in enumerate(a.texts)
-            if unused in a.tok.token_attr(id) and text not in theirs
+            id for id, text in enumerate(a.texts) if unused & a.attrs[id] and text not in theirs
         }
     ours = {text: id for id, text in enumerate(a.texts) if id not in filler}
     both = [(i, theirs[text], text) for text, i in ours.items() if text in theirs]
@@ -202,10 +201,10 @@ def _tokens(a: Model, b: Model | Original) -> dict[str, Any]:
     }
     if isinstance(b, Model):
         for i, j, text in both:
-            x, y = a.tok.token_attr(i), b.tok.token_attr(j)
+            x, y = a.attrs[i], b.attrs[j]
             if x != y:
                 found["types"].append((i, _text(text), _names(x), _names(y)))
-            score, other = a.tok.token_score(i), b.tok.token_score(j)
+            score, other = a.scores[i], b.scores[j]
             found["scores"] += score != other and not (isnan(score) and isnan(other))
     return found
 
@@ -218,8 +217,8 @@ def _wpm_text(text: bytes) -> bytes:
     return text[2:] if text.startswith(b"##") else "\u2581".encode() + text
 
 
-def _names(attr: ggtok.TokenAttr) -> str:
-    return ",".join(one.name or "" for one in ggtok.TokenAttr if one and one in attr) or "-"
+def _names(attr: int) -> str:
+    return ",".join(one.name or "" for one in ggtok.TokenAttr if one & attr) or "-"
 
 
 def _merges(a: list[bytes], b: list[bytes]) -> dict[str, list[tuple[int, str]]]:
@@ -291,7 +290,7 @@ def _draft_obstacle(one: Model, other: Model) -> str | None:
             f"{_MAX_SIZE_DIFFERENCE}"
         )
     for id in range(_FIRST_COMPARED, min(a.n_tokens, b.n_tokens)):
-        x, y = a.token_text(id), b.token_text(id)
+        x, y = one.texts[id], other.texts[id]
         if x != y:
             texts = [shown(side.readable(_text(t))) for side, t in ((one, x), (other, y))]
             return f"token {id} is '{texts[0]}' and '{texts[1]}'"

@@ -5,8 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import shutil
+import signal
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from multiprocessing import get_context
 
 from ggtok.base.escape import number, shown
 from ggtok.cli import messages, progress, writing
@@ -16,7 +22,8 @@ from ggtok.cli.parser import Help, Parser
 from ggtok.errors import GGTokError
 from ggtok.inspect.doctor.codes import SERIOUS, Finding
 
-Found = list[Finding] | GGTokError
+Found = list[Finding] | str  # findings, or why the model can't be checked
+_MOST_COLUMNS = 120  # longer lines are hard to read
 
 
 def add_arguments(parser: Parser) -> None:
@@ -29,43 +36,23 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    several = len(args.words) > 1 or any(map(_stands_for_many, args.words))
-    if several and args.model is not None:
-        raise UsageError("-m and several models exclude each other")
-    if not several:
-        take_only_model(args)
-    found: dict[str, Found] = {}
-    with progress.waiting(args.quiet, "checking the vocabulary") as say:
-        for model in _expanded(args.words) if several else [args.model]:
-            if several:
-                say(f"checking {shown(model)}")
-            found[model] = _checked(model, args, raising=not several)
-    for model, findings in found.items():
-        if isinstance(findings, GGTokError):
-            reason = messages.reason(findings).removeprefix(f"{model}: ")
-            messages.say("error", f"{model}: {reason}")
-    if several:
-        writing.write_result(args, _values(found), _table(found))
-    else:
-        [findings] = found.values()
-        assert not isinstance(findings, GGTokError)
-        writing.write_result(args, [f.as_dict() for f in findings], _lines(args.model, findings))
-    if any(isinstance(findings, GGTokError) for findings in found.values()):
-        return ERROR
-    return FINDING if any(map(_n_serious, found.values())) else OK
+    if len(args.words) > 1 or any(map(_stands_for_many, args.words)):
+        if args.model is not None:
+            raise UsageError("-m and several models exclude each other")
+        return _check_several(_expanded(args.words), args)
+    take_only_model(args)
+    with progress.waiting(args.quiet, "checking the vocabulary"):
+        found = _check(args.model, args)
+    writing.write_result(args, [f.as_dict() for f in found], lines(args.model, found))
+    return FINDING if _n_serious(found) else OK
 
 
-def _checked(model: str, args: argparse.Namespace, *, raising: bool) -> Found:
+def _check(model: str, args: argparse.Namespace) -> list[Finding]:
     from ggtok.inspect.doctor import doctor
 
     args.model = model
-    try:
-        with reporting_waits(args):
-            return doctor(model, against=args.against)
-    except GGTokError as e:
-        if raising:
-            raise
-        return e
+    with reporting_waits(args):
+        return doctor(model, against=args.against)
 
 
 # ---- several models ----
@@ -108,56 +95,132 @@ def _expanded(words: list[str]) -> list[str]:
     return list(models)
 
 
-def _n_serious(findings: Found) -> int:
-    if isinstance(findings, GGTokError):
-        return 0
-    return sum(finding.severity == SERIOUS for finding in findings)
+def _check_several(models: list[str], args: argparse.Namespace) -> int:
+    """Checks models in several processes, and prints each one's row when it is ready."""
+    found: dict[str, Found] = {}
+    table = _Table(models)
+    if not args.json:
+        writing.write_line(table.head())
+    with progress.waiting(args.quiet, "") as say, _mapper(len(models)) as over:
+        say(_state(models, 0))
+        for model, each in zip(models, over(partial(_attempt, args=args), models), strict=True):
+            found[model] = each
+            say(_state(models, len(found)))
+            if isinstance(each, str):
+                messages.say("error", f"{model}: {each.removeprefix(f'{model}: ')}")
+            if not args.json:
+                messages.clear_line()
+                writing.write_line(table.row(model, each))
+                writing.flush()
+    if args.json:
+        writing.write_json(_values(found), indent=2)
+    else:
+        n = sum(_n_serious(findings) > 0 for findings in found.values())
+        writing.write_line(f"{number(len(found), 'model')}; {n} with serious findings")
+    if any(isinstance(each, str) for each in found.values()):
+        return ERROR
+    return FINDING if any(map(_n_serious, found.values())) else OK
+
+
+def _state(models: list[str], done: int) -> str:
+    now = min(done, len(models) - 1)
+    return f"{now + 1} of {len(models)}  {shown(models[now])}"
+
+
+def _attempt(model: str, args: argparse.Namespace) -> Found:
+    try:
+        return _check(model, args)
+    except GGTokError as e:
+        return messages.reason(e)
+
+
+Mapper = Callable[[Callable[[str], Found], Sequence[str]], Iterable[Found]]
+
+
+def _mapper(n: int) -> AbstractContextManager[Mapper]:
+    """Returns a context with a function like ``map``, which uses a process for each core."""
+    workers = min(n, os.cpu_count() or 1)
+    if workers < 2:
+        return nullcontext(map)
+    return _Pool(workers)
+
+
+class _Pool(AbstractContextManager[Mapper]):
+    def __init__(self, workers: int) -> None:
+        self._pool = ProcessPoolExecutor(
+            workers,
+            get_context("spawn"),
+            initializer=signal.signal,  # at Ctrl-C, workers end without a traceback
+            initargs=(signal.SIGINT, signal.SIG_DFL),
+        )
+
+    def __enter__(self) -> Mapper:
+        return self._pool.map
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+
+def _n_serious(found: Found) -> int:
+    return sum(f.severity == SERIOUS for f in found if isinstance(f, Finding))
+
+
+def _by_severity(found: list[Finding]) -> list[Finding]:
+    return sorted(found, key=lambda f: (f.severity != SERIOUS, f.code))
 
 
 def _values(found: dict[str, Found]) -> list[dict[str, object]]:
     return [
-        {"model": writing.utf8(model), "error": str(findings)}
-        if isinstance(findings, GGTokError)
-        else {"model": writing.utf8(model), "findings": [f.as_dict() for f in findings]}
-        for model, findings in found.items()
+        {"model": writing.utf8(model), "error": each}
+        if isinstance(each, str)
+        else {"model": writing.utf8(model), "findings": [f.as_dict() for f in each]}
+        for model, each in found.items()
     ]
 
 
-def _table(found: dict[str, Found]) -> list[str]:
-    rows = [("MODEL", "SERIOUS", "REMARKS", "CODES (serious ones first)")]
-    for model, findings in found.items():
-        if isinstance(findings, GGTokError):
-            rows.append((shown(model), "-", "-", "(error)"))
-            continue
-        serious = _n_serious(findings)
-        codes = dict.fromkeys(
-            f.code for f in sorted(findings, key=lambda f: (f.severity != SERIOUS, f.code))
-        )
-        rows.append(
-            (shown(model), str(serious), str(len(findings) - serious), " ".join(codes) or "-")
-        )
-    n = sum(_n_serious(findings) > 0 for findings in found.values())
-    summary = f"{number(len(found), 'model')}; {n} with serious findings"
-    return [*writing.table(rows, right=(1, 2)), summary]
+class _Table:
+    """A table whose rows are printed one by one."""
+
+    def __init__(self, models: list[str]) -> None:
+        self._width = max(len("MODEL"), *(len(shown(model)) for model in models))
+
+    def head(self) -> str:
+        return self._line("MODEL", "SERIOUS", "REMARKS", "CODES (serious ones first)")
+
+    def row(self, model: str, found: Found) -> str:
+        if isinstance(found, str):
+            return self._line(shown(model), "-", "-", "(error)")
+        serious = _n_serious(found)
+        codes = " ".join(dict.fromkeys(f.code for f in _by_severity(found)))
+        return self._line(shown(model), str(serious), str(len(found) - serious), codes or "-")
+
+    def _line(self, model: str, serious: str, remarks: str, codes: str) -> str:
+        return f"{model:<{self._width}}  {serious:>7}  {remarks:>7}  {codes}"
 
 
 # ---- one model ----
 
 
-def _lines(model: str, found: list[Finding]) -> list[str]:
-    lines = []
-    for finding in found:
-        lines.append(f"{finding.code} {finding.severity}: {finding.title}")
+def lines(model: str, found: list[Finding]) -> list[str]:
+    """Returns findings as text, serious ones first, wrapped to the terminal's width."""
+    width = min(max(40, shutil.get_terminal_size((100, 0)).columns), _MOST_COLUMNS) - 2
+    result = []
+    for finding in _by_severity(found):
+        result.append(f"{finding.code} {finding.severity}: {finding.title}")
         texts = [*finding.detail.split("\n"), finding.means, f"To do: {finding.advice}"]
         if finding.source:
             texts[0] = f"file | {finding.source}: {texts[0]}"
         for text in texts:
-            wrapped = textwrap.wrap(shown(text), 96, break_on_hyphens=False)
-            lines += [f"  {line}" for line in wrapped]
-        if finding.command:  # in one line, to be copied
-            command = finding.command.replace("MODEL", shlex.quote(model), 1)
-            lines.append(f"  Correct it: {shown(command)}")
-    return lines or ["nothing found"]
+            wrapped = textwrap.wrap(shown(text), width, break_on_hyphens=False)
+            result += [f"  {line}" for line in wrapped]
+        for what, command in (
+            ("Correct it", finding.command),
+            ("Probably corrects it", finding.likely_command),
+        ):
+            if command:  # in one line, to be copied
+                command = command.replace("MODEL", shlex.quote(model), 1)
+                result.append(f"  {what}: {shown(command)}")
+    return result or ["nothing found"]
 
 
 HELP = Help(

@@ -9,11 +9,11 @@ from typing import Any
 import ggtok
 from ggtok.base.concurrency import cached_property
 from ggtok.base.escape import number, shown
-from ggtok.cli import messages, reading, writing
+from ggtok.cli import doctor, messages, reading, writing
 from ggtok.cli.arguments import add_model_name, check_output, take_only_model
-from ggtok.cli.messages import UsageError
+from ggtok.cli.messages import FINDING, OK, UsageError
 from ggtok.cli.parser import Help, Parser
-from ggtok.inspect.fix import corrections
+from ggtok.inspect.fix import ALL, corrections, remaining
 from ggtok.native.gguf import FileHeader
 from ggtok.vocabularies.edit import Edited
 from ggtok.vocabularies.gguf_writer import FLAG_KEYS, SPECIAL_KEYS
@@ -61,7 +61,7 @@ def add_arguments(parser: Parser) -> None:
     add_model_name(parser)
 
 
-def run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> int:
     take_only_model(args)
     path = args.model
     if sum([args.out is not None, args.in_place, args.dry_run, args.undo]) != 1:
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> None:
     if args.undo:
         restored = ggtok.undo(path)
         writing.write_result(args, {"restored": restored}, [f"{shown(restored)}: restored"])
-        return
+        return OK
     if args.in_place and ggtok.recover(path):
         messages.warn(f"{path}: an edit was interrupted; the header before it was restored")
     if args.out is not None:
@@ -90,7 +90,14 @@ def run(args: argparse.Namespace) -> None:
     result = planned
     if not args.dry_run:
         result = ggtok.edit(path, changes, out=args.out, force=args.force)
-    writing.write_result(args, _json(result, args), _lines(result, args))
+    left = remaining(result, args.against) if ALL in args.fix else []
+    lines = _lines(result, args)
+    if left:
+        lines += ["", "serious findings remain:"]
+        lines += doctor.lines(result.path, left)
+    value = {**_json(result, args), "remaining": [finding.as_dict() for finding in left]}
+    writing.write_result(args, value, lines)
+    return FINDING if left else OK
 
 
 # ---- the changes ----
@@ -292,4 +299,5 @@ HELP = Help(
         "ggtok edit model.gguf --fix all --dry-run",
         "ggtok edit model.gguf --undo",
     ],
+    finding="with --fix all: serious findings remain",
 )

@@ -54,14 +54,19 @@ class UsageError(Exception):
 clear_progress: Callable[[], None] | None = None
 
 
+def clear_line() -> None:
+    """Removes the progress line, if there is one."""
+    if clear_progress is not None:
+        clear_progress()
+
+
 def say(kind: str, message: object) -> None:
     """Writes one line to standard error, if that is open."""
     line = shown(" ".join(str(message).split()))
     if sys.stderr is None:
         return
     with suppress(OSError):  # there is nowhere to report the error
-        if clear_progress is not None:
-            clear_progress()
+        clear_line()
         sys.stderr.flush()
         sys.stderr.buffer.write(f"ggtok: {kind}: {line}\n".encode())
         sys.stderr.buffer.flush()

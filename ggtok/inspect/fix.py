@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from ggtok.base.escape import quoted
 from ggtok.errors import InvalidTypeError, InvalidValueError
-from ggtok.inspect.doctor import doctor
-from ggtok.inspect.doctor.codes import KINDS, Finding
+from ggtok.inspect.doctor import doctor, doctor_edited
+from ggtok.inspect.doctor.codes import KINDS, SERIOUS, Finding
 from ggtok.native.arguments import is_one_of, iterated
 from ggtok.vocabularies import edit as editing
 from ggtok.vocabularies.edit import Edited
@@ -93,8 +93,14 @@ def corrections(
             break
         changes.update(new)
         edited = editing.edit(path, changes, dry_run=True, force=True)
-        found = doctor(edited.after, against=against)
+        found = doctor_edited(edited.path, edited.after, against)
     return changes
+
+
+def remaining(edited: Edited, against: str | os.PathLike[str] | None = None) -> list[Finding]:
+    """Returns the serious findings that an edit leaves."""
+    found = doctor_edited(edited.path, edited.after, against)
+    return [finding for finding in found if finding.severity == SERIOUS]
 
 
 def _codes(fix: str | Iterable[str]) -> set[str]:

@@ -418,10 +418,31 @@ class Native:
 
     def pieces(self) -> list[bytes]:
         """Returns the pieces of all tokens, by id."""
+        return self._strings(lib.ggtok_pieces)
+
+    def texts(self) -> list[bytes]:
+        """Returns the stored texts of all tokens, by id."""
+        return self._strings(lib.ggtok_texts)
+
+    def _strings(self, function: Any) -> list[bytes]:
         offsets = ffi.new("uint32_t **")
-        data = bytes_of(lib.ggtok_pieces(self._tok, offsets))
+        data = bytes_of(function(self._tok, offsets))
         ends = ffi.unpack(offsets[0], self.n_tokens + 1)
         return [data[begin:end] for begin, end in pairwise(ends)]
+
+    def scores(self) -> list[float]:
+        """Returns the scores of all tokens, by id."""
+        n = self.n_tokens
+        scores: list[float] = ffi.unpack(lib.ggtok_scores(self._tok), n) if n else []
+        return scores
+
+    def attrs(self) -> list[int]:
+        """Returns the attributes of all tokens, by id."""
+        n = self.n_tokens
+        out = ffi.new("uint32_t[]", n)
+        lib.ggtok_attrs(self._tok, out, n)
+        attrs: list[int] = ffi.unpack(out, n) if n else []
+        return attrs
 
     def has_same_tokens(self, other: Native) -> bool:
         same: bool = lib.ggtok_same_vocabulary(self._tok, other._tok)

@@ -6,7 +6,7 @@ import errno
 import os
 import struct
 import warnings
-from typing import Any
+from typing import Any, AnyStr
 
 from ggtok import _types as types
 from ggtok import sources
@@ -24,7 +24,6 @@ from ggtok.native.gguf import FileHeader
 from ggtok.sources.files import first_shard, shard
 from ggtok.sources.prefix import read_file
 from ggtok.tokenizer import load
-from ggtok.vocabularies.contents import Pair
 from ggtok.vocabularies.gguf_writer import FLAG_KEYS, SPECIAL_KEYS
 from ggtok.vocabularies.spelling import NORMAL
 from ggtok.vocabularies.vocabulary import Vocabulary
@@ -107,10 +106,12 @@ def vocabulary(source: str | os.PathLike[str] | types.Buffer | types.BinaryIO) -
     )
 
 
-def pair(merge: bytes) -> Pair | None:
+def pair(merge: AnyStr) -> tuple[AnyStr, AnyStr] | None:
     """Splits a merge into its two parts as in llama.cpp; returns None if there aren't two parts."""
-    merge = merge.split(b"\0")[0]
-    at = merge.find(b" ", 1)
+    nul, space = ("\0", " ") if isinstance(merge, str) else (b"\0", b" ")
+    if nul in merge:
+        merge = merge[: merge.find(nul)]
+    at = merge.find(space, 1)
     return (merge[:at], merge[at + 1 :]) if at > 0 else None
 
 

@@ -577,6 +577,14 @@ static void check_trusted(const ggtok_tokenizer *tok) {
     CHECK(!ggtok_token_to_piece(tok, eos, 0, true, &piece, &err));
     CHECK(offsets[ggtok_n_tokens(tok)] == pieces.n && pieces.data + offsets[eos] == piece.data);
     CHECK(offsets[eos + 1] - offsets[eos] == piece.n);
+    ggtok_bytes texts = ggtok_texts(tok, &offsets);
+    CHECK(!ggtok_token_text(tok, eos, &piece, &err));
+    CHECK(offsets[ggtok_n_tokens(tok)] == texts.n && texts.data + offsets[eos] == piece.data);
+    float score;
+    CHECK(!ggtok_token_score(tok, eos, &score, &err) && ggtok_scores(tok)[eos] == score);
+    uint32_t attr, attrs[2];
+    CHECK(!ggtok_token_attr(tok, 1, &attr, &err));
+    CHECK(ggtok_attrs(tok, attrs, 2) == ggtok_n_tokens(tok) && attrs[1] == attr);
     CHECK(ggtok_same_vocabulary(tok, tok));
     CHECK(ggtok_special_ids(tok, NULL, 0) > 0 && ggtok_special_ids(tok, &eos, 1) > 0);
     last.end++; /* the range now ends outside the text */

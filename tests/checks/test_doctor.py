@@ -167,6 +167,37 @@ def test_a_repeated_merge_is_found() -> None:
     assert codes(gguf) == ["GGT502"]
 
 
+def test_a_missing_pretokenizer_is_one_finding() -> None:
+    """Findings that only follow from it aren't reported: they are those of the file with the
+    likeliest name."""
+    gguf = GGUF.read(fixture("bpe-llama3"))
+    before = ggtok.doctor(gguf.dump())
+    for pre, code in (None, "GGT101"), ("default", "GGT102"), ("tomorrow", "GGT103"):
+        gguf.set(GGML + "pre", pre) if pre else gguf.remove(GGML + "pre")
+        cause, *others = ggtok.doctor(gguf.dump())
+        assert (cause.code, cause.options) == (code, "--pre llama-bpe")
+        assert cause.likely_command == "ggtok edit MODEL --pre llama-bpe --in-place"
+        assert others == before
+        assert "'llama-bpe' splits 294 of 662 tokens; the vocabulary has '<|start_h" in cause.detail
+        assert "\nthe other findings assume 'llama-bpe'" in cause.detail
+
+
+def test_names_of_models_rank_pretokenizers() -> None:
+    gguf = base()
+    gguf.remove(GGML + "pre")
+    alike = ggtok.doctor(gguf.dump())
+    gguf.set("general.architecture", "llama", "str")
+    gguf.set("general.name", "My Qwen2 7B", "str")
+    named, *_ = ggtok.doctor(gguf.dump())
+    assert (named.code, named.options) == ("GGT101", "--pre qwen2")
+    assert "'general.name' is 'My Qwen2 7B'" in named.detail
+    gguf.set("general.name", "mine", "str")
+    unnamed, *_ = ggtok.doctor(gguf.dump())
+    assert unnamed.likely_command is None and unnamed.as_dict()["likely_command"] is None
+    assert "assume" not in unnamed.detail
+    assert "GGT101" in {finding.code for finding in alike} and unnamed.code == "GGT101"
+
+
 def test_a_few_unreachable_tokens_are_a_remark() -> None:
     """GGT402: a few unreachable tokens among thousands are only a remark; more are serious
     (GGT401)."""

@@ -12,7 +12,7 @@ import pytest
 import ggtok
 from tests.cli.command import BPE
 from tests.sources.stores import hub_cache
-from tests.support.patch import GGUF
+from tests.support.patch import GGUF, add_tokens
 from tests.support.servers import File, Server
 from tests.support.vocabularies import fixture
 
@@ -38,7 +38,7 @@ def test_remarks_and_serious_findings(run, tmp_path: Path) -> None:
     shown = result.out.decode()
     assert shown.startswith("GGT103 serious: the pre-tokenizer is unknown\n  it is 'to\\x1b[31m")
     assert "\x1b" not in shown and "\u202e" not in shown
-    assert max(map(len, shown.splitlines())) <= 100
+    assert max(len(line) for line in shown.splitlines() if "ggtok edit" not in line) <= 100
     result = run("doctor", path, "--json")
     [found] = json.loads(result.out)
     assert result.status == 1
@@ -91,6 +91,23 @@ def test_names_of_the_hub(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert run("doctor", "hf://user/repo/model.gguf").status == result.status == 1
 
 
+def test_serious_findings_come_first_and_fit_the_terminal(
+    run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gguf = GGUF.read(fixture("bpe-llama3"))
+    gguf.set("tokenizer.ggml.eos_token_id", 72, "u32")
+    gguf.set("llama.vocab_size", 5, "u32")
+    add_tokens(gguf, [b"\xff\xfe"], 1)  # GGT406
+    path = str(gguf.write(tmp_path / "m.gguf"))
+    for columns, widest in (50, 50), (90, 90), (400, 120):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        lines = run("doctor", path).out.decode().splitlines()
+        heads = [line.split()[1] for line in lines if line.startswith("GGT")]
+        assert heads == sorted(heads, reverse=True) and {*heads} == {"serious:", "remark:"}
+        texts = [line for line in lines if line.startswith("  ") and "ggtok edit" not in line]
+        assert widest - 20 < max(map(len, texts)) <= widest
+
+
 def test_errors(run, tmp_path: Path) -> None:
     assert run("doctor").errors == [
         "ggtok: error: no model: give a GGUF file or a model's name, or set GGTOK_MODEL"
@@ -108,6 +125,7 @@ def test_several_models(run, tmp_path: Path) -> None:
     (tmp_path / "b.gguf").write_bytes(b"GGUF")
     result = run("doctor", str(tmp_path))
     assert (result.status, len(result.errors)) == (2, 1)
+    assert "ggtok: error: " + str(tmp_path / "b.gguf") in result.errors[0]
     head, first, second, summary = result.out.decode().splitlines()
     assert head.split()[:3] == ["MODEL", "SERIOUS", "REMARKS"]
     assert first.split()[0] == str(tmp_path / "a.gguf")

@@ -170,11 +170,28 @@ def test_many_changes_are_not_all_listed(run, tmp_path: Path) -> None:
     assert len(json.loads(run("edit", path, "--dry-run", "--json", *words).out)["changes"]) == 50
 
 
+def test_a_fix_lists_the_commands_for_what_remains(run, tmp_path: Path) -> None:
+    """Without a template, the end of answers isn't certain, but a control token names it."""
+    path = str(shutil.copy(fixture("bpe-llama3"), tmp_path / "model.gguf"))
+    words = ["--special", "eos=72", "--unset", GGML + "pre"]
+    assert run("edit", path, *words, "--in-place").status == 0
+    result = run("edit", path, "--fix", "all", "--in-place")
+    options = "--special 'eos=<|end_of_text|>'"
+    assert result.status == 1
+    assert (
+        f"  Probably corrects it: ggtok edit {path} {options} --in-place\n" in result.out.decode()
+    )
+    assert f"  Probably corrects it: ggtok edit {path} --pre llama-bpe" in result.out.decode()
+    command = ["--special", "eos=<|end_of_text|>", "--pre", "llama-bpe", "--in-place"]
+    assert run("edit", path, *command).status == 0
+    assert run("edit", path, "--fix", "all", "--in-place").status == 0
+
+
 def test_fix(run, tmp_path: Path) -> None:
     path = str(faulty().write(tmp_path / "model.gguf"))
     codes = lambda: [f.code for f in ggtok.doctor(path)]  # noqa: E731
     plan = run("edit", path, "--fix", "all", "--dry-run")
-    assert plan.status == 0 and f"{GGML}eot_token_id: (none) -> ".encode() in plan.out
+    assert plan.status == 1 and f"{GGML}eot_token_id: (none) -> ".encode() in plan.out
     assert codes() == ["GGT204", "GGT301", "GGT401"]
     assert f"ggtok edit {path} --fix GGT204 --in-place" in " ".join(
         run("doctor", path).out.decode().split()
@@ -183,8 +200,11 @@ def test_fix(run, tmp_path: Path) -> None:
     assert done.status == 0, done.errors
     assert codes() == ["GGT401"]
     again = run("edit", path, "--fix", "all", "--dry-run", "--json", "-q")
-    assert again.status == 0 and json.loads(again.out)["changes"] == []
-    assert run("edit", path, "--fix", "all", "--dry-run").out == b"nothing changes\n"
+    assert again.status == 1 and json.loads(again.out)["changes"] == []
+    assert [left["code"] for left in json.loads(again.out)["remaining"]] == ["GGT401"]
+    left = run("edit", path, "--fix", "all", "--dry-run").out.decode()
+    assert left.startswith("nothing changes\n\nserious findings remain:\nGGT401 serious: ")
+    assert "  To do: Convert the model again.\n" in left
     made = run("edit", path, "--fix", "all", "--in-place", "--json", "-q")
     assert json.loads(made.out)["written"] is False
     wrong = run("edit", path, "--fix", "GGT401", "--dry-run")

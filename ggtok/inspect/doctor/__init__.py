@@ -11,7 +11,7 @@ from itertools import chain
 
 from ggtok import _types as types
 from ggtok.errors import InvalidTypeError, VocabError
-from ggtok.inspect.doctor import engines, reach, template, tokens
+from ggtok.inspect.doctor import engines, pre_tokenizer, reach, template, tokens
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import GGML, File
 from ggtok.native.gguf import FileHeader
@@ -44,11 +44,32 @@ def doctor(
     """
     if against is not None and not isinstance(against, (str, os.PathLike)):
         raise InvalidTypeError(f"against must be str or a path, not {type(against).__name__}")
+    return _findings(source, None, against)
+
+
+def doctor_edited(
+    path: str, metadata: bytes, against: str | os.PathLike[str] | None = None
+) -> list[Finding]:
+    """Like :func:`doctor`, for the file `path` with other metadata, and the tensors that it has."""
     try:
-        file = File(source)
+        rows = File(path).embedding_rows
+    except VocabError:
+        rows = None
+    return _findings(metadata, rows, against)
+
+
+def _findings(
+    source: str | os.PathLike[str] | types.Buffer,
+    rows: int | None,
+    against: str | os.PathLike[str] | None,
+) -> list[Finding]:
+    try:
+        file = File(source, rows)
     except VocabError as e:
         return [finding("GGT001" if _names_model(source) else "GGT004", str(e))]
-    found = chain.from_iterable(check.check(file) for check in _CHECKS)
+    likely = pre_tokenizer.assumed(file)
+    checked = (check.check(likely) for check in _CHECKS)
+    found = chain(pre_tokenizer.check(file), chain.from_iterable(checked))
     if against is not None:
         from ggtok.inspect.doctor import against as source_of
 

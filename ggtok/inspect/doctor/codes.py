@@ -59,7 +59,8 @@ KINDS = {
         "the file names no pre-tokenizer",
         "llama.cpp splits text by its default, not as in the model's training, so ids may differ "
         "from those of the training.",
-        "Set tokenizer.ggml.pre to the name that produces the ids of the original tokenizer.",
+        "Set tokenizer.ggml.pre to the name that produces the ids of the original tokenizer, as "
+        "'ggtok diff MODEL tokenizer.json' shows.",
     ),
     "GGT102": Kind(
         REMARK,
@@ -70,7 +71,7 @@ KINDS = {
     "GGT103": Kind(
         SERIOUS,
         "the pre-tokenizer is unknown",
-        "llama.cpp refuses the file. The other findings are for the pre-tokenizer 'default'.",
+        "llama.cpp refuses the file.",
         "Use a newer ggtok, or convert the original tokenizer again. A known name in "
         "tokenizer.ggml.pre is right only if it produces the original's ids, as 'ggtok diff MODEL "
         "tokenizer.json' shows; similar names often don't.",
@@ -395,6 +396,8 @@ class Finding:
         lines: the affected lines of the chat template, ascending, counted from 1; may be empty.
         changes: the changes to the file's keys that correct the finding, for :func:`ggtok.edit`;
             empty if there is no certain correction.
+        options: the options of ``ggtok edit`` that probably correct it, if that isn't certain; or
+            "".
         source: the original model with which the file was compared (``against``), or "".
     """
 
@@ -408,6 +411,7 @@ class Finding:
     lines: tuple[int, ...] = ()
     changes: Mapping[str, object] = field(default_factory=dict)
     source: str = ""
+    options: str = ""
 
     @property
     def command(self) -> str | None:
@@ -416,6 +420,11 @@ class Finding:
             return None
         against = f" --against {shlex.quote(self.source)}" if self.source else ""
         return f"ggtok edit MODEL --fix {self.code}{against} --in-place"
+
+    @property
+    def likely_command(self) -> str | None:
+        """The command that probably corrects the finding, with MODEL for the file, or None."""
+        return f"ggtok edit MODEL {self.options} --in-place" if self.options else None
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the finding as a dict for JSON, in which arrays in `changes` are replaced by
@@ -426,7 +435,8 @@ class Finding:
             for key, value in self.changes.items()
         }
         lists = {"ids": list(self.ids), "lines": list(self.lines)}
-        return {**fields, **lists, "changes": changes, "command": self.command}
+        commands = {"command": self.command, "likely_command": self.likely_command}
+        return {**fields, **lists, "changes": changes, **commands}
 
 
 def finding(
@@ -437,6 +447,7 @@ def finding(
     lines: tuple[int, ...] = (),
     changes: Mapping[str, object] | None = None,
     source: str = "",
+    options: str = "",
 ) -> Finding:
     """Creates a finding with this code."""
     kind = KINDS[code]
@@ -451,4 +462,5 @@ def finding(
         lines,
         changes or {},
         source,
+        options,
     )

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import warnings
 from collections.abc import Iterable
+from copy import copy
 from typing import Any
 
 from ggtok import _types as types
 from ggtok.base.concurrency import cached_property
 from ggtok.base.escape import shown
-from ggtok.errors import UnknownPreTokenizerError, VocabWarning
+from ggtok.base.files import read_regular
+from ggtok.errors import GGUFError, UnknownPreTokenizerError, VocabWarning
 from ggtok.native.arguments import byte_view
 from ggtok.native.gguf import FileHeader
 from ggtok.tokenizer import Tokenizer, load
-from ggtok.vocabularies.read import metadata_of
-from ggtok.vocabularies.read import pair as parts_of
+from ggtok.vocabularies.read import metadata_of, pair
 from ggtok.vocabularies.spelling import CONTROL, NORMAL
 
 GGML = "tokenizer.ggml."
 TAG = re.compile(rb"\s*(<[^\n]+>|\[[^\n]+\])\s*")  # matches the usual form of special tokens
+_EMBEDDING = b"token_embd.weight"
+_MORE = 4 << 20  # the most bytes to read of the tensor descriptions
 _SHOWN = 5  # the most examples in a finding's text
 
 
@@ -35,9 +39,14 @@ class File:
         tok: the tokenizer, with the pre-tokenizer "default" if the file's own is unknown.
         memo: results of checks that other checks need.
         unknown_pre: the error for an unknown pre-tokenizer, or None.
+
+    Args:
+        rows: the number of rows in the embedding, if `source` is metadata without tensors.
     """
 
-    def __init__(self, source: str | os.PathLike[str] | types.Buffer) -> None:
+    def __init__(
+        self, source: str | os.PathLike[str] | types.Buffer, rows: int | None = None
+    ) -> None:
         self.path: str | None = None
         if isinstance(source, (str, os.PathLike)):
             self.path, self.data = metadata_of(os.fsdecode(os.fspath(source)))
@@ -54,16 +63,40 @@ class File:
         header = FileHeader(self.data)
         self.values: dict[str, Any] = header.values()
         self.end = header.size
+        self._rows = rows
 
     def load(self, pre: str | None = None) -> Tokenizer:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VocabWarning)
             return load(self.data, pre=pre)
 
+    def with_pre(self, name: str) -> File:
+        """Returns the file as it would be with this value of ``tokenizer.ggml.pre``."""
+        file = copy(self)
+        file.__dict__.pop("attrs", None)  # they can depend on the pre-tokenizer
+        file.tok, file.unknown_pre, file.memo = self.load(pre=name), None, {}
+        file.values = {**self.values, GGML + "pre": name.encode()}
+        return file
+
+    @cached_property
+    def embedding_rows(self) -> int | None:
+        """The number of rows in the embedding, or None if unknown, for example because too little
+        was downloaded."""
+        if self._rows is not None:
+            return self._rows
+        data = self.data
+        if self.path is not None:
+            data = read_regular(self.path, self.end + _MORE)
+        with contextlib.suppress(GGUFError):
+            for tensor in FileHeader(data).tensors()[0]:
+                if tensor.name == _EMBEDDING:
+                    return tensor.dims[1] if len(tensor.dims) > 1 else None
+        return None
+
     @cached_property
     def texts(self) -> list[bytes]:
         """The tokens' texts, as llama.cpp stores them."""
-        return [self.tok.token_text(id) for id in range(self.tok.n_tokens)]
+        return self.tok._loaded.texts()
 
     @cached_property
     def pieces(self) -> list[bytes]:
@@ -71,7 +104,7 @@ class File:
 
     @cached_property
     def attrs(self) -> list[int]:
-        return [self.tok._loaded.attr(id) for id in range(self.tok.n_tokens)]
+        return self.tok._loaded.attrs()
 
     @cached_property
     def types(self) -> list[int]:
@@ -81,13 +114,17 @@ class File:
         return [NORMAL] * n if given is None else list(given[:n])
 
     @cached_property
+    def merges(self) -> list[tuple[str, str] | None]:
+        """The two parts of each merge, as decoded by :func:`characters`, or None."""
+        return [pair(characters(merge)) for merge in self.values.get(GGML + "merges") or ()]
+
+    @cached_property
     def ranks(self) -> dict[tuple[str, str], int]:
-        """The rank of each merge by its two parts, as decoded by :func:`characters`."""
+        """The rank of each merge by its two parts."""
         ranks: dict[tuple[str, str], int] = {}
-        for rank, merge in enumerate(self.values.get(GGML + "merges") or ()):
-            pair = parts_of(merge)
-            if pair is not None:
-                ranks.setdefault((characters(pair[0]), characters(pair[1])), rank)
+        for rank, parts in enumerate(self.merges):
+            if parts is not None:
+                ranks.setdefault(parts, rank)
         return ranks
 
     def types_to(self, type: int, ids: Iterable[int]) -> dict[str, object]:

@@ -19,12 +19,11 @@ from itertools import islice, product
 from math import inf
 
 from ggtok.base.escape import number, shown
-from ggtok.inspect.doctor import template, tokens
+from ggtok.inspect.doctor import pre_tokenizer, template, tokens
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import GGML, TAG, File, characters, is_utf8
 from ggtok.tokenizer import TokenAttr, Tokenizer
 from ggtok.vocabularies.merging import merges_of
-from ggtok.vocabularies.read import pair
 from ggtok.vocabularies.spelling import NORMAL, scheme
 
 # ---- texts around tokens ----
@@ -209,7 +208,7 @@ def unreached(file: File, ids: Sequence[int]) -> tuple[list[int], list[int]]:
     left = seen.left(ids)
     proved = _proof(file)
     impossible = [id for id in left if proved(id)]
-    if not tokens.is_own(file):  # with a wrong pre-tokenizer, the others mean nothing
+    if not pre_tokenizer.is_own(file):  # with a wrong pre-tokenizer, the others mean nothing
         return impossible, []
     left = sorted({*left} - {*impossible})
     seen.encode_around(file.pieces, left)
@@ -260,9 +259,11 @@ class _Unigram:
         usable = int(TokenAttr.NORMAL | TokenAttr.USER_DEFINED)
         self._texts = file.texts
         self._scores = {
-            text: file.tok.token_score(id)
-            for id, text in enumerate(file.texts)
-            if file.attrs[id] & usable
+            text: score
+            for text, attr, score in zip(
+                file.texts, file.attrs, file.tok._loaded.scores(), strict=True
+            )
+            if attr & usable
         }
 
     def is_beaten(self, id: int) -> bool:
@@ -286,9 +287,10 @@ def _merges(file: File) -> Iterator[Finding]:
     merges = file.values.get(GGML + "merges")
     if file.tok.vocab_type != "BPE" or not merges:
         return
-    malformed = [merge for merge in merges if pair(merge) is None]
+    pairs = file.merges
+    malformed = [merge for merge, parts in zip(merges, pairs, strict=True) if parts is None]
     if malformed:
-        whole = [merge for merge in merges if pair(merge) is not None]
+        whole = [merge for merge, parts in zip(merges, pairs, strict=True) if parts is not None]
         yield finding(
             "GGT501",
             _listed([characters(merge) for merge in malformed]),
@@ -298,8 +300,7 @@ def _merges(file: File) -> Iterator[Finding]:
     repeated = len(merges) - len(malformed) - len(ranks)
     if repeated:
         once, known = [], set()
-        for merge in merges:
-            parts = pair(merge)
+        for merge, parts in zip(merges, pairs, strict=True):
             if parts is None or parts not in known:
                 once.append(merge)
             known.add(parts)
@@ -347,8 +348,9 @@ def _without_parts(ranks: Ranks) -> dict[tuple[str, str], None]:
     made: set[str] = set()
     idle: dict[tuple[str, str], None] = {}
     for parts in _by_length(ranks):
-        if all(len(part) == 1 or part in made for part in parts):
-            made.add("".join(parts))
+        left, right = parts
+        if (len(left) == 1 or left in made) and (len(right) == 1 or right in made):
+            made.add(left + right)
         else:
             idle[parts] = None
     return idle
@@ -370,7 +372,8 @@ def _last_merges(ranks: Ranks) -> tuple[dict[str, tuple[str, str]], bool]:
         a, b = made.get(left), made.get(right)
         if (a is None and len(left) != 1) or (b is None and len(right) != 1):
             continue
-        rank_a, rank_b = (-1 if x is None else ranks[x] for x in (a, b))
+        rank_a = -1 if a is None else ranks[a]
+        rank_b = -1 if b is None else ranks[b]
         if ranks[parts] < max(rank_a, rank_b):
             return {}, False
         until_a: float = inf

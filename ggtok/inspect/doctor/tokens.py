@@ -1,20 +1,17 @@
-"""Checks the tokens (texts, types, number, special tokens' ids) and the pre-tokenizer."""
+"""Checks the tokens: texts, types, number, special tokens' ids."""
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator
 
 from ggtok.base.escape import number, shown
-from ggtok.base.files import read_regular
-from ggtok.errors import GGTokError, GGUFError
 from ggtok.inspect.doctor import template
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import GGML, TAG, File, is_utf8
-from ggtok.native import knows_key, pre_names
-from ggtok.native.gguf import FileHeader
-from ggtok.tokenizer import TokenAttr, Tokenizer
+from ggtok.native import knows_key
+from ggtok.tokenizer import TokenAttr
 from ggtok.vocabularies.gguf_writer import SPECIAL_KEYS
 from ggtok.vocabularies.spelling import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 
@@ -32,14 +29,13 @@ _TYPE = int(TokenAttr.NORMAL | TokenAttr.UNKNOWN | TokenAttr.CONTROL | TokenAttr
 _EOS = f"{GGML}eos_token_id"
 _BYTE_TOKEN = re.compile(rb"<0x[0-9A-F]{2}>")
 _MOST_PADS = 1 << 16  # the most tokens that a correction adds
-_EMBEDDING = b"token_embd.weight"
+# Names of tokens that end texts.
+_END = re.compile(rb"end.{0,3}of.{0,3}(text|sentence)|^</s>$|^<(\||)eos(\||)>$", re.IGNORECASE)
 _MOST_KEYS = 16  # the most keys in a finding
-_MORE = 4 << 20  # the most bytes to read of the tensor descriptions
 
 
 def check(file: File) -> Iterator[Finding]:
     yield from _unknown(file)
-    yield from _pre_tokenizer(file)
     yield from _texts(file)
     yield from _special(file)
     yield from _sizes(file)
@@ -136,7 +132,8 @@ def _ends(file: File, wrong: set[str]) -> Iterator[Finding]:
     if eos is not None and _EOS not in file.values and _is_word(file, eos):
         end = end_of(file)
         changes: dict[str, object] = {} if end is None else {_EOS: end}
-        yield finding("GGT303", file.examples([eos]), (eos,), changes=changes)
+        options = "" if changes else _end_option(file)
+        yield finding("GGT303", file.examples([eos]), (eos,), changes=changes, options=options)
     words: dict[str, int] = {}
     for name in ("eos", "eot", "eom"):
         key = f"{GGML}{name}_token_id"
@@ -147,9 +144,29 @@ def _ends(file: File, wrong: set[str]) -> Iterator[Finding]:
         named = (f"'{key}' is {file.examples([id])}" for key, id in words.items())
         end = end_of(file) if _EOS in words else None
         changes = {key: end if key == _EOS else None for key in words}
+        options = ""
         if _EOS in words and end is None:
-            changes = {}
-        yield finding("GGT305", ", ".join(named), tuple(sorted({*words.values()})), changes=changes)
+            unset = "".join(f" --unset {key}" for key in words if key != _EOS)
+            option = _end_option(file)
+            changes, options = {}, option and option + unset
+        ids = tuple(sorted({*words.values()}))
+        yield finding("GGT305", ", ".join(named), ids, changes=changes, options=options)
+
+
+def _end_option(file: File) -> str:
+    """Returns the option of ``ggtok edit`` that makes EOS the control token that probably ends
+    texts, or "" if there is none."""
+    controls = {id: file.pieces[id] for id, type in enumerate(file.types) if type == CONTROL}
+    end = next((id for id, text in controls.items() if _END.search(text)), None)
+    if end is None:
+        end = next((id for id in controls if file.tok.is_eog(id)), None)
+    return "" if end is None else f"--special {shlex.quote('eos=' + _name(file, end))}"
+
+
+def _name(file: File, id: int) -> str:
+    """Returns a token's text for a command line, or its id if the text can't be one."""
+    text = file.texts[id].decode("utf-8", "replace")
+    return text if text.isprintable() and file.tok.text_to_token(text) == id else str(id)
 
 
 def _is_word(file: File, id: int) -> bool:
@@ -193,7 +210,7 @@ def _type(attr: int) -> int:
 
 def _sizes(file: File) -> Iterator[Finding]:
     n = file.tok.n_tokens
-    rows = embedding_rows(file)
+    rows = file.embedding_rows
     if rows is not None and rows != n:
         yield finding("GGT601", f"{rows} rows, {n} tokens", changes=_pads(file, rows - n))
     arch = file.values.get("general.architecture", b"").decode("utf-8", "surrogateescape")
@@ -219,125 +236,3 @@ def _pads(file: File, n: int) -> dict[str, object]:
         if key in file.values:
             changes[key] = [*file.values[key], *[fill] * n]
     return changes
-
-
-def embedding_rows(file: File) -> int | None:
-    """Returns the number of rows in the embedding, or None if unknown, for example because too
-    little was downloaded."""
-    data = file.data
-    if file.path is not None:
-        data = read_regular(file.path, file.end + _MORE)
-    with contextlib.suppress(GGUFError):
-        for tensor in FileHeader(data).tensors()[0]:
-            if tensor.name == _EMBEDDING:
-                return tensor.dims[1] if len(tensor.dims) > 1 else None
-    return None
-
-
-# ---- the pre-tokenizer ----
-
-# Words, numbers, punctuation, white space and scripts that pre-tokenizers split differently.
-PROBE = (
-    "Hello, World! I'm sure they'LL pay $1234567.89 in 2024; see e-mail_x@y.org/a?b=1.\n\n"
-    "\tdef f(x):\r\n        return x**2  # ok...   \n"
-    "été ÑANDÚ straße Привет МИР مرحبا ١٢٣ नमस्ते สวัสดี 你好\uff0c世界 こんにちは 한국어 "
-    "camelCaseWord HTTPServer 3.14e-10 100,000 \u00a0x  \n \U0001f600\U0001f44d\U0001f3fd <|x|>"
-)
-_LISTED = 8  # the most names to list
-
-
-def is_own(file: File) -> bool:
-    """Whether the pre-tokenizer seems to be this vocabulary's, not llama.cpp's default or another
-    vocabulary's."""
-    if misfit(file):
-        return False
-    name = str(file.tok.pre) if file.unknown_pre is None else "default"
-    return name != "default" or file.tok.model != "gpt2"
-
-
-def _pre_tokenizer(file: File) -> Iterator[Finding]:
-    if file.tok.vocab_type != "BPE" or file.tok.model != "gpt2":
-        return  # other models ignore the key, or use it for other purposes
-    name = file.values.get(GGML + "pre")
-    if file.unknown_pre is not None:
-        yield finding("GGT103", f"it is '{shown(name or b'', 60)}'; {_others(file)}")
-    elif not name:
-        yield finding("GGT101", f"there is no key '{GGML}pre'; {_others(file)}")
-    elif name.split(b"\0")[0] == b"default":
-        yield finding("GGT102", _others(file))
-    elif detail := misfit(file):
-        yield finding("GGT104", detail)
-
-
-# Pre-tokenizers that split in different ways, with the names that findings use for them. Unlike
-# llama-bpe, none of them sets ignore_merges, so damaged merges affect all of them alike.
-_KINDS = {
-    "smaug-bpe": "'llama-bpe' or 'smaug-bpe'",
-    **{
-        name: f"'{name}'"
-        for name in "gpt-2 qwen35 gpt-4o falcon deepseek-llm deepseek-coder bloom starcoder".split()
-    },
-}
-_SAMPLE, _FEWEST = 20_000, 1000  # the most and the fewest tokens to compare
-# The share of tokens that the right pre-tokenizer may split although another one doesn't. In
-# published vocabularies, this share is at most 1.1 % (qwen2). For wrong pre-tokenizers, it is 1.3 %
-# to 30 %.
-_MISFIT = 0.012
-
-
-def misfit(file: File) -> str:
-    """Describes how many tokens the pre-tokenizer splits that another one keeps whole; "" if they
-    are few."""
-    if "misfit" not in file.memo:
-        file.memo["misfit"] = _misfit(file)
-    return str(file.memo["misfit"])
-
-
-def _misfit(file: File) -> str:
-    name = file.values.get(GGML + "pre")
-    if file.tok.vocab_type != "BPE" or file.tok.model != "gpt2" or not name or file.unknown_pre:
-        return ""
-    ids = [id for id, type in enumerate(file.types) if type == NORMAL and file.texts[id]]
-    ids = ids[:: max(1, len(ids) // _SAMPLE)]
-    if len(ids) < _FEWEST:
-        return ""
-    ours = _n_split(file, file.tok, ids)
-    if ours <= _MISFIT * len(ids):
-        return ""
-    theirs = {name: _n_split(file, file.load(pre=name), ids) for name in _KINDS}
-    least = min(theirs.values())
-    if ours - least <= _MISFIT * len(ids):
-        return ""
-    best = " and ".join(text for name, text in _KINDS.items() if theirs[name] == least)
-    return f"of {len(ids)} tokens, '{shown(name, 60)}' splits {ours}, {best} {least}"
-
-
-def _n_split(file: File, tok: Tokenizer, ids: Sequence[int]) -> int:
-    """Returns how many of the tokens' pieces don't encode to exactly one token."""
-    texts = [file.pieces[id] for id in ids]
-    _, offsets = tok.encode_batch_arrays(texts, add_special=False)
-    lengths = offsets[1:] - offsets[:-1]
-    return int((lengths != 1).sum())
-
-
-def _others(file: File) -> str:
-    """Describes which pre-tokenizer names would give other ids than "default"."""
-    ours = file.tok.encode(PROBE, add_special=False)
-    same: list[str] = []
-    different: list[str] = []
-    for name in pre_names():
-        if name == "default":
-            continue
-        try:
-            theirs = file.load(pre=name).encode(PROBE, add_special=False)
-        except GGTokError:  # the name isn't valid for this vocabulary
-            continue
-        (same if theirs == ours else different).append(name)
-    return (
-        f"on a text of many kinds of words, {len(different)} names give other ids than 'default' "
-        f"({_some(different)}) and {len(same)} the same ({_some(same)})"
-    )
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "") or "none"
