@@ -1593,6 +1593,12 @@ class Tokenizer:
         return self._loaded.metadata
 
     @property
+    def context_length(self) -> int | None:
+        """The number of tokens of the context with which the model was trained (the key
+        ``ARCHITECTURE.context_length``), or None if the file doesn't say."""
+        return self._loaded.number("context_length")
+
+    @property
     def chat_template(self) -> str | None:
         """The file's ``tokenizer.chat_template``: Jinja source, or None."""
         return self._loaded.chat_template

@@ -86,7 +86,8 @@ def add_cutting(parser: Parser) -> None:
     """Adds the options for commands that cut texts: see :func:`texts_to_cut`."""
     add = parser.add_argument
     add("-n", "--tokens", type=token_count, metavar="N", help="at most N tokens (8k: 8000)")
-    add("--no-special", action="store_true", help="don't count BOS and other added tokens")
+    help = "don't count BOS and other added tokens"
+    add("--no-special", "--no-add-special", action="store_true", help=help)
     add("-0", "--null", action="store_true", help="end each text with NUL instead of nothing")
 
 

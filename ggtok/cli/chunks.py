@@ -19,7 +19,7 @@ from ggtok.cli.arguments import (
     texts_to_cut,
 )
 from ggtok.cli.messages import UsageError
-from ggtok.cli.parser import Help, Parser
+from ggtok.cli.parser import Help, Parser, token_count
 
 
 def add_arguments(parser: Parser) -> None:
@@ -27,7 +27,7 @@ def add_arguments(parser: Parser) -> None:
     add_cutting(parser)
     add(
         "--overlap",
-        type=int,
+        type=token_count,
         default=0,
         metavar="N",
         help="tokens repeated from the previous chunk",

@@ -42,7 +42,14 @@ SUMMARIES = {
 }
 _WITHOUT_JSON = ("completion", "help", "serve")
 # Other names for commands, which users may know from other programs.
-_ALIASES = {"decode": "detokenize", "version": "--version"}
+_ALIASES = {
+    "decode": "detokenize",
+    "compare": "diff",
+    "info": "inspect",
+    "show": "inspect",
+    "ls": "list",
+    "template": "chat",
+}
 
 _EPILOG = """\
 'ggtok COMMAND --help' explains a command.
@@ -61,7 +68,11 @@ exit status: 0 success; 1 the command found a fault in its input;
 
 def run(argv: Sequence[str]) -> int:
     """Runs a command line and returns its exit status."""
-    if not argv or argv[0] not in SUMMARIES:
+    if not argv:
+        argv = ["help"]
+    elif [*argv] == ["version"]:
+        argv = ["--version"]
+    if argv[0] not in SUMMARIES:
         argv = _after_options(argv)
     name, *rest = argv
     args = parser(name).parse(rest)
@@ -108,6 +119,7 @@ def top() -> Parser:
         + "\n"
         + _EPILOG,
     )
+    made.add_argument("-m", "--model", metavar="MODEL", help="the model for the command")
     version = f"ggtok {ggtok.__version__}"
     made.add_argument("-V", "--version", action="version", version=version, help="show the version")
     return made
@@ -116,13 +128,16 @@ def top() -> Parser:
 def _after_options(argv: Sequence[str]) -> list[str]:
     """Handles a command line that begins with options; returns the command and its arguments."""
     parsing = top()
-    n = next((i for i, word in enumerate(argv) if not word.startswith("-")), len(argv))
+    n = 0
+    while n < len(argv) and argv[n].startswith("-"):
+        n += 2 if argv[n] in ("-m", "--model") else 1
     args: argparse.Namespace = parsing.parse(argv[:n])
-    if n == len(argv):
+    if n >= len(argv):
         parsing.error(f"a command is required: {', '.join(SUMMARIES)}")
     name = argv[n]
     if name not in SUMMARIES:
         similar = did_you_mean(_ALIASES.get(name, name), [*SUMMARIES, *_ALIASES.values()])
         listed = f"; the commands are {', '.join(SUMMARIES)}"
         parsing.error(f"unknown command {name!r}{similar or listed}")
-    return [name, *(["--quiet"] if args.quiet else []), *argv[n + 1 :]]
+    model = [] if args.model is None else ["-m", args.model]
+    return [name, *(["--quiet"] if args.quiet else []), *model, *argv[n + 1 :]]

@@ -14,7 +14,7 @@ import ggtok
 from ggtok.base.escape import number, shown
 from ggtok.cli import messages, progress, reading, writing
 from ggtok.cli.arguments import MODEL_FIRST, add_media, add_model, add_patterns, load, take_model
-from ggtok.cli.messages import UsageError, warn
+from ggtok.cli.messages import UsageError, hint, warn
 from ggtok.cli.parser import Help, Parser, token_count
 from ggtok.corpora.documents import Fields
 from ggtok.corpora.sources import compression_of
@@ -22,12 +22,14 @@ from ggtok.corpora.sources import compression_of
 if TYPE_CHECKING:
     from ggtok.cli.counting import Counted, Counter
 
+_CONTEXT = "context"  # for --budget: the model's context length
 Row = TypeVar("Row", bound=tuple[Any, ...])
 
 
 def add_arguments(parser: Parser) -> None:
     add_model(parser)
     add = parser.add_argument
+    add("-p", "--prompt", metavar="TEXT", help="count this text instead of files")
     add_patterns(parser)
     add("--no-ignore", action="store_true", help="in folders, also files that .gitignore excludes")
     add("--binary", action="store_true", help="also count files with NUL bytes")
@@ -40,7 +42,8 @@ def add_arguments(parser: Parser) -> None:
     help = "with --chat: the name of one of the model's templates, or a file"
     add("--template", metavar="NAME", help=help)
     add_media(parser, "with --chat: ")
-    add("--special", action="store_true", help="also count BOS and other added tokens")
+    help = "also count BOS and other added tokens"
+    add("--special", "--add-special", action="store_true", help=help)
     add("--parse-special", action="store_true", help="parse the texts of special tokens")
     add("--total", action="store_true", help="print only the total")
     add("--by", choices=["ext", "dir"], help="print sums by extension or folder")
@@ -50,21 +53,29 @@ def add_arguments(parser: Parser) -> None:
     add("--top", type=token_count, metavar="N", help="print the N lines with most tokens")
     help = "omit lines with fewer tokens"
     add("--min", type=token_count, default=0, metavar="N", help=help)
-    help = "exit with status 1 if the total is above N, such as 8k (8000)"
-    add("--budget", type=token_count, metavar="N", help=help)
+    help = "exit with status 1 if the total is above N, such as 8k (8000), or the model's context"
+    add("--budget", type=_budget, metavar="N|context", help=help)
 
 
 def run(args: argparse.Namespace) -> int:
     _check(args)
     take_model(args)
     paths = [*args.words, *_listed(args.files0_from)]
-    if not paths and args.chat is None and args.files0_from is None:
+    if not paths and args.chat is None and args.files0_from is None and args.prompt is None:
         paths = ["-"]
     if paths.count("-") + (args.chat == "-") + (args.tools == "-") > 1:
         raise UsageError("standard input can be read only once")
     files = _files(args, paths)
     report = Report()
     tok = load(args)
+    if args.budget == _CONTEXT:
+        args.budget = tok.context_length
+        if args.budget is None:
+            raise UsageError("--budget context: the file has no context length; give a number")
+    if args.prompt is not None:
+        text = os.fsencode(args.prompt)
+        n = tok.count(text, add_special=args.special, parse_special=args.parse_special)
+        report.add("-p", n, len(text))
     if args.chat is not None:
         from ggtok.cli.chat import count_of
 
@@ -79,6 +90,13 @@ def run(args: argparse.Namespace) -> int:
     if report.errors:
         return messages.ERROR
     return messages.FINDING if over else messages.OK
+
+
+def _budget(word: str) -> int | str:
+    try:
+        return word if word == _CONTEXT else token_count(word)
+    except ValueError:
+        raise UsageError(f"--budget must be a number or 'context', not {word!r}") from None
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -135,20 +153,19 @@ def _count(
     for counted in _with_progress(counter, files, args.quiet):
         if counted.error is not None:
             messages.say("error", counted.error)
+            if not os.path.lexists(counted.path) and counted.path in args.words:
+                hint(f"to count {counted.path!r} itself, use -p")
             report.errors += 1
         elif counted.skipped is not None:
             report.binary.append(counted.path)
             skipped[counted.skipped].append(counted.path)
         else:
             report.add(counted.path, counted.tokens, counted.bytes)
-    _warn_of_skipped("binary", skipped["binary"], "--binary counts them")
-    _warn_of_skipped("Parquet or Arrow", skipped["table"], "'ggtok encode' reads them")
-
-
-def _warn_of_skipped(what: str, paths: list[str], advice: str) -> None:
-    if paths:
-        some = ", ".join(paths[:3]) + (", ..." if len(paths) > 3 else "")
-        warn(f"{number(len(paths), f'{what} file')} not counted: {some} ({advice})")
+    for kind, paths, advice in (
+        ("binary", skipped["binary"], "--binary counts them"),
+        ("Parquet or Arrow", skipped["table"], "'ggtok encode' reads them"),
+    ):
+        messages.warn_of_files(kind, paths, "not counted", advice)
 
 
 def _with_progress(counter: Counter, files: list[str], quiet: bool) -> Iterator[Counted]:
@@ -331,7 +348,8 @@ HELP = Help(
         "ggtok count model.gguf src/ --top 10",
         "ggtok count model.gguf train.jsonl.zst --field text",
         "git ls-files -z | ggtok count model.gguf --files0-from - --total",
-        "ggtok count model.gguf --chat request.json",
+        "ggtok count model.gguf --chat request.json --budget context",
+        "ggtok count model.gguf -p 'Hello, world!'",
     ],
     finding="the total is above --budget",
 )

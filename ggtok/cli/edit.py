@@ -30,7 +30,8 @@ _MOST_CHANGES = 40  # maximum number of changes to list
 
 def add_arguments(parser: Parser) -> None:
     add = parser.add_argument
-    add("-o", "--out", metavar="OUT", help="write a new file; MODEL stays as it is")
+    help = "write a new file; MODEL stays as it is"
+    add("-o", "--out", "--output", metavar="OUT", help=help)
     add("--in-place", action="store_true", help="change MODEL itself")
     add("--dry-run", action="store_true", help="only show what would change, and ids of a sample")
     add("--undo", action="store_true", help="undo the last edit in place; again: the one before")

@@ -38,7 +38,8 @@ def add_arguments(parser: Parser) -> None:
         "one document)",
     )
     add_corpus(parser)
-    add("--no-special", action="store_true", help="add no BOS or other tokens to documents")
+    help = "add no BOS or other tokens to documents"
+    add("--no-special", "--no-add-special", action="store_true", help=help)
     add("--no-eos", action="store_true", help="don't end each document with EOS")
     add("--shards", type=int, metavar="N", help="write N outputs, each of whole files")
     add("--restart", action="store_true", help="start over, and replace the older output")

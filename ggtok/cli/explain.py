@@ -23,7 +23,7 @@ _WIDTH = 60  # the most characters to show of a regular expression, or in a line
 def add_arguments(parser: Parser) -> None:
     add = parser.add_argument
     add_text(parser)
-    add("--no-special", action="store_true", help="add neither BOS nor EOS")
+    add("--no-special", "--no-add-special", action="store_true", help="add neither BOS nor EOS")
     add(
         "--parse-special",
         action="store_true",

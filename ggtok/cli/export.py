@@ -15,7 +15,7 @@ from ggtok.cli.parser import Help, Parser
 def add_arguments(parser: Parser) -> None:
     add_model_name(parser)
     help = "the file to write: tokenizer.json, *.tiktoken, *.model or *.gguf; or a folder"
-    parser.add_argument("--to", metavar="OUT", help=help)
+    parser.add_argument("--to", "-o", "--output", metavar="OUT", help=help)
     add_output_options(parser, inexact=True)
     help = "write the published expressions, for libraries that recognize only these"
     parser.add_argument("--published", action="store_true", help=help)

@@ -19,14 +19,15 @@ from ggtok.cli.parser import Help, Parser
 
 def add_arguments(parser: Parser) -> None:
     add_model_name(parser)
+    parser.add_argument("-o", "--output", metavar="OUT", help="the file, instead of an argument")
     add_output_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    take_named_model(args, needed=1)
-    if not args.words:
-        raise UsageError("no file to write: give its name after the model's")
-    out = args.words.pop(0)
+    take_named_model(args, needed=args.output is None)
+    if not args.words and args.output is None:
+        raise UsageError("no file to write: give its name after the model's, or use -o")
+    out = args.output or args.words.pop(0)
     no_words(args)
     check_output(out)
     from ggtok.vocabularies.read import extract

@@ -14,7 +14,7 @@ from ggtok import cli
 from ggtok.cli import messages
 from ggtok.cli.messages import UsageError
 
-_FLAGS = {"--special", "--parse-special", "--binary", "--no-ignore"}
+_FLAGS = {"--special", "--add-special", "--parse-special", "--binary", "--no-ignore"}
 _VALUES = {"-m": "-m", "--model": "-m", "--budget": "--budget"}
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import number, shown
 from ggtok.cli import writing
 from ggtok.errors import (
     Argument,
@@ -74,6 +74,13 @@ def say(kind: str, message: object) -> None:
 
 def warn(message: str) -> None:
     warnings.warn(message, CommandWarning, stacklevel=2)
+
+
+def warn_of_files(kind: str, paths: Sequence[str], left_out: str, advice: str = "") -> None:
+    """Warns once of all files of a kind that a command left out; `left_out` says so."""
+    if paths:
+        some = ", ".join(paths[:3]) + (", ..." if len(paths) > 3 else "")
+        warn(f"{number(len(paths), f'{kind} file')} {left_out}: {some}{advice and f' ({advice})'}")
 
 
 def hint(message: str) -> None:

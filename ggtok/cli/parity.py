@@ -15,7 +15,7 @@ from ggtok.base.escape import number, shown
 from ggtok.cli import progress, reading, writing
 from ggtok.cli.arguments import MODEL, add_model, overrides, reporting_waits, take_only_model
 from ggtok.cli.messages import FINDING, OK, UsageError, warn
-from ggtok.cli.parser import Help, Parser
+from ggtok.cli.parser import Help, Parser, token_count
 from ggtok.errors import VocabWarning
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _MAX_IDS = 8  # the most ids to show for a difference, from the first id that di
 def add_arguments(parser: Parser) -> None:
     add_model(parser)
     add = parser.add_argument
-    add("--texts", type=int, metavar="N", help="compare N generated texts (default: 200)")
+    add("--texts", type=token_count, metavar="N", help="compare N generated texts (default: 200)")
     add("--seed", type=int, metavar="S", help="generate other texts (default: 1)")
     add("--text", metavar="FILE", help="compare the lines of this file instead ('-': stdin)")
     add(

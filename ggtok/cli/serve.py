@@ -58,7 +58,13 @@ def add_arguments(parser: Parser) -> None:
         help="count N tokens for each image, audio and video",
     )
     add("--models", metavar="PATH", help="serve all .gguf files of this folder")
-    add("--max-body", metavar="BYTES", type=int, default=MAX_BODY, help="the longest body (16 MiB)")
+    add(
+        "--max-body",
+        metavar="BYTES",
+        type=token_count,
+        default=MAX_BODY,
+        help="the longest body (16 MiB)",
+    )
     add("--max-loaded", metavar="N", type=int, default=16, help="keep N models in memory (16)")
     add("--workers", metavar="N", type=int, default=1, help="processes that answer (1)")
     add(

@@ -42,11 +42,13 @@ def run(args: argparse.Namespace) -> None:
     if "-" in files and len(names) > 1:
         raise UsageError("standard input can be measured for one model only: give files")
     found: dict[str, Stats] = {}
+    binary: dict[str, None] = {}
     for name in names:
         args.model = name
         tok = load(args)
-        parts: Any = _Parts(files, args)
+        parts: Any = _Parts(files, args, binary)
         found[name] = tok.stats(parts, parse_special=args.parse_special)
+    messages.warn_of_files("binary", list(binary), "not measured")
     if args.plot is not None:
         from ggtok.text.plots import plot
 
@@ -78,11 +80,13 @@ def _models(args: argparse.Namespace) -> list[str]:
 
 
 class _Parts:
-    """The files' texts with their names, in parts that end after a line."""
+    """The files' texts with their names, in parts that end after a line. Binary files, which are
+    skipped, are added to `binary`."""
 
-    def __init__(self, paths: list[str], args: argparse.Namespace) -> None:
+    def __init__(self, paths: list[str], args: argparse.Namespace, binary: dict[str, None]) -> None:
         from ggtok.cli.counting import Choice
 
+        self._binary = binary
         self._files = Choice(args.include, args.exclude, ignore=True).files(paths)
 
     def items(self) -> Iterator[tuple[str, bytes]]:
@@ -91,7 +95,7 @@ class _Parts:
                 first = True
                 for part in _by_lines(blocks):
                     if first and b"\0" in part[:SNIFFED]:
-                        messages.warn(f"{path}: skipped, because it is a binary file")
+                        self._binary[path] = None
                         break
                     first = False
                     yield reading.name_of(path), part

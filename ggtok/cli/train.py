@@ -11,7 +11,7 @@ from ggtok.base.files import check
 from ggtok.cli import progress, reading, writing
 from ggtok.cli.arguments import add_corpus, add_output_options, add_words
 from ggtok.cli.messages import UsageError, reason
-from ggtok.cli.parser import Help, Parser
+from ggtok.cli.parser import Help, Parser, token_count
 from ggtok.corpora.sources import Choice, Search
 from ggtok.errors import TemplateError
 from ggtok.native import jinja
@@ -37,7 +37,7 @@ def add_arguments(parser: Parser) -> None:
     add = parser.add_argument
     add("-o", "--output", metavar="FILE", help="the file to write: its name ends in .gguf")
     help = "size of the vocabulary, including special tokens"
-    add("-n", "--vocab-size", type=int, metavar="N", help=help)
+    add("-n", "--vocab-size", type=token_count, metavar="N", help=help)
     add("--model", choices=["bpe", "spm", "ugm"], default="bpe", help="default: bpe")
     add("--pre", default="llama-bpe", metavar="NAME", help="pre-tokenizer (default: llama-bpe)")
     add(
@@ -55,12 +55,17 @@ def add_arguments(parser: Parser) -> None:
     add("--character-coverage", type=float, default=1.0, metavar="SHARE", help="default: 1 (spm)")
     add("--split-digits", action="store_true", help="never merge digits (spm)")
     help = "merge only pairs that occur at least N times (default: 2)"
-    add("--min-frequency", type=int, default=2, metavar="N", help=help)
+    add("--min-frequency", type=token_count, default=2, metavar="N", help=help)
     help = "tokens must be shorter than N bytes (bpe)"
-    add("--max-token-length", type=int, metavar="N", help=help)
+    add("--max-token-length", type=token_count, metavar="N", help=help)
     add("--documents", choices=["lines", "whole"], default="lines", help="default: lines")
     add_corpus(parser)
-    add("--max-words", type=int, metavar="N", help="bound memory by dropping the rarest words")
+    add(
+        "--max-words",
+        type=token_count,
+        metavar="N",
+        help="bound memory by dropping the rarest words",
+    )
     add("--held-out", action="append", metavar="PATH", help="text to measure compression on")
     add("--save-counts", metavar="FILE", help="save the word counts; without -o, do only that")
     add("--counts", action="store_true", help="each PATH contains counts from --save-counts")

@@ -99,6 +99,11 @@ class Loaded(Native):
             self._metadata = MappingProxyType(self.scalars())
         return self._metadata
 
+    def number(self, name: str) -> int | None:
+        """Returns the number in a key of the model's architecture, or None if there is none."""
+        value = self.metadata.get(f"{self.metadata.get('general.architecture')}.{name}")
+        return value if type(value) is int else None
+
     @property
     def chat_template(self) -> str | None:
         template = self.metadata.get(_TEMPLATE_KEY)

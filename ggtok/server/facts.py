@@ -23,13 +23,11 @@ _VOCAB_TYPES = {
 def number(tok: Tokenizer, name: str) -> int:
     """Returns the number in a key of the model's architecture, such as ``context_length``, or 0 if
     the file lacks the key."""
-    architecture = tok.metadata.get("general.architecture")
-    value = tok.metadata.get(f"{architecture}.{name}")
-    return value if isinstance(value, int) else 0
+    return tok._loaded.number(name) or 0
 
 
 def context_length(tok: Tokenizer) -> int:
-    return number(tok, "context_length")
+    return tok.context_length or 0
 
 
 def listed(model: Model, served: Served | None) -> dict[str, Any]:

@@ -216,7 +216,6 @@ def test_inspect_every_fixture(run) -> None:
 # ---- errors ----
 
 ERRORS = {
-    "no command": ([], "required"),
     "unknown command": (["frobnicate"], "frobnicate"),
     "unknown option": (["tokenize", BPE, "x", "--frob"], "--frob"),
     "abbreviated option": (["tokenize", BPE, "x", "--show"], "--show"),

@@ -732,8 +732,8 @@ def test_the_largest_first(run, tree: Path) -> None:
         (["--tree", "--sort"], "--tree excludes --sort and --top"),
         (["--tree", "--top", "3"], "--tree excludes --sort and --top"),
         (["--top", "0"], "--top must be at least 1, but is 0"),
-        (["--budget", "k"], "--budget must be a number, not 'k'"),
-        (["--budget", "1.5"], "--budget must be a number, not '1.5'"),
+        (["--budget", "k"], "--budget must be a number or 'context', not 'k'"),
+        (["--budget", "1.5"], "--budget must be a number or 'context', not '1.5'"),
     ],
 )
 def test_what_can_not_be_printed(run, argv: list[str], message: str) -> None:
@@ -749,3 +749,38 @@ def test_a_budget_in_thousands(run, budget: str, n: int) -> None:
     assert result.out == b"%d\n" % count and result.status == (count > n)
     cut = run("truncate", LLAMA3, "-n", budget, stdin=text)
     assert cut.out == run("truncate", LLAMA3, "-n", str(n), stdin=text).out
+
+
+def test_a_text_is_counted(run) -> None:
+    tok = ggtok.load(BPE)
+    assert run("count", BPE, "-p", "Hello there").out.split() == [
+        b"%d" % tok.count("Hello there", add_special=False),
+        b"-p",
+    ]
+    n = tok.count("Hello", add_special=True)
+    for option in "--special", "--add-special":
+        assert run("count", BPE, "-p", "Hello", option, "--total").out == b"%d\n" % n
+    result = run("count", BPE, "Hello there")
+    assert result.status == 2 and result.out == b"0  total\n"
+    assert "to count 'Hello there' itself, use -p" in str(result.hints)
+
+
+def test_a_budget_of_the_context(run, tmp_path: Path) -> None:
+    path = str(tmp_path / "m.gguf")
+    gguf = GGUF.read(BPE)
+    architecture = ggtok.load(BPE).metadata["general.architecture"]
+    gguf.set(f"{architecture}.context_length", 3, "u32")
+    gguf.write(Path(path))
+    assert ggtok.load(path).context_length == 3
+    assert run("count", path, "-p", "a b c", "--budget", "context").status == 0
+    result = run("count", path, "-p", "a b c d e", "--budget", "context")
+    assert result.status == 1 and "2 more than 3" in str(result.warnings)
+    gguf.remove(f"{architecture}.context_length")
+    gguf.write(Path(path))
+    assert ggtok.load(path).context_length is None
+    [error] = run("count", path, "-p", "a", "--budget", "context").errors
+    assert "the file has no context length" in error
+    assert (
+        "must be a number or 'context', not 'x'"
+        in run("count", path, "-p", "a", "--budget", "x").errors[0]
+    )

@@ -38,6 +38,9 @@ def test_equal_ids_and_values(run, name: str, llama: LlamaCpp, tmp_path: Path) -
     result = run("extract", str(fixture(name)), str(out))
     assert (result.status, result.errors) == (0, [])
     assert result.out == f"{out}: {out.stat().st_size / 1000:.1f} kB\n".encode()
+    other = tmp_path / "other.gguf"
+    assert run("extract", str(fixture(name)), "-o", str(other)).status == 0
+    assert other.read_bytes() == out.read_bytes()
     was, now = GGUF.read(fixture(name)), GGUF.read(out)
     assert (now.version, now.order) == (3, "<")
     assert list(now.raw) == list(was.raw)

@@ -21,7 +21,21 @@ def test_help_is_a_command(run) -> None:
 
 
 def test_version(run) -> None:
-    assert run("-V").out == run("--version").out == f"ggtok {ggtok.__version__}\n".encode()
+    version = f"ggtok {ggtok.__version__}\n".encode()
+    assert run("-V").out == run("--version").out == run("version").out == version
+
+
+def test_no_command_shows_the_help(run) -> None:
+    assert run().out == run("--help").out != b""
+    assert run().status == 0
+
+
+def test_a_model_before_the_command(run) -> None:
+    expected = run("tokenize", BPE, "Hello").out
+    assert run("-m", BPE, "tokenize", "Hello").out == expected != b""
+    assert run("-q", f"--model={BPE}", "tokenize", "Hello").out == expected
+    assert "-m/--model needs a value" in run("-m").errors[0]
+    assert "a command is required" in run("-m", BPE).errors[0]
 
 
 @pytest.mark.parametrize(
@@ -30,7 +44,11 @@ def test_version(run) -> None:
         (["tokenise"], "unknown command 'tokenise'; did you mean tokenize?"),
         (["tok"], "unknown command 'tok'; did you mean tokenize?"),
         (["decode"], "unknown command 'decode'; did you mean detokenize?"),
-        (["version"], "unknown command 'version'; did you mean --version?"),
+        (["compare"], "unknown command 'compare'; did you mean diff?"),
+        (["info"], "unknown command 'info'; did you mean inspect?"),
+        (["show"], "unknown command 'show'; did you mean inspect?"),
+        (["ls"], "unknown command 'ls'; did you mean list?"),
+        (["template"], "unknown command 'template'; did you mean chat?"),
         (["help", "cuont"], "COMMAND can't be 'cuont'; did you mean count?"),
         (["--hlep"], "unknown option --hlep; did you mean --help?"),
         (["tokenize", BPE, "x", "--promt=y"], "unknown option --promt; did you mean --prompt?"),
