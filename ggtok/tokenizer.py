@@ -153,6 +153,30 @@ def _chat_modules() -> tuple[types.Any, types.Any]:
     return api, options
 
 
+# Names of other libraries, and what to use instead.
+_OTHER_NAMES = {
+    "vocab_size": "n_tokens",
+    "n_vocab": "n_tokens",
+    "get_vocab_size": "n_tokens",
+    "bos_token_id": "bos_id",
+    "eos_token_id": "eos_id",
+    "eot_token": "eos_id",
+    "pad_token_id": "pad_id",
+    "unk_token_id": "unk_id",
+    "tokenize": "encode, and token_to_piece for the text of an id",
+    "detokenize": "decode",
+    "encode_ordinary": "encode(text, add_special=False)",
+    "encode_ordinary_batch": "encode_batch(texts, add_special=False)",
+    "encode_single_token": "text_to_token",
+    "convert_tokens_to_ids": "text_to_token",
+    "convert_ids_to_tokens": "token_to_piece",
+    "special_tokens_set": "special_ids",
+    "all_special_ids": "special_ids",
+    "n_ctx_train": "context_length",
+    "model_max_length": "context_length",
+}
+
+
 def _chat_call(
     tools: Sequence[Mapping[str, types.Any]] | None,
     like: types.Like,
@@ -1630,6 +1654,15 @@ class Tokenizer:
         self._loaded.clear()
 
     # ---- Python ----
+
+    if not TYPE_CHECKING:  # type checkers report unknown names only without it
+
+        def __getattr__(self, name):
+            """Raises an error that says what to use instead of another library's name."""
+            message = f"'{type(self).__name__}' object has no attribute {name!r}"
+            if name in _OTHER_NAMES:
+                message += f": use {_OTHER_NAMES[name]}"
+            raise AttributeError(message, name=name, obj=self)
 
     def __len__(self) -> int:
         return self._loaded.n_tokens

@@ -23,6 +23,7 @@ from ggtok.chat.media import check_tokens
 from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.server import bodies, koboldcpp, llama_server, native, ollama, openapi, page, vllm
 from ggtok.server.auth import Keys, check_key
+from ggtok.server.completions import COMPLETIONS, errors_of
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import NotAlone, NotReady, Refusal
 from ggtok.server.errors import llama_server as llama_server_error
@@ -245,6 +246,10 @@ def _answer(
 
 
 async def _not_found(request: Request, error: Exception) -> Response:
+    path = request.url.path
+    if path in COMPLETIONS:
+        message = "ggtok generates nothing; start it with --upstream URL to pass requests on"
+        return Reply.of(Refusal(message, "not_found_error"), errors_of(path))
     return Reply.of(Refusal("File Not Found", "not_found_error"), llama_server_error)
 
 

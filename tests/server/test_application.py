@@ -18,6 +18,7 @@ from starlette.testclient import TestClient
 import ggtok
 from ggtok import server
 from ggtok.server.auth import LONGEST_KEY
+from ggtok.server.completions import COMPLETIONS
 from tests.server.running import ask, running
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
@@ -53,6 +54,14 @@ def test_unknown_paths_and_methods(serve: Serve) -> None:
             "message": "File Not Found",
             "type": "not_found_error",
         }
+
+
+def test_paths_that_generate_name_the_upstream(serve: Serve) -> None:
+    client = serve()
+    for path in COMPLETIONS:
+        answer = client.post(path, json={})
+        assert answer.status_code == 404
+        assert "ggtok generates nothing; start it with --upstream URL" in answer.text
 
 
 def test_malformed_json(serve: Serve) -> None:
