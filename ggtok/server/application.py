@@ -221,7 +221,9 @@ def _asgi(
     async def in_threads(work: Callable[..., Response], size: int) -> Response:
         if size <= LARGE:
             with suppress(NotAlone):
-                return await workers.run(lambda ready: work(wait=True, alone=False, ready=ready))
+                return await workers.run(
+                    lambda ready: work(wait=True, alone=False, ready=ready), short=size <= SMALL
+                )
         async with memory.large:
             return await workers.run(lambda ready: work(wait=True, alone=True, ready=ready))
 

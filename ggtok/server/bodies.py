@@ -8,17 +8,23 @@ from typing import Any
 
 import orjson
 
+from ggtok.native.containers import n_containers
 from ggtok.server.errors import Refusal
 
+MOST_CONTAINERS = 250_000  # lists and objects; for millions, a parser holds the GIL for seconds
 _ROWS = 8192
 _BOM = b"\xef\xbb\xbf"
 
 
 def parse(data: bytes) -> Any:
-    """Parses the JSON in a body. Raises Refusal if it isn't valid."""
+    """Parses the JSON in a body. Raises Refusal if it isn't valid, or has too many containers."""
+    # As in llama-server, a BOM may precede the JSON, and a NUL ends it.
+    data = data.removeprefix(_BOM).partition(b"\0")[0]
+    few = data.count(b"{") + data.count(b"[") <= MOST_CONTAINERS  # with those in strings
+    if not few and n_containers(data) > MOST_CONTAINERS:
+        raise Refusal(f"the body has more than {MOST_CONTAINERS} lists and objects: split it")
     try:
-        # As in llama-server, a BOM may precede the JSON, and a NUL ends it.
-        return orjson.loads(data.removeprefix(_BOM).partition(b"\0")[0])
+        return orjson.loads(data)
     except orjson.JSONDecodeError as e:
         raise Refusal(f"the body isn't valid JSON: {e}") from None
 

@@ -12,8 +12,8 @@ from ggtok import Tokenizer
 from ggtok.server.endpoints import Call
 from ggtok.server.errors import NotAlone, NotReady, Refusal
 from ggtok.server.limits import LARGE
-from ggtok.server.replies import MOST
 
+MOST = 32 << 20  # bytes of text; Python decodes and writes longer texts too long under the GIL
 _LENGTHS = "lengths of pieces"  # the key in the `memo` of a loaded vocabulary
 
 
@@ -27,7 +27,7 @@ def check_decoded_size(
         copies: how often the answer contains the text.
 
     Raises:
-        Refusal: the text is longer than an answer may be.
+        Refusal: the text is too long.
         NotReady, NotAlone: the text must be decoded on a thread, or while no other large answer is
             in progress.
     """

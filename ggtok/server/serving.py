@@ -26,6 +26,7 @@ IDLE_SECONDS = 60  # until a connection without requests is closed
 GRACE_SECONDS = 10  # for requests to finish after the server is told to stop
 logger = logging.getLogger("ggtok.server")
 _START_SECONDS = 60  # for a worker process to start
+_STUCK_SECONDS = 60  # for a worker to answer its parent, which otherwise replaces it
 
 
 def configuration(app: Callable[..., Any], **more: Any) -> uvicorn.Config:
@@ -40,6 +41,7 @@ def configuration(app: Callable[..., Any], **more: Any) -> uvicorn.Config:
         server_header=False,
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_worker_healthcheck=_STUCK_SECONDS,
         **more,
     )
 

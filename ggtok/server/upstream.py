@@ -41,7 +41,7 @@ from ggtok.server.generating import (
 from ggtok.server.limits import LARGE, Bodies
 from ggtok.server.registry import Ready, Registry
 from ggtok.server.replies import Reply
-from ggtok.server.workers import Workers, unless_disconnected
+from ggtok.server.workers import SMALL, Workers, unless_disconnected
 
 COUNT_HEADER = "x-prompt-tokens"
 PASS, REFUSE = "pass", "refuse"  # requests that aren't counted, if there is a limit
@@ -198,7 +198,7 @@ class Upstream:
             return found, text(body, "model") or None, wanted
 
         async with self._bodies.large if len(data) > LARGE else nullcontext():
-            prompts, model, most = await self._workers.run(count)
+            prompts, model, most = await self._workers.run(count, short=len(data) <= SMALL)
         if prompts is not None and self._limit is not None:
             if self._limit != ASK:
                 most = self._limit

@@ -74,6 +74,7 @@ class Workers:
     def __init__(self, registry: Registry, threads: int = 0, waiting: int = WAITING) -> None:
         self.threads = threads or min(8, os.cpu_count() or 1)
         self._answers = Threads(self.threads, "ggtok-server")
+        self._short = Threads(self.threads, "ggtok-short")
         self._most = self._free = self.threads + waiting
         self._registry = registry
         # One for models that are files, and one for models by other names.
@@ -88,9 +89,10 @@ class Workers:
         """The number of requests that threads are answering, or that wait for a thread."""
         return self._most - self._free
 
-    async def run(self, work: Callable[[Ready | None], T]) -> T:
+    async def run(self, work: Callable[[Ready | None], T], *, short: bool = False) -> T:
         """Runs `work` on a thread, and returns its result. If it raises NotReady for a model, loads
-        the model and passes it to `work` in a second call.
+        the model and passes it to `work` in a second call. `short` work, that of small bodies, has
+        threads of its own, so that it never waits for long work.
 
         If the caller is cancelled, work that hasn't begun is dropped; otherwise waits for its end,
         because the caller accounts for its memory.
@@ -101,16 +103,16 @@ class Workers:
         ready: Ready | None = None
         while True:
             try:
-                return await self._on_thread(partial(work, ready))
+                return await self._on_thread(partial(work, ready), short)
             except NotReady as e:
                 if e.model is None or (ready is not None and ready.model is e.model):
                     raise
                 ready = await self.load(e.model)
 
-    async def _on_thread(self, work: Callable[[], T]) -> T:
+    async def _on_thread(self, work: Callable[[], T], short: bool) -> T:
         if self._free <= 0:
             raise Refusal("too many requests are waiting; try again", "unavailable_error")
-        submitted = self._answers.submit(work)
+        submitted = (self._short if short else self._answers).submit(work)
         self._free -= 1  # needs no lock: only the event loop changes it
         future = asyncio.wrap_future(submitted)
         future.add_done_callback(self._done)
@@ -141,7 +143,7 @@ class Workers:
         return load.result()
 
     def close(self) -> None:
-        for threads in self._answers, *self._loaders.values():
+        for threads in self._answers, self._short, *self._loaders.values():
             threads.close()
 
 

@@ -184,6 +184,22 @@ def test_deeply_nested_values(path: str, client: TestClient) -> None:
             assert answer.status_code in (200, 400, 404, 500, 501), (name, answer.text[:300])
 
 
+def test_bodies_of_many_containers_are_refused(client: TestClient) -> None:
+    """A parser makes objects under the GIL: millions of them would stall all requests."""
+    most = bodies.MOST_CONTAINERS
+
+    def answer(data: bytes) -> Any:
+        return client.post("/tokenize", content=b'{"model":"a","content":[%s]}' % data)
+
+    fitting = b"1" + b",{}" * (most - 2)
+    assert "lists and objects" not in answer(fitting).text
+    for data in (fitting + b",[]", b"[" * most, b'"\\"",' + fitting + b",[]"):
+        refused = answer(data)
+        assert refused.status_code == 400 and f"more than {most} lists and objects" in refused.text
+    for text in (b'"' + b"{" * most + b'"', b'"\\"' + b"[" * most + b'"'):
+        assert answer(text).status_code == 200
+
+
 # ---- shared queues ----
 
 
@@ -224,6 +240,19 @@ def test_loading_delays_only_requests_for_the_same_model(monkeypatch: pytest.Mon
             assert ask(url, "POST", "/tokenize", {**body, "model": name})[0] == 200
         for each in waiting:
             each.close()
+
+
+def test_small_requests_do_not_wait_for_large_ones() -> None:
+    app = server.app({"m": MODEL}, threads=1)
+    end = threading.Event()
+    chat = {"messages": [{"role": "user", "content": "Hi"}], "chat_template": "{{ messages }}"}
+    with listening(app) as url:
+        assert ask(url, "POST", "/apply-template", chat)[0] == 200
+        app.state.workers._answers.submit(end.wait)
+        try:
+            assert ask(url, "POST", "/apply-template", chat)[0] == 200
+        finally:
+            end.set()
 
 
 def test_a_file_that_can_not_be_checked(monkeypatch: pytest.MonkeyPatch) -> None:
