@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from ggtok.errors import OutOfMemoryError
+from ggtok.errors import OutOfMemoryError, TemplateError
 from ggtok.native.chat import FailedError, error_of
 from ggtok.native.library import lib
 
@@ -73,7 +73,11 @@ class Template:
 
     def __init__(self, source: str, dialect: Dialect) -> None:
         self.dialect = dialect
-        self.compiled: object = _called(_compile, source, _DIALECTS[dialect])
+        try:  # a template from a file may contain any bytes
+            data = source.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError as e:
+            raise TemplateError(f"character {e.start} is a lone surrogate") from None
+        self.compiled: object = _called(_compile, data, _DIALECTS[dialect])
         #: The variables that the template reads, except those that the dialect defines.
         self.variables: frozenset[str] = frozenset(_variables(self.compiled))
 
