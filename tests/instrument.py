@@ -1,14 +1,16 @@
 """python -m tests.instrument: runs the tests with an instrumented build of the C library.
 
     python -m tests.instrument sanitize [PYTEST ARGUMENT ...]    # default: all tests
+    python -m tests.instrument sanitize -m MODULE [ARGUMENT ...]
     python -m tests.instrument coverage [PYTEST ARGUMENT ...]
     python -m tests.instrument platforms    # the C programs for ARM, big-endian and Windows
 
-`sanitize` compiles the module with AddressSanitizer and UndefinedBehaviorSanitizer (gcc)
-and runs pytest with it. `coverage` compiles with clang's source coverage, and runs pytest under
-coverage.py, the C programs of tests/c, and the fuzzers on their saved corpora. For each file of
-ggtok/ and cext/, it prints the lines and branches that no run reached; with --show, it prints the C
-code with the counts. Neither command changes the installed package; both only use its dependencies.
+`sanitize` compiles the module with AddressSanitizer and UndefinedBehaviorSanitizer (gcc) and runs
+pytest, or another module, with it. `coverage` compiles with clang's source coverage, and runs
+pytest under coverage.py, the C programs of tests/c, and the fuzzers on their saved corpora. For
+each file of ggtok/ and cext/, it prints the lines and branches that no run reached; with --show, it
+prints the C code with the counts. Neither command changes the installed package; both only use its
+dependencies.
 """
 
 from __future__ import annotations
@@ -40,16 +42,23 @@ def module(folder: Path, command: list[str]) -> None:
     capi.build_module(package / "_ffi.abi3.so", command, folder)
 
 
-# Runs pytest as a script: its folder, which has a copy of the package, is first on sys.path.
+# Scripts: their folder, which has a copy of the package, is first on sys.path.
 RUN_PYTEST = "import sys, pytest; sys.exit(pytest.main())"
+RUN_MODULE = (
+    "import os, runpy, sys; sys.path.append(os.getcwd()); del sys.argv[0]; "
+    "runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
+)
 
 
 def pytest(
     folder: Path, arguments: list[str], python: tuple[str, ...] = (), **environment: str
 ) -> int:
-    """Runs pytest with the package in `folder` instead of the installed package and the sources."""
-    program = folder / "run_pytest.py"
-    program.write_text(RUN_PYTEST)
+    """Runs pytest, or the module that follows -m, with the package in `folder` instead of the
+    installed package and the sources."""
+    runs_module = arguments[:1] == ["-m"]
+    program = folder / ("run_module.py" if runs_module else "run_pytest.py")
+    program.write_text(RUN_MODULE if runs_module else RUN_PYTEST)
+    arguments = arguments[1:] if runs_module else ["-q", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(folder), **environment}
     command = [sys.executable, *python, str(program), *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment).returncode
@@ -64,7 +73,7 @@ def sanitize(folder: Path, arguments: list[str]) -> int:
     module(folder, capi.command_of(capi.SANITIZERS, "gcc"))
     return pytest(
         folder,
-        ["-q", "-p", "no:cacheprovider", *arguments],
+        arguments if arguments[:1] == ["-m"] else ["-p", "no:cacheprovider", *arguments],
         # C++ exceptions in the reference need libstdc++.
         LD_PRELOAD=f"{_library('gcc', 'libasan.so')} {_library('g++', 'libstdc++.so')}",
         # Leak detection is off because Python never frees some of its memory.
@@ -83,7 +92,7 @@ def coverage(folder: Path, arguments: list[str], show: bool) -> int:
     )
     measure = ("-m", "coverage")
     run = (*measure, "run", f"--rcfile={settings}")
-    status = pytest(folder, ["-q", *arguments], run, **environment)
+    status = pytest(folder, arguments, run, **environment)
     programs = list((folder / "ggtok").glob("_ffi*.so"))
     files = [str(fixture(name)) for name in fixture_names()]
     runs = {

@@ -23,7 +23,7 @@ from ggtok.server.chat import media_marker
 from ggtok.server.connections import Connection
 
 IDLE_SECONDS = 60  # until a connection without requests is closed
-GRACE_SECONDS = 10  # for requests to finish after the server is told to stop
+GRACE_SECONDS = 8  # for requests to finish after the signal; the process ends within ten
 logger = logging.getLogger("ggtok.server")
 _START_SECONDS = 60  # for a worker process to start
 _STUCK_SECONDS = 60  # for a worker to answer its parent, which otherwise replaces it

@@ -10,7 +10,7 @@ import zipfile
 import pytest
 
 import ggtok
-from tests.fuzz import sources
+from tests.fuzz import bodies, sources
 from tests.fuzz.__main__ import CORPUS
 from tests.fuzz.protobuf import fuzz
 from tests.fuzz.seeds import SEEDS, enable_ugm_fast_path
@@ -147,3 +147,23 @@ def test_convert_accepts_or_refuses_any_value() -> None:
 def test_models_are_read_as_protobuf_reads_them() -> None:
     n, accepted, findings = fuzz(seed=3, inputs=3000)
     assert (n, findings) == (3000, 0) and accepted > 100
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_bodies_get_a_result_or_a_reason() -> None:
+    n, accepted, findings = bodies.fuzz(3, inputs=150)
+    assert n == 150 and 20 < accepted < 130 and not findings
+
+
+def test_wrong_answers_are_findings() -> None:
+    for status, text in (
+        (200, '{"error": 1}'),
+        (400, '{"tokens": []}'),
+        (400, "no"),
+        (500, '{"error": "Internal Server Error"}'),
+        (302, '{"error": 1}'),
+        (200, "[]"),
+    ):
+        assert bodies.complaint(status, text)
+    assert bodies.complaint(200, '{"tokens": []}') is None
+    assert bodies.complaint(400, '{"error": {"message": "why"}}') is None

@@ -42,7 +42,7 @@ from tests.support.vocabularies import fixture
 
 MIB = 1 << 20
 BOUND = 2355 * MIB  # docs/serving.md: 2.3 GiB per process
-END_SECONDS = 10  # docs/serving.md: requests have up to ten seconds to finish
+END_SECONDS = 10  # docs/serving.md: the server ends within ten seconds
 END_ROOM = 3  # seconds for the processes themselves
 WORKERS = 2
 REPORT_SECONDS = 30
