@@ -93,7 +93,7 @@ def _load_advice(path: str, message: str) -> str:
         return f"it has no function {name}, so it isn't llama.cpp's library, or is too old"
     if "other structures" in message:
         return "its structures aren't those of b11549, so ggtok can't call it: too old or too new"
-    return message
+    return "can't load it: " + message.removeprefix(f"{path}: ")
 
 
 def _version(package: str) -> str:
