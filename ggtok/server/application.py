@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import cast
@@ -31,7 +32,7 @@ from ggtok.server.limits import LARGE, Bodies
 from ggtok.server.logs import Observed
 from ggtok.server.metrics import CONTENT_TYPE, Gauge, Metrics
 from ggtok.server.origins import Origins, check_origins
-from ggtok.server.registry import Ready, Registry
+from ggtok.server.registry import ANY, Ready, Registry
 from ggtok.server.replies import Reply, reply
 from ggtok.server.upstream import COUNT_HEADER, PASS, REFUSE, Upstream
 from ggtok.server.workers import SMALL, Workers, unless_disconnected
@@ -109,17 +110,15 @@ def build(
         if proxy is not None:
             await proxy.close()
 
-    public = PUBLIC if proxy is None else PUBLIC - {page.HOME}
+    theirs: set[str] = set() if proxy is None else _paths_of_upstream(registry)
     application = Starlette(
-        routes=_routes(
-            registry, workers, memory, metrics, image_tokens, has_upstream=proxy is not None
-        ),
+        routes=_routes(registry, workers, memory, metrics, image_tokens, theirs),
         # The first middleware is the outermost.
         middleware=[
             Middleware(Observed, metrics=metrics, rows=_row_of_path(), other=len(ROWS)),
             Middleware(Origins, hosts=allowed_hosts, origins=cors_origins, exposed=[COUNT_HEADER]),
             # If keys are required, no request without one reaches the upstream server.
-            Middleware(Keys, keys=list(api_keys), public=public, options=proxy is None),
+            Middleware(Keys, keys=list(api_keys), public=PUBLIC - theirs, options=proxy is None),
         ],
         lifespan=lifespan,
         # llama-server, too, answers 404 for a known path with an unknown method.
@@ -135,14 +134,19 @@ def build(
     return application
 
 
+def _paths_of_upstream(registry: Registry) -> set[str]:
+    """Returns the endpoints that are the upstream server's: its own page, and its list of models if
+    the alias ``*`` stands for their names."""
+    return {page.HOME} | ({"/v1/models", "/models"} if ANY in registry.names else set())
+
+
 def _routes(
     registry: Registry,
     workers: Workers,
     memory: Bodies,
     metrics: Metrics,
     image_tokens: int | None,
-    *,
-    has_upstream: bool,
+    theirs: AbstractSet[str],
 ) -> list[Route]:
     async def report(request: Request) -> Response:
         return Response(metrics.text(), media_type=CONTENT_TYPE)
@@ -155,8 +159,7 @@ def _routes(
         Route(path, asgi(endpoint), methods=[endpoint.method])
         for endpoint in ENDPOINTS
         for path in endpoint.paths
-        # The upstream server may have its own page there.
-        if not (path == page.HOME and has_upstream)
+        if path not in theirs
     ]
     return [*routes, Route(METRICS, report, methods=["GET"])]
 

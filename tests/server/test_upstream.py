@@ -48,6 +48,20 @@ def test_what_is_passed_on(other: Other, tok: ggtok.Tokenizer) -> None:
         assert len(other.requests) == n
 
 
+def test_the_alias_for_every_name_lists_the_upstream_models(
+    other: Other, tok: ggtok.Tokenizer
+) -> None:
+    with passing(other, {"*": tok}, api_keys=["k"]) as url:
+        for path in "/v1/models", "/models":
+            assert ask(url, "GET", path)[0] == 401
+            status, _, answer = ask(url, "GET", path, headers={"Authorization": "Bearer k"})
+            assert (status, list(answer)) == (200, ["path"])
+            assert other.requests[-1]["path"] == path
+        assert len(other.requests) == 2
+    with passing(other, {"m": tok}) as url:
+        assert [row["id"] for row in ask(url, "GET", "/v1/models")[2]["data"]] == ["m"]
+
+
 def test_nothing_is_passed_on_without_a_key(other: Other, tok: ggtok.Tokenizer) -> None:
     with passing(other, {"m": tok}, api_keys=["k"]) as url:
         for method, path in [
