@@ -1,4 +1,4 @@
-"""Describes ggtok._ffi, the Python view of ggtok.h, to cffi (API mode).
+"""Describes ggtok._ffi, the Python view of ggtok.h and ggtok_train.h, to cffi (API mode).
 
 setup.py runs this. `python cext/build_ffi.py OUT.c` writes the generated module for inspection.
 """
@@ -11,7 +11,7 @@ from glob import glob
 
 from cffi import FFI
 
-# The part of ggtok.h that Python uses. The compiler checks each line against the header; "..."
+# The part of the public headers that Python uses. The compiler checks each line against them; "..."
 # makes cffi get the value from the compiler.
 CDEF = """
 typedef enum {
@@ -291,7 +291,7 @@ extern "Python" size_t ggtok_py_split(void *user, const char *text, size_t n, si
 """
 
 SOURCE = """
-#include "ggtok.h"
+#include "ggtok_train.h"
 #include "chat/chat.h"
 #include "index/stl_order.h"
 #include "jinja/core/jinja.h"

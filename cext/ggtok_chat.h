@@ -16,6 +16,11 @@
  * No message, tool or variable can produce a control token: control tokens are parsed only in text
  * that the template itself wrote, unless ggtok_chat_call.trusted is set.
  *
+ * Contents
+ *   - options and templates: ggtok_chat_new, ggtok_chat_variable, ggtok_chat_reads_time
+ *   - prompts: ggtok_chat_render, ggtok_prompt_text, ggtok_prompt_origins
+ *   - ids: ggtok_chat_encode, ggtok_chat_count
+ *
  * Conventions are those of ggtok.h. Errors of requests have status GGTOK_ERR_ARGUMENT, and
  * err->key is the path of the field at fault (messages[1].content). Errors of templates have status
  * GGTOK_ERR_TEMPLATE and, in err->line, the template's line.

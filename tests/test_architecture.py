@@ -33,12 +33,22 @@ MAY_USE = {
     "chat": {"base", "unicode", "index", "jinja", "api"},
     "python": {"base", "unicode", "jinja", "arrow", "chat"},
 }
-# The same for jinja's folders: no dialect uses the other. core calls functions of the dialects, but
-# declares these itself (core/dialects.h).
-MAY_USE_JINJA = {"core": set(), "llama": {"core"}, "python": {"core"}}
+# The same for jinja's folders: no dialect uses the other. core calls functions of the dialects only
+# through a table of pointers, which compile.c selects.
+MAY_USE_JINJA = {
+    "core": set(),
+    "llama": {"core"},
+    "python": {"core"},
+    "compile.c": {"llama", "python"},
+}
 # Folders that may include a public header, for its error and option types.
 MAY_USE_GGTOK_H = {"arrow", "base", "gguf", "jinja", "pretok", "python", "train"}
-MAY_USE_PUBLIC = {"ggtok.h": MAY_USE_GGTOK_H, "ggtok_chat.h": {"chat"}}
+MAY_USE_PUBLIC = {
+    "ggtok.h": MAY_USE_GGTOK_H,
+    "ggtok_chat.h": {"chat"},
+    "ggtok_trace.h": {"models", "python"},
+    "ggtok_train.h": {"train", "python"},
+}
 
 # The same for the folders and single modules of ggtok/. errors.py and _version.py belong to base;
 # only type checkers import _types.py.
@@ -112,13 +122,27 @@ def test_folders_only_use_what_they_may() -> None:
         for include in includes(path):
             assert (CEXT / include).is_file(), f"{name}: {include} is not written from cext/"
             if name in MAY_USE_PUBLIC:
-                assert (name, include) == ("ggtok_chat.h", "ggtok.h"), f"{name} stands alone"
+                assert name != include == "ggtok.h", f"{name}: {include}"
                 continue
             folder, other = folder_of(name), folder_of(include)
             if include in MAY_USE_PUBLIC:
                 assert folder in MAY_USE_PUBLIC[include], f"{name}: {include}"
             else:
                 assert other == folder or other in MAY_USE[folder], f"{name}: {include}"
+
+
+def test_public_headers_have_tables_of_contents() -> None:
+    """Each names functions and types that the header declares, in its order."""
+    for name in MAY_USE_PUBLIC:
+        text = (CEXT / name).read_text("utf-8")
+        comment, _, rest = text.partition("*/")
+        contents = comment.partition("Contents\n")[2].partition("\n *\n")[0]
+        declarations = re.sub(r"/\*.*?\*/", "", rest, flags=re.DOTALL)
+        listed = re.findall(r"\bggtok_\w+\b(?!\.h)", contents)
+        places = [re.search(rf"\b{function}\b", declarations) for function in listed]
+        assert len(listed) > 2 and all(places), name
+        positions = [place.start() for place in places if place]
+        assert positions == sorted(positions), name
 
 
 def test_the_dialects_of_templates_only_share_their_core() -> None:

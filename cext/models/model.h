@@ -6,6 +6,7 @@
 #define GGTOK_MODEL_H
 
 #include "base/error.h"
+#include "ggtok_trace.h"
 #include "models/guard.h"
 #include "vocab/vocab.h"
 

@@ -9,6 +9,7 @@
 #ifndef GGTOK_MODEL_TRACE_H
 #define GGTOK_MODEL_TRACE_H
 
+#include "ggtok_trace.h"
 #include "models/guard.h"
 
 typedef struct trace {

@@ -15,6 +15,7 @@
 #include "jinja/core/env.h"
 #include "python/bind.h"
 #include "python/list.h"
+#include "python/state.h"
 #include "python/values.h"
 
 #define CHAT_CAPSULE "ggtok.chat"

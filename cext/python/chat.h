@@ -43,11 +43,4 @@ PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n);
  * of other types to plain ones. */
 bool ggtok_chat_bind(uintptr_t list, uintptr_t to_plain);
 
-/* From entry.c: return the tokenizer, its pool, an untracked list of ids, and an exception that
- * isn't raised. */
-const ggtok_tokenizer *ggtok_py_tokenizer(PyObject *self);
-ggtok_pool *ggtok_py_pool(PyObject *self);
-PyObject *ggtok_py_list(PyObject *self, const int32_t *ids, size_t n);
-PyObject *ggtok_py_error(PyObject *self, const ggtok_error *err);
-
 #endif

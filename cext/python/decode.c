@@ -1,25 +1,6 @@
 /* Decodes ids to text. */
 #include "python/state.h"
 
-bool entry_ids_of(PyObject *object, PyObject **tuple, int32_t **ids, size_t *n) {
-    if (!(*tuple = PySequence_Tuple(object))) return false;
-    *n = (size_t)PyTuple_Size(*tuple);
-    if (!(*ids = ggtok_mem_alloc(mem_mul(*n, sizeof **ids)))) {
-        PyErr_NoMemory();
-        return false;
-    }
-    for (size_t i = 0; i < *n; i++) {
-        long id = PyLong_AsLong(PyTuple_GetItem(*tuple, (Py_ssize_t)i));
-        if (id == -1 && PyErr_Occurred()) return false;
-        if (id < INT32_MIN || id > INT32_MAX) {
-            PyErr_SetString(PyExc_OverflowError, "not an int32");
-            return false;
-        }
-        (*ids)[i] = (int32_t)id;
-    }
-    return true;
-}
-
 static PyObject *decoded(entry *e, const int32_t *ids, size_t n, unsigned flags) {
     ggtok_error err;
     ggtok_bytes text;

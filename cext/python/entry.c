@@ -11,6 +11,7 @@
 #include "python/entry.h"
 
 #include "base/cpu.h"
+#include "ggtok_trace.h"
 #include "python/array.h"
 #include "python/chat.h"
 #include "python/list.h"
@@ -35,26 +36,7 @@ static void capsule_free(PyObject *capsule) {
     entry_free(PyCapsule_GetPointer(capsule, CAPSULE));
 }
 
-/* ---- errors ---- */
-
-PyObject *entry_fail(const entry *e, const ggtok_error *err, size_t text, bool in_batch) {
-    PyObject *args = in_batch
-                         ? Py_BuildValue("(y#n)", err, (Py_ssize_t)sizeof *err, (Py_ssize_t)text)
-                         : Py_BuildValue("(y#O)", err, (Py_ssize_t)sizeof *err, Py_None);
-    if (args) PyErr_SetObject(e->error, args);
-    Py_XDECREF(args);
-    return NULL;
-}
-
 /* ---- arguments ---- */
-
-/* Returns the UTF-8 of a str or bytes object, in place: CPython keeps it with a str (an ASCII str
- * is its own UTF-8). For any other object, returns NULL with TypeError set. */
-const char *entry_text_of(PyObject *text, Py_ssize_t *n) {
-    char *data;
-    if (PyUnicode_Check(text)) return PyUnicode_AsUTF8AndSize(text, n);
-    return PyBytes_AsStringAndSize(text, &data, n) ? NULL : data;
-}
 
 static bool is_ascii(PyObject *text) {
     PyObject *answer = PyObject_CallMethod(text, "isascii", NULL);
@@ -497,28 +479,6 @@ static PyObject *track(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
         if (!PyObject_GC_IsTracked(list)) ggtok_py_list_end(list);
     }
     Py_RETURN_NONE;
-}
-
-/* ---- for chat.c ---- */
-
-const ggtok_tokenizer *ggtok_py_tokenizer(PyObject *self) {
-    SELF;
-    return e->tok;
-}
-
-ggtok_pool *ggtok_py_pool(PyObject *self) {
-    SELF;
-    return e->pool;
-}
-
-PyObject *ggtok_py_list(PyObject *self, const int32_t *ids, size_t n) {
-    SELF;
-    return entry_untracked_list_of(e, ids, n);
-}
-
-PyObject *ggtok_py_error(PyObject *self, const ggtok_error *err) {
-    SELF;
-    return PyObject_CallFunction(e->error, "y#O", err, (Py_ssize_t)sizeof *err, Py_None);
 }
 
 /* ---- binding ---- */

@@ -63,4 +63,11 @@ PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n
 /* (ids) -> a value for encode's parse_special that selects only these special tokens */
 PyObject *entry_choose(PyObject *self, PyObject *const *args, Py_ssize_t n_args);
 
+/* Return the tokenizer of a capsule, its pool, an untracked list of ids, and an exception that isn't
+ * raised. */
+const ggtok_tokenizer *ggtok_py_tokenizer(PyObject *self);
+ggtok_pool *ggtok_py_pool(PyObject *self);
+PyObject *ggtok_py_list(PyObject *self, const int32_t *ids, size_t n);
+PyObject *ggtok_py_error(PyObject *self, const ggtok_error *err);
+
 #endif

@@ -1,7 +1,7 @@
 /* Converts results of training to Python objects. */
 #include "python/train.h"
 
-#include "ggtok.h"
+#include "ggtok_train.h"
 #include "python/bind.h"
 #include "python/list.h"
 

@@ -14,6 +14,7 @@
 #define GGTOK_TRAIN_COUNTER_H
 
 #include "cache/word_cache.h"
+#include "ggtok_train.h"
 #include "pretok/pretok.h"
 #include "pretok/split.h"
 #include "train/table.h"

@@ -5,7 +5,7 @@
 #define GGTOK_TRAIN_SYMBOLS_H
 
 #include "base/mem.h"
-#include "ggtok.h"
+#include "ggtok_train.h"
 
 typedef struct symbol {
     uint32_t length;      /* number of initial symbols in it; 0: not a symbol in this training */

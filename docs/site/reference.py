@@ -82,9 +82,10 @@ def _text(printed: str) -> str:
 
 
 def header_page() -> str:
-    """Returns a page with the header of the C API, which contains its documentation."""
-    text = (ROOT / "cext" / "ggtok.h").read_text("utf-8")
-    return f"# C: `ggtok.h`\n\n```c\n{text}```\n"
+    """Returns a page with the headers of the C API, which contain its documentation."""
+    names = ("ggtok.h", "ggtok_chat.h", "ggtok_trace.h", "ggtok_train.h")
+    texts = [(name, (ROOT / "cext" / name).read_text("utf-8")) for name in names]
+    return "# C\n\n" + "\n".join(f"## `{name}`\n\n```c\n{text}```\n" for name, text in texts)
 
 
 # The pages of the reference, each with the function that returns it.

@@ -40,15 +40,15 @@ LIBRARY = tuple(
     and any(folder.glob("*.c"))
 )
 # The template engine.
-ENGINE = ("jinja/*/*.c", "unicode/*.c", "index/stl_order.c", "base/*.c")
+ENGINE = ("jinja/**/*.c", "unicode/*.c", "index/stl_order.c", "base/*.c")
 # For each program, the sources from cext that it needs.
 PROGRAMS = {
     "arrow": LIBRARY,
     "batch": ("base/*.c",),
-    "capi": (*LIBRARY, "chat/*.c", "jinja/*/*.c"),
-    "contended": (*LIBRARY, "jinja/*/*.c", "train/*.c"),
+    "capi": (*LIBRARY, "chat/*.c", "jinja/**/*.c"),
+    "contended": (*LIBRARY, "jinja/**/*.c", "train/*.c"),
     "oom": LIBRARY,
-    "chat_oom": (*LIBRARY, "chat/*.c", "jinja/*/*.c"),
+    "chat_oom": (*LIBRARY, "chat/*.c", "jinja/**/*.c"),
     "reach": LIBRARY,
     "threads": LIBRARY,
     "paths": LIBRARY,

@@ -6,7 +6,7 @@
  *     contended FILE.gguf TEMPLATES    TEMPLATES: a file with one template per line
  */
 #include "arrow/texts.h"
-#include "ggtok.h"
+#include "ggtok_train.h"
 #include "jinja/core/jinja.h"
 
 #include <pthread.h>

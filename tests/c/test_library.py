@@ -6,12 +6,15 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import ggtok
 from fixtures.build import CHAT
+from tests.c.build import object_of
 from tests.support.vocabularies import fixture
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,11 +31,11 @@ def run(*command: str | Path) -> str:
     return done.stdout
 
 
-def install(folder: Path, shared: bool) -> Path:
+def install(folder: Path, shared: bool, *options: str) -> Path:
     """Installs the library; returns the folder that contains it."""
     prefix = folder / "prefix"
-    options = [f"-DBUILD_SHARED_LIBS={shared:d}", f"-DCMAKE_INSTALL_PREFIX={prefix}"]
-    options += ["-DCMAKE_INSTALL_LIBDIR=lib", "-DCMAKE_BUILD_TYPE=None"]  # to compile faster
+    options += (f"-DBUILD_SHARED_LIBS={shared:d}", f"-DCMAKE_INSTALL_PREFIX={prefix}")
+    options += ("-DCMAKE_INSTALL_LIBDIR=lib", "-DCMAKE_BUILD_TYPE=None")  # to compile faster
     run("cmake", "-S", ROOT / "cext", "-B", folder / "build", *options)
     run("cmake", "--build", folder / "build", "--parallel", "2", "--target", "install")
     return prefix
@@ -138,3 +141,72 @@ def test_the_header_has_the_version_of_the_package() -> None:
     header = (ROOT / "cext" / "ggtok.h").read_text()
     version = re.search(r'#define GGTOK_VERSION "(.*)"', header)
     assert version and version[1] == ggtok.__version__
+
+
+# Files that count as one, because they call each other for a reason: each dialect is an
+# interpreter, whose values, functions and statements contain each other; llama-server's probes of
+# a template render it like a request.
+RECURSIVE = (
+    *("jinja/llama/", "jinja/python/"),
+    ("chat/llama_server", "chat/render", "chat/transformers"),
+)
+
+
+def unit_of(file: str) -> str:
+    return next((str(unit) for unit in RECURSIVE if file.startswith(unit)), file)
+
+
+@pytest.mark.full
+def test_no_cycles_of_calls(static: Path, tmp_path: Path) -> None:
+    """No file of the library calls, even through others, a file that calls it, as its object file
+    shows. (tests/test_architecture.py checks the includes.)"""
+    built = static.parent / "build" / "CMakeFiles"
+    by_name = {
+        source.relative_to(ROOT / "cext").with_suffix("").as_posix(): source
+        for source in (ROOT / "cext").rglob("*.c")
+    }
+    objects: dict[str, Path] = {}
+    for name, source in by_name.items():
+        if name.startswith("python/"):
+            include = f"-I{sysconfig.get_path('include')}"
+            command = ["cc", "-O0", "-DPy_LIMITED_API=0x030A0000", include]
+            objects[name] = object_of(source, command, tmp_path)
+        else:
+            (objects[name],) = (p for p in built.rglob("*.o") if f"{p}".endswith(f"/{name}.c.o"))
+    defined: dict[str, str] = {}
+    used: dict[str, set[str]] = {}
+    for name, path in objects.items():
+        for line in run("nm", "-g", path).splitlines():
+            *_, kind, symbol = line.split()
+            if kind == "U":
+                used.setdefault(unit_of(name), set()).add(symbol)
+            else:
+                defined[symbol] = unit_of(name)
+    calls = {
+        unit: {defined[symbol] for symbol in symbols & defined.keys()} - {unit}
+        for unit, symbols in used.items()
+    }
+    assert "api/encode" in calls["api/batch"] and len(calls) > 60
+    TopologicalSorter(calls).prepare()  # raises CycleError, which names the files in the cycle
+
+
+@pytest.mark.full
+def test_a_library_without_chat_and_training(tmp_path: Path) -> None:
+    prefix = install(tmp_path, False, "-DGGTOK_NO_CHAT=ON", "-DGGTOK_NO_TRAIN=ON")
+    headers = {path.name for path in (prefix / "include").iterdir()}
+    assert headers == {"ggtok.h", "ggtok_trace.h"}
+    symbols = run("nm", "-g", prefix / "lib/libggtok.a").split()
+    assert {"ggtok_encode", "ggtok_trace"} <= {*symbols}
+    assert not [name for name in symbols if re.match("ggtok_(chat|jinja|merge|counts)_", name)]
+    source = tmp_path / "program.c"
+    source.write_text(
+        "#include <ggtok.h>\n#include <ggtok_trace.h>\nint main(int n, char **argv) {\n"
+        "    ggtok_tokenizer *tok;\n    ggtok_context *ctx;\n    ggtok_ids ids;\n    (void)n;\n"
+        "    return ggtok_load_file(argv[1], NULL, &tok, NULL) ||\n"
+        "        ggtok_context_new(tok, &ctx, NULL) ||\n"
+        '        ggtok_encode(ctx, "Hi", 2, 0, &ids, NULL) || ids.n != 2;\n}\n'
+    )
+    program = tmp_path / "program"
+    libraries = (f"-I{prefix}/include", prefix / "lib/libggtok.a", "-lm", "-pthread")
+    run("cc", source, "-o", program, *libraries)
+    run(program, fixture("bpe-llama3"))

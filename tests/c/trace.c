@@ -6,7 +6,7 @@
  *     trace FILE.gguf ...
  */
 #include "failing_alloc.h"
-#include "ggtok.h"
+#include "ggtok_trace.h"
 #include "texts.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
  */
 #include "base/threads.h"
 #include "failing_alloc.h"
-#include "ggtok.h"
+#include "ggtok_train.h"
 #include "random.h"
 
 #include <stdio.h>

@@ -53,8 +53,8 @@ _REASONS = {
     ),
     "once for each arena, template or rendering": (
         "core/arena:release_chunk "
-        "core/arena:ggtok_jinja_arena_init core/arena:ggtok_jinja_arena_free core/template:ggtok_jinja_compile core/template:ggtok_jinja_template_memory "
-        "core/render:set_json core/render:ggtok_jinja_env_get core/render:is_from_template core/render:within "
+        "core/arena:ggtok_jinja_arena_init core/arena:ggtok_jinja_arena_free core/template:ggtok_jinja_compile_by core/template:ggtok_jinja_template_memory "
+        "core/render:set_json core/render:ggtok_jinja_env_get core/render:render_output "
         "core/text:ggtok_jinja_text_order"
     ),
     "operands and targets that the template writes, each of which is evaluated": (

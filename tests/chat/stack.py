@@ -39,6 +39,10 @@ POINTERS = {
         "binary sign truth attribute item slice call filter test concat missing set_key"
     ),
     "ggtok_jinja_truth_of": _rules("truth"),
+    "compile": _rules("lex plan_scopes"),
+    "render_output": _rules("render"),
+    "settle ggtok_jinja_capture exec_if": _rules("settle"),
+    "open_block": _rules("open_frame"),
     "filter_chain": _rules("filter"),
     "output_sum": _rules("binary output"),
     "ggtok_jinja_exec": _rules("output set loop macro call_block scope"),

@@ -6,6 +6,7 @@
  * must be plausible.
  */
 #include "fuzz.h"
+#include "ggtok_train.h"
 
 ggtok_status plain_ggtok_counts_new(const ggtok_counts_options *options, ggtok_counts **out,
                                     ggtok_error *err);

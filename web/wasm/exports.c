@@ -1,5 +1,6 @@
 /*
- * The functions that the WebAssembly module exports to web/js/, based on ggtok.h and ggtok_chat.h.
+ * The functions that the WebAssembly module exports to web/js/, based on ggtok.h, ggtok_chat.h and
+ * ggtok_trace.h.
  *
  * Arguments and results are numbers: addresses, lengths, bits. Fallible functions return whether
  * they succeeded. `report` then holds the result, or the error, until the next call. A file's
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #include "ggtok_chat.h"
+#include "ggtok_trace.h"
 #include "gguf/gguf.h"
 
 #define EXPORT(name) __attribute__((export_name(#name))) name

@@ -55,8 +55,36 @@ struct jinja_env {
 
 typedef enum jinja_flow { JINJA_NEXT, JINJA_BREAK, JINJA_CONTINUE } jinja_flow;
 
-/* The operations that differ between dialects. Each takes a node or the values of its kids. */
+/* A position in the output, to which the output can be reset. */
+typedef struct jinja_mark {
+    size_t n, n_parts, n_printed;
+} jinja_mark;
+
+struct jinja_parser;     /* defined in parser.h */
+struct jinja_frame_plan; /* defined in python/dialect.h */
+
+/* What differs between dialects: the functions of llama/ and python/ that core/ calls. */
 typedef struct jinja_rules {
+    /* ---- compiling ---- */
+    void (*lex)(jinja_template *t, jinja_tokens *tokens);
+    /* Finds the symbol's name in the dialect's tables, and stores the row numbers in the symbol. */
+    void (*find_builtins)(jinja_symbol *symbol);
+    const jinja_node *(*operand)(struct jinja_parser *p);   /* of a binary operator */
+    const jinja_node *(*exponent)(struct jinja_parser *p);  /* right operand of **; NULL: no ** */
+    const jinja_node *(*printed)(struct jinja_parser *p);   /* what is between {{ and }} */
+    const jinja_node *(*statement)(struct jinja_parser *p); /* from its {% on */
+    /* Resolves each name in the tree to the frame and slot of its value. NULL: scopes are
+     * dynamic. */
+    void (*plan_scopes)(jinja_template *t);
+    /* ---- rendering ---- */
+    void (*render)(jinja_env *e); /* renders e->t */
+    /* Writes the items of the lists that were printed since `mark`. NULL: they are already
+     * written. */
+    void (*settle)(jinja_env *e, jinja_mark mark);
+    /* Opens a frame for a block's variables. NULL: blocks have no plan. */
+    struct jinja_frame *(*open_frame)(jinja_env *e, const struct jinja_frame_plan *plan,
+                                      struct jinja_frame *parent);
+    /* ---- the operations, each of which takes a node or the values of its kids ---- */
     jinja_value (*name)(jinja_env *e, const jinja_node *node);
     jinja_value (*binary)(jinja_env *e, jinja_operator op, jinja_value a, jinja_value b);
     jinja_value (*sign)(jinja_env *e, bool negative, jinja_value v);
@@ -78,6 +106,10 @@ typedef struct jinja_rules {
     jinja_flow (*scope)(jinja_env *e, const jinja_node *node); /* a block with its own scope */
 } jinja_rules;
 
+/* Compiles like ggtok_jinja_compile, by these rules of the dialect. */
+ggtok_status ggtok_jinja_compile_by(const jinja_rules *rules, const char *source, size_t n,
+                                    jinja_dialect dialect, jinja_template **out, jinja_error *err);
+
 /* ---- eval.c ---- */
 jinja_value ggtok_jinja_eval(jinja_env *e, const jinja_node *node);
 bool ggtok_jinja_truth_of(jinja_env *e, const jinja_node *node);
@@ -86,14 +118,8 @@ jinja_flow ggtok_jinja_exec(jinja_env *e, const jinja_node *node);
  * continue (see *flow). */
 jinja_text *ggtok_jinja_capture(jinja_env *e, const jinja_node *block, jinja_flow *flow);
 void ggtok_jinja_write(jinja_env *e, const jinja_text *t);
-/* A position in the output, to which the output can be reset. */
-typedef struct jinja_mark {
-    size_t n, n_parts, n_printed;
-} jinja_mark;
 jinja_mark ggtok_jinja_out_mark(const jinja_env *e);
 void ggtok_jinja_out_reset(jinja_env *e, jinja_mark mark);
-/* Writes the items of the lists that were printed since `mark`. */
-void ggtok_jinja_out_settle(jinja_env *e, jinja_mark mark);
 
 static inline jinja_value jinja_new_id(jinja_env *e, jinja_value v) {
     v.id = ++e->ids;

@@ -1,5 +1,5 @@
 /* The parts of the interpreter that both dialects share. */
-#include "jinja/core/dialects.h"
+#include "jinja/core/env.h"
 
 /* ---- output ---- */
 
@@ -29,6 +29,10 @@ void ggtok_jinja_out_reset(jinja_env *e, jinja_mark mark) {
     if (mark.n_parts) e->out.parts[mark.n_parts - 1].end = (uint32_t)mark.n;
 }
 
+static void settle(jinja_env *e, jinja_mark mark) {
+    if (e->rules->settle) e->rules->settle(e, mark);
+}
+
 jinja_text *ggtok_jinja_capture(jinja_env *e, const jinja_node *block, jinja_flow *flow) {
     jinja_mark mark = ggtok_jinja_out_mark(e);
     bool merge = e->out.merge;
@@ -39,7 +43,7 @@ jinja_text *ggtok_jinja_capture(jinja_env *e, const jinja_node *block, jinja_flo
         ggtok_jinja_out_reset(e, mark);
         return NULL;
     }
-    ggtok_jinja_out_settle(e, mark);
+    settle(e, mark);
     return ggtok_jinja_builder_take(&e->out, mark.n, mark.n_parts);
 }
 
@@ -231,14 +235,14 @@ static jinja_flow exec_if(jinja_env *e, const jinja_node *node) {
     if (i >= node->n) return JINJA_NEXT;
     jinja_mark mark = ggtok_jinja_out_mark(e);
     jinja_flow flow = exec_block(e, node->kids[i + 1 < node->n ? i + 1 : i]);
-    if (flow == JINJA_NEXT) ggtok_jinja_out_settle(e, mark);
+    if (flow == JINJA_NEXT) settle(e, mark);
     return flow;
 }
 
 /* Opens a block's frame in transformers' dialect. Returns the enclosing frame. */
 static struct jinja_frame *open_block(jinja_env *e, const jinja_node *node) {
     struct jinja_frame *outer = e->frame;
-    if (node->plan) e->frame = ggtok_jinja_python_open_frame(e, node->plan, outer);
+    if (node->plan) e->frame = e->rules->open_frame(e, node->plan, outer);
     return outer;
 }
 

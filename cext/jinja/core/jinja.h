@@ -109,18 +109,6 @@ ggtok_status ggtok_jinja_render_text(jinja_env *env, const jinja_template *t, ji
 /* Returns the ranges of the text whose labels have a bit of `mask`. Adjacent ranges are merged. */
 ggtok_range *ggtok_jinja_ranges(jinja_arena *mem, const jinja_text *t, jinja_label mask, size_t *n);
 
-/* Changes to the beginning and end of a prompt. An empty string means no change. */
-typedef struct jinja_finish_options {
-    const char *bos, *eos;   /* removed from the ends, because the tokenizer adds them */
-    bool only_from_template; /* remove them only where the template wrote them */
-    const char *turn;        /* if the prompt ends with this text, `answer` is appended */
-    const char *answer;      /* counts as text from the template if that `turn` does */
-} jinja_finish_options;
-
-/* Applies the changes to the result of the env's rendering. */
-ggtok_status ggtok_jinja_finish(jinja_env *env, const jinja_finish_options *options,
-                                jinja_result *out, jinja_error *err);
-
 /* ---- probes: how a template used a value (llama.cpp's capability checks) ---- */
 
 typedef enum jinja_note {                               /* bits, with llama.cpp's names */

@@ -12,6 +12,9 @@ typedef struct jinja_loop {
     jinja_value previous, next;
 } jinja_loop;
 
+/* Fills the dict of llama.cpp's `loop`. The dict stays empty until the template needs all of it. */
+void ggtok_jinja_loop_fill(jinja_arena *mem, jinja_dict *loop);
+
 /* The result of transformers' range(). */
 struct jinja_range {
     int64_t start, stop, step;

@@ -1,7 +1,7 @@
 /* The parts of the parser that both dialects share. */
 #include "jinja/core/parser.h"
 
-#include "jinja/core/dialects.h"
+#include "jinja/core/env.h"
 
 /* ---- tokens ---- */
 
@@ -73,14 +73,6 @@ void ggtok_jinja_nest(jinja_parser *p) {
 
 /* ---- names ---- */
 
-static void find_builtins(jinja_dialect dialect, jinja_symbol *symbol) {
-    symbol->member = symbol->filter = symbol->test = symbol->global = -1;
-    if (dialect == JINJA_LLAMA_CPP)
-        ggtok_jinja_llama_find_builtins(symbol);
-    else
-        ggtok_jinja_python_find_builtins(symbol);
-}
-
 uint32_t ggtok_jinja_symbol_of(jinja_template *t, const void *name, size_t n) {
     jinja_arena *mem = &t->arena;
     jinja_value *known = ggtok_jinja_dict_get(mem, t->names, name, n);
@@ -93,8 +85,9 @@ uint32_t ggtok_jinja_symbol_of(jinja_template *t, const void *name, size_t n) {
         t->cap_symbols = (uint32_t)cap;
     }
     jinja_text *text = ggtok_jinja_text_copy(mem, name, n, JINJA_FROM_TEMPLATE);
-    t->symbols[t->n_symbols] = (jinja_symbol){.name = text};
-    find_builtins(t->dialect, &t->symbols[t->n_symbols]);
+    jinja_symbol *symbol = &t->symbols[t->n_symbols];
+    *symbol = (jinja_symbol){.name = text, .member = -1, .filter = -1, .test = -1, .global = -1};
+    t->rules->find_builtins(symbol);
     ggtok_jinja_dict_set(mem, t->names, jinja_of_text(text), jinja_int(t->n_symbols));
     return t->n_symbols++;
 }
@@ -192,9 +185,9 @@ static bool take_operator(jinja_parser *p, int level, uint8_t *op) {
 }
 
 static const jinja_node *parse_operators(jinja_parser *p, int level) {
+    const jinja_rules *rules = p->t->rules;
     bool llama = p->t->dialect == JINJA_LLAMA_CPP;
-    if (level == N_LEVELS)
-        return llama ? ggtok_jinja_llama_operand(p) : ggtok_jinja_python_operand(p);
+    if (level == N_LEVELS) return rules->operand(p);
     if (llama && (level == JOINS || level == POWERS)) return parse_operators(p, level + 1);
     uint32_t pos = p->next->pos;
     const jinja_node *first = parse_operators(p, level + 1);
@@ -208,8 +201,7 @@ static const jinja_node *parse_operators(jinja_parser *p, int level) {
             ops = more;
         }
         ops[n_ops++] = op;
-        ggtok_jinja_push(p, level == POWERS ? ggtok_jinja_python_unary(p, true)
-                                            : parse_operators(p, level + 1));
+        ggtok_jinja_push(p, level == POWERS ? rules->exponent(p) : parse_operators(p, level + 1));
     }
     if (!n_ops) {
         p->n_kids = mark;
@@ -276,9 +268,7 @@ bool ggtok_jinja_at_statement(const jinja_parser *p, const char *name) {
 
 static const jinja_node *parse_output(jinja_parser *p) {
     uint32_t pos = ggtok_jinja_take(p)->pos;
-    const jinja_node *node = p->t->dialect == JINJA_LLAMA_CPP
-                                 ? ggtok_jinja_parse_expression(p)
-                                 : ggtok_jinja_python_tuple(p, true, NULL);
+    const jinja_node *node = p->t->rules->printed(p);
     ggtok_jinja_expect(p, T_CLOSE_EXPRESSION, "'}}'");
     return ggtok_jinja_node_of(p, N_OUTPUT, pos, node, NULL);
 }
@@ -294,9 +284,7 @@ static const jinja_node *parse_any(jinja_parser *p) {
         return node;
     }
     case T_OPEN_EXPRESSION: return parse_output(p);
-    case T_OPEN_STATEMENT:
-        return p->t->dialect == JINJA_LLAMA_CPP ? ggtok_jinja_llama_statement(p)
-                                                : ggtok_jinja_python_statement(p);
+    case T_OPEN_STATEMENT: return p->t->rules->statement(p);
     default: ggtok_jinja_fail_token(p, "text or a tag");
     }
 }

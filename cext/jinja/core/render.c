@@ -1,6 +1,6 @@
 /* Renderings: values in, text with origins out. */
 #include "base/mem.h"
-#include "jinja/core/dialects.h"
+#include "jinja/core/env.h"
 
 enum { MEGABYTE = 1 << 20 };
 /* The budget of a rendering, in bytes and steps, per started megabyte of input. */
@@ -138,8 +138,7 @@ ggtok_range *ggtok_jinja_ranges(jinja_arena *mem, const jinja_text *t, jinja_lab
 
 static jinja_text *render_output(jinja_env *e) {
     jinja_arena *mem = &e->arena;
-    e->rules =
-        e->t->dialect == JINJA_LLAMA_CPP ? &ggtok_jinja_llama_rules : &ggtok_jinja_python_rules;
+    e->rules = e->t->rules;
     if (!e->inputs) e->inputs = ggtok_jinja_dict_new(mem, 1);
     size_t n_input = e->options.n_input; /* most of a long prompt is input */
     e->out = ggtok_jinja_builder_new(mem, 4096 + (n_input < MEGABYTE ? n_input : MEGABYTE));
@@ -151,16 +150,7 @@ static jinja_text *render_output(jinja_env *e) {
         e->notes = jinja_alloc(mem, e->n_notes + 1);
         memset(e->notes, 0, e->n_notes + 1);
     }
-    if (e->t->dialect == JINJA_LLAMA_CPP) {
-        ggtok_jinja_llama_init_scopes(e);
-        jinja_mark start = ggtok_jinja_out_mark(e);
-        if (ggtok_jinja_exec(e, e->t->root) != JINJA_NEXT) {
-            ggtok_jinja_fail(mem, "break or continue outside a loop");
-        }
-        ggtok_jinja_out_settle(e, start);
-    } else {
-        ggtok_jinja_python_run(e);
-    }
+    e->rules->render(e);
     return ggtok_jinja_builder_end(&e->out);
 }
 
@@ -197,76 +187,4 @@ ggtok_status ggtok_jinja_render(jinja_env *e, const jinja_template *t, jinja_res
                                 jinja_error *err) {
     *out = (jinja_result){.text = ""};
     return render_by(render_result, e, t, out, err);
-}
-
-/* ---- finishing ---- */
-
-/* Whether the template wrote all of [begin, end). */
-static bool is_from_template(const jinja_result *r, size_t begin, size_t end) {
-    bool found = begin == end;
-    for (size_t i = 0; i < r->n_from_template && !found; i++) {
-        found = r->from_template[i].begin <= begin && end <= r->from_template[i].end;
-    }
-    return found;
-}
-
-/* Clips the ranges to [begin, end), makes them relative to `begin`, and drops empty ones. Returns
- * their new number. */
-static size_t within(ggtok_range *ranges, size_t n, size_t begin, size_t end) {
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i++) {
-        size_t from = ranges[i].begin > begin ? ranges[i].begin : begin;
-        size_t to = ranges[i].end < end ? ranges[i].end : end;
-        if (from < to) ranges[kept++] = (ggtok_range){from - begin, to - begin};
-    }
-    return kept;
-}
-
-typedef struct finish_job {
-    jinja_env *e;
-    const jinja_finish_options *options;
-    jinja_result *r;
-} finish_job;
-
-static void finish(jinja_arena *mem, void *user) {
-    const finish_job *j = user;
-    const jinja_finish_options *options = j->options;
-    jinja_result *r = j->r;
-    size_t begin = 0, end = r->n, bos = strlen(options->bos), eos = strlen(options->eos);
-    bool cut = bos && bos <= r->n && !memcmp(r->text, options->bos, bos);
-    if (cut && (!options->only_from_template || is_from_template(r, 0, bos))) begin = bos;
-    cut = eos && eos <= r->n - begin && !memcmp(r->text + r->n - eos, options->eos, eos);
-    if (cut && (!options->only_from_template || is_from_template(r, r->n - eos, r->n)))
-        end = r->n - eos;
-    if (begin || end < r->n) {
-        jinja_charge(mem, r->n_from_template + r->n_generated);
-        r->text += begin;
-        r->n = end - begin;
-        r->n_from_template = within(r->from_template, r->n_from_template, begin, end);
-        r->n_generated = within(r->generated, r->n_generated, begin, end);
-    }
-    size_t turn = strlen(options->turn), answer = strlen(options->answer);
-    if (!answer || turn > r->n || memcmp(r->text + r->n - turn, options->turn, turn) != 0) return;
-    jinja_charge_bytes(mem, r->n + answer + 16 * r->n_from_template);
-    char *text = jinja_alloc(mem, r->n + answer);
-    memcpy(text, r->text, r->n);
-    memcpy(text + r->n, options->answer, answer);
-    ggtok_range *trusted = jinja_alloc_n(mem, r->n_from_template + 1, sizeof *trusted);
-    if (r->n_from_template) memcpy(trusted, r->from_template, r->n_from_template * sizeof *trusted);
-    if (!is_from_template(r, r->n - turn, r->n)) {
-        /* a message imitates the end of a turn: the answer stays untrusted */
-    } else if (r->n_from_template && trusted[r->n_from_template - 1].end == r->n) {
-        trusted[r->n_from_template - 1].end += answer;
-    } else {
-        trusted[r->n_from_template++] = (ggtok_range){r->n, r->n + answer};
-    }
-    r->from_template = trusted;
-    r->text = text;
-    r->n += answer;
-}
-
-ggtok_status ggtok_jinja_finish(jinja_env *e, const jinja_finish_options *options,
-                                jinja_result *out, jinja_error *err) {
-    finish_job j = {e, options, out};
-    return ggtok_jinja_protect(&e->arena, finish, &j, err);
 }

@@ -1,7 +1,7 @@
 /* Compiles templates, and lists the variables that they read. */
 #include "base/mem.h"
 #include "index/stl_order.h"
-#include "jinja/core/dialects.h"
+#include "jinja/core/env.h"
 #include "jinja/core/parser.h"
 
 enum {
@@ -71,17 +71,14 @@ static void compile(jinja_arena *mem, void *user) {
         ggtok_jinja_symbol_of(t, names[i], strlen(names[i]));
     }
     jinja_tokens tokens = {0};
-    if (t->dialect == JINJA_LLAMA_CPP)
-        ggtok_jinja_llama_lex(t, &tokens);
-    else
-        ggtok_jinja_python_lex(t, &tokens);
+    t->rules->lex(t, &tokens);
     ggtok_jinja_parse(t, &tokens);
-    if (t->dialect == JINJA_TRANSFORMERS) ggtok_jinja_python_plan_scopes(t);
+    if (t->rules->plan_scopes) t->rules->plan_scopes(t);
     list_variables(t);
 }
 
-ggtok_status ggtok_jinja_compile(const char *source, size_t n, jinja_dialect dialect,
-                                 jinja_template **out, jinja_error *err) {
+ggtok_status ggtok_jinja_compile_by(const jinja_rules *rules, const char *source, size_t n,
+                                    jinja_dialect dialect, jinja_template **out, jinja_error *err) {
     *out = NULL;
     jinja_template *t = ggtok_mem_zalloc(sizeof *t);
     if (!t) {
@@ -94,6 +91,7 @@ ggtok_status ggtok_jinja_compile(const char *source, size_t n, jinja_dialect dia
     t->arena.n_source = n;
     t->arena.shared = true;
     t->dialect = dialect;
+    t->rules = rules;
     job j = {t, source, n};
     ggtok_status status = ggtok_jinja_protect(&t->arena, compile, &j, err);
     if (status != GGTOK_OK) {

@@ -141,7 +141,8 @@ enum {
 struct jinja_template {
     jinja_arena arena;
     jinja_dialect dialect;
-    const char *source; /* with normalized newlines */
+    const struct jinja_rules *rules; /* of the dialect; see env.h */
+    const char *source;              /* with normalized newlines */
     size_t n_source;
     jinja_symbol *symbols;
     uint32_t n_symbols, cap_symbols;

@@ -168,6 +168,12 @@ void ggtok_jinja_dict_put(jinja_arena *mem, jinja_dict *dict, const char *key, j
  * shared. */
 jinja_value ggtok_jinja_copy(jinja_arena *mem, jinja_value v);
 
+#define JINJA_TOO_LARGE "arithmetic on integers beyond 64 bits is not supported"
+
+/* Compares two numbers exactly, not as doubles. Returns -1, 0 or 1; 2 if either number is NaN. */
+int ggtok_jinja_compare_numbers(jinja_value a, jinja_value b);
+/* Whether Python's == is true for a and b. */
+bool ggtok_jinja_python_equal(jinja_arena *mem, jinja_value a, jinja_value b);
 /* Whether the dialect's == is true for a and b. In llama.cpp, arrays and objects are equal only if
  * they are hashable. */
 bool ggtok_jinja_equal(jinja_arena *mem, jinja_value a, jinja_value b, jinja_dialect dialect);

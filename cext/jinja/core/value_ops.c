@@ -1,7 +1,7 @@
 #include "jinja/core/value.h"
 
 #include "base/hash.h"
-#include "jinja/core/dialects.h"
+#include "jinja/core/env.h"
 
 jinja_value ggtok_jinja_big(jinja_arena *mem, const void *digits, size_t n) {
     return (jinja_value){.type = JINJA_BIG, .as.text = ggtok_jinja_text_copy(mem, digits, n, 0)};
@@ -82,7 +82,7 @@ bool ggtok_jinja_hashable(jinja_arena *mem, jinja_value v) {
     }
 }
 
-/* ---- equality ---- */
+/* ---- llama.cpp's equality ---- */
 
 static bool is_number(jinja_value v) {
     return v.type == JINJA_INT || v.type == JINJA_FLOAT || v.type == JINJA_BOOL;
@@ -131,6 +131,89 @@ static bool equal_pairs(jinja_arena *mem, const jinja_dict *a, const jinja_dict 
     jinja_leave(mem);
     return all;
 }
+
+/* ---- Python's equality ---- */
+
+static int64_t int_of(jinja_value v) {
+    return v.type == JINJA_BOOL ? v.as.truth : v.as.i;
+}
+
+/* Compares exactly, not as doubles. Returns -1, 0 or 1. */
+static int compare_with_float(int64_t i, double f) {
+    if (f >= 9223372036854775808.0) return -1;
+    if (f < -9223372036854775808.0) return 1;
+    int64_t j = (int64_t)f;
+    if (i != j) return i < j ? -1 : 1;
+    double rest = f - (double)j;
+    return rest > 0 ? -1 : rest < 0;
+}
+
+int ggtok_jinja_compare_numbers(jinja_value a, jinja_value b) {
+    bool a_floats = a.type == JINJA_FLOAT, b_floats = b.type == JINJA_FLOAT;
+    double x = a.as.f, y = b.as.f;
+    if ((a_floats && x != x) || (b_floats && y != y)) return 2;
+    if (a_floats && b_floats) return (x > y) - (x < y);
+    if (a_floats) return -compare_with_float(int_of(b), x);
+    if (b_floats) return compare_with_float(int_of(a), y);
+    return (int_of(a) > int_of(b)) - (int_of(a) < int_of(b));
+}
+
+/* Whether a value of another type could be equal: a JINJA_BIG and a float, which is an error. */
+static bool is_other_number(jinja_arena *mem, jinja_value a, jinja_value b) {
+    bool unknown = (a.type == JINJA_BIG && b.type == JINJA_FLOAT) ||
+                   (b.type == JINJA_BIG && a.type == JINJA_FLOAT);
+    if (unknown) ggtok_jinja_fail(mem, JINJA_TOO_LARGE);
+    return false;
+}
+
+static bool equal_dicts(jinja_arena *mem, const jinja_dict *a, const jinja_dict *b) {
+    if (a->n != b->n) return false;
+    for (uint32_t i = 0; i < a->n; i++) {
+        jinja_value *found = ggtok_jinja_dict_find(mem, b, a->entries[i].key);
+        if (!found || !ggtok_jinja_python_equal(mem, a->entries[i].value, *found)) return false;
+    }
+    return true;
+}
+
+bool ggtok_jinja_python_equal(jinja_arena *mem, jinja_value a, jinja_value b) {
+    bool same = true;
+    jinja_charge(mem, 1);
+    if (is_number(a) && is_number(b)) return ggtok_jinja_compare_numbers(a, b) == 0;
+    if (a.type != b.type) return is_other_number(mem, a, b);
+    switch (a.type) {
+    case JINJA_UNDEFINED:
+    case JINJA_NONE: return true;
+    case JINJA_BIG:
+    case JINJA_STRING: return ggtok_jinja_text_equal(mem, a.as.text, b.as.text);
+    case JINJA_LIST:
+    case JINJA_TUPLE:
+        if (a.as.list == b.as.list) return true;
+        if (a.as.list->n != b.as.list->n) return false;
+        jinja_enter(mem);
+        for (uint32_t i = 0; same && i < a.as.list->n; i++) {
+            same = ggtok_jinja_python_equal(mem, a.as.list->data[i], b.as.list->data[i]);
+        }
+        jinja_leave(mem);
+        return same;
+    case JINJA_DICT:
+        jinja_enter(mem);
+        same = a.as.dict == b.as.dict || equal_dicts(mem, a.as.dict, b.as.dict);
+        jinja_leave(mem);
+        return same;
+    case JINJA_RANGE: {
+        const jinja_range *x = a.as.range, *y = b.as.range;
+        return x->n == y->n &&
+               (!x->n || (x->start == y->start && (x->n == 1 || x->step == y->step)));
+    }
+    case JINJA_FUNCTION:
+        return a.as.function == b.as.function ||
+               (a.as.function->row && a.as.function->row == b.as.function->row &&
+                !a.as.function->bound && !b.as.function->bound);
+    default: return a.as.list == b.as.list;
+    }
+}
+
+/* ---- by dialect ---- */
 
 bool ggtok_jinja_equal(jinja_arena *mem, jinja_value a, jinja_value b, jinja_dialect dialect) {
     jinja_charge(mem, 1);
@@ -335,4 +418,20 @@ jinja_value ggtok_jinja_copy(jinja_arena *mem, jinja_value v) {
         jinja_leave(mem);
     }
     return v;
+}
+
+void ggtok_jinja_loop_fill(jinja_arena *mem, jinja_dict *dict) {
+    jinja_loop *loop = (jinja_loop *)dict;
+    int64_t i = loop->index0, n = loop->n;
+    if (loop->filled) return;
+    loop->filled = true;
+    ggtok_jinja_dict_put(mem, dict, "index", jinja_int(i + 1));
+    ggtok_jinja_dict_put(mem, dict, "index0", jinja_int(i));
+    ggtok_jinja_dict_put(mem, dict, "revindex", jinja_int(n - i));
+    ggtok_jinja_dict_put(mem, dict, "revindex0", jinja_int(n - i - 1));
+    ggtok_jinja_dict_put(mem, dict, "first", jinja_bool(i == 0));
+    ggtok_jinja_dict_put(mem, dict, "last", jinja_bool(i + 1 == n));
+    ggtok_jinja_dict_put(mem, dict, "length", jinja_int(n));
+    ggtok_jinja_dict_put(mem, dict, "previtem", loop->previous);
+    ggtok_jinja_dict_put(mem, dict, "nextitem", loop->next);
 }

@@ -273,22 +273,6 @@ double ggtok_jinja_llama_float(jinja_env *e, jinja_value v) {
     ggtok_jinja_fail(&e->arena, "%s is not a float", ggtok_jinja_type_name(v));
 }
 
-void ggtok_jinja_loop_fill(jinja_arena *mem, jinja_dict *dict) {
-    jinja_loop *loop = (jinja_loop *)dict;
-    int64_t i = loop->index0, n = loop->n;
-    if (loop->filled) return;
-    loop->filled = true;
-    ggtok_jinja_dict_put(mem, dict, "index", jinja_int(i + 1));
-    ggtok_jinja_dict_put(mem, dict, "index0", jinja_int(i));
-    ggtok_jinja_dict_put(mem, dict, "revindex", jinja_int(n - i));
-    ggtok_jinja_dict_put(mem, dict, "revindex0", jinja_int(n - i - 1));
-    ggtok_jinja_dict_put(mem, dict, "first", jinja_bool(i == 0));
-    ggtok_jinja_dict_put(mem, dict, "last", jinja_bool(i + 1 == n));
-    ggtok_jinja_dict_put(mem, dict, "length", jinja_int(n));
-    ggtok_jinja_dict_put(mem, dict, "previtem", loop->previous);
-    ggtok_jinja_dict_put(mem, dict, "nextitem", loop->next);
-}
-
 static void check_key(jinja_env *e, jinja_value key) {
     if (!ggtok_jinja_immutable(key) || !ggtok_jinja_hashable(&e->arena, key)) {
         ggtok_jinja_fail(&e->arena, "%s can't be the key of an Object", ggtok_jinja_type_name(key));

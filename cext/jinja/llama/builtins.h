@@ -5,7 +5,7 @@
 #ifndef GGTOK_JINJA_LLAMA_BUILTINS_H
 #define GGTOK_JINJA_LLAMA_BUILTINS_H
 
-#include "jinja/core/dialects.h"
+#include "jinja/core/env.h"
 
 typedef struct jinja_llama_row {
     const char *name;
@@ -24,6 +24,7 @@ const jinja_llama_row *ggtok_jinja_llama_member(const jinja_template *t, uint32_
 const jinja_llama_row *ggtok_jinja_llama_filter_row(const jinja_template *t, uint32_t sym,
                                                     jinja_value v);
 const jinja_llama_row *ggtok_jinja_llama_find_text(const jinja_text *name, jinja_value v);
+void ggtok_jinja_llama_find_builtins(jinja_symbol *symbol);
 int32_t ggtok_jinja_llama_global(const char *prefix, const jinja_text *name);
 
 /* Check the arguments of a builtin, or return one. */

@@ -1,4 +1,5 @@
 /* llama.cpp's rules for names, operators, members and calls. */
+#include "jinja/core/parser.h"
 #include "jinja/llama/builtins.h"
 #include "jinja/llama/scope.h"
 
@@ -407,7 +408,7 @@ static void output(jinja_env *e, jinja_value v) {
     e->printed[e->n_printed++] = (jinja_printed){e->out.n, e->out.n_parts, v};
 }
 
-void ggtok_jinja_out_settle(jinja_env *e, jinja_mark mark) {
+void ggtok_jinja_llama_settle(jinja_env *e, jinja_mark mark) {
     if (e->n_printed == mark.n_printed) return;
     size_t first = mark.n_printed, last = e->n_printed, at = e->printed[first].n,
            part = e->printed[first].n_parts;
@@ -422,6 +423,13 @@ void ggtok_jinja_out_settle(jinja_env *e, jinja_mark mark) {
 }
 
 const jinja_rules ggtok_jinja_llama_rules = {
+    .lex = ggtok_jinja_llama_lex,
+    .find_builtins = ggtok_jinja_llama_find_builtins,
+    .operand = ggtok_jinja_llama_operand,
+    .printed = ggtok_jinja_parse_expression,
+    .statement = ggtok_jinja_llama_statement,
+    .render = ggtok_jinja_llama_render,
+    .settle = ggtok_jinja_llama_settle,
     .name = eval_name,
     .binary = eval_binary,
     .sign = eval_sign,

@@ -4,7 +4,8 @@
 
 /* ---- scopes ---- */
 
-void ggtok_jinja_llama_init_scopes(jinja_env *e) {
+/* Initializes the variables: llama.cpp's constants (true, false, none) and the env's inputs. */
+static void init_scopes(jinja_env *e) {
     jinja_arena *mem = &e->arena;
     jinja_scopes *s = &e->scopes;
     uint32_t n = e->t->n_symbols;
@@ -24,6 +25,15 @@ void ggtok_jinja_llama_init_scopes(jinja_env *e) {
         jinja_value *sym = ggtok_jinja_dict_find(mem, e->t->names, input->key);
         if (sym) s->values[sym->as.i] = input->value;
     }
+}
+
+void ggtok_jinja_llama_render(jinja_env *e) {
+    init_scopes(e);
+    jinja_mark start = ggtok_jinja_out_mark(e);
+    if (ggtok_jinja_exec(e, e->t->root) != JINJA_NEXT) {
+        ggtok_jinja_fail(&e->arena, "break or continue outside a loop");
+    }
+    ggtok_jinja_llama_settle(e, start);
 }
 
 void ggtok_jinja_scope_set(jinja_env *e, uint32_t sym, jinja_value v) {
@@ -241,7 +251,7 @@ jinja_flow ggtok_jinja_llama_loop(jinja_env *e, const jinja_node *node) {
     ggtok_jinja_scope_close(e, opened);
     jinja_flow flow = JINJA_NEXT;
     if (!ran && node->kids[4]) flow = ggtok_jinja_exec(e, node->kids[4]);
-    if (flow == JINJA_NEXT) ggtok_jinja_out_settle(e, whole);
+    if (flow == JINJA_NEXT) ggtok_jinja_llama_settle(e, whole);
     return flow;
 }
 

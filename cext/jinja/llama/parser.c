@@ -4,7 +4,7 @@
  */
 #include "jinja/core/parser.h"
 
-#include "jinja/core/dialects.h"
+#include "jinja/llama/scope.h"
 
 /* ---- expressions ---- */
 

@@ -5,20 +5,28 @@
 #ifndef GGTOK_JINJA_PYTHON_DIALECT_H
 #define GGTOK_JINJA_PYTHON_DIALECT_H
 
-#include "jinja/core/dialects.h"
+#include "jinja/core/env.h"
 #include "jinja/core/parser.h"
 #include "unicode/utf8.h"
 
-#define JINJA_TOO_LARGE "arithmetic on integers beyond 64 bits is not supported"
+extern const jinja_rules ggtok_jinja_python_rules;
+
+/* ---- functions of the rules ---- */
+
+void ggtok_jinja_python_lex(jinja_template *t, jinja_tokens *tokens);
+void ggtok_jinja_python_find_builtins(jinja_symbol *symbol);
+const jinja_node *ggtok_jinja_python_operand(jinja_parser *p);
+const jinja_node *ggtok_jinja_python_printed(jinja_parser *p);
+const jinja_node *ggtok_jinja_python_statement(jinja_parser *p);
+void ggtok_jinja_python_plan_scopes(jinja_template *t);
+struct jinja_frame *ggtok_jinja_python_open_frame(jinja_env *e, const struct jinja_frame_plan *plan,
+                                                  struct jinja_frame *parent);
 
 /* ---- integers beyond 64 bits (number.c) ---- */
 
 jinja_value ggtok_jinja_negated(jinja_arena *mem, jinja_value big);
 /* Fails if one of the values is a JINJA_BIG. */
 void ggtok_jinja_refuse_big(jinja_env *e, jinja_value a, jinja_value b);
-/* Compares values of different types: returns false (not equal), but fails for a float and a
- * JINJA_BIG, which could be equal. */
-bool ggtok_jinja_is_other_number(jinja_arena *mem, jinja_value a, jinja_value b);
 
 /* Whether Python's str.isspace() is true for the character. */
 bool ggtok_jinja_is_space(uint32_t c);

@@ -332,7 +332,7 @@ static void output(jinja_env *e, jinja_value v) {
 
 /* ---- the whole template ---- */
 
-void ggtok_jinja_python_run(jinja_env *e) {
+static void render(jinja_env *e) {
     jinja_arena *mem = &e->arena;
     uint32_t n = e->t->n_symbols;
     e->out.merge = true;
@@ -358,6 +358,15 @@ void ggtok_jinja_python_run(jinja_env *e) {
 }
 
 const jinja_rules ggtok_jinja_python_rules = {
+    .lex = ggtok_jinja_python_lex,
+    .find_builtins = ggtok_jinja_python_find_builtins,
+    .operand = ggtok_jinja_python_operand,
+    .exponent = ggtok_jinja_python_operand,
+    .printed = ggtok_jinja_python_printed,
+    .statement = ggtok_jinja_python_statement,
+    .plan_scopes = ggtok_jinja_python_plan_scopes,
+    .render = render,
+    .open_frame = ggtok_jinja_python_open_frame,
     .name = ggtok_jinja_python_name,
     .binary = ggtok_jinja_python_binary,
     .sign = ggtok_jinja_python_sign,

@@ -98,13 +98,6 @@ void ggtok_jinja_refuse_big(jinja_env *e, jinja_value a, jinja_value b) {
     if (a.type == JINJA_BIG || b.type == JINJA_BIG) ggtok_jinja_fail(&e->arena, JINJA_TOO_LARGE);
 }
 
-bool ggtok_jinja_is_other_number(jinja_arena *mem, jinja_value a, jinja_value b) {
-    bool unknown = (a.type == JINJA_BIG && b.type == JINJA_FLOAT) ||
-                   (b.type == JINJA_BIG && a.type == JINJA_FLOAT);
-    if (unknown) ggtok_jinja_fail(mem, JINJA_TOO_LARGE);
-    return false;
-}
-
 /* Arguments: value, default, base. */
 jinja_value ggtok_jinja_pn_int(jinja_env *e, jinja_value *v) {
     jinja_value other = v[1].type == JINJA_ABSENT ? jinja_int(0) : v[1];

@@ -37,10 +37,6 @@ static const jinja_node *parse_tuple(jinja_parser *p, items kind, const char *en
     return ggtok_jinja_node_new(p, N_TUPLE, pos, mark);
 }
 
-const jinja_node *ggtok_jinja_python_tuple(jinja_parser *p, bool conditions, const char *end_name) {
-    return parse_tuple(p, conditions ? EXPRESSIONS : WITHOUT_CONDITIONS, end_name, false);
-}
-
 static const jinja_node *parse_name(jinja_parser *p) {
     const jinja_token *token = ggtok_jinja_take(p);
     bool yes = ggtok_jinja_token_is(token, "true") || ggtok_jinja_token_is(token, "True");
@@ -295,15 +291,15 @@ static const jinja_node *parse_filter_chain(jinja_parser *p, const jinja_node *o
     return operand;
 }
 
-const jinja_node *ggtok_jinja_python_unary(jinja_parser *p, bool with_filter) {
+static const jinja_node *parse_unary(jinja_parser *p, bool with_filter) {
     uint32_t pos = p->next->pos;
     const jinja_node *node;
     bool minus = ggtok_jinja_at_operator(p, JINJA_SUB);
     if (minus || ggtok_jinja_at_operator(p, JINJA_ADD)) {
         ggtok_jinja_take(p);
         ggtok_jinja_nest(p);
-        node = ggtok_jinja_node_of(p, minus ? N_NEGATIVE : N_POSITIVE, pos,
-                                   ggtok_jinja_python_unary(p, false), NULL);
+        node = ggtok_jinja_node_of(p, minus ? N_NEGATIVE : N_POSITIVE, pos, parse_unary(p, false),
+                                   NULL);
         p->depth--;
     } else {
         node = parse_primary(p);
@@ -322,8 +318,12 @@ const jinja_node *ggtok_jinja_python_unary(jinja_parser *p, bool with_filter) {
     return node;
 }
 
+const jinja_node *ggtok_jinja_python_printed(jinja_parser *p) {
+    return parse_tuple(p, EXPRESSIONS, NULL, false);
+}
+
 const jinja_node *ggtok_jinja_python_operand(jinja_parser *p) {
-    return ggtok_jinja_python_unary(p, true);
+    return parse_unary(p, true);
 }
 
 /* ---- targets ---- */
@@ -385,7 +385,7 @@ static const jinja_node *parse_for(jinja_parser *p, uint32_t pos) {
     const jinja_token *end;
     ggtok_jinja_push(p, parse_targets(p, PRIMARIES, "in"));
     if (!ggtok_jinja_skip_name(p, "in")) ggtok_jinja_fail_token(p, "'in'");
-    ggtok_jinja_push(p, ggtok_jinja_python_tuple(p, false, "recursive"));
+    ggtok_jinja_push(p, parse_tuple(p, WITHOUT_CONDITIONS, "recursive", false));
     ggtok_jinja_push(p, ggtok_jinja_skip_name(p, "if") ? ggtok_jinja_parse_expression(p) : NULL);
     bool recursive = ggtok_jinja_skip_name(p, "recursive");
     p->loops++;
@@ -403,7 +403,7 @@ static const jinja_node *parse_if(jinja_parser *p, uint32_t pos) {
     size_t mark = p->n_kids;
     const jinja_token *end;
     do {
-        ggtok_jinja_push(p, ggtok_jinja_python_tuple(p, false, NULL));
+        ggtok_jinja_push(p, parse_tuple(p, WITHOUT_CONDITIONS, NULL, false));
         ggtok_jinja_push(p, parse_body(p, end_names, &end));
     } while (ggtok_jinja_token_is(end, "elif"));
     if (ggtok_jinja_token_is(end, "else")) ggtok_jinja_push(p, parse_body(p, last_name, NULL));
@@ -415,7 +415,7 @@ static const jinja_node *parse_set(jinja_parser *p, uint32_t pos) {
     size_t mark = p->n_kids;
     ggtok_jinja_push(p, parse_targets(p, TARGETS, NULL));
     if (ggtok_jinja_skip(p, T_ASSIGN)) {
-        ggtok_jinja_push(p, ggtok_jinja_python_tuple(p, true, NULL));
+        ggtok_jinja_push(p, parse_tuple(p, EXPRESSIONS, NULL, false));
         return ggtok_jinja_node_new(p, N_SET, pos, mark);
     }
     ggtok_jinja_push(p, ggtok_jinja_skip(p, T_PIPE) ? parse_filter_chain(p, NULL, true) : NULL);

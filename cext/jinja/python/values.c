@@ -144,7 +144,7 @@ int64_t ggtok_jinja_len(jinja_env *e, jinja_value v) {
     }
 }
 
-/* ---- equality and order ---- */
+/* ---- numbers and order ---- */
 
 static bool as_number(jinja_value v, double *f) {
     if (v.type == JINJA_INT)
@@ -160,75 +160,6 @@ static bool as_number(jinja_value v, double *f) {
 
 static int64_t int_of(jinja_value v) {
     return v.type == JINJA_BOOL ? v.as.truth : v.as.i;
-}
-
-/* Compares exactly, not as doubles. Returns -1, 0 or 1. */
-static int compare_with_float(int64_t i, double f) {
-    if (f >= 9223372036854775808.0) return -1;
-    if (f < -9223372036854775808.0) return 1;
-    int64_t j = (int64_t)f;
-    if (i != j) return i < j ? -1 : 1;
-    double rest = f - (double)j;
-    return rest > 0 ? -1 : rest < 0;
-}
-
-/* Compares two numbers. Returns -1, 0 or 1; 2 if either number is NaN. */
-static int compare_numbers(jinja_value a, jinja_value b) {
-    bool a_floats = a.type == JINJA_FLOAT, b_floats = b.type == JINJA_FLOAT;
-    double x = a.as.f, y = b.as.f;
-    if ((a_floats && x != x) || (b_floats && y != y)) return 2;
-    if (a_floats && b_floats) return (x > y) - (x < y);
-    if (a_floats) return -compare_with_float(int_of(b), x);
-    if (b_floats) return compare_with_float(int_of(a), y);
-    return (int_of(a) > int_of(b)) - (int_of(a) < int_of(b));
-}
-
-static bool equal_dicts(jinja_arena *mem, const jinja_dict *a, const jinja_dict *b) {
-    if (a->n != b->n) return false;
-    for (uint32_t i = 0; i < a->n; i++) {
-        jinja_value *found = ggtok_jinja_dict_find(mem, b, a->entries[i].key);
-        if (!found || !ggtok_jinja_python_equal(mem, a->entries[i].value, *found)) return false;
-    }
-    return true;
-}
-
-bool ggtok_jinja_python_equal(jinja_arena *mem, jinja_value a, jinja_value b) {
-    double f;
-    bool same = true;
-    jinja_charge(mem, 1);
-    if (as_number(a, &f) && as_number(b, &f)) return compare_numbers(a, b) == 0;
-    if (a.type != b.type) return ggtok_jinja_is_other_number(mem, a, b);
-    switch (a.type) {
-    case JINJA_UNDEFINED:
-    case JINJA_NONE: return true;
-    case JINJA_BIG:
-    case JINJA_STRING: return ggtok_jinja_text_equal(mem, a.as.text, b.as.text);
-    case JINJA_LIST:
-    case JINJA_TUPLE:
-        if (a.as.list == b.as.list) return true;
-        if (a.as.list->n != b.as.list->n) return false;
-        jinja_enter(mem);
-        for (uint32_t i = 0; same && i < a.as.list->n; i++) {
-            same = ggtok_jinja_python_equal(mem, a.as.list->data[i], b.as.list->data[i]);
-        }
-        jinja_leave(mem);
-        return same;
-    case JINJA_DICT:
-        jinja_enter(mem);
-        same = a.as.dict == b.as.dict || equal_dicts(mem, a.as.dict, b.as.dict);
-        jinja_leave(mem);
-        return same;
-    case JINJA_RANGE: {
-        const jinja_range *x = a.as.range, *y = b.as.range;
-        return x->n == y->n &&
-               (!x->n || (x->start == y->start && (x->n == 1 || x->step == y->step)));
-    }
-    case JINJA_FUNCTION:
-        return a.as.function == b.as.function ||
-               (a.as.function->row && a.as.function->row == b.as.function->row &&
-                !a.as.function->bound && !b.as.function->bound);
-    default: return a.as.list == b.as.list;
-    }
 }
 
 static _Noreturn void fail_order(jinja_env *e, jinja_value a, jinja_value b, jinja_operator op) {
@@ -252,7 +183,7 @@ bool ggtok_jinja_python_less(jinja_env *e, jinja_value a, jinja_value b, jinja_o
     jinja_arena *mem = &e->arena;
     double f;
     jinja_charge(mem, 1);
-    if (as_number(a, &f) && as_number(b, &f)) return holds(compare_numbers(a, b), op);
+    if (as_number(a, &f) && as_number(b, &f)) return holds(ggtok_jinja_compare_numbers(a, b), op);
     if (a.type == JINJA_STRING && b.type == JINJA_STRING) {
         return holds(ggtok_jinja_text_compare(mem, a.as.text, b.as.text), op);
     }
