@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from ggtok.chat import values
 from ggtok.chat.options import Clock, time_of
@@ -62,31 +64,29 @@ class Chat:
         return facts
 
 
-class _Key:
-    """What a compiled template depends on besides the caller's choice."""
+class _File:
+    """What a compiled template depends on besides the caller's choice. Equal files share one."""
 
-    __slots__ = ("_facts", "_hash")
+    __slots__ = ("__weakref__",)
 
-    def __init__(self, loaded: Loaded) -> None:
-        texts = [
-            None if (id := loaded.special(name)) is None else loaded.piece(id, 0, True)
-            for name in _TOKENS
-        ]
-        adds = loaded.flags["add_bos"], loaded.flags["add_eos"]
-        self._facts = tuple(loaded.chat_templates.items()), tuple(texts), adds
-        self._hash = hash(self._facts)
 
-    def __hash__(self) -> int:
-        return self._hash
+_files: WeakValueDictionary[tuple[Any, ...], _File] = WeakValueDictionary()
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, _Key) and self._facts == other._facts)
+
+def _file_of(loaded: Loaded) -> _File:
+    texts = [
+        None if (id := loaded.special(name)) is None else loaded.piece(id, 0, True)
+        for name in _TOKENS
+    ]
+    adds = loaded.flags["add_bos"], loaded.flags["add_eos"]
+    return _files.setdefault((tuple(loaded.chat_templates.items()), tuple(texts), adds), _File())
 
 
 # Least recently used first. A failure is cached, too, since finding it may use up a budget.
-_chats: OrderedDict[tuple[_Key, str, str | None], Chat | FailedError] = OrderedDict()
+_chats: OrderedDict[tuple[_File, str, str | None], Chat | FailedError] = OrderedDict()
 _FAILURE = 4096  # bytes of a cached failure
-_lock = threading.Lock()
+_lock = threading.Lock()  # for changes of the set of chats
+_unless_removed = suppress(KeyError)  # by another thread
 _n_bytes = 0
 
 
@@ -108,15 +108,14 @@ def chat_of(
 
     With `keep`, it is cached for all tokenizers with the same templates and special tokens.
     """
-    file: _Key | None = loaded.memo.get("chat file")
+    file: _File | None = loaded.memo.get("chat file")
     if file is None:
-        file = loaded.memo["chat file"] = _Key(loaded)
+        file = loaded.memo["chat file"] = _file_of(loaded)
     key = file, like, template
     found = _chats.get(key)
     if found is not None:
-        with _lock:
-            if key in _chats:
-                _chats.move_to_end(key)
+        with _unless_removed:
+            _chats.move_to_end(key)
     else:
         sources = loaded.chat_templates.values() if template is None else (template,)
         is_timed = any(name in source for source in sources for name in ("strftime_now", "date"))
@@ -130,11 +129,11 @@ def chat_of(
     return found
 
 
-def _size(key: tuple[_Key, str, str | None], chat: Chat | FailedError) -> int:
+def _size(key: tuple[_File, str, str | None], chat: Chat | FailedError) -> int:
     return chat.size if isinstance(chat, Chat) else _FAILURE + 4 * len(key[2] or "")
 
 
-def _add(key: tuple[_Key, str, str | None], chat: Chat | FailedError) -> None:
+def _add(key: tuple[_File, str, str | None], chat: Chat | FailedError) -> None:
     global _n_bytes
     if _size(key, chat) > _MOST_BYTES:
         return
