@@ -46,7 +46,7 @@ def test_what_the_user_wrote_is_escaped(run) -> None:
 
 
 def test_a_missing_command_is_named(run) -> None:
-    for argv in [], ["-q"], ["frobnicate"], ["-q", "frobnicate"]:
+    for argv in ["frobnicate"], ["-q", "frobnicate"]:
         result = run(*argv)
         assert (result.status, len(result.errors)) == (2, 1)
         for command in commands.SUMMARIES:
@@ -164,7 +164,7 @@ def test_template_does_not_take_the_model(
 
 
 def test_doctor_speaks_of_merges_only_where_there_are_any(run) -> None:
-    shown = run("doctor", str(fixture("wpm"))).out.decode()
+    shown = " ".join(run("doctor", str(fixture("wpm"))).out.decode().split())
     assert "GGT404" in shown and "erges" not in shown and "In a BPE vocabulary" in shown
 
 
