@@ -297,12 +297,10 @@ void ggtok_chat_read_message(chat_run *r, jinja_value v, uint32_t index, chat_me
     }
     out->role = string_of(c, f.role, &at, "role");
     bool is_own = ggtok_chat_is_own_role(out->role);
-    if (is_own) {
+    if (is_own)
         out->role->label = JINJA_FROM_TEMPLATE;
-    } else { /* messages may share the text */
-        jinja_text *own = ggtok_jinja_text_of(c->mem, out->role->data, out->role->n, 0);
-        out->role = from_message(r, own, index, CHAT_ROLE);
-    }
+    else
+        from_message(r, out->role, index, CHAT_ROLE);
     bool by_assistant = chat_is(out->role, "assistant");
     if (f.content.type == JINJA_ABSENT && (!by_assistant || f.calls.type == JINJA_ABSENT)) {
         ggtok_chat_refuse(c, CHAT_WRONG_VALUE | CHAT_BAD_REQUEST,

@@ -253,15 +253,18 @@ static void read_key(reader *r, PyObject *object, const chat_shape *shape, const
     }
 }
 
-/* Reads a message's role. Messages with the same object share the text. */
+/* Reads a message's role. The same object is converted once; `sameas` tells the texts apart. */
 static jinja_value read_role(reader *r, PyObject *object, const chat_path *at, int level) {
     size_t slot = slot_of(object, ROLE_BITS);
-    if (r->roles[slot].object == object) return r->roles[slot].value;
+    if (r->roles[slot].object == object) {
+        const jinja_text *role = r->roles[slot].text;
+        return jinja_of_text(ggtok_jinja_text_of(r->call.mem, role->data, role->n, 0));
+    }
     jinja_value v = ggtok_py_read_object(r, object, NULL, NULL, at, level);
     if (PyUnicode_CheckExact(object)) {
         ggtok_py_hold(r, object);
         r->roles[slot].object = object;
-        r->roles[slot].value = v;
+        r->roles[slot].text = v.as.text;
     }
     return v;
 }

@@ -37,7 +37,7 @@ typedef struct reader {
     dict_key keys[1 << KEY_BITS];
     struct {
         PyObject *object; /* held */
-        jinja_value value;
+        const jinja_text *text;
     } roles[1 << ROLE_BITS];
     const void *more; /* the caller's data */
     bool raised;      /* a Python exception is set */
