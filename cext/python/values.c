@@ -216,8 +216,11 @@ static _Noreturn void refuse_key(reader *r, PyObject *object, const chat_path *a
         PyErr_SetString(PyExc_TypeError, "a key is not a str");
         ggtok_py_raised(r);
     }
-    PyObject *name = hold_new(r, PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__"));
-    const char *type = PyUnicode_AsUTF8AndSize(name, NULL);
+    PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__");
+    const char *type = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    PyErr_Clear(); /* a metaclass may have any `__name__` */
+    if (name) ggtok_py_hold(r, name);
+    Py_XDECREF(name);
     refuse(r, CHAT_WRONG_TYPE, at, "a key is %s, not str", type ? type : "?");
 }
 
@@ -269,9 +272,10 @@ static jinja_value read_role(reader *r, PyObject *object, const chat_path *at, i
     return v;
 }
 
+/* Whether reading the object can't run Python code, which subclasses can bring. */
 static bool is_plain(PyObject *object) {
-    return PyUnicode_Check(object) || object == Py_None || PyLong_Check(object) ||
-           PyFloat_Check(object);
+    return PyUnicode_CheckExact(object) || object == Py_None || PyBool_Check(object) ||
+           PyLong_CheckExact(object) || PyFloat_CheckExact(object);
 }
 
 static jinja_value read_dict(reader *r, PyObject *object, const chat_shape *shape,

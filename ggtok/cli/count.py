@@ -29,7 +29,7 @@ Row = TypeVar("Row", bound=tuple[Any, ...])
 def add_arguments(parser: Parser) -> None:
     add_model(parser)
     add = parser.add_argument
-    add("-p", "--prompt", metavar="TEXT", help="count this text instead of files")
+    add("-p", "--prompt", metavar="TEXT", help="count this text, besides any files")
     add_patterns(parser)
     add("--no-ignore", action="store_true", help="in folders, also files that .gitignore excludes")
     add("--binary", action="store_true", help="also count files with NUL bytes")

@@ -10,6 +10,7 @@ import signal
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from multiprocessing import get_context
@@ -134,12 +135,13 @@ def _attempt(model: str, args: argparse.Namespace) -> Found:
         return messages.reason(e)
 
 
+_MOST_WORKERS = 61  # Windows can't wait for more
 Mapper = Callable[[Callable[[str], Found], Sequence[str]], Iterable[Found]]
 
 
 def _mapper(n: int) -> AbstractContextManager[Mapper]:
     """Returns a context with a function like ``map``, which uses a process for each core."""
-    workers = min(n, os.cpu_count() or 1)
+    workers = min(n, os.cpu_count() or 1, _MOST_WORKERS)
     if workers < 2:
         return nullcontext(map)
     return _Pool(workers)
@@ -147,15 +149,44 @@ def _mapper(n: int) -> AbstractContextManager[Mapper]:
 
 class _Pool(AbstractContextManager[Mapper]):
     def __init__(self, workers: int) -> None:
+        self._workers = workers
+
+    def _start(self, workers: int) -> ProcessPoolExecutor:
         self._pool = ProcessPoolExecutor(
             workers,
             get_context("spawn"),
             initializer=signal.signal,  # at Ctrl-C, workers end without a traceback
             initargs=(signal.SIGINT, signal.SIG_DFL),
         )
+        return self._pool
 
     def __enter__(self) -> Mapper:
-        return self._pool.map
+        return self._map
+
+    def _map(self, check: Callable[[str], Found], models: Sequence[str]) -> Iterator[Found]:
+        """Like ``map``. A model whose process dies is checked again in a process of its own."""
+        pool = self._start(self._workers)
+        futures = [pool.submit(check, model) for model in models]
+        for i, model in enumerate(models):
+            try:
+                found = futures[i].result()
+            except BrokenProcessPool:
+                found = self._alone(check, model)
+                pool = self._start(self._workers)
+                futures[i + 1 :] = [
+                    future
+                    if future.done() and not future.exception()
+                    else pool.submit(check, models[at])
+                    for at, future in enumerate(futures[i + 1 :], i + 1)
+                ]
+            yield found
+
+    def _alone(self, check: Callable[[str], Found], model: str) -> Found:
+        try:
+            with self._start(1) as pool:
+                return pool.submit(check, model).result()
+        except BrokenProcessPool:
+            return "the process that checked it died; was it killed, or out of memory?"
 
     def __exit__(self, *_: object) -> None:
         self._pool.shutdown(cancel_futures=True)

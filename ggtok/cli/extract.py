@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> None:
     take_named_model(args, needed=args.output is None)
     if not args.words and args.output is None:
         raise UsageError("no file to write: give its name after the model's, or use -o")
-    out = args.output or args.words.pop(0)
+    out = args.words.pop(0) if args.output is None else args.output
     no_words(args)
     check_output(out)
     from ggtok.vocabularies.read import extract

@@ -427,18 +427,23 @@ class Native:
     def _strings(self, function: Any) -> list[bytes]:
         offsets = ffi.new("uint32_t **")
         data = bytes_of(function(self._tok, offsets))
-        ends = ffi.unpack(offsets[0], self.n_tokens + 1)
+        ends = ffi.unpack(offsets[0], self._n_stored() + 1)
         return [data[begin:end] for begin, end in pairwise(ends)]
+
+    def _n_stored(self) -> int:
+        """Returns the number of stored tokens. A model without a vocabulary has only a size."""
+        n: int = lib.ggtok_attrs(self._tok, ffi.NULL, 0)
+        return n
 
     def scores(self) -> list[float]:
         """Returns the scores of all tokens, by id."""
-        n = self.n_tokens
+        n = self._n_stored()
         scores: list[float] = ffi.unpack(lib.ggtok_scores(self._tok), n) if n else []
         return scores
 
     def attrs(self) -> list[int]:
         """Returns the attributes of all tokens, by id."""
-        n = self.n_tokens
+        n = self._n_stored()
         out = ffi.new("uint32_t[]", n)
         lib.ggtok_attrs(self._tok, out, n)
         attrs: list[int] = ffi.unpack(out, n) if n else []

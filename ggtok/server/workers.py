@@ -75,7 +75,8 @@ class Workers:
         self.threads = threads or min(8, os.cpu_count() or 1)
         self._answers = Threads(self.threads, "ggtok-server")
         self._short = Threads(self.threads, "ggtok-short")
-        self._most = self._free = self.threads + waiting
+        self._most = self.threads + waiting
+        self._free = {False: self._most, True: self._most}  # for long and for short work
         self._registry = registry
         # One for models that are files, and one for models by other names.
         self._loaders = {
@@ -87,12 +88,12 @@ class Workers:
     @property
     def pending(self) -> int:
         """The number of requests that threads are answering, or that wait for a thread."""
-        return self._most - self._free
+        return 2 * self._most - sum(self._free.values())
 
     async def run(self, work: Callable[[Ready | None], T], *, short: bool = False) -> T:
         """Runs `work` on a thread, and returns its result. If it raises NotReady for a model, loads
         the model and passes it to `work` in a second call. `short` work, that of small bodies, has
-        threads of its own, so that it never waits for long work.
+        threads and a queue of its own, so that it doesn't wait for large bodies.
 
         If the caller is cancelled, work that hasn't begun is dropped; otherwise waits for its end,
         because the caller accounts for its memory.
@@ -110,12 +111,12 @@ class Workers:
                 ready = await self.load(e.model)
 
     async def _on_thread(self, work: Callable[[], T], short: bool) -> T:
-        if self._free <= 0:
+        if self._free[short] <= 0:
             raise Refusal("too many requests are waiting; try again", "unavailable_error")
         submitted = (self._short if short else self._answers).submit(work)
-        self._free -= 1  # needs no lock: only the event loop changes it
+        self._free[short] -= 1  # needs no lock: only the event loop changes it
         future = asyncio.wrap_future(submitted)
-        future.add_done_callback(self._done)
+        future.add_done_callback(partial(self._done, short))
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
@@ -123,8 +124,8 @@ class Workers:
                 await asyncio.wait({future})
             raise
 
-    def _done(self, future: asyncio.Future[Any]) -> None:
-        self._free += 1
+    def _done(self, short: bool, future: asyncio.Future[Any]) -> None:
+        self._free[short] += 1
         if not future.cancelled():
             future.exception()  # avoids a warning if nobody waits for the future
 

@@ -21,7 +21,8 @@ class StreamEncoder:
     """An encoder for a text that grows, created by :meth:`ggtok.Tokenizer.stream_encoder`.
 
     The results of :meth:`feed` and :meth:`finish`, joined, are ``tok.encode`` of the texts joined.
-    A call to :meth:`feed` takes time proportional to its text, however much text came before.
+    All calls to :meth:`feed` together take time proportional to the text, and ``pending`` and
+    ``count`` take time proportional to the text whose ids may still change.
     Encoders can be copied and pickled (with the tokenizer). They aren't thread-safe.
     """
 

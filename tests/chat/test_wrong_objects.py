@@ -197,3 +197,39 @@ def test_roles_that_are_lists_are_shown() -> None:
     tok = templated(default="{{ messages[0].content }}")
     shown = tok.show([{"role": ["user"], "content": "Hi"}], like="transformers")
     assert {token.role for token in shown.tokens} <= {"template", "other"}
+
+
+class EmptiesItsDict(int):
+    """An integer whose method, called while a dict is read, removes all from the dict."""
+
+    inside: dict[Any, Any]
+
+    def bit_length(self) -> int:
+        self.inside.clear()
+        return 70
+
+
+def test_objects_that_empty_their_dict_while_it_is_read() -> None:
+    tok = templated(default="{{ messages[0].content }}")
+    for _ in range(50):
+        value = EmptiesItsDict(2**70)
+        value.inside = {"".join(["k", "ey"]): value, "other": 1}
+        messages = [{"role": "user", "content": "x", "more": value.inside}]
+        del value
+        assert tok.apply_chat_template(messages, like="transformers") == "x"
+
+
+class NamedByANumber(type):
+    __name__ = property(lambda cls: 5)  # type: ignore[assignment]
+
+
+class Key(metaclass=NamedByANumber):
+    """A key whose class has no name that is a text."""
+
+
+@pytest.mark.parametrize("like", LIKES)
+def test_keys_whose_class_has_no_name(like: str) -> None:
+    tok = templated(default="{{ messages[0].content }}")
+    parts = [{"type": "text", "text": "x", Key(): 1}]
+    with pytest.raises(ggtok.InvalidTypeError, match="a key is"):
+        tok.apply_chat_template([{"role": "user", "content": parts}], like=like)

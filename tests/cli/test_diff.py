@@ -28,6 +28,19 @@ def test_no_difference(run, name: str) -> None:
     assert (result.status, result.out) == (0, b"no difference\n")
 
 
+def test_a_size_without_a_vocabulary(run, tmp_path: Path) -> None:
+    """A file of model "none" may claim any number of tokens, and has none."""
+    gguf = GGUF.read(fixture("none"))
+    gguf.set("llama.vocab_size", 3_000_000)
+    gguf.write(tmp_path / "none.gguf")
+    tok = ggtok.load(tmp_path / "none.gguf")
+    assert tok.n_tokens == 3_000_000
+    loaded = tok._loaded
+    assert [loaded.texts(), loaded.pieces(), loaded.scores(), loaded.attrs()] == [[], [], [], []]
+    result = run("diff", str(tmp_path / "none.gguf"), BPE)
+    assert (result.status, len(result.errors)) == (2, 1)
+
+
 def test_what_is_changed_is_found(run, tmp_path: Path) -> None:
     gguf = GGUF.read(LLAMA3)
     tokens, merges = gguf.array(GGML + "tokens"), gguf.array(GGML + "merges")

@@ -71,6 +71,7 @@ def test_examples_print_what_the_page_shows(
 ) -> None:
     surroundings(tmp_path, page)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it
     for block, shown in run_page(page, tmp_path):
         assert shown == block.text, f"{name_of(page)}, line {block.line}"
 

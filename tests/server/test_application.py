@@ -183,7 +183,7 @@ def test_internal_errors(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_full_queue(serve: Serve) -> None:
     client = serve()
-    client.app.state.workers._free = 0  # type: ignore[attr-defined]
+    client.app.state.workers._free = {False: 0, True: 0}  # type: ignore[attr-defined]
     answer = client.post("/apply-template", json={"messages": []})
     assert answer.status_code == 503
     assert answer.json()["error"]["type"] == "unavailable_error"

@@ -472,3 +472,22 @@ def test_long_templates_are_not_compiled_for_props(
     with TestClient(server.app({"m": path}), "http://127.0.0.1") as made:
         assert made.get("/props").json()["chat_template"] == template
     assert not compiled
+
+
+def test_long_work_leaves_room_for_short() -> None:
+    """A full queue of long work refuses only more long work."""
+
+    async def both() -> int:
+        workers = Workers(Registry({}), threads=1, waiting=1)
+        gate = threading.Event()
+        long = [asyncio.ensure_future(workers.run(lambda _: gate.wait(30))) for _ in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(Refusal, match="too many requests"):
+            await workers.run(lambda _: True)
+        found = await workers.run(lambda _: 7, short=True)
+        gate.set()
+        await asyncio.gather(*long)
+        workers.close()
+        return found
+
+    assert asyncio.run(both()) == 7

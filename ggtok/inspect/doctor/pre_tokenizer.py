@@ -116,7 +116,7 @@ def _misfit(file: File) -> str:
 
 def _sample(file: File) -> list[int]:
     ids = [id for id, type in enumerate(file.types) if type == NORMAL and file.texts[id]]
-    return ids[:: max(1, len(ids) // _SAMPLE)]
+    return ids[:: max(1, -(-len(ids) // _SAMPLE))]
 
 
 def _n_split(file: File, tok: Tokenizer, ids: Sequence[int]) -> int:
@@ -237,7 +237,10 @@ def _measured(file: File) -> Iterator[Candidate]:
 
 def _hints(file: File) -> Iterator[tuple[str, str]]:
     """Yields the name that a control token, else the model's name speaks for, and the reason."""
+    architecture = file.values.get("general.architecture")
     for mark, name in _MARKS.items():
+        if name == "deepseek-v3" and not str(architecture).startswith("b'deepseek"):
+            continue  # models distilled from DeepSeek's have the token, too
         if file.tok.text_to_token(mark.decode()) is not None:
             yield name, f"the vocabulary has '{mark.decode()}'"
             return
