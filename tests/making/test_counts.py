@@ -295,7 +295,7 @@ pieces = st.text("ab<", min_size=1, max_size=4).map(str.encode)
 @given(st.lists(st.text("ab< \u2581", max_size=12), max_size=20), st.lists(pieces, max_size=6))
 def test_words_are_split_at_texts(lines: list[str], texts: list[bytes]) -> None:
     """Words are split as by a regular expression that tries the longest text first."""
-    counts = ggtok.count_words("\n".join(lines), model="spm")._loaded
+    counts = ggtok.count_words("\n".join(lines), model="spm")._native
     words = Counter[bytes]()
     longest_first = [re.escape(text) for text in sorted(texts, key=len, reverse=True)]
     pattern = re.compile(b"|".join(longest_first) or b"(?!)")
