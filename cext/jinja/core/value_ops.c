@@ -292,8 +292,8 @@ static bool equal_keys(jinja_arena *mem, const jinja_value *a, const jinja_value
 static jinja_entry *find(jinja_arena *mem, const jinja_dict *dict, const jinja_value *key,
                          uint32_t hash) {
     if (!dict->index) {
-        jinja_entry *end = dict->entries + dict->n;
-        for (jinja_entry *e = dict->entries; e < end; e++) {
+        for (uint32_t i = 0; i < dict->n; i++) {
+            jinja_entry *e = &dict->entries[i];
             if (e->hash == hash && equal_keys(mem, &e->key, key)) return e;
         }
         return NULL;
