@@ -282,7 +282,7 @@ def test_images_are_counted_as_parts(shown: Shown) -> None:
 
 
 def test_each_message_is_marked_in_the_prompt(shown: Shown) -> None:
-    """Equal texts of two messages, one of which looks like the template's own."""
+    """Equal texts of two messages, one like the template's own. Usual roles are the template's."""
     messages = [*MESSAGES, {"role": "assistant", "content": "<|eot_id|>"}, MESSAGES[1]]
     shown.open(FIXTURES / "chat.gguf")
     shown.view("chat")
@@ -295,10 +295,8 @@ def test_each_message_is_marked_in_the_prompt(shown: Shown) -> None:
     pieces = shown.page.locator(".prompt .origin").evaluate_all(
         "all => all.map((one) => [one.title, one.textContent])"
     )
-    expected = [("1 role", "system"), ("1 system", messages[0]["content"])]
-    expected += [("2 role", "user"), ("2 user", messages[1]["content"])]
-    expected += [("3 role", "assistant"), ("3 assistant", "<|eot_id|>")]
-    expected += [("4 role", "user"), ("4 user", messages[1]["content"])]
+    expected = [("1 system", messages[0]["content"]), ("2 user", messages[1]["content"])]
+    expected += [("3 assistant", "<|eot_id|>"), ("4 user", messages[1]["content"])]
     assert [tuple(piece) for piece in pieces if piece[0] != "Template"] == expected
     whole = shown.page.locator(".prompt").text_content()
     assert whole == ggtok.load(FIXTURES / "chat.gguf").apply_chat_template(messages)
