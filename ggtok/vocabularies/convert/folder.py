@@ -297,6 +297,8 @@ class Folder:
                 reading.field(entry, "content", str, at)
                 id = token_id(int(key[:10]), _DECODER)
                 tokens.append(ConfiguredToken(_row(entry), id, _DECODER))
+            for text in sorted(self._object(_ADDED).keys() - {token.text for token in tokens}):
+                self.disagreements.add("added tokens", repr(text), _ADDED, _DECODER)
         else:
             special = {token.text for token in self.named.values()}
             # transformers reads this key of special_tokens_map.json too late for these tokens.

@@ -159,7 +159,8 @@ def draft_of(
         draft.special_ids["eos"] = known.special[known.end]
     draft.flags = {"add_bos": False, "add_eos": False}
     add_configured(draft, folder, where)
-    _add_reserved(draft, folder, len(ranks.ranks))
+    if known is None:  # published ranks come with all their special tokens
+        _add_reserved(draft, folder, len(ranks.ranks))
     ranks.special = _special_of(draft)
     set_configured(draft, folder, ranks.special)
     name_end(draft)
