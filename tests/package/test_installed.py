@@ -99,7 +99,8 @@ NEED = {
         (
             *("ggtok.server.application", "ggtok.server.auth", "ggtok.server.limits"),
             *("ggtok.server.logs", "ggtok.server.origins", "ggtok.server.page"),
-            "ggtok.server.replies",
+            *("ggtok.server.completions", "ggtok.server.decoded", "ggtok.server.llama_server"),
+            *("ggtok.server.ollama", "ggtok.server.replies", "ggtok.server.workers"),
         ),
         "starlette",
     ),

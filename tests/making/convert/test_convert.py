@@ -481,9 +481,11 @@ def test_vocab_and_merges(tmp_path: Path) -> None:
     assert b"<tool>" not in v.texts and "on added tokens ('<tool>')" in str(v.report)
     sources.write(
         tmp_path / "tokenizer_config.json",
-        {"tokenizer_class": "RobertaTokenizer", "bos_token": {"content": "<|endoftext|>"}},
+        {"tokenizer_class": "RobertaTokenizer", "bos_token": "<|endoftext|>"},
     )
-    assert ggtok.convert(tmp_path).special_ids["bos"] == 0
+    v = ggtok.convert(tmp_path)
+    # The token before a text is CLS. llama.cpp puts BOS there, so CLS becomes BOS.
+    assert v.texts[v.special_ids["bos"]] == b"<s>"
     sources.write(tmp_path / "tokenizer_config.json", {"added_tokens_decoder": {"x": {}}})
     with pytest.raises(ggtok.VocabError, match="'x' is not a token id"):
         ggtok.convert(tmp_path)
