@@ -284,7 +284,7 @@ bool ggtok_chat_bind(uintptr_t list, uintptr_t to_plain);
 bool ggtok_arrow_bind(uintptr_t list, uintptr_t error);
 bool ggtok_train_bind(uintptr_t list);
 
-size_t ggtok_json_containers(const char *json, size_t n);
+size_t ggtok_json_size(const char *json, size_t n);
 
 extern "Python" size_t ggtok_py_split(void *user, const char *text, size_t n, size_t *ends,
                                       size_t max);
@@ -297,7 +297,7 @@ SOURCE = """
 #include "jinja/core/jinja.h"
 #include "python/arrow.h"
 #include "python/chat.h"
-#include "python/containers.h"
+#include "python/json_size.h"
 #include "python/entry.h"
 #include "python/jinja.h"
 #include "python/train.h"

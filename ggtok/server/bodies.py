@@ -8,21 +8,22 @@ from typing import Any
 
 import orjson
 
-from ggtok.native.containers import n_containers
+from ggtok.native.json_size import json_size
 from ggtok.server.errors import Refusal
 
-MOST_CONTAINERS = 250_000  # lists and objects; for millions, a parser holds the GIL for seconds
+# Lists, objects and members. For millions, a parser holds the GIL for seconds.
+MOST_PARTS = 250_000
 _ROWS = 8192
 _BOM = b"\xef\xbb\xbf"
 
 
 def parse(data: bytes) -> Any:
-    """Parses the JSON in a body. Raises Refusal if it isn't valid, or has too many containers."""
+    """Parses the JSON in a body. Raises Refusal if it isn't valid, or has too many parts."""
     # As in llama-server, a BOM may precede the JSON, and a NUL ends it.
     data = data.removeprefix(_BOM).partition(b"\0")[0]
-    few = data.count(b"{") + data.count(b"[") <= MOST_CONTAINERS  # with those in strings
-    if not few and n_containers(data) > MOST_CONTAINERS:
-        raise Refusal(f"the body has more than {MOST_CONTAINERS} lists and objects: split it")
+    few = sum(map(data.count, (b"[", b"{", b":"))) <= MOST_PARTS  # with those in strings
+    if not few and json_size(data) > MOST_PARTS:
+        raise Refusal(f"the body has more than {MOST_PARTS} lists, objects and members: split it")
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as e:

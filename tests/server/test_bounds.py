@@ -184,19 +184,23 @@ def test_deeply_nested_values(path: str, client: TestClient) -> None:
             assert answer.status_code in (200, 400, 404, 500, 501), (name, answer.text[:300])
 
 
-def test_bodies_of_many_containers_are_refused(client: TestClient) -> None:
+def test_bodies_of_many_parts_are_refused(client: TestClient) -> None:
     """A parser makes objects under the GIL: millions of them would stall all requests."""
-    most = bodies.MOST_CONTAINERS
+    most = bodies.MOST_PARTS
 
     def answer(data: bytes) -> Any:
         return client.post("/tokenize", content=b'{"model":"a","content":[%s]}' % data)
 
-    fitting = b"1" + b",{}" * (most - 2)
-    assert "lists and objects" not in answer(fitting).text
-    for data in (fitting + b",[]", b"[" * most, b'"\\"",' + fitting + b",[]"):
+    fitting = b"1" + b",{}" * (most - 4)  # 2 members, an object, a list
+    members = b"{%s}" % b",".join(b'"%d":1' % i for i in range(most - 5))
+    for data in fitting, members:
+        assert "lists, objects and members" not in answer(data).text
+    more = fitting + b",[]", b"[" * most, b'"\\"",' + fitting + b",[]", members + b",[]"
+    for data in more:
         refused = answer(data)
-        assert refused.status_code == 400 and f"more than {most} lists and objects" in refused.text
-    for text in (b'"' + b"{" * most + b'"', b'"\\"' + b"[" * most + b'"'):
+        assert refused.status_code == 400
+        assert f"more than {most} lists, objects and members" in refused.text
+    for text in (b'"' + b"{" * most + b'"', b'"\\"' + b"[" * most + b'"', b'"%s"' % (b":" * most)):
         assert answer(text).status_code == 200
 
 

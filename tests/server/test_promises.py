@@ -45,10 +45,10 @@ PROMISES = {
         32 * MIB, decoded.MOST, "test_long_texts_are_refused_before"
     ),
     "one text of more than 1 MiB is decoded": (MIB, decoded.LARGE, "test_only_one_long_text"),
-    "at most 250,000 lists and objects": (
-        250_000, bodies.MOST_CONTAINERS, "test_bodies_of_many_containers"
+    "at most 250,000 lists, objects and members of objects": (
+        250_000, bodies.MOST_PARTS, "test_bodies_of_many_parts"
     ),
-    "more get status 400": (400, 400, "test_bodies_of_many_containers"),
+    "more get status 400": (400, 400, "test_bodies_of_many_parts"),
     "Bodies of up to 16 KiB": (16 * KIB, workers.SMALL, "test_small_requests_do_not_wait"),
     "takes more than a second": (1, workers.CHECK_SECONDS, "test_a_file_that_can_not_be_checked"),
     "have together at most 32 KiB": (32 * KIB, connections.MOST_HEAD, "test_waiting_heads"),
@@ -92,13 +92,13 @@ import re, sys, warnings
 warnings.simplefilter("ignore")
 from starlette.testclient import TestClient
 from ggtok import server
-from ggtok.server.bodies import MOST_CONTAINERS
+from ggtok.server.bodies import MOST_PARTS
 from tests.support.vocabularies import fixture
 
 path, data = {
     "words": ("/v1/ggtok/spans", b'{"text": "%s"}' % ("\U0001f9ff".encode() * (1 << 19))),
     "prose": ("/tokenize", b'{"content": "%s"}' % (b"Is the kettle on? " * (1 << 17))),
-    "objects": ("/tokenize", b'{"content": [%s{}]}' % (b"{}," * (MOST_CONTAINERS - 3))),
+    "objects": ("/tokenize", b'{"content": [%s{}]}' % (b"{}," * (MOST_PARTS - 4))),
 }[sys.argv[1]]
 def peak():  # kB; ru_maxrss would include the parent's
     return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
