@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -112,7 +113,7 @@ def build(
 
     theirs: set[str] = set() if proxy is None else _paths_of_upstream(registry)
     application = Starlette(
-        routes=_routes(registry, workers, memory, metrics, image_tokens, theirs),
+        routes=_routes(registry, workers, memory, metrics, image_tokens, proxy, theirs),
         # The first middleware is the outermost.
         middleware=[
             Middleware(Observed, metrics=metrics, rows=_row_of_path(), other=len(ROWS)),
@@ -136,8 +137,8 @@ def build(
 
 def _paths_of_upstream(registry: Registry) -> set[str]:
     """Returns the endpoints that are the upstream server's: its own page, and its list of models if
-    the alias ``*`` stands for their names."""
-    return {page.HOME} | ({"/v1/models", "/models"} if ANY in registry.names else set())
+    the alias ``*``, which stands for their names, is our only model."""
+    return {page.HOME} | ({*llama_server.MODELS.paths} if registry.names == [ANY] else set())
 
 
 def _routes(
@@ -146,12 +147,15 @@ def _routes(
     memory: Bodies,
     metrics: Metrics,
     image_tokens: int | None,
+    upstream: Upstream | None,
     theirs: AbstractSet[str],
 ) -> list[Route]:
     async def report(request: Request) -> Response:
         return Response(metrics.text(), media_type=CONTENT_TYPE)
 
     def asgi(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+        if upstream is not None and endpoint is llama_server.MODELS:
+            return _listing(upstream, asgi)
         answer = partial(_answer, endpoint, registry, image_tokens)
         return _asgi(endpoint, answer, workers, memory)
 
@@ -162,6 +166,22 @@ def _routes(
         if path not in theirs
     ]
     return [*routes, Route(METRICS, report, methods=["GET"])]
+
+
+def _listing(
+    upstream: Upstream, asgi: Callable[[Endpoint], Callable[[Request], Awaitable[Response]]]
+) -> Callable[[Request], Awaitable[Response]]:
+    """Returns the function that answers with the upstream server's models and ours."""
+
+    async def list_models(request: Request) -> Response:
+        try:
+            theirs = await upstream.models(request.scope, request.receive)
+        except ClientDisconnect:
+            return Response(status_code=400)  # nobody will read the response
+        answer = partial(llama_server.models, upstream=theirs)
+        return await asgi(replace(llama_server.MODELS, answer=answer))(request)
+
+    return list_models
 
 
 def _row_of_path() -> dict[str, int]:

@@ -8,6 +8,7 @@ from ggtok import Tokenizer, __version__
 from ggtok.chat import api
 from ggtok.errors import TemplateError
 from ggtok.server.chat import media_marker
+from ggtok.server.fields import anything, text
 from ggtok.server.registry import Model, Served
 
 BUILD = f"b11549-ggtok-{__version__}"  # names the build of llama.cpp that gives the same answers
@@ -33,8 +34,8 @@ def context_length(tok: Tokenizer) -> int:
 def listed(model: Model, served: Served | None) -> dict[str, Any]:
     """Returns a model's row in /v1/models, with null as `meta` if the model isn't loaded."""
     return {
-        "id": model.name,
-        "aliases": [model.name],
+        "id": model.shown,
+        "aliases": [model.shown],
         "tags": [],
         "object": "model",
         "architecture": {"input_modalities": ["text"], "output_modalities": ["text"]},
@@ -57,8 +58,8 @@ def _meta(tok: Tokenizer) -> dict[str, Any]:
 def details(model: Model) -> dict[str, Any]:
     """Returns a model's row in the list that Ollama's clients read."""
     return {
-        "name": model.name,
-        "model": model.name,
+        "name": model.shown,
+        "model": model.shown,
         "modified_at": "",
         "size": "",
         "digest": "",
@@ -76,6 +77,20 @@ def details(model: Model) -> dict[str, Any]:
             "quantization_level": "",
         },
     }
+
+
+def merged(ours: dict[str, Any], theirs: Any) -> dict[str, Any]:
+    """Returns the upstream server's list of models and, after its rows, those of our models that it
+    lacks. If `theirs` isn't a list of models, returns `ours`."""
+    if not isinstance(anything(theirs, "data"), list):
+        return ours
+    merged = dict(theirs)
+    for field, name in ("data", "id"), ("models", "name"):  # Ollama and vLLM lack `models`
+        rows = theirs.get(field)
+        if isinstance(rows, list):
+            names = {text(row, name) for row in rows}
+            merged[field] = rows + [row for row in ours[field] if row[name] not in names]
+    return merged
 
 
 def props(served: Served) -> dict[str, Any]:

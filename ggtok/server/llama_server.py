@@ -116,27 +116,35 @@ def counter(api: int, openai: bool) -> Callable[[Call], object]:
     return count
 
 
-def models(call: Call) -> object:
-    """Lists the models. If there is only one model, loads it for that; otherwise, loads none."""
+def models(call: Call, upstream: Any = None) -> dict[str, Any]:
+    """Lists the models. If there is only one model, loads it for that; otherwise, loads none.
+
+    Args:
+        upstream: the list of the server to which other requests go. Its models precede ours.
+    """
     registry = call.registry
+    # The upstream server has the names that the alias * stands for.
+    offered = registry.offered(any_name=upstream is None)
     rows = []
-    for model in registry.models:
+    for model in offered:
         served = None
         if model.tok is not None or len(registry.models) == 1:
             with suppress(Refusal):
                 served = registry.get(model.name, call.ready)
         rows.append(facts.listed(model, served))
-    return {
-        "models": [facts.details(model) for model in registry.models],
+    answer = {
+        "models": [facts.details(model) for model in offered],
         "object": "list",
         "data": rows,
     }
+    return answer if upstream is None else facts.merged(answer, upstream)
 
 
 def props(call: Call) -> object:
     return facts.props(call.model())
 
 
+MODELS = Endpoint("GET", ("/v1/models", "/models"), models)
 ENDPOINTS = (
     Endpoint("GET", ("/health", "/v1/health"), health, light=True, public=True),
     Endpoint("POST", ("/tokenize",), tokenize, light=True),
@@ -153,6 +161,6 @@ ENDPOINTS = (
         counter(RESPONSES, openai=True),
     ),
     Endpoint("POST", ("/v1/messages/count_tokens",), counter(ANTHROPIC, openai=False)),
-    Endpoint("GET", ("/v1/models", "/models"), models),
+    MODELS,
     Endpoint("GET", ("/props",), props),
 )

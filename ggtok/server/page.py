@@ -22,7 +22,7 @@ _STEP = 1 << 16
 
 
 def html(call: Call) -> Response:
-    names = tuple(model.name for model in call.registry.models if model.source)
+    names = tuple(model.shown for model in call.registry.offered() if model.source)
     headers = {
         "Content-Security-Policy": "frame-ancestors 'none'",  # a policy in the page can't set this
         "Cache-Control": "no-store",

@@ -37,13 +37,15 @@ class Model:
     """A model in the allow list.
 
     Attributes:
-        name: the name that the server reports for the model.
+        name: the model's alias.
+        shown: the name that the server reports: the alias or, if that is ``*``, the file's name.
         source: the argument for :func:`ggtok.load`; "" if the caller passed a tokenizer.
         is_file: whether the source was a file when the server started.
         created: when the tokenizer was loaded, in seconds since 1970.
     """
 
     name: str
+    shown: str
     source: str
     tok: ggtok.Tokenizer | None = None
     is_file: bool = False
@@ -55,7 +57,7 @@ class Model:
     lock: Lock = field(default_factory=Lock)  # held while the model is loaded
 
     def served(self, tok: ggtok.Tokenizer) -> Served:
-        return Served(self.name, self.source, tok, self.created)
+        return Served(self.shown, self.source, tok, self.created)
 
     def is_due(self) -> bool:
         """Whether the file must be checked again."""
@@ -104,6 +106,16 @@ class Registry:
     def names(self) -> list[str]:
         return [model.name for model in self.models]
 
+    def offered(self, *, any_name: bool = True) -> list[Model]:
+        """Returns the models of lists. With `any_name`, that includes the model with the alias
+        ``*``, unless another one has the name that is shown for it."""
+        names = {model.name for model in self.models}
+        return [
+            model
+            for model in self.models
+            if model.name != ANY or (any_name and model.shown not in names)
+        ]
+
     def n_loaded(self) -> int:
         return sum(model.tok is not None for model in self.models)
 
@@ -129,8 +141,9 @@ class Registry:
         return found
 
     def _listed(self) -> str:
-        listed = ", ".join(model.name for model in self.models[:_LISTED])
-        more = len(self.models) - _LISTED
+        models = self.offered()
+        listed = ", ".join(model.shown for model in models[:_LISTED])
+        more = len(models) - _LISTED
         return listed if more <= 0 else f"{listed} and {more} more (GET /v1/models lists them)"
 
     def get(self, name: object = None, ready: Ready | None = None) -> Served:
@@ -199,7 +212,7 @@ class Registry:
                 self._count(failed=True)
                 reason = _reason(e)
                 _log(f"model not {action}", model, logging.WARNING, error=reason)
-                model.error = f"{model.name}: {reason}"
+                model.error = f"{model.shown}: {reason}"
                 model.stamp = stamp
                 break
             model.error = ""
@@ -272,8 +285,8 @@ def _check_names(models: list[Model]) -> None:
 def _model(alias: str | None, source: object) -> Model:
     if isinstance(source, ggtok.Tokenizer):
         found = source.source
-        name = alias or ("model" if found is None else _short(found.name))
-        return Model(name, "", source, fixed=True, created=int(time.time()))
+        names = _names_of(alias, "model" if found is None else _short(found.name))
+        return Model(*names, "", source, fixed=True, created=int(time.time()))
     if not isinstance(source, (str, os.PathLike)):
         raise InvalidTypeError(
             f"a model must be a path, a name or a Tokenizer, not {type(source).__name__}"
@@ -281,8 +294,17 @@ def _model(alias: str | None, source: object) -> Model:
     text = os.fsdecode(source)
     if os.path.isdir(text):
         raise FileError(f"{text}: is a folder, not a model")
-    name = (alias or _short(text)).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return Model(name, text, is_file=os.path.exists(text))
+    return Model(*_names_of(alias, _short(text)), text, is_file=os.path.exists(text))
+
+
+def _names_of(alias: str | None, short: str) -> tuple[str, str]:
+    """Returns the attributes `name` and `shown` of a model with this alias and short name."""
+    name, shown = alias or short, short if alias in (ANY, None) else alias
+    return _valid_text(name), _valid_text(shown)
+
+
+def _valid_text(name: str) -> str:
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _short(source: str) -> str:

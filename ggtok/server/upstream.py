@@ -50,6 +50,7 @@ _MOST = 256  # requests that may be passed on at the same time
 _TIMES = httpx2.Timeout(10.0, read=600.0, write=60.0)
 HEAD_SECONDS = 600.0  # from the end of a request to the end of the answer's head
 ASK_SECONDS = 60.0  # for the upstream server's answer to a question about its context length
+LIST_SECONDS = 10.0  # for its list of models
 _LONGEST_ANSWER = 4 << 20  # bytes of such an answer
 
 # Headers that apply to a single connection (RFC 9110 7.6.1), besides those that "Connection" lists.
@@ -153,6 +154,20 @@ class Upstream:
             check_generates_nothing(path_of(scope), exact)
         return completion
 
+    async def models(self, scope: Scope, receive: Receive) -> Any:
+        """Returns the upstream server's answer to a request for the list of models, as JSON; an
+        empty object if it has no such list. Raises ClientDisconnect."""
+        if self.active >= _MOST:
+            return {}
+        ask = self._asker(self._request_headers(scope["headers"]), LIST_SECONDS)
+        self.active += 1
+        try:
+            return await unless_disconnected(ask("GET", path_of(scope), None), receive) or {}
+        except Refusal:  # it is logged; our own models can still be used for counting
+            return {}
+        finally:
+            self.active -= 1
+
     # ---- the count ----
 
     async def _counted(
@@ -210,7 +225,9 @@ class Upstream:
                 raise completion.too_long(prompts.longest, most, completion.field)
         return prompts
 
-    def _asker(self, headers: Headers) -> Callable[[str, str, Any], Any]:
+    def _asker(
+        self, headers: Headers, seconds: float | None = None
+    ) -> Callable[[str, str, Any], Any]:
         credentials = [(name, value) for name, value in headers if name in _KEYS]
 
         async def ask(method: str, path: str, body: Any) -> Any:
@@ -219,7 +236,7 @@ class Upstream:
             sent.append((b"accept-encoding", b"identity"))
             request = self._request(method, path.encode(), sent, content, _TIMES)
             try:
-                return await asyncio.wait_for(self._answer(request), ASK_SECONDS)
+                return await asyncio.wait_for(self._answer(request), seconds or ASK_SECONDS)
             except asyncio.TimeoutError as e:
                 raise self._unreachable(httpx2.ReadTimeout("")) from e
 

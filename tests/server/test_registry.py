@@ -59,6 +59,34 @@ def test_an_alias_for_every_name() -> None:
     assert served(registry, "b").tok.model == "llama"
 
 
+@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+def test_the_alias_for_every_name_is_never_shown(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF")
+    for models, names in [
+        ({"*": BPE}, ["bpe-llama3.gguf"]),
+        ({"*": ggtok.load(BPE.read_bytes())}, ["model"]),
+        ({"*": ggtok.load(BPE), "b": SPM}, ["bpe-llama3.gguf", "b"]),
+        ({"*": SPM, "b": BPE, "spm.gguf": BPE}, ["b", "spm.gguf"]),
+        ({"*": broken}, ["broken.gguf"]),
+    ]:
+        client = TestClient(server.app(models), "http://127.0.0.1")
+        answer = client.get("/v1/models").json()
+        assert [row["id"] for row in answer["data"]] == names
+        assert [row["aliases"] for row in answer["data"]] == [[name] for name in names]
+        assert [row["name"] for row in answer["models"]] == names
+        unnamed = client.post("/api/tokenize", json={"content": "Hi"}).json()
+        if len(models) > 1:
+            assert unnamed["error"].endswith(f"must name one: {', '.join(names)}")
+        elif broken in models.values():
+            assert unnamed["error"].startswith("broken.gguf: ")
+        else:
+            assert unnamed["model"] == client.get("/props").json()["model_alias"] == names[0]
+        page = client.get("/ggtok").text
+        assert "vocabulary?model=%2A" not in page
+        assert ("vocabulary?model=spm.gguf" in page) == ("spm.gguf" in names)
+
+
 def test_ambiguous_file_names_are_no_names(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     other = shutil.copy(SPM, tmp_path / "x" / BPE.name)

@@ -19,8 +19,8 @@ from starlette.testclient import TestClient
 
 import ggtok
 import ggtok.server
-from ggtok.server import context
-from tests.server.running import ask, connect, listening, running, until_closed
+from ggtok.server import context, upstream
+from tests.server.running import ask, connect, listening, numbers, running, until_closed
 from tests.server.upstreams import COMPLETION, MESSAGES, Other, n, other, passing, sent, tok
 from tests.support import waits
 
@@ -58,8 +58,65 @@ def test_the_alias_for_every_name_lists_the_upstream_models(
             assert (status, list(answer)) == (200, ["path"])
             assert other.requests[-1]["path"] == path
         assert len(other.requests) == 2
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/models"])
+def test_lists_of_models_are_merged(path: str, other: Other, tok: ggtok.Tokenizer) -> None:
+    """The upstream server's models come first, as they are. The alias * is never listed."""
+    theirs = [{"id": "llama3.2:3b", "owned_by": "library"}, {"id": "shared", "meta": {"size": 7}}]
+    other.answers = {path: {"object": "list", "data": theirs, "first_id": "x"}}
+    models = {"*": tok, "m": tok, "shared": tok}
+    with passing(other, models, api_keys=["k"], upstream_key="theirs") as url:
+        assert ask(url, "GET", path)[0] == 401 and not other.requests
+        status, _, answer = ask(url, "GET", path, headers={"X-Api-Key": "k"})
+        assert status == 200
+        assert sent(other.requests[-1], "authorization") == ["Bearer theirs"]
+        own = answer["data"].pop()
+        assert (own["id"], own["owned_by"], own["meta"]["n_vocab"]) == ("m", "ggtok", tok.n_tokens)
+        assert answer == {"object": "list", "data": theirs, "first_id": "x"}
+        # llama-server has a second list.
+        other.answers[path]["models"] = [{"name": "shared"}, 7, {"name": ["m"]}]
+        _, _, answer = ask(url, "GET", path, headers={"X-Api-Key": "k"})
+        assert answer["models"][:3] == other.answers[path]["models"]
+        assert [row["name"] for row in answer["models"][3:]] == ["m"]
+
+
+@pytest.mark.parametrize("answer", [None, [], {}, {"data": {}}, {"data": None, "models": []}])
+def test_an_upstream_without_a_list(answer: Any, other: Other, tok: ggtok.Tokenizer) -> None:
+    other.answers = {"/other": 1} if answer is None else {"/v1/models": answer}
+    with passing(other, {"*": tok, "m": tok}) as url:
+        status, _, found = ask(url, "GET", "/v1/models")
+    assert (status, found["object"]) == (200, "list")
+    assert [row["id"] for row in found["data"]] == ["m"]
+    assert [row["name"] for row in found["models"]] == ["m"]
+
+
+def test_an_upstream_that_does_not_answer_lists_no_models(
+    other: Other, tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def wait(request: Any, receive: Any, send: Any) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    monkeypatch.setattr(upstream, "LIST_SECONDS", 0.1)
+    with running({"m": tok}, upstream="http://127.0.0.1:9") as url:
+        assert [row["id"] for row in ask(url, "GET", "/v1/models")[2]["data"]] == ["m"]
+    other.act = wait
     with passing(other, {"m": tok}) as url:
         assert [row["id"] for row in ask(url, "GET", "/v1/models")[2]["data"]] == ["m"]
+        monkeypatch.setattr(upstream, "LIST_SECONDS", 1e3)
+        n = len(other.requests)
+        with connect(url) as client:
+            client.sendall(b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            waits.until(lambda: len(other.requests) > n)
+        waits.until(lambda: _active(url) == 0)
+        monkeypatch.setattr(upstream, "_MOST", 0)
+        assert [row["id"] for row in ask(url, "GET", "/v1/models")[2]["data"]] == ["m"]
+        assert len(other.requests) == n + 1
+
+
+def _active(url: str) -> float:
+    return numbers(ask(url, "GET", "/metrics")[2].decode())["ggtok_upstream_requests"]
 
 
 def test_nothing_is_passed_on_without_a_key(other: Other, tok: ggtok.Tokenizer) -> None:
