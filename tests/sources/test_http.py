@@ -251,6 +251,12 @@ def test_redirects_are_resolved_once(server: Server) -> None:
     assert len(paths) > 4
 
 
+def test_endless_redirects(server: Server) -> None:
+    with pytest.raises(FileError, match="more than 10 redirects"):
+        ggtok.load(serve(server, File(b"", redirect="/model.gguf")))
+    assert 10 <= len(server.requests) <= 11
+
+
 def test_an_expired_signed_address_is_renewed(server: Server) -> None:
     there = File(
         MODEL, before=lambda f: f.statuses.append((403, {})) if len(server.requests) == 4 else None
