@@ -575,6 +575,7 @@ class Tokenizer:
         kind: types.SourceKind | None = None,
         separator: str | bytes | None = None,
         field: str | Sequence[str] | None = None,
+        chat: bool | Mapping[str, types.Any] = False,
         add_special: bool = True,
         eos: bool = True,
         errors: types.FaultRule = "raise",
@@ -622,6 +623,15 @@ class Tokenizer:
             field: the name of the JSON member or table column that holds the document;
                 ``"text"`` by default. ``"meta.text"`` names a member of a nested object. The
                 texts of several fields are joined with a blank line.
+            chat: True if each line is a conversation, or a dict of keyword arguments of
+                :meth:`encode_chat`, such as ``{"like": "transformers"}``. A line is an object
+                with ``messages``, and perhaps ``tools``; an object whose ``conversations`` have
+                ``from`` and ``value``; or a list of messages. A document's ids are those of
+                :meth:`encode_chat` with ``add_generation_prompt=False`` and
+                ``continue_final_message=False``; `add_special` and `eos` have no effect.
+                ``OUT.mask`` (``NAME.mask.npy``; Megatron ``NAME.mask``; Arrow a column
+                ``assistant_masks``) has a byte for each id: 1 if it is the assistant's, see
+                ``return_assistant_mask``.
             add_special: as for :meth:`encode`. ``parse_special`` is off.
             eos: end each document with one EOS, even if the vocabulary adds it, too.
             errors: what to do about documents that are empty or aren't valid UTF-8, and about
@@ -661,6 +671,7 @@ class Tokenizer:
             kind=kind,
             separator=separator,
             field=field,
+            chat=chat,
             add_special=truth(add_special, "add_special"),
             eos=truth(eos, "eos"),
             errors=errors,
@@ -1148,10 +1159,13 @@ class Tokenizer:
                 (``<tool_call>``) everywhere. ``"plain"`` parses them only in the template's own
                 text.
             return_assistant_mask: return ``(ids, mask)``. The mask has a bool for each id:
-                whether any of its bytes is inside a ``{% generation %}`` block in the template.
-                If such a block begins inside raw text, the tokens' pieces must spell that text.
-                Otherwise InvalidValueError is raised (WPM, UGM). A last message of the
-                assistant is closed unless ``continue_final_message`` says otherwise.
+                whether any of its bytes is the assistant's. This is the text inside
+                ``{% generation %}`` blocks or, if the template has none, what the model
+                generates: the text after the beginning that the generation prompt gives the
+                answer, up to and including the token that ends it. If such a text begins inside
+                raw text, the tokens' pieces must spell that text. Otherwise InvalidValueError is
+                raised (WPM, UGM). A last message of the assistant is closed unless
+                ``continue_final_message`` says otherwise.
             known: ``(n, ids)``: the ids of the first n messages, for example those of a prompt
                 and a generated answer. The result starts with these ids, even if the text of
                 the messages would encode to others. Next comes the control token that closes

@@ -61,7 +61,7 @@ MAY_USE_PYTHON = {
     "text": {"base", "native", "arrow", "loading"},
     "chat": {"base", "native", "loading", "text"},
     "explain": {"base", "native", "loading"},
-    "corpora": {"base", "native", "sources", "loading", "text"},
+    "corpora": {"base", "native", "sources", "loading", "text", "chat"},
     "tokenizer": {
         "base",
         "native",

@@ -14,7 +14,7 @@ from os import cpu_count
 from typing import TYPE_CHECKING, Any
 
 from ggtok.base.escape import number, shown
-from ggtok.chat import encode, media, values
+from ggtok.chat import encode, masks, media, values
 from ggtok.chat.compiled import Chat, chat_of
 from ggtok.chat.options import Clock, Messages, Options, check_names, time_of
 from ggtok.chat.prompt import Prompt
@@ -251,6 +251,14 @@ def prompt_parts(
 ) -> tuple[Prompt, list[int], list[Part]]:
     """Returns the prompt, its ids and its parts, as encode_chat would encode it with these
     arguments."""
+    options, trusted, flags = options_of(keywords)
+    prompt: Prompt = run(loaded, _listed(messages), options, chat.PROMPT, trusted)
+    return prompt, *encode.ids_and_parts(loaded, prompt, trusted, flags)
+
+
+def options_of(keywords: Mapping[str, Any]) -> tuple[Options, bool, int]:
+    """Returns the options in a dict of encode_chat's arguments: those of the request, `trusted`,
+    and ggtok_encode's flags."""
     variables = dict(keywords)
     names = Options.__slots__
     named = {
@@ -258,23 +266,54 @@ def prompt_parts(
     }
     trusted = variables.pop("trusted", False)
     flags = encode.flags_of(trusted, variables.pop("user_defined", "parse"))
-    options = Options(**named, variables=variables)
-    prompt: Prompt = run(loaded, _listed(messages), options, chat.PROMPT, trusted)
-    return prompt, *encode.ids_and_parts(loaded, prompt, trusted, flags)
+    return Options(**named, variables=variables), trusted, flags
 
 
 def ids_and_mask(
     loaded: Loaded, messages: Messages, options: Options, *, trusted: bool, user_defined: str
 ) -> tuple[list[int], list[bool]]:
-    """Returns the ids of a conversation, and for each id whether it is in a {% generation %}
-    block."""
+    """Returns the ids of a conversation, and for each id whether it is the assistant's."""
     flags = encode.flags_of(trusted, user_defined)
     call = Call(loaded, options, flags, chat.TRUSTED if trusted else 0)
-    encode.check_generation(call.chat.facts_for(has_tools=options.has_tools()).source)
-    prompt, n_media = call.one(_listed(messages), chat.PROMPT)
+    given = _listed(messages)
+    prompt, n_media = call.one(given, chat.PROMPT)
     if n_media:
         warn_of_media(n_media)
-    return encode.ids_and_mask(loaded, prompt, trusted, flags)
+    return Masker(call, trusted).ids_and_mask(prompt, given)
+
+
+class Masker:
+    """Encodes the prompts of one call with their masks."""
+
+    def __init__(self, call: Call, trusted: bool) -> None:
+        self._call, self._trusted = call, trusted
+        source = call.chat.facts_for(has_tools=call.options.has_tools()).source
+        self._is_marked = masks.marks_generation(source)
+        self._opening = b"" if self._is_marked else masks.opening(self._rendered)
+
+    def _rendered(self, messages: list[Any], add_generation_prompt: bool) -> Prompt:
+        """Returns the prompt for other messages, of which the last is closed."""
+        call, options = self._call, self._call.options
+        closed = replace(
+            options,
+            add_generation_prompt=add_generation_prompt,
+            continue_final_message=None if options.like == "transformers" else False,
+        )
+        other = Call(call.loaded, closed, call.flags, call.bits & chat.TRUSTED)
+        prompt: Prompt = other.one(messages, chat.PROMPT)[0]
+        return prompt
+
+    def ids_and_mask(self, prompt: Prompt, conversation: Any) -> tuple[list[int], list[bool]]:
+        """Returns the ids of a conversation's prompt, and for each id whether any of its bytes is
+        in the assistant's text."""
+        call = self._call
+        loaded = call.loaded
+        ids, parts = encode.ids_and_parts(loaded, prompt, self._trusted, call.flags)
+        ranges = prompt.generated
+        if not self._is_marked:
+            messages = _messages_of(conversation)
+            ranges = masks.answers(loaded, prompt, ids, parts, messages, self._opening)
+        return ids, encode.mask_of(loaded, prompt.text.encode(), ids, parts, ranges)
 
 
 def _ids_after(

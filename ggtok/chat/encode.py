@@ -5,7 +5,6 @@ C encodes all other prompts (cext/chat/encode.c).
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from ggtok.base.escape import quoted
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 PARSE = ADD_SPECIAL | PARSE_SPECIAL
 _FLAGS = {"parse": PARSE, "plain": PARSE | PLAIN_USER_DEFINED}
-_GENERATION = re.compile(r"\{%[-+]?\s*generation\s*[-+]?%\}")
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 _SHOWN = 40  # characters that a message shows before and after a difference
 
@@ -73,22 +71,6 @@ def _added(loaded: Loaded, name: str) -> list[int]:
 # ---- masks ----
 
 
-def check_generation(source: str) -> None:
-    if not _GENERATION.search(source):
-        raise InvalidValueError(
-            "return_assistant_mask: the chat template has no {% generation %} that marks the "
-            "assistant's text"
-        )
-
-
-def ids_and_mask(
-    loaded: Loaded, prompt: Prompt, trusted: bool, flags: int
-) -> tuple[list[int], list[bool]]:
-    """Returns the ids, and for each id whether any of its bytes is in a {% generation %} block."""
-    ids, parts = ids_and_parts(loaded, prompt, trusted, flags)
-    return ids, _mask(loaded, prompt.text.encode(), ids, parts, prompt.generated)
-
-
 def parsed_ranges(prompt: Prompt, trusted: bool) -> Ranges:
     """Returns the ranges in which control tokens are parsed."""
     if trusted:
@@ -96,7 +78,7 @@ def parsed_ranges(prompt: Prompt, trusted: bool) -> Ranges:
     return prompt.ranges
 
 
-def _mask(
+def mask_of(
     loaded: Loaded, data: bytes, ids: list[int], parts: list[Part], ranges: Ranges
 ) -> list[bool]:
     """Returns for each id whether any of its bytes is in a range.

@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> None:
     if file == args.tools == "-" and args.prompt is None:
         raise UsageError("messages and tools can't both come from standard input")
     tok = load(args)
-    template, name = _template(tok, args)
+    template, name = template_of(tok, args)
     body = _body(_messages(file) if args.prompt is None else _prompt_messages(args), args)
     now = datetime.now()  # all renderings must contain the same time
 
@@ -71,11 +71,11 @@ def run(args: argparse.Namespace) -> None:
             want,
             template=template,
             clock=lambda: now,
-            media_marker=_marker(args),
+            media_marker=marker_of(args),
             like=args.like,
         )
 
-    with _naming(name):
+    with naming(name):
         text = render(body)
     if args.tools is not None and body["tools"] and _ignores_tools(render, body, text):
         warn("the chat template ignores tools: the prompt is the same without --tools")
@@ -96,25 +96,26 @@ def run(args: argparse.Namespace) -> None:
         writing.write(b"%a\n" % ids)
 
 
-def count_of(tok: ggtok.Tokenizer, file: str, args: argparse.Namespace) -> tuple[int, int]:
-    """Counts the tokens of the prompt for a file with messages or a request, using --tools and
-    --template. Also returns the number of images, audio and video that aren't included."""
-    body = _with_tools(reading.json_file(file), args.tools)
-    template, name = _template(tok, args)
-    with _naming(name):
-        n, uncounted = api.count_body(
-            tok._loaded,
-            body,
-            template=template,
-            media_marker=_marker(args),
-            image_tokens=args.image_tokens,
-        )
-    if uncounted:
-        api.warn_of_media(uncounted)
-    return n, uncounted
+def template_of(tok: ggtok.Tokenizer, args: argparse.Namespace) -> tuple[str | None, str]:
+    """Returns the library's argument for --template (a name, a file's text, or None for the
+    default), and the template's name for messages."""
+    name, templates = args.template, tok.chat_templates
+    if name is None:
+        return None, f"{args.model}: chat template"
+    if name in templates or name == "chatml":
+        return name, f"{args.model}: chat template {name!r}"
+    path = expanded(name)
+    try:
+        return reading.file(path).decode("utf-8", "replace"), path
+    except FileNotFoundError as e:
+        known = ", ".join(map(repr, sorted(templates))) or "none"
+        raise UsageError(
+            f"{name or repr(name)}: {e.strerror}, and the model has no chat template of this name "
+            f"(its templates: {known})"
+        ) from None
 
 
-def _marker(args: argparse.Namespace) -> str:
+def marker_of(args: argparse.Namespace) -> str:
     given = args.media_marker
     return media.MARKER if given is None else media.check_marker(given)
 
@@ -141,7 +142,7 @@ def _prompt_messages(args: argparse.Namespace) -> list[dict[str, str]]:
 def _body(given: Any, args: argparse.Namespace) -> dict[str, Any]:
     """Returns a request's body: `given`, which is a body or a list of messages, changed by the
     options."""
-    body = _with_tools(given, args.tools)
+    body = with_tools(given, args.tools)
     if args.generation_prompt is not None:
         body["add_generation_prompt"] = args.generation_prompt
     if args.no_thinking:
@@ -150,34 +151,15 @@ def _body(given: Any, args: argparse.Namespace) -> dict[str, Any]:
     return body
 
 
-def _with_tools(given: Any, tools: str | None) -> dict[str, Any]:
+def with_tools(given: Any, tools: str | None) -> dict[str, Any]:
     body = dict(given) if isinstance(given, dict) else {"messages": given}
     if tools is not None:
         body["tools"] = reading.json_file(tools)
     return body
 
 
-def _template(tok: ggtok.Tokenizer, args: argparse.Namespace) -> tuple[str | None, str]:
-    """Returns the library's argument for --template (a name, a file's text, or None for the
-    default), and the template's name for messages."""
-    name, templates = args.template, tok.chat_templates
-    if name is None:
-        return None, f"{args.model}: chat template"
-    if name in templates or name == "chatml":
-        return name, f"{args.model}: chat template {name!r}"
-    path = expanded(name)
-    try:
-        return reading.file(path).decode("utf-8", "replace"), path
-    except FileNotFoundError as e:
-        known = ", ".join(map(repr, sorted(templates))) or "none"
-        raise UsageError(
-            f"{name or repr(name)}: {e.strerror}, and the model has no chat template of this name "
-            f"(its templates: {known})"
-        ) from None
-
-
 @contextmanager
-def _naming(template: str) -> Iterator[None]:
+def naming(template: str) -> Iterator[None]:
     """A context that adds the template's name to errors about it."""
     try:
         yield

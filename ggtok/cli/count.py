@@ -37,7 +37,10 @@ def add_arguments(parser: Parser) -> None:
     add("--field", metavar="NAME", action="append", help="count this field of JSON lines")
     help = "the format of files (default: text, or jsonl with --field)"
     add("--kind", choices=["text", "jsonl"], help=help)
-    add("--chat", metavar="FILE", help="count the messages or the request in a JSON file")
+    help = "count the messages or the request in a JSON file, or JSON lines of conversations"
+    add("--chat", metavar="FILE", help=help)
+    help = "what to do about faulty conversations in JSON lines (default: stop)"
+    add("--errors", choices=["raise", "skip"], help=help)
     add("--tools", metavar="FILE", help="with --chat: a JSON list of tools")
     help = "with --chat: the name of one of the model's templates, or a file"
     add("--template", metavar="NAME", help=help)
@@ -77,10 +80,14 @@ def run(args: argparse.Namespace) -> int:
         n = tok.count(text, add_special=args.special, parse_special=args.parse_special)
         report.add("-p", n, len(text))
     if args.chat is not None:
-        from ggtok.cli.chat import count_of
+        from ggtok.cli.conversations import count_of
 
-        n, report.uncounted_parts = count_of(tok, args.chat, args)
-        report.add(args.chat, n, 0)
+        with progress.waiting(args.quiet, f"counting {reading.name_of(args.chat)}"):
+            found = count_of(tok, args.chat, args)
+        report.uncounted_parts = found.uncounted
+        report.add(args.chat, found.tokens, found.bytes)
+        if found.skipped:
+            warn(f"{args.chat}: {number(found.skipped, 'faulty conversation')} skipped")
     _count(tok, args, files, report)
     _write(report, args)
     over = args.budget is not None and report.total > args.budget
@@ -106,7 +113,7 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("--tree and --by exclude each other")
     if args.tree and (args.sort or args.top is not None):
         raise UsageError("--tree excludes --sort and --top: its lines are in the order of folders")
-    for name in "tools", "template", "image_tokens", "media_marker":
+    for name in "errors", "tools", "template", "image_tokens", "media_marker":
         if getattr(args, name) is not None and args.chat is None:
             raise UsageError(f"--{name.replace('_', '-')} has no effect without --chat")
     if args.kind == "text" and args.field is not None:
@@ -349,6 +356,7 @@ HELP = Help(
         "ggtok count model.gguf train.jsonl.zst --field text",
         "git ls-files -z | ggtok count model.gguf --files0-from - --total",
         "ggtok count model.gguf --chat request.json --budget context",
+        "ggtok count model.gguf --chat train.jsonl.gz",
         "ggtok count model.gguf -p 'Hello, world!'",
     ],
     finding="the total is above --budget",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import glob
 import os
+from typing import Any
 
+import ggtok
 from ggtok.base.escape import number
 from ggtok.cli import progress, writing
 from ggtok.cli.arguments import (
@@ -38,6 +40,12 @@ def add_arguments(parser: Parser) -> None:
         "one document)",
     )
     add_corpus(parser)
+    help = "the lines of JSON lines are conversations; also write masks of the assistant's tokens"
+    add("--chat", action="store_true", help=help)
+    help = "with --chat: the name of one of the model's templates, or a file"
+    add("--template", metavar="NAME", help=help)
+    help = "with --chat: render as llama-server (default) or as transformers"
+    add("--like", choices=["llama.cpp", "transformers"], help=help)
     help = "add no BOS or other tokens to documents"
     add("--no-special", "--no-add-special", action="store_true", help=help)
     add("--no-eos", action="store_true", help="don't end each document with EOS")
@@ -58,6 +66,7 @@ def run(args: argparse.Namespace) -> int | None:
             summary = tok.encode_files(
                 args.words,
                 args.output,
+                chat=_chat_options(tok, args),
                 separator=args.separator and unescape_argument(args.separator),
                 add_special=not args.no_special,
                 eos=not args.no_eos,
@@ -97,8 +106,27 @@ def _check(args: argparse.Namespace) -> None:
         )
     if args.separator == "":
         raise UsageError("--separator must not be empty")
+    given = {
+        **{name: getattr(args, name) is not None for name in ("separator", "field")},
+        **{name: getattr(args, name) for name in ("no_special", "no_eos")},
+    }
+    if args.chat and any(given.values()):
+        name = next(name for name in given if given[name]).replace("_", "-")
+        raise UsageError(f"--{name} has no effect with --chat: the chat template decides")
+    for name in "template", "like":
+        if getattr(args, name) is not None and not args.chat:
+            raise UsageError(f"--{name} has no effect without --chat")
     if args.threads < 0:
         raise UsageError(f"--threads must not be negative, but is {args.threads}")
+
+
+def _chat_options(tok: ggtok.Tokenizer, args: argparse.Namespace) -> bool | dict[str, Any]:
+    if not args.chat:
+        return False
+    from ggtok.cli.chat import template_of
+
+    options = {"template": template_of(tok, args)[0], "like": args.like}
+    return {name: value for name, value in options.items() if value is not None} or True
 
 
 def _advice(args: argparse.Namespace) -> str:
@@ -169,6 +197,7 @@ HELP = Help(
         "ggtok encode model.gguf corpus/ -o corpus.bin",
         r"ggtok encode model.gguf book.txt -o book.npy --separator '\n\n'",
         "ggtok encode model.gguf '**/*.jsonl.zst' -o web --format megatron --errors skip",
+        "ggtok encode model.gguf train.jsonl.gz -o train.npy --chat",
         "ggtok encode --verify corpus.bin",
         "ggtok encode model.gguf shards/*.parquet -o ids.arrow --field content",
     ],

@@ -91,9 +91,13 @@ def text_of(data: bytes, name: str) -> str:
 
 def json_file(path: str) -> Any:
     """Parses a JSON file."""
+    return parsed_json(file(path), path)
+
+
+def parsed_json(data: bytes, path: str) -> Any:
+    """Parses the contents of a JSON file."""
     import json
 
-    data = file(path)
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as e:

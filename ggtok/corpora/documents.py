@@ -90,6 +90,23 @@ class Joined:
         return Joined(self.data, self.separator, n, skips_empty=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Where the documents of a piece are, for faults that are found when they are encoded."""
+
+    faults: Faults
+    offsets: Sequence[int]
+
+    def found(self, i: int, what: str) -> Counts:
+        """Returns the counts for a fault of the i-th document, or raises DocumentError."""
+        return self.faults.found("malformed", line_at(self.offsets[i]), what)
+
+
+def line_at(offset: int) -> str:
+    """Returns the name of a line for messages."""
+    return f"the line at byte {offset}"
+
+
 @dataclass(slots=True)
 class Piece:
     """A document, a part of a long document, or a group of small documents.
@@ -107,6 +124,7 @@ class Piece:
             empty.
         inside: whether more pieces of the same group follow. A batch never ends at such a piece, so
             that a resumed run forms the same groups.
+        located: where the documents are, if encoding may find faults in them.
     """
 
     text: bytes | None
@@ -119,6 +137,7 @@ class Piece:
     last: bool = False
     many: Sequence[bytes] | Joined = ()
     inside: bool = False
+    located: Located | None = None
 
 
 @dataclass(frozen=True)
@@ -160,7 +179,7 @@ class Faults:
             except UnicodeDecodeError as e:
                 what = f"not valid UTF-8 ({e.reason} at its byte {e.start})"
                 faults = self.found("invalid_utf8", where, what)
-                text = _repaired(text)
+                text = repaired(text)
         elif not text:
             faults = self.found("empty", where, "an empty document")
         return self.piece(text, size, next, at, faults)
@@ -176,11 +195,11 @@ class Faults:
             return kept, Counts(empty=empty, skipped=empty)
         documents, counts = [], Counts()
         for text in texts:
-            repaired = _repaired(text)
+            valid = repaired(text)
             counts.empty += not text
-            counts.invalid_utf8 += repaired is not text
-            if self.rule == "replace" or (text and repaired is text):
-                documents.append(repaired)
+            counts.invalid_utf8 += valid is not text
+            if self.rule == "replace" or (text and valid is text):
+                documents.append(valid)
             else:
                 counts.skipped += 1
         return documents, counts
@@ -200,7 +219,7 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def _repaired(text: bytes) -> bytes:
+def repaired(text: bytes) -> bytes:
     """Returns the text with malformed UTF-8 replaced by U+FFFD."""
     return text if _is_utf8(text) else text.decode("utf-8", "replace").encode()
 
@@ -290,7 +309,12 @@ class Fields:
         names: the fields' names, at least one.
         text: a function that returns a record's document. If the record is faulty, the function may
             raise any exception, or return a value that isn't a string.
+        opens: the bytes with which a record may begin.
+        locates: whether encoding may find faults in documents.
     """
+
+    opens = b"{"
+    locates = False
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
@@ -322,6 +346,20 @@ class Fields:
 
     def _joined(self, record: Any) -> str:
         return JOINER.join([value(record, name) for name in self.names])
+
+    def documents(self, lines: Iterable[bytes], parse: Callable[[bytes], Any]) -> list[bytes]:
+        """Returns the documents of JSON lines; raises any exception if a line is faulty."""
+        text = self.text
+        return [text(parse(line)).encode() for line in lines]
+
+    def document(self, record: Any, line: bytes) -> bytes:
+        """Returns the document of a record without faults. Raises UnicodeEncodeError if the
+        document has a lone surrogate."""
+        return self.text(record).encode()
+
+    def type_fault(self, record: object) -> str | None:
+        """Says what a JSON value is not, if it isn't a record."""
+        return None if type(record) is dict else "not a JSON object"
 
     def fault(self, record: Any) -> str | None:
         """Describes the fault in a record's fields; returns None if there is none."""

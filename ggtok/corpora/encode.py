@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ggtok.corpora.documents import Joined, Piece
+from ggtok.corpora.summary import Counts
 from ggtok.errors import Argument, InvalidValueError, Wording
 from ggtok.native import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK
 from ggtok.native.arguments import on_main_thread
@@ -34,6 +35,9 @@ class Encoded:
             element, the total number of documents.
         drops: whether the document that continues from the previous batch is dropped.
         opens: whether the last document continues in the next batch.
+        mask: for each id, 1 if it is the assistant's (uint8); None for texts.
+        faults: counts of the faults that encoding found.
+        n_media: the number of images, audio and video without ids.
     """
 
     ids: NDArray[np.int32]
@@ -41,6 +45,9 @@ class Encoded:
     before: list[int]
     drops: bool = False
     opens: bool = False
+    mask: NDArray[np.uint8] | None = None
+    faults: Counts | None = None
+    n_media: int = 0
 
 
 class Encoder:

@@ -153,7 +153,8 @@ def faults(out: str, manifest: Manifest) -> list[str]:
     """Describes each damaged file of an output. The files' names are derived from the format, since
     the manifest isn't trusted."""
     found = []
-    for path in FORMATS[manifest.plan["options"]["format"]].paths(out):
+    options = manifest.plan["options"]
+    for path in FORMATS[options["format"]].paths(out, options.get("chat") is not None):
         written = manifest.files.get(os.path.basename(path))
         fault = "isn't in the manifest" if written is None else _fault(path, written, path == out)
         if fault is not None:

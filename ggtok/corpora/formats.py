@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,8 +29,9 @@ class Raw:
     """A file of little-endian ids, and an index of n + 1 int64 offsets: the i-th document is
     ``ids[index[i]:index[i + 1]]``.
 
-    This is also the base class of the other formats. Each format has two growing files: `data` and
-    `index`.
+    This is also the base class of the other formats. Each format has two growing files, `data` and
+    `index`; and of conversations, `mask`, which has a byte for each id: 1 if it is the
+    assistant's.
     """
 
     name = "raw"
@@ -38,20 +39,28 @@ class Raw:
     whole = False  # whether a document can't be written in parts
     header = 0  # the number of bytes before the first id
 
-    def __init__(self, out: str, dtype: str) -> None:
+    def __init__(self, out: str, dtype: str, masked: bool = False) -> None:
         self.dtype = np.dtype(dtype).newbyteorder("<")
         data, index = self.names(out)
         self.data, self.index = PartialFile(data, self.header), PartialFile(index, self.header)
+        mask = self.mask_name(out) if masked else None
+        self.mask = None if mask is None else PartialFile(mask, self.header)
 
     @staticmethod
     def names(out: str) -> tuple[str, str]:
         """Returns the names of the growing files: the ids and the index."""
         return out, out + ".offsets"
 
+    @staticmethod
+    def mask_name(out: str) -> str | None:
+        """Returns the name of the file of masks, or None if masks are in the file of ids."""
+        return out + ".mask"
+
     @classmethod
-    def paths(cls, out: str) -> tuple[str, ...]:
+    def paths(cls, out: str, masked: bool = False) -> tuple[str, ...]:
         """Returns the paths of the finished files, with the file of ids first."""
-        return cls.names(out)
+        mask = cls.mask_name(out) if masked else None
+        return cls.names(out) if mask is None else (*cls.names(out), mask)
 
     @staticmethod
     def auto(n_tokens: int) -> str:
@@ -62,20 +71,33 @@ class Raw:
         """Writes the beginning of new files."""
         self.index.append(struct.pack("<q", 0))
 
-    def append(self, ids: NDArray[np.int32], ends: NDArray[np.int64]) -> None:
-        """Writes ids, and the ends of documents as positions among all of the output's ids."""
+    def append(
+        self,
+        ids: NDArray[np.int32],
+        ends: NDArray[np.int64],
+        mask: NDArray[np.uint8] | None = None,
+    ) -> None:
+        """Writes ids, the ends of documents as positions among all of the output's ids, and the
+        masks of conversations."""
         self.data.append(self._converted(ids))
         self.index.append(ends.astype("<i8", copy=False).view(np.uint8))
+        if self.mask is not None:
+            self.mask.append(mask)
 
     def finish(self, n_ids: int, n_documents: int) -> list[PartialFile]:
         """Completes and returns the files."""
-        return [self.index, self.data]
+        return [self.index, *([] if self.mask is None else [self.mask]), self.data]
 
-    def fits(self, n_ids: int, n_documents: int, data: int, index: int) -> bool:
-        """Whether `data` and `index` are the files' sizes in bytes for these numbers of ids and
+    def fits(self, n_ids: int, n_documents: int, sizes: Mapping[str, int]) -> bool:
+        """Whether `sizes` are the growing files' sizes in bytes for these numbers of ids and
         documents."""
-        ids = self.header + self.dtype.itemsize * n_ids
-        return (data, index) == (ids, self.index.header + 8 * (n_documents + 1))
+        expected = {
+            "data": self.header + self.dtype.itemsize * n_ids,
+            "index": self.index.header + 8 * (n_documents + 1),
+        }
+        if self.mask is not None:
+            expected["mask"] = self.mask.header + n_ids
+        return sizes == expected
 
     def _converted(self, ids: NDArray[np.int32]) -> NDArray[Any]:
         if self.dtype.itemsize == 4:  # ids aren't negative, so int32 and uint32 have the same bytes
@@ -93,8 +115,14 @@ class Npy(Raw):
     def names(out: str) -> tuple[str, str]:
         return out, out.removesuffix(".npy") + ".offsets.npy"
 
+    @staticmethod
+    def mask_name(out: str) -> str | None:
+        return out.removesuffix(".npy") + ".mask.npy"
+
     def finish(self, n_ids: int, n_documents: int) -> list[PartialFile]:
         self.data.patch(self._header(self.dtype, n_ids))
+        if self.mask is not None:
+            self.mask.patch(self._header(np.dtype(bool), n_ids))
         self.index.patch(self._header(np.dtype("<i8"), n_documents + 1))
         return super().finish(n_ids, n_documents)
 
@@ -112,8 +140,8 @@ class Megatron(Raw):
     name = "megatron"
     dtypes = ("uint16", "int32")
 
-    def __init__(self, out: str, dtype: str) -> None:
-        super().__init__(out, dtype)
+    def __init__(self, out: str, dtype: str, masked: bool = False) -> None:
+        super().__init__(out, dtype, masked)
         self._code = _MEGATRON_CODES[dtype]
         # Offsets are collected in a separate file, which becomes the index at the end.
         self._idx = PartialFile(self.index.path)
@@ -123,6 +151,10 @@ class Megatron(Raw):
     def names(out: str) -> tuple[str, str]:
         prefix = out.removesuffix(".bin")
         return prefix + ".bin", prefix + ".idx"
+
+    @staticmethod
+    def mask_name(out: str) -> str | None:
+        return out.removesuffix(".bin") + ".mask"
 
     @staticmethod
     def auto(n_tokens: int) -> str:
@@ -148,7 +180,7 @@ class Megatron(Raw):
         for start in range(0, n_documents + 1, _AT_ONCE):
             stop = min(start + _AT_ONCE, n_documents + 1)
             idx.append(np.arange(start, stop, dtype="<i8").view(np.uint8))
-        return [idx, self.data]
+        return [idx, *([] if self.mask is None else [self.mask]), self.data]
 
     def _offsets(self, n: int) -> Iterator[NDArray[np.int64]]:
         """Yields the offsets in parts. Each part after the first begins with the last offset of the
@@ -167,7 +199,8 @@ _FIELD_BATCHES = 3  # the index of recordBatches among Footer's fields
 
 
 class Arrow(Raw):
-    """An Arrow IPC file with a column ``ids`` of lists, one for each document.
+    """An Arrow IPC file with a column ``ids`` of lists, one for each document; for conversations,
+    also a column ``assistant_masks``.
 
     pyarrow's writer can't continue a file that another process began. So each record batch is
     serialized separately, and the footer, which has the batches' offsets, is written at the end:
@@ -180,40 +213,53 @@ class Arrow(Raw):
     name = "arrow"
     whole = True
 
-    def __init__(self, out: str, dtype: str) -> None:
+    def __init__(self, out: str, dtype: str, masked: bool = False) -> None:
         self._pa = pyarrow("format='arrow'")
-        super().__init__(out, dtype)
-        self._schema = schema(self._pa, dtype)
+        super().__init__(out, dtype, masked)
+        self._schema = schema(self._pa, dtype, masked)
 
     @staticmethod
     def names(out: str) -> tuple[str, str]:
         return out, out + ".blocks"
 
+    @staticmethod
+    def mask_name(out: str) -> str | None:
+        return None
+
     @classmethod
-    def paths(cls, out: str) -> tuple[str, ...]:
+    def paths(cls, out: str, masked: bool = False) -> tuple[str, ...]:
         return (out,)
 
     def begin(self) -> None:
         self.data.append(_MAGIC + b"\0\0")
         self.data.append(self._schema.serialize())
 
-    def append(self, ids: NDArray[np.int32], ends: NDArray[np.int64]) -> None:
+    def append(
+        self,
+        ids: NDArray[np.int32],
+        ends: NDArray[np.int64],
+        mask: NDArray[np.uint8] | None = None,
+    ) -> None:
         if not len(ends):
             return
         first = int(ends[-1]) - len(ids)  # the last document ends where the ids end
         offsets = np.concatenate([np.zeros(1, np.int64), ends - first])
         pa = self._pa
-        values = pa.array(ids.astype(self.dtype.newbyteorder("="), copy=False))
-        column = pa.LargeListArray.from_arrays(pa.array(offsets), values)
-        batch = pa.record_batch([column.cast(self._schema.field(0).type)], self._schema)
+        lists = [ids.astype(self.dtype.newbyteorder("="), copy=False)]
+        lists += [] if mask is None else [mask]
+        columns = [
+            pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(each)).cast(field.type)
+            for each, field in zip(lists, self._schema, strict=True)
+        ]
+        batch = pa.record_batch(columns, self._schema)
         message = batch.serialize()
         (metadata,) = struct.unpack_from("<i", message, 4)
         start, metadata = self.data.extent.size, metadata + 8
         self.data.append(message)
         self.index.append(_BLOCK.pack(start, metadata, message.size - metadata))
 
-    def fits(self, n_ids: int, n_documents: int, data: int, index: int) -> bool:
-        return index % _BLOCK.size == 0
+    def fits(self, n_ids: int, n_documents: int, sizes: Mapping[str, int]) -> bool:
+        return sizes["index"] % _BLOCK.size == 0
 
     def finish(self, n_ids: int, n_documents: int) -> list[PartialFile]:
         with self.index.written() as file:
@@ -240,9 +286,11 @@ class Arrow(Raw):
         return bytes(footer)
 
 
-def schema(pa: Any, dtype: str) -> Any:
+def schema(pa: Any, dtype: str, masked: bool = False) -> Any:
     """Returns the schema for an Arrow file of ids."""
-    return pa.schema([pa.field("ids", pa.large_list(getattr(pa, dtype)()), nullable=False)])
+    columns = {"ids": dtype, **({"assistant_masks": "uint8"} if masked else {})}
+    lists = {name: pa.large_list(getattr(pa, kind)()) for name, kind in columns.items()}
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in lists.items()])
 
 
 def _vector(flatbuffer: bytearray, field: int) -> int:
@@ -325,7 +373,7 @@ def _grown(out: str) -> set[str]:
     """Returns the files that a run for `out` may write, in any format."""
     names = {out, out + ".manifest.json", out + ".sources"}
     for format in FORMATS.values():
-        names.update(format.names(out))
+        names.update((*format.names(out), *format.paths(out, masked=True)))
     names.add(Megatron.names(out)[1] + ".offsets")
     return names
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import accumulate
 from typing import Any
 
 from ggtok.corpora.documents import (
@@ -17,12 +18,15 @@ from ggtok.corpora.documents import (
     LIMIT,
     Faults,
     Fields,
+    Located,
     Piece,
     Pieces,
     Place,
     faultless,
     filled,
+    line_at,
     one_by_one,
+    repaired,
 )
 from ggtok.corpora.sources import Source
 from ggtok.corpora.streams import Stream
@@ -55,11 +59,16 @@ class Lenient(Faults):
 
 def documents(blocks: Iterable[bytes], faults: Faults, fields: Fields) -> Iterator[Sequence[bytes]]:
     """Yields the documents in `blocks` of JSON lines, several documents at a time."""
+    for piece in pieces(blocks, faults, fields):
+        if piece.many or piece.text is not None:
+            yield list(piece.many) or [piece.text or b""]
+
+
+def pieces(blocks: Iterable[bytes], faults: Faults, fields: Fields) -> Pieces:
+    """Yields the pieces for `blocks` of JSON lines."""
     reader = _Reader(Place(0), fields, faults)
     for lines in _lines(blocks, faults):
-        for piece in reader.group(lines, 0):
-            if piece.many or piece.text is not None:
-                yield list(piece.many) or [piece.text or b""]
+        yield from reader.group(lines, 0)
 
 
 class _Reader:
@@ -71,16 +80,16 @@ class _Reader:
 
     def group(self, lines: list[bytes], at: int) -> Pieces:
         """Yields the pieces for some lines: a single piece if no document has a fault."""
-        parse, text = _parser(), self._fields.text
         try:
-            texts = [text(parse(line)).encode() for line in lines]
+            texts = self._fields.documents(lines, _parser())
         except Exception:  # at least one record is faulty; `_one` finds out which
             texts = []
         if texts and faultless(texts):
+            located = self._located(lines)
             self._offset += sum(map(len, lines))
             size = self._offset - self._place.offset
             self._place = Place(self._place.source, self._offset)
-            yield Piece(b"", size, self._place, at, many=texts)
+            yield Piece(b"", size, self._place, at, many=texts, located=located)
             return
         if lines:
             end = Place(self._place.source, self._offset + sum(map(len, lines)))
@@ -96,8 +105,15 @@ class _Reader:
             return
         size = self._offset - self._place.offset
         self._place = Place(self._place.source, self._offset)
-        where = f"the line at byte {start}"
-        yield _piece(line, self._fields, self.faults, size, self._place, at, where)
+        piece = _piece(line, self._fields, self.faults, size, self._place, at, line_at(start))
+        if self._fields.locates:
+            piece.located = Located(self.faults, (start,))
+        yield piece
+
+    def _located(self, lines: list[bytes]) -> Located | None:
+        if not self._fields.locates:
+            return None
+        return Located(self.faults, list(accumulate(map(len, lines), initial=self._offset)))
 
 
 def _lines(blocks: Iterable[bytes], faults: Faults) -> Iterator[list[bytes]]:
@@ -130,17 +146,16 @@ def _piece(
         record, faulty = _parse_rejected(line, faults, where)
     if faulty is not None and (faulty.skipped or faulty.malformed):
         return faults.piece(b"", size, next, at, faulty)
-    if type(record) is not dict:
-        found = faults.found("malformed", where, "not a JSON object")
+    if what := fields.type_fault(record):
+        found = faults.found("malformed", where, what)
         return faults.piece(b"", size, next, at, found)
     if what := fields.fault(record):
         return faults.piece(b"", size, next, at, faults.found("missing", where, what))
-    text = fields.text(record)
     try:
-        data = text.encode()
-    except UnicodeEncodeError:
+        data = fields.document(record, repaired(line))
+    except UnicodeEncodeError as e:
         found = faults.found("invalid_utf8", where, f"the field {fields} has a lone surrogate")
-        return faults.piece(_repaired(text), size, next, at, found)
+        return faults.piece(_without_surrogates(e.object), size, next, at, found)
     if faulty is not None:  # the line had invalid UTF-8, which was replaced
         return faults.piece(data, size, next, at, faulty)
     return faults.document(data, size, next, at, where)
@@ -161,7 +176,7 @@ def _parse_rejected(line: bytes, faults: Faults, where: str) -> tuple[object, An
         return None, faults.found("malformed", where, f"not valid JSON: {e}")
 
 
-def _repaired(text: str) -> bytes:
+def _without_surrogates(text: str) -> bytes:
     """Encodes text to UTF-8, with U+FFFD in place of each surrogate. All surrogates in `text` are
     lone, since the parser has combined those in pairs."""
     return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text).encode()
@@ -189,6 +204,7 @@ def _standard(line: bytes) -> Any:
     return json.loads(line.decode())
 
 
+_AS_TEXT = " takes the file as a text"
 LOOK = 256 << 10  # the number of decompressed bytes at a file's beginning to examine
 
 
@@ -205,18 +221,19 @@ def decided(sources: Iterable[Source], fields: Fields) -> list[Source]:
 
 
 def _kind(source: Source, fields: Fields) -> str:
-    """Returns "jsonl" if the first two lines begin with an object, or if the only line is an object
-    with the fields; otherwise "text"."""
+    """Returns "jsonl" if the first two lines begin like records, or if the only line is a record;
+    otherwise "text"."""
     start, is_whole = _start(source)
-    if start[:1] == b"[" and _is_record(start[1:].lstrip(), fields):
+    if is_array(start, fields):
         raise InvalidValueError(
             Wording(
-                f"{source.path}: an array of records, not JSON lines; 'jq -c .[]' converts it; ",
-                *(Argument("kind", "'text'"), " takes the file as a text"),
+                f"{source.path}: an array of records, not JSON lines; 'jq -c .[]' converts it",
+                *(() if fields.locates else ("; ", Argument("kind", "'text'"), _AS_TEXT)),
             )
         )
     line, newline, rest = start.partition(b"\n")
-    if start[:1] != b"{":
+    first = start[:1]
+    if first not in fields.opens or not first:
         return "text"
     if not newline and not is_whole:
         raise InvalidValueError(
@@ -225,7 +242,12 @@ def _kind(source: Source, fields: Fields) -> str:
                 *(Argument("kind", "'jsonl'"), " or ", Argument("kind", "'text'")),
             )
         )
-    return "jsonl" if rest.lstrip()[:1] == b"{" or _is_record(line, fields) else "text"
+    return "jsonl" if rest.lstrip()[:1] == first or _is_record(line, fields) else "text"
+
+
+def is_array(start: bytes, fields: Fields) -> bool:
+    """Whether a file with this beginning is an array of records."""
+    return start[:1] == b"[" and _is_record(start[1:].lstrip(), fields)
 
 
 def _start(source: Source) -> tuple[bytes, bool]:
@@ -246,4 +268,4 @@ def _is_record(text: bytes, fields: Fields) -> bool:
         record: Any = json.JSONDecoder().raw_decode(text.decode("utf-8", "replace"))[0]
     except (ValueError, RecursionError):
         return False
-    return isinstance(record, dict) and fields.fault(record) is None
+    return not fields.type_fault(record) and fields.fault(record) is None

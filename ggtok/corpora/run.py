@@ -27,12 +27,14 @@ import numpy as np
 import ggtok._version
 from ggtok.base.concurrency import BackgroundWriter, cached_property, mapped
 from ggtok.base.files import read_up_to
+from ggtok.chat.api import warn_of_media
 from ggtok.corpora import finished, formats, jsonl, streams, tables, text, vocabulary
 from ggtok.corpora.batches import BYTES, Batch, batches
 from ggtok.corpora.documents import DROPPING, RULES, Fields, Pieces, Place
 from ggtok.corpora.encode import Encoded, Encoder
+from ggtok.corpora.encode_conversations import ChatEncoder
 from ggtok.corpora.formats import Raw
-from ggtok.corpora.journal import Journal, SourceState, compare, sync_folder
+from ggtok.corpora.journal import GROWING, Journal, SourceState, compare, sync_folder
 from ggtok.corpora.partial_file import Extent, PartialFile, give_name, partial_of
 from ggtok.corpora.sources import TABLES, Source
 from ggtok.corpora.summary import Counts, EncodeProgress, ProgressFn, Summary
@@ -67,6 +69,7 @@ class Run:
         kind: str | None,
         separator: str | bytes | None,
         fields: Fields,
+        chat: object,
         add_special: bool,
         eos: bool,
         errors: str,
@@ -82,8 +85,9 @@ class Run:
             raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
         self._out, self._sources = out, sources
         self._format, self._dtype = formats.find(format, dtype, loaded.n_tokens)
-        self._encoder = Encoder(loaded, bool(add_special), bool(eos))
-        self._separator = _separator(separator)
+        self._chat = None if chat is None or chat is False else ChatEncoder(loaded, chat)
+        self._encoder = self._chat or Encoder(loaded, bool(add_special), bool(eos))
+        self._separator = text.checked_separator(separator)
         self._fields = fields
         self._errors = errors
         self._options = {
@@ -95,6 +99,7 @@ class Run:
             "add_special": bool(add_special),
             "eos": bool(eos),
             "errors": errors,
+            "chat": None if self._chat is None else self._chat.plan,
         }
 
     def _plan(self) -> dict[str, Any]:
@@ -137,7 +142,7 @@ class Run:
                 self._begin(journal, existing)
             output = None
             try:
-                output = _Output(self._out, self._format(self._out, self._dtype), journal)
+                output = self._new_output(journal)
                 summary = self._encode_all(output)
             except BaseException:
                 if output is not None:
@@ -151,6 +156,10 @@ class Run:
             return summary
         finally:
             journal.close()
+
+    def _new_output(self, journal: Journal) -> _Output:
+        format = self._format(self._out, self._dtype, self._chat is not None)
+        return _Output(self._out, format, journal)
 
     def _begin(self, journal: Journal, existing: list[str]) -> None:
         """Removes unfinished files and starts a journal. Raises an error for files that weren't
@@ -186,6 +195,9 @@ class Run:
             self._compare(before)
 
     def _compare(self, before: dict[str, Any]) -> None:
+        if self._chat is not None:
+            self._chat.adopt_time(before["options"].get("chat"))
+            self._options["chat"] = self._chat.plan
         compare(self._out, {**self._plan(), "sources": list(self._states())}, before)
 
     def _encode_all(self, output: _Output) -> Summary:
@@ -193,7 +205,7 @@ class Run:
         resumed, counts = output.ids, Counts(**output.counts.as_dict())
         total = sum(source.size for source in self._sources)
         before: int | None = None
-        bytes_before = counts.bytes
+        bytes_before, n_media = counts.bytes, 0
         found = batches(self._sources, output.place, self._read, BYTES)
         room = 3 * self._threads * BYTES  # for each thread, one batch waits, in work and encoded
         results = mapped(self._encoded, found, self._threads, size=lambda b: b.size, room=room)
@@ -202,8 +214,10 @@ class Run:
                 if encoded is None:
                     encoded = self._encoder.encode(batch.pieces, self._threads)
                 counts.add(batch.counts)
+                counts.add(encoded.faults)
                 counts.documents += len(encoded.ends)
                 counts.ids += len(encoded.ids)
+                n_media += encoded.n_media
                 writer.put((batch, encoded))
                 if before is None:
                     before = batch.read if resumed else 0
@@ -221,6 +235,8 @@ class Run:
                     )
                 )
                 del batch, encoded
+        if n_media:
+            warn_of_media(n_media)
         output.finish(self._manifest(output), self._source_rows(output))
         self._give_names(output.journal)
         return Summary(
@@ -258,7 +274,8 @@ class Run:
 
     def _files(self) -> tuple[str, ...]:
         """Returns the paths of the output's files, with the manifest last."""
-        return (*self._format.paths(self._out), self._out + ".manifest.json")
+        paths = self._format.paths(self._out, self._chat is not None)
+        return (*paths, self._out + ".manifest.json")
 
     def _manifest(self, output: _Output) -> dict[str, Any]:
         versions = {"ggtok": ggtok._version.__version__, "python": platform.python_version()}
@@ -325,6 +342,8 @@ class _Output:
         # A file that contains, for each source, the number of documents up to the source's end.
         self._sources = PartialFile(out + ".sources", output=format.data.path)
         self._partials = {"data": format.data, "index": format.index, "sources": self._sources}
+        if format.mask is not None:
+            self._partials["mask"] = format.mask
         self.place = Place(0)
         self.counts = Counts()
         # If a document is unfinished, the number of ids before it, and the extent of `data` there.
@@ -345,8 +364,9 @@ class _Output:
             return
         self.place = Place(*state["place"])
         self.counts = Counts(**state["counts"])
-        sizes = state["data"][0], state["index"][0]
-        if not self._format.fits(self.counts.ids, self.counts.documents, *sizes):
+        sizes = {name: state[name][0] for name in GROWING if name in state}
+        del sizes["sources"]
+        if not self._format.fits(self.counts.ids, self.counts.documents, sizes):
             raise FileError(
                 Wording(
                     f"{self.journal.path}: its last checkpoint contradicts itself; ",
@@ -368,7 +388,7 @@ class _Output:
         base = self.counts.ids
         ids, ends = encoded.ids, encoded.ends
         if not encoded.opens:
-            self._format.append(ids, ends + base)
+            self._format.append(ids, ends + base, encoded.mask)
             if batch.pieces:
                 self._opened = None
         elif len(ends) or self._opened is None or encoded.drops:
@@ -381,6 +401,7 @@ class _Output:
         closed = [self.counts.documents + encoded.before[n] for n in batch.closed]
         self._sources.append(np.array(closed, "<i8").view(np.uint8))
         self.counts.add(batch.counts)
+        self.counts.add(encoded.faults)
         self.counts.documents += len(ends)
         self.counts.ids += len(ids)
         self.place = batch.next
@@ -468,14 +489,3 @@ def checked_out(out: object) -> str:
     if os.path.isdir(path):
         raise file_error(21, "is a folder, and out must be a file", path)
     return path
-
-
-def _separator(separator: object) -> bytes | None:
-    if separator is None:
-        return None
-    if not isinstance(separator, (str, bytes)):
-        raise InvalidTypeError(f"separator must be str or bytes, not {type(separator).__name__}")
-    data = separator.encode() if isinstance(separator, str) else separator
-    if not data:
-        raise InvalidValueError("separator is empty; None makes each file one document")
-    return data

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ggtok.corpora import formats, jsonl
+from ggtok.corpora.conversations import Conversations
 from ggtok.corpora.documents import Fields
 from ggtok.corpora.finished import verify
 from ggtok.corpora.run import Run, checked_out
@@ -40,7 +41,9 @@ def encode_files(
 ) -> Summary:
     """Implements ``Tokenizer.encode_files``."""
     begun = time.perf_counter()
-    path, fields, checked = checked_out(out), Fields.checked(field), checked_kind(kind)
+    is_chat = options["chat"] is not None and options["chat"] is not False
+    fields = _conversations(field, options) if is_chat else Fields.checked(field)
+    path, checked = checked_out(out), checked_kind(kind)
     options["format"] = formats.named(format, path)
     if shards is not None and shards < 1:
         raise InvalidValueError(
@@ -50,12 +53,37 @@ def encode_files(
     own = [name for each in outs for name in formats.companions(each)]
     search = Search(own, Choice.checked(include, exclude), checked)
     found = jsonl.decided(search.find(sources), fields)
+    if isinstance(fields, Conversations):
+        _check_kinds(found)
     parts = [found] if shards is None else split(found, shards)
     whole = _Whole(sum(source.size for source in found), begun, progress)
     for part, each in zip(parts, outs, strict=True):
         run = Run(loaded, part, each, kind=checked, fields=fields, progress=whole.show, **options)
         whole.add(run.summary(), sum(source.size for source in part))
     return whole.summary()
+
+
+def _conversations(field: object, options: dict[str, Any]) -> Conversations:
+    """Refuses arguments that have no effect with `chat`."""
+    for name, value in (("field", field), ("separator", options["separator"])):
+        if value is not None:
+            raise InvalidValueError(
+                Wording(Argument(name), " has no effect with ", Argument("chat", True))
+            )
+    return Conversations()
+
+
+def _check_kinds(sources: Sequence[Source]) -> None:
+    """Refuses files that aren't JSON lines."""
+    for source in sources:
+        if source.kind != "jsonl":
+            raise InvalidValueError(
+                Wording(
+                    f"{source.path}: not JSON lines, in which each line is a conversation; ",
+                    *(Argument("include", "'*.jsonl'"), " selects files in folders, "),
+                    *(Argument("kind", "'jsonl'"), " reads files of any name as JSON lines"),
+                )
+            )
 
 
 def names(out: str, n: int) -> list[str]:

@@ -17,8 +17,9 @@ class Counts:
         bytes: the number of bytes of text read, after decompression, including skipped documents.
         invalid_utf8: documents that aren't valid UTF-8 (or, in JSON, have a lone surrogate).
         empty: documents without text.
-        missing: records in which the field is missing or isn't a string.
-        malformed: records that aren't JSON objects.
+        missing: records in which the field is missing or isn't a string (a list of messages).
+        malformed: records that aren't JSON objects, and conversations that the chat template or
+            llama-server would refuse.
         skipped: how many documents and records of these four kinds ``errors="skip"`` dropped.
     """
 
@@ -31,8 +32,8 @@ class Counts:
     malformed: int = 0
     skipped: int = 0
 
-    def add(self, other: Counts) -> None:
-        for each in fields(Counts):
+    def add(self, other: Counts | None) -> None:
+        for each in fields(Counts) if other is not None else ():
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
     def as_dict(self) -> dict[str, int]:
@@ -73,7 +74,8 @@ class Summary(Counts):
     All counts are for the whole output, including what earlier runs wrote.
 
     Attributes:
-        files: the paths of the output's files: ids, index (if the format has one), manifest.
+        files: the paths of the output's files: ids, index (if the format has one), masks (of
+            conversations, if the format has a file for them), manifest.
         format, dtype: the format and the type of the ids.
         sources: the number of source files.
         seconds: the duration of this call.

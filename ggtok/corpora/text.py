@@ -33,6 +33,7 @@ from ggtok.corpora.documents import (
 )
 from ggtok.corpora.sources import Source
 from ggtok.corpora.streams import Stream, check, naming
+from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.native import NOT_FIRST_BLOCK
 from ggtok.native.contexts import Blocks
 
@@ -338,3 +339,15 @@ def _decoded(raw: bytes, final: bool) -> tuple[bytes, int, bool]:
     except UnicodeDecodeError:
         text, used = codecs.utf_8_decode(raw, "replace", final)
         return text.encode(), used, False
+
+
+def checked_separator(separator: object) -> bytes | None:
+    """Checks and converts a caller's argument for the separator of documents."""
+    if separator is None:
+        return None
+    if not isinstance(separator, (str, bytes)):
+        raise InvalidTypeError(f"separator must be str or bytes, not {type(separator).__name__}")
+    data = separator.encode() if isinstance(separator, str) else separator
+    if not data:
+        raise InvalidValueError("separator is empty; None makes each file one document")
+    return data

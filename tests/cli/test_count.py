@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
+from fixtures.build import CHAT as CHAT_PATH
 from ggtok.cli import counting, progress
 from tests.cli.command import BPE, COMMAND, LLAMA3, SPM, spawn
 from tests.docs.pages import MESSAGES, TEMPLATE
@@ -25,6 +26,7 @@ from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
 from tests.support.waits import LIMIT
 
+CHAT = str(CHAT_PATH)
 PART = 1 << 12
 LINE = "A line of text, <|endoftext|> é日本 \U0001fae8 and 12345 so on.\n".encode()
 
@@ -382,6 +384,84 @@ def test_chats(run, tmp_path: Path) -> None:
     assert list(listed(both)) == [str(messages), str(tools_file)]
 
 
+def conversations(folder: Path) -> Path:
+    """Writes JSON lines of two conversations and two faulty lines."""
+    talk = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    shared = [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]
+    records = [{"messages": talk}, {"conversations": shared}, {"messages": [{}]}, {"text": ""}]
+    path = folder / "talk.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def test_conversations_in_json_lines(run, tmp_path: Path) -> None:
+    """The count is that of the ids that 'encode --chat' writes."""
+    path = conversations(tmp_path)
+    good = path.read_bytes().split(b"\n")[:2]
+    talk = json.loads(good[0])["messages"]
+    closed = {"add_generation_prompt": False, "continue_final_message": False}
+    n = len(ggtok.load(CHAT).encode_chat(talk, **closed))
+    result = run("count", CHAT, "--chat", str(path), "--errors", "skip", "--total")
+    assert (result.status, result.out) == (0, b"%d\n" % (2 * n))
+    [warning] = result.warnings
+    assert warning.endswith("talk.jsonl: 2 faulty conversations skipped")
+    [error] = run("count", CHAT, "--chat", str(path)).errors
+    assert "talk.jsonl: the line at byte" in error
+    both = b"\n".join(good)
+    assert run("count", CHAT, "--chat", "-", stdin=both).out == b"%d  -\n" % (2 * n)
+    (tmp_path / "a.json.gz").write_bytes(gzip.compress(both))
+    packed = run("count", CHAT, "--chat", str(tmp_path / "a.json.gz"), "--json")
+    assert json.loads(packed.out)["files"][0]["bytes"] == len(both)
+    assert json.loads(packed.out)["total"] == 2 * n
+    tools = tmp_path / "tools.json"
+    tools.write_text(json.dumps([{"type": "function", "function": {"name": "f"}}]))
+    template = "{{ tools | length }}{% for m in messages %}{{ m.content }}{% endfor %}"
+    (tmp_path / "t").write_text(template)
+    options = ("--tools", str(tools), "--template", str(tmp_path / "t"), "--total")
+    n = len(
+        ggtok.load(CHAT).encode_chat(
+            talk, tools=json.loads(tools.read_text()), template=template, **closed
+        )
+    )
+    assert run("count", CHAT, "--chat", "-", *options, stdin=both).out == b"%d\n" % (2 * n)
+
+
+def test_single_values_are_requests_or_conversations(run, tmp_path: Path) -> None:
+    """A request is counted with the beginning of the answer, unless the file's name says that it
+    has lines."""
+    first, second = conversations(tmp_path).read_bytes().split(b"\n")[:2]
+    tok = ggtok.load(CHAT)
+    talk = [json.loads(first)["messages"][0]]
+    request = json.dumps({"messages": talk}).encode()
+    asked = tok.count_chat(talk)
+    closed = tok.count_chat(talk, add_generation_prompt=False)
+    assert asked > closed
+    for name, n in ("r.json", asked), ("r.jsonl", closed):
+        (tmp_path / name).write_bytes(request)
+        path = str(tmp_path / name)
+        assert run("count", CHAT, "--chat", path, "--total").out == b"%d\n" % n
+    lists = json.dumps(talk).encode()
+    assert run("count", CHAT, "--chat", "-", "--total", stdin=lists).out == b"%d\n" % asked
+    whole = tok.count_chat(
+        json.loads(first)["messages"], add_generation_prompt=False, continue_final_message=False
+    )
+    assert run("count", CHAT, "--chat", "-", "--total", stdin=second).out == b"%d\n" % whole
+    [error] = run("count", CHAT, "--chat", "-", stdin=b"[" + second + b"]").errors
+    assert "standard input: an array of conversations, not JSON lines" in error
+
+
+def test_images_in_conversations(run) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:,"}}
+    line = json.dumps([{"role": "user", "content": [{"type": "text", "text": "Hi"}, image]}])
+    both = f"{line}\n{line}\n".encode()
+    result = run("count", CHAT, "--chat", "-", "--json", stdin=both)
+    assert json.loads(result.out)["uncounted_parts"] == 2
+    assert "2 image, audio or video parts" in result.warnings[0]
+    more = run("count", CHAT, "--chat", "-", "--json", "--image-tokens", "10", stdin=both)
+    assert json.loads(more.out)["total"] == json.loads(result.out)["total"] + 20
+    assert not more.warnings
+
+
 def test_images_in_chats(run, tmp_path: Path) -> None:
     gguf = GGUF.read(fixture("bpe-llama3"))
     gguf.set("tokenizer.chat_template", TEMPLATE.encode())
@@ -491,6 +571,7 @@ def test_the_model(run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ([LLAMA3, "-", "-"], "standard input can be read only once"),
         ([LLAMA3, "-", "--chat", "-"], "standard input can be read only once"),
         ([LLAMA3, "a", "--tools", "x"], "--tools has no effect without --chat"),
+        ([LLAMA3, "a", "--errors", "skip"], "--errors has no effect without --chat"),
         ([LLAMA3, "a", "--template", "x"], "--template has no effect without --chat"),
         ([LLAMA3, "a", "--image-tokens", "1"], "--image-tokens has no effect without --chat"),
         ([LLAMA3, "a", "--media-marker", "x"], "--media-marker has no effect without --chat"),

@@ -13,11 +13,14 @@ import numpy as np
 import pytest
 
 import ggtok
+from fixtures.build import CHAT as CHAT_PATH
 from ggtok.cli import encode, progress
 from ggtok.corpora.journal import Journal
 from ggtok.corpora.summary import EncodeProgress
 from tests.cli.command import LLAMA3
 from tests.files.corpus import ids_of, raw_ids
+
+CHAT = str(CHAT_PATH)
 
 
 @pytest.fixture
@@ -54,6 +57,33 @@ def test_a_format_whose_package_is_missing(
     done = run("encode", LLAMA3, "notes", "-o", "o.arrow")
     assert done.status == 2 and "needs pyarrow" in str(done.errors)
     assert sorted(here.iterdir()) == before
+
+
+def test_conversations(run: Any, here: Path) -> None:
+    talk = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    (here / "c.jsonl").write_text(json.dumps({"messages": talk}) + "\n{}\n")
+    done = run("encode", CHAT, "c.jsonl", "-o", "c.npy", "--chat")
+    assert done.status == 2 and "c.jsonl: the line at byte 93" in done.errors[0]
+    assert "--errors skip drops such documents" in done.errors[0]
+    skip = "--errors", "skip"
+    done = run("encode", CHAT, "c.jsonl", "-o", "c.npy", "--chat", *skip)
+    assert done.out.decode().splitlines()[1:] == [
+        *("c.offsets.npy", "c.mask.npy", "c.npy.manifest.json")
+    ]
+    assert "1 document, 96 B in 1 file, 1 without the field (1 of these skipped)" in str(done.out)
+    tok = ggtok.load(CHAT)
+    options: dict[str, Any] = {"return_assistant_mask": True, "add_generation_prompt": False}
+    ids, mask = tok.encode_chat(talk, continue_final_message=False, **options)
+    assert np.load("c.npy").tolist() == ids and np.load("c.mask.npy").tolist() == mask
+    (here / "t").write_text("{% for m in messages %}{{ m.content }}.{% endfor %}")
+    done = run(
+        *("encode", CHAT, "c.jsonl", "-o", "d.npy", "--chat", "--template", "t"),
+        *("--like", "transformers", *skip),
+    )
+    template = (here / "t").read_text()
+    ids, mask = tok.encode_chat(talk, template=template, like="transformers", **options)
+    assert np.load("d.npy").tolist() == ids and np.load("d.mask.npy").tolist() == mask
+    assert run("encode", "--verify", "d.npy").status == 0
 
 
 def test_options(run: Any, here: Path) -> None:

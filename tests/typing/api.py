@@ -277,6 +277,9 @@ def corpora(tok: ggtok.Tokenizer, texts: list[str]) -> None:
     tok.encode_files("a", "out", field=["meta.text", "title"], kind="jsonl", shards=2)
     tok.encode_files("a", "out", include="*.txt", exclude=["*.md"])
     assert_type(summary.already_complete, bool)
+    tok.encode_files("a", "out", chat=True)
+    tok.encode_files("a", "out", chat={"like": "transformers", "template": "x"})
+    tok.encode_files("a", "out", chat="x")  # type: ignore[arg-type]
     tok.encode_files("a", "out", kind="csv")  # type: ignore[arg-type]
     tok.encode_files("a", "out", format="zip")  # type: ignore[arg-type]
     tok.encode_files("a", "out", progress=lambda p: p.bytes)

@@ -1,0 +1,139 @@
+"""Counts the conversations of ``ggtok count --chat FILE``: a request, or JSON lines."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import ggtok
+from ggtok.base.concurrency import mapped
+from ggtok.chat import api, media
+from ggtok.cli import reading
+from ggtok.cli.chat import marker_of, naming, template_of, with_tools
+from ggtok.cli.messages import UsageError
+from ggtok.corpora import jsonl, sources
+from ggtok.corpora.conversations import Conversations
+from ggtok.corpora.documents import BOM, Faults, Piece
+from ggtok.corpora.encode_conversations import ChatEncoder
+from ggtok.corpora.summary import Counts
+from ggtok.text.batches import n_threads
+
+_ROOM = 64 << 20  # bytes of lines that wait for a thread
+
+
+@dataclass
+class ChatCounts:
+    """The tokens and bytes of a file, and how many images, audio and video aren't counted, and
+    which lines were skipped."""
+
+    tokens: int = 0
+    bytes: int = 0
+    uncounted: int = 0
+    skipped: int = 0
+
+
+def count_of(tok: ggtok.Tokenizer, path: str, args: argparse.Namespace) -> ChatCounts:
+    """Counts the tokens of a file with messages, a request, or JSON lines of conversations, using
+    --tools and --template."""
+    media.check_tokens(args.image_tokens)
+    fields = Conversations()
+    with reading.blocks(path, decompress=True) as blocks:
+        start, blocks = _peeked(blocks)
+        if jsonl.is_array(start, fields):
+            raise UsageError(
+                f"{reading.name_of(path)}: an array of conversations, not JSON lines; 'jq -c .[]' "
+                "converts it"
+            )
+        if _is_lines(path, start, fields):
+            found = _of_lines(tok, path, args, blocks, fields)
+        else:
+            found = _of_request(tok, reading.parsed_json(b"".join(blocks), path), args)
+    if args.image_tokens is not None:
+        found.tokens += args.image_tokens * found.uncounted
+        found.uncounted = 0
+    if found.uncounted:
+        api.warn_of_media(found.uncounted)
+    return found
+
+
+def _peeked(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """Returns the beginning of a file, without white space, and all of its blocks."""
+    read: list[bytes] = []
+    size = 0
+    for block in blocks:
+        read.append(block)
+        size += len(block)
+        if size > jsonl.LOOK:
+            break
+    start = b"".join(read)[: jsonl.LOOK].removeprefix(BOM).lstrip()
+    return start, chain(read, blocks)
+
+
+def _is_lines(path: str, start: bytes, fields: Conversations) -> bool:
+    """Whether a file has a conversation in each line, by its name or because two lines begin like
+    one. A single line is a request if it has ``messages``."""
+    name = path.lower().removesuffix(sources.compression_of(path))
+    if name.endswith((".jsonl", ".ndjson")):
+        return True
+    line, _, rest = start.partition(b"\n")
+    first = start[:1]
+    if not first or first not in fields.opens:
+        return False
+    return rest.lstrip()[:1] == first or (first == b"{" and fields.needs_conversion(line))
+
+
+def _of_request(tok: ggtok.Tokenizer, given: Any, args: argparse.Namespace) -> ChatCounts:
+    template, name = template_of(tok, args)
+    with naming(name):
+        n, uncounted = api.count_body(
+            tok._loaded,
+            with_tools(given, args.tools),
+            template=template,
+            media_marker=marker_of(args),
+        )
+    return ChatCounts(n, 0, uncounted)
+
+
+def _of_lines(
+    tok: ggtok.Tokenizer,
+    path: str,
+    args: argparse.Namespace,
+    blocks: Iterable[bytes],
+    fields: Conversations,
+) -> ChatCounts:
+    template, name = template_of(tok, args)
+    options = {"template": template, "media_marker": marker_of(args)}
+    if args.tools is not None:
+        options["tools"] = reading.json_file(args.tools)
+    with naming(name):
+        encoder = ChatEncoder(tok._loaded, options)
+    file = reading.name_of(path)
+    faults = Faults("skip", file) if args.errors == "skip" else jsonl.Lenient("replace", file)
+
+    def count(piece: Piece) -> ChatCounts:
+        counts = Counts()
+        counts.add(piece.faults)
+        found = ChatCounts(bytes=piece.size)
+        documents = [document for document in piece.many or (piece.text,) if document]
+        results, found.uncounted = encoder.counts(documents)
+        for i, result in enumerate(results):
+            if isinstance(result, Exception):
+                assert piece.located is not None  # the reader of conversations sets it
+                counts.add(piece.located.found(i, str(result)))
+            else:
+                found.tokens += result
+        found.skipped = counts.skipped
+        return found
+
+    total = ChatCounts()
+    threads = n_threads(tok._loaded, 0)
+    pieces = jsonl.pieces(blocks, faults, fields)
+    for each in mapped(count, pieces, threads, size=lambda piece: piece.size, room=_ROOM):
+        total.tokens += each.tokens
+        total.bytes += each.bytes
+        total.uncounted += each.uncounted
+        total.skipped += each.skipped
+    return total
