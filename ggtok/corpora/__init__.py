@@ -22,6 +22,6 @@ The modules, in the order of the data flow:
 :mod:`.shards`                ``Tokenizer.encode_files``: writes one output or several
 ============================  ===================================================
 
-:mod:`.iterate`               implements ``Tokenizer.encode_batches``, for texts in memory or from a generator.
+:mod:`.iterate` implements ``Tokenizer.encode_batches``, for texts in memory or from a generator.
 All modules are imported when first used.
 """
