@@ -23,7 +23,19 @@ from starlette.routing import Route
 
 from ggtok.chat.media import check_tokens
 from ggtok.errors import InvalidTypeError, InvalidValueError
-from ggtok.server import bodies, koboldcpp, llama_server, native, ollama, openapi, page, vllm
+from ggtok.server import (
+    bodies,
+    koboldcpp,
+    llama_cpp_python,
+    llama_server,
+    native,
+    ollama,
+    openapi,
+    page,
+    tabby,
+    textgen,
+    vllm,
+)
 from ggtok.server.auth import Keys, check_key
 from ggtok.server.completions import COMPLETIONS, errors_of
 from ggtok.server.endpoints import Call, Endpoint
@@ -43,6 +55,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *vllm.ENDPOINTS,
     *ollama.ENDPOINTS,
     *koboldcpp.ENDPOINTS,
+    *llama_cpp_python.ENDPOINTS,
+    *textgen.ENDPOINTS,
+    *tabby.ENDPOINTS,
     *native.ENDPOINTS,
     *page.ENDPOINTS,
     *openapi.ENDPOINTS,

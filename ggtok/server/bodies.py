@@ -4,6 +4,7 @@ writes a list of a million ids in milliseconds."""
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -21,13 +22,18 @@ def parse(data: bytes) -> Any:
     """Parses the JSON in a body. Raises Refusal if it isn't valid, or has too many parts."""
     # As in llama-server, a BOM may precede the JSON, and a NUL ends it.
     data = data.removeprefix(_BOM).partition(b"\0")[0]
-    few = sum(map(data.count, (b"[", b"{", b":"))) <= MOST_PARTS  # with those in strings
-    if not few and json_size(data) > MOST_PARTS:
-        raise Refusal(f"the body has more than {MOST_PARTS} lists, objects and members: split it")
+    check_parts([data])
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as e:
         raise Refusal(f"the body isn't valid JSON: {e}") from None
+
+
+def check_parts(texts: Sequence[bytes]) -> None:
+    """Raises Refusal if the JSON in these texts of a body has too many parts."""
+    few = sum(text.count(mark) for text in texts for mark in (b"[", b"{", b":")) <= MOST_PARTS
+    if not few and sum(map(json_size, texts)) > MOST_PARTS:  # `few` counts those in strings, too
+        raise Refusal(f"the body has more than {MOST_PARTS} lists, objects and members: split it")
 
 
 def parse_all(data: bytes) -> Any:

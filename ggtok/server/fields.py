@@ -1,7 +1,8 @@
-"""Reads fields of JSON objects as llama-server does.
+"""Reads fields of JSON objects.
 
-A field that is missing, null or of another type counts as the default. A value that isn't an object
-has no fields.
+As in llama-server, a field that is missing, null or of another type counts as the default, and a
+value that isn't an object has no fields. The functions from `object_of` on are strict: they refuse
+other types.
 """
 
 from __future__ import annotations
@@ -48,6 +49,34 @@ def token_ids(value: Any, name: str) -> list[int]:
     return [token_id(item) for item in value]
 
 
+def object_of(body: Any) -> dict[str, Any]:
+    """Returns a body that is an object. Raises Refusal for anything else."""
+    if not isinstance(body, dict):
+        raise Refusal(f"the body must be an object, not {kind(body)}")
+    return body
+
+
+def typed(fields: dict[str, Any], name: str, wanted: type) -> Any:
+    """Returns a field. Raises Refusal if it is missing or has another type."""
+    value = fields.get(name)
+    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+        raise Refusal(f"{name} must be {_NAMES[wanted]}, not {kind(value)}")
+    return value
+
+
+def optional(fields: dict[str, Any], name: str, wanted: type) -> Any:
+    return None if fields.get(name) is None else typed(fields, name, wanted)
+
+
+def truth(fields: dict[str, Any], name: str, default: bool) -> bool:
+    value: bool | None = optional(fields, name, bool)
+    return default if value is None else value
+
+
+def typed_ids(fields: dict[str, Any], name: str) -> list[int]:
+    return token_ids(fields.get(name), name)
+
+
 def quoted(value: Any, most: int = 80) -> str:
     """Returns a value for a message: a text's first `most` characters or a number, quoted, and the
     type of any other value, which may be large or deeply nested."""
@@ -56,6 +85,13 @@ def quoted(value: Any, most: int = 80) -> str:
     return repr(value) if isinstance(value, (bool, int, float)) else kind(value)
 
 
+_NAMES = {
+    str: "a string",
+    list: "an array",
+    dict: "an object",
+    bool: "a boolean",
+    int: "an integer",
+}
 _KINDS = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "an array"}
 
 

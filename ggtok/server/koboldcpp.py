@@ -6,7 +6,7 @@ from typing import Any
 
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import Refusal
-from ggtok.server.fields import anything, has, kind
+from ggtok.server.fields import anything, object_of, typed
 
 
 def error_body(refusal: Refusal) -> dict[str, Any]:
@@ -17,11 +17,7 @@ def error_body(refusal: Refusal) -> dict[str, Any]:
 
 def tokencount(call: Call) -> object:
     tok = call.model().tok
-    if not isinstance(call.body, dict):
-        raise Refusal(f"the body must be an object, not {kind(call.body)}")
-    prompt = call.body["prompt"] if has(call.body, "prompt") else ""
-    if not isinstance(prompt, str):
-        raise Refusal(f"prompt must be a string, not {kind(prompt)}")
+    prompt = typed({"prompt": "", **object_of(call.body)}, "prompt", str)
     special = bool(anything(call.body, "special", True))
     ids = tok.encode(prompt, add_special=special, parse_special=True)
     return {"value": len(ids), "ids": ids}

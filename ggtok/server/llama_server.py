@@ -73,11 +73,14 @@ def mixed_ids(tok: Tokenizer, content: Any, *, add_special: bool, parse_special:
     return ids
 
 
-def joined_pieces(call: Call, tok: Tokenizer, ids: list[int], copies: int = 1) -> str:
-    """Decodes ids for an answer that contains the text `copies` times."""
+def joined_pieces(
+    call: Call, tok: Tokenizer, ids: list[int], copies: int = 1, special: bool = True
+) -> str:
+    """Decodes ids for an answer that contains the text `copies` times. Without `special`, control
+    tokens have no text."""
     check_ids(tok, ids)
     check_decoded_size(call, tok, [ids], copies)
-    return tok.decode(ids, clean_spaces=False)
+    return tok.decode(ids, clean_spaces=False, unparse_special=special)
 
 
 def check_ids(tok: Tokenizer, ids: list[int]) -> None:

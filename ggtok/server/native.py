@@ -9,13 +9,20 @@ from itertools import pairwise
 from typing import Any
 
 import ggtok
+from ggtok.chat import api
+from ggtok.chat.encode import flags_of
+from ggtok.chat.media import check_tokens
+from ggtok.chat.options import Options
 from ggtok.errors import GGTokError
+from ggtok.native import chat
 from ggtok.server import bodies
+from ggtok.server.chat import media_marker
 from ggtok.server.decoded import check_decoded_size
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import Refusal
-from ggtok.server.fields import kind, quoted
+from ggtok.server.fields import kind, object_of, optional, quoted
 from ggtok.server.registry import unreadable
+from ggtok.server.vllm import keeps_template
 
 Json = dict[str, Any]
 _MOST_TEXTS = 100_000  # the most texts in a batch
@@ -30,9 +37,7 @@ class _Body:
     go unnoticed."""
 
     def __init__(self, call: Call, *names: str) -> None:
-        if not isinstance(call.body, dict):
-            raise Refusal(f"the body must be an object, not {kind(call.body)}")
-        self.fields: Json = call.body
+        self.fields = object_of(call.body)
         known = {"model", *names}
         for name in self.fields:
             if name not in known:
@@ -41,14 +46,10 @@ class _Body:
                 )
 
     def get(self, name: str, wanted: type, default: Any) -> Any:
-        value = self.fields.get(name)
-        if value is None:
-            if default is _REQUIRED:
-                raise Refusal(f"{name} is required")
-            return default
-        if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
-            raise Refusal(f"{name} must be {_NAMES[wanted]}, not {kind(value)}")
-        return value
+        value = optional(self.fields, name, wanted)
+        if value is None and default is _REQUIRED:
+            raise Refusal(f"{name} is required")
+        return default if value is None else value
 
     def text(self, name: str = "text", default: Any = None) -> str:
         found: str = self.get(name, str, _REQUIRED if default is None else default)
@@ -72,8 +73,22 @@ class _Body:
 
 
 _REQUIRED: Any = object()
-_NAMES = {str: "a string", list: "an array", bool: "a boolean", int: "an integer"}
 _FLAGS = ("add_special", "parse_special")
+# The arguments of Tokenizer.count_chat that choose how a conversation is rendered.
+_RENDERING = {
+    "tools": list,
+    "like": str,
+    "add_generation_prompt": bool,
+    "continue_final_message": bool,
+    "template": str,
+    "enable_thinking": bool,
+    "tool_choice": str,
+    "parallel_tool_calls": bool,
+    "response_format": dict,
+    "reasoning_format": str,
+    "reasoning_effort": str,
+    "chat_template_kwargs": dict,
+}
 
 
 def encode(call: Call) -> object:
@@ -87,6 +102,30 @@ def count(call: Call) -> object:
     body = _Body(call, "texts", *_FLAGS)
     counts = call.model().tok.count_batch(body.texts(), **body.flags(), threads=1)
     return {"counts": counts, "total": sum(counts)}
+
+
+def count_chat(call: Call) -> object:
+    """Counts the tokens of a conversation, as Tokenizer.count_chat with the same arguments."""
+    body = _Body(call, "messages", "trusted", "user_defined", "image_tokens", *_RENDERING)
+    tok, trusted = call.model().tok, body.get("trusted", bool, False)
+    given = {name: body.get(name, wanted, None) for name, wanted in _RENDERING.items()}
+    options = Options(**{**given, "like": given["like"] or "llama.cpp"})
+    options.media_marker = media_marker()
+    flags = flags_of(trusted, body.text("user_defined", "parse"))
+    image_tokens = body.get("image_tokens", int, call.image_tokens)
+    check_tokens(image_tokens)
+    rendering = api.Call(
+        tok._loaded,
+        options,
+        flags,
+        chat.TRUSTED if trusted else 0,
+        keeps_template(tok, options.template),
+    )
+    n, n_media = rendering.one(body.get("messages", list, _REQUIRED), chat.COUNT)
+    answer = {"count": n + n_media * (image_tokens or 0), "context_length": tok.context_length}
+    if n_media and image_tokens is None:
+        answer["uncounted_parts"] = n_media
+    return answer
 
 
 def decode(call: Call) -> object:
@@ -216,6 +255,7 @@ def _endpoint(answer: Callable[[Call], object], light: bool = False) -> Endpoint
 ENDPOINTS = (
     _endpoint(encode, light=True),
     _endpoint(count, light=True),
+    _endpoint(count_chat),
     _endpoint(decode, light=True),
     _endpoint(spans, light=True),
     _endpoint(truncate, light=True),

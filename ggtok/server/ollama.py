@@ -7,7 +7,7 @@ from typing import Any
 
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import Refusal
-from ggtok.server.fields import has, kind, token_ids
+from ggtok.server.fields import kind, object_of, typed_ids
 from ggtok.server.llama_server import joined_pieces
 from ggtok.server.registry import Served
 
@@ -33,16 +33,14 @@ def detokenize(call: Call) -> object:
     model = _model(call)
     loaded = time.perf_counter_ns()
     try:
-        content = joined_pieces(call, model.tok, token_ids(call.body.get("tokens"), "tokens"))
+        content = joined_pieces(call, model.tok, typed_ids(call.body, "tokens"))
     except Refusal as e:
         raise Refusal(e.message, status=413 if e.status == 413 else 0) from None
     return {"model": model.name, "content": content, **_times(begin, loaded)}
 
 
 def _model(call: Call) -> Served:
-    if not isinstance(call.body, dict):
-        raise Refusal(f"the body must be an object, not {kind(call.body)}")
-    if has(call.body, "media_type") and call.body["media_type"] not in ("", "text", None):
+    if object_of(call.body).get("media_type") not in ("", "text", None):
         raise Refusal("media_type must be 'text'")
     return call.model()
 

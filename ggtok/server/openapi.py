@@ -86,6 +86,7 @@ class Row(NamedTuple):
 
 
 _LLAMA, _VLLM, _OLLAMA, _KOBOLD, _OWN = "llama-server", "vLLM", "Ollama", "KoboldCpp", "ggtok"
+_PYTHON, _TEXTGEN, _TABBY = "llama-cpp-python", "text-generation-webui", "tabbyAPI"
 _HEALTH = Row(_LLAMA, "Whether the server answers", answer(status=STRING))
 _MODELS = Row(
     _LLAMA,
@@ -219,6 +220,70 @@ ROWS: dict[str, Row] = {
         fields("prompt", model=MODEL, prompt=STRING, special=BOOLEAN),
         {"prompt": "Hello"},
     ),
+    "/extras/tokenize": Row(
+        _PYTHON,
+        "Ids of a text",
+        answer(tokens=IDS),
+        fields("input", model=MODEL, input=STRING),
+        {"input": "Hello"},
+    ),
+    "/extras/tokenize/count": Row(
+        _PYTHON,
+        "The number of a text's tokens",
+        answer(count=INTEGER),
+        fields("input", model=MODEL, input=STRING),
+        {"input": "Hello"},
+    ),
+    "/extras/detokenize": Row(
+        _PYTHON,
+        "The text of ids, without control tokens",
+        answer(text=STRING),
+        fields("tokens", model=MODEL, tokens=IDS),
+        {"tokens": [1, 2]},
+    ),
+    "/v1/internal/encode": Row(
+        _TEXTGEN,
+        "Ids of a text",
+        answer(tokens=IDS, length=INTEGER),
+        fields("text", model=MODEL, text=STRING),
+        {"text": "Hello"},
+    ),
+    "/v1/internal/decode": Row(
+        _TEXTGEN,
+        "The text of ids",
+        answer(text=STRING),
+        fields("tokens", model=MODEL, tokens=IDS),
+        {"tokens": [1, 2]},
+    ),
+    "/v1/internal/token-count": Row(
+        _TEXTGEN,
+        "The number of a text's tokens",
+        answer(length=INTEGER),
+        fields("text", model=MODEL, text=STRING),
+        {"text": "Hello"},
+    ),
+    "/v1/token/encode": Row(
+        _TABBY,
+        "Ids of a text, or of messages",
+        answer(tokens=IDS, length=INTEGER),
+        fields(
+            "text",
+            model=MODEL,
+            text=either(STRING, MESSAGES),
+            add_bos_token=BOOLEAN,
+            encode_special_tokens=BOOLEAN,
+            template_vars=OBJECT,
+            chat_template_kwargs=OBJECT,
+        ),
+        {"text": "Hello"},
+    ),
+    "/v1/token/decode": Row(
+        _TABBY,
+        "The text of ids",
+        answer(text=STRING),
+        fields("tokens", model=MODEL, tokens=IDS, decode_special_tokens=BOOLEAN),
+        {"tokens": [1, 2]},
+    ),
     "/v1/ggtok/encode": Row(
         _OWN,
         "Ids of many texts",
@@ -232,6 +297,32 @@ ROWS: dict[str, Row] = {
         answer(counts=IDS, total=INTEGER),
         exactly("texts", model=MODEL, texts=array(STRING), **_FLAGS),
         {"texts": ["Hello", "there"]},
+    ),
+    "/v1/ggtok/count_chat": Row(
+        _OWN,
+        "The number of tokens of a conversation, and the model's context length",
+        counted(count=INTEGER, context_length=nullable(INTEGER)),
+        exactly(
+            "messages",
+            model=MODEL,
+            messages=MESSAGES,
+            tools=array(OBJECT),
+            like={"type": "string", "enum": ["llama.cpp", "transformers"]},
+            add_generation_prompt=BOOLEAN,
+            continue_final_message=BOOLEAN,
+            template=STRING,
+            enable_thinking=BOOLEAN,
+            tool_choice=STRING,
+            parallel_tool_calls=BOOLEAN,
+            response_format=OBJECT,
+            reasoning_format=STRING,
+            reasoning_effort=STRING,
+            chat_template_kwargs=OBJECT,
+            trusted=BOOLEAN,
+            user_defined={"type": "string", "enum": ["parse", "plain"]},
+            image_tokens=COUNT,
+        ),
+        {"messages": _HELLO},
     ),
     "/v1/ggtok/decode": Row(
         _OWN,

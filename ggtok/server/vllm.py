@@ -12,7 +12,7 @@ from ggtok.native import chat
 from ggtok.server import facts
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import NotReady, Refusal
-from ggtok.server.fields import anything, kind, text
+from ggtok.server.fields import anything, optional, text, truth, typed
 
 _TYPES = {404: "NotFoundError", 400: "BadRequestError", 501: "NotImplementedError"}
 
@@ -43,10 +43,10 @@ def tokenize(call: Call) -> object:
 def _tokenize(call: Call) -> object:
     body = call.body
     tok = call.model().tok
-    special = _flag(body, "add_special_tokens", "prompt" in body)
+    special = truth(body, "add_special_tokens", "prompt" in body)
     parts: list[media.Part] = []
     if "prompt" in body:
-        prompt = _typed(body, "prompt", str)
+        prompt = typed(body, "prompt", str)
     else:
         prompt = _prompt(call, tok)
         parts = media.parts_of(body["messages"], "transformers")
@@ -55,7 +55,7 @@ def _tokenize(call: Call) -> object:
         "count": len(ids),
         "max_model_len": facts.context_length(tok),
         "tokens": ids,
-        "token_strs": _texts(tok, ids) if _flag(body, "return_token_strs", False) else None,
+        "token_strs": _texts(tok, ids) if truth(body, "return_token_strs", False) else None,
     }
     if not parts:
         return answer
@@ -69,25 +69,36 @@ def _prompt(call: Call, tok: Tokenizer) -> str:
     if not call.wait:
         raise NotReady  # rendering a template may take long
     body = call.body
-    generation = _flag(body, "add_generation_prompt", True)
-    continues = _flag(body, "continue_final_message", False)
+    generation = truth(body, "add_generation_prompt", True)
+    continues = truth(body, "continue_final_message", False)
     if continues and body.get("add_generation_prompt"):
         raise Refusal(
             "Cannot set both `continue_final_message` and `add_generation_prompt` to True."
         )
-    messages = [_message(message) for message in _typed(body, "messages", list)]
-    options = Options(
-        tools=_optional(body, "tools", list),
-        like="transformers",
+    messages = [_message(message) for message in typed(body, "messages", list)]
+    return rendered(
+        tok,
+        messages,
+        tools=optional(body, "tools", list),
         add_generation_prompt=generation and not continues,
         continue_final_message=continues,
-        template=_optional(body, "chat_template", str),
-        chat_template_kwargs=_optional(body, "chat_template_kwargs", dict),
+        template=optional(body, "chat_template", str),
+        chat_template_kwargs=optional(body, "chat_template_kwargs", dict),
     )
-    # A client's template is compiled for its request only.
-    keep = options.template is None or options.template in tok.chat_templates
-    text: str = api.Call(tok._loaded, options, keep=keep).one(messages, chat.TEXT)[0]
-    return text
+
+
+def rendered(tok: Tokenizer, messages: list[Any], **options: Any) -> str:
+    """Returns the prompt of messages as transformers renders it, with these Options."""
+    made = Options(like="transformers", **options)
+    call = api.Call(tok._loaded, made, keep=keeps_template(tok, made.template))
+    prompt: str = call.one(messages, chat.TEXT)[0]
+    return prompt
+
+
+def keeps_template(tok: Tokenizer, template: str | None) -> bool:
+    """Whether to cache the compiled template. A client's template is compiled for its request
+    only."""
+    return template is None or template in tok.chat_templates
 
 
 def _message(message: Any) -> Any:
@@ -107,25 +118,6 @@ def _texts(tok: Tokenizer, ids: list[int]) -> list[str]:
     """Returns the tokens' texts as the vocabulary spells them."""
     known = {id: tok.token_text(id).decode("utf-8", "replace") for id in set(ids)}
     return [known[id] for id in ids]
-
-
-def _flag(body: dict[str, Any], name: str, default: bool) -> bool:
-    value: bool | None = _optional(body, name, bool)
-    return default if value is None else value
-
-
-def _optional(body: dict[str, Any], name: str, wanted: type) -> Any:
-    return None if body.get(name) is None else _typed(body, name, wanted)
-
-
-_NAMES = {str: "a string", list: "an array", dict: "an object", bool: "a boolean"}
-
-
-def _typed(body: dict[str, Any], name: str, wanted: type) -> Any:
-    value = body[name]
-    if not isinstance(value, wanted):
-        raise Refusal(f"{name} must be {_NAMES[wanted]}, not {kind(value)}")
-    return value
 
 
 def tokenizer_info(call: Call) -> object:

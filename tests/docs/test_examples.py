@@ -37,6 +37,7 @@ NOT_RUN = {
         "a server, which doesn't end",
         "needs the libraries and a server",
         "needs lm-evaluation-harness and a server",
+        "needs Open WebUI; tests/server/test_recipes.py runs it",
         "needs a server",
         "needs a server",
         "a unit of systemd",

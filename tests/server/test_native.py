@@ -46,6 +46,47 @@ def test_batches(ask: Callable[..., Any], tok: ggtok.Tokenizer) -> None:
     assert ask("encode", texts=[]) == {"ids": []}
 
 
+CHAT_MESSAGES = [{"role": "user", "content": "Hi <|eot_id|>"}]
+PART = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+
+
+@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"trusted": True},
+        {"trusted": False, "user_defined": "plain"},
+        {"tools": [TOOL], "tool_choice": "auto", "parallel_tool_calls": True},
+        {"like": "transformers", "add_generation_prompt": False, "template": "{{ messages }}"},
+        {"like": "llama.cpp", "add_generation_prompt": False, "continue_final_message": None},
+        {"template": "{{ messages[0].content }}{{ x }}", "chat_template_kwargs": {"x": "end"}},
+        {"enable_thinking": False, "reasoning_format": "none", "reasoning_effort": "low"},
+        {"response_format": {"type": "json_object"}},
+    ],
+)
+def test_count_chat(options: dict[str, Any], ask: Callable[..., Any], tok: ggtok.Tokenizer) -> None:
+    n = tok.count_chat(CHAT_MESSAGES, **options)
+    answer = ask("count_chat", messages=CHAT_MESSAGES, **options)
+    assert answer == {"count": n, "context_length": tok.context_length}
+
+
+@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+def test_count_chat_with_images(serve: Serve, tok: ggtok.Tokenizer) -> None:
+    messages = [{"role": "user", "content": [{"type": "text", "text": "What is it?"}, PART, PART]}]
+    n = tok.count_chat(messages, image_tokens=0)
+    for server_option, field, expected in [
+        (None, None, {"count": n, "uncounted_parts": 2}),
+        (7, None, {"count": n + 14}),
+        (7, 0, {"count": n}),
+        (None, 5, {"count": n + 10}),
+    ]:
+        body = {"messages": messages, "image_tokens": field}
+        answer = serve(image_tokens=server_option).post("/v1/ggtok/count_chat", json=body).json()
+        assert answer == {**expected, "context_length": tok.context_length}
+
+
 def test_spans(ask: Callable[..., Any], tok: ggtok.Tokenizer) -> None:
     for unit in "byte", "char", "utf16":
         ids, spans = tok.encode_with_offsets(TEXTS[3], unit=unit)
@@ -107,6 +148,15 @@ def test_doctor(ask: Callable[..., Any], serve: Serve, tok: ggtok.Tokenizer) -> 
         ("encode", {"texts": [""] * 100_001}, "texts has 100001 items; at most 100000"),
         ("encode", {"texts": [], "parse_specials": True}, "unknown field 'parse_specials'"),
         ("encode", {"texts": [], "add_special": 1}, "add_special must be a boolean"),
+        ("count_chat", {}, "messages is required"),
+        ("count_chat", {"messages": [7]}, "messages"),
+        ("count_chat", {"messages": {}}, "messages must be an array, not an object"),
+        ("count_chat", {"messages": [], "prompt": ""}, "unknown field 'prompt'"),
+        ("count_chat", {"messages": [], "like": "vllm"}, "like must be"),
+        ("count_chat", {"messages": [], "user_defined": "no"}, "user_defined must be"),
+        ("count_chat", {"messages": [], "image_tokens": -1}, "must not be negative"),
+        ("count_chat", {"messages": [], "template": "{% if"}, "template"),
+        ("count_chat", {"messages": [], "trusted": 1}, "trusted must be a boolean"),
         ("decode", {"ids": [1]}, "ids[0] must be an array, not a number"),
         ("decode", {"ids": [[], [10**6]]}, "1000000"),
         ("decode", {"ids": [[2**32 + 1]]}, "4294967297"),

@@ -1,0 +1,37 @@
+"""The endpoints of llama-cpp-python's server that tokenize, as in its version 0.3.36."""
+
+from __future__ import annotations
+
+from ggtok.server.endpoints import Call, Endpoint
+from ggtok.server.fields import object_of, typed, typed_ids
+from ggtok.server.llama_server import joined_pieces
+
+
+def tokenize(call: Call) -> object:
+    return {"tokens": _ids(call)}
+
+
+def count(call: Call) -> object:
+    return {"count": len(_ids(call))}
+
+
+def _ids(call: Call) -> list[int]:
+    text = typed(object_of(call.body), "input", str)
+    return call.model().tok.encode(text, parse_special=True)
+
+
+def detokenize(call: Call) -> object:
+    """Decodes ids, without the texts of control tokens, and without one space after BOS."""
+    ids = typed_ids(object_of(call.body), "tokens")
+    tok = call.model().tok
+    text = joined_pieces(call, tok, ids, special=False)
+    if ids and ids[0] == tok.bos_id:
+        text = text.removeprefix(" ")
+    return {"text": text}
+
+
+ENDPOINTS = (
+    Endpoint("POST", ("/extras/tokenize",), tokenize, light=True),
+    Endpoint("POST", ("/extras/tokenize/count",), count, light=True),
+    Endpoint("POST", ("/extras/detokenize",), detokenize, light=True),
+)

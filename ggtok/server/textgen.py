@@ -1,0 +1,38 @@
+"""The endpoints of text-generation-webui that tokenize, as for its llama.cpp loader."""
+
+from __future__ import annotations
+
+from ggtok.server import facts
+from ggtok.server.endpoints import Call, Endpoint
+from ggtok.server.fields import object_of, typed, typed_ids
+from ggtok.server.llama_server import joined_pieces
+
+
+def encode(call: Call) -> object:
+    ids = _ids(call)
+    return {"tokens": ids, "length": len(ids)}
+
+
+def token_count(call: Call) -> object:
+    return {"length": len(_ids(call))}
+
+
+def _ids(call: Call) -> list[int]:
+    """Encodes a text with BOS, unless the text begins with it."""
+    text = typed(object_of(call.body), "text", str)
+    tok = call.model().tok
+    bos = facts.piece(tok, tok.bos_id)
+    has_bos = bool(bos) and text.startswith(bos or "")
+    return tok.encode(text, add_special=not has_bos, parse_special=True)
+
+
+def decode(call: Call) -> object:
+    ids = typed_ids(object_of(call.body), "tokens")
+    return {"text": joined_pieces(call, call.model().tok, ids)}
+
+
+ENDPOINTS = (
+    Endpoint("POST", ("/v1/internal/encode",), encode, light=True),
+    Endpoint("POST", ("/v1/internal/decode",), decode, light=True),
+    Endpoint("POST", ("/v1/internal/token-count",), token_count, light=True),
+)
