@@ -56,7 +56,8 @@ class NotReady(Exception):
 
 
 class NotAlone(Exception):
-    """Raised if the answer needs so much memory that no other such answer may be in progress."""
+    """Raised if the answer may need so much memory or time that no other such answer may be in
+    progress."""
 
 
 ErrorBody = Callable[[Refusal], dict[str, Any]]

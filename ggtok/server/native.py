@@ -119,7 +119,7 @@ def count_chat(call: Call) -> object:
         options,
         flags,
         chat.TRUSTED if trusted else 0,
-        keeps_template(tok, options.template),
+        keeps_template(call, tok, options.template),
     )
     n, n_media = rendering.one(body.get("messages", list, _REQUIRED), chat.COUNT)
     answer = {"count": n + n_media * (image_tokens or 0), "context_length": tok.context_length}

@@ -24,7 +24,7 @@ def encode(call: Call) -> object:
     if isinstance(given, list):
         if not call.wait:
             raise NotReady  # rendering a template may take long
-        prompt = _prompt(tok, body, given)
+        prompt = _prompt(call, tok, body, given)
     elif isinstance(given, str):
         prompt = given
     else:
@@ -38,12 +38,13 @@ def encode(call: Call) -> object:
     return {"tokens": ids, "length": len(ids)}
 
 
-def _prompt(tok: Tokenizer, body: dict[str, Any], messages: list[Any]) -> str:
+def _prompt(call: Call, tok: Tokenizer, body: dict[str, Any], messages: list[Any]) -> str:
     """Returns the prompt of messages, without the start of an answer, and without BOS."""
-    calls = [call for message in messages for call in _tool_calls(message)]
-    bodies.check_parts([_arguments(call).encode() for call in calls])
+    tool_calls = [each for message in messages for each in _tool_calls(message)]
+    bodies.check_parts([_arguments(each).encode() for each in tool_calls])
     name = "template_vars" if "template_vars" in body else "chat_template_kwargs"
     prompt = rendered(
+        call,
         tok,
         [_message(message) for message in messages],
         add_generation_prompt=False,

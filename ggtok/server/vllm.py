@@ -11,7 +11,7 @@ from ggtok.errors import GGTokError
 from ggtok.native import chat
 from ggtok.server import facts
 from ggtok.server.endpoints import Call, Endpoint
-from ggtok.server.errors import NotReady, Refusal
+from ggtok.server.errors import NotAlone, NotReady, Refusal
 from ggtok.server.fields import anything, optional, text, truth, typed
 
 _TYPES = {404: "NotFoundError", 400: "BadRequestError", 501: "NotImplementedError"}
@@ -77,6 +77,7 @@ def _prompt(call: Call, tok: Tokenizer) -> str:
         )
     messages = [_message(message) for message in typed(body, "messages", list)]
     return rendered(
+        call,
         tok,
         messages,
         tools=optional(body, "tools", list),
@@ -87,18 +88,25 @@ def _prompt(call: Call, tok: Tokenizer) -> str:
     )
 
 
-def rendered(tok: Tokenizer, messages: list[Any], **options: Any) -> str:
+def rendered(call: Call, tok: Tokenizer, messages: list[Any], **options: Any) -> str:
     """Returns the prompt of messages as transformers renders it, with these Options."""
     made = Options(like="transformers", **options)
-    call = api.Call(tok._loaded, made, keep=keeps_template(tok, made.template))
-    prompt: str = call.one(messages, chat.TEXT)[0]
+    keep = keeps_template(call, tok, made.template)
+    prompt: str = api.Call(tok._loaded, made, keep=keep).one(messages, chat.TEXT)[0]
     return prompt
 
 
-def keeps_template(tok: Tokenizer, template: str | None) -> bool:
+def keeps_template(call: Call, tok: Tokenizer, template: str | None) -> bool:
     """Whether to cache the compiled template. A client's template is compiled for its request
-    only."""
-    return template is None or template in tok.chat_templates
+    only.
+
+    Raises:
+        NotAlone: a client's template, which may take seconds, must be used alone.
+    """
+    keep = template is None or template in tok.chat_templates
+    if not keep and not call.alone:
+        raise NotAlone
+    return keep
 
 
 def _message(message: Any) -> Any:

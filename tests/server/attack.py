@@ -120,11 +120,10 @@ def chat(n: int, **more: Any) -> dict[str, Any]:
 
 COUNT = "/v1/chat/completions/input_tokens"
 ATTACKS: dict[str, Attack] = {
-    "templates": post(COUNT, lambda n: chat(n, chat_template="{{ x }}" * 130_000 + str(n))),
-    "a huge template": post(
-        "/apply-template", lambda n: chat(n, chat_template="{{ x }}" * 2_200_000)
-    ),
-    "endless templates": post("/apply-template", lambda n: chat(n, chat_template=LOOPS)),
+    # Only vLLM's endpoints use a request's template.
+    "templates": post("/tokenize", lambda n: chat(n, chat_template="{{ x }}" * 130_000 + str(n))),
+    "a huge template": post("/tokenize", lambda n: chat(n, chat_template="{{ x }}" * 2_200_000)),
+    "endless templates": post("/tokenize", lambda n: chat(n, chat_template=LOOPS)),
     "long texts of ids": post(
         "/detokenize", lambda n: {"model": "long", "tokens": [259] * 600_000}
     ),
@@ -150,7 +149,7 @@ ATTACKS: dict[str, Attack] = {
     "unknown words": post("/v1/ggtok/spans", lambda n: {"model": "a", "text": "\U0001f9ff" * MIB}),
     "a stalled model": abandoned("/tokenize", b'{"model":"stalled","content":"x"}', 8),
     "abandoned work": abandoned(
-        "/apply-template", json.dumps(chat(0, chat_template=LOOPS)).encode(), 32
+        "/tokenize", json.dumps(chat(0, chat_template=LOOPS)).encode(), 32
     ),
     "long heads": raw(
         (HEAD % b"/tokenize" + b"Content-Length: 2\r\nX: %s\r\n\r\n{}" % (b"x" * 98_000)) * 32

@@ -30,7 +30,7 @@ from tests.server.command import serving as command
 from tests.server.names import NAMES, POSTS
 from tests.server.running import ask, connect, exchange, listening, running, until_closed
 from tests.support import waits
-from tests.support.vocabularies import fixture
+from tests.support.vocabularies import FIXTURES, fixture
 
 MODEL, NEOX, SPM = fixture("bpe-llama3"), fixture("bpe-neox"), fixture("spm")
 HEAD = b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\n"
@@ -249,12 +249,31 @@ def test_loading_delays_only_requests_for_the_same_model(monkeypatch: pytest.Mon
 def test_small_requests_do_not_wait_for_large_ones() -> None:
     app = server.app({"m": MODEL}, threads=1)
     end = threading.Event()
-    chat = {"messages": [{"role": "user", "content": "Hi"}], "chat_template": "{{ messages }}"}
+    chat = {"messages": [{"role": "user", "content": "Hi"}]}
     with listening(app) as url:
         assert ask(url, "POST", "/apply-template", chat)[0] == 200
         app.state.workers._answers.submit(end.wait)
         try:
             assert ask(url, "POST", "/apply-template", chat)[0] == 200
+        finally:
+            end.set()
+
+
+def test_templates_of_requests_do_not_delay_small_requests() -> None:
+    """A small body with a slow template waits for the thread of large bodies."""
+    app = server.app({"m": FIXTURES / "chat.gguf"}, threads=1)
+    end = threading.Event()
+    chat = {"messages": [{"role": "user", "content": "Hi"}]}
+    slow = json.dumps({**chat, "chat_template": "{{ messages }}"}).encode()
+    with listening(app) as url:
+        assert ask(url, "POST", "/tokenize", chat)[0] == 200
+        app.state.workers._answers.submit(end.wait)
+        try:
+            with connect(url) as waiting:
+                waiting.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(slow) + slow)
+                waits.until(lambda: app.state.workers.pending == 1)
+                assert ask(url, "POST", "/tokenize", chat)[0] == 200
+                assert app.state.workers.pending == 1
         finally:
             end.set()
 
