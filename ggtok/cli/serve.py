@@ -57,7 +57,7 @@ def add_arguments(parser: Parser) -> None:
         type=token_count,
         help="count N tokens for each image, audio and video",
     )
-    add("--models", metavar="PATH", help="serve all .gguf files of this folder")
+    add("--models", metavar="PATH", help="serve all .gguf files of this folder, also new ones")
     add(
         "--max-body",
         metavar="BYTES",
@@ -106,9 +106,11 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    models = models_by_alias(args.words, args.models)
-    if not models:
+    models = models_by_alias(args.words)
+    if args.models is None and not models:
         raise UsageError("no model: name one, or give a folder with --models")
+    if args.models is not None and os.path.isfile(args.models):
+        raise UsageError(f"--models takes a folder, and {args.models} is a file")
     keys = _keys("--api-key", args.api_key)
     if os.environ.get("GGTOK_API_KEY"):
         keys += _keys("GGTOK_API_KEY", [os.environ["GGTOK_API_KEY"]])
@@ -127,6 +129,7 @@ def run(args: argparse.Namespace) -> None:
     make = partial(
         server.app,
         models,
+        folder=args.models,
         api_keys=keys,
         upstream=args.upstream,
         upstream_key=args.upstream_key or os.environ.get("GGTOK_UPSTREAM_KEY") or None,
@@ -139,10 +142,10 @@ def run(args: argparse.Namespace) -> None:
         max_loaded=args.max_loaded,
         image_tokens=args.image_tokens,
     )
-    make()  # raises errors before the socket is opened
+    names = make().state.registry.names  # raises errors before the socket is opened
     check_packages("serve")
     listening, url = bind(args.host, args.port)
-    messages.say("note", f"serving {', '.join(models)} at {url}")
+    messages.say("note", f"serving {', '.join(names)} at {url}")
     from ggtok.server import serving
 
     serving.run(
@@ -199,8 +202,8 @@ def bind(host: str, port: int) -> tuple[socket.socket, str]:
     return made, f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def models_by_alias(words: list[str], folder: str | None = None) -> dict[str, str]:
-    """Returns models by alias, from words (``ALIAS=MODEL`` or a model) and from a folder."""
+def models_by_alias(words: list[str]) -> dict[str, str]:
+    """Returns models by alias, from words: ``ALIAS=MODEL`` or a model."""
     models: dict[str, str] = {}
     for word in words:
         alias, equals, source = word.partition("=")
@@ -211,13 +214,9 @@ def models_by_alias(words: list[str], folder: str | None = None) -> dict[str, st
         if not alias or not source:
             raise UsageError(f"{word!r}: write ALIAS=MODEL")
         _check_exists(source)
-        _add(models, alias, source)
-    if folder is not None:
-        found = sorted(name for name in _listed(folder) if name.lower().endswith(".gguf"))
-        if not found:
-            raise UsageError(f"{folder}: has no .gguf file")
-        for name in found:
-            _add(models, name, os.path.join(folder, name))
+        if alias in models:
+            raise UsageError(f"two models have the name {alias}: write ALIAS=MODEL")
+        models[alias] = source
     return models
 
 
@@ -231,20 +230,6 @@ def _check_exists(source: str) -> None:
 
         if sources.find(source) is None:
             raise UsageError(f"{source}: no such file")
-
-
-def _listed(folder: str) -> list[str]:
-    """Returns the names of the files in a folder."""
-    try:
-        return [name for name in os.listdir(folder) if os.path.isfile(os.path.join(folder, name))]
-    except NotADirectoryError:
-        raise UsageError(f"--models takes a folder, and {folder} is a file") from None
-
-
-def _add(models: dict[str, str], alias: str, source: str) -> None:
-    if alias in models:
-        raise UsageError(f"two models have the name {alias}: write ALIAS=MODEL")
-    models[alias] = source
 
 
 HELP = Help(

@@ -9,7 +9,7 @@ without a model in memory.
 - `application` reads the request and chooses the endpoint.
 - `endpoints` defines what an endpoint is; each API has a module with a table of its endpoints.
 - `page` serves the page that shows vocabularies in a browser.
-- `registry` holds the models: their names, loading, reloading.
+- `registry` holds the models: their names, loading, reloading; `folders` finds those of a folder.
 - `workers` runs slow work on threads, and loads models on others; `decoded` measures texts first.
 - `errors` defines refusals, `replies` creates responses, and `bodies` reads and writes JSON.
 - `logs` (with `metrics`), `origins` and `auth` are middleware.
@@ -20,6 +20,7 @@ without a model in memory.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from ggtok.errors import InvalidValueError, MissingExtraError
@@ -32,8 +33,9 @@ __all__ = ["app"]
 
 
 def app(
-    models: object,
+    models: object = (),
     *,
+    folder: str | os.PathLike[str] | None = None,
     api_keys: Sequence[str] = (),
     upstream: str | None = None,
     upstream_key: str | None = None,
@@ -55,6 +57,8 @@ def app(
             aliases to names, paths or tokenizers. A request can name only one of these models, and
             may omit the name if there is only one model. The model with the alias ``*`` is used for
             every other name.
+        folder: a folder whose .gguf files are models, too; at the start, it must have one. New
+            files become models without a restart, and models whose files are deleted disappear.
         api_keys: keys of printable ASCII characters; each request must have one of them. If there
             are none, requests need no key.
         upstream: the URL of a server to which requests go that this server has no endpoint for.
@@ -79,6 +83,7 @@ def app(
 
     Raises:
         MissingExtraError: the extra ``serve`` isn't installed.
+        FileError: the folder can't be listed.
         InvalidValueError, InvalidTypeError: the models, or another argument, aren't valid.
     """
     try:
@@ -92,7 +97,7 @@ def app(
     from ggtok.server import application
     from ggtok.server.registry import Registry
 
-    registry = Registry(models, max_loaded)
+    registry = Registry(models, max_loaded, None if folder is None else os.fsdecode(folder))
     if not registry.models:
         raise InvalidValueError("models is empty: name at least one model")
     return application.build(

@@ -46,8 +46,8 @@ class NotReady(Exception):
     """Raised if the answer needs work that must be done elsewhere.
 
     Attributes:
-        model: the model to load, or whose file must be checked. If None, the event loop can't
-            answer, but a thread can.
+        model: the model to load, or whose file must be checked, or the folder to scan. If None,
+            the event loop can't answer, but a thread can.
     """
 
     def __init__(self, model: Any = None) -> None:

@@ -126,6 +126,7 @@ def models(call: Call, upstream: Any = None) -> dict[str, Any]:
         upstream: the list of the server to which other requests go. Its models precede ours.
     """
     registry = call.registry
+    registry.require_scan(call.ready)
     # The upstream server has the names that the alias * stands for.
     offered = registry.offered(any_name=upstream is None)
     rows = []

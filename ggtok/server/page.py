@@ -22,6 +22,7 @@ _STEP = 1 << 16
 
 
 def html(call: Call) -> Response:
+    call.registry.require_scan(call.ready)
     names = tuple(model.shown for model in call.registry.offered() if model.source)
     headers = {
         "Content-Security-Policy": "frame-ancestors 'none'",  # a policy in the page can't set this

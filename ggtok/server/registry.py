@@ -20,6 +20,7 @@ import ggtok
 from ggtok.errors import FileError, GGTokError, InvalidTypeError, InvalidValueError
 from ggtok.server.errors import NotReady, Refusal, UnknownModel
 from ggtok.server.fields import quoted
+from ggtok.server.folders import Folder
 
 ANY = "*"  # the alias of a model that is used for every other name
 CHECK_SECONDS = 1.0  # between two checks of a model's file
@@ -76,10 +77,18 @@ class Served:
 
 @dataclass(frozen=True)
 class Ready:
-    """A model that was just loaded or checked, or the refusal if it can't be loaded."""
+    """What was done for a request before it is answered: a model was loaded or checked, or the
+    folder was scanned.
 
-    model: Model
-    result: Served | Refusal
+    Attributes:
+        model: the model that was loaded or checked, or None.
+        result: the model, or the refusal if it can't be loaded.
+        scanned: whether the folder was scanned.
+    """
+
+    model: Model | None = None
+    result: Served | Refusal | None = None
+    scanned: bool = False
 
 
 class Registry:
@@ -90,13 +99,29 @@ class Registry:
             The alias ``*`` matches every other name.
         max_loaded: the maximum number of models in memory; if there are more, the least recently
             used one is unloaded.
+        folder: a folder whose .gguf files are models, too. The folder is scanned again when a
+            request names an unknown model, or lists the models.
+
+    Raises:
+        FileError: the folder can't be listed.
+        InvalidValueError: two models have the same name, or the folder has no .gguf file.
     """
 
-    def __init__(self, models: object, max_loaded: int = MAX_LOADED) -> None:
-        self.models = _models(models)
+    def __init__(
+        self, models: object, max_loaded: int = MAX_LOADED, folder: str | None = None
+    ) -> None:
+        self._given = self.models = _models(models)
         if max_loaded < 1:
             raise InvalidValueError(f"max_loaded must be at least 1, not {max_loaded}")
         self.max_loaded = max_loaded
+        self.folder = None if folder is None else Folder(folder)
+        if self.folder is not None:
+            found = _models_in(self.folder)
+            if not found:
+                raise InvalidValueError(f"{self.folder.path}: has no .gguf file")
+            self.models = [*self._given, *found]
+            _check_names(self.models)
+            self.folder.postpone()
         self._names = _names(self.models)
         self._lock = Lock()  # protects _loaded
         self._loaded: OrderedDict[str, Model] = OrderedDict()  # most recently used last
@@ -119,26 +144,62 @@ class Registry:
     def n_loaded(self) -> int:
         return sum(model.tok is not None for model in self.models)
 
-    def find(self, name: object = None) -> Model:
+    def find(self, name: object = None, ready: Ready | None = None) -> Model:
         """Returns the model with this alias, path or name. None means the only model.
 
         Raises:
             UnknownModel: there is no such model, or there are several and none is named.
+            NotReady: there is none, but the folder must be scanned first.
         """
         if name is None:
             if len(self.models) == 1:
                 return self.models[0]
+            self.require_scan(ready)
             message = f"several models are served, so the request must name one: {self._listed()}"
             if not self.models:
                 message = "no model is served"
             raise UnknownModel(message, False)
         if not isinstance(name, str):
             raise Refusal(f"model must be a string, not {quoted(name)}")
-        found = self._names.get(name) or self._names.get(ANY)
+        found = self._names.get(name)
+        if found is None:
+            self.require_scan(ready)
+            found = self._names.get(ANY)
         if found is None:
             message = f"unknown model {quoted(name, 200)}; known: {self._listed() or 'none'}"
             raise UnknownModel(message, True)
         return found
+
+    def require_scan(self, ready: Ready | None) -> None:
+        """Raises NotReady if the folder must be scanned before the models are known."""
+        if self.folder is not None and self.folder.is_due() and not (ready and ready.scanned):
+            raise NotReady(self.folder)
+
+    def scan(self) -> None:
+        """Adds models for new files of the folder, and removes those of files that are gone. Can
+        take long. The caller makes sure that only one thread does this at a time."""
+        if self.folder is None:
+            return
+        self.folder.postpone()
+        taken = {model.name for model in self._given}
+        known = {model.source: model for model in self.models if model.name not in taken}
+        try:
+            found = _models_in(self.folder)
+        except GGTokError as e:
+            logger.warning("folder not scanned", extra={"fields": {"error": str(e)}})
+            return
+        models = list(self._given)
+        for new in found:
+            if new.name not in taken:  # models that were named at the start take precedence
+                taken.add(new.name)
+                models.append(known.pop(new.source, new))
+                if models[-1] is new:
+                    _log("model added", new)
+        for gone in known.values():
+            with self._lock:
+                self._loaded.pop(gone.name, None)
+            _log("model removed", gone)
+        self.models, self._names = models, _names(models)
 
     def _listed(self) -> str:
         models = self.offered()
@@ -154,11 +215,11 @@ class Registry:
             Refusal: the model can't be loaded.
             NotReady: the model must first be loaded, or its file checked.
         """
-        model = self.find(name)
+        model = self.find(name, ready)
         if ready is not None and ready.model is model:
-            if isinstance(ready.result, Refusal):
-                raise ready.result
-            return ready.result
+            if isinstance(ready.result, Served):
+                return ready.result
+            raise ready.result or NotReady(model)
         tok = model.tok
         if tok is None or (not model.fixed and model.is_due()):
             raise NotReady(model)
@@ -274,6 +335,14 @@ def _models(given: object) -> list[Model]:
     models = [_model(alias, source) for alias, source in pairs]
     _check_names(models)
     return models
+
+
+def _models_in(folder: Folder) -> list[Model]:
+    """Returns a model for each .gguf file of a folder. Raises FileError."""
+    try:
+        return [_model(None, path) for path in folder.gguf_files()]
+    except OSError as e:
+        raise FileError(f"{folder.path}: {e.strerror}") from None
 
 
 def _check_names(models: list[Model]) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
 from threading import Thread
@@ -19,6 +20,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from ggtok.server.errors import NotReady, Refusal
+from ggtok.server.folders import Folder
 from ggtok.server.registry import Model, Ready, Registry
 
 T = TypeVar("T")
@@ -84,6 +86,7 @@ class Workers:
             False: Threads(REMOTE_LOADS, "ggtok-loads"),
         }
         self._loads: dict[str, asyncio.Future[Ready]] = {}
+        self._scanning: asyncio.Future[None] | None = None
 
     @property
     def pending(self) -> int:
@@ -91,9 +94,9 @@ class Workers:
         return 2 * self._most - sum(self._free.values())
 
     async def run(self, work: Callable[[Ready | None], T], *, short: bool = False) -> T:
-        """Runs `work` on a thread, and returns its result. If it raises NotReady for a model, loads
-        the model and passes it to `work` in a second call. `short` work, that of small bodies, has
-        threads and a queue of its own, so that it doesn't wait for large bodies.
+        """Runs `work` on a thread, and returns its result. If it raises NotReady for a model or a
+        folder, loads or scans that, and calls `work` again with the result. `short` work, that of
+        small bodies, has separate threads and a queue, so that it doesn't wait for large bodies.
 
         If the caller is cancelled, work that hasn't begun is dropped; otherwise waits for its end,
         because the caller accounts for its memory.
@@ -106,9 +109,14 @@ class Workers:
             try:
                 return await self._on_thread(partial(work, ready), short)
             except NotReady as e:
-                if e.model is None or (ready is not None and ready.model is e.model):
+                scanned = ready is not None and ready.scanned
+                if isinstance(e.model, Folder) and not scanned:
+                    await self._scan(e.model)
+                    ready = replace(ready or Ready(), scanned=True)
+                elif isinstance(e.model, Model) and (ready is None or ready.model is not e.model):
+                    ready = replace(await self.load(e.model), scanned=scanned)
+                else:
                     raise
-                ready = await self.load(e.model)
 
     async def _on_thread(self, work: Callable[[], T], short: bool) -> T:
         if self._free[short] <= 0:
@@ -142,6 +150,14 @@ class Workers:
         if not load.done() and tok is not None:
             return Ready(model, model.served(tok))
         return load.result()
+
+    async def _scan(self, folder: Folder) -> None:
+        """Scans a folder for new models. If that takes long, requests get the models known so far,
+        and the next scan begins after the current one."""
+        if self._scanning is None or self._scanning.done():
+            self._scanning = asyncio.wrap_future(self._loaders[True].submit(self._registry.scan))
+        await asyncio.wait({self._scanning}, timeout=CHECK_SECONDS)
+        folder.postpone()
 
     def close(self) -> None:
         for threads in self._answers, self._short, *self._loaders.values():

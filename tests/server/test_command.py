@@ -21,6 +21,7 @@ from ggtok import cli
 from ggtok.cli import serve
 from ggtok.cli.commands import parser
 from tests.cli.command import COMMAND
+from tests.server.running import ask
 from tests.support import waits
 from tests.support.vocabularies import fixture
 
@@ -63,6 +64,26 @@ def test_a_server() -> None:
         assert all(line.startswith(b"{") for line in child.stderr.read().splitlines())
 
 
+def test_a_folder(tmp_path: Path) -> None:
+    """Models appear while the server runs, in each of its processes."""
+    shutil.copy(SPM, tmp_path / "a.gguf")
+
+    def listed() -> list[str]:
+        return [row["id"] for row in ask(url, "GET", "/v1/models")[2]["data"]]
+
+    def answers(name: str) -> bool:
+        return ask(url, "POST", "/tokenize", {"model": name, "content": "Hi"})[0] == 200
+
+    with started("--models", str(tmp_path), "x=" + BPE, "--workers", "2") as (_, url):
+        assert listed() == ["x", "a.gguf"]
+        assert not answers("b")
+        shutil.copy(SPM, tmp_path / "b.gguf")
+        waits.until(lambda: answers("b"))
+        waits.until(lambda: listed() == ["x", "a.gguf", "b.gguf"])
+        (tmp_path / "a.gguf").unlink()
+        waits.until(lambda: listed() == ["x", "b.gguf"])
+
+
 def test_several_processes_and_keys() -> None:
     with started(SPM, "--workers", "2", "--api-key", "a,b", GGTOK_API_KEY="c,d e") as (child, url):
         # The worker processes need time to start.
@@ -79,29 +100,16 @@ def test_several_processes_and_keys() -> None:
 
 def models(*argv: str) -> dict[str, str]:
     args = parser("serve").parse(argv)
-    return serve.models_by_alias(args.words, args.models)
+    return serve.models_by_alias(args.words)
 
 
 def test_models(tmp_path: Path) -> None:
-    for name in "b.gguf", "a.GGUF", "notes.txt":
-        shutil.copy(SPM, tmp_path / name)
     assert models(SPM, "x=" + BPE, "user/repo:Q8_0", "o=ollama:llama3.2") == {
         "spm.gguf": SPM,
         "x": BPE,
         "user/repo:Q8_0": "user/repo:Q8_0",
         "o": "ollama:llama3.2",
     }
-    folder = str(tmp_path)
-    assert models("--models", folder, SPM) == {
-        "spm.gguf": SPM,
-        "a.GGUF": os.path.join(folder, "a.GGUF"),
-        "b.gguf": os.path.join(folder, "b.gguf"),
-    }
-    # Neither of these two paths is a file.
-    (tmp_path / "folder.gguf").mkdir()
-    (tmp_path / "dangling.gguf").symlink_to("none")
-    os.mkfifo(tmp_path / "fifo.gguf")
-    assert list(models("--models", folder)) == ["a.GGUF", "b.gguf"]
     equals = shutil.copy(SPM, tmp_path / "c=d.gguf")
     assert models(str(equals)) == {"c=d.gguf": str(equals)}
 
@@ -120,6 +128,8 @@ def test_errors(
     assert "takes a folder" in error(capsys, "--models", SPM)
     assert "No such file" in error(capsys, "--models", folder + "/none")
     assert "two models have the name spm.gguf" in error(capsys, SPM, SPM)
+    (tmp_path / "spm.gguf").touch()
+    assert "two models have the name 'spm.gguf'" in error(capsys, SPM, "--models", folder)
     assert "is a folder, not a model" in error(capsys, folder)
     assert "none.gguf: no such file" in error(capsys, "none.gguf")
     assert "x/none.gguf: no such file" in error(capsys, "a=x/none.gguf")
