@@ -236,6 +236,11 @@ class BackgroundWriter(Generic[T]):
             raise
         return self
 
+    @property
+    def stopped_between_items(self) -> bool:
+        """Whether the thread has ended without an error, so that no item is half done."""
+        return self._error is None and not self._thread.is_alive()
+
     def put(self, item: T) -> None:
         if not self._waiting.put(item) and self._error is not None:
             raise self._error

@@ -156,7 +156,7 @@ def _count(
         binary=args.binary,
         fields=None if args.field is None and args.kind != "jsonl" else Fields.checked(args.field),
     )
-    skipped: dict[str, list[str]] = {"binary": [], "table": []}
+    skipped: dict[str, list[str]] = {"binary": [], "encoding": [], "table": []}
     for counted in _with_progress(counter, files, args.quiet):
         if counted.error is not None:
             messages.say("error", counted.error)
@@ -170,6 +170,7 @@ def _count(
             report.add(counted.path, counted.tokens, counted.bytes)
     for kind, paths, advice in (
         ("binary", skipped["binary"], "--binary counts them"),
+        ("UTF-16 or UTF-32", skipped["encoding"], "'iconv -f UTF-16 -t UTF-8' converts them"),
         ("Parquet or Arrow", skipped["table"], "'ggtok encode' reads them"),
     ):
         messages.warn_of_files(kind, paths, "not counted", advice)

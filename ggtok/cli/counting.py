@@ -26,7 +26,7 @@ from ggtok.base.escape import number
 from ggtok.base.files import SNIFFED, check_regular
 from ggtok.cli import messages, reading
 from ggtok.corpora import sources
-from ggtok.corpora.documents import Fields
+from ggtok.corpora.documents import Fields, other_encoding
 from ggtok.errors import DocumentError
 from ggtok.native import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK, PARSE_SPECIAL
 from ggtok.native.contexts import Blocks
@@ -177,7 +177,7 @@ _TABLES = b"PAR1", b"ARROW1"  # the first bytes of Parquet and Arrow files
 @dataclass
 class Counted:
     """The number of tokens in a file, or the reason why the file isn't counted: ``skipped`` is
-    "binary" or "table", or ``error`` is a message."""
+    "binary", "encoding" or "table", or ``error`` is a message."""
 
     path: str
     tokens: int = 0
@@ -311,11 +311,13 @@ class Counter:
     def _checked(self, path: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
         """Yields the blocks of a file. Raises _Skipped if it isn't text."""
         left = SNIFFED if self._sniffs and path != "-" else 0
+        encoding = None
         for block in blocks:
+            encoding = other_encoding(block) if left == SNIFFED else encoding
             if left == SNIFFED and block.startswith(_TABLES):
                 raise _Skipped("table")
             if left > 0 and b"\0" in block[:left]:
-                raise _Skipped("binary")
+                raise _Skipped("encoding" if encoding else "binary")
             left -= len(block)
             yield block
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -49,6 +49,27 @@ class Place(NamedTuple):
     skip: int = 0
     state: int = BETWEEN
     faulty: bool = False
+
+
+# Byte order marks of other encodings; UTF-32's begins like UTF-16's.
+_OTHER_BOMS = {
+    b"\xff\xfe\0\0": "UTF-32",
+    b"\0\0\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+
+
+def other_encoding(start: bytes) -> str | None:
+    """Returns "UTF-16" or "UTF-32" if a file begins with its byte order mark, else None."""
+    return next((name for bom, name in _OTHER_BOMS.items() if start.startswith(bom)), None)
+
+
+def not_utf8(encoding: str) -> str:
+    """Says what to do about a file in another encoding."""
+    return (
+        f"{encoding} (its byte order mark), not UTF-8: 'iconv -f {encoding} -t UTF-8' converts it"
+    )
 
 
 def without_bom(blocks: Iterator[bytes]) -> tuple[int, Iterator[bytes]]:
@@ -142,14 +163,25 @@ class Piece:
 
 @dataclass(frozen=True)
 class Faults:
-    """The ``errors=`` rule for faulty documents, applied to one source."""
+    """The ``errors=`` rule for faulty documents, applied to one source. `encoding` is its encoding
+    if it isn't UTF-8, but known."""
 
     rule: str
     path: str
+    encoding: str | None = None
+
+    def knowing_encoding(self, blocks: Iterator[bytes]) -> tuple[Faults, Iterator[bytes]]:
+        """Returns this rule with the encoding of a source, and the source's blocks."""
+        first = next(blocks, b"")
+        return replace(self, encoding=other_encoding(first)), chain(
+            [first] if first else [], blocks
+        )
 
     def found(self, kind: str, where: str, what: str) -> Counts:
         """Returns the counts for a faulty document, or raises DocumentError if the rule is "raise".
         `kind` is the name of a field of Counts."""
+        if kind == "invalid_utf8" and self.encoding is not None:
+            what = not_utf8(self.encoding)
         if self.rule == "raise":
             raise DocumentError(
                 Wording(

@@ -13,7 +13,15 @@ from ggtok.base.files import read_up_to
 from ggtok.corpora.partial_file import PartialFile, partial_of
 from ggtok.corpora.sources import COMPRESSIONS
 from ggtok.corpora.tables import pyarrow
-from ggtok.errors import Argument, FileError, InvalidValueError, Wording, file_error
+from ggtok.errors import (
+    Argument,
+    FileError,
+    InvalidTypeError,
+    InvalidValueError,
+    Wording,
+    file_error,
+)
+from ggtok.loading.loaded import checked_path
 from ggtok.native.arguments import is_one_of
 
 if TYPE_CHECKING:
@@ -367,6 +375,18 @@ def find(name: str, dtype: str, n_tokens: int) -> tuple[type[Raw], str]:
             )
         )
     return format, dtype
+
+
+def checked_out(out: object) -> str:
+    """Checks and converts a caller's argument for the path of the output."""
+    if not isinstance(out, (str, os.PathLike)):
+        raise InvalidTypeError(f"out must be str or a path, not {type(out).__name__}")
+    path = os.fsdecode(checked_path(out, "out"))
+    if not os.path.basename(path):
+        raise InvalidValueError(f"out: {path!r} is not a file name")
+    if os.path.isdir(path):
+        raise file_error(21, "is a folder, and out must be a file", path)
+    return path
 
 
 def _grown(out: str) -> set[str]:

@@ -36,11 +36,15 @@ from ggtok.errors import Argument, DocumentError, InvalidValueError, Wording
 
 def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
     """Yields the documents of a JSONL file from `place` on. Blank lines are ignored."""
-    reader = _Reader(place, fields, Faults(errors, source.path))
+    faults = Faults(errors, source.path)
     with Stream(source) as stream:
         stream.seek(place.offset)
+        blocks = stream.blocks()
+        if not place.offset:
+            faults, blocks = faults.knowing_encoding(blocks)
+        reader = _Reader(place, fields, faults)
         group: list[bytes] = []
-        for lines in _lines(stream.blocks(), reader.faults):
+        for lines in _lines(blocks, faults):
             group += lines
             while n := filled(group):
                 yield from reader.group(group[:n], stream.at())
@@ -66,6 +70,7 @@ def documents(blocks: Iterable[bytes], faults: Faults, fields: Fields) -> Iterat
 
 def pieces(blocks: Iterable[bytes], faults: Faults, fields: Fields) -> Pieces:
     """Yields the pieces for `blocks` of JSON lines."""
+    faults, blocks = faults.knowing_encoding(iter(blocks))
     reader = _Reader(Place(0), fields, faults)
     for lines in _lines(blocks, faults):
         yield from reader.group(lines, 0)

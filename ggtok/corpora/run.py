@@ -41,12 +41,10 @@ from ggtok.corpora.summary import Counts, EncodeProgress, ProgressFn, Summary
 from ggtok.errors import (
     Argument,
     FileError,
-    InvalidTypeError,
     InvalidValueError,
     Wording,
-    file_error,
 )
-from ggtok.loading.loaded import Loaded, checked_path
+from ggtok.loading.loaded import Loaded
 from ggtok.native.contexts import Blocks
 
 CHECKPOINT = 64 << 20  # bytes of ids between checkpoints
@@ -209,7 +207,7 @@ class Run:
         found = batches(self._sources, output.place, self._read, BYTES)
         room = 3 * self._threads * BYTES  # for each thread, one batch waits, in work and encoded
         results = mapped(self._encoded, found, self._threads, size=lambda b: b.size, room=room)
-        with contextlib.closing(results), BackgroundWriter(output.write) as writer:  # type: ignore[type-var]
+        with output.checkpointing_interrupts() as writer, contextlib.closing(results):  # type: ignore[type-var]
             for batch, encoded in results:
                 if encoded is None:
                     encoded = self._encoder.encode(batch.pieces, self._threads)
@@ -380,7 +378,21 @@ class _Output:
             ids, size, crc = state["opened"]
             self._opened = ids, Extent(size, crc)
 
-    def write(self, item: tuple[Batch, Encoded]) -> None:
+    @contextlib.contextmanager
+    def checkpointing_interrupts(self) -> Iterator[BackgroundWriter[tuple[Batch, Encoded]]]:
+        """A context with a thread that writes batches. After Ctrl-C, the batches that it has
+        written get a checkpoint."""
+        writer = BackgroundWriter(self._write)
+        try:
+            with writer:
+                yield writer
+        except KeyboardInterrupt:
+            if writer.stopped_between_items and self.counts.bytes > self._bytes_then:
+                with contextlib.suppress(OSError):  # the interrupt is what happened first
+                    self._checkpoint(self.place, self.counts)
+            raise
+
+    def _write(self, item: tuple[Batch, Encoded]) -> None:
         """Writes a batch, and a checkpoint if one is due."""
         batch, encoded = item
         if encoded.drops and self._opened is not None:
@@ -477,15 +489,3 @@ class _Output:
     def close(self) -> None:
         for partial in self._partials.values():
             partial.close()
-
-
-def checked_out(out: object) -> str:
-    """Checks and converts a caller's argument for the path of the output."""
-    if not isinstance(out, (str, os.PathLike)):
-        raise InvalidTypeError(f"out must be str or a path, not {type(out).__name__}")
-    path = os.fsdecode(checked_path(out, "out"))
-    if not os.path.basename(path):
-        raise InvalidValueError(f"out: {path!r} is not a file name")
-    if os.path.isdir(path):
-        raise file_error(21, "is a folder, and out must be a file", path)
-    return path

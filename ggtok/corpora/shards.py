@@ -18,7 +18,7 @@ from ggtok.corpora import formats, jsonl
 from ggtok.corpora.conversations import Conversations
 from ggtok.corpora.documents import Fields
 from ggtok.corpora.finished import verify
-from ggtok.corpora.run import Run, checked_out
+from ggtok.corpora.run import Run
 from ggtok.corpora.sources import Choice, Search, Source, checked_kind
 from ggtok.corpora.summary import Counts, EncodeProgress, ProgressFn, Summary
 from ggtok.errors import Argument, InvalidValueError, Wording
@@ -43,7 +43,7 @@ def encode_files(
     begun = time.perf_counter()
     is_chat = options["chat"] is not None and options["chat"] is not False
     fields = _conversations(field, options) if is_chat else Fields.checked(field)
-    path, checked = checked_out(out), checked_kind(kind)
+    path, checked = formats.checked_out(out), checked_kind(kind)
     options["format"] = formats.named(format, path)
     if shards is not None and shards < 1:
         raise InvalidValueError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ggtok.base.files import open_regular, read_up_to
@@ -29,6 +29,7 @@ from ggtok.corpora.documents import (
     joined_end,
     n_bytes,
     one_by_one,
+    other_encoding,
     without_bom,
 )
 from ggtok.corpora.sources import Source
@@ -71,12 +72,16 @@ def read(source: Source, place: Place, options: TextOptions) -> Pieces:
     if options.separator is None and source.size <= LONG and not source.compression:
         data = _all(source)
         text, n = data.removeprefix(BOM), len(data)
+        faults = replace(faults, encoding=other_encoding(data))
         if text:  # an empty file has no document
             yield faults.document(text, n, Place(place.source, n), n, "the whole file")
         return
     with Stream(source) as stream:
         stream.seek(place.offset)
-        bom, blocks = without_bom(stream.blocks()) if not place.offset else (0, stream.blocks())
+        bom, blocks = 0, stream.blocks()
+        if not place.offset:
+            faults, blocks = faults.knowing_encoding(blocks)
+            bom, blocks = without_bom(blocks)
         reader = _Reader(stream, place, options, faults, bom)
         for segment in _segments(blocks, options.separator, place, reader.most):
             if isinstance(segment, tuple):

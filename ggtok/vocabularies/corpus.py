@@ -14,11 +14,19 @@ from typing import Any
 
 from ggtok.base.files import SNIFFED
 from ggtok.corpora import jsonl, tables
-from ggtok.corpora.documents import RULES, Faults, Fields, Place, without_bom
+from ggtok.corpora.documents import (
+    RULES,
+    Faults,
+    Fields,
+    Place,
+    not_utf8,
+    other_encoding,
+    without_bom,
+)
 from ggtok.corpora.jsonl import decided
 from ggtok.corpora.sources import TABLES, Search, Source, checked_kind
 from ggtok.corpora.streams import Stream, naming
-from ggtok.errors import FileError, InvalidTypeError, InvalidValueError
+from ggtok.errors import Argument, FileError, InvalidTypeError, InvalidValueError, Wording
 from ggtok.native import text_bytes
 
 BLOCK = 1 << 20  # bytes to read or count at a time, which fit in the processor's cache
@@ -122,18 +130,31 @@ def text_of(blocks: Iterable[bytes], name: str, reading: Reading) -> Iterator[Te
     """Yields a text that arrives in blocks, as a whole or in parts that consist of whole lines."""
     faults = Faults(reading.errors, name)
     parts = _by_lines if reading.lines else _whole
-    at, checked = without_bom(_of_text(blocks, name))
+    at, checked = without_bom(_of_text(blocks, faults))
     for part in parts(checked, name):
         yield from _valid(part, at, faults, reading.lines)
         at += len(part)
 
 
-def _of_text(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """Yields the blocks unchanged. Raises FileError for a binary file."""
+def _of_text(blocks: Iterable[bytes], faults: Faults) -> Iterator[bytes]:
+    """Yields the blocks of a text unchanged, and none of a file that isn't UTF-8 text, if the rule
+    skips it.
+
+    Raises:
+        FileError: the file isn't UTF-8 text.
+    """
     left = SNIFFED
     for block in blocks:
-        if left > 0 and b"\0" in block[:left]:
-            raise FileError(f"{name}: a binary file, not UTF-8 text (it has NUL bytes)")
+        what = None
+        if left == SNIFFED and (encoding := other_encoding(block)):
+            what = not_utf8(encoding)
+        elif left > 0 and b"\0" in block[:left]:
+            what = "a binary file, not UTF-8 text (it has NUL bytes)"
+        if what is not None and faults.rule == "skip":
+            return
+        if what is not None:
+            skip = Argument("errors", "'skip'")
+            raise FileError(Wording(f"{faults.path}: {what}; ", skip, " skips such files"))
         left -= len(block)
         yield block
 

@@ -199,12 +199,17 @@ def _reserved(
     return rows
 
 
-def _check_size(size: int, least: int) -> None:
+def check_least(size: int, least: int, *, by_coverage: bool) -> None:
+    """Raises InvalidValueError if a vocabulary can't have so few tokens. `by_coverage` means that
+    the alphabet depends on character_coverage."""
     if size < least:
+        others = (", or a lower ", Argument("character_coverage")) if by_coverage else ()
         raise InvalidValueError(
             Wording(
                 Argument("vocab_size"),
-                f" is {size}, but special tokens and alphabet alone are {least} tokens",
+                f" is {size}, but special tokens and alphabet alone are {least} tokens: pass ",
+                *(Argument("vocab_size", least), " or more"),
+                *others,
             )
         )
 
@@ -220,7 +225,7 @@ def train_bpe(
     b.special_ids = {k: o.specials.index(t) for k, t in o.named.items() if t is not None}
     raw = spelling.is_raw(counts.pre)
     symbols, of_bytes = (_raw if raw else _byte_level)(counts, o, b)
-    _check_size(o.size, len(b.texts))
+    check_least(o.size, len(b.texts), by_coverage=raw)
     rows = native.merge(
         counts._native,
         pieces=False,
@@ -278,7 +283,7 @@ def train_spm(
     words = counts._native.cut_at(b.texts, BOUNDARY)  # so that merges can't produce these texts
     chars = covered(words.chars(), o.coverage)
     alphabet = [chr(code).encode() for code, _ in chars]
-    _check_size(o.size, len(b.texts) + len(alphabet))
+    check_least(o.size, len(b.texts) + len(alphabet), by_coverage=True)
     symbols = symbols_of(chars, o.split_digits)
     rows = native.merge(
         words,

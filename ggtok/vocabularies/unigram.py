@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -13,9 +14,12 @@ from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import TrainingReport
 from ggtok.vocabularies.corpus import Reading, paths, pieces
 from ggtok.vocabularies.counts import WordCounts
+from ggtok.vocabularies.models import check_least
 from ggtok.vocabularies.options import check_specials
 from ggtok.vocabularies.vocabulary import Vocabulary
 
+# sentencepiece's message, with the least number of tokens.
+_TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 _MAX_LINE = 1 << 30  # the most bytes in a line, limited by sentencepiece
 
 
@@ -85,6 +89,8 @@ def train_unigram(
             **options,
         )
     except (RuntimeError, OSError) as e:
+        if too_small := _TOO_SMALL.search(str(e)):
+            check_least(size, int(too_small[1]), by_coverage=True)
         raise InvalidValueError(f"sentencepiece: {' '.join(str(e).split())}") from None
     v = _vocabulary(sentencepiece.SentencePieceProcessor(model_proto=model.getvalue()), names)
     report = TrainingReport(

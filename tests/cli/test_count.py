@@ -384,6 +384,35 @@ def test_chats(run, tmp_path: Path) -> None:
     assert list(listed(both)) == [str(messages), str(tools_file)]
 
 
+def test_utf_16(run, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("Some text".encode("utf-16"))
+    result = run("count", LLAMA3, str(path))
+    assert result.warnings == [
+        f"ggtok: warning: 1 UTF-16 or UTF-32 file not counted: {path} "
+        "('iconv -f UTF-16 -t UTF-8' converts them)"
+    ]
+    tok = ggtok.load(LLAMA3)
+    expected = tok.count(path.read_bytes(), add_special=False)
+    assert run("count", LLAMA3, str(path), "--binary", "--total").out == b"%d\n" % expected
+
+
+@posix
+def test_files_that_encode_reads(run, tree: Path) -> None:
+    """These options select the files that 'encode' reads, except those that links lead to."""
+    encoded = run("encode", LLAMA3, ".", "-o", "o", "--errors", "replace", "--exclude", "*.png")
+    assert encoded.status == 0
+    manifest = json.loads((tree / "o.manifest.json").read_text())
+    for path in tree.glob("o*"):
+        path.unlink()
+    options = ("--no-ignore", "--exclude", ".*", "--exclude", "*.png", "--json")
+    counted = json.loads(run("count", LLAMA3, ".", *options).out)
+    paths = {os.path.normpath(file["path"]) for file in counted["files"]}
+    sources = {source["path"] for source in manifest["sources"]}
+    assert "build/out.txt" in paths and not any(path.startswith(".") for path in paths)
+    assert paths == {path for path in sources if not os.path.islink(path)}
+
+
 def conversations(folder: Path) -> Path:
     """Writes JSON lines of two conversations and two faulty lines."""
     talk = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]

@@ -373,6 +373,56 @@ def test_data_that_is_not_what_the_journal_says(
         tok.encode_files(tmp_path / "again" / "a.txt", tmp_path / "again" / "o")
 
 
+def test_ctrl_c_writes_a_checkpoint(tok: ggtok.Tokenizer, tmp_path: Path, small: None) -> None:
+    """Without one, a run that is interrupted before 64 MB would begin again."""
+    (tmp_path / "a.txt").write_text("|".join(documents(4, 300)))
+    options: dict[str, Any] = {"separator": "|", "threads": 1}
+    tok.encode_files(tmp_path / "a.txt", tmp_path / "whole", **options)
+    n_batches = 0
+
+    def progress(_: EncodeProgress) -> None:
+        nonlocal n_batches
+        n_batches += 1
+        if n_batches == 12:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(run, "CHECKPOINT", 64 << 20)
+        with pytest.raises(KeyboardInterrupt):
+            tok.encode_files(tmp_path / "a.txt", tmp_path / "o", progress=progress, **options)
+        assert (tmp_path / "o.journal").read_bytes().count(b'"checkpoint"') == 1
+        summary = tok.encode_files(tmp_path / "a.txt", tmp_path / "o", **options)
+    assert 0 < summary.resumed < summary.ids
+    for name in ("", ".offsets"):
+        assert (tmp_path / f"o{name}").read_bytes() == (tmp_path / f"whole{name}").read_bytes()
+
+
+def test_ctrl_c_after_a_failed_write_writes_no_checkpoint(
+    tok: ggtok.Tokenizer, tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch that is written in part isn't counted."""
+    (tmp_path / "a.txt").write_text("|".join(documents(4, 300)))
+    options: dict[str, Any] = {"separator": "|", "threads": 1}
+    tok.encode_files(tmp_path / "a.txt", tmp_path / "whole", **options)
+    append, n_calls = partial_file.PartialFile.append, 0
+
+    def fail(self: partial_file.PartialFile, data: Any) -> None:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == 9:
+            raise KeyboardInterrupt
+        append(self, data)
+
+    monkeypatch.setattr(run, "CHECKPOINT", 64 << 20)
+    with monkeypatch.context() as patched:
+        patched.setattr(partial_file.PartialFile, "append", fail)
+        with pytest.raises(KeyboardInterrupt):
+            tok.encode_files(tmp_path / "a.txt", tmp_path / "o", **options)
+    assert not (tmp_path / "o.journal").exists()
+    assert not tok.encode_files(tmp_path / "a.txt", tmp_path / "o", **options).resumed
+    assert (tmp_path / "o").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
 @pytest.mark.parametrize("done", range(4))
 def test_killed_while_renaming(
     tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: int

@@ -29,9 +29,14 @@ TEXT = "\n".join([*PROSE, *CODE]).replace("\r", "") + "\n"
         ({"vocab_size": 2**30}, "vocab_size must be from 1 to"),
         (
             {"vocab_size": 256},
-            "vocab_size is 256, but special tokens and alphabet alone are 257 tokens",
+            "vocab_size is 256, but special tokens and alphabet alone are 257 tokens: "
+            "pass vocab_size=257 or more$",
         ),
-        ({"vocab_size": 300, "model": "spm"}, "alphabet alone are"),
+        (
+            {"vocab_size": 300, "model": "spm"},
+            r"alphabet alone are (\d+) tokens: pass vocab_size=\1 or more, or a lower "
+            "character_coverage",
+        ),
         ({"model": "wpm"}, "model must be 'bpe' or 'spm', not 'wpm'"),
         ({"pre": "gpt-2\0"}, "NUL"),
         ({"pre": "whitespace"}, "drops white space"),
