@@ -76,7 +76,11 @@ TEXT = "\n".join([*PROSE, *CODE]).replace("\r", "") + "\n"
             {"pre": "gemma4", "special_tokens": ["<0x41>"], "sources": ""},
             "'<0x41>' has the form of a byte token",
         ),
-        full({"model": "ugm", "vocab_size": 5}, "sentencepiece: "),
+        full(
+            {"model": "ugm", "vocab_size": 5},
+            r"vocab_size is 5, .* alone are (\d+) tokens: pass vocab_size=\1 or more, or a lower",
+        ),
+        full({"model": "ugm", "sources": ""}, "sentencepiece: "),
     ],
 )
 def test_invalid_values(options: dict[str, object], message: str) -> None:
