@@ -8,7 +8,7 @@ without a model in memory.
 
 - `application` reads the request and chooses the endpoint.
 - `endpoints` defines what an endpoint is; each API has a module with a table of its endpoints.
-- `page` serves the page that shows vocabularies in a browser.
+- `page` serves the page that shows vocabularies, and `manual` the page that lists the endpoints.
 - `registry` holds the models: their names, loading, reloading; `folders` finds those of a folder.
 - `workers` runs slow work on threads, and loads models on others; `decoded` measures texts first.
 - `errors` defines refusals, `replies` creates responses, and `bodies` reads and writes JSON.

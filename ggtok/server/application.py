@@ -28,6 +28,7 @@ from ggtok.server import (
     koboldcpp,
     llama_cpp_python,
     llama_server,
+    manual,
     native,
     ollama,
     openapi,
@@ -61,6 +62,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *native.ENDPOINTS,
     *page.ENDPOINTS,
     *openapi.ENDPOINTS,
+    *manual.ENDPOINTS,
 )
 PUBLIC = frozenset(path for endpoint in ENDPOINTS if endpoint.public for path in endpoint.paths)
 METRICS = "/metrics"

@@ -406,6 +406,7 @@ ROWS: dict[str, Row] = {
     "/ggtok": _PAGE,
     "/": _PAGE,
     "/openapi.json": Row(_OWN, "This document", OBJECT),
+    "/docs": Row(_OWN, "This document as a page", STRING, media_type="text/html"),
 }
 ERROR = answer(error=answer(code=INTEGER, message=STRING, type=STRING))
 # The checks before an endpoint answer with ERROR, whichever API the endpoint belongs to.
@@ -469,4 +470,4 @@ def _json(schema: Json, **more: object) -> Json:
     return {JSON_TYPE: {"schema": schema, **more}}
 
 
-ENDPOINTS = (Endpoint("GET", ("/openapi.json",), openapi),)
+ENDPOINTS = (Endpoint("GET", ("/openapi.json",), openapi, light=True, public=True),)

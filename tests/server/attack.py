@@ -148,9 +148,7 @@ ATTACKS: dict[str, Attack] = {
     "empty objects": post("/tokenize", lambda n: b'{"content":[' + b"{}," * (5 * MIB) + b"{}]}"),
     "unknown words": post("/v1/ggtok/spans", lambda n: {"model": "a", "text": "\U0001f9ff" * MIB}),
     "a stalled model": abandoned("/tokenize", b'{"model":"stalled","content":"x"}', 8),
-    "abandoned work": abandoned(
-        "/tokenize", json.dumps(chat(0, chat_template=LOOPS)).encode(), 32
-    ),
+    "abandoned work": abandoned("/tokenize", json.dumps(chat(0, chat_template=LOOPS)).encode(), 32),
     "long heads": raw(
         (HEAD % b"/tokenize" + b"Content-Length: 2\r\nX: %s\r\n\r\n{}" % (b"x" * 98_000)) * 32
     ),
