@@ -23,6 +23,10 @@ NOT_RUN = {
         *["tests/tools/test_token_budget.py does"] * 2,
         "writes to your home folder",
     ],
+    "docs/javascript.md": [
+        *["tests/web/test_examples.py does"] * 3,
+        *["needs a browser"] * 2,
+    ],
     "docs/viewing.md": ["it opens a browser"],
     "docs/files.md": [
         "needs Ray; python -m tests.distributed runs it",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import struct
 from collections.abc import Iterator
@@ -41,6 +42,22 @@ def test_a_file_of_40_gb_is_read_by_slices(host: Host, load_fixture: Any, tmp_pa
     assert js.progress == [{"bytesRead": 1 << 20, "size": 40 * GIB}]
     assert js.encode("Hello world") == load_fixture("bpe-llama3").encode("Hello world")
     js.free()
+
+
+@pytest.mark.parametrize("worker", [False, True])
+def test_paths_in_node(node: Node, load_fixture: Any, worker: bool) -> None:
+    path = fixture("bpe-llama3")
+    for source in str(path), os.path.relpath(path):
+        js = Tokenizer(node, source, worker=worker)
+        assert js.encode("Hello world") == load_fixture("bpe-llama3").encode("Hello world")
+        js.free()
+    with pytest.raises(JsError, match=r"no such file.*none\.gguf") as e:
+        Tokenizer(node, "none.gguf", worker=worker)
+    assert e.value.data["code"] == "io"
+    for address in "nohost:none.gguf", "http://127.0.0.1:9/none.gguf":
+        with pytest.raises(JsError) as e:
+            Tokenizer(node, address, worker=worker)
+        assert e.value.name == "NetworkError"
 
 
 def long_metadata(path: Path, megabytes: int, size: int = 0) -> Path:

@@ -1,5 +1,6 @@
 // The WebAssembly module: access to its memory, and its errors as exceptions.
 import { ArgumentError, GgtokError, LimitError, ofStatus } from "./errors.js";
+import { packagedModule } from "./node.js";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -37,10 +38,14 @@ async function compile(wasm) {
   return WebAssembly.compile(source);
 }
 
-/** Returns the compiled module: compiled from `wasm`, or set by init(). */
+/** Returns the compiled module: compiled from `wasm`, set by init() or, in Node, the package's. */
 export async function compiledModule(wasm) {
   if (wasm) return compile(wasm);
-  if (!compiled) throw new GgtokError("init", "call init() with ggtok.wasm first");
+  if (!compiled) {
+    const packaged = packagedModule();
+    if (!packaged) throw new GgtokError("init", "call init() with ggtok.wasm first");
+    await init(packaged);
+  }
   return compiled;
 }
 

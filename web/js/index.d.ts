@@ -40,11 +40,12 @@ export type Wasm =
   | Response
   | Promise<BufferSource | WebAssembly.Module | Response>;
 
-/** Sets the module, ggtok.wasm, before the first load(). */
+/** Sets the module, ggtok.wasm, before the first load(). In Node, load() finds the package's. */
 export function init(wasm: Wasm): Promise<void>;
 
 /** A GGUF file. Only its metadata is read: from a Blob in slices, from a URL by HTTP ranges or, if
- * the server doesn't support ranges, from the beginning of the whole answer. */
+ * the server doesn't support ranges, from the beginning of the whole answer. A string is a URL or,
+ * in Node, a path. */
 export type Source = ArrayBuffer | Uint8Array | Blob | File | URL | string;
 
 export interface LoadOptions {

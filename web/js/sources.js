@@ -1,5 +1,6 @@
-// Reads the beginning of a file: from memory, from a Blob in slices, or over HTTP.
-import { ArgumentError, GgtokError, NetworkError } from "./errors.js";
+// Reads the beginning of a file: from memory, from a Blob in slices, from a path, or over HTTP.
+import { ArgumentError, NetworkError } from "./errors.js";
+import { isLocal, LocalFile, unreadable } from "./node.js";
 
 /**
  * Opens a source. The result has `size` in bytes (Infinity if unknown), `read(from, to)` and
@@ -11,17 +12,13 @@ export async function open(source, signal) {
   if (source instanceof Uint8Array) return new Memory(source);
   if (source instanceof Blob) return new Slices(source);
   if (source instanceof URL || typeof source === "string") {
-    const url = String(source);
-    return url.startsWith("file:") ? FileUrl.open(url) : new Url(url, signal);
+    const address = String(source);
+    return isLocal(address) ? LocalFile.open(address) : new Url(address, signal);
   }
   throw new ArgumentError(
     "argument",
-    "the source must be an ArrayBuffer, a Uint8Array, a Blob, a File or a URL",
+    "the source must be an ArrayBuffer, a Uint8Array, a Blob, a File, a URL or, in Node, a path",
   );
-}
-
-function unreadable(error) {
-  throw new GgtokError("io", error.message, { cause: error });
 }
 
 class Memory {
@@ -49,39 +46,6 @@ class Slices {
   }
 
   close() {}
-}
-
-/** A file in Node, read without a Blob: Node's Blobs return wrong data for files of more than 2 GB
- * (nodejs/node#52585). */
-class FileUrl {
-  static async open(url) {
-    const self = new FileUrl();
-    try {
-      const { open } = await import("node:fs/promises");
-      self.file = await open(new URL(url));
-      self.size = (await self.file.stat()).size;
-    } catch (error) {
-      self.close();
-      unreadable(error);
-    }
-    return self;
-  }
-
-  async read(from, to) {
-    const bytes = new Uint8Array(to - from);
-    let n = 0;
-    while (n < bytes.length) {
-      const reading = this.file.read(bytes, n, bytes.length - n, from + n);
-      const { bytesRead } = await reading.catch(unreadable);
-      if (!bytesRead) break;
-      n += bytesRead;
-    }
-    return bytes.subarray(0, n);
-  }
-
-  close() {
-    this.file?.close();
-  }
 }
 
 /** A URL, read by HTTP ranges. If the server sends the whole file instead, its answer is read as a
