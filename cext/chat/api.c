@@ -375,6 +375,13 @@ static ggtok_status run(const ggtok_chat *chat, const char *json, size_t n, chat
     return status ? ggtok_chat_public_error(&job->error, err) : GGTOK_OK;
 }
 
+bool ggtok_chat_is_silent(const chat_job *job) {
+    bool silent = job->has_text;
+    for (size_t i = 0; silent && i < jinja_text_count(job->prompt); i++)
+        silent = ggtok_chat_origin_of(job, i).kind == GGTOK_FROM_TEMPLATE;
+    return silent;
+}
+
 ggtok_origin ggtok_chat_origin_of(const chat_job *job, size_t part) {
     jinja_label label = jinja_text_part_label(job->prompt, part);
     uint32_t number = label >> 8;

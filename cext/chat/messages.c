@@ -62,6 +62,7 @@ void ggtok_chat_label(chat_run *r, jinja_value v, jinja_label label) {
     jinja_arena *mem = r->call.mem;
     if (v.type == JINJA_STRING) {
         v.as.text->label = label;
+        r->job->has_text |= v.as.text->n > 0;
         return;
     }
     if (!jinja_is_array(v) && v.type != JINJA_DICT) return;
@@ -79,7 +80,9 @@ void ggtok_chat_label(chat_run *r, jinja_value v, jinja_label label) {
 
 /* Labels a text of a message with its field; returns the text. */
 static jinja_text *from_message(chat_run *r, jinja_text *t, uint32_t index, int name) {
-    if (t->n) t->label = ggtok_chat_origin_label(r, index, r->names[name].as.text);
+    if (!t->n) return t;
+    t->label = ggtok_chat_origin_label(r, index, r->names[name].as.text);
+    r->job->has_text = true;
     return t;
 }
 

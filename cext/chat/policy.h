@@ -141,6 +141,7 @@ typedef struct chat_job {
     uint32_t n_origins, cap_origins;
     uint32_t n_media; /* parts that are images, audio or video */
     bool is_empty;    /* llama-server: the request has no messages */
+    bool has_text;    /* a message has text that isn't empty */
     jinja_error error;
 } chat_job;
 
@@ -218,6 +219,8 @@ jinja_text *ggtok_chat_end_turn(jinja_arena *mem, jinja_text *t, const char *tur
 jinja_text *ggtok_chat_replace_last(jinja_arena *mem, jinja_text *t, const char *last,
                                     const char *replacement);
 
+/* Whether messages have text, but the job's prompt has none of it. */
+bool ggtok_chat_is_silent(const chat_job *job);
 /* Returns the origin of a part of the job's prompt, without `begin`. */
 ggtok_origin ggtok_chat_origin_of(const chat_job *job, size_t part);
 

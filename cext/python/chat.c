@@ -169,6 +169,7 @@ typedef struct job {
     size_t begin, n;   /* range in the shared buffer, in bytes; n: number of ids if only counted */
     const void *alone; /* the result of a single job, which isn't copied */
     size_t n_media;
+    bool is_silent; /* the prompt has no text of the messages */
     ggtok_error encode_error;
 } job;
 
@@ -342,6 +343,7 @@ static void run_job(const request *p, job *j, ggtok_context *ctx, bytebuf *all) 
         return;
     if (ggtok_chat_render_job(&j->job)) return;
     j->n_media = j->job.n_media;
+    j->is_silent = p->want != GGTOK_CHAT_VARIABLES && ggtok_chat_is_silent(&j->job);
     j->outcome = DONE;
     if (p->want >= GGTOK_CHAT_PROMPT) return;
     if (p->want == GGTOK_CHAT_TEXT) {
@@ -491,13 +493,13 @@ static bool read_arguments(PyObject *const *args, request *p) {
 /* (chat; list of conversations: lists of messages, requests as dicts, or JSON text as bytes; tuple
  * of the request's other fields or None; dict of named variables or None; what to return; flags of
  * ggtok_encode; bits; time, None: now, or False if no template uses it; media marker; a template to render instead, or None) -> (list
- * of results, number of images, audio and video) */
+ * of results, number of images, audio and video, number of prompts without text of messages) */
 PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     (void)n_args;
     request p = {.self = self};
     PyObject *conversations = args[CONVERSATIONS], *results = NULL;
     if (!read_arguments(args, &p)) return NULL;
-    size_t n = (size_t)PyList_Size(conversations), n_media = 0;
+    size_t n = (size_t)PyList_Size(conversations), n_media = 0, n_silent = 0;
     job *jobs = ggtok_mem_zalloc(mem_mul(n + 1, sizeof *jobs));
     bytebuf all = {0};
     ggtok_error err;
@@ -522,6 +524,7 @@ PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args
     for (size_t i = 0; results && i < n; i++) {
         PyObject *result = result_of(&p, &jobs[i], &all);
         n_media += jobs[i].n_media;
+        n_silent += jobs[i].is_silent;
         if (result)
             PyList_SetItem(results, (Py_ssize_t)i, result);
         else
@@ -538,7 +541,7 @@ done:
     ggtok_mem_free(jobs);
     ggtok_mem_free(all.data);
     if (!results) return NULL;
-    return Py_BuildValue("(Nn)", results, (Py_ssize_t)n_media);
+    return Py_BuildValue("(Nnn)", results, (Py_ssize_t)n_media, (Py_ssize_t)n_silent);
 }
 
 /* ---- bodies of other APIs ---- */

@@ -41,6 +41,7 @@ class Call:
         "marker",
         "named",
         "options",
+        "silent",
         "template",
     )
 
@@ -65,6 +66,8 @@ class Call:
         if options.continue_final_message is False:
             self.bits |= chat.NO_PREFILL
         self.marker = options.media_marker or media.MARKER
+        # The numbers of conversations of which prompts have no text; several threads append them.
+        self.silent: list[int] = []
         self.template: object = None  # a template of native/jinja.py to render instead
         if options.template is None and options.like == "llama.cpp":
             _warn_of_no_template(loaded)
@@ -85,7 +88,7 @@ class Call:
         options = self.options
         time = self.chat.reads_time and time_of(options.clock, options.like)
         try:
-            return self.loaded.chat(
+            results, n_media, n_silent = self.loaded.chat(
                 self.chat.compiled,
                 conversations,
                 self.fields,
@@ -99,6 +102,18 @@ class Call:
             )
         except MemoryError as e:
             self.loaded.reraise(e)
+        if n_silent:
+            self.silent.append(n_silent)
+        return results, n_media
+
+    def warn_of_silence(self) -> None:
+        """Warns if prompts had no text of their messages."""
+        if n := sum(self.silent):
+            _warn(
+                f"the {'prompt has' if n == 1 else f'prompts of {n} conversations have'} no text "
+                "of the messages: the chat template writes none, perhaps because it doesn't know "
+                "their roles; most templates know system, user, assistant and tool"
+            )
 
     def public(self, error: Exception) -> Exception:
         """Returns the public exception for one that C returned."""
@@ -141,7 +156,9 @@ def _run(
     conversation = messages if type(messages) is list else _listed(messages)
     flags = encode.flags_of(trusted, user_defined)
     call = Call(loaded, options, flags, chat.TRUSTED if trusted else 0)
-    return call.one(conversation, want)
+    found = call.one(conversation, want)
+    call.warn_of_silence()
+    return found
 
 
 def ids(
@@ -220,7 +237,9 @@ def _run_body(
     options = Options(like=like, template=template, clock=clock, media_marker=media_marker)
     call = Call(loaded, options, encode.PARSE, chat.TRUSTED if trusted else 0)
     call.fields = None
-    return call.one(body if isinstance(body, bytes) else dict(body), want)
+    found = call.one(body if isinstance(body, bytes) else dict(body), want)
+    call.warn_of_silence()
+    return found
 
 
 def count_body(
@@ -277,6 +296,7 @@ def ids_and_mask(
     call = Call(loaded, options, flags, chat.TRUSTED if trusted else 0)
     given = _listed(messages)
     prompt, n_media = call.one(given, chat.PROMPT)
+    call.warn_of_silence()
     if n_media:
         warn_of_media(n_media)
     return Masker(call, trusted).ids_and_mask(prompt, given)
@@ -389,6 +409,7 @@ def encode_batch(
             done = list(pool.map(run, begins))
     ids = [found for results, _ in done for found in results]
     n_media = sum(n for _, n in done)
+    call.warn_of_silence()
     if n_media:
         warn_of_media(n_media)
     loaded.track(ids)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -51,11 +51,6 @@ def count_of(tok: ggtok.Tokenizer, path: str, args: argparse.Namespace) -> ChatC
             found = _of_lines(tok, path, args, blocks, fields)
         else:
             found = _of_request(tok, reading.parsed_json(b"".join(blocks), path), args)
-    if args.image_tokens is not None:
-        found.tokens += args.image_tokens * found.uncounted
-        found.uncounted = 0
-    if found.uncounted:
-        api.warn_of_media(found.uncounted)
     return found
 
 
@@ -94,7 +89,18 @@ def _of_request(tok: ggtok.Tokenizer, given: Any, args: argparse.Namespace) -> C
             template=template,
             media_marker=marker_of(args),
         )
-    return ChatCounts(n, 0, uncounted)
+    return _with_media(ChatCounts(n, 0, uncounted), args)
+
+
+def _with_media(found: ChatCounts, args: argparse.Namespace) -> ChatCounts:
+    """Counts images, audio and video if --image-tokens says how; else warns of them."""
+    if args.image_tokens is not None:
+        return replace(
+            found, tokens=found.tokens + args.image_tokens * found.uncounted, uncounted=0
+        )
+    if found.uncounted:
+        api.warn_of_media(found.uncounted)
+    return found
 
 
 def _of_lines(
@@ -136,4 +142,5 @@ def _of_lines(
         total.bytes += each.bytes
         total.uncounted += each.uncounted
         total.skipped += each.skipped
-    return total
+    encoder.warn(0)
+    return _with_media(total, args)

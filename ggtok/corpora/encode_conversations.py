@@ -130,6 +130,12 @@ class ChatEncoder:
             results.append(_raised_if_general(found))
         return results, n_media
 
+    def warn(self, n_media: int) -> None:
+        """Warns of prompts without text of messages, and of `n_media` images, audio and video."""
+        self._call.warn_of_silence()
+        if n_media:
+            api.warn_of_media(n_media)
+
     def counts(self, documents: Sequence[bytes]) -> tuple[list[int | Exception], int]:
         """Returns the number of ids of each conversation, or a fault; and the number of images,
         audio and video."""

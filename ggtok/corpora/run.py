@@ -27,7 +27,6 @@ import numpy as np
 import ggtok._version
 from ggtok.base.concurrency import BackgroundWriter, cached_property, mapped
 from ggtok.base.files import read_up_to
-from ggtok.chat.api import warn_of_media
 from ggtok.corpora import finished, formats, jsonl, streams, tables, text, vocabulary
 from ggtok.corpora.batches import BYTES, Batch, batches
 from ggtok.corpora.documents import DROPPING, RULES, Fields, Pieces, Place
@@ -233,8 +232,8 @@ class Run:
                     )
                 )
                 del batch, encoded
-        if n_media:
-            warn_of_media(n_media)
+        if self._chat is not None:
+            self._chat.warn(n_media)
         output.finish(self._manifest(output), self._source_rows(output))
         self._give_names(output.journal)
         return Summary(

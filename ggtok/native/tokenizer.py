@@ -136,7 +136,7 @@ class Native:
     encode_batch: Callable[..., Any]
     decode: Callable[[object, object, object, object], bytes]
     decode_at: Callable[[int, int, object, object, object], bytes]
-    chat: Callable[..., tuple[list[Any], int]]
+    chat: Callable[..., tuple[list[Any], int, int]]
     chat_compile: Callable[..., Any]
     track: Callable[[list[list[int]]], None]
     clear: Callable[[], None]

@@ -76,13 +76,16 @@ def test_one_warning_for_a_file_without_a_template(name: str) -> None:
 
 def test_no_warning_where_a_template_is_named() -> None:
     tok = load(fixture("bpe-llama3"))
-    named, for_tools = templated(default="chatml"), templated(tool_use="{{ 't' }}")
+    named, for_tools = (
+        templated(default="chatml"),
+        templated(tool_use="t {{ messages[0].content }}"),
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert tok.apply_chat_template(HI, template="chatml") == CHATML
-        assert tok.apply_chat_template(HI, template="{{ 'own' }}") == "own"
+        assert tok.apply_chat_template(HI, template="own {{ messages[0].content }}") == "own Hi"
         assert named.apply_chat_template(HI) == CHATML
-        assert for_tools.apply_chat_template(HI) == "t"
+        assert for_tools.apply_chat_template(HI) == "t Hi"
         for _ in range(2):  # a warning that is turned into an error is raised again
             with pytest.raises(ggtok.VocabWarning):
                 tok.count_chat(HI)

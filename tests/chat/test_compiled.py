@@ -117,7 +117,7 @@ def test_a_compiled_template_outlives_its_place_in_the_cache(
     compiled._n_bytes = 0
     gc.collect()
     args = (None, None, 2, 0, 0, None, "<M>", None)
-    results, _ = tok._loaded.chat(found.compiled, [HI], *args)
+    results, *_ = tok._loaded.chat(found.compiled, [HI], *args)
     assert results == ["kept"]
 
 

@@ -166,3 +166,50 @@ def test_a_text_with_the_marker_is_no_image(
                 assert "media_marker" in str(caught.value)
             with pytest.raises(ggtok.InvalidValueError, match=r"media marker"):
                 tok.count_chat(given, image_tokens=5, **keywords)
+
+
+# As phi-3's: messages of other roles aren't written.
+KNOWS_TWO = (
+    "{% for m in messages %}{% if m.role in ('user', 'assistant') %}"
+    "<|{{ m.role }}|>{{ m.content }}{% endif %}{% endfor %}<|assistant|>"
+)
+SILENT = "the prompt has no text of the messages: the chat template writes none, perhaps because"
+
+
+@pytest.mark.parametrize("like", LIKES)
+def test_a_prompt_without_text_of_its_messages_is_a_warning(tok: Tokenizer, like: Any) -> None:
+    given: Any = {"template": KNOWS_TWO, "like": like}
+    unknown = [says("human", "Hi")]
+    for call in (
+        tok.count_chat,
+        tok.encode_chat,
+        tok.apply_chat_template,
+        lambda messages, **options: tok.encode_chat(
+            messages, return_assistant_mask=True, **options
+        ),
+        lambda messages, **options: tok.encode_chat_batch([messages, [user("Hi")]], **options),
+    ):
+        with pytest.warns(ggtok.VocabWarning, match=SILENT):
+            call(unknown, **given)
+    with pytest.warns(ggtok.VocabWarning, match="the prompts of 70 conversations have no text of"):
+        tok.encode_chat_batch([unknown] * 70, **given, threads=2)
+
+
+@pytest.mark.parametrize("like", LIKES)
+@pytest.mark.parametrize(
+    ("template", "messages"),
+    [
+        (KNOWS_TWO, [user("Hi")]),
+        (KNOWS_TWO, [says("human", "Hi"), says("assistant", "x")]),
+        (KNOWS_TWO, [user("")]),
+        (KNOWS_TWO, [says("human", "")]),
+        ("{{ messages[0].content[1:] }}", [user("Hi")]),
+        ("{{ messages[0].role }}", [says("narrator", "Hi")]),
+        ("{{ messages[0].content | length }}|{{ messages[0].content | upper }}", [user("Hi")]),
+    ],
+)
+def test_no_warning_if_any_text_may_be_of_a_message(
+    tok: Tokenizer, like: Any, template: str, messages: Any, recwarn: pytest.WarningsRecorder
+) -> None:
+    tok.count_chat(messages, template=template, like=like)
+    assert not [each for each in recwarn if "no text of the messages" in str(each.message)]

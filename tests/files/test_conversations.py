@@ -419,6 +419,16 @@ def test_chat_is_part_of_the_plan(chat: ggtok.Tokenizer, tmp_path: Path) -> None
         chat.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", chat=True)
 
 
+def test_prompts_without_text_are_counted_in_one_warning(
+    chat: ggtok.Tokenizer, tmp_path: Path
+) -> None:
+    records = [[{"role": "human", "content": "x"}]] * 3 + [[USER]]
+    (tmp_path / "a.jsonl").write_bytes(lines(records))
+    template = "{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}"
+    with pytest.warns(ggtok.VocabWarning, match="the prompts of 3 conversations have no text"):
+        chat.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", chat={"template": template})
+
+
 def test_images_are_not_included(chat: ggtok.Tokenizer, tmp_path: Path) -> None:
     image = {"type": "image_url", "image_url": {"url": "data:,"}}
     content = [{"type": "text", "text": "x"}, image]
