@@ -16,6 +16,7 @@
  *   - the header of any GGUF file: ggtok_header_open
  * Other headers
  *   - ggtok_chat.h: prompts and ids of chat messages
+ *   - ggtok_sample.h: random segmentations, and the best ones
  *   - ggtok_trace.h: the steps from a text to its ids
  *   - ggtok_train.h: BPE training
  *
@@ -515,6 +516,8 @@ typedef struct ggtok_batch_options {
     void *user; /* passed to the three callbacks */
     ggtok_receive_fn receive;
     ggtok_convert_fn convert;
+    const struct ggtok_sampling *sampling; /* see ggtok_sample.h; text i has index + i. Not with
+                                              GGTOK_SPANS */
 } ggtok_batch_options;
 
 GGTOK_API ggtok_status ggtok_encode_batch_with(ggtok_pool *pool, const ggtok_bytes *texts, size_t n,

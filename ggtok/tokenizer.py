@@ -13,7 +13,7 @@ from ggtok.errors import InvalidTypeError, InvalidValueError, VocabWarning
 from ggtok.loading.loaded import Loaded, patterns_tuple
 from ggtok.loading.loaded import TokenAttr as TokenAttr
 from ggtok.native.arguments import index, int32_array, truth
-from ggtok.text import Chunk, batches, decoding
+from ggtok.text import Chunk, batches, decoding, sampling
 from ggtok.text.stream_decoder import StreamDecoder
 from ggtok.text.stream_encoder import StreamEncoder
 
@@ -365,6 +365,102 @@ class Tokenizer:
         flags = add_special, parse_special, continuation
         return batches.encode_arrays(self._loaded, texts, flags, threads)
 
+    def sample(
+        self,
+        text: types.Text,
+        *,
+        dropout: float | None = None,
+        alpha: float | None = None,
+        nbest: int = -1,
+        seed: int | None = None,
+        add_special: bool = True,
+        parse_special: types.ParseSpecial = False,
+    ) -> list[int]:
+        """Encode a text to the ids of a random segmentation, for training on many of them.
+
+        Every sample decodes to the text. The settings, the text and the vocabulary decide the ids:
+        they are the same on every platform. docs/sampling.md compares the rules.
+
+        Args:
+            text: as for :meth:`encode`.
+            dropout: BPE and SPM: the probability of skipping the next merge, from 0 (the ids of
+                :meth:`encode`) to 1 (no merges). Skipped merges return after the next one that
+                isn't skipped: the rule of Hugging Face's tokenizers. Above 0, words that are
+                tokens are merged, too.
+            alpha: SPM: the probability of skipping a merge for good: SentencePiece's rule. UGM: a
+                segmentation's probability is proportional to ``exp(alpha * score)``; 0 makes all
+                segmentations equally likely.
+            nbest: UGM: draw from this number of best segmentations (at most 1024); -1: from all.
+                With 0 or 1, the ids are those of :meth:`encode`.
+            seed: an integer from 0 to 2**64 - 1; None: a random one.
+            add_special, parse_special: as for :meth:`encode`.
+
+        Raises:
+            InvalidValueError: neither or both of ``dropout`` and ``alpha`` are given; the
+                vocabulary's type doesn't have the rule (only BPE, SPM and UGM have one); a value
+                is out of range; or the text is too long for ``nbest``.
+            TextEncodeError, InvalidTypeError, VocabError: as for :meth:`encode`.
+        """
+        rule = sampling.sampling_rule(dropout, alpha, nbest, seed)
+        return sampling.sample(self._loaded, text, (add_special, parse_special, False), rule)
+
+    def sample_batch_arrays(
+        self,
+        texts: types.Texts,
+        *,
+        dropout: float | None = None,
+        alpha: float | None = None,
+        nbest: int = -1,
+        seed: int | None = None,
+        add_special: bool = True,
+        parse_special: types.ParseSpecial = False,
+        threads: int = 0,
+    ) -> tuple[types.Int32Array, types.Int64Array]:
+        """Sample a segmentation of each text, on several threads.
+
+        The ids of a text depend on the settings, the seed, the text and its index, not on the
+        other texts. The first text has the ids of :meth:`sample`.
+
+        Args:
+            texts, threads: as for :meth:`encode_batch`.
+            dropout, alpha, nbest, seed, add_special, parse_special: as for :meth:`sample`.
+
+        Returns:
+            ``(ids, offsets)``, as from :meth:`encode_batch_arrays`.
+
+        Raises:
+            InvalidValueError, InvalidTypeError, TextEncodeError, VocabError: as for
+                :meth:`sample`.
+        """
+        rule = sampling.sampling_rule(dropout, alpha, nbest, seed)
+        flags = add_special, parse_special, False
+        return batches.encode_arrays(self._loaded, texts, flags, threads, rule)
+
+    def nbest(
+        self,
+        text: types.Text,
+        n: int,
+        *,
+        add_special: bool = True,
+        parse_special: types.ParseSpecial = False,
+    ) -> list[tuple[list[int], float]]:
+        """Returns the ``n`` best segmentations of a text, or all if there are fewer, best first.
+
+        Args:
+            text, add_special, parse_special: as for :meth:`encode`.
+            n: from 1 to 1024; at most 4194304 divided by the bytes of the normalized text.
+
+        Returns:
+            ``(ids, score)`` for each segmentation. The score is the sum of the tokens' scores;
+            added and special tokens have none. The first ids are those of :meth:`encode`.
+
+        Raises:
+            InvalidValueError: the vocabulary isn't UGM, or ``n`` is out of range.
+            TextEncodeError, InvalidTypeError, VocabError: as for :meth:`encode`.
+        """
+        flags = add_special, parse_special, False
+        return sampling.best_segmentations(self._loaded, text, n, flags)
+
     def encode_batch_arrow(
         self,
         texts: types.Texts,
@@ -579,6 +675,9 @@ class Tokenizer:
         add_special: bool = True,
         eos: bool = True,
         errors: types.FaultRule = "raise",
+        dropout: float | None = None,
+        alpha: float | None = None,
+        seed: int = 0,
         threads: int = 0,
         shards: int | None = None,
         resume: bool = True,
@@ -639,6 +738,9 @@ class Tokenizer:
                 DocumentError. ``"replace"``: replace invalid bytes with U+FFFD, as
                 ``bytes.decode`` does, and keep empty or missing documents as empty ones.
                 ``"skip"``: drop the documents. The Summary has the counts.
+            dropout, alpha, seed: encode each document as :meth:`sample` does; its ids depend on
+                its number in the output (with `shards`, also on the shard's). Documents must fit
+                in memory whole, at up to 1 GiB each.
             threads: the number of threads that encode; 0 means one for each processor core.
             shards: the number of outputs to write instead of one: ``NAME-00000-of-00004.bin`` and
                 so on, each with its own manifest, from consecutive sources of about equal size.
@@ -660,6 +762,7 @@ class Tokenizer:
         """
         from ggtok.corpora.shards import encode_files
 
+        is_sampled = dropout is not None or alpha is not None
         return encode_files(
             self._loaded,
             sources,
@@ -675,6 +778,7 @@ class Tokenizer:
             add_special=truth(add_special, "add_special"),
             eos=truth(eos, "eos"),
             errors=errors,
+            sampling=sampling.sampling_rule(dropout, alpha, seed=seed) if is_sampled else None,
             threads=batches.n_threads(self._loaded, threads),
             resume=truth(resume, "resume"),
             force=truth(force, "force"),

@@ -46,6 +46,7 @@ MAY_USE_GGTOK_H = {"arrow", "base", "gguf", "jinja", "pretok", "python", "train"
 MAY_USE_PUBLIC = {
     "ggtok.h": MAY_USE_GGTOK_H,
     "ggtok_chat.h": {"chat"},
+    "ggtok_sample.h": {"models", "python"},
     "ggtok_trace.h": {"models", "python"},
     "ggtok_train.h": {"train", "python"},
 }

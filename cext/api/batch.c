@@ -156,8 +156,9 @@ static void fail(job *j, ggtok_status status, size_t text, const ggtok_error *er
 
 /* ---- encoding ---- */
 
-/* Encodes *t. With GGTOK_COPY_TEXTS, *t becomes a copy. */
-static ggtok_status encode_text(worker *w, ggtok_bytes *t, ggtok_ids *ids, ggtok_error *err) {
+/* Encodes *t, the text number `i`. With GGTOK_COPY_TEXTS, *t becomes a copy. */
+static ggtok_status encode_text(worker *w, ggtok_bytes *t, size_t i, ggtok_ids *ids,
+                                ggtok_error *err) {
     unsigned flags = w->job->options->flags;
     if (flags & GGTOK_COPY_TEXTS) {
         *ids = (ggtok_ids){0};
@@ -166,7 +167,10 @@ static ggtok_status encode_text(worker *w, ggtok_bytes *t, ggtok_ids *ids, ggtok
         if (!bytebuf_append(&w->copy, t->data, t->n)) return ggtok_error_memory(err);
         t->data = t->n ? (const char *)w->copy.data : "";
     }
-    return ggtok_encode(w->ctx, t->data, t->n, flags, ids, err);
+    if (!w->job->options->sampling) return ggtok_encode(w->ctx, t->data, t->n, flags, ids, err);
+    ggtok_sampling sampling = *w->job->options->sampling;
+    sampling.index += i;
+    return ggtok_sample(w->ctx, t->data, t->n, flags, &sampling, ids, err);
 }
 
 /* Appends the spans of the n ids that the context has for `text`. */
@@ -198,7 +202,7 @@ static bool encode_chunk(worker *w, const chunk *c, output *to) {
     for (size_t i = c->first; i < c->first + c->n; i++) {
         ggtok_ids ids;
         ggtok_bytes text = j->texts[i];
-        ggtok_status s = encode_text(w, &text, &ids, &err);
+        ggtok_status s = encode_text(w, &text, i, &ids, &err);
         if (!s && ids.n && spans) s = add_spans(w, text, &to->spans, ids.n, &err);
         if (s == GGTOK_ERR_STOPPED) return false; /* recorded in the job's status */
         if (!s && !add_ids(&to->ids, ids.data, ids.n)) s = ggtok_error_memory(&err);

@@ -23,6 +23,8 @@ void ggtok_context_free(ggtok_context *ctx) {
     ggtok_mem_free(ctx->ids.data);
     ggtok_mem_free(ctx->reencoded.data);
     ggtok_mem_free(ctx->bytes.data);
+    if (ctx->sampling) ggtok_sampling_free(ctx->sampling);
+    ggtok_mem_free(ctx->sampling);
     ggtok_mem_free(ctx);
 }
 
@@ -44,5 +46,6 @@ model_call ggtok_context_call(ggtok_context *ctx, unsigned flags, ggtok_error *e
         .counts = &ctx->counts,
         .err = err,
         .interrupt = &ctx->interrupt,
+        .sampling = ctx->samples ? ctx->sampling : NULL,
     };
 }

@@ -79,6 +79,8 @@ static void shed(ggtok_context *ctx) {
         ggtok_mem_free(ctx->assigned.data);
         ctx->assigned = (bytebuf){NULL, 0, 0};
     }
+    if (ctx->sampling && ggtok_sampling_bytes(ctx->sampling) > KEPT)
+        ggtok_sampling_free(ctx->sampling);
     if (ggtok_guard_bytes(&ctx->guard) > KEPT) ggtok_guard_free(&ctx->guard);
     if (ggtok_partition_scratch_bytes(&ctx->partition) > KEPT)
         ggtok_partition_scratch_free(&ctx->partition);

@@ -34,6 +34,8 @@ struct ggtok_context { /* owned by one thread at a time */
     bytebuf bytes;
     cache_counts counts;
     interrupt interrupt;
+    sampling *sampling;                 /* state of ggtok_sample; NULL until it is used */
+    bool samples;                       /* whether the current call samples */
     const ggtok_special_choice *choice; /* special tokens to parse; NULL: all */
     ggtok_context *next;                /* the next idle context in the pool */
     unsigned round;                     /* the pool's round when the context was created */

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "ggtok_trace.h"
 #include "models/guard.h"
+#include "models/sampling.h"
 #include "vocab/vocab.h"
 
 /* Hits and misses in a context's caches, counted in words or pieces. */
@@ -36,6 +37,7 @@ typedef struct model_call {
     interrupt *interrupt; /* NULL: the call can't be stopped */
     text_guard *guard;    /* for encode_guarded; otherwise NULL */
     span_buf *spans;      /* spans for `encode` to assign, if it can; NULL: no spans requested */
+    sampling *sampling;   /* for a random segmentation, if the model has samples; else NULL */
 } model_call;
 
 /* The status of a call in which a function returned false: stopped, or out of memory. */
@@ -89,6 +91,7 @@ typedef struct model_ops {
     /* Whether two models, of vocabularies with the same tokens and flags, were built from the same
      * merges and charsmap. NULL: models of this type depend only on tokens and flags. */
     bool (*same)(const void *a, const void *b);
+    unsigned samples; /* the rules by which `encode` can sample: bits from sampling.h */
 } model_ops;
 
 extern const model_ops ggtok_model_bpe, ggtok_model_spm, ggtok_model_wpm, ggtok_model_ugm,

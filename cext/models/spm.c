@@ -7,6 +7,7 @@
  * can be cut between two characters that occur side by side in no token, and each piece can be
  * merged and cached separately.
  */
+#include "base/cpu.h"
 #include "index/adjacency.h"
 #include "models/model.h"
 #include "models/tile.h"
@@ -194,7 +195,9 @@ static void find_pair(short_word *w, size_t i, size_t count) {
     if (w->pair[i] >= 0) w->score[i] = w->v->score[w->pair[i]];
 }
 
-static void merge_short(const model_call *call, const uint8_t *p, short_word *w, size_t count) {
+/* Compiled twice: `r` is NULL unless merges are skipped at random, for good. */
+ALWAYS_INLINE void merge_few(const model_call *call, const uint8_t *p, short_word *w, size_t count,
+                             sampling *r) {
     int32_t id[SHORT];
     w->v = call->v;
     w->p = p;
@@ -211,6 +214,10 @@ static void merge_short(const model_call *call, const uint8_t *p, short_word *w,
             if (w->pair[i] >= 0 && (best == count || w->score[i] > w->score[best])) best = i;
         }
         if (best == count) break;
+        if (r && sampling_skips(r)) {
+            w->pair[best] = GGTOK_NO_TOKEN;
+            continue;
+        }
         size_t gone = w->next[best], after = w->next[gone];
         id[best] = w->pair[best];
         w->pair[gone] = GGTOK_NO_TOKEN;
@@ -224,6 +231,15 @@ static void merge_short(const model_call *call, const uint8_t *p, short_word *w,
         if (id[i] == -2) id[i] = ggtok_vocab_find(call->v, p + w->start[i], n);
         emit(call, p + w->start[i], n, id[i]);
     }
+}
+
+static void merge_short(const model_call *call, const uint8_t *p, short_word *w, size_t count) {
+    merge_few(call, p, w, count, NULL);
+}
+
+static void merge_short_sampled(const model_call *call, const uint8_t *p, short_word *w,
+                                size_t count) {
+    merge_few(call, p, w, count, call->sampling);
 }
 
 /* ---- many symbols: llama.cpp's queue, which is libstdc++'s heap ---- */
@@ -285,7 +301,19 @@ static bool trace_merge(const model_call *call, const uint8_t *p, const symbol *
     return ggtok_trace_merge(call->guard, e, p + left->start, left->n, b.n - left->n);
 }
 
-static ggtok_status merge_long(const model_call *call, const uint8_t *p, size_t n) {
+/* Returns the skipped bigrams to the heap, which has room for them. */
+static void return_skipped(spm_state *s, sampling *r, size_t *n_heap) {
+    for (size_t at = 0; at < r->skipped.n; at += sizeof(bigram)) {
+        bigram b;
+        memcpy(&b, r->skipped.data + at, sizeof b);
+        heap_up(s->heap, (*n_heap)++, b);
+    }
+    r->skipped.n = 0;
+}
+
+/* Compiled twice: `r` is NULL unless merges are skipped at random. */
+ALWAYS_INLINE ggtok_status merge_symbols(const model_call *call, const uint8_t *p, size_t n,
+                                         sampling *r) {
     enum { STEP = 8 }; /* a merge costs as much as this many bytes */
     spm_state *s = call->scratch;
     size_t count = 0, n_heap = 0;
@@ -316,8 +344,16 @@ static ggtok_status merge_long(const model_call *call, const uint8_t *p, size_t 
     while (n_heap) {
         if (interrupted(call->interrupt, STEP)) return ggtok_call_failed(call);
         bigram b = heap_pop(s->heap, &n_heap);
+        if (r && r->skipped_returns) {
+            if (sampling_skips(r)) {
+                if (!bytebuf_append(&r->skipped, &b, sizeof b)) return ggtok_call_failed(call);
+                continue;
+            }
+            return_skipped(s, r, &n_heap);
+        }
         symbol *left = &sym[b.left], *right = &sym[b.right];
         if (!left->n || !right->n || left->n + right->n != b.n) continue; /* stale */
+        if (r && !r->skipped_returns && sampling_skips(r)) continue;
         if (traced && !trace_merge(call, p, left, b)) return ggtok_call_failed(call);
         left->n = b.n;
         right->n = 0;
@@ -340,6 +376,15 @@ static ggtok_status merge_long(const model_call *call, const uint8_t *p, size_t 
     return GGTOK_OK;
 }
 
+static ggtok_status merge_long(const model_call *call, const uint8_t *p, size_t n) {
+    return merge_symbols(call, p, n, NULL);
+}
+
+static ggtok_status merge_sampled(const model_call *call, const uint8_t *p, size_t n) {
+    call->sampling->skipped.n = 0;
+    return merge_symbols(call, p, n, call->sampling);
+}
+
 /* ---- pieces and fragments ---- */
 
 /* Merges a piece whose spaces are escaped. */
@@ -348,13 +393,15 @@ static ggtok_status merge_piece(const model_call *call, const uint8_t *p, size_t
     short_word w;
     size_t count = 0, i = 0;
     if (!idbuf_reserve(call->out, n)) return ggtok_call_failed(call);
+    if (call->sampling && call->sampling->skipped_returns) return merge_sampled(call, p, n);
     for (size_t len; i < n && count < SHORT; count++, i += len) {
         w.start[count] = i;
         char_at(p + i, n - i, &len);
     }
-    if (i < n || m->unordered || PLAIN) return merge_long(call, p, n);
+    if (i < n || m->unordered || PLAIN)
+        return call->sampling ? merge_sampled(call, p, n) : merge_long(call, p, n);
     w.start[count] = n;
-    merge_short(call, p, &w, count);
+    (call->sampling ? merge_short_sampled : merge_short)(call, p, &w, count);
     return GGTOK_OK;
 }
 
@@ -366,7 +413,7 @@ static ggtok_status encode_piece(const model_call *call, const uint8_t *text, si
     s->piece.n = 0;
     if (!ggtok_space_mark_escape(&s->piece, text, n)) return ggtok_call_failed(call);
     ggtok_status st = merge_piece(call, s->piece.data, s->piece.n);
-    if (!st)
+    if (!st && !call->sampling)
         ggtok_word_cache_put(&s->cache, text, n, room, call->out->data + before,
                              call->out->n - before);
     return st;
@@ -396,6 +443,15 @@ static size_t cut_pieces(const adjacency *pairs, const uint8_t *text, size_t n, 
     return count + 1;
 }
 
+/* Encodes pieces without the cache. */
+static ggtok_status sample_pieces(const model_call *call, const uint8_t *text, size_t room,
+                                  size_t from, const size_t *ends, size_t count) {
+    ggtok_status st = GGTOK_OK;
+    for (size_t i = 0; !st && i < count; from = ends[i++])
+        st = encode_piece(call, text + from, ends[i] - from, room - from);
+    return st;
+}
+
 static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n) {
     enum { BATCH = 512 };
     const spm_model *m = call->model;
@@ -404,14 +460,16 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
     size_t ends[BATCH], room = n;
     bytebuf *own = &s->text;
     own->n = 0;
-    if (m->unordered || ggtok_utf8_valid_prefix(text, n) < n) {
+    const bool whole =
+        m->unordered || call->sampling; /* dropout depends on all pairs of the text */
+    if (whole || ggtok_utf8_valid_prefix(text, n) < n) {
         /* A malformed lead byte before a space would include part of the U+2581 for that space, so
          * the spaces must be escaped first. */
         if ((prefix && !bytebuf_append(own, SPACE_MARK, 3)) ||
             !ggtok_space_mark_escape(own, text, n)) {
             return ggtok_call_failed(call);
         }
-        if (m->unordered) return merge_piece(call, own->data, own->n);
+        if (whole) return merge_piece(call, own->data, own->n);
     } else if (prefix || n < WORDS_SHORT) {
         if (!bytebuf_append(own, " ", prefix) || !bytebuf_append(own, text, n)) {
             return ggtok_call_failed(call);
@@ -427,7 +485,9 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
     ggtok_status st = GGTOK_OK;
     for (size_t from = 0; !st && from < n;) {
         size_t count = cut_pieces(&m->pairs, text, n, from, ends, BATCH);
-        st = ggtok_words_encode(call, &s->cache, encode_piece, text, room, from, ends, count);
+        st = call->sampling
+                 ? sample_pieces(call, text, room, from, ends, count)
+                 : ggtok_words_encode(call, &s->cache, encode_piece, text, room, from, ends, count);
         if (interrupted(call->interrupt, ends[count - 1] - from)) return ggtok_call_failed(call);
         from = ends[count - 1];
     }
@@ -526,4 +586,5 @@ const model_ops ggtok_model_spm = {
     .cache_bytes = cache_bytes,
     .may_cut = may_cut,
     .trace_token = trace_token,
+    .samples = SAMPLES_DROPOUT | SAMPLES_ALPHA,
 };

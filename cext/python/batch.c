@@ -157,17 +157,21 @@ static PyObject *arrow_of(ggtok_batch **batch, const ggtok_bytes *texts, size_t 
 
 /* (tuple of texts, list of bytes and of joined texts, or a capsule from arrow.c; add_special;
  * parse_special; continuation; threads; lists; whether this is the main thread; None or the unit of
- * spans) -> if `lists` is True, lists or, with spans, (lists, the arguments of `spans` in
+ * spans; sampling, which may be missing or None) -> if `lists` is True, lists or, with spans, (lists, the arguments of `spans` in
  * arrays.py); if False, the arguments of `arrays` there; if None, a capsule of ids for arrow.c. */
 PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
-    (void)n_args;
     ggtok_error err;
+    ggtok_sampling sampling;
     ggtok_batch *batch = NULL;
     ggtok_batch_options options = {.threads = (unsigned)PyLong_AsUnsignedLong(args[4])};
     PyObject *result = NULL;
     if (PyErr_Occurred() || !entry_encode_flags(args + 1, &options.flags, &options.choice))
         return NULL;
+    if (n_args > 8 && args[8] != Py_None) {
+        if (!entry_sampling_of(args[8], &sampling)) return NULL;
+        options.sampling = &sampling;
+    }
     bool tuple = PyTuple_Check(args[0]), list = PyList_Check(args[0]);
     const arrow_texts *arrow = tuple || list ? NULL : ggtok_py_arrow_texts(args[0]);
     if (PyErr_Occurred()) return NULL;

@@ -151,8 +151,9 @@ static bool spans_of(ggtok_context *ctx, const char *text, Py_ssize_t n, size_t 
 
 /* Encodes args[0] with the flags args[1] to args[3]. On success, *ids are those of the returned
  * context, which the caller must release, and, unless `spans` is NULL, *spans are their spans in
- * the unit args[4]. Otherwise returns NULL with an exception set. */
-static ggtok_context *run(entry *e, PyObject *const *args, ggtok_ids *ids, PyObject **spans) {
+ * the unit args[4]. Otherwise returns NULL with an exception set. `sampling` may be NULL. */
+static ggtok_context *encode_text(entry *e, PyObject *const *args, const ggtok_sampling *sampling,
+                                  ggtok_ids *ids, PyObject **spans) {
     ggtok_error err;
     Py_ssize_t n;
     unsigned flags;
@@ -181,7 +182,8 @@ static ggtok_context *run(entry *e, PyObject *const *args, ggtok_ids *ids, PyObj
     ggtok_context_set_special_choice(ctx, choice);
     long_call p;
     call_begin(&p, ctx, (size_t)n);
-    ggtok_status s = ggtok_encode(ctx, text, (size_t)n, flags, ids, &err);
+    ggtok_status s = sampling ? ggtok_sample(ctx, text, (size_t)n, flags, sampling, ids, &err)
+                              : ggtok_encode(ctx, text, (size_t)n, flags, ids, &err);
     call_end(&p, ctx);
     bool ok = !s && (!spans || spans_of(ctx, text, n, ids->n, args[4], spans, &err));
     give_large_text(e, &utf8);
@@ -198,7 +200,7 @@ static PyObject *encode(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     SELF;
     (void)n;
     ggtok_ids ids;
-    ggtok_context *ctx = run(e, args, &ids, NULL);
+    ggtok_context *ctx = encode_text(e, args, NULL, &ids, NULL);
     if (!ctx) return NULL;
     PyObject *list = entry_list_of(e, ids.data, ids.n);
     ggtok_pool_release(e->pool, ctx);
@@ -210,7 +212,7 @@ static PyObject *encode_array(PyObject *self, PyObject *const *args, Py_ssize_t 
     SELF;
     (void)n;
     ggtok_ids ids;
-    ggtok_context *ctx = run(e, args, &ids, NULL);
+    ggtok_context *ctx = encode_text(e, args, NULL, &ids, NULL);
     if (!ctx) return NULL;
     PyObject *array = ggtok_python_array_of(ids.data, ids.n);
     ggtok_pool_release(e->pool, ctx);
@@ -223,7 +225,7 @@ static PyObject *encode_spans(PyObject *self, PyObject *const *args, Py_ssize_t 
     (void)n;
     ggtok_ids ids;
     PyObject *spans;
-    ggtok_context *ctx = run(e, args, &ids, &spans);
+    ggtok_context *ctx = encode_text(e, args, NULL, &ids, &spans);
     if (!ctx) return NULL;
     PyObject *list = entry_list_of(e, ids.data, ids.n);
     ggtok_pool_release(e->pool, ctx);
@@ -231,6 +233,20 @@ static PyObject *encode_spans(PyObject *self, PyObject *const *args, Py_ssize_t 
     Py_XDECREF(list);
     Py_DECREF(spans);
     return both;
+}
+
+/* (text, add_special, parse_special, continuation, sampling) -> list of int: ggtok_sample */
+static PyObject *sample(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+    SELF;
+    (void)n;
+    ggtok_ids ids;
+    ggtok_sampling sampling;
+    if (!entry_sampling_of(args[4], &sampling)) return NULL;
+    ggtok_context *ctx = encode_text(e, args, &sampling, &ids, NULL);
+    if (!ctx) return NULL;
+    PyObject *list = entry_list_of(e, ids.data, ids.n);
+    ggtok_pool_release(e->pool, ctx);
+    return list;
 }
 
 static PyObject *parts_of(const ggtok_parts *parts) {
@@ -290,10 +306,50 @@ static PyObject *count(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     SELF;
     (void)n;
     ggtok_ids ids;
-    ggtok_context *ctx = run(e, args, &ids, NULL);
+    ggtok_context *ctx = encode_text(e, args, NULL, &ids, NULL);
     if (!ctx) return NULL;
     ggtok_pool_release(e->pool, ctx);
     return PyLong_FromSize_t(ids.n);
+}
+
+/* Returns the list of (ids, score), or NULL with an exception set. */
+static PyObject *segmentations_of(entry *e, const ggtok_segmentations *found) {
+    PyObject *list = ggtok_py_list_begin((Py_ssize_t)found->n);
+    for (size_t i = 0, from = 0; list && i < found->n; from = found->ends[i++]) {
+        PyObject *ids = entry_list_of(e, found->ids + from, found->ends[i] - from);
+        PyObject *one = ids ? Py_BuildValue("(Nd)", ids, found->scores[i]) : NULL;
+        if (one) {
+            PyList_SetItem(list, (Py_ssize_t)i, one);
+        } else {
+            Py_CLEAR(list);
+        }
+    }
+    return ggtok_py_list_end(list);
+}
+
+/* (bytes, add_special, parse_special, continuation, n) -> list of (list of int, score): ggtok_nbest */
+static PyObject *nbest(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
+    SELF;
+    (void)n_args;
+    ggtok_error err;
+    ggtok_segmentations found;
+    Py_ssize_t n;
+    unsigned flags;
+    const ggtok_special_choice *choice;
+    if (!entry_encode_flags(args + 1, &flags, &choice)) return NULL;
+    size_t most = PyLong_AsSize_t(args[4]);
+    const char *text = PyErr_Occurred() ? NULL : entry_text_of(args[0], &n);
+    ggtok_context *ctx = text ? ggtok_pool_acquire(e->pool, &err) : NULL;
+    if (!ctx) return text ? entry_fail(e, &err, 0, false) : NULL;
+    ggtok_context_set_special_choice(ctx, choice);
+    long_call p;
+    call_begin(&p, ctx, POLL_FROM); /* finding many paths takes longer than encoding */
+    ggtok_status s = ggtok_nbest(ctx, text, (size_t)n, flags, most, &found, &err);
+    call_end(&p, ctx);
+    PyObject *list = s ? NULL : segmentations_of(e, &found);
+    ggtok_pool_release(e->pool, ctx);
+    if (s && !PyErr_Occurred()) entry_fail(e, &err, 0, false);
+    return list;
 }
 
 /* ---- steps ---- */
@@ -489,12 +545,11 @@ static PyObject *track(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
 #define CHAT(name) {#name, (PyCFunction)(void (*)(void))ggtok_py_##name, METH_FASTCALL, NULL}
 
 static PyMethodDef methods[] = {
-    METHOD(encode),       METHOD(encode_array), METHOD(encode_trusted),
-    METHOD(count),        BOUND(decode),        BOUND(decode_at),
-    BOUND(encode_batch),  METHOD(clear),        METHOD(take),
-    METHOD(encode_part),  METHOD(safe_cut),     METHOD(cache_info),
-    METHOD(encode_spans), BOUND(choose),        METHOD(track),
-    METHOD(trace),        METHOD(trace_token),  METHOD(encode_block),
+    METHOD(encode),       METHOD(encode_array), METHOD(encode_trusted), METHOD(count),
+    BOUND(decode),        BOUND(decode_at),     BOUND(encode_batch),    METHOD(clear),
+    METHOD(take),         METHOD(encode_part),  METHOD(safe_cut),       METHOD(cache_info),
+    METHOD(encode_spans), BOUND(choose),        METHOD(track),          METHOD(trace),
+    METHOD(trace_token),  METHOD(encode_block), METHOD(sample),         METHOD(nbest),
     CHAT(chat),           CHAT(chat_compile),
 };
 

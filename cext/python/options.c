@@ -33,6 +33,16 @@ bool entry_encode_flags(PyObject *const *args, unsigned *flags,
     return *choice != NULL;
 }
 
+bool entry_sampling_of(PyObject *tuple, ggtok_sampling *s) {
+    int rule;
+    unsigned long long seed, index;
+    if (!PyArg_ParseTuple(tuple, "idIKK", &rule, &s->value, &s->nbest, &seed, &index)) return false;
+    s->rule = (ggtok_sampling_rule)rule;
+    s->seed = seed;
+    s->index = index;
+    return true;
+}
+
 static void choice_free(PyObject *choice) {
     PyObject *self = PyCapsule_GetContext(choice);
     ggtok_special_choice_free(PyCapsule_GetPointer(choice, CHOICE));

@@ -11,7 +11,7 @@
 #endif
 
 #include "base/mem.h"
-#include "ggtok.h"
+#include "ggtok_sample.h"
 
 enum { RELEASE_FROM = 2048 }; /* bytes; releasing the GIL for shorter texts isn't worthwhile */
 
@@ -40,6 +40,9 @@ bool entry_decode_flags(PyObject *const *args, unsigned *flags);
  * with an exception set. */
 bool entry_encode_flags(PyObject *const *args, unsigned *flags,
                         const ggtok_special_choice **choice);
+
+/* Reads (rule, value, nbest, seed, index). Returns false with an exception set. */
+bool entry_sampling_of(PyObject *tuple, ggtok_sampling *s);
 
 /* Returns the UTF-8 of a str, or the bytes of a bytes object; the object keeps them alive. For any
  * other object, returns NULL with TypeError set. */

@@ -83,7 +83,7 @@ def _text(printed: str) -> str:
 
 def header_page() -> str:
     """Returns a page with the headers of the C API, which contain its documentation."""
-    names = ("ggtok.h", "ggtok_chat.h", "ggtok_trace.h", "ggtok_train.h")
+    names = ("ggtok.h", "ggtok_chat.h", "ggtok_sample.h", "ggtok_trace.h", "ggtok_train.h")
     texts = [(name, (ROOT / "cext" / name).read_text("utf-8")) for name in names]
     return "# C\n\n" + "\n".join(f"## `{name}`\n\n```c\n{text}```\n" for name, text in texts)
 

@@ -38,6 +38,25 @@ def add_unit(parser: Parser, *, utf16: bool) -> None:
     )
 
 
+def add_sampling(parser: Parser) -> None:
+    """Adds ``args.dropout``, ``args.alpha`` and ``args.seed``."""
+    add = parser.add_argument
+    add(
+        "--dropout",
+        type=float,
+        metavar="P",
+        help="a random segmentation: skip merges with this probability (BPE, SPM)",
+    )
+    add(
+        "--alpha",
+        type=float,
+        metavar="A",
+        help="a random segmentation by SentencePiece's rules (SPM: a probability; UGM: the "
+        "weight of scores)",
+    )
+    add("--seed", type=int, metavar="N", help="of the random segmentation")
+
+
 def add_patterns(parser: Parser) -> None:
     for name, which in ("include", "only these files"), ("exclude", "not these files and folders"):
         parser.add_argument(

@@ -14,6 +14,7 @@ from ggtok.cli.arguments import (
     MODEL_FIRST,
     add_corpus,
     add_model,
+    add_sampling,
     check_output,
     load,
     no_words,
@@ -49,6 +50,7 @@ def add_arguments(parser: Parser) -> None:
     help = "add no BOS or other tokens to documents"
     add("--no-special", "--no-add-special", action="store_true", help=help)
     add("--no-eos", action="store_true", help="don't end each document with EOS")
+    add_sampling(parser)
     add("--shards", type=int, metavar="N", help="write N outputs, each of whole files")
     add("--restart", action="store_true", help="start over, and replace the older output")
     add("--force", action="store_true", help="also replace files that 'encode' didn't write")
@@ -72,6 +74,7 @@ def run(args: argparse.Namespace) -> int | None:
                 eos=not args.no_eos,
                 resume=not args.restart,
                 progress=line,
+                seed=args.seed or 0,
                 **{name: getattr(args, name) for name in _PASSED},
             )
         except KeyboardInterrupt:
@@ -88,7 +91,7 @@ def run(args: argparse.Namespace) -> int | None:
 # Options that are passed to encode_files under the same names.
 _PASSED = (
     *("format", "dtype", "include", "exclude", "kind", "field", "errors", "threads", "shards"),
-    "force",
+    *("force", "dropout", "alpha"),
 )
 
 
@@ -200,6 +203,7 @@ HELP = Help(
         "ggtok encode model.gguf train.jsonl.gz -o train.npy --chat",
         "ggtok encode --verify corpus.bin",
         "ggtok encode model.gguf shards/*.parquet -o ids.arrow --field content",
+        "ggtok encode model.gguf corpus/ -o epoch2.bin --dropout 0.1 --seed 2",
     ],
     finding="with --verify, the output is damaged",
 )

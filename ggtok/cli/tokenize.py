@@ -12,6 +12,7 @@ from ggtok.cli import progress, reading, token_output
 from ggtok.cli.arguments import (
     MODEL_FIRST,
     add_model,
+    add_sampling,
     add_text,
     add_unit,
     load,
@@ -20,6 +21,10 @@ from ggtok.cli.arguments import (
 )
 from ggtok.cli.messages import UsageError
 from ggtok.cli.parser import Help, Parser
+
+TYPE_CHECKING = False  # importing typing takes time
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def add_arguments(parser: Parser) -> None:
@@ -48,6 +53,8 @@ def add_arguments(parser: Parser) -> None:
     add("--plain", action="store_true", help="the same as --no-escape --no-parse-special")
     add("--offsets", action="store_true", help="print each token's position in the text")
     add_unit(parser, utf16=True)
+    add_sampling(parser)
+    add("--nbest", type=int, default=-1, metavar="N", help="with --alpha: among the N best (UGM)")
     add(
         "--color",
         nargs="?",
@@ -113,12 +120,23 @@ def run(args: argparse.Namespace) -> None:
             "add_special": tok.add_bos and not args.no_bos,
             "parse_special": not (args.no_parse_special or args.plain),
         }
+        if args.dropout is not None or args.alpha is not None:
+            token_output.write(args, tok, iter([_sample(args, tok, b"".join(blocks), **special)]))
+            return
         if args.offsets:
             token_output.write_offsets(args, tok, b"".join(blocks), **special)
             return
         batches = _encode(tok, blocks, **special)
         # Encode the first batch before any output, because that raises most errors.
         token_output.write(args, tok, chain([next(batches, [])], batches))
+
+
+def _sample(args: argparse.Namespace, tok: ggtok.Tokenizer, text: bytes, **special: bool) -> Any:
+    """Returns the ids of a random segmentation."""
+    if args.offsets:
+        raise UsageError("a random segmentation has no offsets; remove --offsets")
+    options = {name: getattr(args, name) for name in ("dropout", "alpha", "nbest", "seed")}
+    return tok.sample(text, **options, **special)
 
 
 def _encode(
@@ -161,5 +179,6 @@ HELP = Help(
         "cat prompt.txt | ggtok tokenize model.gguf --stdin --json",
         "ggtok tokenize model.gguf -f prompt.txt --color",
         'ggtok tokenize -hf user/repo:Q8_0 "Hello, world" --offsets',
+        'ggtok tokenize model.gguf "Hello, world" --dropout 0.1 --seed 1',
     ],
 )

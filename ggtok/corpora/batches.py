@@ -28,6 +28,7 @@ class Batch:
         size: the number of bytes of text in `pieces`.
         counts: the number of bytes in the batch, and of faults of each kind.
         closed: for each source that ends in the batch, the number of `pieces` before its end.
+        first: the number of documents in all earlier batches.
     """
 
     next: Place
@@ -36,15 +37,21 @@ class Batch:
     size: int = 0
     counts: Counts = field(default_factory=Counts)
     closed: list[int] = field(default_factory=list)
+    first: int = 0
+
+    @property
+    def documents(self) -> int:
+        """The number of documents, if no document is divided into pieces."""
+        return sum(len(piece.many) or 1 for piece in self.pieces)
 
 
 def batches(
-    sources: Sequence[Source], place: Place, read: Read, limit: int = BYTES
+    sources: Sequence[Source], place: Place, read: Read, limit: int = BYTES, first: int = 0
 ) -> Iterator[Batch]:
     """Yields the documents of all sources, starting at `place`, in batches of about `limit`
-    bytes."""
+    bytes. `first` is the number of documents before `place`."""
     finished = sum(source.size for source in sources[: place.source])
-    batch, n = Batch(place), 0
+    batch, n = Batch(place, first=first), 0
     for piece in _pieces(sources, place, read):
         batch.next = piece.next
         batch.read = finished + piece.at
@@ -60,7 +67,7 @@ def batches(
             batch.closed.append(len(batch.pieces))
         if not piece.inside and (batch.size >= limit or n + len(batch.closed) >= DOCUMENTS):
             yield batch
-            batch, n = Batch(batch.next), 0
+            batch, n = Batch(batch.next, first=batch.first + batch.documents), 0
     yield batch
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ggtok.loading.loaded import Loaded
+    from ggtok.text.batches import SamplingRule
 
 
 @dataclass
@@ -53,8 +54,11 @@ class Encoded:
 class Encoder:
     """Encodes batches with one set of options."""
 
-    def __init__(self, loaded: Loaded, add_special: bool, eos: bool) -> None:
+    def __init__(
+        self, loaded: Loaded, add_special: bool, eos: bool, sampling: SamplingRule | None = None
+    ) -> None:
         self._loaded = loaded
+        self.sampling = sampling
         self._add_special = add_special
         self.eos: int | None = None
         if eos:
@@ -68,8 +72,9 @@ class Encoder:
     def flags(self) -> int:
         return ADD_SPECIAL if self._add_special else 0
 
-    def encode(self, pieces: Sequence[Piece], threads: int = 1) -> Encoded:
-        """Encodes a batch. Several threads share whole documents, but not parts of documents."""
+    def encode(self, pieces: Sequence[Piece], threads: int = 1, first: int = 0) -> Encoded:
+        """Encodes a batch, whose first document has the number `first`. Several threads share whole
+        documents, but not parts of documents."""
         kept, before, drops, opens = _kept(pieces)
         arrays: list[NDArray[np.int32]] = []
         ends: list[NDArray[np.int64]] = []
@@ -79,7 +84,7 @@ class Encoder:
                 ids, stops = self._parts(run)
             else:
                 texts = list(chain.from_iterable(map(_texts, run)))
-                ids, stops = self._whole(texts, threads)
+                ids, stops = self._whole(texts, threads, first)
             arrays.append(ids)
             ends.append(stops + total)
             total += len(ids)
@@ -87,8 +92,12 @@ class Encoder:
         stops = ends[0] if len(ends) == 1 else _joined(ends, np.int64)
         return Encoded(ids, stops, before, drops, opens)
 
-    def _whole(self, texts: list[Any], threads: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        args = self._add_special, False, False, threads, False, on_main_thread(), None
+    def _whole(
+        self, texts: list[Any], threads: int, first: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        # If documents are sampled, none is divided, so this is the batch's only call.
+        rule = None if self.sampling is None else (*self.sampling[:-1], self.sampling[-1] + first)
+        args = self._add_special, False, False, threads, False, on_main_thread(), None, rule
         try:
             result = self._loaded.encode_batch(texts, *args)
         except Exception as e:

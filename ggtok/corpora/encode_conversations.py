@@ -40,6 +40,7 @@ class ChatEncoder:
     """
 
     flags = 0  # for documents that are texts
+    sampling = None
 
     def __init__(self, loaded: Loaded, given: object) -> None:
         self._keywords = _checked(given)
@@ -75,7 +76,7 @@ class ChatEncoder:
     def _masker(self) -> api.Masker:
         return api.Masker(self._call, self._trusted)
 
-    def encode(self, pieces: Sequence[Piece], threads: int = 1) -> Encoded:
+    def encode(self, pieces: Sequence[Piece], threads: int = 1, first: int = 0) -> Encoded:
         """Encodes a batch."""
         ids: list[int] = []
         mask: list[bool] = []

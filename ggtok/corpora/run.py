@@ -20,7 +20,7 @@ import sys
 import time
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,6 +45,10 @@ from ggtok.errors import (
 )
 from ggtok.loading.loaded import Loaded
 from ggtok.native.contexts import Blocks
+from ggtok.text.sampling import settings_of
+
+if TYPE_CHECKING:
+    from ggtok.text.batches import SamplingRule
 
 CHECKPOINT = 64 << 20  # bytes of ids between checkpoints
 _LARGE = 8 << 20  # bytes of text; only batches of few long documents have more
@@ -74,6 +78,7 @@ class Run:
         resume: bool,
         force: bool,
         progress: ProgressFn,
+        sampling: SamplingRule | None,
     ) -> None:
         self._start = time.perf_counter()
         self._threads, self._force = threads, force
@@ -83,7 +88,7 @@ class Run:
         self._out, self._sources = out, sources
         self._format, self._dtype = formats.find(format, dtype, loaded.n_tokens)
         self._chat = None if chat is None or chat is False else ChatEncoder(loaded, chat)
-        self._encoder = self._chat or Encoder(loaded, bool(add_special), bool(eos))
+        self._encoder = self._chat or Encoder(loaded, bool(add_special), bool(eos), sampling)
         self._separator = text.checked_separator(separator)
         self._fields = fields
         self._errors = errors
@@ -97,6 +102,7 @@ class Run:
             "eos": bool(eos),
             "errors": errors,
             "chat": None if self._chat is None else self._chat.plan,
+            **settings_of(sampling),
         }
 
     def _plan(self) -> dict[str, Any]:
@@ -203,13 +209,13 @@ class Run:
         total = sum(source.size for source in self._sources)
         before: int | None = None
         bytes_before, n_media = counts.bytes, 0
-        found = batches(self._sources, output.place, self._read, BYTES)
+        found = batches(self._sources, output.place, self._read, BYTES, counts.documents)
         room = 3 * self._threads * BYTES  # for each thread, one batch waits, in work and encoded
         results = mapped(self._encoded, found, self._threads, size=lambda b: b.size, room=room)
         with output.checkpointing_interrupts() as writer, contextlib.closing(results):  # type: ignore[type-var]
             for batch, encoded in results:
                 if encoded is None:
-                    encoded = self._encoder.encode(batch.pieces, self._threads)
+                    encoded = self._encoder.encode(batch.pieces, self._threads, batch.first)
                 counts.add(batch.counts)
                 counts.add(encoded.faults)
                 counts.documents += len(encoded.ends)
@@ -250,7 +256,8 @@ class Run:
     def _encoded(self, batch: Batch) -> tuple[Batch, Encoded | None]:
         """Encodes a batch, unless it is so large that the caller's thread should encode it, where
         Ctrl-C stops encoding at once."""
-        return batch, self._encoder.encode(batch.pieces) if batch.size <= _LARGE else None
+        is_large = batch.size > _LARGE
+        return batch, None if is_large else self._encoder.encode(batch.pieces, 1, batch.first)
 
     def _read(self, source: Source, place: Place) -> Pieces:
         if source.kind == "jsonl":
@@ -264,7 +271,9 @@ class Run:
         return text.TextOptions(
             self._separator,
             self._errors,
-            self._format.whole or self._loaded.vocab_type in _WHOLE,
+            self._format.whole
+            or self._loaded.vocab_type in _WHOLE
+            or self._encoder.sampling is not None,
             Blocks(self._loaded),
             self._encoder.flags,
         )

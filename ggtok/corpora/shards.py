@@ -12,7 +12,7 @@ import os
 import re
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ggtok.corpora import formats, jsonl
 from ggtok.corpora.conversations import Conversations
@@ -23,6 +23,12 @@ from ggtok.corpora.sources import Choice, Search, Source, checked_kind
 from ggtok.corpora.summary import Counts, EncodeProgress, ProgressFn, Summary
 from ggtok.errors import Argument, InvalidValueError, Wording
 from ggtok.loading.loaded import Loaded
+from ggtok.text.sampling import settings_of
+
+if TYPE_CHECKING:
+    from ggtok.text.batches import SamplingRule
+
+_SHARD_BITS = 40  # the documents of a shard are numbered from its number times 2 ** 40
 
 
 def encode_files(
@@ -37,12 +43,13 @@ def encode_files(
     kind: object,
     field: object,
     progress: ProgressFn | None,
+    sampling: SamplingRule | None,
     **options: Any,
 ) -> Summary:
     """Implements ``Tokenizer.encode_files``."""
     begun = time.perf_counter()
     is_chat = options["chat"] is not None and options["chat"] is not False
-    fields = _conversations(field, options) if is_chat else Fields.checked(field)
+    fields = _conversations(field, sampling, options) if is_chat else Fields.checked(field)
     path, checked = formats.checked_out(out), checked_kind(kind)
     options["format"] = formats.named(format, path)
     if shards is not None and shards < 1:
@@ -57,15 +64,19 @@ def encode_files(
         _check_kinds(found)
     parts = [found] if shards is None else split(found, shards)
     whole = _Whole(sum(source.size for source in found), begun, progress)
-    for part, each in zip(parts, outs, strict=True):
+    for number, (part, each) in enumerate(zip(parts, outs, strict=True)):
+        options["sampling"] = sampling and (*sampling[:-1], number << _SHARD_BITS)
         run = Run(loaded, part, each, kind=checked, fields=fields, progress=whole.show, **options)
         whole.add(run.summary(), sum(source.size for source in part))
     return whole.summary()
 
 
-def _conversations(field: object, options: dict[str, Any]) -> Conversations:
+def _conversations(
+    field: object, sampling: SamplingRule | None, options: dict[str, Any]
+) -> Conversations:
     """Refuses arguments that have no effect with `chat`."""
-    for name, value in (("field", field), ("separator", options["separator"])):
+    given = {"field": field, "separator": options["separator"], **settings_of(sampling)}
+    for name, value in given.items():
         if value is not None:
             raise InvalidValueError(
                 Wording(Argument(name), " has no effect with ", Argument("chat", True))

@@ -145,6 +145,8 @@ class Native:
     encode_part: Callable[[object, int, int, int], bytes]
     safe_cut: Callable[[object, int, int, int], int]
     encode_block: Callable[..., Any]
+    sample: Callable[..., list[int]]
+    nbest: Callable[..., list[tuple[list[int], float]]]
     choose: Callable[[list[int]], object]
     trace: Callable[[bytes, object, object, object], bytes]
     trace_token: Callable[[int], bytes]
@@ -373,14 +375,12 @@ class Native:
     def score(self, id: int) -> float:
         out = ffi.new("float *")
         self._call(lib.ggtok_token_score, id, out)
-        score: float = out[0]
-        return score
+        return float(out[0])
 
     def attr(self, id: int) -> int:
         out = ffi.new("uint32_t *")
         self._call(lib.ggtok_token_attr, id, out)
-        attr: int = out[0]
-        return attr
+        return int(out[0])
 
     def find(self, text: object) -> int | None:
         data = text_bytes(text)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from ggtok._types import Text
 
     Flags = tuple[bool, types.ParseSpecial, bool]  # add_special, parse_special, continuation
+    # The fields of ggtok_sampling: the rule, its value, nbest, seed and index.
+    SamplingRule = tuple[int, float, int, int, int]
 
 
 # ---- batches, and offsets ----
@@ -45,9 +47,13 @@ def encode(native: Native, texts: types.Texts, flags: Flags, threads: int) -> li
 
 
 def encode_arrays(
-    native: Native, texts: types.Texts, flags: Flags, threads: int
+    native: Native,
+    texts: types.Texts,
+    flags: Flags,
+    threads: int,
+    sampling: SamplingRule | None = None,
 ) -> tuple[types.Int32Array, types.Int64Array]:
-    return arrays.id_arrays(_batch(native, texts, flags, threads, False))
+    return arrays.id_arrays(_batch(native, texts, flags, threads, False, sampling=sampling))
 
 
 def encode_arrow(native: Native, texts: types.Texts, flags: Flags, threads: int) -> Any:
@@ -91,6 +97,7 @@ def _batch(
     threads: int,
     lists: bool | None,
     unit: int | None = None,
+    sampling: SamplingRule | None = None,
 ) -> Any:
     add_special, parse_special, continuation = flags
     args = (
@@ -101,6 +108,7 @@ def _batch(
         lists,
         on_main_thread(),
         unit,
+        sampling,
     )
     if is_column(texts):
         from ggtok.arrow import exported

@@ -34,6 +34,7 @@ from tests.bench.offsets import offsets
 from tests.bench.peers import OURS, PEERS
 from tests.bench.pre import pre
 from tests.bench.process import cores
+from tests.bench.sample import sample
 from tests.bench.stream import stream
 from tests.bench.suite import Options, Suite, installed
 from tests.support.vocabularies import OTHERS, REAL, fixture_names
@@ -55,6 +56,7 @@ GROUPS = {
     "chat": chat,
     "files": files,
     "stream": stream,
+    "sample": sample,
 }
 QUICK = ("encode", "load", "prompts", "process")
 

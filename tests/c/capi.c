@@ -4,6 +4,7 @@
  */
 #include "ggtok.h"
 #include "ggtok_chat.h"
+#include "ggtok_sample.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -324,6 +325,49 @@ static void check_blocks(const ggtok_tokenizer *tok) {
     CHECK(!ggtok_safe_cut(ctx, text, 0, 0));
     CHECK(!ggtok_safe_cut(ctx, "aaaaaaaaaaaaaaaa", 16, 0));
     ggtok_context_free(ctx);
+}
+
+/* Samples a text; a batch of it gives the ids of its indices. */
+static void check_sample(const ggtok_tokenizer *tok) {
+    enum { N = 50 };
+    static const char text[] = "The quick brown kettle is there";
+    ggtok_error err;
+    ggtok_context *ctx;
+    ggtok_pool *pool;
+    ggtok_batch *batch;
+    ggtok_ids ids;
+    ggtok_segmentations found;
+    size_t failed, differ = 0;
+    ggtok_bytes texts[N];
+    ggtok_sampling sampling = {.rule = GGTOK_SAMPLING_DROPOUT, .value = 0.5, .seed = 3, .index = 7};
+    const ggtok_batch_options options = {.threads = 2, .sampling = &sampling};
+    for (int i = 0; i < N; i++) texts[i] = (ggtok_bytes){text, sizeof text - 1};
+    CHECK(!ggtok_context_new(tok, &ctx, &err) && !ggtok_pool_new(tok, &pool, &err));
+    CHECK(!ggtok_encode_batch_with(pool, texts, N, &options, &batch, &failed, &err));
+    const int64_t *ends = ggtok_batch_offsets(batch);
+    ggtok_sampling one = sampling;
+    for (int i = 0; i < N; i++, one.index++) {
+        size_t n = (size_t)(ends[i + 1] - ends[i]);
+        CHECK(!ggtok_sample(ctx, text, sizeof text - 1, 0, &one, &ids, &err));
+        CHECK(ids.n == n &&
+              !memcmp(ids.data, ggtok_batch_ids(batch) + ends[i], n * sizeof *ids.data));
+        differ += i && (n != (size_t)ends[1] || memcmp(ids.data, ggtok_batch_ids(batch), n * 4));
+    }
+    CHECK(differ > N / 2);
+    ggtok_batch_free(batch);
+    sampling.value = 0;
+    CHECK(!ggtok_sample(ctx, text, sizeof text - 1, 0, &sampling, &ids, &err));
+    size_t n = ids.n;
+    CHECK(!ggtok_encode(ctx, text, sizeof text - 1, 0, &ids, &err) && ids.n == n);
+    sampling.value = 2;
+    CHECK(ggtok_sample(ctx, text, 5, 0, &sampling, &ids, &err) == GGTOK_ERR_ARGUMENT);
+    CHECK(!strcmp(err.key, "dropout") && !ids.data && !ids.n);
+    sampling.rule = (ggtok_sampling_rule)7;
+    CHECK(ggtok_sample(ctx, text, 5, 0, &sampling, &ids, &err) == GGTOK_ERR_ARGUMENT);
+    CHECK(ggtok_nbest(ctx, text, 5, 0, 3, &found, &err) == GGTOK_ERR_ARGUMENT && !found.n);
+    CHECK(ggtok_nbest(ctx, text, 5, 0, 0, &found, &err) == GGTOK_ERR_ARGUMENT);
+    ggtok_context_free(ctx);
+    ggtok_pool_free(pool);
 }
 
 static void check_vocabulary(const ggtok_tokenizer *tok) {
@@ -780,6 +824,7 @@ int main(int argc, char **argv) {
     check_spans(tok);
     check_batch(tok);
     check_blocks(tok);
+    check_sample(tok);
     check_trusted(tok);
     check_chat(tok);
     check_vocabulary(tok);

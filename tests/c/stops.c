@@ -8,7 +8,7 @@
  *
  * Claim python.3.
  */
-#include "ggtok.h"
+#include "ggtok_sample.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,6 +130,38 @@ static bool check_cut(ggtok_context *ctx, const char *text) {
     return false;
 }
 
+/* Checks ggtok_sample and ggtok_nbest in the same way. */
+static bool check_sample(const ggtok_tokenizer *tok, ggtok_context *ctx, const char *text) {
+    const bool is_ugm = ggtok_type(tok) == GGTOK_VOCAB_UGM;
+    const ggtok_sampling sampling = {.rule = is_ugm ? GGTOK_SAMPLING_ALPHA : GGTOK_SAMPLING_DROPOUT,
+                                     .value = 0.3};
+    callback_state all = {0}, last = {0};
+    ggtok_ids ids;
+    ggtok_segmentations found;
+    ggtok_error err;
+    ggtok_context_set_interrupt(ctx, keep_going, &all);
+    ggtok_status s = ggtok_sample(ctx, text, SIZE, 0, &sampling, &ids, &err);
+    unsigned long long want = sum_of(&ids);
+    if (s == GGTOK_ERR_ARGUMENT) return true; /* not BPE, SPM or UGM */
+    last.last = all.n_calls / 2 + 1;
+    ggtok_context_set_interrupt(ctx, keep_going, &last);
+    ggtok_status stopped = ggtok_sample(ctx, text, SIZE, 0, &sampling, &ids, &err);
+    ggtok_context_set_interrupt(ctx, NULL, NULL);
+    bool same = !ggtok_sample(ctx, text, SIZE, 0, &sampling, &ids, &err) && sum_of(&ids) == want;
+    callback_state best = {.last = 2};
+    ggtok_context_set_interrupt(ctx, keep_going, &best);
+    ggtok_status listed = ggtok_nbest(ctx, text, SIZE, 0, 3, &found, &err);
+    ggtok_context_set_interrupt(ctx, NULL, NULL);
+    bool fine = !s && all.n_calls >= SIZE / BETWEEN && stopped == GGTOK_ERR_STOPPED &&
+                last.n_calls == last.last && same &&
+                listed == (is_ugm ? GGTOK_ERR_STOPPED : GGTOK_ERR_ARGUMENT) && !found.n;
+    if (!fine) {
+        printf("sample: status %d, %zu calls; stopped: %d, %zu calls; best: %d\n", s, all.n_calls,
+               stopped, last.n_calls, listed);
+    }
+    return fine;
+}
+
 static bool check(const char *path, int number, char *text) {
     ggtok_tokenizer *tok;
     ggtok_context *ctx;
@@ -145,7 +177,8 @@ static bool check(const char *path, int number, char *text) {
         size_t n = strlen(repeated[i]), n_calls = 0;
         if (!all_stops && (i + number) % 2) continue;
         for (size_t at = 0; at < SIZE; at++) text[at] = repeated[i][at % n];
-        bool fine = check_text(tok, ctx, text, &n_calls) && check_cut(ctx, text);
+        bool fine = check_text(tok, ctx, text, &n_calls) && check_cut(ctx, text) &&
+                    check_sample(tok, ctx, text);
         if (fine && n_calls >= SIZE / BETWEEN) continue;
         printf("%s: text %d: %zu calls of the callback\n", path, i, fine ? n_calls : 0);
         return false;

@@ -194,7 +194,7 @@ def test_no_cycles_of_calls(static: Path, tmp_path: Path) -> None:
 def test_a_library_without_chat_and_training(tmp_path: Path) -> None:
     prefix = install(tmp_path, False, "-DGGTOK_NO_CHAT=ON", "-DGGTOK_NO_TRAIN=ON")
     headers = {path.name for path in (prefix / "include").iterdir()}
-    assert headers == {"ggtok.h", "ggtok_trace.h"}
+    assert headers == {"ggtok.h", "ggtok_sample.h", "ggtok_trace.h"}
     symbols = run("nm", "-g", prefix / "lib/libggtok.a").split()
     assert {"ggtok_encode", "ggtok_trace"} <= {*symbols}
     assert not [name for name in symbols if re.match("ggtok_(chat|jinja|merge|counts)_", name)]

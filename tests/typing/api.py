@@ -148,6 +148,16 @@ def decoding(tok: ggtok.Tokenizer, array: NDArray[np.int32]) -> None:
     tok.decode("text")  # type: ignore[arg-type]
 
 
+def sampling(tok: ggtok.Tokenizer) -> None:
+    assert_type(tok.sample("text", dropout=0.1, seed=3), list[int])
+    assert_type(tok.nbest(b"text", 3, add_special=False), list[tuple[list[int], float]])
+    assert_type(
+        tok.sample_batch_arrays(["a"], alpha=0.1, nbest=4, threads=2),
+        tuple[NDArray[np.int32], NDArray[np.int64]],
+    )
+    tok.sample("text", alpha="x")  # type: ignore[arg-type]
+
+
 def growing(tok: ggtok.Tokenizer) -> None:
     stream = tok.stream_encoder(add_special=False, parse_special=["<|eot_id|>", 3])
     assert_type(stream, ggtok.StreamEncoder)

@@ -80,6 +80,25 @@ static void *scratch_new(const vocab *v, const void *model) {
 
 /* ---- a fragment ---- */
 
+/* Encodes words with merges skipped at random; if none are skipped, as usual. */
+static ggtok_status sample_words(const model_call *call, const uint8_t *text, size_t from,
+                                 const size_t *ends, size_t count) {
+    const bpe_model *m = call->model;
+    bpe_state *s = call->scratch;
+    ggtok_status st = GGTOK_OK;
+    for (size_t i = 0; !st && i < count; from = ends[i++]) {
+        int32_t id = GGTOK_NO_TOKEN;
+        if (!call->sampling->skip_below &&
+            !ggtok_bpe_find_token(m, s, call->v, text + from, ends[i] - from, &id))
+            return ggtok_call_failed(call);
+        st = id < 0 ? ggtok_bpe_merge_sampled(&m->table, call->v, &s->merge, call->sampling,
+                                              text + from, ends[i] - from, call->out, call->err)
+             : idbuf_push(call->out, id) ? GGTOK_OK
+                                         : ggtok_call_failed(call);
+    }
+    return st;
+}
+
 static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n) {
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
@@ -109,8 +128,9 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
         st = ggtok_split_text(m->split, m->split_user, text, n, &s->ends, &count, call->err);
         for (size_t i = 0, k; !st && i < count; i += k) {
             k = count - i < BPE_BATCH ? count - i : BPE_BATCH;
-            st = ggtok_words_encode(call, &s->words, ggtok_bpe_encode_word, text, room, from,
-                                    s->ends.data + i, k);
+            st = call->sampling ? sample_words(call, text, from, s->ends.data + i, k)
+                                : ggtok_words_encode(call, &s->words, ggtok_bpe_encode_word, text,
+                                                     room, from, s->ends.data + i, k);
             if (interrupted(call->interrupt, s->ends.data[i + k - 1] - from))
                 return ggtok_call_failed(call);
             from = s->ends.data[i + k - 1];
@@ -120,9 +140,10 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
     pretok_walk walk;
     ggtok_pretok_begin(&walk, call->v->pre, text, n);
     while (!st && (count = ggtok_pretok_next(&walk, ends, BPE_BATCH))) {
-        st = PLAIN ? ggtok_words_encode(call, &s->words, ggtok_bpe_encode_word, text, room, from,
-                                        ends, count)
-                   : ggtok_bpe_encode_batch(call, text, room, from, ends, count);
+        st = call->sampling ? sample_words(call, text, from, ends, count)
+             : PLAIN ? ggtok_words_encode(call, &s->words, ggtok_bpe_encode_word, text, room, from,
+                                          ends, count)
+                     : ggtok_bpe_encode_batch(call, text, room, from, ends, count);
         if (interrupted(call->interrupt, ends[count - 1] - from)) return ggtok_call_failed(call);
         from = ends[count - 1];
     }
@@ -445,4 +466,5 @@ const model_ops ggtok_model_bpe = {
     .may_cut = may_cut,
     .trace_token = trace_token,
     .same = same,
+    .samples = SAMPLES_DROPOUT,
 };

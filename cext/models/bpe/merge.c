@@ -218,8 +218,18 @@ static bool trace_bytes(guarded w, const idbuf *out, size_t before) {
     return true;
 }
 
-static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, size_t count,
-                       guarded w, idbuf *out) {
+/* Returns the skipped pairs to the heap, which has room for them. */
+static void return_skipped(bpe_scratch *s, sampling *r, size_t *n_heap) {
+    for (size_t at = 0; at < r->skipped.n; at += sizeof *s->heap) {
+        memcpy(&s->heap[(*n_heap)++], r->skipped.data + at, sizeof *s->heap);
+        heap_up(s->heap, *n_heap - 1);
+    }
+    r->skipped.n = 0;
+}
+
+/* Compiled twice: `r` is NULL unless merges are skipped at random. */
+ALWAYS_INLINE bool merge_symbols(const bpe_table *t, bpe_scratch *s, const uint8_t *word,
+                                 size_t count, guarded w, sampling *r, idbuf *out) {
     enum { STEP = 8 }; /* a merge costs as much as this many bytes */
     const uint32_t *start = s->start;
     uint32_t *symbol = s->symbol, *next = s->next, *prev = s->prev, *rank = s->rank;
@@ -241,6 +251,14 @@ static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, 
         size_t i = (uint32_t)s->heap[0];
         s->heap[0] = s->heap[--n_heap];
         heap_down(s->heap, n_heap, 0);
+        if (r) {
+            uint64_t pair = (uint64_t)top << 32 | i;
+            if (sampling_skips(r)) {
+                if (!bytebuf_append(&r->skipped, &pair, sizeof pair)) return false;
+                continue;
+            }
+            return_skipped(s, r, &n_heap);
+        }
         /* A rank identifies its pair, so if the rank is equal, the pair is still there. */
         if (rank[i] != top) continue;
         size_t gone = next[i], after = next[gone];
@@ -280,9 +298,20 @@ static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, 
     return true;
 }
 
-/* Merges a word of any length; `out` has room for its ids. */
+static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, size_t count,
+                       guarded w, idbuf *out) {
+    return merge_symbols(t, s, word, count, w, NULL, out);
+}
+
+static bool merge_skipping(const bpe_table *t, bpe_scratch *s, const uint8_t *word, size_t count,
+                           sampling *r, idbuf *out) {
+    r->skipped.n = 0;
+    return merge_symbols(t, s, word, count, (guarded){NULL, 0}, r, out);
+}
+
+/* Merges a word of any length; `out` has room for its ids. `r` may be NULL. */
 static ggtok_status merge_word(const bpe_table *t, const vocab *v, bpe_scratch *s,
-                               const uint8_t *word, size_t n, guarded w, idbuf *out,
+                               const uint8_t *word, size_t n, guarded w, sampling *r, idbuf *out,
                                ggtok_error *err) {
     if (n >= UINT32_MAX) {
         return ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
@@ -292,8 +321,9 @@ static ggtok_status merge_word(const bpe_table *t, const vocab *v, bpe_scratch *
     }
     if (!reserve(s, n)) return ggtok_error_memory(err);
     size_t count = split_word(t, v, word, n, s->symbol, s->start, s->interrupt);
-    return count && merge_long(t, s, word, count, w, out) ? GGTOK_OK
-                                                          : ggtok_error_failed(s->interrupt, err);
+    bool ok = count && (r ? merge_skipping(t, s, word, count, r, out)
+                          : merge_long(t, s, word, count, w, out));
+    return ok ? GGTOK_OK : ggtok_error_failed(s->interrupt, err);
 }
 
 ggtok_status ggtok_bpe_merge_word(const bpe_table *t, const vocab *v, bpe_scratch *s,
@@ -306,13 +336,20 @@ ggtok_status ggtok_bpe_merge_word(const bpe_table *t, const vocab *v, bpe_scratc
         merge_short(t, word, count, symbol, start, out);
         return GGTOK_OK;
     }
-    return merge_word(t, v, s, word, n, (guarded){NULL, 0}, out, err);
+    return merge_word(t, v, s, word, n, (guarded){NULL, 0}, NULL, out, err);
 }
 
 ggtok_status ggtok_bpe_merge_guarded(const bpe_table *t, bpe_scratch *s, text_guard *g, size_t at,
                                      size_t n, idbuf *out, ggtok_error *err) {
     if (!idbuf_reserve(out, mem_mul(n, t->escapes ? 3 : 2))) return ggtok_error_memory(err);
-    return merge_word(t, g->v, s, g->text.data + at, n, (guarded){g, at}, out, err);
+    return merge_word(t, g->v, s, g->text.data + at, n, (guarded){g, at}, NULL, out, err);
+}
+
+ggtok_status ggtok_bpe_merge_sampled(const bpe_table *t, const vocab *v, bpe_scratch *s,
+                                     sampling *r, const uint8_t *word, size_t n, idbuf *out,
+                                     ggtok_error *err) {
+    if (!idbuf_reserve(out, mem_mul(n, t->escapes ? 3 : 2))) return ggtok_error_memory(err);
+    return merge_word(t, v, s, word, n, (guarded){NULL, 0}, r, out, err);
 }
 
 static int by_value(const void *a, const void *b) {

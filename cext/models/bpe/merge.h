@@ -6,6 +6,7 @@
 #include "base/interrupt.h"
 #include "models/bpe/table.h"
 #include "models/guard.h"
+#include "models/sampling.h"
 
 /* One thread's arrays for words that are too long for the stack. */
 typedef struct bpe_scratch {
@@ -23,6 +24,10 @@ ggtok_status ggtok_bpe_merge_word(const bpe_table *t, const vocab *v, bpe_scratc
 /* Appends the ids of the word text[at..at + n) in a guard's text. */
 ggtok_status ggtok_bpe_merge_guarded(const bpe_table *t, bpe_scratch *s, text_guard *g, size_t at,
                                      size_t n, idbuf *out, ggtok_error *err);
+/* Appends the ids of word[0..n), n >= 1, with merges skipped at random. */
+ggtok_status ggtok_bpe_merge_sampled(const bpe_table *t, const vocab *v, bpe_scratch *s,
+                                     sampling *r, const uint8_t *word, size_t n, idbuf *out,
+                                     ggtok_error *err);
 void ggtok_bpe_scratch_free(bpe_scratch *s);
 
 /* Sets *index to the index of a rank in the file's list of merges. Returns false if out of

@@ -164,9 +164,11 @@ static ggtok_status encode_composed(const model_call *call, const uint8_t *text,
     const ugm_model *m = call->model;
     size_t before = call->out->n;
     ugm_scratch *s = call->scratch;
-    bool exact, cut = m->exact_len > 0;
-    ggtok_status status = s->by_span ? encode_spans(call, text, n, &exact) : GGTOK_OK;
-    if (!status && (!s->by_span || s->is_open)) {
+    /* The best paths of the whole text are wanted, but a random path is drawn piece by piece. */
+    bool exact, cut = m->exact_len > 0 && !(call->sampling && call->sampling->nbest);
+    bool by_span = s->by_span && !call->sampling;
+    ggtok_status status = by_span ? encode_spans(call, text, n, &exact) : GGTOK_OK;
+    if (!status && (!by_span || s->is_open)) {
         call->out->n = before;
         status = encode_text(call, text, n, cut, &exact);
     }
@@ -286,4 +288,5 @@ const model_ops ggtok_model_ugm = {
     .cache_bytes = ugm_cache_bytes,
     .may_cut = ugm_may_cut,
     .same = ugm_same,
+    .samples = SAMPLES_ALPHA,
 };

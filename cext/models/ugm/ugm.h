@@ -5,8 +5,11 @@
  *   build.c      tokens, charsmap and scores -> model
  *   composed.c   text -> its NFC, if the vocabulary has the key normalizer.nfc
  *   normalize.c  text -> normalized bytes, in blocks
- *   path.c       normalized bytes -> pieces -> ids, by the best path
+ *   pieces.c     normalized bytes -> pieces -> ids
+ *   path.c       a piece -> ids, by the best path
  *   ugm.c        text -> spans -> ids, through the caches
+ *   sample.c     a piece -> ids, by a random path
+ *   nbest.c      a fragment's normalized bytes -> the best paths
  *   place.c      spans of ids in the text
  */
 #ifndef GGTOK_UGM_H
@@ -162,6 +165,18 @@ bool ggtok_ugm_can_place(const model_call *call);
  * after the last. Returns false if the spans can't be assigned. */
 bool ggtok_ugm_place(const model_call *call, const uint8_t *text, size_t n, size_t first,
                      size_t *white);
+
+/* Sets *hits to the long tokens in text[0..n) by position, or to NULL if there are none. Returns false
+ * if out of memory. */
+bool ggtok_ugm_find_long(const ugm_run *r, const uint8_t *text, size_t n, const int32_t **hits);
+
+/* Append the ids of a piece: those of its best path, or of a random path. */
+ggtok_status ggtok_ugm_push_path(const ugm_run *r, const uint8_t *text, size_t n);
+ggtok_status ggtok_ugm_sample_path(const ugm_run *r, const uint8_t *text, size_t n);
+
+/* Continues the best paths of the call's lattice through a fragment's normalized text. Appends no
+ * ids. */
+ggtok_status ggtok_ugm_push_best(const ugm_run *r, const uint8_t *text, size_t n);
 
 /* Tokenizes the complete pieces of s->norm (with `all`: everything), and moves the rest to the
  * front. */
