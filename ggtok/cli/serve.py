@@ -213,6 +213,10 @@ def models_by_alias(words: list[str]) -> dict[str, str]:
                 alias = os.path.basename(word)
         if not alias or not source:
             raise UsageError(f"{word!r}: write ALIAS=MODEL")
+        if os.path.isdir(source):
+            raise UsageError(
+                f"{source} is a folder; 'ggtok serve --models {source}' serves its files"
+            )
         _check_exists(source)
         if alias in models:
             raise UsageError(f"two models have the name {alias}: write ALIAS=MODEL")

@@ -26,6 +26,8 @@ _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem; }
 code, pre { font: 14px/1.5 ui-monospace, monospace; }
 pre { overflow-x: auto; padding: .5rem; background: #8882; }
+h2 code { font-size: 18px; }
+h3 { font-size: 16px; margin: .5rem 0; }
 nav { columns: 18rem; }
 section { border-top: 1px solid #8888; }
 td { padding-right: 1rem; vertical-align: top; }
@@ -84,7 +86,7 @@ def _section(path: str, operations: Json) -> str:
         command += f" -d {shlex.quote(json.dumps(body['example']))}"
     [(media_type, answer)] = operation["responses"]["200"]["content"].items()
     if media_type == JSON_TYPE:
-        parts.append(_table("Answer", answer["schema"]))
+        parts.append(_table("Answer", answer["schema"], marks=False))
     else:
         parts.append(f"<p>The answer is <code>{escape(media_type)}</code>.</p>")
     parts.append(f"<pre>{escape(command)}</pre></section>")
@@ -95,12 +97,13 @@ def _object(properties: Json) -> Json:
     return {"type": "object", "properties": properties}
 
 
-def _table(title: str, schema: Json) -> str:
-    """Returns a table of an object's fields for each kind of object that the schema allows."""
+def _table(title: str, schema: Json, marks: bool = True) -> str:
+    """Returns a table of an object's fields for each kind of object that the schema allows. With
+    `marks`, it says which fields are required."""
     kinds = [kind for kind in schema.get("anyOf", [schema]) if kind.get("properties")]
     tables = []
     for kind in kinds:
-        required = kind.get("required", ())
+        required = kind.get("required", ()) if marks else ()
         rows = "".join(
             f"<tr><td><code>{escape(name)}</code><td>{escape(_kind(field))}"
             f"<td>{'required' if name in required else ''}"

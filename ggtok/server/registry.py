@@ -145,7 +145,8 @@ class Registry:
         return sum(model.tok is not None for model in self.models)
 
     def find(self, name: object = None, ready: Ready | None = None) -> Model:
-        """Returns the model with this alias, path or name. None means the only model.
+        """Returns the model with this alias, path or name. None means the only model, or the one
+        with the alias ``*``.
 
         Raises:
             UnknownModel: there is no such model, or there are several and none is named.
@@ -154,6 +155,8 @@ class Registry:
         if name is None:
             if len(self.models) == 1:
                 return self.models[0]
+            if ANY in self._names:
+                return self._names[ANY]
             self.require_scan(ready)
             message = f"several models are served, so the request must name one: {self._listed()}"
             if not self.models:

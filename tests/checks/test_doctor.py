@@ -237,6 +237,28 @@ def test_an_embedding_with_more_rows_than_tokens_is_found(tmp_path: Path) -> Non
         assert ggtok.doctor(path) == []
 
 
+@pytest.mark.parametrize(
+    ("key", "kind", "removed"),
+    [("eos_token_id", "str", True), ("add_bos_token", "u32", True), ("token_type", "u32", False)],
+)
+def test_a_key_of_a_wrong_type(key: str, kind: str, removed: bool, tmp_path: Path) -> None:
+    """If the vocabulary loads without a special token or a flag, the command removes that key."""
+    gguf = GGUF.read(fixture("bpe-llama3"))
+    gguf.set(GGML + key, "7" if kind == "str" else 7, kind)
+    gguf.write(tmp_path / "m.gguf")
+    [found] = ggtok.doctor(tmp_path / "m.gguf")
+    assert found.code == "GGT001" and f"'{GGML}{key}' has type" in found.detail
+    command = f"ggtok edit MODEL --unset {GGML}{key} --in-place"
+    assert found.likely_command == (command if removed else None)
+    assert ggtok.doctor(gguf.dump())[0].likely_command is None
+    if removed:
+        ggtok.edit(tmp_path / "m.gguf", {GGML + key: None})
+        assert "GGT001" not in {each.code for each in ggtok.doctor(tmp_path / "m.gguf")}
+    gguf.set(GGML + "token_type", 7, "u32")  # a second fault remains
+    gguf.write(tmp_path / "m.gguf")
+    assert ggtok.doctor(tmp_path / "m.gguf")[0].likely_command is None
+
+
 def test_every_code_has_a_fault() -> None:
     elsewhere = {"GGT003", "GGT104", "GGT306", "GGT402", "GGT404", "GGT502", "GGT601"}
     elsewhere |= {code for code in KINDS if code >= "GGT7"}  # tested in test_against.py

@@ -130,7 +130,7 @@ def test_errors(
     assert "two models have the name spm.gguf" in error(capsys, SPM, SPM)
     (tmp_path / "spm.gguf").touch()
     assert "two models have the name 'spm.gguf'" in error(capsys, SPM, "--models", folder)
-    assert "is a folder, not a model" in error(capsys, folder)
+    assert f"{folder} is a folder; 'ggtok serve --models" in error(capsys, folder)
     assert "none.gguf: no such file" in error(capsys, "none.gguf")
     assert "x/none.gguf: no such file" in error(capsys, "a=x/none.gguf")
     assert "-5: no such file" in error(capsys, SPM, "--limit", "-5")

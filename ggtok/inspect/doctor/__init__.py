@@ -7,16 +7,20 @@ findings.
 from __future__ import annotations
 
 import os
+import re
 from itertools import chain
 
 from ggtok import _types as types
-from ggtok.errors import InvalidTypeError, VocabError
+from ggtok.errors import GGTokError, InvalidTypeError, VocabError
 from ggtok.inspect.doctor import engines, pre_tokenizer, reach, template, tokens
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import GGML, File
 from ggtok.native.gguf import FileHeader
+from ggtok.vocabularies.edit import edit
 from ggtok.vocabularies.read import metadata_of
 
+# Keys for which llama.cpp has a default.
+_OPTIONAL = re.compile(re.escape(GGML) + r"(\w+_token_id|add_\w+)")
 _CHECKS = template, engines, tokens, reach
 
 
@@ -66,7 +70,9 @@ def _findings(
     try:
         file = File(source, rows)
     except VocabError as e:
-        return [finding("GGT001" if _names_model(source) else "GGT004", str(e))]
+        code = "GGT001" if _names_model(source) else "GGT004"
+        options = f"--unset {e.key}" if e.key and _loads_without(source, e.key) else ""
+        return [finding(code, str(e), options=options)]
     likely = pre_tokenizer.assumed(file)
     checked = (check.check(likely) for check in _CHECKS)
     found = chain(pre_tokenizer.check(file), chain.from_iterable(checked))
@@ -75,6 +81,17 @@ def _findings(
 
         found = chain(found, source_of.check(file, os.fsdecode(against)))
     return sorted(found, key=lambda each: each.code)
+
+
+def _loads_without(source: str | os.PathLike[str] | types.Buffer, key: str) -> bool:
+    """Whether a faulty special token or flag is all that keeps a file from loading."""
+    if not isinstance(source, (str, os.PathLike)) or not _OPTIONAL.fullmatch(key):
+        return False
+    try:
+        edit(source, {key: None}, dry_run=True)
+    except GGTokError:  # another fault, or no file that can be edited
+        return False
+    return True
 
 
 def _names_model(source: str | os.PathLike[str] | types.Buffer) -> bool:
