@@ -11,13 +11,11 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import charsmap
+from tests.hostile.peaks import BYTE, LOADED, NORMAL, REFUSED, USER_DEFINED
 from tests.support.patch import GGUF, add_tokens
 from tests.support.vocabularies import fixture
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
-
-NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 3, 4, 6
-REFUSED = 10  # maximum peak for a rejected file, as a multiple of the file's size
 
 # Loads each file in a separate process, forked from a process that has already imported ggtok.
 CHILD = """
@@ -162,19 +160,6 @@ def test_other_faults_are_found_early(
     assert times < REFUSED
 
 
-# SECURITY.md's table: the maximum peak for files that load, as a multiple of the file's size.
-LOADED = {
-    ("spm", NORMAL): 10,
-    ("bpe-gpt2", NORMAL): 10,
-    ("wpm", NORMAL): 50,
-    ("rwkv", NORMAL): 50,
-    ("ugm", NORMAL): 50,
-    ("plamo2", NORMAL): 65,
-    ("spm", CONTROL): 35,
-    ("spm", USER_DEFINED): 60,
-    ("ugm", USER_DEFINED): 100,
-    ("plamo2", USER_DEFINED): 115,
-}
 ROWS = [(*row, tokens) for row in LOADED for tokens in ("short", "long", "one")]
 ROWS += [("plamo2", NORMAL, "broken")]
 

@@ -13,7 +13,7 @@ from ggtok.corpora import documents, streams, tables
 from ggtok.server import connections
 from ggtok.sources import connect, http, prefix
 from ggtok.vocabularies.convert import originals
-from tests.hostile.test_memory import CONTROL, LOADED, NORMAL, REFUSED, USER_DEFINED
+from tests.hostile.peaks import CONTROL, LOADED, NORMAL, REFUSED, USER_DEFINED
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = " ".join((ROOT / "SECURITY.md").read_text("utf-8").split())
