@@ -120,9 +120,17 @@ _LAZY = {
 }
 
 
+# Names with which other libraries load a tokenizer.
+_OTHER_NAMES = (
+    *("AutoTokenizer", "Llama", "LlamaTokenizer", "encoding_for_model", "from_file"),
+    *("from_pretrained", "get_encoding", "load_tokenizer"),
+)
+
+
 def __getattr__(name: str) -> object:
     if name not in _LAZY:
-        raise AttributeError(f"module 'ggtok' has no attribute {name!r}")
+        use = ": use ggtok.load(path or name)" if name in _OTHER_NAMES else ""
+        raise AttributeError(f"module 'ggtok' has no attribute {name!r}{use}")
     from importlib import import_module
 
     value = getattr(import_module(f"ggtok.{_LAZY[name]}"), name)
@@ -131,4 +139,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted(__all__)

@@ -168,6 +168,13 @@ _OTHER_NAMES = {
     "encode_ordinary": "encode(text, add_special=False)",
     "encode_ordinary_batch": "encode_batch(texts, add_special=False)",
     "encode_single_token": "text_to_token",
+    "decode_with_offsets": "encode_with_offsets",
+    "decode_single_token_bytes": "token_to_piece",
+    "encode_to_numpy": "encode_array",
+    "encode_plus": "encode, or encode_with_offsets",
+    "batch_decode": "decode_batch",
+    "get_vocab": "token_text(id) for each id",
+    "max_token_value": "n_tokens",
     "convert_tokens_to_ids": "text_to_token",
     "convert_ids_to_tokens": "token_to_piece",
     "special_tokens_set": "special_ids",
@@ -1384,6 +1391,38 @@ class Tokenizer:
         return api.count(  # type: ignore[no-any-return]
             self._loaded, messages, options, trusted, user_defined, known, image_tokens
         )
+
+    def trim_chat(
+        self, messages: types.Messages, budget: types.SupportsIndex, **options: types.Any
+    ) -> list[types.Any]:
+        """Drop the oldest turns of a chat until the prompt has at most `budget` tokens.
+
+        A turn is a user's message and everything up to the user's next message: answers, tool
+        calls and their results. Whole turns are dropped, oldest first, and as few as possible.
+        The messages before the first turn, such as a system message, and the last turn are always
+        kept.
+
+        The size of the prompt is what :meth:`count_chat` returns. It includes the text that the
+        template writes around messages, and the beginning of the answer. Leave room for the
+        answer itself.
+
+        Args:
+            messages: as for :meth:`count_chat`.
+            budget: the maximum number of tokens in the prompt.
+            **options: as for :meth:`count_chat`, except ``known``, because the known messages
+                might be dropped.
+
+        Returns:
+            A new list with the messages that are kept.
+
+        Raises:
+            InvalidValueError: the messages that are always kept have more tokens than `budget`;
+                the error message has their number.
+            TemplateError, InvalidTypeError, InvalidValueError: as for :meth:`count_chat`.
+        """
+        from ggtok.chat.trim import trimmed
+
+        return trimmed(self.count_chat, messages, budget, options)
 
     def encode_chat_batch(
         self,

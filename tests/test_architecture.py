@@ -73,7 +73,7 @@ MAY_USE_PYTHON = {
         "explain",
         "corpora",
     },
-    "trim": {"base", "native", "chat", "tokenizer"},
+    "trim": {"base", "tokenizer"},
     "vocabularies": {
         *("base", "native", "sources", "loading", "text", "corpora", "tokenizer"),
     },

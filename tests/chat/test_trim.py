@@ -54,6 +54,14 @@ def test_the_oldest_turns_are_dropped(tok: ggtok.Tokenizer) -> None:
             assert all(any(one is message for message in messages) for one in kept)
 
 
+def test_the_function_is_the_method(tok: ggtok.Tokenizer) -> None:
+    messages = [user("one " * 30), says("assistant", "x"), user("two")]
+    n = tok.count_chat(messages) - 1
+    assert tok.trim_chat(messages, n) == ggtok.trim_chat(tok, messages, n) == messages[2:]
+    with pytest.raises(ggtok.InvalidTypeError, match=r"tok must be a ggtok.Tokenizer, not str"):
+        ggtok.trim_chat("x", messages, n)  # type: ignore[arg-type]
+
+
 def test_system_messages_and_tools_are_kept(tok: ggtok.Tokenizer) -> None:
     assert ggtok.trim_chat(tok, iter([SYSTEM, user("Hi")]), 100) == [SYSTEM, user("Hi")]
     n = tok.count_chat([SYSTEM])

@@ -23,6 +23,8 @@ NOT_COMPARED = {
     "AutoTokenizer.from_pretrained(name)",
     'Tokenizer.from_file("tokenizer.json")',
     "tiktoken.get_encoding(name)",
+    "tiktoken.encoding_for_model(name)",
+    "enc.eot_token",
 }
 STREAM = "the text of a streamed `/completion`"
 _CODE = re.compile(r"(?:(?P<types>BPE|others): )?`(?P<code>[^`]+)`")

@@ -32,3 +32,16 @@ def test_unknown_names_are_errors_without_a_hint(tok: ggtok.Tokenizer) -> None:
         tok.frobnicate  # type: ignore[attr-defined]  # noqa: B018
     for same in copy.copy(tok), pickle.loads(pickle.dumps(tok)):
         assert same.encode("Hi") == tok.encode("Hi")
+
+
+@pytest.mark.parametrize("name", ggtok._OTHER_NAMES)
+def test_names_that_load_say_what_to_use(name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}': use ggtok.load\("):
+        getattr(ggtok, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'frobnicate'$"):
+        ggtok.frobnicate  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_dir_has_the_public_names() -> None:
+    assert dir(ggtok) == sorted(ggtok.__all__)
+    assert {"load", "Tokenizer", "train", "doctor", "errors"} - {*dir(ggtok)} == {"errors"}

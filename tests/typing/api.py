@@ -126,6 +126,7 @@ def chat(tok: ggtok.Tokenizer) -> None:
         list[int] | tuple[list[int], list[bool]],
     )
     tok.apply_chat_template("Hi")  # type: ignore[arg-type]
+    assert_type(tok.trim_chat(messages, 100), list[Any])
     assert_type(ggtok.trim_chat(tok, messages, 100, add_generation_prompt=False), list[Any])
 
 
