@@ -16,7 +16,8 @@ from tests.docs.pages import MESSAGES, ROOT
 from tests.support.llamacpp import Vocab
 
 PAGE = ROOT / "docs" / "coming-from.md"
-# Rows that aren't compared because they construct an object or need a model's weights.
+# Rows that aren't compared because they construct an object, need a model's weights or, for eot_token
+# and masks, special tokens or templates that the compared files lack.
 NOT_COMPARED = {
     "Llama(path, vocab_only=True)",
     "llm.create_chat_completion(messages)",
@@ -25,6 +26,7 @@ NOT_COMPARED = {
     "tiktoken.get_encoding(name)",
     "tiktoken.encoding_for_model(name)",
     "enc.eot_token",
+    "hf.apply_chat_template(messages, return_dict=True, return_assistant_tokens_mask=True)",
 }
 STREAM = "the text of a streamed `/completion`"
 _CODE = re.compile(r"(?:(?P<types>BPE|others): )?`(?P<code>[^`]+)`")
