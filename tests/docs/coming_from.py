@@ -16,8 +16,8 @@ from tests.docs.pages import MESSAGES, ROOT
 from tests.support.llamacpp import Vocab
 
 PAGE = ROOT / "docs" / "coming-from.md"
-# Rows that aren't compared because they construct an object, need a model's weights or, for eot_token
-# and masks, special tokens or templates that the compared files lack.
+# Rows that aren't compared because they construct an object, need a model's weights or (eot_token,
+# masks) need special tokens or templates that the compared files lack.
 NOT_COMPARED = {
     "Llama(path, vocab_only=True)",
     "llm.create_chat_completion(messages)",
