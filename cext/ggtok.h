@@ -9,7 +9,7 @@
  *   - load: ggtok_load_file, ggtok_load_buffer, ggtok_metadata_size, ggtok_peek
  *   - encode: ggtok_context_new, ggtok_encode, ggtok_safe_cut, ggtok_special_choice_new, ggtok_spans,
  *     ggtok_encode_trusted
- *   - contexts for many threads: ggtok_pool_new, ggtok_encode_batch
+ *   - contexts for many threads: ggtok_pool_new, ggtok_encode_batch, ggtok_encode_parallel
  *   - decode: ggtok_decode, ggtok_token_to_piece
  *   - the vocabulary: ggtok_n_tokens, ggtok_flag, ggtok_special_id, ggtok_token_text
  *   - metadata: ggtok_get_kv
@@ -523,6 +523,17 @@ typedef struct ggtok_batch_options {
 GGTOK_API ggtok_status ggtok_encode_batch_with(ggtok_pool *pool, const ggtok_bytes *texts, size_t n,
                                                const ggtok_batch_options *options,
                                                ggtok_batch **out, size_t *failed, ggtok_error *err);
+
+/*
+ * Encodes one text like ggtok_encode, on several threads: in parts that end where ggtok_safe_cut
+ * allows it. The batch has one text. A text that can't be cut, a short or a sampled text, and texts
+ * of UGM vocabularies, whose cuts assume sums that may not be exact, are encoded on one thread. Of
+ * the options, `receive` and `convert` are ignored, and GGTOK_SPANS and GGTOK_COPY_TEXTS are
+ * GGTOK_ERR_ARGUMENT.
+ */
+GGTOK_API ggtok_status ggtok_encode_parallel(ggtok_pool *pool, const char *text, size_t n,
+                                             const ggtok_batch_options *options, ggtok_batch **out,
+                                             ggtok_error *err);
 
 /* Return the result, valid until the batch is freed: the ids of all texts in order, ids[0 ..
  * ggtok_batch_n_ids); the index of each text's first id, offsets[0 .. n + 1); and, with

@@ -278,11 +278,23 @@ class Tokenizer:
         add_special: bool = True,
         parse_special: types.ParseSpecial = False,
         continuation: bool = False,
+        threads: int = 1,
     ) -> types.Int32Array:
         """Encode a text to a NumPy array, int32, of shape ``(n_tokens,)``.
 
         This has the arguments and errors of :meth:`encode`, and is much faster for large texts.
+
+        Args:
+            threads: the number of threads for a large text; 0 means one for each processor. The
+                ids are the same. Texts are cut where no token can cross; one without such a place,
+                and all texts of UGM vocabularies, take one thread.
+
+        Raises:
+            InvalidValueError: `threads` is negative.
         """
+        if threads != 1:
+            given = add_special, parse_special, continuation
+            return batches.encode_array_on_threads(self._loaded, text, given, threads)
         encode = self._loaded.encode_array
         parse: object = parse_special
         if parse is not False and parse is not True:
@@ -513,11 +525,16 @@ class Tokenizer:
         add_special: bool = True,
         parse_special: types.ParseSpecial = False,
         continuation: bool = False,
+        threads: int = 1,
     ) -> int:
         """Returns the number of ids: ``len(encode(...))`` without the list.
 
-        Arguments and errors are those of :meth:`encode`.
+        Arguments and errors are those of :meth:`encode` and, for `threads`, of
+        :meth:`encode_array`.
         """
+        if threads != 1:
+            given = add_special, parse_special, continuation
+            return batches.count_on_threads(self._loaded, text, given, threads)
         parse: object = parse_special
         if parse is not False and parse is not True:
             parse = self._loaded.parsed(parse)

@@ -8,6 +8,8 @@
  *
  * With a `receive` function, nothing is appended. Before the calling thread takes another chunk, it
  * passes finished ids to that function, while the other threads continue to encode.
+ *
+ * The texts may also be parts of one text, which ggtok_encode_parallel cuts.
  */
 #include <stdlib.h>
 
@@ -46,6 +48,7 @@ typedef struct job { /* the state of a call, shared by its threads */
     ggtok_batch *batch;
     const ggtok_bytes *texts;
     const ggtok_batch_options *options;
+    size_t n_parts; /* if the texts are parts of one text: their number */
     chunk *chunks;
     chunk **order; /* chunks in the order in which threads take them */
     size_t n_chunks;
@@ -159,7 +162,10 @@ static void fail(job *j, ggtok_status status, size_t text, const ggtok_error *er
 /* Encodes *t, the text number `i`. With GGTOK_COPY_TEXTS, *t becomes a copy. */
 static ggtok_status encode_text(worker *w, ggtok_bytes *t, size_t i, ggtok_ids *ids,
                                 ggtok_error *err) {
-    unsigned flags = w->job->options->flags;
+    const job *j = w->job;
+    unsigned flags = j->options->flags;
+    if (j->n_parts && i) flags |= GGTOK_NOT_FIRST_BLOCK;
+    if (i + 1 < j->n_parts) flags |= GGTOK_NOT_LAST_BLOCK;
     if (flags & GGTOK_COPY_TEXTS) {
         *ids = (ggtok_ids){0};
         if (!t->data) return GGTOK_OK;
@@ -167,8 +173,8 @@ static ggtok_status encode_text(worker *w, ggtok_bytes *t, size_t i, ggtok_ids *
         if (!bytebuf_append(&w->copy, t->data, t->n)) return ggtok_error_memory(err);
         t->data = t->n ? (const char *)w->copy.data : "";
     }
-    if (!w->job->options->sampling) return ggtok_encode(w->ctx, t->data, t->n, flags, ids, err);
-    ggtok_sampling sampling = *w->job->options->sampling;
+    if (!j->options->sampling) return ggtok_encode(w->ctx, t->data, t->n, flags, ids, err);
+    ggtok_sampling sampling = *j->options->sampling;
     sampling.index += i;
     return ggtok_sample(w->ctx, t->data, t->n, flags, &sampling, ids, err);
 }
@@ -497,15 +503,17 @@ ggtok_status ggtok_encode_batch(ggtok_pool *pool, const ggtok_bytes *texts, size
     return ggtok_encode_batch_with(pool, texts, n, &options, out, failed, err);
 }
 
-ggtok_status ggtok_encode_batch_with(ggtok_pool *pool, const ggtok_bytes *texts, size_t n,
-                                     const ggtok_batch_options *options, ggtok_batch **out,
-                                     size_t *failed, ggtok_error *err) {
+/* Like ggtok_encode_batch_with. If is_one is set, the texts are parts of one text, and so is the
+ * batch's only text. */
+static ggtok_status encode_texts(ggtok_pool *pool, const ggtok_bytes *texts, size_t n, bool is_one,
+                                 const ggtok_batch_options *options, ggtok_batch **out,
+                                 size_t *failed, ggtok_error *err) {
     unsigned threads = options->threads;
     *out = NULL;
     *failed = n;
     ggtok_batch *b = batch_new(n);
     if (!b) return ggtok_error_memory(err);
-    job j = {.batch = b, .texts = texts, .options = options};
+    job j = {.batch = b, .texts = texts, .options = options, .n_parts = is_one ? n : 0};
     j.threads = threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
     ggtok_status s = job_init(&j, n, err);
     if (!s) s = encode_chunks(&j, pool, err);
@@ -520,8 +528,79 @@ ggtok_status ggtok_encode_batch_with(ggtok_pool *pool, const ggtok_bytes *texts,
         return s;
     }
     finish(b);
+    if (is_one) {
+        b->offsets[1] = b->offsets[n];
+        b->n_texts = 1;
+    }
     *out = b;
     return GGTOK_OK;
+}
+
+ggtok_status ggtok_encode_batch_with(ggtok_pool *pool, const ggtok_bytes *texts, size_t n,
+                                     const ggtok_batch_options *options, ggtok_batch **out,
+                                     size_t *failed, ggtok_error *err) {
+    return encode_texts(pool, texts, n, false, options, out, failed, err);
+}
+
+/* ---- one text in parts ---- */
+
+typedef struct parts {
+    ggtok_bytes *data;
+    size_t n, cap;
+} parts;
+
+static bool add_part(parts *p, const char *text, size_t n) {
+    if (p->n == p->cap) {
+        size_t cap = p->cap ? 2 * p->cap : CHUNKS;
+        ggtok_bytes *data = ggtok_mem_realloc(p->data, mem_mul(cap, sizeof *data));
+        if (!data) return false;
+        p->data = data;
+        p->cap = cap;
+    }
+    p->data[p->n++] = (ggtok_bytes){text, n};
+    return true;
+}
+
+/* Divides the text into parts of about `size` bytes. Where such a part can't be cut, it doubles, so
+ * the search takes linear time. */
+static ggtok_status cut(ggtok_context *ctx, const char *text, size_t n, unsigned flags, size_t size,
+                        parts *out, ggtok_error *err) {
+    for (size_t at = 0, next; at < n; at = next) {
+        size_t found = 0;
+        for (size_t step = size; !found && step <= (n - at) / 2; step *= 2) {
+            found = ggtok_safe_cut(ctx, text + at, step, flags);
+            if (ctx->interrupt.stopped) return ggtok_error_stopped(err);
+        }
+        next = found ? at + found : n;
+        if (!add_part(out, text + at, next - at)) return ggtok_error_memory(err);
+    }
+    return n || add_part(out, text, 0) ? GGTOK_OK : ggtok_error_memory(err);
+}
+
+ggtok_status ggtok_encode_parallel(ggtok_pool *pool, const char *text, size_t n,
+                                   const ggtok_batch_options *options, ggtok_batch **out,
+                                   ggtok_error *err) {
+    *out = NULL;
+    if (options->flags & (GGTOK_SPANS | GGTOK_COPY_TEXTS)) {
+        return ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
+                               "ggtok_encode_parallel takes neither GGTOK_SPANS nor "
+                               "GGTOK_COPY_TEXTS");
+    }
+    ggtok_batch_options own = *options;
+    own.receive = NULL;
+    own.convert = NULL;
+    ggtok_context *ctx = ggtok_pool_acquire(pool, err);
+    if (!ctx) return ggtok_error_memory(err);
+    parts found = {0};
+    size_t failed, size = options->threads > 1 ? chunk_bytes(n, options->threads) : n;
+    if (ctx->tok->v.type == GGTOK_VOCAB_UGM || options->sampling) size = n;
+    ggtok_context_set_special_choice(ctx, options->choice);
+    ggtok_context_set_interrupt(ctx, options->keep_going, options->user);
+    ggtok_status s = cut(ctx, text, n, options->flags, size, &found, err);
+    ggtok_pool_release(pool, ctx);
+    if (!s) s = encode_texts(pool, found.data, found.n, true, &own, out, &failed, err);
+    ggtok_mem_free(found.data);
+    return s;
 }
 
 size_t ggtok_batch_n_ids(const ggtok_batch *b) {

@@ -213,3 +213,28 @@ done:
     ggtok_batch_free(batch);
     return result;
 }
+
+/* (bytes or str, add_special, parse_special, continuation, threads, whether this is the main thread)
+ * -> the arguments of `arrays` in arrays.py for a batch of one text: ggtok_encode_parallel */
+PyObject *entry_encode_parallel(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
+    SELF;
+    (void)n_args;
+    ggtok_error err;
+    ggtok_batch *batch = NULL;
+    ggtok_batch_options options = {.threads = (unsigned)PyLong_AsUnsignedLong(args[4])};
+    Py_ssize_t n;
+    if (PyErr_Occurred() || !entry_encode_flags(args + 1, &options.flags, &options.choice))
+        return NULL;
+    const char *text = entry_text_of(args[0], &n);
+    if (!text) return NULL;
+    filling f = {.e = e};
+    if (args[5] == Py_True) options.keep_going = ggtok_python_keep_going;
+    options.user = &f;
+    ggtok_python_leave(&f.call);
+    ggtok_status s = ggtok_encode_parallel(e->pool, text, (size_t)n, &options, &batch, &err);
+    ggtok_python_return(&f.call);
+    if (s) return PyErr_Occurred() ? NULL : entry_fail(e, &err, 0, false);
+    PyObject *result = arrays_of(&batch, 1, false);
+    ggtok_batch_free(batch);
+    return result;
+}

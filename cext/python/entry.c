@@ -550,7 +550,7 @@ static PyMethodDef methods[] = {
     METHOD(take),         METHOD(encode_part),  METHOD(safe_cut),       METHOD(cache_info),
     METHOD(encode_spans), BOUND(choose),        METHOD(track),          METHOD(trace),
     METHOD(trace_token),  METHOD(encode_block), METHOD(sample),         METHOD(nbest),
-    CHAT(chat),           CHAT(chat_compile),
+    CHAT(chat),           CHAT(chat_compile),   BOUND(encode_parallel),
 };
 
 bool entry_bind(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error) {

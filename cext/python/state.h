@@ -62,6 +62,7 @@ PyObject *entry_decode_at(PyObject *self, PyObject *const *args, Py_ssize_t n_ar
 
 /* See batch.c. */
 PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n_args);
+PyObject *entry_encode_parallel(PyObject *self, PyObject *const *args, Py_ssize_t n_args);
 
 /* (ids) -> a value for encode's parse_special that selects only these special tokens */
 PyObject *entry_choose(PyObject *self, PyObject *const *args, Py_ssize_t n_args);

@@ -147,6 +147,7 @@ class Native:
     encode_block: Callable[..., Any]
     sample: Callable[..., list[int]]
     nbest: Callable[..., list[tuple[list[int], float]]]
+    encode_parallel: Callable[..., Any]
     choose: Callable[[list[int]], object]
     trace: Callable[[bytes, object, object, object], bytes]
     trace_token: Callable[[int], bytes]

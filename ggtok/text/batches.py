@@ -67,6 +67,34 @@ def count(native: Native, texts: types.Texts, flags: Flags, threads: int) -> lis
     return counts
 
 
+def encode_array_on_threads(
+    native: Native, text: types.Text, flags: Flags, threads: int
+) -> types.Int32Array:
+    """Encodes one text on several threads (ggtok_encode_parallel in ggtok.h)."""
+    return arrays.id_arrays(_parallel(native, text, flags, threads))[0]
+
+
+def count_on_threads(native: Native, text: types.Text, flags: Flags, threads: int) -> int:
+    _, _, n_ids, _, _ = _parallel(native, text, flags, threads)
+    return n_ids
+
+
+def _parallel(native: Native, text: types.Text, flags: Flags, threads: int) -> arrays.Result:
+    add_special, parse_special, continuation = flags
+    args = (
+        add_special,
+        native.parsed(parse_special),
+        continuation,
+        n_threads(native, threads),
+        on_main_thread(),
+    )
+    try:
+        result: arrays.Result = native.encode_parallel(text, *args)
+    except Exception as e:
+        result = native.retry(native.encode_parallel, e, text, *args)
+    return result
+
+
 def unit_of(text: types.Text, unit: str) -> int:
     """Returns the unit's number in C; raises an error if this text's spans can't have the unit."""
     number = _unit(unit)

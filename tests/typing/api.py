@@ -60,7 +60,7 @@ def encoding(tok: ggtok.Tokenizer) -> None:
     tok.encode("text", parse_special=1.5)  # type: ignore[arg-type]
     assert_type(tok.count("text", continuation=True), int)
     assert_type(tok.count_batch(["text"], threads=1), list[int])
-    assert_type(tok.encode_array("text"), NDArray[np.int32])
+    assert_type(tok.encode_array("text", threads=2), NDArray[np.int32])
     assert_type(tok.encode_batch(["a", b"b"], threads=2), list[list[int]])
     assert_type(
         tok.encode_batch_arrays(text for text in ("a", "b")),
