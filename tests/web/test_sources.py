@@ -45,7 +45,7 @@ def test_a_file_of_40_gb_is_read_by_slices(host: Host, load_fixture: Any, tmp_pa
 
 
 @pytest.mark.parametrize("worker", [False, True])
-def test_paths_in_node(node: Node, load_fixture: Any, worker: bool) -> None:
+def test_paths_in_node(node: Node, load_fixture: Any, worker: bool, tmp_path: Path) -> None:
     path = fixture("bpe-llama3")
     for source in str(path), os.path.relpath(path):
         js = Tokenizer(node, source, worker=worker)
@@ -54,6 +54,12 @@ def test_paths_in_node(node: Node, load_fixture: Any, worker: bool) -> None:
     with pytest.raises(JsError, match=r"no such file.*none\.gguf") as e:
         Tokenizer(node, "none.gguf", worker=worker)
     assert e.value.data["code"] == "io"
+    faulty = tmp_path / "faulty.gguf"
+    faulty.write_bytes(b"<!doctype html>")
+    with pytest.raises(JsError) as e:
+        Tokenizer(node, str(faulty), worker=worker)
+    assert e.value.name == "FormatError"
+    assert e.value.data["message"].startswith(f"{faulty}: not a GGUF file")
     for address in "nohost:none.gguf", "http://127.0.0.1:9/none.gguf":
         with pytest.raises(JsError) as e:
             Tokenizer(node, address, worker=worker)

@@ -33,6 +33,7 @@ export function unreadable(error) {
 export class LocalFile {
   static async open(source) {
     const self = new LocalFile();
+    self.name = source; // for errors
     try {
       const { open } = await import("node:fs/promises");
       self.file = await open(source.startsWith("file:") ? new URL(source) : source);

@@ -1,7 +1,7 @@
 // A loaded vocabulary, with the methods in index.d.ts.
 import { Chats, ownRanges } from "./chat.js";
 import * as engines from "./engine.js";
-import { GgtokError } from "./errors.js";
+import { FormatError, GgtokError, VocabError } from "./errors.js";
 import { entry } from "./metadata.js";
 import { checkChoice, kindOf, readOptions, refuse } from "./options.js";
 import { open } from "./sources.js";
@@ -59,6 +59,8 @@ export async function load(source, options) {
   } catch (error) {
     if (handle && !engine.broken) engine.call("file_free", handle);
     if (engine) engines.release(engine);
+    const isFaulty = error instanceof FormatError || error instanceof VocabError;
+    if (isFaulty && reader.name) error.message = `${reader.name}: ${error.message}`;
     throw error;
   } finally {
     reader.close();
