@@ -239,7 +239,8 @@ def _check_exists(source: str) -> None:
 HELP = Help(
     usage="[ALIAS=]MODEL...",
     details="Answers llama-server's /tokenize, /detokenize, /apply-template and token counts, "
-    "vLLM's, Ollama's and KoboldCpp's, and ggtok's own, for any number of models, without their "
+    "those of vLLM, Ollama, KoboldCpp, llama-cpp-python, text-generation-webui and tabbyAPI, and "
+    "ggtok's own, for any number of models, without their "
     "weights. Needs the packages of the extra 'serve': pip install 'ggtok[serve]'.",
     words={
         "MODEL": "a GGUF file, or a model's name (see 'ggtok --help'); loaded on first use",

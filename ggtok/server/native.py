@@ -29,6 +29,7 @@ _MOST_TEXTS = 100_000  # the most texts in a batch
 _MOST_CHUNKS = 20_000  # the most chunks for a text; each takes about 0.1 ms
 _MOST_SEPARATORS = 64  # the most separators for chunks; each chunk tries all of them
 _MOST_EXPLAINED = 4096  # bytes of the longest text to explain, since plain Python is slow
+_MOST_IMAGE_TOKENS = 1 << 24  # for each image; JSON has no integers of more than 64 bits
 _DOCTOR = "doctor's findings"  # the key in the `memo` of a loaded vocabulary
 
 
@@ -114,6 +115,8 @@ def count_chat(call: Call) -> object:
     flags = flags_of(trusted, body.text("user_defined", "parse"))
     image_tokens = body.get("image_tokens", int, call.image_tokens)
     check_tokens(image_tokens)
+    if (image_tokens or 0) > _MOST_IMAGE_TOKENS:
+        raise Refusal(f"image_tokens is {image_tokens}; at most {_MOST_IMAGE_TOKENS} are allowed")
     rendering = api.Call(
         tok._loaded,
         options,

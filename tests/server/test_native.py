@@ -155,6 +155,7 @@ def test_doctor(ask: Callable[..., Any], serve: Serve, tok: ggtok.Tokenizer) -> 
         ("count_chat", {"messages": [], "like": "vllm"}, "like must be"),
         ("count_chat", {"messages": [], "user_defined": "no"}, "user_defined must be"),
         ("count_chat", {"messages": [], "image_tokens": -1}, "must not be negative"),
+        ("count_chat", {"messages": [], "image_tokens": 1 << 25}, "at most 16777216 are allowed"),
         ("count_chat", {"messages": [], "template": "{% if"}, "template"),
         ("count_chat", {"messages": [], "trusted": 1}, "trusted must be a boolean"),
         ("decode", {"ids": [1]}, "ids[0] must be an array, not a number"),
