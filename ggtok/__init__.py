@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ggtok.inspect.doctor import doctor
     from ggtok.inspect.doctor.codes import Finding
     from ggtok.inspect.fix import edit
+    from ggtok.prompts import PromptComparison, PromptSide, compare_prompts
     from ggtok.trim import trim_chat
     from ggtok.vocabularies.contents import ConversionReport, Report, TrainingReport
     from ggtok.vocabularies.convert import convert
@@ -66,6 +67,8 @@ __all__ = [
     "MissingExtraError",
     "OutOfMemoryError",
     "Progress",
+    "PromptComparison",
+    "PromptSide",
     "Report",
     "StreamDecoder",
     "StreamEncoder",
@@ -84,6 +87,7 @@ __all__ = [
     "Vocabulary",
     "WordCounts",
     "__version__",
+    "compare_prompts",
     "convert",
     "count_words",
     "doctor",
@@ -102,12 +106,15 @@ _LAZY = {
     "Edited": "vocabularies.edit",
     "EncodeProgress": "corpora.summary",
     "Finding": "inspect.doctor.codes",
+    "PromptComparison": "prompts",
+    "PromptSide": "prompts",
     "Progress": "vocabularies.counts",
     "Report": "vocabularies.contents",
     "Summary": "corpora.summary",
     "TrainingReport": "vocabularies.contents",
     "Vocabulary": "vocabularies.vocabulary",
     "WordCounts": "vocabularies.counts",
+    "compare_prompts": "prompts",
     "convert": "vocabularies.convert",
     "count_words": "vocabularies.counts",
     "doctor": "inspect.doctor",

@@ -74,6 +74,7 @@ MAY_USE_PYTHON = {
         "corpora",
     },
     "trim": {"base", "tokenizer"},
+    "prompts": {"base", "native", "loading", "chat", "tokenizer"},
     "vocabularies": {
         *("base", "native", "sources", "loading", "text", "corpora", "tokenizer"),
     },
@@ -81,13 +82,15 @@ MAY_USE_PYTHON = {
     "inspect": {
         *("base", "native", "sources", "chat", "tokenizer", "vocabularies"),
     },
-    "ggtok": {"base", "text", "corpora", "tokenizer", "trim", "vocabularies", "inspect"},
+    "ggtok": {
+        *("base", "text", "corpora", "tokenizer", "trim", "prompts", "vocabularies", "inspect"),
+    },
     "distributed": {"base", "native", "text", "corpora", "ggtok"},
     "page": set(),
     "server": {"base", "native", "chat", "page", "vocabularies", "ggtok"},
     "cli": {
         *("base", "native", "sources", "loading", "text", "chat", "explain", "corpora"),
-        *("vocabularies", "inspect", "ggtok", "page", "server"),
+        *("prompts", "vocabularies", "inspect", "ggtok", "page", "server"),
     },
 }
 

@@ -90,7 +90,7 @@ def _of_messages(
     special = loaded.special_ids
     tokens = []
     at = 0
-    for id, span in zip(ids[:limit], _spans(loaded, data, ids, parts), strict=False):
+    for id, span in zip(ids[:limit], token_spans(loaded, data, ids, parts), strict=False):
         while at + 1 < len(roles) and roles[at][0] <= span[0]:
             at += 1
         role = roles[at][1] if span[1] > span[0] else TEMPLATE
@@ -111,7 +111,7 @@ def _roles(prompt: Prompt, messages: Sequence[Any]) -> list[tuple[int, str]]:
     return roles or [(0, TEMPLATE)]
 
 
-def _spans(
+def token_spans(
     loaded: Loaded, data: bytes, ids: Sequence[int], parts: Sequence[Part]
 ) -> Iterator[tuple[int, int]]:
     """Yields the span of the prompt, in bytes, from which each token comes. If the pieces of a part

@@ -18,6 +18,7 @@ SUMMARIES = {
     "detokenize": "turn token ids into text",
     "inspect": "show a vocabulary: type, special tokens, flags, metadata",
     "chat": "turn chat messages into a prompt or its token ids",
+    "prompts": "show where the tokens of two prompts differ",
     "encode": "turn text files into files of token ids",
     "count": "count the tokens of files and folders",
     "stats": "show bytes per token by file and script",

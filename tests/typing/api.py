@@ -127,6 +127,7 @@ def chat(tok: ggtok.Tokenizer) -> None:
     )
     tok.apply_chat_template("Hi")  # type: ignore[arg-type]
     assert_type(tok.trim_chat(messages, 100), list[Any])
+    assert_type(ggtok.compare_prompts(tok, messages, [1, 2]), ggtok.PromptComparison)
     assert_type(ggtok.trim_chat(tok, messages, 100, add_generation_prompt=False), list[Any])
 
 
