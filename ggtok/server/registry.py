@@ -178,16 +178,14 @@ class Registry:
         if self.folder is not None and self.folder.is_due() and not (ready and ready.scanned):
             raise NotReady(self.folder)
 
-    def scan(self) -> None:
+    def scan(self, folder: Folder) -> None:
         """Adds models for new files of the folder, and removes those of files that are gone. Can
         take long. The caller makes sure that only one thread does this at a time."""
-        if self.folder is None:
-            return
-        self.folder.postpone()
+        folder.postpone()
         taken = {model.name for model in self._given}
         known = {model.source: model for model in self.models if model.name not in taken}
         try:
-            found = _models_in(self.folder)
+            found = _models_in(folder)
         except GGTokError as e:
             logger.warning("folder not scanned", extra={"fields": {"error": str(e)}})
             return

@@ -155,7 +155,8 @@ class Workers:
         """Scans a folder for new models. If that takes long, requests get the models known so far,
         and the next scan begins after the current one."""
         if self._scanning is None or self._scanning.done():
-            self._scanning = asyncio.wrap_future(self._loaders[True].submit(self._registry.scan))
+            submitted = self._loaders[True].submit(partial(self._registry.scan, folder))
+            self._scanning = asyncio.wrap_future(submitted)
         await asyncio.wait({self._scanning}, timeout=CHECK_SECONDS)
         folder.postpone()
 

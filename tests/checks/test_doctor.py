@@ -254,7 +254,7 @@ def test_a_key_of_a_wrong_type(key: str, kind: str, removed: bool, tmp_path: Pat
     if removed:
         ggtok.edit(tmp_path / "m.gguf", {GGML + key: None})
         assert "GGT001" not in {each.code for each in ggtok.doctor(tmp_path / "m.gguf")}
-    gguf.set(GGML + "token_type", 7, "u32")  # a second fault remains
+    gguf.set(GGML + "add_eos_token", 7, "u32")  # a second fault remains
     gguf.write(tmp_path / "m.gguf")
     assert ggtok.doctor(tmp_path / "m.gguf")[0].likely_command is None
 

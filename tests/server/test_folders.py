@@ -121,7 +121,7 @@ def test_the_alias_for_every_name_does_not_hide_new_files(folder: Path) -> None:
 
 def test_known_models_need_no_scan(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     scans = list[int]()
-    monkeypatch.setattr(registry_of(client), "scan", lambda: scans.append(1))
+    monkeypatch.setattr(registry_of(client), "scan", lambda folder: scans.append(1))
     assert status(client, "b") == 200 and not scans
     assert status(client, "other") == 404 and scans == [1]
 
@@ -133,10 +133,10 @@ def test_a_folder_that_does_not_answer(folder: Path, monkeypatch: pytest.MonkeyP
     release, scans = threading.Event(), list[int]()
     scan = Registry.scan
 
-    def wait(registry: Registry) -> None:
+    def wait(registry: Registry, folder: folders.Folder) -> None:
         scans.append(1)
         release.wait(waits.LIMIT)
-        scan(registry)
+        scan(registry, folder)
 
     monkeypatch.setattr(Registry, "scan", wait)
     with TestClient(server.app({"x": BPE}, folder=folder), "http://127.0.0.1") as client:
@@ -150,6 +150,15 @@ def test_a_folder_that_does_not_answer(folder: Path, monkeypatch: pytest.MonkeyP
         finally:
             release.set()
         waits.until(lambda: status(client, "new") == 200)
+
+
+def test_a_folder_that_becomes_empty(folder: Path) -> None:
+    with TestClient(server.app(folder=folder), "http://127.0.0.1") as client:
+        for path in folder.iterdir():
+            path.unlink()
+        answer = client.post("/tokenize", json={"content": "Hi"})
+        assert answer.status_code == 400 and "no model is served" in answer.text
+        assert listed(client) == []
 
 
 def test_scans_are_rare(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
