@@ -84,6 +84,8 @@ def run(args: argparse.Namespace) -> int:
     if not changes and not args.fix:
         raise UsageError("no changes: give --set, --template or another option")
     planned = ggtok.edit(path, changes, dry_run=True, force=args.force)
+    for warning in _new_warnings(planned):
+        messages.warn(f"after the edit: {warning}")
     if args.in_place and planned.changes and not planned.in_place:
         messages.hint(
             f"the header no longer fits in its place, so {writing.size(planned.size)} are written"
@@ -226,7 +228,7 @@ def _id(tok: ggtok.Tokenizer, token: str, option: str) -> int:
 
 def _json(result: Edited, args: argparse.Namespace) -> dict[str, Any]:
     changes = [{"key": c.key, "before": c.before, "after": c.after} for c in result.changes]
-    sample = [_sample_ids(data) for data in (result.before, result.after)]
+    sample = [_loaded(data)[0] for data in (result.before, result.after)]
     return {
         "path": result.path,
         "written": not args.dry_run and _writes(result, args),
@@ -248,7 +250,7 @@ def _lines(result: Edited, args: argparse.Namespace) -> list[str]:
     lines = [f"{shown(c.key)}: {_shown(c.before)} -> {_shown(c.after)}" for c in listed]
     if more > 0:
         lines.append(f"and {number(more, 'other change')} (--json lists all)")
-    before, after = (_sample_ids(data) for data in (result.before, result.after))
+    before, after = (_loaded(data)[0] for data in (result.before, result.after))
     if before != after:
         lines += ["the ids of a sample change:", f"  before  {before}", f"  after   {after}"]
     if not result.changes:
@@ -263,15 +265,25 @@ def _lines(result: Edited, args: argparse.Namespace) -> list[str]:
     return lines
 
 
-def _sample_ids(metadata: bytes) -> list[int] | None:
+def _new_warnings(result: Edited) -> list[str]:
+    """Returns what loading the edited vocabulary warns of, and loading the old one didn't."""
+    if not result.changes:
+        return []
+    before, after = (_loaded(data)[1] for data in (result.before, result.after))
+    return [warning for warning in after if warning not in before]
+
+
+def _loaded(metadata: bytes) -> tuple[list[int] | None, list[str]]:
+    """Loads a vocabulary. Returns the ids of a sample, or None if it is faulty, and warnings."""
     import warnings
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ggtok.VocabWarning)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ggtok.VocabWarning)
         try:
-            return ggtok.load(metadata).encode(_SAMPLE, parse_special=True)
+            ids = ggtok.load(metadata).encode(_SAMPLE, parse_special=True)
         except ggtok.VocabError:
-            return None
+            return None, []
+    return ids, [str(each.message) for each in caught]
 
 
 def _shown(value: object) -> str:

@@ -143,6 +143,19 @@ def test_errors(run, model: str, tmp_path: Path) -> None:
     assert run("edit", str(fixture("chat")), "--dry-run", "--pre", "qwen2", "-q").status in (0, 2)
 
 
+def test_new_warnings_are_shown(run, model: str) -> None:
+    """A warning that the file had before isn't repeated."""
+    key = GGML + "eos_token_id"
+    new = "ggtok: warning: after the edit: "
+    for option in "--dry-run", "--in-place":
+        text = run("edit", model, "--set", f"{key}=99999", option).warnings[0]
+        assert text.startswith(f"{new}key '{key}' is 99999, but the vocabulary has")
+    for words in ("--add-bos", "false"), ("--special", "eos=663"):
+        found = run("edit", model, *words, "--in-place").warnings
+        assert not any(text.startswith(new) for text in found)
+    assert not run("edit", model, "--set", f"{key}=88888", "--in-place", "-q").warnings
+
+
 def test_files_that_can_not_be_loaded(run, tmp_path: Path) -> None:
     gguf = GGUF.read(fixture("bpe-llama3"))
     gguf.set(GGML + "model", "none-such", "str")
