@@ -15,6 +15,7 @@ from ggtok.cli import reading, writing
 from ggtok.cli.arguments import MODEL_FIRST, add_media, add_model, load, take_model
 from ggtok.cli.messages import UsageError, reason, warn
 from ggtok.cli.parser import Help, Parser, expanded
+from ggtok.corpora.conversations import as_request, is_conversation
 from ggtok.native import chat
 
 
@@ -122,11 +123,18 @@ def marker_of(args: argparse.Namespace) -> str:
 
 def _messages(file: str) -> Any:
     try:
-        return reading.json_file(file)
+        data = reading.file(file)
     except FileNotFoundError as e:
         if os.path.dirname(file):
             raise
         raise UsageError(f"{reason(e)}; to pass a message's text, use --prompt TEXT") from None
+    line, _, rest = data.partition(b"\n")
+    if rest.strip() and is_conversation(line):
+        raise UsageError(
+            f"{reading.name_of(file)}: JSON lines, and this command takes one conversation: pipe a "
+            "line into it ('ggtok count --chat' and 'ggtok encode --chat' take all)"
+        )
+    return as_request(reading.parsed_json(data, file))
 
 
 def _prompt_messages(args: argparse.Namespace) -> list[dict[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -13,12 +14,13 @@ from ggtok.base.concurrency import mapped
 from ggtok.chat import api, media
 from ggtok.cli import reading
 from ggtok.cli.chat import marker_of, naming, template_of, with_tools
-from ggtok.cli.messages import UsageError
+from ggtok.cli.messages import UsageError, reason
 from ggtok.corpora import jsonl, sources
 from ggtok.corpora.conversations import Conversations
 from ggtok.corpora.documents import BOM, Faults, Piece
 from ggtok.corpora.encode_conversations import ChatEncoder
 from ggtok.corpora.summary import Counts
+from ggtok.errors import ArgumentError
 from ggtok.text.batches import n_threads
 
 _ROOM = 64 << 20  # bytes of lines that wait for a thread
@@ -82,7 +84,7 @@ def _is_lines(path: str, start: bytes, fields: Conversations) -> bool:
 
 def _of_request(tok: ggtok.Tokenizer, given: Any, args: argparse.Namespace) -> ChatCounts:
     template, name = template_of(tok, args)
-    with naming(name):
+    with naming(name), _naming_file(args.chat):
         n, uncounted = api.count_body(
             tok._loaded,
             with_tools(given, args.tools),
@@ -90,6 +92,17 @@ def _of_request(tok: ggtok.Tokenizer, given: Any, args: argparse.Namespace) -> C
             media_marker=marker_of(args),
         )
     return _with_media(ChatCounts(n, 0, uncounted), args)
+
+
+@contextmanager
+def _naming_file(path: str) -> Iterator[None]:
+    """A context that adds the file's name to errors about a field in it."""
+    try:
+        yield
+    except ArgumentError as e:
+        if e.key is None or not e.key.startswith("messages"):
+            raise
+        raise UsageError(f"{reading.name_of(path)}: {reason(e)}") from None
 
 
 def _with_media(found: ChatCounts, args: argparse.Namespace) -> ChatCounts:

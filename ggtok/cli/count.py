@@ -8,6 +8,7 @@ import io
 import os
 from collections import Counter as Sums
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import ggtok
@@ -89,6 +90,7 @@ def run(args: argparse.Namespace) -> int:
         if found.skipped:
             warn(f"{args.chat}: {number(found.skipped, 'faulty conversation')} skipped")
     _count(tok, args, files, report)
+    _hint_of_conversations(args)
     _write(report, args)
     over = args.budget is not None and report.total > args.budget
     if over:
@@ -97,6 +99,19 @@ def run(args: argparse.Namespace) -> int:
     if report.errors:
         return messages.ERROR
     return messages.FINDING if over else messages.OK
+
+
+def _hint_of_conversations(args: argparse.Namespace) -> None:
+    """Says how to count a named file of conversations, which was counted with its JSON."""
+    for path in args.words if args.field is None and args.kind is None else ():
+        name = path.lower().removesuffix(compression_of(path))
+        if name.endswith((".jsonl", ".ndjson")) and os.path.isfile(path):
+            from ggtok.corpora.conversations import is_conversation
+
+            with suppress(OSError), reading.blocks(path, decompress=True) as blocks:
+                if is_conversation(next(blocks, b"").partition(b"\n")[0]):
+                    hint(f"{path} is counted as text; --chat {path} counts its conversations")
+                    return
 
 
 def _budget(word: str) -> int | str:

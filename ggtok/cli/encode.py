@@ -20,10 +20,11 @@ from ggtok.cli.arguments import (
     no_words,
     take_model,
 )
-from ggtok.cli.messages import FINDING, OK, UsageError, say, warn
+from ggtok.cli.messages import FINDING, OK, UsageError, hint, say, warn
 from ggtok.cli.parser import Help, Parser
 from ggtok.cli.reading import unescape_argument
 from ggtok.corpora.summary import EncodeProgress, Summary
+from ggtok.errors import DocumentError
 
 
 def add_arguments(parser: Parser) -> None:
@@ -77,6 +78,10 @@ def run(args: argparse.Namespace) -> int | None:
                 seed=args.seed or 0,
                 **{name: getattr(args, name) for name in _PASSED},
             )
+        except DocumentError as e:
+            if e.kind == "missing" and not args.chat:
+                hint("to encode lines that are conversations, use --chat")
+            raise
         except KeyboardInterrupt:
             if not args.quiet:
                 say("note", f"interrupted: {_advice(args)}")

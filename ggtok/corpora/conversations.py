@@ -91,6 +91,22 @@ def _request(record: Any) -> Any:
     return {**others, "messages": messages, **({} if tools is None else {"tools": tools})}
 
 
+def as_request(value: Any) -> Any:
+    """Returns a conversation as a request or a list of messages; any other value unchanged."""
+    try:
+        return _request(value) if isinstance(value, (dict, list)) else value
+    except _Fault:
+        return value
+
+
+def is_conversation(line: bytes) -> bool:
+    """Whether a line of JSON is a conversation."""
+    try:
+        return bool(_request(json.loads(line)))
+    except (ValueError, RecursionError, TypeError, _Fault):
+        return False
+
+
 def _is_same(a: object, b: object) -> bool:
     return a is b
 

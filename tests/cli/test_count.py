@@ -455,6 +455,25 @@ def test_conversations_in_json_lines(run, tmp_path: Path) -> None:
     assert run("count", CHAT, "--chat", "-", *options, stdin=both).out == b"%d\n" % (2 * n)
 
 
+def test_errors_and_hints_about_conversations(run, tmp_path: Path) -> None:
+    path = conversations(tmp_path)
+    [hint] = run("count", CHAT, str(path)).hints
+    assert hint.endswith(f"{path} is counted as text; --chat {path} counts its conversations")
+    for words in (["count", "--field", "id"], ["count", "--kind", "text"], ["-q", "count"]):
+        assert run(*words, "-m", CHAT, str(path)).hints == []
+    (tmp_path / "a.jsonl").write_text('{"text": "x"}\n')
+    assert run("count", CHAT, str(tmp_path / "a.jsonl")).hints == []
+    [error] = run("count", CHAT, "--chat", "-", stdin=b'[{"role": "user"}]').errors
+    assert error.endswith("standard input: messages[0] has no 'content'")
+    done = run("encode", CHAT, str(path), "-o", str(tmp_path / "o"))
+    assert "the field 'text' is missing" in done.errors[0]
+    assert done.hints[0].endswith("to encode lines that are conversations, use --chat")
+    [error] = run("chat", CHAT, str(path)).errors
+    assert "talk.jsonl: JSON lines, and this command takes one conversation" in error
+    first, second = path.read_bytes().split(b"\n")[:2]
+    assert run("chat", CHAT, stdin=second).out == run("chat", CHAT, stdin=first).out != b""
+
+
 def test_single_values_are_requests_or_conversations(run, tmp_path: Path) -> None:
     """A request is counted with the beginning of the answer, unless the file's name says that it
     has lines."""
