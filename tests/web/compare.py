@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import random
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import pairwise
@@ -91,6 +92,8 @@ def compare_texts(tok: ggtok.Tokenizer, js: Tokenizer, some: Sequence[bytes]) ->
         expected = [tok.decode(one, **ours) for one in ids]
         assert js.each("decode", [(one, theirs) for one in ids]) == expected
         compared += 2 * len(ids)
+    for i, text in enumerate(some):
+        compared += compare_growth(tok, js, text, i)
     for one in ids[-25:]:
         for unparse in (True, False):
             # Python's decoder returns some parts of malformed text later, so only the joined texts
@@ -102,6 +105,25 @@ def compare_texts(tok: ggtok.Tokenizer, js: Tokenizer, some: Sequence[bytes]) ->
             assert "".join(found) == expected
             compared += len(found)
     return compared
+
+
+def compare_growth(tok: ggtok.Tokenizer, js: Tokenizer, text: bytes, seed: int) -> int:
+    """Compares a text that grows by random parts, as bytes and as a string; returns the number of
+    comparisons."""
+    rng = random.Random(seed)
+    string = text.decode("utf-8", "replace")
+    given: bytes | str
+    for given in (text, string):
+        cuts = sorted(rng.randrange(len(given) + 1) for _ in range(rng.randrange(6)))
+        parts = [given[a:b] for a, b in pairwise([0, *cuts, len(given)])]
+        stream = tok.stream_encoder(parse_special=True)
+        n = sum(len(stream.feed(part)) for part in parts)
+        found = js.grow(parts, parseSpecial=True)
+        assert found["n"] == n, (given, cuts)
+        assert found["whole"] == tok.encode(given, parse_special=True), (given, cuts)
+        for part, ids in zip((*cuts, len(given)), found["after"], strict=True):
+            assert ids == tok.encode(given[:part], parse_special=True), (given, part)
+    return 2
 
 
 def _spans(tok: ggtok.Tokenizer, text: Any, unit: Any, options: dict[str, Any]) -> dict[str, Any]:

@@ -38,6 +38,9 @@ export function use(tok: Tokenizer): number {
   const bytes: Uint8Array = tok.decodeBytes([1, 2, 3]);
   const stream = tok.streamDecoder({ unparseSpecial: false });
   const streamed: string = stream.feed(5) + stream.feed([1, 2]) + stream.finish();
+  const grows = tok.streamEncoder({ addSpecial: false });
+  const grown: number = grows.feed("a").length + grows.pending().length + grows.count() + grows.finish().length;
+  const used: number = tok.encodeBlock(bytes, { isFirst: false }).used + grown;
   const piece: Uint8Array = tok.piece(5, { special: false });
   const stored: [string, Uint8Array] = [tok.token(5), tok.tokenBytes(5)];
   if (tok.type(5) === "user_defined") return tok.score(5);
@@ -55,7 +58,7 @@ export function use(tok: Tokenizer): number {
   tok.spans("text", { unit: "bits" });
   // @ts-expect-error: a type has one of seven names
   tok.type(5) === "special";
-  return n + (id ?? 0) + (bos ?? 0) + lengths.reduce((sum, { length }) => sum + length, templates.default?.length ?? wrong);
+  return n + used + (id ?? 0) + (bos ?? 0) + lengths.reduce((sum, { length }) => sum + length, templates.default?.length ?? wrong);
 }
 
 export function look(tok: Tokenizer): string[] {
@@ -88,7 +91,8 @@ export async function work(file: Blob, module: WebAssembly.Module): Promise<numb
   const tok = await WorkerTokenizer.load(file, { wasm: module, budget: 500, worker: () => new Worker("worker.js") });
   const stream = tok.streamDecoder();
   const text: string = (await stream.feed([1, 2])) + stream.finish();
-  const ids: Int32Array = await tok.encode(text);
+  const grown: Int32Array = await tok.streamEncoder().feed(text);
+  const ids: Int32Array = grown.length ? grown : await tok.encode(text);
   const origins: ChatOrigin[] = (await tok.chatOrigins({ messages: [] })).origins;
   // @ts-expect-error: a worker's methods return promises
   const wrong: number = tok.count("text");

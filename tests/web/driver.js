@@ -58,6 +58,19 @@ const COMMANDS = {
     for (const id of ids) texts.push(await stream.feed(id));
     return [...texts, stream.finish()];
   },
+  /** Feeds parts of a text; returns the ids after each part (final and pending), and all at the
+   * end. */
+  async grow({ number, parts, options }, open) {
+    const stream = tokenizers[number].streamEncoder(options);
+    const final = [];
+    const after = [];
+    for (const part of parts) {
+      final.push(...(await stream.feed(await decoded(part, open))));
+      after.push([...final, ...(await stream.pending())]);
+      if ((await stream.count()) !== after.at(-1).length) throw new Error("a wrong count");
+    }
+    return { after, n: final.length, whole: [...final, ...(await stream.finish())] };
+  },
   /** Repeatedly loads, uses and frees a source; returns the modules' memory size after each
    * time. */
   async loadAndFree({ source, times }, open) {

@@ -125,6 +125,12 @@ class Tokenizer:
         )
         return found
 
+    def grow(self, parts: Sequence[str | bytes], **options: Any) -> dict[str, Any]:
+        found: dict[str, Any] = run(
+            self.host, "grow", number=self.number, parts=list(parts), options=options
+        )
+        return found
+
 
 # ---- Node ----
 

@@ -217,3 +217,20 @@ def test_long_texts_have_the_library_s_ids_and_spans(host: Host, load_fixture: A
         found = js.spans(text, {"unit": unit})
         assert found == {"ids": ids, "starts": spans[:, 0].tolist(), "ends": spans[:, 1].tolist()}
     js.free()
+
+
+@pytest.mark.parametrize("worker", [False, True])
+def test_a_growing_text_may_be_cut_inside_a_surrogate_pair(
+    host: Host, load_fixture: Any, worker: bool
+) -> None:
+    tok = load_fixture("bpe-llama3")
+    js = Tokenizer(host, {"$contents": host.file(fixture("bpe-llama3"))}, worker=worker)
+    found = js.grow(["a \ud83d", "\ude00 b", b" c", "\ud83d"])
+    wanted = ["a \ufffd", "a \U0001f600 b", "a \U0001f600 b c", "a \U0001f600 b c\ufffd"]
+    assert found["after"] == [tok.encode(text) for text in wanted]
+    assert found["whole"] == found["after"][-1]
+    block = js.encodeBlock("The kettle is on", {})
+    ids, used = block["ids"], block["used"]
+    rest = js.encodeBlock("The kettle is on"[used:], {"isFirst": False, "isLast": True})
+    assert used > 0 and [*ids, *rest["ids"]] == tok.encode("The kettle is on")
+    assert rest["used"] == len("The kettle is on") - used

@@ -214,7 +214,7 @@ class Report {
   }
 }
 
-function asBytes(text) {
+export function asBytes(text) {
   if (text instanceof Uint8Array) return text;
   if (text instanceof ArrayBuffer) return new Uint8Array(text);
   throw new ArgumentError("argument", "the text must be a string or a Uint8Array");

@@ -123,6 +123,19 @@ export interface EncodeOptions {
   continuation?: boolean;
 }
 
+export interface BlockOptions extends EncodeOptions {
+  /** Whether no block of the text precedes. Default: true. */
+  isFirst?: boolean;
+  /** Whether the text ends with this block. Default: false. */
+  isLast?: boolean;
+}
+
+export interface EncodedBlock {
+  ids: Int32Array;
+  /** The number of bytes (of UTF-8) that the ids cover; the rest belongs to the next block. */
+  used: number;
+}
+
 export interface SpansOptions extends EncodeOptions {
   /** The unit of offsets; "byte" (of UTF-8) by default. "char" counts code points, and "utf16"
    * counts like string indices. */
@@ -253,6 +266,19 @@ export interface StreamDecoder {
   finish(): string;
 }
 
+/** Encodes a text that grows. The ids from feed() and finish(), joined, are those of encode() for the
+ * texts joined, which may be cut anywhere: inside a surrogate pair or, as bytes, a character. */
+export interface StreamEncoder {
+  /** Appends text; returns the ids that no further text can change. */
+  feed(text: string | Uint8Array): Int32Array;
+  /** Returns the ids of the rest of the text, as if it ended here. */
+  pending(): Int32Array;
+  /** Returns the number of ids of the text so far. */
+  count(): number;
+  /** Ends the text; returns the ids of its rest. */
+  finish(): Int32Array;
+}
+
 /** The body of a chat request to llama-server, or its JSON text (which distinguishes 1.0 from 1).
  */
 export type ChatRequest = { messages: object[]; [field: string]: unknown } | string;
@@ -318,6 +344,10 @@ export class Tokenizer {
   /** Returns the ids of a text (UTF-8 if it is a Uint8Array), like llama_tokenize. */
   encode(text: string | Uint8Array, options?: EncodeOptions): Int32Array;
   count(text: string | Uint8Array, options?: EncodeOptions): number;
+  /** Encodes the part of an incomplete text whose ids no further text can change, like
+   * ggtok_encode_block. streamEncoder() keeps the rest. */
+  encodeBlock(text: string | Uint8Array, options?: BlockOptions): EncodedBlock;
+  streamEncoder(options?: EncodeOptions): StreamEncoder;
   spans(text: string | Uint8Array, options?: SpansOptions): Spans;
   /** Returns the steps from a text of up to 16 KiB to its ids. */
   trace(text: string | Uint8Array, options?: EncodeOptions): Trace;
@@ -382,12 +412,14 @@ export interface WorkerOptions extends LoadOptions {
 
 /** A Tokenizer in a separate worker. */
 export interface WorkerTokenizer
-  extends Promised<Omit<Tokenizer, "info" | "free" | "streamDecoder">> {
+  extends Promised<Omit<Tokenizer, "info" | "free" | "streamDecoder" | "streamEncoder">> {
   readonly info: Info;
   streamDecoder(options?: { unparseSpecial?: boolean }): {
     feed(ids: number | Ids): Promise<string>;
     finish(): string;
   };
+  /** Calls of its methods wait for each other. */
+  streamEncoder(options?: EncodeOptions): Promised<StreamEncoder>;
   /** Terminates the worker, which also frees its memory. */
   free(): void;
 }

@@ -1,6 +1,8 @@
 // Options of calls, and the errors of wrong arguments.
 import { ArgumentError } from "./errors.js";
 
+export const ENCODE = { addSpecial: true, parseSpecial: false, continuation: false };
+
 export function refuse(message, details) {
   return new ArgumentError("argument", message, details);
 }

@@ -3,8 +3,9 @@ import { Chats, ownRanges } from "./chat.js";
 import * as engines from "./engine.js";
 import { FormatError, GgtokError, VocabError } from "./errors.js";
 import { entry } from "./metadata.js";
-import { checkChoice, kindOf, readOptions, refuse } from "./options.js";
+import { ENCODE, checkChoice, kindOf, readOptions, refuse } from "./options.js";
 import { open } from "./sources.js";
+import { encoderOver } from "./stream-encoder.js";
 import { STREAM, streamOver } from "./stream.js";
 
 const FIRST = 1 << 20; // bytes of the first read; each further read doubles the total
@@ -26,13 +27,14 @@ const TOKEN_TYPES = ["undefined", "normal", "unknown", "control", "user_defined"
 const TYPE_BITS = [0, 4, 1, 8, 16, 2, 32];
 
 const LOAD = { signal: undefined, onProgress: undefined, pre: null };
-const ENCODE = { addSpecial: true, parseSpecial: false, continuation: false };
+const ENCODE_BLOCK = { ...ENCODE, isFirst: true, isLast: false };
 const ENCODE_SPANS = { ...ENCODE, unit: "byte" };
 const DECODE = { removeSpecial: false, unparseSpecial: true, cleanSpaces: null };
 
 // Flags for ggtok_encode.
 const ADD_SPECIAL = 1;
 const PARSE_SPECIAL = 2;
+const NOT_FIRST_BLOCK = 8;
 const CONTINUATION = 32;
 const SPANS = 64;
 // Flags for ggtok_decode.
@@ -125,6 +127,22 @@ export class Tokenizer {
       this.#engine.free(found);
       return { ids, starts, ends };
     });
+  }
+
+  encodeBlock(text, options) {
+    const handle = this.#alive();
+    const { isFirst, isLast, ...given } = readOptions(options, ENCODE_BLOCK);
+    const flags = encodeFlags(given) | (isFirst ? 0 : NOT_FIRST_BLOCK);
+    return this.#engine.withText(text, (at, size) => {
+      this.#engine.try(isLast ? "encode" : "encode_block", handle, at, size, flags);
+      const { data, n, number } = this.#engine.report;
+      return { ids: this.#engine.int32(data, n), used: isLast ? size : number };
+    });
+  }
+
+  streamEncoder(options) {
+    const given = readOptions(options, ENCODE);
+    return encoderOver((bytes, block) => this.encodeBlock(bytes, { ...given, ...block }));
   }
 
   trace(text, options) {

@@ -2,14 +2,15 @@
 // time budget terminates the worker.
 import { compiledModule } from "./engine.js";
 import { fromData, GgtokError, LimitError } from "./errors.js";
-import { readOptions, refuse } from "./options.js";
+import { ENCODE, readOptions, refuse } from "./options.js";
+import { encoderOver } from "./stream-encoder.js";
 import { STREAM, streamOver } from "./stream.js";
 
 const BUDGET = 10_000; // milliseconds per call
 const LOADING = 10_000; // milliseconds: the least limit for starting the worker and for each read
 const LONGEST = 2 ** 31 - 1; // milliseconds: the longest timeout that setTimeout supports
 const METHODS = [
-  "encode", "count", "spans", "trace", "traceToken", "decode", "decodeBytes",
+  "encode", "count", "encodeBlock", "spans", "trace", "traceToken", "decode", "decodeBytes",
   "piece", "token", "tokenBytes", "type", "score", "find", "pieces", "merges",
   "metadata", "templates", "renderChat", "chatOrigins", "encodeChat", "countChat",
 ]; // prettier-ignore
@@ -57,6 +58,21 @@ export class WorkerTokenizer {
     return streamOver(async (ids) =>
       this.decodeBytes(ids, { unparseSpecial, cleanSpaces: false }),
     );
+  }
+
+  streamEncoder(options) {
+    const given = readOptions(options, ENCODE);
+    const encoder = encoderOver(async (bytes, block) =>
+      this.encodeBlock(bytes, { ...given, ...block }),
+    );
+    let last = Promise.resolve();
+    const queued = (call) => (text) => {
+      const result = last.then(() => call(text));
+      last = result.catch(() => {});
+      return result;
+    };
+    const entries = Object.entries(encoder).map(([name, call]) => [name, queued(call)]);
+    return Object.fromEntries(entries);
   }
 
   free() {

@@ -24,7 +24,7 @@ function startWorker() {
 const BUDGET = 10_000; // milliseconds: the default time limit of a call
 // Codes of errors that end a tokenizer.
 const FATAL = new Set(["time", "crash", "stack", "worker"]);
-const OTHERS = ["constructor", "free", "streamDecoder"];
+const OTHERS = ["constructor", "free", "streamDecoder", "streamEncoder"];
 const METHODS = Object.getOwnPropertyNames(WorkerTokenizer.prototype).filter((name) => !OTHERS.includes(name));
 
 let last = 0;

@@ -189,6 +189,18 @@ bool EXPORT(encode)(handle *h, const char *text, size_t n, uint32_t flags) {
     return report_status(s);
 }
 
+/* Like `encode`, for a block of a text that grows; report.number is the number of bytes that the ids
+ * cover. */
+bool EXPORT(encode_block)(handle *h, const char *text, size_t n, uint32_t flags) {
+    ggtok_ids ids = {0};
+    size_t used = 0;
+    ggtok_status s = ggtok_encode_block(h->ctx, text, n, flags, &ids, &used, &error);
+    report.data = ids.data;
+    report.n = ids.n;
+    report.number = (double)used;
+    return report_status(s);
+}
+
 /* Reports n_ids begins and then n_ids ends: the spans of the ids of the last call, which must have
  * encoded this text with GGTOK_SPANS. The caller releases report.data. */
 bool EXPORT(spans)(handle *h, const char *text, size_t n, size_t n_ids, uint32_t unit) {
