@@ -405,8 +405,7 @@ static void run(worker *workers, unsigned n) {
 
 /* ---- the calls ---- */
 
-/* Returns the target size of chunks in bytes: several chunks per thread, within limits. */
-static size_t chunk_bytes(size_t total, unsigned threads) {
+size_t ggtok_chunk_bytes(size_t total, unsigned threads) {
     size_t target = total / threads / CHUNKS;
     return target < CHUNK_MIN ? CHUNK_MIN : target > CHUNK_MAX ? CHUNK_MAX : target;
 }
@@ -429,13 +428,13 @@ static ggtok_status job_init(job *j, size_t n, ggtok_error *err) {
     lock_init(&j->lock);
     condition_init(&j->changed);
     j->spare = ggtok_mem_zalloc(j->threads * sizeof *j->spare);
-    if (!j->spare || !make_chunks(j, j->texts, n, chunk_bytes(total, j->threads)))
+    if (!j->spare || !make_chunks(j, j->texts, n, ggtok_chunk_bytes(total, j->threads)))
         return ggtok_error_memory(err);
     if (j->threads > j->n_chunks) j->threads = j->n_chunks ? (unsigned)j->n_chunks : 1;
     /* While one thread encodes a long text, each of the others may encode the same amount; MAY_WAIT
      * allows for delays. */
     size_t longest = j->n_chunks ? j->order[0]->n_bytes : 0;
-    j->may_wait = mem_mul(j->threads, longest + MAY_WAIT * chunk_bytes(total, j->threads));
+    j->may_wait = mem_mul(j->threads, longest + MAY_WAIT * ggtok_chunk_bytes(total, j->threads));
     if (j->options->receive && j->may_wait < SIZE_MAX - RECEIVE) j->may_wait += RECEIVE;
     /* Reserved memory costs nothing until it is written to, and a buffer that needn't grow needn't
      * move. Only models that normalize can produce more ids than there are bytes. */
@@ -503,11 +502,9 @@ ggtok_status ggtok_encode_batch(ggtok_pool *pool, const ggtok_bytes *texts, size
     return ggtok_encode_batch_with(pool, texts, n, &options, out, failed, err);
 }
 
-/* Like ggtok_encode_batch_with. If is_one is set, the texts are parts of one text, and so is the
- * batch's only text. */
-static ggtok_status encode_texts(ggtok_pool *pool, const ggtok_bytes *texts, size_t n, bool is_one,
-                                 const ggtok_batch_options *options, ggtok_batch **out,
-                                 size_t *failed, ggtok_error *err) {
+ggtok_status ggtok_encode_texts(ggtok_pool *pool, const ggtok_bytes *texts, size_t n, bool is_one,
+                                const ggtok_batch_options *options, ggtok_batch **out,
+                                size_t *failed, ggtok_error *err) {
     unsigned threads = options->threads;
     *out = NULL;
     *failed = n;
@@ -539,68 +536,7 @@ static ggtok_status encode_texts(ggtok_pool *pool, const ggtok_bytes *texts, siz
 ggtok_status ggtok_encode_batch_with(ggtok_pool *pool, const ggtok_bytes *texts, size_t n,
                                      const ggtok_batch_options *options, ggtok_batch **out,
                                      size_t *failed, ggtok_error *err) {
-    return encode_texts(pool, texts, n, false, options, out, failed, err);
-}
-
-/* ---- one text in parts ---- */
-
-typedef struct parts {
-    ggtok_bytes *data;
-    size_t n, cap;
-} parts;
-
-static bool add_part(parts *p, const char *text, size_t n) {
-    if (p->n == p->cap) {
-        size_t cap = p->cap ? 2 * p->cap : CHUNKS;
-        ggtok_bytes *data = ggtok_mem_realloc(p->data, mem_mul(cap, sizeof *data));
-        if (!data) return false;
-        p->data = data;
-        p->cap = cap;
-    }
-    p->data[p->n++] = (ggtok_bytes){text, n};
-    return true;
-}
-
-/* Divides the text into parts of about `size` bytes. Where such a part can't be cut, it doubles, so
- * the search takes linear time. */
-static ggtok_status cut(ggtok_context *ctx, const char *text, size_t n, unsigned flags, size_t size,
-                        parts *out, ggtok_error *err) {
-    for (size_t at = 0, next; at < n; at = next) {
-        size_t found = 0;
-        for (size_t step = size; !found && step <= (n - at) / 2; step *= 2) {
-            found = ggtok_safe_cut(ctx, text + at, step, flags);
-            if (ctx->interrupt.stopped) return ggtok_error_stopped(err);
-        }
-        next = found ? at + found : n;
-        if (!add_part(out, text + at, next - at)) return ggtok_error_memory(err);
-    }
-    return n || add_part(out, text, 0) ? GGTOK_OK : ggtok_error_memory(err);
-}
-
-ggtok_status ggtok_encode_parallel(ggtok_pool *pool, const char *text, size_t n,
-                                   const ggtok_batch_options *options, ggtok_batch **out,
-                                   ggtok_error *err) {
-    *out = NULL;
-    if (options->flags & (GGTOK_SPANS | GGTOK_COPY_TEXTS)) {
-        return ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
-                               "ggtok_encode_parallel takes neither GGTOK_SPANS nor "
-                               "GGTOK_COPY_TEXTS");
-    }
-    ggtok_batch_options own = *options;
-    own.receive = NULL;
-    own.convert = NULL;
-    ggtok_context *ctx = ggtok_pool_acquire(pool, err);
-    if (!ctx) return ggtok_error_memory(err);
-    parts found = {0};
-    size_t failed, size = options->threads > 1 ? chunk_bytes(n, options->threads) : n;
-    if (ctx->tok->v.type == GGTOK_VOCAB_UGM || options->sampling) size = n;
-    ggtok_context_set_special_choice(ctx, options->choice);
-    ggtok_context_set_interrupt(ctx, options->keep_going, options->user);
-    ggtok_status s = cut(ctx, text, n, options->flags, size, &found, err);
-    ggtok_pool_release(pool, ctx);
-    if (!s) s = encode_texts(pool, found.data, found.n, true, &own, out, &failed, err);
-    ggtok_mem_free(found.data);
-    return s;
+    return ggtok_encode_texts(pool, texts, n, false, options, out, failed, err);
 }
 
 size_t ggtok_batch_n_ids(const ggtok_batch *b) {

@@ -57,6 +57,15 @@ ggtok_status ggtok_encode_text(ggtok_context *ctx, const uint8_t *text, size_t n
 ggtok_status ggtok_encode_guarded(ggtok_context *ctx, const model_call *call, const uint8_t *text,
                                   const fragment *f, size_t first, const trusted_ranges *trusted);
 
+/* Like ggtok_encode_batch_with. If is_one is set, the texts are parts of one text, and so is the
+ * batch's only text. */
+ggtok_status ggtok_encode_texts(ggtok_pool *pool, const ggtok_bytes *texts, size_t n, bool is_one,
+                                const ggtok_batch_options *options, ggtok_batch **out,
+                                size_t *failed, ggtok_error *err);
+
+/* Returns the target size of a batch's chunks in bytes: several chunks per thread, within limits. */
+size_t ggtok_chunk_bytes(size_t total, unsigned threads);
+
 /* Whether a token is added before a text with the context's last flags. */
 bool ggtok_adds_before(const ggtok_context *ctx);
 

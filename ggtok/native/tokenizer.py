@@ -433,8 +433,7 @@ class Native:
 
     def _n_stored(self) -> int:
         """Returns the number of stored tokens. A model without a vocabulary has only a size."""
-        n: int = lib.ggtok_attrs(self._tok, ffi.NULL, 0)
-        return n
+        return int(lib.ggtok_attrs(self._tok, ffi.NULL, 0))
 
     def scores(self) -> list[float]:
         """Returns the scores of all tokens, by id."""
@@ -451,8 +450,7 @@ class Native:
         return attrs
 
     def has_same_tokens(self, other: Native) -> bool:
-        same: bool = lib.ggtok_same_vocabulary(self._tok, other._tok)
-        return same
+        return bool(lib.ggtok_same_vocabulary(self._tok, other._tok))
 
     def suppress_tokens(self) -> tuple[int, ...]:
         return ints_of(lib.ggtok_suppress_tokens(self._tok))
