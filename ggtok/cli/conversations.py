@@ -57,16 +57,14 @@ def count_of(tok: ggtok.Tokenizer, path: str, args: argparse.Namespace) -> ChatC
 
 
 def _peeked(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """Returns the beginning of a file, without white space, and all of its blocks."""
+    """Returns the beginning of a file, without white space and up to some of its second line, and
+    all of its blocks."""
     read: list[bytes] = []
-    size = 0
     for block in blocks:
         read.append(block)
-        size += len(block)
-        if size > jsonl.LOOK:
+        if b"\n" in block.strip():
             break
-    start = b"".join(read)[: jsonl.LOOK].removeprefix(BOM).lstrip()
-    return start, chain(read, blocks)
+    return b"".join(read).removeprefix(BOM).lstrip(), chain(read, blocks)
 
 
 def _is_lines(path: str, start: bytes, fields: Conversations) -> bool:

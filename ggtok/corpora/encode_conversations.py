@@ -86,9 +86,7 @@ class ChatEncoder:
         n_media = 0
         for piece in pieces:
             before.append(len(ends))
-            if piece.text is None:
-                continue
-            documents: Sequence[bytes] = list(piece.many) or [piece.text]
+            documents: Sequence[bytes] = list(piece.many) or [piece.text or b""]
             results, n = self._results(documents)
             n_media += n
             for i, result in enumerate(results):

@@ -470,6 +470,18 @@ def test_errors_and_hints_about_conversations(run, tmp_path: Path) -> None:
     assert done.hints[0].endswith("to encode lines that are conversations, use --chat")
     [error] = run("chat", CHAT, str(path)).errors
     assert "talk.jsonl: JSON lines, and this command takes one conversation" in error
+    silent = run("chat", CHAT, stdin=b'{"a": 1}')
+    assert silent.status == 2 and silent.errors == ["ggtok: error: messages are missing"]
+    for data in (b"x", b'{"a": 1}', b'{"a"'):
+        assert run("count", CHAT, "--chat", "-", stdin=data).status == 2
+    refused = b'[{"role": "user"}]\n[{"role": "user", "content": "x"}]\n'
+    [error] = run("count", CHAT, "--chat", "-", stdin=refused).errors
+    assert error.endswith("standard input: the line at byte 0: messages[0] has no 'content'")
+    skipped = run("count", CHAT, "--chat", "-", "--errors", "skip", stdin=refused)
+    assert "1 faulty conversation skipped" in skipped.warnings[0]
+    long = json.dumps([{"role": "user", "content": "word " * 60_000}]).encode() + b"\n"
+    one = int(run("count", CHAT, "--chat", "-", "--total", stdin=long * 2).out) // 2
+    assert run("count", CHAT, "--chat", "-", "--total", stdin=long * 4).out == b"%d\n" % (4 * one)
     first, second = path.read_bytes().split(b"\n")[:2]
     assert run("chat", CHAT, stdin=second).out == run("chat", CHAT, stdin=first).out != b""
 

@@ -105,6 +105,9 @@ def test_options(run: Any, here: Path) -> None:
         ([], "no model"),
         ([LLAMA3], "no text: give files, folders or globs"),
         ([LLAMA3, "a.txt"], "nothing to write: give -o OUT"),
+        ([CHAT, "a", "-o", "o", "--chat", "--field", "x"], "--field has no effect with --chat"),
+        ([CHAT, "a", "-o", "o", "--chat", "--no-eos"], "--no-eos has no effect with --chat"),
+        ([CHAT, "a", "-o", "o", "--like", "llama.cpp"], "--like has no effect without --chat"),
         ([LLAMA3, "-", "-o", "o"], "can't encode standard input"),
         ([LLAMA3, "nowhere", "-o", "o"], "nowhere: No such file or directory"),
         (

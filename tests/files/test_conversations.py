@@ -394,7 +394,8 @@ def test_forged_journals_are_refused(
 ) -> None:
     import zlib
 
-    options: dict[str, Any] = {"errors": "skip", "chat": True}
+    template = "{{ strftime_now('%d') }}{% for m in messages %}{{ m.content }}{% endfor %}"
+    options: dict[str, Any] = {"errors": "skip", "chat": {"template": template}}
     with pytest.raises(Stop):
         chat.encode_files(many, tmp_path / "o.npy", progress=stop_after(30), **options)
     path = tmp_path / "o.npy.journal"
@@ -404,12 +405,41 @@ def test_forged_journals_are_refused(
         if "checkpoint" in entry and damage == "mask":
             del entry["checkpoint"]["mask"]
         if "plan" in entry and damage == "time":
-            entry["plan"]["options"]["chat"] = {"time": "yesterday"}
+            entry["plan"]["options"]["chat"]["time"] = "yesterday"
         text = json.dumps(entry).encode()
         forged += b"%08x %s\n" % (zlib.crc32(text), text)
     path.write_bytes(forged)
     with pytest.raises(ggtok.GGTokError, match=r"contradicts itself|chat was"):
         chat.encode_files(many, tmp_path / "o.npy", **options)
+
+
+def test_masks_that_cannot_be_found_are_faults(
+    load_fixture: Callable[[str], ggtok.Tokenizer], tmp_path: Path
+) -> None:
+    """WPM's tokens don't spell the text, so an answer's tokens are known only if a control token
+    precedes them."""
+    wpm = load_fixture("wpm")
+    (tmp_path / "a.jsonl").write_bytes(lines([[USER], [USER, ANSWER]]))
+    options: dict[str, Any] = {
+        "chat": {"template": "{% for m in messages %}{{ m.role }}: {{ m.content }} {% endfor %}"}
+    }
+    with pytest.raises(ggtok.DocumentError, match=r"a.jsonl: the line at byte 50: .* don't spell"):
+        wpm.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", **options)
+    summary = wpm.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", errors="skip", **options)
+    assert (summary.documents, summary.malformed, summary.skipped) == (1, 1, 1)
+
+
+def test_other_errors_end_the_run(
+    chat: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only errors that a conversation can cause are faults of a line."""
+    (tmp_path / "a.jsonl").write_bytes(lines([[USER]]))
+    failed = ggtok.OutOfMemoryError("out of memory")
+    monkeypatch.setattr(
+        encode_conversations.api.Call, "run", lambda self, given, want: ([failed] * len(given), 0)
+    )
+    with pytest.raises(ggtok.OutOfMemoryError):
+        chat.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", chat=True, errors="skip")
 
 
 def test_chat_is_part_of_the_plan(chat: ggtok.Tokenizer, tmp_path: Path) -> None:
