@@ -293,13 +293,13 @@ class Counter:
         return len(self._blocks().encode(text, len(text), flags)) // 4, len(text)
 
     def _documents(self, texts: Sequence[bytes]) -> tuple[int, int]:
-        ids, _ = self._tok.encode_batch_arrays(
+        counts = self._tok.count_batch(
             texts,
             add_special=bool(self._flags & ADD_SPECIAL),
             parse_special=bool(self._flags & PARSE_SPECIAL),
             threads=1,
         )
-        return len(ids), sum(map(len, texts))
+        return sum(counts), sum(map(len, texts))
 
     def _blocks(self) -> Blocks:
         own = self._own

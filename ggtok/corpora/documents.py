@@ -10,8 +10,6 @@ from itertools import accumulate, chain, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ggtok.corpora.summary import Counts
 from ggtok.errors import (
     Argument,
@@ -106,8 +104,7 @@ class Joined:
 
     def without_empty(self) -> Joined:
         """Returns the documents that aren't empty."""
-        ends = np.frombuffer(self.separator + self.data, np.uint8) == self.separator[0]
-        n = int(np.count_nonzero(ends[1:] > ends[:-1]))
+        n = sum(map(bool, self.data.split(self.separator)))
         return Joined(self.data, self.separator, n, skips_empty=True)
 
 

@@ -55,6 +55,12 @@ def id_arrays(result: Result) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     )
 
 
+def offsets_of(result: Result) -> list[int]:
+    """Returns the offsets for a result of encode_batch, without NumPy."""
+    _, _, _, offsets, n_offsets = result
+    return list(ffi.unpack(ffi.cast("int64_t *", offsets), n_offsets))
+
+
 def span_arrays(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Returns the arrays of spans (one row per token) and offsets for a result of encode_batch
     with spans."""

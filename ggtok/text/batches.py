@@ -62,9 +62,8 @@ def encode_arrow(native: Native, texts: types.Texts, flags: Flags, threads: int)
 
 
 def count(native: Native, texts: types.Texts, flags: Flags, threads: int) -> list[int]:
-    _, offsets = encode_arrays(native, texts, flags, threads)
-    counts: list[int] = (offsets[1:] - offsets[:-1]).tolist()
-    return counts
+    offsets = arrays.offsets_of(_batch(native, texts, flags, threads, False))
+    return [end - begin for begin, end in itertools.pairwise(offsets)]
 
 
 def encode_array_on_threads(

@@ -268,6 +268,30 @@ def test_only_the_commands_module_is_imported(tmp_path: Path) -> None:
     assert not heavy & set(modules)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["tokenize", BPE, "hi"],
+        ["count", BPE, "a.txt"],
+        ["count", BPE, "-p", "hi"],
+        ["count", BPE, "a.jsonl", "--field", "text"],
+        ["detokenize", BPE, "1"],
+        ["inspect", BPE],
+    ],
+)
+def test_commands_that_do_not_import_numpy(arguments: list[str], tmp_path: Path) -> None:
+    """Importing NumPy takes longer than these commands."""
+    (tmp_path / "a.txt").write_text("hi\n" * 500_000)
+    (tmp_path / "a.jsonl").write_text('{"text": "hi"}\n')
+    code = (
+        "import sys; from ggtok import cli; status = cli.main(sys.argv[1:]); "
+        "print(); print(status, 'numpy' in sys.modules)"
+    )
+    argv = [sys.executable, "-c", code, *map(str, arguments)]
+    done = subprocess.run(argv, capture_output=True, cwd=tmp_path, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 False", done.stdout + done.stderr
+
+
 @posix
 @pytest.mark.parametrize(
     ("command", "arguments"), [("detokenize", ["64"]), ("chat", ["--template", "a.jinja"])]

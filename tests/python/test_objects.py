@@ -119,6 +119,19 @@ def test_import_loads_no_large_modules() -> None:
     assert "ggtok.sources" not in run.stdout.split()
 
 
+def test_lists_and_counts_do_not_import_numpy() -> None:
+    program = """
+import sys, ggtok
+tok = ggtok.load(sys.argv[1])
+tok.encode("kettle"), tok.encode_batch(["kettle"] * 9), tok.decode([1])
+tok.stream_encoder().feed("kettle")
+tok.count("kettle"), tok.count("kettle " * 9999, threads=2), tok.count_batch(["kettle"] * 9)
+print("numpy" in sys.modules)
+"""
+    command = [sys.executable, "-c", program, fixture("bpe-gpt2")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
+
+
 class Sub(ggtok.Tokenizer):
     """A subclass whose constructor differs from the base class's."""
 
