@@ -50,8 +50,8 @@ def _keywords(method: str) -> dict[str, tuple[object, object]]:
 @pytest.mark.parametrize(
     ("method", "like", "more", "less"),
     [
-        ("encode_array", "encode", "", ""),
-        ("count", "encode", "", ""),
+        ("encode_array", "encode", "threads", ""),
+        ("count", "encode_array", "", ""),
         ("encode_batch", "encode", "threads", ""),
         ("encode_batch_arrays", "encode_batch", "", ""),
         ("encode_batch_arrow", "encode_batch", "", ""),
