@@ -187,7 +187,7 @@ typedef struct short_word { /* linked list by position; a merged symbol keeps th
     float score[SHORT];
 } short_word;
 
-static void find_pair(short_word *w, size_t i, size_t count) {
+ALWAYS_INLINE void find_pair(short_word *w, size_t i, size_t count) {
     size_t j = w->next[i];
     w->pair[i] = GGTOK_NO_TOKEN;
     if (j == count) return;
@@ -258,7 +258,7 @@ static void heap_up(bigram *heap, size_t hole, bigram x) {
     heap[hole] = x;
 }
 
-static bigram heap_pop(bigram *heap, size_t *n) {
+ALWAYS_INLINE bigram heap_pop(bigram *heap, size_t *n) {
     bigram top = heap[0], x = heap[--*n];
     size_t len = *n, hole = 0, child = 0;
     if (!len) return top;
