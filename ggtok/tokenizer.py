@@ -292,7 +292,7 @@ class Tokenizer:
         Raises:
             InvalidValueError: `threads` is negative.
         """
-        if threads != 1:
+        if type(threads) is not int or threads != 1:
             given = add_special, parse_special, continuation
             return batches.encode_array_on_threads(self._loaded, text, given, threads)
         encode = self._loaded.encode_array
@@ -532,7 +532,7 @@ class Tokenizer:
         Arguments and errors are those of :meth:`encode` and, for `threads`, of
         :meth:`encode_array`.
         """
-        if threads != 1:
+        if type(threads) is not int or threads != 1:
             given = add_special, parse_special, continuation
             return batches.count_on_threads(self._loaded, text, given, threads)
         parse: object = parse_special

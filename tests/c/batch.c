@@ -11,6 +11,8 @@
 #define ggtok_batch_offsets test_batch_offsets
 #define ggtok_batch_spans test_batch_spans
 #define ggtok_batch_free test_batch_free
+#define ggtok_chunk_bytes test_chunk_bytes
+#define ggtok_encode_texts test_encode_texts
 #include "api/batch.c"
 
 #include <stdio.h>
@@ -21,6 +23,11 @@
 ggtok_status ggtok_encode(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
                           ggtok_ids *ids, ggtok_error *err) {
     (void)ctx, (void)text, (void)n, (void)flags, (void)ids, (void)err;
+    abort();
+}
+ggtok_status ggtok_sample(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
+                          const ggtok_sampling *sampling, ggtok_ids *ids, ggtok_error *err) {
+    (void)ctx, (void)text, (void)n, (void)flags, (void)sampling, (void)ids, (void)err;
     abort();
 }
 ggtok_status ggtok_spans(ggtok_context *ctx, ggtok_span *spans, ggtok_error *err) {
@@ -81,7 +88,7 @@ static size_t run_batch(const char *name, size_t n, unsigned threads, bool recei
         longest = longest < texts[i].n ? texts[i].n : longest;
     }
     /* A chunk of several texts would be smaller than the target without its last text. */
-    size_t target = chunk_bytes(total, threads), first = 0;
+    size_t target = ggtok_chunk_bytes(total, threads), first = 0;
     for (size_t k = 0; k < j.n_chunks; k++) {
         const chunk *c = &j.chunks[k];
         CHECK(c->first == first && c->n);
