@@ -91,27 +91,13 @@ def installed(
     return Installed(tmp_path_factory.mktemp("installed"), source)
 
 
-# Modules that need a package from an extra. The code that imports such a module checks for the
-# package first.
+# Modules that may need a package from an extra, by the beginning of their names. The code that
+# imports such a module checks for the package first.
 NEED = {
-    "ggtok.adapters.transformers_class": "transformers",
-    **dict.fromkeys(
-        (
-            *("ggtok.server.application", "ggtok.server.auth", "ggtok.server.limits"),
-            *("ggtok.server.logs", "ggtok.server.origins", "ggtok.server.page"),
-            *("ggtok.server.completions", "ggtok.server.decoded", "ggtok.server.llama_server"),
-            *("ggtok.server.ollama", "ggtok.server.replies", "ggtok.server.workers"),
-        ),
-        "starlette",
-    ),
-    "ggtok.server.bodies": "orjson",
-    "ggtok.server.connections": "httptools",
-    "ggtok.server.context": "orjson",
-    "ggtok.server.native": "orjson",
-    "ggtok.server.serving": "uvicorn",
-    "ggtok.server.upstream": "httpx2",
-    "ggtok.sources.connect": "httpcore2",
-    "ggtok.sources.http": "httpx2",
+    "ggtok.adapters.transformers_class": {"transformers"},
+    "ggtok.server.": {"httptools", "httpx2", "orjson", "starlette", "uvicorn"},
+    "ggtok.sources.connect": {"httpcore2"},
+    "ggtok.sources.http": {"httpx2"},
 }
 
 IMPORT = """
@@ -127,7 +113,9 @@ for name in sys.argv[1:]:
 def test_every_module_is_imported(installed: Installed) -> None:
     names = [name for name in MODULES if not name.endswith("__main__")]
     failed = installed.run(installed.python, "-c", IMPORT, *names).splitlines()
-    assert dict(line.split() for line in failed) == NEED
+    for name, package in map(str.split, failed):
+        assert any(name.startswith(start) and package in NEED[start] for start in NEED), name
+    assert "ggtok.server.application starlette" in failed
 
 
 @pytest.mark.parametrize(
