@@ -342,7 +342,8 @@ static void check_sample(const ggtok_tokenizer *tok) {
     ggtok_sampling sampling = {.rule = GGTOK_SAMPLING_DROPOUT, .value = 0.5, .seed = 3, .index = 7};
     const ggtok_batch_options options = {.threads = 2, .sampling = &sampling};
     for (int i = 0; i < N; i++) texts[i] = (ggtok_bytes){text, sizeof text - 1};
-    CHECK(!ggtok_context_new(tok, &ctx, &err) && !ggtok_pool_new(tok, &pool, &err));
+    CHECK(!ggtok_context_new(tok, &ctx, &err));
+    CHECK(!ggtok_pool_new(tok, &pool, &err));
     CHECK(!ggtok_encode_batch_with(pool, texts, N, &options, &batch, &failed, &err));
     const int64_t *ends = ggtok_batch_offsets(batch);
     ggtok_sampling one = sampling;
