@@ -29,11 +29,12 @@ typedef enum ggtok_sampling_rule {
     /* SPM: a merge is skipped with this probability (0 to 1), and never returns: SentencePiece's
      * BPE-dropout. UGM: the probability of a segmentation is proportional to exp(alpha * score),
      * where the score is the sum of its tokens' scores: SentencePiece's rule for unigram models.
-     * alpha >= 0; 0 makes all segmentations equally likely. */
+     * alpha is from 0 to GGTOK_ALPHA_MAX; 0 makes all segmentations equally likely. */
     GGTOK_SAMPLING_ALPHA
 } ggtok_sampling_rule;
 
 enum {
+    GGTOK_ALPHA_MAX = 1000000,    /* maximum alpha of a UGM vocabulary */
     GGTOK_NBEST_MAX = 1024,       /* maximum number of best segmentations */
     GGTOK_NBEST_PLACES = 1 << 22, /* maximum of this number times the bytes of normalized text */
 };
@@ -52,7 +53,7 @@ typedef struct ggtok_sampling {
  * Encodes text to the ids of a random segmentation. Flags are those of ggtok_encode, without
  * GGTOK_SPANS. With dropout 0, and for SPM with alpha 0, the ids are those of ggtok_encode. No cache
  * is used. Memory is that of ggtok_encode for an uncached text, plus 16 bytes (UGM) or 32 (SPM) for
- * each byte of a text that no token boundary divides. Time grows by 1 / (1 - dropout).
+ * each byte of a text that no token boundary divides. It takes up to 1 / (1 - dropout) times as long.
  *
  * Returns GGTOK_ERR_ARGUMENT if this type of vocabulary doesn't have the rule, or a setting is out
  * of range; err->key is then "dropout", "alpha" or "nbest". Only BPE, SPM and UGM can be sampled.

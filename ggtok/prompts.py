@@ -123,12 +123,12 @@ def encode_prompt(
 ) -> EncodedPrompt:
     """Returns the ids of a request, text or list of ids; `name` is the argument's."""
     if isinstance(prompt, Mapping):
-        return _of_request(loaded, prompt, time, template, like)
+        return _of_request(loaded, prompt, time, name, template, like)
     if isinstance(prompt, str) or _is_bytes(prompt):
         data = text_bytes(prompt, name)
         request = _request_of(data)
         if request is not None:
-            return _of_request(loaded, request, time, template, like)
+            return _of_request(loaded, request, time, name, template, like)
         return EncodedPrompt(loaded.encode(data, True, True, False), "text")
     if not isinstance(prompt, Iterable):
         raise InvalidTypeError(
@@ -160,11 +160,12 @@ def _of_request(
     loaded: Loaded,
     request: Mapping[str, Any],
     time: datetime,
+    name: str,
     template: str | None,
     like: types.Like,
 ) -> EncodedPrompt:
     if "messages" not in request:
-        raise InvalidValueError("a request has no messages")
+        raise InvalidValueError(f"{name}: the request has no messages")
     prompt = api.run_body(
         loaded, request, chat.PROMPT, template=template, clock=lambda: time, like=like
     )

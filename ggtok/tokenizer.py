@@ -397,7 +397,8 @@ class Tokenizer:
     ) -> list[int]:
         """Encode a text to the ids of a random segmentation, for training on many of them.
 
-        Every sample decodes to the text. The settings, the text and the vocabulary decide the ids:
+        A sample decodes to the same text as the ids of :meth:`encode`, except that UGM may draw
+        unknown tokens. The settings, the text and the vocabulary decide the ids:
         they are the same on every platform. docs/sampling.md compares the rules.
 
         Args:
@@ -786,6 +787,7 @@ class Tokenizer:
         """
         from ggtok.corpora.shards import encode_files
 
+        seed = sampling.checked_seed(seed)
         is_sampled = dropout is not None or alpha is not None
         return encode_files(
             self._loaded,

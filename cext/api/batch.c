@@ -502,12 +502,28 @@ ggtok_status ggtok_encode_batch(ggtok_pool *pool, const ggtok_bytes *texts, size
     return ggtok_encode_batch_with(pool, texts, n, &options, out, failed, err);
 }
 
+static ggtok_status check_sampling(ggtok_pool *pool, const ggtok_batch_options *options,
+                                   ggtok_error *err) {
+    if (options->flags & GGTOK_SPANS) {
+        return ggtok_error_set(err, GGTOK_ERR_ARGUMENT, "sampled ids have no spans");
+    }
+    ggtok_context *ctx = ggtok_pool_acquire(pool, err);
+    if (!ctx) return ggtok_error_memory(err);
+    ggtok_status status = ggtok_check_sampling(ctx->tok, options->sampling, err);
+    ggtok_pool_release(pool, ctx);
+    return status;
+}
+
 ggtok_status ggtok_encode_texts(ggtok_pool *pool, const ggtok_bytes *texts, size_t n, bool is_one,
                                 const ggtok_batch_options *options, ggtok_batch **out,
                                 size_t *failed, ggtok_error *err) {
     unsigned threads = options->threads;
     *out = NULL;
     *failed = n;
+    if (options->sampling) {
+        ggtok_status refused = check_sampling(pool, options, err);
+        if (refused) return refused;
+    }
     ggtok_batch *b = batch_new(n);
     if (!b) return ggtok_error_memory(err);
     job j = {.batch = b, .texts = texts, .options = options, .n_parts = is_one ? n : 0};

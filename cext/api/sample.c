@@ -8,10 +8,10 @@ static ggtok_status refuse(ggtok_error *err, const char *key, const char *messag
                               key, message);
 }
 
-static ggtok_status check_rule(const ggtok_tokenizer *tok, const ggtok_sampling *s,
-                               ggtok_error *err) {
+ggtok_status ggtok_check_sampling(const ggtok_tokenizer *tok, const ggtok_sampling *s,
+                                  ggtok_error *err) {
     const bool drops = s->rule == GGTOK_SAMPLING_DROPOUT, is_ugm = tok->v.type == GGTOK_VOCAB_UGM;
-    const unsigned can = tok->ops ? tok->ops->samples : 0;
+    const unsigned can = tok->ops ? tok->ops->samples : ~0u; /* without ops, ggtok_encode fails */
     const char *key = drops ? "dropout" : "alpha";
     if (s->rule != GGTOK_SAMPLING_DROPOUT && s->rule != GGTOK_SAMPLING_ALPHA)
         return refuse(err, key, "the sampling rule must be dropout or alpha");
@@ -25,9 +25,9 @@ static ggtok_status check_rule(const ggtok_tokenizer *tok, const ggtok_sampling 
                       drops ? "a UGM vocabulary has no merges to skip; use alpha instead"
                             : "a BPE vocabulary has no scores; use dropout instead");
     }
-    if (!(s->value >= 0) || s->value > (is_ugm ? 1.7976931348623157e308 : 1)) {
+    if (!(s->value >= 0 && s->value <= (is_ugm ? GGTOK_ALPHA_MAX : 1))) {
         return refuse(err, key,
-                      is_ugm ? "must be a number that is at least 0"
+                      is_ugm ? "must be a number from 0 to 1000000"
                              : "must be a probability, from 0 to 1");
     }
     if (s->nbest && !is_ugm)
@@ -61,6 +61,7 @@ static uint32_t draw_rank(sampling *s) {
     double total = 0;
     for (uint32_t k = 0; k < n; k++)
         total += weight_relative(weight_exp(s->alpha * (paths[k].score - paths[0].score)), 0);
+    if (!(total > 0)) return 0; /* scores that can't be compared: encode's choice */
     double left = (double)sampling_random(s) * 0x1p-53 * total;
     for (; i + 1 < n; i++) {
         left -= weight_relative(weight_exp(s->alpha * (paths[i].score - paths[0].score)), 0);
@@ -72,7 +73,7 @@ static uint32_t draw_rank(sampling *s) {
 ggtok_status ggtok_sample(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
                           const ggtok_sampling *options, ggtok_ids *out, ggtok_error *err) {
     *out = (ggtok_ids){NULL, 0};
-    ggtok_status s = check_rule(ctx->tok, options, err);
+    ggtok_status s = ggtok_check_sampling(ctx->tok, options, err);
     if (s) return s;
     if (options->nbest == 1)
         return ggtok_encode(ctx, text, n, flags & ~(unsigned)GGTOK_SPANS, out, err);
@@ -91,10 +92,12 @@ ggtok_status ggtok_sample(ggtok_context *ctx, const char *text, size_t n, unsign
 
 ggtok_status ggtok_nbest(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
                          size_t most, ggtok_segmentations *out, ggtok_error *err) {
+    ggtok_ids none;
     *out = (ggtok_segmentations){NULL, NULL, NULL, 0};
+    if (!ctx->tok->ops) return ggtok_encode(ctx, text, n, 0, &none, err); /* fails */
     if (!most || most > GGTOK_NBEST_MAX)
         return refuse(err, "nbest", "the number of segmentations must be from 1 to 1024");
-    if (!ctx->tok->ops || !(ctx->tok->v.type == GGTOK_VOCAB_UGM))
+    if (ctx->tok->v.type != GGTOK_VOCAB_UGM)
         return refuse(err, "nbest", "only a UGM vocabulary has a list of best segmentations");
     const ggtok_sampling options = {
         .rule = GGTOK_SAMPLING_ALPHA, .value = 0, .nbest = (uint32_t)most};

@@ -65,6 +65,9 @@ ggtok_status ggtok_encode_texts(ggtok_pool *pool, const ggtok_bytes *texts, size
 
 /* Returns the target size of a batch's chunks in bytes: several chunks per thread, within limits. */
 size_t ggtok_chunk_bytes(size_t total, unsigned threads);
+/* Returns GGTOK_ERR_ARGUMENT unless the vocabulary can be sampled with these settings. */
+ggtok_status ggtok_check_sampling(const ggtok_tokenizer *tok, const ggtok_sampling *s,
+                                  ggtok_error *err);
 
 /* Whether a token is added before a text with the context's last flags. */
 bool ggtok_adds_before(const ggtok_context *ctx);

@@ -460,8 +460,8 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
     size_t ends[BATCH], room = n;
     bytebuf *own = &s->text;
     own->n = 0;
-    const bool whole =
-        m->unordered || call->sampling; /* dropout depends on all pairs of the text */
+    /* A merge that returns after the next one depends on all pairs of the text. */
+    const bool whole = m->unordered || (call->sampling && call->sampling->skipped_returns);
     if (whole || ggtok_utf8_valid_prefix(text, n) < n) {
         /* A malformed lead byte before a space would include part of the U+2581 for that space, so
          * the spaces must be escaped first. */

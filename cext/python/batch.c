@@ -157,8 +157,9 @@ static PyObject *arrow_of(ggtok_batch **batch, const ggtok_bytes *texts, size_t 
 
 /* (tuple of texts, list of bytes and of joined texts, or a capsule from arrow.c; add_special;
  * parse_special; continuation; threads; lists; whether this is the main thread; None or the unit of
- * spans; sampling, which may be missing or None) -> if `lists` is True, lists or, with spans, (lists, the arguments of `spans` in
- * arrays.py); if False, the arguments of `arrays` there; if None, a capsule of ids for arrow.c. */
+ * spans; sampling, which may be missing or None) -> if `lists` is True, lists or, with spans, (lists,
+ * the arguments of `spans` in arrays.py); if False, the arguments of `arrays` there; if None, a
+ * capsule of ids for arrow.c. */
 PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     ggtok_error err;

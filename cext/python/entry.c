@@ -172,16 +172,18 @@ static ggtok_context *encode_text(entry *e, PyObject *const *args, const ggtok_s
         return NULL;
     }
     if (large) n = (Py_ssize_t)utf8.n;
+    /* Sampling can take thousands of times longer than encoding. */
+    size_t cost = sampling && (size_t)n < POLL_FROM ? POLL_FROM : (size_t)n;
     /* Handle signals that arrived while the text was converted, since call_begin would lose
      * them. */
-    if ((size_t)n >= POLL_FROM && PyErr_CheckSignals()) {
+    if (cost >= POLL_FROM && PyErr_CheckSignals()) {
         give_large_text(e, &utf8);
         ggtok_pool_release(e->pool, ctx);
         return NULL;
     }
     ggtok_context_set_special_choice(ctx, choice);
     long_call p;
-    call_begin(&p, ctx, (size_t)n);
+    call_begin(&p, ctx, cost);
     ggtok_status s = sampling ? ggtok_sample(ctx, text, (size_t)n, flags, sampling, ids, &err)
                               : ggtok_encode(ctx, text, (size_t)n, flags, ids, &err);
     call_end(&p, ctx);

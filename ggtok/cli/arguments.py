@@ -57,6 +57,14 @@ def add_sampling(parser: Parser) -> None:
     add("--seed", type=int, metavar="N", help="of the random segmentation")
 
 
+def check_sampling(args: argparse.Namespace) -> None:
+    """Refuses options that have no effect without --dropout or --alpha."""
+    if args.dropout is None and args.alpha is None:
+        for name, default in ("seed", None), ("nbest", -1):
+            if getattr(args, name, default) != default:
+                raise UsageError(f"--{name} has no effect without --dropout or --alpha")
+
+
 def add_patterns(parser: Parser) -> None:
     for name, which in ("include", "only these files"), ("exclude", "not these files and folders"):
         parser.add_argument(

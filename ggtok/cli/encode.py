@@ -16,6 +16,7 @@ from ggtok.cli.arguments import (
     add_model,
     add_sampling,
     check_output,
+    check_sampling,
     load,
     no_words,
     take_model,
@@ -112,6 +113,7 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError(
             "can't encode standard input, because resuming a run reads its sources again"
         )
+    check_sampling(args)
     if args.separator == "":
         raise UsageError("--separator must not be empty")
     given = {

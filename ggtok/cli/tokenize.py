@@ -15,6 +15,7 @@ from ggtok.cli.arguments import (
     add_sampling,
     add_text,
     add_unit,
+    check_sampling,
     load,
     take_model,
     text_source,
@@ -120,6 +121,7 @@ def run(args: argparse.Namespace) -> None:
             "add_special": tok.add_bos and not args.no_bos,
             "parse_special": not (args.no_parse_special or args.plain),
         }
+        check_sampling(args)
         if args.dropout is not None or args.alpha is not None:
             token_output.write(args, tok, iter([_sample(args, tok, b"".join(blocks), **special)]))
             return

@@ -74,19 +74,21 @@ def settings_of(sampling: SamplingRule | None) -> dict[str, float | None]:
 
 
 def sample(native: Native, text: types.Text, flags: Flags, rule: SamplingRule) -> list[int]:
-    return _called(native, native.sample, text, flags, rule)
+    """Returns the ids of a random segmentation (ggtok_sample)."""
+    return _call_native(native, native.sample, text, flags, rule)
 
 
 def best_segmentations(
     native: Native, text: types.Text, n: SupportsIndex, flags: Flags
 ) -> list[tuple[list[int], float]]:
+    """Returns the `n` best segmentations with their scores (ggtok_nbest)."""
     most = index(n, "n")
     if not 1 <= most <= 1024:
         raise InvalidValueError(f"n must be from 1 to 1024, but is {most}")
-    return _called(native, native.nbest, text_bytes(text), flags, most)
+    return _call_native(native, native.nbest, text_bytes(text), flags, most)
 
 
-def _called(
+def _call_native(
     native: Native, function: Callable[..., T], text: types.Text, flags: Flags, more: object
 ) -> T:
     add_special, parse_special, continuation = flags

@@ -30,6 +30,11 @@ ggtok_status ggtok_sample(ggtok_context *ctx, const char *text, size_t n, unsign
     (void)ctx, (void)text, (void)n, (void)flags, (void)sampling, (void)ids, (void)err;
     abort();
 }
+ggtok_status ggtok_check_sampling(const ggtok_tokenizer *tok, const ggtok_sampling *s,
+                                  ggtok_error *err) {
+    (void)tok, (void)s, (void)err;
+    abort();
+}
 ggtok_status ggtok_spans(ggtok_context *ctx, ggtok_span *spans, ggtok_error *err) {
     (void)ctx, (void)spans, (void)err;
     abort();

@@ -345,6 +345,11 @@ static void check_sample(const ggtok_tokenizer *tok) {
     CHECK(!ggtok_context_new(tok, &ctx, &err));
     CHECK(!ggtok_pool_new(tok, &pool, &err));
     CHECK(!ggtok_encode_batch_with(pool, texts, N, &options, &batch, &failed, &err));
+    const ggtok_batch_options spans = {.flags = GGTOK_SPANS, .threads = 2, .sampling = &sampling};
+    ggtok_batch *none;
+    CHECK(ggtok_encode_batch_with(pool, texts, N, &spans, &none, &failed, &err) ==
+          GGTOK_ERR_ARGUMENT);
+    CHECK(!none && failed == N);
     const int64_t *ends = ggtok_batch_offsets(batch);
     ggtok_sampling one = sampling;
     for (int i = 0; i < N; i++, one.index++) {

@@ -149,7 +149,7 @@ def test_texts_and_ids(tok: ggtok.Tokenizer) -> None:
     ("prompt", "message"),
     [
         (3, "a must be a request, a text or token ids, not int"),
-        ({}, "a request has no messages"),
+        ({}, "a: the request has no messages"),
         ([1 << 20], "a"),
         ([1.5], "a"),
     ],
