@@ -95,7 +95,7 @@ def test_what_is_no_file(client: TestClient, folder: Path) -> None:
     os.mkfifo(folder / "fifo.gguf")
     assert listed(client) == ["x", "a.GGUF", "b.gguf"]
     if sys.platform == "linux":  # others refuse such names
-        shutil.copy(SPM, os.fsencode(folder) + b"/\xff.gguf")
+        shutil.copy(SPM, folder / os.fsdecode(b"\xff.gguf"))
         assert listed(client)[3:] == ["\ufffd.gguf"]
         assert status(client, "\ufffd.gguf") == 200
 
