@@ -17,6 +17,8 @@ from ggtok.cli.arguments import MODEL_FIRST, add_model, load, take_model
 from ggtok.cli.chat import naming, template_of
 from ggtok.cli.messages import FINDING, OK, UsageError
 from ggtok.cli.parser import Help, Parser
+from ggtok.corpora import jsonl
+from ggtok.corpora.documents import Faults
 from ggtok.errors import ArgumentError, TemplateError
 from ggtok.prompts import (
     EncodedPrompt,
@@ -119,15 +121,12 @@ def _cell(text: str) -> str:
 
 def _requests(path: str) -> Iterator[tuple[int, Mapping[str, Any], datetime]]:
     """Yields the number, request and time of each line that isn't blank."""
-    rest = b""
-    line = 0
-    with reading.blocks(path) as blocks:
-        for block in chain(blocks, [b"\n"]):
-            *lines, rest = (rest + block).split(b"\n")
-            for text in lines:
-                line += 1
-                if text.strip():
-                    yield (line, *_entry(text, f"{reading.name_of(path)}, line {line}"))
+    file = reading.name_of(path)
+    with reading.blocks(path, decompress=True) as blocks:
+        lines = chain.from_iterable(jsonl.split_lines(blocks, Faults("raise", file)))
+        for line, text in enumerate(lines, 1):
+            if text.strip():
+                yield (line, *_entry(text.rstrip(b"\n"), f"{file}, line {line}"))
 
 
 def _entry(text: bytes, where: str) -> tuple[Mapping[str, Any], datetime]:
@@ -153,7 +152,7 @@ HELP = Help(
     "differs: this shows how many tokens that keeps, and which message, or which text of the "
     "template, differs. For a log, each request is compared with the most similar of the "
     "requests before it. A line is a request, or an object with the fields 'request' and 'time', "
-    "which templates that write the date need.",
+    "which templates that write the date need. A log may be compressed (.gz, .bz2, .xz, .zst).",
     words={"MODEL": MODEL_FIRST, "A.json": "a chat request", "LOG.jsonl": "requests, one a line"},
     examples=[
         "ggtok prompts model.gguf turn1.json turn2.json",

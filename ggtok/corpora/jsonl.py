@@ -44,7 +44,7 @@ def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
             faults, blocks = faults.knowing_encoding(blocks)
         reader = _Reader(place, fields, faults)
         group: list[bytes] = []
-        for lines in _lines(blocks, faults):
+        for lines in split_lines(blocks, faults):
             group += lines
             while n := filled(group):
                 yield from reader.group(group[:n], stream.at())
@@ -72,7 +72,7 @@ def pieces(blocks: Iterable[bytes], faults: Faults, fields: Fields) -> Pieces:
     """Yields the pieces for `blocks` of JSON lines."""
     faults, blocks = faults.knowing_encoding(iter(blocks))
     reader = _Reader(Place(0), fields, faults)
-    for lines in _lines(blocks, faults):
+    for lines in split_lines(blocks, faults):
         yield from reader.group(lines, 0)
 
 
@@ -121,8 +121,9 @@ class _Reader:
         return Located(self.faults, list(accumulate(map(len, lines), initial=self._offset)))
 
 
-def _lines(blocks: Iterable[bytes], faults: Faults) -> Iterator[list[bytes]]:
-    """Yields lines with their newlines, several at a time."""
+def split_lines(blocks: Iterable[bytes], faults: Faults) -> Iterator[list[bytes]]:
+    """Yields lines with their newlines, several at a time. Raises FileError for a line longer than
+    LIMIT."""
     held: list[bytes] = []
     size = 0
     for block in blocks:

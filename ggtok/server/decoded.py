@@ -20,8 +20,7 @@ _LENGTHS = "lengths of pieces"  # the key in the `memo` of a loaded vocabulary
 def check_decoded_size(
     call: Call, tok: Tokenizer, lists: Iterable[list[int]], copies: int = 1
 ) -> None:
-    """Raises an exception unless these lists of ids can be decoded now. Ids outside the vocabulary
-    don't count.
+    """Raises an exception unless these lists of ids, all in the vocabulary, can be decoded now.
 
     Args:
         copies: how often the answer contains the text.
@@ -34,11 +33,7 @@ def check_decoded_size(
     lengths = _piece_lengths(call, tok)
     size = 0
     for ids in lists:
-        try:
-            array = np.fromiter(ids, np.int64, len(ids))
-        except OverflowError:  # an id that doesn't even fit int64
-            continue
-        size += int(lengths[array[(array >= 0) & (array < len(lengths))]].sum())
+        size += int(lengths[np.fromiter(ids, np.int32, len(ids))].sum())
     if size * copies > MOST:
         raise Refusal(
             f"the text of these ids has {size} bytes, and may have at most {MOST // copies}: send "

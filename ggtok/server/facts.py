@@ -7,6 +7,7 @@ from typing import Any
 from ggtok import Tokenizer, __version__
 from ggtok.chat import api
 from ggtok.errors import TemplateError
+from ggtok.server import bodies
 from ggtok.server.chat import media_marker
 from ggtok.server.fields import anything, text
 from ggtok.server.registry import Model, Served
@@ -81,8 +82,13 @@ def details(model: Model) -> dict[str, Any]:
 
 def merged(ours: dict[str, Any], theirs: Any) -> dict[str, Any]:
     """Returns the upstream server's list of models and, after its rows, those of our models that it
-    lacks. If `theirs` isn't a list of models, returns `ours`."""
+    lacks. If `theirs` isn't a list of models, or is nested too deeply to be written, returns
+    `ours`."""
     if not isinstance(anything(theirs, "data"), list):
+        return ours
+    try:
+        bodies.dump(theirs)
+    except (TypeError, RecursionError):
         return ours
     merged = dict(theirs)
     for field, name in ("data", "id"), ("models", "name"):  # Ollama and vLLM lack `models`

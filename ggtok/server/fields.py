@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ggtok import Tokenizer
+from ggtok.native import arguments
 from ggtok.server.errors import Refusal
 
 _HALF = 1 << 31
@@ -73,8 +75,19 @@ def truth(fields: dict[str, Any], name: str, default: bool) -> bool:
     return default if value is None else value
 
 
-def typed_ids(fields: dict[str, Any], name: str) -> list[int]:
-    return token_ids(fields.get(name), name)
+def valid_ids(value: Any, name: str, tok: Tokenizer) -> list[int]:
+    """Returns an array of ids. Unlike :func:`token_ids`, accepts only integers in the vocabulary.
+
+    Raises:
+        Refusal: it isn't an array of integers.
+        TokenIdError: an id isn't in the vocabulary.
+    """
+    if not isinstance(value, list):
+        raise Refusal(f"{name} must be an array, not {kind(value)}")
+    for i, id in enumerate(value):
+        if type(id) is not int:
+            raise Refusal(f"{name}[{i}] must be an integer, not {quoted(id)}")
+    return arguments.token_ids(value, tok.n_tokens, name)
 
 
 def quoted(value: Any, most: int = 80) -> str:

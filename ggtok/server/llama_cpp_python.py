@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ggtok.server.endpoints import Call, Endpoint
-from ggtok.server.fields import object_of, typed, typed_ids
+from ggtok.server.fields import object_of, typed, valid_ids
 from ggtok.server.llama_server import joined_pieces
 
 
@@ -22,8 +22,8 @@ def _ids(call: Call) -> list[int]:
 
 def detokenize(call: Call) -> object:
     """Decodes ids, without the texts of control tokens, and without one space after BOS."""
-    ids = typed_ids(object_of(call.body), "tokens")
-    tok = call.model().tok
+    given, tok = object_of(call.body).get("tokens"), call.model().tok
+    ids = valid_ids(given, "tokens", tok)
     text = joined_pieces(call, tok, ids, special=False)
     if ids and ids[0] == tok.bos_id:
         text = text.removeprefix(" ")

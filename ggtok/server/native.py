@@ -20,7 +20,7 @@ from ggtok.server.chat import media_marker
 from ggtok.server.decoded import check_decoded_size
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import Refusal
-from ggtok.server.fields import kind, object_of, optional, quoted
+from ggtok.server.fields import kind, object_of, optional, quoted, valid_ids
 from ggtok.server.registry import unreadable
 from ggtok.server.vllm import keeps_template
 
@@ -134,9 +134,8 @@ def count_chat(call: Call) -> object:
 def decode(call: Call) -> object:
     body = _Body(call, "ids", "remove_special", "unparse_special", "clean_spaces")
     tok = call.model().tok
-    lists = body.get("ids", list, _REQUIRED)
-    for i, ids in enumerate(lists):
-        _check_integers(ids, f"ids[{i}]")
+    given = body.get("ids", list, _REQUIRED)
+    lists = [valid_ids(ids, f"ids[{i}]", tok) for i, ids in enumerate(given)]
     check_decoded_size(call, tok, lists)
     texts = tok.decode_batch(
         lists,
@@ -145,16 +144,6 @@ def decode(call: Call) -> object:
         clean_spaces=body.get("clean_spaces", bool, None),
     )
     return {"texts": texts}
-
-
-def _check_integers(ids: Any, name: str) -> None:
-    """Raises Refusal unless a value is an array of integers. llama-server is less strict: it
-    accepts true, 1.5 and 2**32 + 1 as 1."""
-    if not isinstance(ids, list):
-        raise Refusal(f"{name} must be an array, not {kind(ids)}")
-    for i, id in enumerate(ids):
-        if type(id) is not int:
-            raise Refusal(f"{name}[{i}] must be an integer, not {quoted(id)}")
 
 
 def spans(call: Call) -> object:

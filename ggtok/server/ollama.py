@@ -7,7 +7,7 @@ from typing import Any
 
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import Refusal
-from ggtok.server.fields import kind, object_of, typed_ids
+from ggtok.server.fields import kind, object_of, token_ids
 from ggtok.server.llama_server import joined_pieces
 from ggtok.server.registry import Served
 
@@ -33,7 +33,7 @@ def detokenize(call: Call) -> object:
     model = _model(call)
     loaded = time.perf_counter_ns()
     try:
-        content = joined_pieces(call, model.tok, typed_ids(call.body, "tokens"))
+        content = joined_pieces(call, model.tok, token_ids(call.body.get("tokens"), "tokens"))
     except Refusal as e:
         raise Refusal(e.message, status=413 if e.status == 413 else 0) from None
     return {"model": model.name, "content": content, **_times(begin, loaded)}

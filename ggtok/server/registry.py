@@ -104,25 +104,25 @@ class Registry:
 
     Raises:
         FileError: the folder can't be listed.
-        InvalidValueError: two models have the same name, or the folder has no .gguf file.
+        InvalidValueError: two of `models` have the same name, or the folder has no .gguf file.
     """
 
     def __init__(
         self, models: object, max_loaded: int = MAX_LOADED, folder: str | None = None
     ) -> None:
-        self._given = self.models = _models(models)
+        self._given = _models(models)
         if max_loaded < 1:
             raise InvalidValueError(f"max_loaded must be at least 1, not {max_loaded}")
         self.max_loaded = max_loaded
         self.folder = None if folder is None else Folder(folder)
+        self._not_served = set[str]()  # the paths of the folder's files whose names are taken
+        found: list[Model] = []
         if self.folder is not None:
             found = _models_in(self.folder)
             if not found:
                 raise InvalidValueError(f"{self.folder.path}: has no .gguf file")
-            self.models = [*self._given, *found]
-            _check_names(self.models)
             self.folder.postpone()
-        self._names = _names(self.models)
+        self._set_found(found)
         self._lock = Lock()  # protects _loaded
         self._loaded: OrderedDict[str, Model] = OrderedDict()  # most recently used last
         self.loads = self.failures = self.unloads = 0  # counts since the start
@@ -182,25 +182,36 @@ class Registry:
         """Adds models for new files of the folder, and removes those of files that are gone. Can
         take long. The caller makes sure that only one thread does this at a time."""
         folder.postpone()
-        taken = {model.name for model in self._given}
-        known = {model.source: model for model in self.models if model.name not in taken}
+        before = self.models[len(self._given) :]
+        known = {model.source: model for model in before}
         try:
-            found = _models_in(folder)
+            found = [known.get(new.source, new) for new in _models_in(folder)]
         except GGTokError as e:
             logger.warning("folder not scanned", extra={"fields": {"error": str(e)}})
             return
-        models = list(self._given)
-        for new in found:
-            if new.name not in taken:  # models that were named at the start take precedence
-                taken.add(new.name)
-                models.append(known.pop(new.source, new))
-                if models[-1] is new:
-                    _log("model added", new)
-        for gone in known.values():
-            with self._lock:
-                self._loaded.pop(gone.name, None)
-            _log("model removed", gone)
-        self.models, self._names = models, _names(models)
+        self._set_found(found)
+        after = {model.source: model for model in self.models[len(self._given) :]}
+        for new in after.values():
+            if new.source not in known:
+                _log("model added", new)
+        for gone in before:
+            if gone.source not in after:
+                with self._lock:
+                    if self._loaded.get(gone.name) is gone:
+                        del self._loaded[gone.name]
+                _log("model removed", gone)
+
+    def _set_found(self, found: list[Model]) -> None:
+        """Sets the models: those that were named at the start, and those found in the folder. A
+        file whose name another model has isn't served."""
+        models = {model.name: model for model in self._given}
+        not_served = [new for new in found if models.setdefault(new.name, new) is not new]
+        for new in not_served:
+            if new.source not in self._not_served:
+                _log("model not served: another has its name", new)
+        self._not_served = {new.source for new in not_served}
+        self.models: list[Model] = [*models.values()]
+        self._names = _names(self.models)
 
     def _listed(self) -> str:
         models = self.offered()
@@ -242,9 +253,12 @@ class Registry:
                     return Ready(model, Refusal(model.error, "unavailable_error"))
 
     def _keep(self, model: Model) -> None:
-        """Marks a model as just used, and unloads the least recently used if there are too many."""
+        """Marks a model as just used, and unloads the least recently used if there are too many.
+        Does nothing if the model was removed while it was loaded."""
         unloaded = []
         with self._lock:
+            if self._names.get(model.name) is not model:
+                return
             self._loaded[model.name] = model
             self._loaded.move_to_end(model.name)
             while len(self._loaded) > self.max_loaded:

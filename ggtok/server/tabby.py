@@ -10,7 +10,7 @@ from ggtok.server import bodies, facts
 from ggtok.server.decoded import check_decoded_size
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import NotReady, Refusal
-from ggtok.server.fields import anything, kind, object_of, optional, text, truth, typed_ids
+from ggtok.server.fields import anything, kind, object_of, optional, text, truth, valid_ids
 from ggtok.server.vllm import rendered
 
 # The fields of a message that templates see.
@@ -87,8 +87,8 @@ def _parsed(tool_call: Any) -> Any:
 
 def decode(call: Call) -> object:
     body = object_of(call.body)
-    ids = typed_ids(body, "tokens")
     tok = call.model().tok
+    ids = valid_ids(body.get("tokens"), "tokens", tok)
     check_decoded_size(call, tok, [ids])
     special = truth(body, "decode_special_tokens", True)
     return {"text": tok.decode(ids, unparse_special=special)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ggtok.server import facts
 from ggtok.server.endpoints import Call, Endpoint
-from ggtok.server.fields import object_of, typed, typed_ids
+from ggtok.server.fields import object_of, typed, valid_ids
 from ggtok.server.llama_server import joined_pieces
 
 
@@ -27,8 +27,8 @@ def _ids(call: Call) -> list[int]:
 
 
 def decode(call: Call) -> object:
-    ids = typed_ids(object_of(call.body), "tokens")
-    return {"text": joined_pieces(call, call.model().tok, ids)}
+    given, tok = object_of(call.body).get("tokens"), call.model().tok
+    return {"text": joined_pieces(call, tok, valid_ids(given, "tokens", tok))}
 
 
 ENDPOINTS = (

@@ -162,7 +162,8 @@ class Upstream:
         ask = self._asker(self._request_headers(scope["headers"]), LIST_SECONDS)
         self.active += 1
         try:
-            return await unless_disconnected(ask("GET", path_of(scope), None), receive) or {}
+            asking = ask("GET", _target(scope).decode("latin-1"), None)
+            return await unless_disconnected(asking, receive) or {}
         except Refusal:  # it is logged; our own models can still be used for counting
             return {}
         finally:
@@ -234,7 +235,7 @@ class Upstream:
             content = None if body is None else bodies.dump(body)
             sent = [*credentials, (b"content-type", b"application/json")]
             sent.append((b"accept-encoding", b"identity"))
-            request = self._request(method, path.encode(), sent, content, _TIMES)
+            request = self._request(method, path.encode("latin-1"), sent, content, _TIMES)
             try:
                 return await asyncio.wait_for(self._answer(request), seconds or ASK_SECONDS)
             except asyncio.TimeoutError as e:

@@ -96,7 +96,8 @@ class Workers:
     async def run(self, work: Callable[[Ready | None], T], *, short: bool = False) -> T:
         """Runs `work` on a thread, and returns its result. If it raises NotReady for a model or a
         folder, loads or scans that, and calls `work` again with the result. `short` work, that of
-        small bodies, has separate threads and a queue, so that it doesn't wait for large bodies.
+        small bodies, runs on separate threads with their own queue, so that it doesn't wait for
+        large bodies.
 
         If the caller is cancelled, work that hasn't begun is dropped; otherwise waits for its end,
         because the caller accounts for its memory.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import CHAT
+from ggtok.cli import reading
+from ggtok.corpora import jsonl
 from tests.cli.command import Result
 
 ROME = {"role": "user", "content": "What is the weather in Rome?"}
@@ -65,6 +68,30 @@ def test_a_log(call: Call, files: Path) -> None:
     assert int(only.out.decode().splitlines()[3].split()[3]) > 10
 
 
+def test_a_compressed_log(call: Call, files: Path) -> None:
+    log, compressed = files / "log.jsonl", files / "log.jsonl.gz"
+    log.write_text("\n".join(json.dumps({"messages": [each]}) for each in (ROME, SUNNY)))
+    compressed.write_bytes(gzip.compress(log.read_bytes()))
+    plain = call("prompts", CHAT, log)
+    assert plain.status == 1 and call("prompts", CHAT, compressed).out == plain.out
+    compressed.write_bytes(compressed.read_bytes()[:-9])
+    failed = call("prompts", CHAT, compressed)
+    assert failed.status == 2 and f"{compressed}: " in failed.errors[0]
+
+
+def test_long_lines(call: Call, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line may extend over blocks, but has a limit."""
+    monkeypatch.setattr(reading, "BLOCK", 7)
+    log = files / "log.jsonl"
+    log.write_text("\n\n".join(json.dumps({"messages": [each]}) for each in (ROME, SUNNY)) + "\n")
+    found = json.loads(call("prompts", CHAT, log, "--json").out)
+    assert [row["line"] for row in found] == [1, 3]
+    monkeypatch.setattr(jsonl, "LIMIT", 60)
+    failed = call("prompts", CHAT, log)
+    assert failed.status == 2
+    assert f"{log}: a line: it is longer than" in failed.errors[0]
+
+
 def test_the_time_of_a_request(call: Call, files: Path) -> None:
     (files / "dated.jinja").write_text(DATED)
     lines = [{"request": {"messages": [ROME]}, "time": f"2026-03-0{day}"} for day in (1, 1, 2)]
@@ -78,7 +105,10 @@ def test_the_time_of_a_request(call: Call, files: Path) -> None:
     ("text", "message"),
     [
         ("[]", "line 1: not a request: an object with 'messages' is expected"),
-        ("{", "line 1"),
+        (
+            "{\n",
+            "line 1: not valid JSON: Expecting property name enclosed in double quotes: line 1",
+        ),
         ('{"messages": [], "time": "noon"}', "its time is neither ISO 8601 nor seconds: 'noon'"),
         ('{"messages": 3}', "line 1: "),
     ],

@@ -95,7 +95,7 @@ def test_what_is_no_file(client: TestClient, folder: Path) -> None:
     os.mkfifo(folder / "fifo.gguf")
     assert listed(client) == ["x", "a.GGUF", "b.gguf"]
     if sys.platform == "linux":  # others refuse such names
-        shutil.copy(SPM, os.fsencode(folder) + b"/\xff.gguf")
+        shutil.copy(SPM, folder / os.fsdecode(b"\xff.gguf"))
         assert listed(client)[3:] == ["\ufffd.gguf"]
         assert status(client, "\ufffd.gguf") == 200
 
@@ -108,6 +108,78 @@ def test_models_that_were_named_at_the_start_stay(client: TestClient, folder: Pa
         assert listed(other) == [BPE.name, "a.GGUF", "b.gguf", "x.gguf"]
         ids = other.post("/tokenize", json={"model": BPE.name, "content": "Hi"}).json()["tokens"]
     assert ids == ggtok.load(BPE).encode("Hi", add_special=False)
+
+
+def test_files_whose_names_are_taken(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The start and a scan agree: such a file isn't served, and the log has it once."""
+
+    def logged() -> list[str]:
+        records = [r for r in caplog.records if r.message.startswith("model not served")]
+        return [Path(r.fields["source"]).name for r in records]  # type: ignore[attr-defined]
+
+    with (
+        caplog.at_level("INFO", "ggtok.server"),
+        TestClient(
+            server.app({"b.gguf": BPE, "c.gguf": BPE}, folder=folder), "http://127.0.0.1"
+        ) as client,
+    ):
+        assert logged() == ["b.gguf"]
+        shutil.copy(SPM, folder / "c.gguf")
+        for _ in range(2):
+            assert listed(client) == ["b.gguf", "c.gguf", "a.GGUF"]
+            assert logged() == ["b.gguf", "c.gguf"]
+        (folder / "c.gguf").unlink()
+        assert listed(client) == ["b.gguf", "c.gguf", "a.GGUF"]
+        shutil.copy(SPM, folder / "c.gguf")
+        assert listed(client) == ["b.gguf", "c.gguf", "a.GGUF"]
+        assert logged() == ["b.gguf", "c.gguf", "c.gguf"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others refuse such names")
+def test_names_that_are_not_utf8_can_be_the_same(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = (folder / os.fsdecode(name) for name in (b"\xfe.gguf", b"\xff.gguf"))
+    shutil.copy(BPE, second)
+    with (
+        caplog.at_level("INFO", "ggtok.server"),
+        TestClient(server.app(folder=folder), "http://127.0.0.1") as client,
+    ):
+        names = ["a.GGUF", "b.gguf", "\ufffd.gguf"]
+        assert listed(client) == names and status(client, names[2]) == 200
+        shutil.copy(SPM, first)  # by its name, it comes first, as after a restart
+        assert listed(client) == names
+        ids = client.post("/tokenize", json={"model": names[2], "content": "Hi"}).json()["tokens"]
+        assert ids == ggtok.load(SPM).encode("Hi", add_special=False)
+        assert registry_of(client).n_loaded() == 1
+        first.unlink()
+        assert listed(client) == names and status(client, names[2]) == 200
+    messages = [record.message for record in caplog.records if "load" not in record.message]
+    assert messages == [
+        *("model not served: another has its name", "model added", "model removed"),
+        *("model added", "model removed"),
+    ]
+
+
+def test_a_model_that_is_removed_while_it_loads(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its request is refused, and it doesn't take the place of another model."""
+    app = server.app({"x": BPE}, folder=folder, max_loaded=1)
+    with TestClient(app, "http://127.0.0.1") as client:
+        registry = registry_of(client)
+        assert status(client, "x") == 200
+        load = ggtok.load
+
+        def remove_first(source: str) -> ggtok.Tokenizer:
+            tok = load(source)
+            os.remove(source)
+            registry.scan(registry.folder)
+            return tok
+
+        monkeypatch.setattr(ggtok, "load", remove_first)
+        assert status(client, "b") == 404
+        assert registry.find("x").tok is not None and registry.unloads == 0
 
 
 def test_the_alias_for_every_name_does_not_hide_new_files(folder: Path) -> None:
@@ -161,6 +233,19 @@ def test_a_folder_that_becomes_empty(folder: Path) -> None:
         assert listed(client) == []
 
 
+def test_a_second_model_makes_the_name_necessary(folder: Path) -> None:
+    """... except with the alias ``*``."""
+    (folder / "a.GGUF").unlink()
+    with (
+        TestClient(server.app(folder=folder), "http://127.0.0.1") as plain,
+        TestClient(server.app({"*": BPE}, folder=folder), "http://127.0.0.1") as any_name,
+    ):
+        assert status(plain, None) == status(any_name, None) == 200
+        shutil.copy(SPM, folder / "new.gguf")
+        assert listed(plain) == ["b.gguf", "new.gguf"] == listed(any_name)[1:]
+        assert (status(plain, None), status(any_name, None)) == (400, 200)
+
+
 def test_scans_are_rare(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folders, "SCAN_SECONDS", 1e9)
     with TestClient(server.app(folder=folder), "http://127.0.0.1") as client:
@@ -180,5 +265,3 @@ def test_errors_of_folders(folder: Path, tmp_path: Path) -> None:
     ]:
         with pytest.raises(ggtok.GGTokError, match=message):
             server.app({"x": BPE}, folder=path)
-    with pytest.raises(ggtok.InvalidValueError, match=r"two models have the name 'b\.gguf'"):
-        server.app({"b.gguf": BPE}, folder=folder)

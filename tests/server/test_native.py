@@ -162,6 +162,7 @@ def test_doctor(ask: Callable[..., Any], serve: Serve, tok: ggtok.Tokenizer) -> 
         ("decode", {"ids": [[], [10**6]]}, "1000000"),
         ("decode", {"ids": [[2**32 + 1]]}, "4294967297"),
         ("decode", {"ids": [[1, True]]}, "ids[0][1] must be an integer, not True"),
+        ("decode", {"ids": [[1], [1, 10**6]]}, "ids[1][1] is 1000000: not a token id"),
         ("decode", {"ids": [[1.5]]}, "ids[0][0] must be an integer, not 1.5"),
         ("decode", {"ids": [["1"]]}, "ids[0][0] must be an integer, not '1'"),
         ("spans", {"text": "Hi", "unit": "bit"}, "unit"),

@@ -81,6 +81,19 @@ def test_lists_of_models_are_merged(path: str, other: Other, tok: ggtok.Tokenize
         assert [row["name"] for row in answer["models"][3:]] == ["m"]
 
 
+@pytest.mark.parametrize("depth", [200, 400, 800])
+def test_deep_lists_of_models(depth: int, other: Other, tok: ggtok.Tokenizer) -> None:
+    """A list that is nested too deeply for an answer is ignored. The query is passed on."""
+    row = {"id": "deep", "meta": json.loads("[" * depth + "]" * depth)}
+    other.answers = {"/v1/models": {"object": "list", "data": [row]}}
+    with passing(other, {"m": tok, "x": tok}) as url:
+        status, _, answer = ask(url, "GET", "/v1/models?limit=2&x=%2F")
+    assert other.requests[-1]["query_string"] == b"limit=2&x=%2F"
+    own = ["m", "x"]
+    assert status == 200
+    assert [row["id"] for row in answer["data"]] == (own if depth > 254 else ["deep", *own])
+
+
 @pytest.mark.parametrize("answer", [None, [], {}, {"data": {}}, {"data": None, "models": []}])
 def test_an_upstream_without_a_list(answer: Any, other: Other, tok: ggtok.Tokenizer) -> None:
     other.answers = {"/other": 1} if answer is None else {"/v1/models": answer}
