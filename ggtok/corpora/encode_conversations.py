@@ -20,6 +20,7 @@ from ggtok.corpora.summary import Counts
 from ggtok.errors import (
     Argument,
     ArgumentError,
+    ForPython,
     InvalidTypeError,
     InvalidValueError,
     TemplateError,
@@ -157,7 +158,7 @@ class ChatEncoder:
             raise InvalidValueError(
                 Wording(
                     f"no mask of the assistant's tokens: {what}; pass ",
-                    *(Argument("chat", "{'mask': False}"), " to write none"),
+                    *(Argument("mask", False), ForPython(" in chat"), " to write none"),
                 )
             ) from None
         except _FAULTS as e:

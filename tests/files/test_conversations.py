@@ -459,7 +459,7 @@ def test_masks_that_cannot_be_found(
     options: dict[str, Any] = {
         "chat": {"template": "{% for m in messages %}{{ m.role }}: {{ m.content }} {% endfor %}"}
     }
-    pattern = r"^no mask .* don't spell .*; pass chat=\{'mask': False\} to write none"
+    pattern = r"^no mask .* don't spell .*; pass mask=False in chat to write none"
     with pytest.raises(ggtok.InvalidValueError, match=pattern):
         wpm.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", errors="skip", **options)
     options["chat"]["mask"] = False
