@@ -63,7 +63,7 @@ def _after_question(prompt: Prompt) -> str:
 
 class _Run(NamedTuple):
     """A range of the prompt that begins and ends with text of one message. `is_repeated`: whether
-    it has only text of calls that are in an earlier run, such as a name beside a result."""
+    it only repeats text of calls from an earlier run, such as a name beside a result."""
 
     begin: int
     end: int
@@ -134,7 +134,8 @@ def _runs(prompt: Prompt, controls: _Controls) -> Iterator[_Run]:
     """Yields the runs of a prompt. Text of one message on both sides of a token that ends
     generation is in two runs."""
     run: _Run | None = None
-    called: dict[int, int] = {}  # for each message, the number of the run with its calls
+    data = prompt.text.encode()
+    written: dict[tuple[int, bytes], int] = {}  # the first run with a text of a message's calls
     number = at = 0
     for end, message, field in prompt.origins:
         if message is not None:
@@ -143,9 +144,9 @@ def _runs(prompt: Prompt, controls: _Controls) -> Iterator[_Run]:
             )
             number += not continues
             is_call = field == "tool_calls"
-            is_repeated = is_call and called.setdefault(message, number) != number
-            if run is not None and continues and run.is_repeated == is_repeated:
-                run = run._replace(end=end)
+            is_repeated = is_call and written.setdefault((message, data[at:end]), number) != number
+            if run is not None and continues and (is_call or not run.is_repeated):
+                run = run._replace(end=end, is_repeated=run.is_repeated and is_repeated)
             else:
                 if run is not None:
                     yield run

@@ -40,6 +40,8 @@ _OTHERS = (
     *("known", "return_assistant_mask", "add_generation_prompt", "continue_final_message"),
     "messages",
 )
+# Vocabulary types whose tokens don't spell most texts; those of other types spell all but a few.
+_NORMALIZING = ("UGM", "WPM")
 _PROBE = [{"role": "user", "content": "x"}]
 
 
@@ -66,6 +68,7 @@ class ChatEncoder:
         keywords = {**self._keywords, **closed, "clock": self._now}
         keywords.pop("mask", None)
         options, self._trusted, flags = api.options_of(keywords)
+        self._normalizes = loaded.vocab_type in _NORMALIZING
         self._call = api.Call(loaded, options, flags, chat.TRUSTED if self._trusted else 0)
         self._check_options()
 
@@ -153,14 +156,13 @@ class ChatEncoder:
         """Returns the ids and the mask of a prompt, or a fault of its conversation."""
         try:
             return self._masker.ids_and_mask(prompt, document)
-        except MaskError as e:  # the vocabulary's fault, not the conversation's
-            what = str(e).removeprefix("return_assistant_mask: ")
-            raise InvalidValueError(
-                Wording(
-                    f"no mask of the assistant's tokens: {what}; pass ",
-                    *(Argument("mask", False), ForPython(" in chat"), " to write none"),
-                )
-            ) from None
+        except MaskError as e:
+            what = str(e).replace("return_assistant_mask", "no mask of the assistant's tokens")
+            advice = Argument("mask", False), ForPython(" in chat"), " to write none"
+            error = InvalidValueError(Wording(f"{what}; pass ", *advice))
+            if self._normalizes:
+                raise error from None
+            return error
         except _FAULTS as e:
             return e
 

@@ -138,6 +138,26 @@ def test_an_answer_after_a_token_that_ends_generation(tok: Tokenizer, like: str)
 
 
 @pytest.mark.parametrize("like", LIKES)
+def test_each_call_in_a_turn(tok: Tokenizer, like: str) -> None:
+    """Calls of one function are no repetitions if something else in them differs."""
+    other = CALL | {"id": "2"}
+    talk = [user("Hi"), says("assistant", "", tool_calls=[CALL, other]), says("tool", "42")]
+    template = (
+        "{% for m in messages %}{% if m.tool_calls %}{% for c in m.tool_calls %}"
+        "<|im_start|>assistant\n<call>{{ c.function.name }} {{ c.id }}<|im_end|>"
+        "{% endfor %}{% elif m.role == 'tool' %}<|im_start|>tool\n"
+        "{{ messages[1].tool_calls[0].function.name }}: {{ m.content }}<|im_end|>"
+        "{% else %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    start = "<|im_start|>assistant\n"
+    assert marked(tok, talk, template, like) == (
+        f"<|im_start|>user\nHi<|im_end|>{start}\u00ab<call>f 1<|im_end|>\u00bb"
+        f"{start}\u00ab<call>f 2<|im_end|>\u00bb<|im_start|>tool\nf: 42<|im_end|>"
+    )
+
+
+@pytest.mark.parametrize("like", LIKES)
 @pytest.mark.parametrize("in_parts", [False, True])
 def test_an_answer_in_several_turns(tok: Tokenizer, like: str, in_parts: bool) -> None:
     """A template may end each part of a message with a token that ends generation."""

@@ -475,6 +475,24 @@ def test_masks_that_cannot_be_found(
     assert np.load(tmp_path / "o.npy").tolist() == [id for ids in whole for id in ids]
 
 
+def test_a_character_without_a_token_is_a_fault_of_its_line(
+    load_fixture: Callable[[str], ggtok.Tokenizer], tmp_path: Path
+) -> None:
+    """In a vocabulary whose tokens spell all other texts."""
+    odd = load_fixture("bpe-odd")
+    asked = {"role": "user", "content": "x"}
+    talks = [[asked, {"role": "assistant", "content": text}] for text in ("\U0001fae8", "plain")]
+    (tmp_path / "a.jsonl").write_bytes(lines(talks))
+    options: dict[str, Any] = {
+        "chat": {"template": "{% for m in messages %}{{ m.role }}: {{ m.content }} {% endfor %}"}
+    }
+    with pytest.raises(ggtok.DocumentError, match=r"at byte 0: no mask .* don't spell") as raised:
+        odd.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", **options)
+    assert "pass mask=False in chat to write none" in str(raised.value)
+    summary = odd.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", errors="skip", **options)
+    assert (summary.documents, summary.malformed, summary.skipped) == (1, 1, 1)
+
+
 def test_masks_are_part_of_the_plan(chat: ggtok.Tokenizer, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(lines([[USER, ANSWER]]))
     chat.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", chat={"mask": True})
