@@ -748,9 +748,10 @@ class Tokenizer:
                 ``"text"`` by default. ``"meta.text"`` names a member of a nested object. The
                 texts of several fields are joined with a blank line.
             chat: True if each line is a conversation, or a dict of keyword arguments of
-                :meth:`encode_chat`, such as ``{"like": "transformers"}``. A line is an object
-                with ``messages``, and perhaps ``tools``; an object whose ``conversations`` have
-                ``from`` and ``value``; or a list of messages. A document's ids are those of
+                :meth:`encode_chat`, such as ``{"like": "transformers"}``; ``"mask": False``
+                writes no masks. A line is an object with ``messages``, and perhaps ``tools`` and
+                a ``system`` prompt; an object whose ``conversations`` have ``from`` and
+                ``value``; or a list of messages. A document's ids are those of
                 :meth:`encode_chat` with ``add_generation_prompt=False`` and
                 ``continue_final_message=False``; `add_special` and `eos` have no effect.
                 ``OUT.mask`` (``NAME.mask.npy``; Megatron ``NAME.mask``; Arrow a column

@@ -136,6 +136,8 @@ static inline jinja_text *chat_text(jinja_value v) {
 }
 /* Whether a UTF-8 decoder accepts the text. */
 bool ggtok_chat_is_utf8(const jinja_text *t);
+/* Whether a text has only white space of C's isspace. */
+bool ggtok_chat_is_blank(const jinja_text *t);
 /* Removes the white space of C's isspace from both ends. */
 jinja_text *ggtok_chat_strip(jinja_arena *mem, jinja_text *t);
 /* Whether a text of n bytes contains a constant. */

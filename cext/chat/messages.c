@@ -62,7 +62,7 @@ void ggtok_chat_label(chat_run *r, jinja_value v, jinja_label label) {
     jinja_arena *mem = r->call.mem;
     if (v.type == JINJA_STRING) {
         v.as.text->label = label;
-        r->job->has_text |= v.as.text->n > 0;
+        r->job->has_text |= !ggtok_chat_is_blank(v.as.text);
         return;
     }
     if (!jinja_is_array(v) && v.type != JINJA_DICT) return;
@@ -82,7 +82,7 @@ void ggtok_chat_label(chat_run *r, jinja_value v, jinja_label label) {
 static jinja_text *from_message(chat_run *r, jinja_text *t, uint32_t index, int name) {
     if (!t->n) return t;
     t->label = ggtok_chat_origin_label(r, index, r->names[name].as.text);
-    r->job->has_text = true;
+    r->job->has_text |= !ggtok_chat_is_blank(t);
     return t;
 }
 

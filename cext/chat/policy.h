@@ -141,7 +141,7 @@ typedef struct chat_job {
     uint32_t n_origins, cap_origins;
     uint32_t n_media; /* parts that are images, audio or video */
     bool is_empty;    /* llama-server: the request has no messages */
-    bool has_text;    /* a message has text that isn't empty */
+    bool has_text;    /* a message has text that isn't only white space */
     jinja_error error;
 } chat_job;
 

@@ -51,6 +51,12 @@ static bool is_space(uint8_t c) {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
+bool ggtok_chat_is_blank(const jinja_text *t) {
+    for (uint32_t i = 0; i < t->n; i++)
+        if (!is_space(t->data[i])) return false;
+    return true;
+}
+
 jinja_text *ggtok_chat_strip(jinja_arena *mem, jinja_text *t) {
     size_t begin = 0, end = t->n;
     jinja_charge_bytes(mem, t->n);

@@ -66,7 +66,8 @@ class Call:
         if options.continue_final_message is False:
             self.bits |= chat.NO_PREFILL
         self.marker = options.media_marker or media.MARKER
-        # The numbers of conversations of which prompts have no text; several threads append them.
+        # For each call of run, the number of conversations whose prompts have no text; several
+        # threads append.
         self.silent: list[int] = []
         self.template: object = None  # a template of native/jinja.py to render instead
         if options.template is None and options.like == "llama.cpp":

@@ -71,6 +71,10 @@ def _added(loaded: Loaded, name: str) -> list[int]:
 # ---- masks ----
 
 
+class MaskError(InvalidValueError):
+    """The vocabulary doesn't show which of a text's tokens are the assistant's."""
+
+
 def parsed_ranges(prompt: Prompt, trusted: bool) -> Ranges:
     """Returns the ranges in which control tokens are parsed."""
     if trusted:
@@ -100,7 +104,7 @@ def mask_of(
         pieces = [loaded.piece(id, 0, True) for id in ids[first : first + n_ids]]
         shown, raw = b"".join(pieces), data[pos:end]
         if shown not in (raw, b" " + raw):
-            raise InvalidValueError(
+            raise MaskError(
                 f"return_assistant_mask: the pieces of {loaded.vocab_type} tokens don't spell "
                 "the text that they encode, so their positions in it are unknown"
             )

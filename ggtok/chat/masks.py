@@ -33,8 +33,8 @@ def marks_generation(source: str) -> bool:
 
 def opening(rendered: Callable[[list[Any], bool], Prompt]) -> bytes:
     """Returns the text before an answer that the model doesn't generate: the generation prompt or,
-    if the template has none, the text after a question; as far as the template writes the same
-    before a finished answer. Returns b"" if the template refuses the conversations that show it.
+    if the template has none, the text after a question; cut to the prefix it shares with a finished
+    answer. Returns b"" if the template refuses the conversations that show it.
 
     Args:
         rendered: returns the prompt for messages, with or without a generation prompt.
@@ -62,11 +62,13 @@ def _after_question(prompt: Prompt) -> str:
 
 
 class _Run(NamedTuple):
-    """A range of the prompt that begins and ends with text of one message."""
+    """A range of the prompt that begins and ends with text of one message. `is_repeated`: whether
+    it only repeats text of calls from an earlier run, such as a name beside a result."""
 
     begin: int
     end: int
     message: int
+    is_repeated: bool
 
 
 class _Controls:
@@ -116,11 +118,8 @@ def answers(
     controls = _Controls(loaded, ids, parts)
     runs = list(_runs(prompt, controls))
     ranges = []
-    seen = set()  # a template may repeat a call's name beside its result
-    for i, (begin, end, message) in enumerate(runs):
-        is_new = message not in seen
-        seen.add(message)
-        if not is_new or not _is_answer(messages[message]):
+    for i, (begin, end, message, is_repeated) in enumerate(runs):
+        if is_repeated or not _is_answer(messages[message]):
             continue
         before = runs[i - 1].end if i else 0
         is_last = i + 1 == len(runs)
@@ -135,15 +134,23 @@ def _runs(prompt: Prompt, controls: _Controls) -> Iterator[_Run]:
     """Yields the runs of a prompt. Text of one message on both sides of a token that ends
     generation is in two runs."""
     run: _Run | None = None
-    at = 0
-    for end, message, _ in prompt.origins:
+    data = prompt.text.encode()
+    written: dict[tuple[int, bytes], int] = {}  # the first run with a text of a message's calls
+    number = at = 0
+    for end, message, field in prompt.origins:
         if message is not None:
-            if run is not None and run.message == message and not controls.first_eog(run.end, at):
-                run = run._replace(end=end)
+            continues = (
+                run is not None and run.message == message and not controls.first_eog(run.end, at)
+            )
+            number += not continues
+            is_call = field == "tool_calls"
+            is_repeated = is_call and written.setdefault((message, data[at:end]), number) != number
+            if run is not None and continues and (is_call or not run.is_repeated):
+                run = run._replace(end=end, is_repeated=run.is_repeated and is_repeated)
             else:
                 if run is not None:
                     yield run
-                run = _Run(at, end, message)
+                run = _Run(at, end, message, is_repeated)
         at = end
     if run is not None:
         yield run

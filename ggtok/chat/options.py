@@ -72,8 +72,8 @@ class Options:
         final = self.continue_final_message
         if final is not None and not isinstance(final, (str, bool)):
             self.continue_final_message = truth_or_none(final, "continue_final_message")
-        if self.clock is not None and not callable(self.clock):
-            raise InvalidTypeError(f"clock must be a function, not {type(self.clock).__name__}")
+        if self.clock is not None:
+            check_clock(self.clock)
         if self.template is not None:
             if not isinstance(self.template, str):
                 raise InvalidTypeError(f"template must be str, not {type(self.template).__name__}")
@@ -114,14 +114,24 @@ def _flag(value: Any, name: str) -> bool | None:
     return truth_or_none(value, name)
 
 
+def check_clock(clock: object) -> None:
+    if not callable(clock):
+        raise InvalidTypeError(f"clock must be a function, not {type(clock).__name__}")
+
+
+def now_of(clock: Clock) -> datetime:
+    now = clock()
+    if not isinstance(now, datetime):
+        raise InvalidTypeError(f"clock must return a datetime, not {type(now).__name__}")
+    return now
+
+
 def time_of(clock: Clock | None, like: str) -> tuple[Any, ...] | None:
     """Returns the time that templates see, as C expects it (None: the present, as the server's
     templates see it)."""
     if clock is None and like == "llama.cpp":
         return None
-    now = datetime.now() if clock is None else clock()
-    if not isinstance(now, datetime):
-        raise InvalidTypeError(f"clock must return a datetime, not {type(now).__name__}")
+    now = now_of(clock or datetime.now)
     if like == "llama.cpp" and now.tzinfo is None:
         now = now.astimezone()  # the server knows its time zone, transformers doesn't
     return jinja.fields_of(now)

@@ -16,20 +16,21 @@ from ggtok.cli import reading
 from ggtok.cli.chat import marker_of, naming, template_of, with_tools
 from ggtok.cli.messages import UsageError, reason
 from ggtok.corpora import jsonl, sources
-from ggtok.corpora.conversations import Conversations
-from ggtok.corpora.documents import BOM, Faults, Piece
+from ggtok.corpora.conversations import Conversations, as_request
+from ggtok.corpora.documents import BOM, LIMIT, Faults, Piece
 from ggtok.corpora.encode_conversations import ChatEncoder
 from ggtok.corpora.summary import Counts
 from ggtok.errors import ArgumentError
 from ggtok.text.batches import n_threads
 
+_SPACES = b" \t\r\n"
 _ROOM = 64 << 20  # bytes of lines that wait for a thread
 
 
 @dataclass
 class ChatCounts:
     """The tokens and bytes of a file, and how many images, audio and video aren't counted, and
-    which lines were skipped."""
+    how many lines were skipped."""
 
     tokens: int = 0
     bytes: int = 0
@@ -43,8 +44,8 @@ def count_of(tok: ggtok.Tokenizer, path: str, args: argparse.Namespace) -> ChatC
     media.check_tokens(args.image_tokens)
     fields = Conversations()
     with reading.blocks(path, decompress=True) as blocks:
-        start, blocks = _peeked(blocks)
-        if jsonl.is_array(start, fields):
+        start, blocks = _peeked(path, blocks, fields)
+        if jsonl.is_array(start[: jsonl.LOOK], fields):
             raise UsageError(
                 f"{reading.name_of(path)}: an array of conversations, not JSON lines; 'jq -c .[]' "
                 "converts it"
@@ -52,26 +53,49 @@ def count_of(tok: ggtok.Tokenizer, path: str, args: argparse.Namespace) -> ChatC
         if _is_lines(path, start, fields):
             found = _of_lines(tok, path, args, blocks, fields)
         else:
-            found = _of_request(tok, reading.parsed_json(b"".join(blocks), path), args)
+            # What isn't an object or a list can't be a request, so that it isn't read to its end.
+            is_open = start[:1] in fields.opens
+            data = b"".join(_limited(path, blocks)) if is_open else start
+            found = _of_request(tok, reading.parsed_json(data, path), args)
     return found
 
 
-def _peeked(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """Returns the beginning of a file, without white space and up to some of its second line, and
-    all of its blocks."""
+def _peeked(
+    path: str, blocks: Iterator[bytes], fields: Conversations
+) -> tuple[bytes, Iterator[bytes]]:
+    """Returns the beginning of a file, without white space, and all of its blocks. The beginning
+    extends to some of the second line if the file may have lines that its name doesn't show."""
     read: list[bytes] = []
-    for block in blocks:
+    size = 0
+    first = b""
+    for block in _limited(path, blocks):
         read.append(block)
+        size += len(block)
+        first = first or block.lstrip(BOM + _SPACES)[:1]
         if b"\n" in block.strip():
             break
+        if size >= jsonl.LOOK and (_has_name_of_lines(path) or first not in fields.opens):
+            break
     return b"".join(read).removeprefix(BOM).lstrip(), chain(read, blocks)
+
+
+def _limited(path: str, blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yields blocks. Raises an error if they are larger than what is held in memory."""
+    size = 0
+    for block in blocks:
+        size += len(block)
+        if size > LIMIT:
+            raise UsageError(
+                f"{reading.name_of(path)}: its first line, or its only JSON value, is longer than "
+                f"{LIMIT >> 20} MiB, the most that is held in memory"
+            )
+        yield block
 
 
 def _is_lines(path: str, start: bytes, fields: Conversations) -> bool:
     """Whether a file has a conversation in each line, by its name or because two lines begin like
     one. A single line is a request if it has ``messages``."""
-    name = path.lower().removesuffix(sources.compression_of(path))
-    if name.endswith((".jsonl", ".ndjson")):
+    if _has_name_of_lines(path):
         return True
     line, _, rest = start.partition(b"\n")
     first = start[:1]
@@ -80,12 +104,17 @@ def _is_lines(path: str, start: bytes, fields: Conversations) -> bool:
     return rest.lstrip()[:1] == first or (first == b"{" and fields.needs_conversion(line))
 
 
+def _has_name_of_lines(path: str) -> bool:
+    name = path.lower().removesuffix(sources.compression_of(path))
+    return name.endswith((".jsonl", ".ndjson"))
+
+
 def _of_request(tok: ggtok.Tokenizer, given: Any, args: argparse.Namespace) -> ChatCounts:
     template, name = template_of(tok, args)
     with naming(name), _naming_file(args.chat):
         n, uncounted = api.count_body(
             tok._loaded,
-            with_tools(given, args.tools),
+            with_tools(as_request(given), args.tools),
             template=template,
             media_marker=marker_of(args),
         )

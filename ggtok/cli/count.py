@@ -8,7 +8,6 @@ import io
 import os
 from collections import Counter as Sums
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import ggtok
@@ -105,13 +104,10 @@ def _hint_of_conversations(args: argparse.Namespace) -> None:
     """Says how to count a named file of conversations, which was counted with its JSON."""
     for path in args.words if args.field is None and args.kind is None else ():
         name = path.lower().removesuffix(compression_of(path))
-        if name.endswith((".jsonl", ".ndjson")) and os.path.isfile(path):
-            from ggtok.corpora.conversations import is_conversation
-
-            with suppress(OSError), reading.blocks(path, decompress=True) as blocks:
-                if is_conversation(next(blocks, b"").partition(b"\n")[0]):
-                    hint(f"{path} is counted as text; --chat {path} counts its conversations")
-                    return
+        is_lines = name.endswith((".jsonl", ".ndjson")) and os.path.isfile(path)
+        if is_lines and reading.begins_with_conversation(path):
+            hint(f"{path} is counted as text; --chat {path} counts its conversations")
+            return
 
 
 def _budget(word: str) -> int | str:

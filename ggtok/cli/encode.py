@@ -23,7 +23,7 @@ from ggtok.cli.arguments import (
 )
 from ggtok.cli.messages import FINDING, OK, UsageError, hint, say, warn
 from ggtok.cli.parser import Help, Parser
-from ggtok.cli.reading import unescape_argument
+from ggtok.cli.reading import begins_with_conversation, unescape_argument
 from ggtok.corpora.summary import EncodeProgress, Summary
 from ggtok.errors import DocumentError
 
@@ -49,6 +49,8 @@ def add_arguments(parser: Parser) -> None:
     add("--template", metavar="NAME", help=help)
     help = "with --chat: render as llama-server (default) or as transformers"
     add("--like", choices=["llama.cpp", "transformers"], help=help)
+    help = "with --chat: write no masks of the assistant's tokens"
+    add("--no-mask", action="store_true", help=help)
     help = "add no BOS or other tokens to documents"
     add("--no-special", "--no-add-special", action="store_true", help=help)
     add("--no-eos", action="store_true", help="don't end each document with EOS")
@@ -80,8 +82,8 @@ def run(args: argparse.Namespace) -> int | None:
                 **{name: getattr(args, name) for name in _PASSED},
             )
         except DocumentError as e:
-            if e.kind == "missing" and not args.chat:
-                hint("to encode lines that are conversations, use --chat")
+            if not args.chat:
+                _hint_of_field(e, args)
             raise
         except KeyboardInterrupt:
             if not args.quiet:
@@ -123,9 +125,9 @@ def _check(args: argparse.Namespace) -> None:
     if args.chat and any(given.values()):
         name = next(name for name in given if given[name]).replace("_", "-")
         raise UsageError(f"--{name} has no effect with --chat: the chat template decides")
-    for name in "template", "like":
-        if getattr(args, name) is not None and not args.chat:
-            raise UsageError(f"--{name} has no effect without --chat")
+    for name in "template", "like", "no_mask":
+        if getattr(args, name) not in (None, False) and not args.chat:
+            raise UsageError(f"--{name.replace('_', '-')} has no effect without --chat")
     if args.threads < 0:
         raise UsageError(f"--threads must not be negative, but is {args.threads}")
 
@@ -135,8 +137,18 @@ def _chat_options(tok: ggtok.Tokenizer, args: argparse.Namespace) -> bool | dict
         return False
     from ggtok.cli.chat import template_of
 
-    options = {"template": template_of(tok, args)[0], "like": args.like}
+    options: dict[str, Any] = {"template": template_of(tok, args)[0], "like": args.like}
+    if args.no_mask:
+        options["mask"] = False
     return {name: value for name, value in options.items() if value is not None} or True
+
+
+def _hint_of_field(error: DocumentError, args: argparse.Namespace) -> None:
+    """Says how to encode a file whose records lack the field, or aren't objects."""
+    if error.kind in ("missing", "malformed") and begins_with_conversation(error.path):
+        hint("to encode lines that are conversations, use --chat")
+    elif error.kind == "missing" and args.field is None:
+        hint("to encode a field of another name, use --field NAME")
 
 
 def _advice(args: argparse.Namespace) -> str:

@@ -137,6 +137,7 @@ def guarded(run: Callable[[], int]) -> int:
 _OPTIONS = {
     ("resume", "False"): "--restart",
     ("eos", "False"): "--no-eos",
+    ("mask", "False"): "--no-mask",
     ("byte_fallback", None): "--no-byte-fallback",
     ("vocab_size", None): "-n/--vocab-size",
 }

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, BinaryIO
 
 from ggtok.base.files import open_regular
@@ -79,6 +79,15 @@ def file(path: str) -> bytes:
     """Reads a whole file; ``-`` is standard input."""
     with blocks(path) as parts:
         return b"".join(parts)
+
+
+def begins_with_conversation(path: str) -> bool:
+    """Whether the first line of a file is a conversation."""
+    from ggtok.corpora.conversations import is_conversation
+
+    with suppress(OSError), blocks(path, decompress=True) as parts:
+        return is_conversation(next(parts, b"").partition(b"\n")[0])
+    return False
 
 
 def text_of(data: bytes, name: str) -> str:

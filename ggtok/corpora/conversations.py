@@ -12,6 +12,7 @@ from typing import Any
 from ggtok.corpora.documents import Fields
 
 _NAMES = ("messages", "conversations", "conversation")  # of the field with the messages
+_READ = (*_NAMES, "system", "tools")
 _ROLES = {
     **dict.fromkeys(("human", "user"), "user"),
     **dict.fromkeys(("gpt", "assistant", "chatgpt", "bing", "bard", "model"), "assistant"),
@@ -71,7 +72,7 @@ def _request(record: Any) -> Any:
     body = {"messages": record} if isinstance(record, list) else record
     name = next((name for name in _NAMES if name in body), None)
     if name is None:
-        raise _Fault("neither the field 'messages' nor 'conversations' exists")
+        raise _Fault("none of the fields 'messages', 'conversations' and 'conversation' exists")
     given = body[name]
     if not isinstance(given, list):
         raise _Fault(f"the field {name!r} is not a list of messages")
@@ -79,12 +80,14 @@ def _request(record: Any) -> Any:
         raise _Fault(f"the field {name!r} is an empty list")
     messages = [_message(message, f"{name}[{i}]") for i, message in enumerate(given)]
     is_request = name == _NAMES[0] and all(map(_is_same, messages, given))
-    tools = body.get("tools")
-    if is_request and not isinstance(tools, str):
+    tools, system = body.get("tools"), body.get("system")
+    if system is not None and not isinstance(system, str):
+        raise _Fault(f"the field 'system' is not a string, but {type(system).__name__}")
+    has_system = bool(system) and messages[0].get("role") != "system"
+    if is_request and not has_system and not isinstance(tools, str):
         return record
-    others = {key: value for key, value in body.items() if key not in (*_NAMES, "tools")}
-    system = None if is_request else others.pop("system", None)
-    if isinstance(system, str) and system and messages[0].get("role") != "system":
+    others = {key: value for key, value in body.items() if key not in _READ}
+    if has_system:
         messages.insert(0, {"role": "system", "content": system})
     if isinstance(tools, str):  # tables can't hold schemas, so they are text
         tools = _parsed(tools, "tools") if tools.strip() else None
@@ -125,7 +128,8 @@ def _message(message: Any, at: str) -> Any:
     role = _ROLES.get(sender) if isinstance(sender, str) else None
     if role is None:
         known = ", ".join((*_ROLES, _CALL))
-        raise _Fault(f"{at}.from is {json.dumps(sender)[:40]}, not one of {known}")
+        given = json.dumps(sender[:40]) if isinstance(sender, str) else type(sender).__name__
+        raise _Fault(f"{at}.from is {given}, not one of {known}")
     return {"role": role, "content": value}
 
 

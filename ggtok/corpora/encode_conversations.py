@@ -4,7 +4,7 @@ the assistant's text."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,23 +12,37 @@ import numpy as np
 
 from ggtok.base.concurrency import cached_property
 from ggtok.chat import api
+from ggtok.chat.encode import MaskError
+from ggtok.chat.options import Clock, check_clock, now_of
 from ggtok.corpora.documents import Piece
 from ggtok.corpora.encode import Encoded
 from ggtok.corpora.summary import Counts
 from ggtok.errors import (
+    Argument,
+    ArgumentError,
+    ForPython,
     InvalidTypeError,
     InvalidValueError,
     TemplateError,
+    Wording,
 )
 from ggtok.native import chat
+from ggtok.native.arguments import truth
 
 if TYPE_CHECKING:
+    from ggtok.chat.prompt import Prompt
     from ggtok.loading.loaded import Loaded
 
 # What a conversation can cause; other errors end the run.
 _FAULTS = (InvalidTypeError, InvalidValueError, TemplateError)
-# Arguments of encode_chat that make no sense for files of finished conversations.
-_OTHERS = ("known", "return_assistant_mask", "add_generation_prompt", "continue_final_message")
+# Arguments of encode_chat, and a variable, that make no sense for files of finished conversations.
+_OTHERS = (
+    *("known", "return_assistant_mask", "add_generation_prompt", "continue_final_message"),
+    "messages",
+)
+# Vocabulary types whose tokens don't spell most texts; those of other types spell all but a few.
+_NORMALIZING = ("UGM", "WPM")
+_PROBE = [{"role": "user", "content": "x"}]
 
 
 class ChatEncoder:
@@ -36,23 +50,34 @@ class ChatEncoder:
 
     Args:
         loaded: the vocabulary.
-        given: True, or keyword arguments of ``encode_chat``.
+        given: True, or keyword arguments of ``encode_chat``. ``mask``: whether to find the
+            assistant's ids (default: True).
     """
 
     flags = 0  # for documents that are texts
     sampling = None
 
     def __init__(self, loaded: Loaded, given: object) -> None:
-        self._keywords = _checked(given)
-        clock: Callable[[], datetime] | None = self._keywords.pop("clock", None)
-        self.time = (clock or datetime.now)()
+        self._keywords, clock = _checked(given)
+        self.has_mask = self._keywords.get("mask", True)
+        self.time = now_of(clock or datetime.now)
         self._keeps_time = clock is not None
         closed = {"add_generation_prompt": False}
         if self._keywords.get("like") != "transformers":
             closed["continue_final_message"] = False
         keywords = {**self._keywords, **closed, "clock": self._now}
+        keywords.pop("mask", None)
         options, self._trusted, flags = api.options_of(keywords)
+        self._normalizes = loaded.vocab_type in _NORMALIZING
         self._call = api.Call(loaded, options, flags, chat.TRUSTED if self._trusted else 0)
+        self._check_options()
+
+    def _check_options(self) -> None:
+        """Raises the error of an option, which each conversation would have."""
+        [result], _ = self._call.run([_PROBE], chat.COUNT, chat.ALLOW_EMPTY)
+        self._call.silent.clear()
+        if isinstance(result, ArgumentError) and not (result.key or "").startswith("messages"):
+            raise result
 
     def _now(self) -> datetime:
         return self.time
@@ -105,7 +130,7 @@ class ChatEncoder:
             np.array(ids, np.int32),
             np.array(ends, np.int64),
             before,
-            mask=np.array(mask, np.uint8),
+            mask=np.array(mask, np.uint8) if self.has_mask else None,
             faults=faults,
             n_media=n_media,
         )
@@ -113,25 +138,38 @@ class ChatEncoder:
     def _results(self, documents: Sequence[bytes]) -> tuple[list[Any], int]:
         """Returns the ids and the mask of each conversation, or a fault; and the number of images,
         audio and video. A document that the reader has emptied has no ids."""
-        prompts, n_media = self._call.run(list(filter(None, documents)), chat.PROMPT)
-        each = iter(prompts)
+        want = chat.PROMPT if self.has_mask else chat.IDS
+        found, n_media = self._call.run(list(filter(None, documents)), want)
+        each = iter(found)
         results: list[Any] = []
         for document in documents:
             if not document:
                 results.append(([], []))
                 continue
-            found = next(each)
-            if not isinstance(found, Exception):
-                try:
-                    found = self._masker.ids_and_mask(found, document)
-                except _FAULTS as e:
-                    found = e
-            results.append(_raised_if_general(found))
+            result = _raised_if_general(next(each))
+            if not isinstance(result, Exception):
+                result = self._masked(result, document) if self.has_mask else (result, [])
+            results.append(result)
         return results, n_media
+
+    def _masked(self, prompt: Prompt, document: bytes) -> tuple[list[int], list[bool]] | Exception:
+        """Returns the ids and the mask of a prompt, or a fault of its conversation."""
+        try:
+            return self._masker.ids_and_mask(prompt, document)
+        except MaskError as e:
+            what = str(e).replace("return_assistant_mask", "no mask of the assistant's tokens")
+            advice = Argument("mask", False), ForPython(" in chat"), " to write none"
+            error = InvalidValueError(Wording(f"{what}; pass ", *advice))
+            if self._normalizes:
+                raise error from None
+            return error
+        except _FAULTS as e:
+            return e
 
     def warn(self, n_media: int) -> None:
         """Warns of prompts without text of messages, and of `n_media` images, audio and video."""
         self._call.warn_of_silence()
+        self._call.silent.clear()
         if n_media:
             api.warn_of_media(n_media)
 
@@ -149,19 +187,26 @@ def _raised_if_general(result: Any) -> Any:
     return result
 
 
-def _checked(given: object) -> dict[str, Any]:
+def _checked(given: object) -> tuple[dict[str, Any], Clock | None]:
+    """Returns the arguments as they are in a plan, and the clock."""
     if given is True:
-        return {}
+        return {}, None
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise InvalidTypeError(
             f"chat must be True or a dict of encode_chat's arguments, not {type(given).__name__}"
         )
     keywords = dict(given)
+    clock = keywords.pop("clock", None)
+    if clock is not None:
+        check_clock(clock)
+    variables = keywords.get("chat_template_kwargs")
     for name in _OTHERS:
-        if name in keywords:
+        if name in keywords or (name == "messages" and name in (chat.mapping(variables) or ())):
             raise InvalidValueError(f"chat: {name} can't be set: conversations in files are whole")
     try:
-        json.dumps({name: value for name, value in keywords.items() if name != "clock"})
-    except (TypeError, ValueError) as e:
+        plan: dict[str, Any] = json.loads(json.dumps(keywords))
+    except (TypeError, ValueError, RecursionError) as e:
         raise InvalidTypeError(f"chat: the arguments must be JSON values: {e}") from None
-    return keywords
+    if truth(plan.get("mask", True), "chat: mask"):
+        plan.pop("mask", None)
+    return plan, clock

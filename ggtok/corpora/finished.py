@@ -154,7 +154,9 @@ def faults(out: str, manifest: Manifest) -> list[str]:
     the manifest isn't trusted."""
     found = []
     options = manifest.plan["options"]
-    for path in FORMATS[options["format"]].paths(out, options.get("chat") is not None):
+    chat = options.get("chat")
+    masked = isinstance(chat, dict) and chat.get("mask") is not False
+    for path in FORMATS[options["format"]].paths(out, masked):
         written = manifest.files.get(os.path.basename(path))
         fault = "isn't in the manifest" if written is None else _fault(path, written, path == out)
         if fault is not None:

@@ -38,7 +38,7 @@ class Raw:
     ``ids[index[i]:index[i + 1]]``.
 
     This is also the base class of the other formats. Each format has two growing files, `data` and
-    `index`; and of conversations, `mask`, which has a byte for each id: 1 if it is the
+    `index`; and for conversations, `mask`, which has a byte for each id: 1 if it is the
     assistant's.
     """
 

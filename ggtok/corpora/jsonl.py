@@ -162,6 +162,9 @@ def _piece(
     except UnicodeEncodeError as e:
         found = faults.found("invalid_utf8", where, f"the field {fields} has a lone surrogate")
         return faults.piece(_without_surrogates(e.object), size, next, at, found)
+    except RecursionError:  # the fast parsers accept deeper values than the encoder does
+        found = faults.found("malformed", where, "the record is nested too deeply")
+        return faults.piece(b"", size, next, at, found)
     if faulty is not None:  # the line had invalid UTF-8, which was replaced
         return faults.piece(data, size, next, at, faulty)
     return faults.document(data, size, next, at, where)

@@ -70,7 +70,7 @@ class Run:
         kind: str | None,
         separator: str | bytes | None,
         fields: Fields,
-        chat: object,
+        chat: ChatEncoder | None,
         add_special: bool,
         eos: bool,
         errors: str,
@@ -87,7 +87,8 @@ class Run:
             raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
         self._out, self._sources = out, sources
         self._format, self._dtype = formats.find(format, dtype, loaded.n_tokens)
-        self._chat = None if chat is None or chat is False else ChatEncoder(loaded, chat)
+        self._chat = chat
+        self._has_mask = chat is not None and chat.has_mask
         self._encoder = self._chat or Encoder(loaded, bool(add_special), bool(eos), sampling)
         self._separator = text.checked_separator(separator)
         self._fields = fields
@@ -161,7 +162,7 @@ class Run:
             journal.close()
 
     def _new_output(self, journal: Journal) -> _Output:
-        format = self._format(self._out, self._dtype, self._chat is not None)
+        format = self._format(self._out, self._dtype, self._has_mask)
         return _Output(self._out, format, journal)
 
     def _begin(self, journal: Journal, existing: list[str]) -> None:
@@ -280,7 +281,7 @@ class Run:
 
     def _files(self) -> tuple[str, ...]:
         """Returns the paths of the output's files, with the manifest last."""
-        paths = self._format.paths(self._out, self._chat is not None)
+        paths = self._format.paths(self._out, self._has_mask)
         return (*paths, self._out + ".manifest.json")
 
     def _manifest(self, output: _Output) -> dict[str, Any]:

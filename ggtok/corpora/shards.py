@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ggtok.corpora import formats, jsonl
 from ggtok.corpora.conversations import Conversations
 from ggtok.corpora.documents import Fields
+from ggtok.corpora.encode_conversations import ChatEncoder
 from ggtok.corpora.finished import verify
 from ggtok.corpora.run import Run
 from ggtok.corpora.sources import Choice, Search, Source, checked_kind
@@ -63,6 +64,8 @@ def encode_files(
     if isinstance(fields, Conversations):
         _check_kinds(found)
     parts = [found] if shards is None else split(found, shards)
+    # All shards have one time, which templates may write.
+    options["chat"] = ChatEncoder(loaded, options["chat"]) if is_chat else None
     whole = _Whole(sum(source.size for source in found), begun, progress)
     for number, (part, each) in enumerate(zip(parts, outs, strict=True)):
         options["sampling"] = sampling and (*sampling[:-1], number << _SHARD_BITS)

@@ -113,6 +113,73 @@ def test_repeated_text_of_a_call_counts_once(tok: Tokenizer) -> None:
     assert found.endswith(end)
 
 
+CALL_THEN_ANSWER = """\
+{% for m in messages %}<|im_start|>{{ m.role }}
+{% for c in m.tool_calls or [] %}<call>{{ c.function.name }}</call>{% endfor -%}
+{%- if m.tool_calls %}<|im_end|>
+response:{{ m.tool_calls[0].function.name }}{}<|im_start|>
+{% endif %}{{ m.content }}<|im_end|>{% endfor %}
+{%- if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
+
+
+@pytest.mark.parametrize("like", LIKES)
+def test_an_answer_after_a_token_that_ends_generation(tok: Tokenizer, like: str) -> None:
+    """As Gemma 4's template: the token that asks for the results ends generation, the name of the
+    call is repeated, and the answer of the same message follows."""
+    talk = [user("Hi"), says("assistant", "It is 42.", tool_calls=[CALL])]
+    assert marked(tok, talk, CALL_THEN_ANSWER, like) == (
+        "<|im_start|>user\nHi<|im_end|><|im_start|>assistant\n"
+        "\u00ab<call>f</call><|im_end|>\u00bb\nresponse:f{}<|im_start|>\n"
+        "\u00abIt is 42.<|im_end|>\u00bb"
+    )
+    beside = CALL_THEN_ANSWER.replace("{}<|im_start|>", " ")
+    assert marked(tok, talk, beside, like).endswith("response:f \n\u00abIt is 42.<|im_end|>\u00bb")
+
+
+@pytest.mark.parametrize("like", LIKES)
+def test_each_call_in_a_turn(tok: Tokenizer, like: str) -> None:
+    """Calls of one function are no repetitions if something else in them differs."""
+    other = CALL | {"id": "2"}
+    talk = [user("Hi"), says("assistant", "", tool_calls=[CALL, other]), says("tool", "42")]
+    template = (
+        "{% for m in messages %}{% if m.tool_calls %}{% for c in m.tool_calls %}"
+        "<|im_start|>assistant\n<call>{{ c.function.name }} {{ c.id }}<|im_end|>"
+        "{% endfor %}{% elif m.role == 'tool' %}<|im_start|>tool\n"
+        "{{ messages[1].tool_calls[0].function.name }}: {{ m.content }}<|im_end|>"
+        "{% else %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    start = "<|im_start|>assistant\n"
+    assert marked(tok, talk, template, like) == (
+        f"<|im_start|>user\nHi<|im_end|>{start}\u00ab<call>f 1<|im_end|>\u00bb"
+        f"{start}\u00ab<call>f 2<|im_end|>\u00bb<|im_start|>tool\nf: 42<|im_end|>"
+    )
+
+
+@pytest.mark.parametrize("like", LIKES)
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_an_answer_in_several_turns(tok: Tokenizer, like: str, in_parts: bool) -> None:
+    """A template may end each part of a message with a token that ends generation."""
+    if in_parts:
+        talk = [user("Hi"), says("assistant", "so#42")]
+        parts = "[m.content.split('#')[0], m.content.split('#')[-1]]"
+    else:
+        talk = [user("Hi"), says("assistant", "42", reasoning_content="so")]
+        parts = "[m.reasoning_content, m.content]"
+    template = (
+        "{% for m in messages %}{% if m.role == 'user' %}"
+        "<|im_start|>user\n{{ m.content }}<|im_end|>"
+        f"{{% else %}}{{% for part in {parts} %}}<|im_start|>assistant\n{{{{ part }}}}<|im_end|>"
+        "{% endfor %}{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    assert marked(tok, talk, template, like) == (
+        "<|im_start|>user\nHi<|im_end|><|im_start|>assistant\n\u00abso<|im_end|>\u00bb"
+        "<|im_start|>assistant\n\u00ab42<|im_end|>\u00bb"
+    )
+
+
 @pytest.mark.parametrize("like", LIKES)
 @pytest.mark.parametrize("name", ["plain", "content only", "special tokens", "thinks with words"])
 def test_users_text_is_never_masked(tok: Tokenizer, name: str, like: str) -> None:

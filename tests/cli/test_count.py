@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -508,6 +509,66 @@ def test_single_values_are_requests_or_conversations(run, tmp_path: Path) -> Non
     assert run("count", CHAT, "--chat", "-", "--total", stdin=second).out == b"%d\n" % whole
     [error] = run("count", CHAT, "--chat", "-", stdin=b"[" + second + b"]").errors
     assert "standard input: an array of conversations, not JSON lines" in error
+
+
+def test_system_prompts_beside_messages(run) -> None:
+    talk = [{"role": "user", "content": "Hi"}]
+    request = json.dumps({"system": "S", "messages": talk}).encode()
+    n = ggtok.load(CHAT).count_chat([{"role": "system", "content": "S"}, *talk])
+    assert run("count", CHAT, "--chat", "-", "--total", stdin=request).out == b"%d\n" % n
+
+
+def test_wrong_options_are_no_faults_of_lines(run, tmp_path: Path) -> None:
+    (tmp_path / "one.jsonl").write_text('[{"role": "user", "content": "x"}]\n')
+    (tmp_path / "bad.json").write_text("[1]")
+    words = ("--chat", str(tmp_path / "one.jsonl"), "--tools", str(tmp_path / "bad.json"))
+    done = run("count", CHAT, *words, "--errors", "skip")
+    assert done.status == 2 and done.out == b"" and "tools" in done.errors[0]
+    assert "the line" not in done.errors[0]
+
+
+@pytest.mark.parametrize("depth", [900, 1000])
+def test_deep_conversations_are_skipped(run, depth: int) -> None:
+    deep = b"[" * depth + b"]" * depth
+    line = b'{"conversations": [{"from": "human", "value": %b}]}\n' % deep
+    good = b'{"conversations": [{"from": "human", "value": "x"}]}\n'
+    done = run("count", CHAT, "--chat", "-", "--errors", "skip", stdin=good + line + good)
+    assert done.status == 0 and "1 faulty conversation skipped" in done.warnings[0]
+    assert run("chat", CHAT, stdin=line).status == 2
+
+
+def test_what_is_read_of_a_file_that_is_no_request(
+    run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a text nor a request that is too long is held in memory."""
+    from ggtok.cli import conversations
+
+    n_read = 0
+
+    def blocks(path: str, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        nonlocal n_read
+        for block in limited(path, blocks):
+            n_read += len(block)
+            yield block
+
+    limited = conversations._limited
+    monkeypatch.setattr(conversations, "_limited", blocks)
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(b"a" * (8 << 20), 1))
+    [error] = run("count", CHAT, "--chat", str(path)).errors
+    assert "not valid JSON" in error and n_read <= 2 << 20
+    n_read = 0
+    line = b'{"messages": [{"role": "user", "content": "%b"}]}\n' % (b" " * (4 << 20))
+    lines = tmp_path / "a.jsonl.gz"
+    lines.write_bytes(gzip.compress(line, 1))
+    assert run("count", CHAT, "--chat", str(lines)).status == 0 and n_read <= 2 << 20
+    monkeypatch.setattr(conversations, "LIMIT", 1 << 20)
+    path.write_bytes(gzip.compress(line, 1))
+    [error] = run("count", CHAT, "--chat", str(path)).errors
+    assert error.endswith("is longer than 1 MiB, the most that is held in memory")
+    path.write_bytes(gzip.compress(b"{\n" + line[1:], 1))
+    [error] = run("count", CHAT, "--chat", str(path)).errors
+    assert error.endswith("is longer than 1 MiB, the most that is held in memory")
 
 
 def test_images_in_conversations(run) -> None:

@@ -19,6 +19,7 @@ from ggtok.corpora.journal import Journal
 from ggtok.corpora.summary import EncodeProgress
 from tests.cli.command import LLAMA3
 from tests.files.corpus import ids_of, raw_ids
+from tests.support.vocabularies import fixture
 
 CHAT = str(CHAT_PATH)
 
@@ -86,6 +87,33 @@ def test_conversations(run: Any, here: Path) -> None:
     assert run("encode", "--verify", "d.npy").status == 0
 
 
+def test_conversations_without_masks(run: Any, here: Path) -> None:
+    (here / "talk.jsonl").write_text('[{"role": "user", "content": "x"}]\n')
+    done = run("encode", CHAT, "talk.jsonl", "-o", "o.npy", "--chat", "--no-mask", "--json")
+    assert json.loads(done.out)["files"] == ["o.npy", "o.offsets.npy", "o.npy.manifest.json"]
+    assert run("encode", "--verify", "o.npy").status == 0
+    wpm = str(fixture("wpm"))
+    talk = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "\u00e9"}]
+    (here / "talk.jsonl").write_text(json.dumps(talk))
+    (here / "t").write_text("{% for m in messages %}{{ m.role }}: {{ m.content }} {% endfor %}")
+    options = ("-o", "w.npy", "--chat", "--template", "./t", "--errors", "skip")
+    [error] = run("encode", wpm, "talk.jsonl", *options).errors
+    assert error.endswith("; pass --no-mask to write none")
+    assert run("encode", wpm, "talk.jsonl", *options, "--no-mask").status == 0
+
+
+def test_hints_about_fields(run: Any, here: Path) -> None:
+    """Only lines of conversations need --chat."""
+    lines = {"c": '[{"role": "user", "content": "x"}]', "f": '{"content": "x"}'}
+    for name, line in lines.items():
+        (here / f"{name}.jsonl").write_text(line)
+    [hint] = run("encode", CHAT, "c.jsonl", "-o", "o").hints
+    assert hint.endswith("to encode lines that are conversations, use --chat")
+    [hint] = run("encode", CHAT, "f.jsonl", "-o", "o").hints
+    assert hint.endswith("to encode a field of another name, use --field NAME")
+    assert run("encode", CHAT, "f.jsonl", "-o", "o", "--field", "x").hints == []
+
+
 def test_options(run: Any, here: Path) -> None:
     options = ["--dtype", "int32", "--field", "t", "--errors", "skip"]
     options += ["--no-special", "--threads", "1", "--json"]
@@ -108,6 +136,7 @@ def test_options(run: Any, here: Path) -> None:
         ([CHAT, "a", "-o", "o", "--chat", "--field", "x"], "--field has no effect with --chat"),
         ([CHAT, "a", "-o", "o", "--chat", "--no-eos"], "--no-eos has no effect with --chat"),
         ([CHAT, "a", "-o", "o", "--like", "llama.cpp"], "--like has no effect without --chat"),
+        ([CHAT, "a", "-o", "o", "--no-mask"], "--no-mask has no effect without --chat"),
         ([LLAMA3, "-", "-o", "o"], "can't encode standard input"),
         ([LLAMA3, "nowhere", "-o", "o"], "nowhere: No such file or directory"),
         (

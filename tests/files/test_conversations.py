@@ -57,6 +57,10 @@ SHAPES: list[tuple[Any, list[Any], list[Any] | None]] = [
         None,
     ),
     ({"system": "no", "conversations": [SYSTEM, USER, ANSWER]}, [SYSTEM, USER, ANSWER], None),
+    ({"system": "Be brief.", "messages": [USER, ANSWER]}, [SYSTEM, USER, ANSWER], None),
+    ({"system": "no", "messages": [SYSTEM, USER, ANSWER]}, [SYSTEM, USER, ANSWER], None),
+    ({"system": "", "messages": [USER, ANSWER]}, [USER, ANSWER], None),
+    ({"system": None, "conversation": [USER, ANSWER]}, [USER, ANSWER], None),
     (
         {
             "conversations": [
@@ -164,6 +168,15 @@ def test_arguments_of_encode_chat(chat: ggtok.Tokenizer, tmp_path: Path) -> None
         ({"chat": {"add_generation_prompt": True}}, "add_generation_prompt can't be set"),
         ({"chat": {"response_format": {1, 2}}}, "chat: the arguments must be JSON values"),
         ({"chat": {"like": "vllm"}}, "like must be"),
+        ({"chat": {"tools": [1]}}, "tools"),
+        ({"chat": {"tool_choice": "zzz"}}, "tool_choice"),
+        ({"chat": {"reasoning_format": "zzz"}}, "reasoning_format"),
+        ({"chat": {"chat_template_kwargs": 5}}, "chat_template_kwargs"),
+        ({"chat": {"messages": []}}, "chat: messages can't be set"),
+        ({"chat": {"chat_template_kwargs": {"messages": []}}}, "chat: messages can't be set"),
+        ({"chat": {"clock": 5}}, "clock must be a function, not int"),
+        ({"chat": {"clock": lambda: 5}}, "clock must return a datetime, not int"),
+        ({"chat": {"mask": 1}}, "chat: mask must be True or False, not 1"),
         ({"chat": {"color": 1}}, "color is neither an argument nor a variable"),
         ({"chat": True, "field": "text"}, "field has no effect with chat=True"),
         ({"chat": True, "separator": "x"}, "separator has no effect with chat=True"),
@@ -175,7 +188,7 @@ def test_wrong_arguments(
 ) -> None:
     (tmp_path / "a.jsonl").write_bytes(lines([SHAPES[0][0]]))
     with pytest.raises(ggtok.errors.ArgumentError, match=pattern):
-        chat.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", **arguments)
+        chat.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", errors="skip", **arguments)
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
 
 
@@ -196,8 +209,31 @@ def test_json_files_are_recognized_by_their_content(chat: ggtok.Tokenizer, tmp_p
             chat.encode_files(tmp_path / f"{name}.json", tmp_path / "o.npy", chat=True)
 
 
+DEEP = b"[" * 1000 + b"]" * 1000  # orjson parses it, but json doesn't write it
 FAULTS = [
-    (b'{"text": 1}', "missing", "neither the field 'messages' nor 'conversations' exists"),
+    (b'{"conversations": [{"from": "human", "value": ' + DEEP + b"}]}", "malformed", ""),
+    (b'{"conversations": [{"from": ' + DEEP + b', "value": ""}]}', "malformed|missing", ""),
+    (
+        b'{"messages": [{"role": "user", "content": "\\ud83d\\ude00", "y": ' + DEEP + b"}]}",
+        "malformed",
+        "",
+    ),
+    (
+        b'{"conversations": [{"from": ["human"], "value": ""}]}',
+        "missing",
+        r"conversations\[0\].from is list, not one of human, ",
+    ),
+    (
+        b'{"system": ["x"], "conversations": [{"from": "human", "value": "x"}]}',
+        "missing",
+        "the field 'system' is not a string, but list",
+    ),
+    (
+        b'{"system": 1, "messages": [{"role": "user", "content": "x"}]}',
+        "missing",
+        "the field 'system' is not a string, but int",
+    ),
+    (b'{"text": 1}', "missing", "none of the fields 'messages', 'conversations' and 'con"),
     (b'{"messages": []}', "missing", "the field 'messages' is an empty list"),
     (b'{"messages": {}}', "missing", "the field 'messages' is not a list of messages"),
     (b"[1]", "missing", r"messages\[0\] is not an object"),
@@ -413,20 +449,57 @@ def test_forged_journals_are_refused(
         chat.encode_files(many, tmp_path / "o.npy", **options)
 
 
-def test_masks_that_cannot_be_found_are_faults(
+def test_masks_that_cannot_be_found(
     load_fixture: Callable[[str], ggtok.Tokenizer], tmp_path: Path
 ) -> None:
     """WPM's tokens don't spell the text, so an answer's tokens are known only if a control token
-    precedes them."""
+    precedes them. That is no fault of a conversation, so the run ends, and can write no mask."""
     wpm = load_fixture("wpm")
     (tmp_path / "a.jsonl").write_bytes(lines([[USER], [USER, ANSWER]]))
     options: dict[str, Any] = {
         "chat": {"template": "{% for m in messages %}{{ m.role }}: {{ m.content }} {% endfor %}"}
     }
-    with pytest.raises(ggtok.DocumentError, match=r"a.jsonl: the line at byte 50: .* don't spell"):
-        wpm.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", **options)
-    summary = wpm.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", errors="skip", **options)
+    pattern = r"^no mask .* don't spell .*; pass mask=False in chat to write none"
+    with pytest.raises(ggtok.InvalidValueError, match=pattern):
+        wpm.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", errors="skip", **options)
+    options["chat"]["mask"] = False
+    for out in "o.npy", "o.bin", "m.arrow":
+        summary = wpm.encode_files(tmp_path / "a.jsonl", tmp_path / out, **options)
+        assert summary.documents == 2
+        assert not any("mask" in Path(path).name for path in summary.files)
+        assert verify(str(tmp_path / out))[1] == []
+    assert not list(tmp_path.glob("*mask*"))
+    closed: dict[str, Any] = {"add_generation_prompt": False, "continue_final_message": False}
+    template = options["chat"]["template"]
+    whole = [wpm.encode_chat(m, template=template, **closed) for m in ([USER], [USER, ANSWER])]
+    assert np.load(tmp_path / "o.npy").tolist() == [id for ids in whole for id in ids]
+
+
+def test_a_character_without_a_token_is_a_fault_of_its_line(
+    load_fixture: Callable[[str], ggtok.Tokenizer], tmp_path: Path
+) -> None:
+    """In a vocabulary whose tokens spell all other texts."""
+    odd = load_fixture("bpe-odd")
+    asked = {"role": "user", "content": "x"}
+    talks = [[asked, {"role": "assistant", "content": text}] for text in ("\U0001fae8", "plain")]
+    (tmp_path / "a.jsonl").write_bytes(lines(talks))
+    options: dict[str, Any] = {
+        "chat": {"template": "{% for m in messages %}{{ m.role }}: {{ m.content }} {% endfor %}"}
+    }
+    with pytest.raises(ggtok.DocumentError, match=r"at byte 0: no mask .* don't spell") as raised:
+        odd.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", **options)
+    assert "pass mask=False in chat to write none" in str(raised.value)
+    summary = odd.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", errors="skip", **options)
     assert (summary.documents, summary.malformed, summary.skipped) == (1, 1, 1)
+
+
+def test_masks_are_part_of_the_plan(chat: ggtok.Tokenizer, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(lines([[USER, ANSWER]]))
+    chat.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", chat={"mask": True})
+    again = chat.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", chat=True)
+    assert again.already_complete and (tmp_path / "o.mask.npy").exists()
+    with pytest.raises(ggtok.InvalidValueError, match="chat was"):
+        chat.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", chat={"mask": False})
 
 
 def test_other_errors_end_the_run(
@@ -436,7 +509,9 @@ def test_other_errors_end_the_run(
     (tmp_path / "a.jsonl").write_bytes(lines([[USER]]))
     failed = ggtok.OutOfMemoryError("out of memory")
     monkeypatch.setattr(
-        encode_conversations.api.Call, "run", lambda self, given, want: ([failed] * len(given), 0)
+        encode_conversations.api.Call,
+        "run",
+        lambda self, given, want, bits=0: ([failed] * len(given), 0),
     )
     with pytest.raises(ggtok.OutOfMemoryError):
         chat.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", chat=True, errors="skip")
@@ -447,6 +522,68 @@ def test_chat_is_part_of_the_plan(chat: ggtok.Tokenizer, tmp_path: Path) -> None
     chat.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy")
     with pytest.raises(ggtok.InvalidValueError, match="chat was null"):
         chat.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", chat=True)
+
+
+def test_a_run_with_a_tuple_is_resumed_with_the_same_arguments(
+    chat: ggtok.Tokenizer, tmp_path: Path
+) -> None:
+    """The plan has arguments as JSON, in which a tuple is a list."""
+    (tmp_path / "a.jsonl").write_bytes(lines([[USER]]))
+    options: dict[str, Any] = {"chat": {"chat_template_kwargs": {"x": (1, 2)}}}
+    chat.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", **options)
+    assert chat.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", **options).already_complete
+
+
+def test_shards_have_one_time(
+    chat: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although the day changes while they are written, or between two runs."""
+
+    class Later(datetime):
+        days = itertools.count(1)
+
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
+            return datetime(2026, 1, next(cls.days), tzinfo=tz)
+
+    monkeypatch.setattr(encode_conversations, "datetime", Later)
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").write_bytes(lines([[USER]]))
+    sources = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    options: dict[str, Any] = {
+        "chat": {"template": "{{ strftime_now('%d') }} {{ messages[0].content }}"}
+    }
+    out = tmp_path / "o.npy"
+    names = [tmp_path / f"o-0000{i}-of-00002.npy" for i in range(2)]
+    chat.encode_files(sources, out, shards=2, **options)
+    ids = [read(name) for name in names]
+    assert ids[0] == ids[1]
+    for path in tmp_path.glob("o-00001*"):
+        path.unlink()
+    chat.encode_files(sources, out, shards=2, **options)
+    assert [read(name) for name in names] == ids
+
+
+def test_blank_messages_are_not_missed(
+    chat: ggtok.Tokenizer, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    """A template that trims a message of white space writes none of its text."""
+    (tmp_path / "a.jsonl").write_bytes(lines([[{"role": "user", "content": " \n"}]]))
+    template = "{% for m in messages %}{{ m.role }}: {{ m.content | trim }}{% endfor %}"
+    chat.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", chat={"template": template})
+    assert not recwarn.list
+
+
+def test_prompts_without_text_of_each_shard_are_counted_once(
+    chat: ggtok.Tokenizer, tmp_path: Path
+) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").write_bytes(lines([[{"role": "human", "content": "x"}]]))
+    template = "{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}x"
+    sources = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    with pytest.warns(ggtok.VocabWarning) as warned:
+        chat.encode_files(sources, tmp_path / "o", shards=2, chat={"template": template})
+    assert [str(w.message).split(" no text")[0] for w in warned] == ["the prompt has"] * 2
 
 
 def test_prompts_without_text_are_counted_in_one_warning(

@@ -138,6 +138,7 @@ JOBS: dict[str, tuple[list[str], str]] = {
     "detokenize": (["model.gguf", "39", "72"], "Hi"),
     "inspect": (["model.gguf"], "llama-bpe"),
     "chat": (["chat.gguf", "messages.json"], "<|start_header_id|>user"),
+    "prompts": (["chat.gguf", "messages.json", "messages.json"], "tokens in common"),
     "encode": (["model.gguf", "text", "-o", "ids.bin"], "ids.bin"),
     "count": (["model.gguf", "text", "--json"], '"text/a.txt"'),
     "stats": (["model.gguf", "text/a.txt"], "Latin"),
