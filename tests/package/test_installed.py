@@ -64,6 +64,7 @@ class Installed:
         for name, path in {"model": fixture("bpe-llama3"), "chat": CHAT}.items():
             shutil.copy(path, self.cwd / f"{name}.gguf")
         (self.cwd / "messages.json").write_text('[{"role": "user", "content": "Hi"}]')
+        (self.cwd / "request.json").write_text('{"messages": [{"role": "user", "content": "Hi"}]}')
         (self.cwd / "text").mkdir()
         (self.cwd / "text" / "a.txt").write_text("Hello, world\n" * 50)
         (self.cwd / "text" / "skipped.log").write_text("Hello")
@@ -138,7 +139,7 @@ JOBS: dict[str, tuple[list[str], str]] = {
     "detokenize": (["model.gguf", "39", "72"], "Hi"),
     "inspect": (["model.gguf"], "llama-bpe"),
     "chat": (["chat.gguf", "messages.json"], "<|start_header_id|>user"),
-    "prompts": (["chat.gguf", "messages.json", "messages.json"], "tokens in common"),
+    "prompts": (["chat.gguf", "request.json", "request.json"], "tokens kept, 0 lost"),
     "encode": (["model.gguf", "text", "-o", "ids.bin"], "ids.bin"),
     "count": (["model.gguf", "text", "--json"], '"text/a.txt"'),
     "stats": (["model.gguf", "text/a.txt"], "Latin"),
