@@ -1,9 +1,10 @@
 """Files with odd values: llama.cpp and ggtok load and reject the same files.
 
 If both load a file, all facts about the vocabulary are compared. Three differences are allowed:
-llama.cpp may crash (docs/exactness.md), it may reject a file with a character above
-U+10FFFF in a token, or of a model that it can't run, and it doesn't read a key of newer builds. Big-endian files are skipped, and so are files
-without a vocabulary, because llama.cpp reads keys in them that have nothing to do with tokens.
+llama.cpp may crash (docs/exactness.md), it may reject a file with a character above U+10FFFF in a
+token, or of a model that it can't run, and it doesn't read a key of newer builds. Big-endian files
+are skipped, and so are files without a vocabulary, because llama.cpp reads keys in them that have
+nothing to do with tokens.
 """
 
 from __future__ import annotations
