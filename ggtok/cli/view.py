@@ -44,7 +44,7 @@ def _serve(args: argparse.Namespace, models: dict[str, str]) -> None:
     registry = Registry(models)
     try:
         for name in models:
-            registry.get(name, registry.ready(registry.find(name)))
+            registry.get(name, registry.ready(registry.model_named(name)))
     except Refusal as e:
         raise UsageError(str(e)) from None
     app = application.build(registry)

@@ -58,7 +58,7 @@ class ChatEncoder:
     sampling = None
 
     def __init__(self, loaded: Loaded, given: object) -> None:
-        self._keywords, clock = _checked(given)
+        self._keywords, clock = _keywords_and_clock(given)
         self.has_mask = self._keywords.get("mask", True)
         self.time = now_of(clock or datetime.now)
         self._keeps_time = clock is not None
@@ -187,7 +187,7 @@ def _raised_if_general(result: Any) -> Any:
     return result
 
 
-def _checked(given: object) -> tuple[dict[str, Any], Clock | None]:
+def _keywords_and_clock(given: object) -> tuple[dict[str, Any], Clock | None]:
     """Returns the arguments as they are in a plan, and the clock."""
     if given is True:
         return {}, None

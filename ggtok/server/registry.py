@@ -144,7 +144,7 @@ class Registry:
     def n_loaded(self) -> int:
         return sum(model.tok is not None for model in self.models)
 
-    def find(self, name: object = None, ready: Ready | None = None) -> Model:
+    def model_named(self, name: object = None, ready: Ready | None = None) -> Model:
         """Returns the model with this alias, path or name. None means the only model, or the one
         with the alias ``*``.
 
@@ -202,7 +202,7 @@ class Registry:
                 _log("model removed", gone)
 
     def _set_found(self, found: list[Model]) -> None:
-        """Sets the models: those that were named at the start, and those found in the folder. A
+        """Sets the models: the ones named at the start, and the ones found in the folder. A
         file whose name another model has isn't served."""
         models = {model.name: model for model in self._given}
         not_served = [new for new in found if models.setdefault(new.name, new) is not new]
@@ -227,7 +227,7 @@ class Registry:
             Refusal: the model can't be loaded.
             NotReady: the model must first be loaded, or its file checked.
         """
-        model = self.find(name, ready)
+        model = self.model_named(name, ready)
         if ready is not None and ready.model is model:
             if isinstance(ready.result, Served):
                 return ready.result

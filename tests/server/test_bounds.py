@@ -166,7 +166,7 @@ class _Unprintable(dict[str, Any]):
 def test_rejected_values_are_not_formatted(value: object) -> None:
     registry = Registry({"a": MODEL, "b": SPM})
     tok = ggtok.load(SPM)
-    for function in (registry.find, lambda value: valid_ids([1, value], "i", tok)):
+    for function in (registry.model_named, lambda value: valid_ids([1, value], "i", tok)):
         with pytest.raises((Refusal, ggtok.TokenIdError)) as e:
             function(value)
         assert len(str(e.value)) < 400

@@ -70,7 +70,7 @@ def test_new_files_appear(client: TestClient, folder: Path) -> None:
     (folder / "late.gguf").write_bytes(BPE.read_bytes()[:9999])
     assert status(client, "late") == 503
     shutil.copy(BPE, folder / "late.gguf")
-    registry_of(client).find("late").checked = -1e9
+    registry_of(client).model_named("late").checked = -1e9
     assert status(client, "late") == 200
 
 
@@ -179,7 +179,7 @@ def test_a_model_that_is_removed_while_it_loads(
 
         monkeypatch.setattr(ggtok, "load", remove_first)
         assert status(client, "b") == 404
-        assert registry.find("x").tok is not None and registry.unloads == 0
+        assert registry.model_named("x").tok is not None and registry.unloads == 0
 
 
 def test_the_alias_for_every_name_does_not_hide_new_files(folder: Path) -> None:

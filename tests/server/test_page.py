@@ -51,7 +51,9 @@ def test_a_changed_file(serve: Serve, tmp_path: Path) -> None:
     client = serve(path)
     before = client.get("/v1/ggtok/vocabulary").content
     path.write_bytes(fixture("bpe-llama3").read_bytes())
-    client.app.state.registry.find().checked = 0  # as if a second had passed since the last check
+    client.app.state.registry.model_named().checked = (
+        0  # as if a second had passed since the last check
+    )
     after = client.get("/v1/ggtok/vocabulary").content
     assert before != after
     assert ggtok.load(after).vocab_type == "BPE"

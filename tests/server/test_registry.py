@@ -26,7 +26,7 @@ def served(registry: Registry, name: object = None) -> Served:
     try:
         return registry.get(name)
     except NotReady:
-        return registry.get(name, registry.ready(registry.find(name)))
+        return registry.get(name, registry.ready(registry.model_named(name)))
 
 
 def test_a_single_model_is_the_default() -> None:
@@ -122,7 +122,7 @@ def test_few_models_stay_loaded() -> None:
     registry = Registry({"a": BPE, "b": SPM, "c": fixture("wpm")}, max_loaded=2)
     for name in "abac":
         served(registry, name)
-        registry.find(name).checked = -1e9
+        registry.model_named(name).checked = -1e9
     assert [model.tok is not None for model in registry.models] == [True, False, True]
     assert served(registry, "b").tok.model == "llama"
 
@@ -208,7 +208,7 @@ def test_a_model_that_cannot_be_loaded(tmp_path: Path) -> None:
     with pytest.raises(NotReady):
         registry.get()
     shutil.copy(BPE, tmp_path / "a.gguf")
-    registry.find().checked = -1e9
+    registry.model_named().checked = -1e9
     assert served(registry).tok.model == "gpt2"
     assert (registry.loads, registry.failures) == (1, 1)
 
@@ -271,7 +271,7 @@ def test_a_model_that_is_dropped_while_it_loads(monkeypatch: pytest.MonkeyPatch)
         count(failed)
         if not dropped:
             dropped.append(failed)
-            registry.find().tok = None
+            registry.model_named().tok = None
 
     monkeypatch.setattr(registry, "_count", drop_first)
     assert served(registry).tok.model == "gpt2"
