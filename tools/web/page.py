@@ -62,6 +62,7 @@ def _bundle(entry: str) -> str:
         "--target=es2022",
         "--charset=utf8",
         "--external:node:*",  # modules that only Node imports
+        "--define:import.meta.url=undefined",  # only Node reads it; a classic script can't name it
         "--legal-comments=none",
         "--log-level=error",
     ]
