@@ -19,6 +19,7 @@ from ggtok.native.arguments import token_ids
 from ggtok.tokenizer import Tokenizer
 
 SHOWN = 80  # the maximum number of characters of a side's text
+_BLOCK = 4096  # items that are compared together
 _TOKENS = 8  # the maximum number of a side's tokens
 
 
@@ -195,9 +196,11 @@ def compare_encoded(loaded: Loaded, a: EncodedPrompt, b: EncodedPrompt) -> Promp
 def n_common(a: Sequence[int], b: Sequence[int]) -> int:
     """Returns the length of the longest common prefix of two sequences."""
     n = min(len(a), len(b))
-    if a[:n] == b[:n]:
-        return n
-    return next(i for i in range(n) if a[i] != b[i])
+    for at in range(0, n, _BLOCK):
+        end = min(at + _BLOCK, n)
+        if a[at:end] != b[at:end]:
+            return next(i for i in range(at, end) if a[i] != b[i])
+    return n
 
 
 def _side(prompt: EncodedPrompt, common: int, text: bytes, shared: int) -> PromptSide:

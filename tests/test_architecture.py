@@ -87,7 +87,7 @@ MAY_USE_PYTHON = {
     },
     "distributed": {"base", "native", "text", "corpora", "ggtok"},
     "page": set(),
-    "server": {"base", "native", "chat", "page", "vocabularies", "ggtok"},
+    "server": {"base", "native", "chat", "prompts", "page", "vocabularies", "ggtok"},
     "cli": {
         *("base", "native", "sources", "loading", "text", "chat", "explain", "corpora"),
         *("prompts", "vocabularies", "inspect", "ggtok", "page", "server"),

@@ -85,7 +85,8 @@ def add_arguments(parser: Parser) -> None:
     add(
         "--count-header",
         action="store_true",
-        help="add the header X-Prompt-Tokens, with the prompt's number of tokens, to completions",
+        help="add headers to completions: X-Prompt-Tokens, the prompt's number of tokens, and "
+        "X-Prompt-Tokens-Kept, how many of these an earlier prompt begins with",
     )
     add(
         "--limit",

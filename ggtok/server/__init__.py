@@ -63,7 +63,9 @@ def app(
             are none, requests need no key.
         upstream: the URL of a server to which requests go that this server has no endpoint for.
         upstream_key: a key for that server, sent instead of the client's.
-        count_header: whether answers to completions get the header ``X-Prompt-Tokens``.
+        count_header: whether answers to completions get the headers ``X-Prompt-Tokens`` and
+            ``X-Prompt-Tokens-Kept``: how many tokens the prompt has, and how many of these an
+            earlier prompt begins with.
         limit: the context length in tokens, or 0 for the length that the upstream server reports.
             Prompts that leave no room for an answer in the context are refused. All texts in the
             body count, since the upstream server may put any of them into the prompt.

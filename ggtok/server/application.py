@@ -48,7 +48,7 @@ from ggtok.server.metrics import CONTENT_TYPE, Gauge, Metrics
 from ggtok.server.origins import Origins, check_origins
 from ggtok.server.registry import ANY, Ready, Registry
 from ggtok.server.replies import Reply, reply
-from ggtok.server.upstream import COUNT_HEADER, PASS, REFUSE, Upstream
+from ggtok.server.upstream import COUNT_HEADER, KEPT_HEADER, PASS, REFUSE, Upstream
 from ggtok.server.workers import SMALL, Workers, unless_disconnected
 
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -129,12 +129,13 @@ def build(
             await proxy.close()
 
     theirs: set[str] = set() if proxy is None else _paths_of_upstream(registry)
+    exposed = [COUNT_HEADER, KEPT_HEADER]
     application = Starlette(
         routes=_routes(registry, workers, memory, metrics, image_tokens, proxy, theirs),
         # The first middleware is the outermost.
         middleware=[
             Middleware(Observed, metrics=metrics, rows=_row_of_path(), other=len(ROWS)),
-            Middleware(Origins, hosts=allowed_hosts, origins=cors_origins, exposed=[COUNT_HEADER]),
+            Middleware(Origins, hosts=allowed_hosts, origins=cors_origins, exposed=exposed),
             # If keys are required, no request without one reaches the upstream server.
             Middleware(Keys, keys=list(api_keys), public=PUBLIC - theirs, options=proxy is None),
         ],
@@ -223,6 +224,13 @@ def _gauges(
             ("upstream_requests", "Requests that are passed on.", lambda: upstream.active),
             ("upstream_errors_total", "Errors of the upstream server.", lambda: upstream.failed),
         ]
+        if (earlier := upstream.earlier) is not None:
+            kept = "Tokens of these that an earlier prompt begins with."
+            gauges += [
+                ("prompt_tokens_total", "Tokens of the prompts.", lambda: earlier.n_tokens),
+                ("prompt_tokens_kept_total", kept, lambda: earlier.n_kept),
+                ("earlier_prompts_bytes", "Bytes of earlier prompts.", lambda: earlier.size),
+            ]
     return gauges
 
 

@@ -36,6 +36,12 @@ def count_of(
     return (n, n_media) if image_tokens is None else (n + n_media * image_tokens, 0)
 
 
+def ids_of(tok: Tokenizer, body: Any, kind: int, bits: int) -> tuple[list[int], int]:
+    """Returns the prompt's ids, and the number of images, audio and video that they don't include.
+    Raises Refusal."""
+    return _run(tok, body, chat.IDS, kind | bits)
+
+
 def converted(body: Any, kind: int) -> Any:
     """Converts the body of another API to one of the chat API. Raises Refusal."""
     if kind == CHAT:

@@ -6,6 +6,7 @@ recognize.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,28 +14,31 @@ from ggtok import Tokenizer
 from ggtok.native import chat
 from ggtok.server import ollama
 from ggtok.server.bodies import Pairs
-from ggtok.server.chat import ANTHROPIC, CHAT, RESPONSES, converted, count_of
+from ggtok.server.chat import ANTHROPIC, CHAT, RESPONSES, converted, count_of, ids_of
 from ggtok.server.errors import ErrorBody, Refusal, llama_server
 from ggtok.server.fields import anything, flag, kind, text
 from ggtok.server.llama_server import mixed_ids
 
 
 class Prompts(NamedTuple):
-    """The numbers of tokens in a request's longest prompt, and in all of its prompts."""
+    """The numbers of tokens in a request's longest prompt, and in all of its prompts. `ids` are
+    those of the only prompt, if they were wanted and it has no images, audio or video."""
 
     longest: int
     total: int
+    ids: array[int] | None = None
 
 
-Measure = Callable[[Tokenizer, Any, "int | None"], Prompts]
+Measure = Callable[[Tokenizer, Any, "int | None", bool], Prompts]
 
 
 class Completion(NamedTuple):
     """A path that answers with completions.
 
     Attributes:
-        measure: counts the prompts' tokens, given the tokenizer, the body, and the number of
-            tokens in an image or None. Raises Refusal or GGTokError if it can't.
+        measure: counts the prompts' tokens, given the tokenizer, the body, the number of tokens in
+            an image or None, and whether the ids are wanted. Raises Refusal or GGTokError if it
+            can't.
         errors: creates the body for a refusal.
         too_long: creates the refusal for a long prompt, given the number of its tokens, the limit
             and `field`.
@@ -115,22 +119,30 @@ _BINARY = {
 
 
 def _chat(api: int) -> Measure:
-    def count(tok: Tokenizer, body: Any, image_tokens: int | None) -> Prompts:
+    def count(tok: Tokenizer, body: Any, image_tokens: int | None, want_ids: bool) -> Prompts:
         skips = chat.SKIP_MEDIA if image_tokens is None else chat.SKIP_UNKNOWN
+        if want_ids:
+            ids, n_media = ids_of(tok, body, api, skips)
+            n = len(ids) + n_media * (image_tokens or 0)
+            return Prompts(n, n, None if n_media else array("i", ids))
         n, _ = count_of(tok, body, image_tokens, api, skips)
         return Prompts(n, n)
 
     return count
 
 
-def _texts(tok: Tokenizer, body: Any, image_tokens: int | None) -> Prompts:
+def _texts(tok: Tokenizer, body: Any, image_tokens: int | None, want_ids: bool) -> Prompts:
     """Counts the tokens in the prompts for /completions, which are interpreted as by llama-server:
     a text, an array of prompts, or an array of ids and texts that form one prompt."""
     prompt = anything(body, "prompt")
     several = isinstance(prompt, list) and not any(
         isinstance(part, int) and not isinstance(part, bool) for part in prompt
     )
-    counts = [_count_one(tok, one) for one in (prompt if several else [prompt])]
+    prompts = prompt if several else [prompt]
+    if want_ids and len(prompts) == 1 and not isinstance(prompts[0], dict):
+        ids = array("i", mixed_ids(tok, prompts[0], add_special=True, parse_special=True))
+        return Prompts(len(ids), len(ids), ids)
+    counts = [_count_one(tok, one) for one in prompts]
     return Prompts(max(counts, default=0), sum(counts))
 
 
@@ -142,18 +154,17 @@ def _count_one(tok: Tokenizer, prompt: Any) -> int:
     return len(mixed_ids(tok, prompt, add_special=True, parse_special=True))
 
 
-def _ollama_prompt(tok: Tokenizer, body: Any, image_tokens: int | None) -> Prompts:
+def _ollama_prompt(tok: Tokenizer, body: Any, image_tokens: int | None, want_ids: bool) -> Prompts:
     """Counts the tokens in the prompt for Ollama's /api/generate."""
     prompt = anything(body, "prompt", "")
     if not isinstance(prompt, str):
         raise Refusal(f"prompt must be a string, not {kind(prompt)}")
     if flag(body, "raw"):
-        n = tok.count(prompt, parse_special=True)
-        return Prompts(n, n)
+        return _texts(tok, {"prompt": prompt}, None, want_ids)
     messages = [{"role": "user", "content": prompt}]
     if text(body, "system"):
         messages.insert(0, {"role": "system", "content": text(body, "system")})
-    return _chat(CHAT)(tok, {"messages": messages}, image_tokens)
+    return _chat(CHAT)(tok, {"messages": messages}, image_tokens, want_ids)
 
 
 def _chat_texts(api: int) -> Callable[[Any], Any]:

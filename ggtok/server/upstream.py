@@ -38,12 +38,15 @@ from ggtok.server.generating import (
     is_plain,
     uncounted,
 )
+from ggtok.server.headers import KEYS, Headers, forwarded, has_body
+from ggtok.server.kept import EarlierPrompts
 from ggtok.server.limits import LARGE, Bodies
 from ggtok.server.registry import Ready, Registry
 from ggtok.server.replies import Reply
 from ggtok.server.workers import SMALL, Workers, unless_disconnected
 
 COUNT_HEADER = "x-prompt-tokens"
+KEPT_HEADER = "x-prompt-tokens-kept"
 PASS, REFUSE = "pass", "refuse"  # requests that aren't counted, if there is a limit
 ASK = 0  # as a limit: use the context length that the upstream server reports
 _MOST = 256  # requests that may be passed on at the same time
@@ -53,11 +56,6 @@ ASK_SECONDS = 60.0  # for the upstream server's answer to a question about its c
 LIST_SECONDS = 10.0  # for its list of models
 _LONGEST_ANSWER = 4 << 20  # bytes of such an answer
 
-# Headers that apply to a single connection (RFC 9110 7.6.1), besides those that "Connection" lists.
-_HOP = {
-    *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"te"),
-    *(b"proxy-connection", b"trailer", b"transfer-encoding", b"upgrade"),
-}
 # Headers of requests that aren't passed on. The upstream server needn't know which page sent the
 # request, because Origins has already decided whether the page may.
 _OWN_REQUEST = {b"host", b"expect", b"origin", b"referer"}
@@ -65,11 +63,9 @@ _OWN_ANSWER = {b"date"}
 _WITHOUT_BODY = (204, 304)
 _SLASHES = re.compile("//+")
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
-_KEYS = (b"authorization", b"x-api-key")
+_OUR_HEADERS = {COUNT_HEADER.encode(), KEPT_HEADER.encode()}
 
 logger = logging.getLogger("ggtok.server.upstream")
-
-Headers = list[tuple[bytes, bytes]]
 
 
 class Upstream:
@@ -79,7 +75,8 @@ class Upstream:
         url: the upstream server's URL.
         key: the key for the upstream server, sent instead of the client's.
         own_keys: the keys for this server, which are never passed on.
-        count: whether answers to completions report the number of tokens in the prompt.
+        count: whether answers to completions report the number of tokens in the prompt, and how
+            many of these an earlier prompt begins with.
         limit: the context length in tokens, which a prompt must not fill, or ASK for the length
             that the upstream server reports.
         unknown: if there is a limit, what happens to requests that may generate and whose prompt
@@ -112,6 +109,7 @@ class Upstream:
         self._refuses_unknown = limit is not None and unknown == REFUSE
         self._image_tokens = image_tokens
         self._contexts = Contexts()
+        self.earlier = EarlierPrompts() if count else None
         self._client: httpx2.AsyncClient | None = None
         self.active = 0
         self.failed = 0
@@ -180,22 +178,32 @@ class Upstream:
             if self._refuses_unknown and not is_plain(scope["headers"]):
                 raise uncounted("its body is compressed, or isn't JSON in UTF-8")
             counting = self._prompts(completion, scope, data)
-            prompts = await unless_disconnected(counting, receive)
-            more: Headers = []
-            if prompts is not None and self._count:
-                more.append((COUNT_HEADER.encode(), str(prompts.total).encode()))
+            more = self._counts(scope["headers"], *await unless_disconnected(counting, receive))
             await self._pass_on(scope, _Body(receive, data), send, more)
 
-    async def _prompts(self, completion: Completion, scope: Scope, data: bytes) -> Prompts | None:
-        """Counts the prompts' tokens; returns None if that isn't possible. Raises Refusal if a
-        prompt is too long, or if there is a limit but the prompts can't be counted."""
+    def _counts(self, headers: Headers, prompts: Prompts | None, model: str | None) -> Headers:
+        """Returns the headers that report a request's prompts, and remembers a single prompt."""
+        if prompts is None or self.earlier is None:
+            return []
+        counts = [(COUNT_HEADER.encode(), str(prompts.total).encode())]
+        if prompts.ids is not None:
+            kept = self.earlier.add(model, [v for k, v in headers if k in KEYS], prompts.ids)
+            counts.append((KEPT_HEADER.encode(), str(kept).encode()))
+        return counts
+
+    async def _prompts(
+        self, completion: Completion, scope: Scope, data: bytes
+    ) -> tuple[Prompts | None, str | None]:
+        """Counts the prompts' tokens; returns None if that isn't possible, and the model's name if
+        the request has one. Raises Refusal if a prompt is too long, or if there is a limit but the
+        prompts can't be counted."""
 
         def count(ready: Ready | None) -> tuple[Prompts | None, str | None, int]:
             try:
                 body = bodies.parse(data)
                 # llama-server answers a request whose model isn't a name, too.
                 tok = self._registry.get(text(body, "model") or None, ready).tok
-                found = completion.measure(tok, body, self._image_tokens)
+                found = completion.measure(tok, body, self._image_tokens, self._count)
                 if self._limit is not None:
                     everything = bodies.parse_all(data)
                     longest = longest_possible(completion, tok, body, everything, found)
@@ -224,12 +232,12 @@ class Upstream:
             # A prompt that fills the context leaves no room for an answer.
             if prompts.longest >= most:
                 raise completion.too_long(prompts.longest, most, completion.field)
-        return prompts
+        return prompts, model
 
     def _asker(
         self, headers: Headers, seconds: float | None = None
     ) -> Callable[[str, str, Any], Any]:
-        credentials = [(name, value) for name, value in headers if name in _KEYS]
+        credentials = [(name, value) for name, value in headers if name in KEYS]
 
         async def ask(method: str, path: str, body: Any) -> Any:
             content = None if body is None else bodies.dump(body)
@@ -279,7 +287,7 @@ class Upstream:
     async def _exchange(self, scope: Scope, body: _Body, send: Send, more: Headers) -> None:
         headers = self._request_headers(scope["headers"])
         content: bytes | AsyncIterator[bytes] | None = body.data
-        if _has_body(scope["headers"]) and content is None:
+        if has_body(scope["headers"]) and content is None:
             content = body.parts()
         else:
             body.whole.set()
@@ -354,8 +362,8 @@ class Upstream:
     def _request_headers(self, headers: Headers) -> Headers:
         kept = [
             (name, value)
-            for name, value in _forwarded(headers, _OWN_REQUEST)
-            if not (self._key is not None and name in _KEYS) and not self._is_ours(value)
+            for name, value in forwarded(headers, _OWN_REQUEST)
+            if not (self._key is not None and name in KEYS) and not self._is_ours(value)
         ]
         if self._key is not None:
             kept.append((b"authorization", b"Bearer " + self._key.encode("ascii")))
@@ -366,11 +374,11 @@ class Upstream:
         200 to 599."""
         if not 200 <= response.status_code < 600:
             raise self._failure(f"answered with status {response.status_code}", 502)
-        own = _OWN_ANSWER | ({COUNT_HEADER.encode()} if self._count else set())
+        own = _OWN_ANSWER | (_OUR_HEADERS if self._count else set())
         # Content-Length is wrong if the body is chunked, or if there is none.
         if "transfer-encoding" in response.headers or response.status_code in _WITHOUT_BODY:
             own = own | {b"content-length"}
-        kept = _forwarded(response.headers.raw, own)
+        kept = forwarded(response.headers.raw, own)
         return [(name, _CONTROL.sub(b" ", value)) for name, value in kept]
 
     def _is_ours(self, value: bytes) -> bool:
@@ -456,33 +464,6 @@ def _base(url: str) -> httpx2.URL:
     raise InvalidValueError(
         f"upstream must be the address of a server, such as http://127.0.0.1:8080, not {url!r}"
     )
-
-
-def _has_body(headers: Headers) -> bool:
-    """Whether the request has a body. Raises Refusal for a transfer encoding other than chunked."""
-    for name, value in headers:
-        if name == b"transfer-encoding" and value.lower() != b"chunked":
-            raise Refusal("the transfer encoding of a body must be chunked", status=501)
-    return any(
-        name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
-        for name, value in headers
-    )
-
-
-def _forwarded(headers: Headers, own: set[bytes]) -> Headers:
-    """Returns the headers to pass on: all except `own` and those for a single connection."""
-    listed = {
-        part.strip().lower()
-        for name, value in headers
-        if name.lower() == b"connection"
-        for part in value.split(b",")
-    }
-    dropped = _HOP | own | listed
-    return [
-        (name, value)
-        for name, value in headers
-        if name.lower() not in dropped and not name.lower().startswith(b"access-control-")
-    ]
 
 
 def _target(scope: Scope) -> bytes:
