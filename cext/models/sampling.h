@@ -3,7 +3,7 @@
  *
  * A model that can be sampled looks at call->sampling in `encode`, once for a fragment or a batch of
  * words, and then uses neither caches nor the paths that rely on them. Merges are skipped at random
- * (models/spm.c, models/bpe/merge.c); UGM draws a path (models/ugm/sample.c) or collects the best
+ * (models/spm/, models/bpe/merge.c); UGM draws a path (models/ugm/sample.c) or collects the best
  * paths (models/ugm/nbest.c).
  */
 #ifndef GGTOK_SAMPLING_H

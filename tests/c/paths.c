@@ -4,9 +4,9 @@
  *
  *     paths FILE.gguf ...
  *
- * The plain build neither caches words nor cuts texts into pieces, so equal checksums confirm
- * Claim bpe.1, Claim bpe.2, Claim spm.1, Claim rwkv.1, Claim wpm.1, Claim ugm.1, Claim plamo.1,
- * Claim tries.1.
+ * The plain build neither caches words nor cuts texts into pieces or windows, so equal checksums confirm
+ * Claim bpe.1, Claim bpe.2, Claim bpe.3, Claim spm.1, Claim rwkv.1, Claim wpm.1, Claim ugm.1,
+ * Claim plamo.1, Claim tries.1.
  */
 #include "ggtok.h"
 #include "made_texts.h"

@@ -59,7 +59,8 @@ static void scratch_free(void *scratch) {
 
 static size_t cache_bytes(const void *scratch) {
     const bpe_state *s = scratch;
-    return ggtok_word_cache_bytes(&s->words) + ggtok_word_cache_bytes(&s->pieces);
+    return ggtok_word_cache_bytes(&s->words) + ggtok_word_cache_bytes(&s->pieces) +
+           ggtok_long_word_bytes(&s->merge.long_word);
 }
 
 static void *scratch_new(const vocab *v, const void *model) {

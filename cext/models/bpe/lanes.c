@@ -1,4 +1,4 @@
-/* Merges each word as merge_short in models/bpe/merge.c does. */
+/* Merges each word as merge_few in models/bpe/merge.c does. */
 #include "models/bpe/lanes.h"
 
 #include "base/bits.h"
@@ -167,8 +167,19 @@ ALWAYS_INLINE bool lane_step(pairs t, lane *m, bool avx2) {
     return true;
 }
 
+static void store_symbols(const lane *m, merged_symbols *out) {
+    out->n = 0;
+    for (size_t at = 1; at <= m->task->n; at = bits_lowest(m->begins & (UINT64_MAX - 1) << at))
+        out->data[out->n++] = (merged_symbol){(uint32_t)at - 1, m->symbol[at]};
+    out->data[out->n].start = m->task->n;
+}
+
 static void lane_end(const bpe_table *t, const lane *m) {
     bpe_task *task = m->task;
+    if (task->merged) {
+        store_symbols(m, task->merged);
+        return;
+    }
     idbuf out = {task->ids, 0, BPE_TASK_IDS};
     for (size_t at = 1, next; at <= task->n; at = next) {
         next = bits_lowest(m->begins & (UINT64_MAX - 1) << at);

@@ -1,5 +1,6 @@
 /*
- * Merges one word: if it has few symbols, by searching their ranks; if many, with a heap.
+ * Merges one word: if it has few symbols, by searching their ranks; if many, in windows (claim bpe.3
+ * of docs/design/bpe.md), each of which is merged by searching or, if it is large, with a heap.
  *
  * The word's initial symbols are numbered from left to right; these numbers are the positions. A
  * merged symbol keeps the position of its leftmost part. rank[i] is the rank of the pair that
@@ -9,6 +10,7 @@
 
 #include "base/cpu.h"
 #include "base/heap.h"
+#include "models/bpe/lanes.h"
 #include "models/trace.h"
 #include "unicode/space_mark.h"
 #include "unicode/utf8.h"
@@ -17,32 +19,21 @@
 
 enum { SHORT = 32 };
 
-void ggtok_bpe_emit_bytes(const bpe_table *t, const uint8_t *p, size_t n, idbuf *out) {
-    for (size_t i = 0; i < n; i++) {
-        if (p[i] == ' ' && t->escapes) {
-            ggtok_bpe_emit_bytes(t, (const uint8_t *)SPACE_MARK, 3, out);
-            continue;
-        }
-        for (int k = 0; k < 2; k++) {
-            if (t->fallback[p[i]][k] >= 0) out->data[out->n++] = t->fallback[p[i]][k];
-        }
-    }
-}
-
-/* Finds the initial symbols of a word; the i-th begins at start[i] (start[count] == n). Symbols are
- * bytes, so that start[i] == i, unless the vocabulary's symbols are characters. Returns their
- * number, or 0 if interrupted. */
+/* Finds the first symbols of a word, at most `most`; the i-th begins at start[i], and start[count] is
+ * the end of the last. Symbols are bytes, so that start[i] == i, unless the vocabulary's symbols are
+ * characters. Returns their number, or 0 if interrupted. */
 static size_t split_word(const bpe_table *t, const vocab *v, const uint8_t *word, size_t n,
-                         uint32_t *symbol, uint32_t *start, interrupt *in) {
-    size_t count = 0;
+                         size_t most, uint32_t *symbol, uint32_t *start, interrupt *in) {
+    size_t count = 0, i = 0;
     if (!t->raw_utf8) {
-        for (; count < n; count++) {
+        for (; i < n && i < most; i++) {
             if (interrupted(in, 1)) return 0;
-            symbol[count] = t->byte_symbol[word[count]];
-            start[count] = (uint32_t)count;
+            symbol[i] = t->byte_symbol[word[i]];
+            start[i] = (uint32_t)i;
         }
+        count = i;
     } else {
-        for (size_t i = 0; i < n; count++) {
+        for (; i < n && count < most; count++) {
             size_t len = utf8_lead_len(word[i]);
             if (len > n - i) len = n - i;
             if (interrupted(in, len)) return 0;
@@ -52,7 +43,7 @@ static size_t split_word(const bpe_table *t, const vocab *v, const uint8_t *word
             i += len;
         }
     }
-    start[count] = (uint32_t)n;
+    start[count] = (uint32_t)i;
     return count;
 }
 
@@ -71,9 +62,10 @@ static inline uint32_t first_rank(const bpe_table *t, const uint8_t *word, const
                                 : t->byte_rank[word[i]][word[i + 1]];
 }
 
-/* Merges a word of few symbols: searches all ranks for the least each time. */
-static void merge_short(const bpe_table *t, const uint8_t *word, size_t count, uint32_t *symbol,
-                        const uint32_t *start, idbuf *out) {
+/* Merges few symbols in place: searches all ranks for the least each time. Returns how many symbols
+ * are left. */
+static size_t merge_few(const bpe_table *t, const uint8_t *word, size_t count, uint32_t *symbol,
+                        uint32_t *start) {
     uint32_t rank[SHORT];
     uint8_t next[SHORT + 1], prev[SHORT + 1];
     for (size_t i = 0; i < count; i++) {
@@ -99,12 +91,22 @@ static void merge_short(const bpe_table *t, const uint8_t *word, size_t count, u
             rank[before] = rank_of(t, symbol[before], symbol[i]);
         }
     }
-    for (size_t i = 0; i < count; i = next[i]) {
-        if (symbol[i] < t->n_tokens) {
-            out->data[out->n++] = (int32_t)symbol[i];
-        } else {
-            ggtok_bpe_emit_bytes(t, word + start[i], start[next[i]] - start[i], out);
-        }
+    size_t left = 0;
+    for (size_t i = 0; i < count; i = next[i], left++) {
+        symbol[left] = symbol[i];
+        start[left] = start[i];
+    }
+    start[left] = start[count];
+    return left;
+}
+
+/* Appends the ids of a merged symbol, word[from..to). */
+static inline void emit(const bpe_table *t, const uint8_t *word, uint32_t symbol, size_t from,
+                        size_t to, idbuf *out) {
+    if (symbol < t->n_tokens) {
+        out->data[out->n++] = (int32_t)symbol;
+    } else {
+        ggtok_bpe_emit_bytes(t, word + from, to - from, out);
     }
 }
 
@@ -227,9 +229,10 @@ static void return_skipped(bpe_scratch *s, sampling *r, size_t *n_heap) {
     r->skipped.n = 0;
 }
 
-/* Compiled twice: `r` is NULL unless merges are skipped at random. */
+/* Merges the scratch's symbols: next[] then links those that are left. Compiled twice: `r` is NULL
+ * unless merges are skipped at random. Returns false if interrupted or out of memory. */
 ALWAYS_INLINE bool merge_symbols(const bpe_table *t, bpe_scratch *s, const uint8_t *word,
-                                 size_t count, guarded w, sampling *r, idbuf *out) {
+                                 size_t count, guarded w, sampling *r) {
     enum { STEP = 8 }; /* a merge costs as much as this many bytes */
     const uint32_t *start = s->start;
     uint32_t *symbol = s->symbol, *next = s->next, *prev = s->prev, *rank = s->rank;
@@ -277,6 +280,14 @@ ALWAYS_INLINE bool merge_symbols(const bpe_table *t, bpe_scratch *s, const uint8
             heap_up(s->heap, n_heap - 1);
         }
     }
+    return true;
+}
+
+/* Appends the ids of the symbols that merge_symbols left. */
+static bool emit_symbols(const bpe_table *t, bpe_scratch *s, const uint8_t *word, size_t count,
+                         guarded w, idbuf *out) {
+    const uint32_t *start = s->start, *symbol = s->symbol, *next = s->next;
+    bool traced = trace_of(w.g);
     for (size_t i = 0; i < count; i = next[i]) {
         if (interrupted(s->interrupt, 1)) return false;
         size_t n = start[next[i]] - start[i];
@@ -298,15 +309,15 @@ ALWAYS_INLINE bool merge_symbols(const bpe_table *t, bpe_scratch *s, const uint8
     return true;
 }
 
-static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, size_t count,
-                       guarded w, idbuf *out) {
-    return merge_symbols(t, s, word, count, w, NULL, out);
+static bool merge_all(const bpe_table *t, bpe_scratch *s, const uint8_t *word, size_t count,
+                      guarded w) {
+    return merge_symbols(t, s, word, count, w, NULL);
 }
 
 static bool merge_skipping(const bpe_table *t, bpe_scratch *s, const uint8_t *word, size_t count,
-                           sampling *r, idbuf *out) {
+                           sampling *r) {
     r->skipped.n = 0;
-    return merge_symbols(t, s, word, count, (guarded){NULL, 0}, r, out);
+    return merge_symbols(t, s, word, count, (guarded){NULL, 0}, r);
 }
 
 /* Merges a word of any length; `out` has room for its ids. `r` may be NULL. */
@@ -320,10 +331,59 @@ static ggtok_status merge_word(const bpe_table *t, const vocab *v, bpe_scratch *
                                (unsigned long long)n);
     }
     if (!reserve(s, n)) return ggtok_error_memory(err);
-    size_t count = split_word(t, v, word, n, s->symbol, s->start, s->interrupt);
-    bool ok = count && (r ? merge_skipping(t, s, word, count, r, out)
-                          : merge_long(t, s, word, count, w, out));
+    size_t count = split_word(t, v, word, n, n, s->symbol, s->start, s->interrupt);
+    bool ok = count && (r ? merge_skipping(t, s, word, count, r) : merge_all(t, s, word, count, w));
+    ok = ok && emit_symbols(t, s, word, count, w, out);
     return ok ? GGTOK_OK : ggtok_error_failed(s->interrupt, err);
+}
+
+/* ---- many symbols without a guard: windows ---- */
+
+typedef struct merging {
+    const bpe_table *t;
+    const vocab *v;
+    bpe_scratch *s;
+    bool has_lanes;
+} merging;
+
+static bool merge_one(const merging *m, merge_window *w) {
+    bpe_scratch *s = m->s;
+    if (!reserve(s, w->most)) return false;
+    size_t count = split_word(m->t, m->v, w->p, w->n, w->most, s->symbol, s->start, s->interrupt);
+    if (!count) return false;
+    merged_symbol *out = w->merged.data;
+    uint32_t end = s->start[count];
+    w->merged.n = 0;
+    if (count <= SHORT) {
+        count = merge_few(m->t, w->p, count, s->symbol, s->start);
+        for (size_t i = 0; i < count; i++)
+            out[w->merged.n++] = (merged_symbol){s->start[i], s->symbol[i]};
+    } else {
+        if (!merge_all(m->t, s, w->p, count, (guarded){NULL, 0})) return false;
+        for (size_t i = 0; i < count; i = s->next[i])
+            out[w->merged.n++] = (merged_symbol){s->start[i], s->symbol[i]};
+    }
+    out[w->merged.n].start = end;
+    return true;
+}
+
+static bool merge_windows(const void *model, merge_window *const *windows, size_t n) {
+    const merging *m = model;
+    bpe_task task[LONG_WORD_PARTS];
+    size_t n_tasks = 0;
+    for (size_t i = 0; i < n; i++) {
+        merge_window *w = windows[i];
+        if (!ggtok_merged_reserve(&w->merged, w->most)) return false;
+        if (!m->has_lanes || w->most > BPE_TASK_MAX) {
+            if (!merge_one(m, w)) return false;
+            continue;
+        }
+        task[n_tasks].word = w->p;
+        task[n_tasks].n = (uint32_t)(w->n < w->most ? w->n : w->most);
+        task[n_tasks++].merged = &w->merged;
+    }
+    if (n_tasks) ggtok_bpe_merge_tasks(m->t, task, n_tasks);
+    return true;
 }
 
 ggtok_status ggtok_bpe_merge_word(const bpe_table *t, const vocab *v, bpe_scratch *s,
@@ -332,9 +392,21 @@ ggtok_status ggtok_bpe_merge_word(const bpe_table *t, const vocab *v, bpe_scratc
     if (!idbuf_reserve(out, mem_mul(n, t->escapes ? 3 : 2))) return ggtok_error_memory(err);
     if (n <= SHORT && !PLAIN) {
         uint32_t symbol[SHORT], start[SHORT + 1];
-        size_t count = split_word(t, v, word, n, symbol, start, NULL);
-        merge_short(t, word, count, symbol, start, out);
+        size_t count = split_word(t, v, word, n, SHORT, symbol, start, NULL);
+        count = merge_few(t, word, count, symbol, start);
+        for (size_t i = 0; i < count; i++) emit(t, word, symbol[i], start[i], start[i + 1], out);
         return GGTOK_OK;
+    }
+    bool slow = PLAIN || !long_word_suits(n);
+    if (!slow) {
+        const merging m = {t, v, s, ggtok_bpe_has_lanes(t)};
+        const merge_ops ops = {merge_windows, &m, SHORT, m.has_lanes};
+        const merged_symbols *merged =
+            ggtok_long_word_merge(&s->long_word, &ops, word, n, s->interrupt, &slow);
+        for (size_t i = 0; merged && i < merged->n; i++)
+            emit(t, word, merged->data[i].value, merged->data[i].start, merged->data[i + 1].start,
+                 out);
+        if (!slow) return merged ? GGTOK_OK : ggtok_error_failed(s->interrupt, err);
     }
     return merge_word(t, v, s, word, n, (guarded){NULL, 0}, NULL, out, err);
 }
@@ -400,5 +472,6 @@ void ggtok_bpe_scratch_free(bpe_scratch *s) {
     ggtok_mem_free(s->prev);
     ggtok_mem_free(s->rank);
     ggtok_mem_free(s->heap);
+    ggtok_long_word_free(&s->long_word);
     memset(s, 0, sizeof *s);
 }

@@ -6,6 +6,7 @@
 #include "base/interrupt.h"
 #include "models/bpe/table.h"
 #include "models/guard.h"
+#include "models/long_word.h"
 #include "models/sampling.h"
 
 /* One thread's arrays for words that are too long for the stack. */
@@ -13,6 +14,7 @@ typedef struct bpe_scratch {
     uint32_t *symbol, *start, *next, *prev, *rank; /* by position, [cap + 1] each */
     uint64_t *heap;
     size_t cap, heap_cap;
+    long_word long_word;
     uint32_t *ranks; /* ranks of all pairs, ascending, for ggtok_bpe_file_rank; computed lazily */
     size_t n_ranks;
     interrupt *interrupt; /* interrupt of the current call */
@@ -33,9 +35,5 @@ void ggtok_bpe_scratch_free(bpe_scratch *s);
 /* Sets *index to the index of a rank in the file's list of merges. Returns false if out of
  * memory. */
 bool ggtok_bpe_file_rank(const bpe_table *t, bpe_scratch *s, uint32_t rank, uint32_t *index);
-
-/* Appends the tokens to which a symbol that isn't a token falls back, given its bytes. `out` must
- * have room for 3 * n ids. */
-void ggtok_bpe_emit_bytes(const bpe_table *t, const uint8_t *p, size_t n, idbuf *out);
 
 #endif

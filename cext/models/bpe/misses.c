@@ -178,6 +178,7 @@ static void merge_in_lanes(const model_call *call, bpe_miss **words, size_t n_wo
         for (; i < n_words && n < TASKS; i++) {
             if (words[i]->n > BPE_TASK_MAX) continue;
             task[n].word = words[i]->p;
+            task[n].merged = NULL;
             task[n].n = words[i]->n;
             word[n++] = words[i];
         }

@@ -461,3 +461,15 @@ void ggtok_bpe_table_free(bpe_table *t) {
     ggtok_mem_free(t->merged);
     ggtok_mem_free(t->unused);
 }
+
+void ggtok_bpe_emit_bytes(const bpe_table *t, const uint8_t *p, size_t n, idbuf *out) {
+    for (size_t i = 0; i < n; i++) {
+        if (p[i] == ' ' && t->escapes) {
+            ggtok_bpe_emit_bytes(t, (const uint8_t *)SPACE_MARK, 3, out);
+            continue;
+        }
+        for (int k = 0; k < 2; k++) {
+            if (t->fallback[p[i]][k] >= 0) out->data[out->n++] = t->fallback[p[i]][k];
+        }
+    }
+}

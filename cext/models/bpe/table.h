@@ -102,4 +102,8 @@ static inline uint32_t bpe_merged(const bpe_table *t, uint32_t rank) {
     return t->merged ? t->merged[rank] : rank >> t->repeat_bits;
 }
 
+/* Appends the tokens to which a symbol that isn't a token falls back, given its bytes. `out` must
+ * have room for 3 * n ids. */
+void ggtok_bpe_emit_bytes(const bpe_table *t, const uint8_t *p, size_t n, idbuf *out);
+
 #endif
