@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 import ggtok
+from ggtok.inspect.parity import process
 from tests import parity
 from tests.hostile.judge import GGUF_ERROR, LOADED, VAGUE, VOCAB_ERROR, Verdict
 from tests.hostile.kinds import KINDS, Input
@@ -62,7 +63,7 @@ class Agreement(Row):
 
 @cache
 def reference() -> tuple[llamacpp.LlamaCpp, Path]:
-    llamacpp.REQUEST_SECONDS = SECONDS
+    process.REQUEST_SECONDS = SECONDS
     llama = llamacpp.LlamaCpp()
     folder = tempfile.TemporaryDirectory()
     atexit.register(folder.cleanup)

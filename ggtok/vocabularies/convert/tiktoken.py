@@ -18,6 +18,7 @@ from ggtok.vocabularies.convert.confirm import Original
 from ggtok.vocabularies.convert.draft import (
     Draft,
     add_configured,
+    check_holes,
     fewer_categories,
     name_end,
     newer_characters,
@@ -160,7 +161,7 @@ def draft_of(
     draft.flags = {"add_bos": False, "add_eos": False}
     add_configured(draft, folder, where)
     if known is None:  # published ranks come with all their special tokens
-        _add_reserved(draft, folder, len(ranks.ranks))
+        _add_reserved(draft, folder, ranks.ranks, where)
     ranks.special = _special_of(draft)
     set_configured(draft, folder, ranks.special)
     name_end(draft)
@@ -190,11 +191,12 @@ def _pre_of(folder: Folder, where: str) -> str | None:
     return "llama-bpe" if is_read and folder.path is not None else None
 
 
-def _add_reserved(draft: Draft, folder: Folder, n: int) -> None:
+def _add_reserved(draft: Draft, folder: Folder, ranks: Mapping[bytes, int], where: str) -> None:
     """Adds special tokens for the ids after the ranks that the configuration leaves out."""
     code = folder.code_of_class or ""
-    end = max(max(draft.texts) + 1, n + _RESERVED if code in _RESERVING else 0)
-    reserved = [id for id in range(n, end) if id not in draft.texts]
+    end = max(max(draft.texts) + 1, len(ranks) + _RESERVED if code in _RESERVING else 0)
+    check_holes(end, len(draft.texts), where)
+    reserved = [id for id in range(max(ranks.values()) + 1, end) if id not in draft.texts]
     for id in reserved:
         draft.set(id, b"<|reserved_token_%d|>" % id, spelling.CONTROL)
     if reserved:

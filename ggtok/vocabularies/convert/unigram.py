@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from typing import Any
 
 from ggtok.errors import UnknownPreTokenizerError, VocabError
@@ -19,6 +20,12 @@ _WHITE_SPACE = Difference(
     "pre-tokenizer",
     "the source splits text at all white space: llama.cpp only at spaces",
     without=lambda line: " ".join(line.split()),
+)
+_BYTE_TEXT = re.compile("<0x[0-9A-F]{2}>")
+_BYTE_TEXTS = Difference(
+    "byte-texts",
+    "texts such as '<0x41>' are byte tokens in the source only",
+    without=lambda line: _without(_BYTE_TEXT, line),
 )
 _SPACES = {"Regex": " {2,}"}  # the pattern of a Replace normalizer
 
@@ -48,8 +55,11 @@ def read_unigram(source: Source, draft: Draft) -> None:
     scores = dict(draft.scores)
     add_added(source, draft)
     draft.scores |= scores
+    if unk is not None and all(row["id"] != unk for row in source.added):
+        draft.differences.append(_unknown_text(draft.texts[unk].decode("utf-8", "replace")))
     if fallback:
         draft.differences.append(unigram_fallback(_without_fallback))
+        draft.differences.append(_BYTE_TEXTS)
     _normalizers(source, draft)
     _spaces(source, draft)
 
@@ -83,6 +93,23 @@ def _is_known(row: Json) -> bool:
 def _without_others(document: Json) -> None:
     rows = structure.normalizers_of(document["normalizer"])
     document["normalizer"] = {"type": "Sequence", "normalizers": list(filter(_is_known, rows))}
+
+
+def _without(pattern: re.Pattern[str], line: str) -> str:
+    """Removes what matches from a line, until nothing does."""
+    before = ""
+    while line != before:
+        before, line = line, pattern.sub("", line)
+    return line
+
+
+def _unknown_text(text: str) -> Difference:
+    pattern = re.compile(re.escape(text))
+    return Difference(
+        "unknown-text",
+        f"llama.cpp parses {text!r} in a text as a special token, after which it adds a space",
+        without=lambda line: _without(pattern, line),
+    )
 
 
 def _without_fallback(document: Json) -> None:

@@ -101,7 +101,7 @@ def test_added_tokens_that_overlap(tmp_path: Path) -> None:
     path = sources.write(tmp_path / "tokenizer.json", document)
     lines = ["/_SERVICE/", "_S ERVICE", "a\n\n\nb", "/_SERVICE/"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(confirm, "lines_for", lambda v, n: lines)
+        patch.setattr(confirm, "lines_for", lambda *_: lines)
         v = convert(path)
     report = report_of(v)
     assert report.unexplained == () and report.differing == 2
