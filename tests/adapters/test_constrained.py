@@ -26,7 +26,7 @@ NO_END = ["none", "test"]
 # vocabularies in which a JSON character has no token, or only a special one.
 NOT_EXACT = (
     "bpe-ambiguous bpe-mmbert bpe-odd bpe-overlap bpe-whitespace none test ugm "
-    "ugm-plain wpm wpm-cased"
+    "ugm-nfc ugm-plain wpm wpm-cased"
 ).split()
 
 

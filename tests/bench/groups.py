@@ -7,7 +7,7 @@ load     ms. new: in a new process. again: once more in the same process. The fi
 prompts  us per call, for 64 cached prompts in turn.
 process  ms of a whole process: start Python, import, load, encode a line, exit.
 memory   MB by which a new process grows during import and load, and then during 16 MB of text.
-worst    ms for texts on which some tokenizers are slow, each in a new process.
+worst    ms for texts of 1 MB on which some tokenizers are slow, each in a new process, and again.
 threads  MB/s of documents on one and on two threads, and the ratio.
 models   MB/s with vocabularies of every type: one WPM, one UGM, grown.py's and the fixtures.
 chat     us per conversation, from messages to ids and to text (chat.py).
@@ -22,6 +22,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
+from tests.bench import long_words
 from tests.bench.corpora import MB, Corpus, chinese, code, cut, documents, mixed, prose, size
 from tests.bench.grown import GROWN, grow
 from tests.bench.peers import DOCS, DOCS_LISTS, ONE, ONE_LIST, OURS, REFERENCE
@@ -250,19 +251,10 @@ def _prompts(n: int) -> list[str]:
 
 
 def worst(suite: Suite) -> None:
-    chooser = random.Random(1)
-    texts = {
-        "1 MB of one letter": "a" * MB,
-        "1 MB of spaces": " " * MB,
-        "1 MB of newlines": "\n" * MB,
-        "1 MB of digits": "".join(chooser.choice("0123456789") for _ in range(MB)),
-        "1 MB of letters": "".join(chooser.choice("abcdefghijklmnop") for _ in range(MB)),
-        "1 MB of one Han character": "\u6f22" * (MB // 3),
-    }
     peers = suite.options.peers if suite.options.full else _others(suite)
     for vocab in suite.vocabs(*(DETAILED if suite.options.full else DETAILED[:1])):
-        for name, text in texts.items():
-            _worst(suite, vocab, peers, name, text, control=False)
+        for name, text in long_words.texts().items():
+            _worst(suite, vocab, peers, name, text)
         token = _control_token(suite, vocab)
         if token:
             text = token * 100_000
@@ -281,11 +273,12 @@ def _control_token(suite: Suite, vocab: str) -> str:
 
 
 def _worst(
-    suite: Suite, vocab: str, peers: Sequence[str], name: str, text: str, control: bool
+    suite: Suite, vocab: str, peers: Sequence[str], name: str, text: str, control: bool = False
 ) -> None:
     form = SPECIAL if control else ONE
     texts = {form: {name: [text]}}
     notes = suite.agree(vocab, peers, texts, control=control, seconds=_WORST_SECONDS)
+    again: dict[str, list[float]] = {}
 
     def take(peer: str) -> float:
         with suite.open(peer, vocab, control=control, seconds=_WORST_SECONDS) as process:
@@ -293,10 +286,15 @@ def _worst(
             process.put("worst", some)
             # llama.cpp encodes only the beginning of the text. Its time grows at least linearly, so
             # the extrapolation is a lower bound.
-            return process.once(form, "worst") / 1e6 * size(text) / sum(map(size, some))
+            factor = size(text) / sum(map(size, some)) / 1e6
+            first = process.once(form, "worst") * factor
+            if peer != REFERENCE:
+                again.setdefault(peer, []).append(process.once(form, "worst") * factor)
+            return first
 
     row = suite.row("worst", vocab, name, "new process", "ms")
     suite.measure(row, suite.each(notes, take), notes, rounds=min(3, suite.options.rounds))
+    suite.record(suite.row("worst", vocab, name, "again", "ms"), again, notes)
 
 
 # ---- threads ----
