@@ -4,9 +4,9 @@
     python -m tests.bench encode --vocab qwen2 --peer gigatoken
     python -m tests.bench --full --corpus DIR --out DIR    # everything, hours
 
-Groups: encode, fresh, corpora, batch, load, prompts, process, memory, worst, threads, models,
-offsets, pre, chat, files, stream (described in groups.py, fresh.py and files.py). `pip install -e
-".[bench]"` installs the other tokenizers; the report lists the missing ones.
+Groups: job, encode, fresh, corpora, batch, load, prompts, memory, worst, threads, models,
+offsets, pre, chat, files, stream (described in groups.py, job.py, fresh.py and files.py).
+`pip install -e ".[bench]"` installs the other tokenizers; the report lists the missing ones.
 
 All tokenizers are converted from the same GGUF file (convert.py), and each runs in a separate
 process on one core. Ids are compared in other processes before anything is timed. Each round takes
@@ -30,6 +30,7 @@ from tests.bench.files import files
 from tests.bench.fresh import batch, fresh
 from tests.bench.fresh import corpora as whole_corpora
 from tests.bench.grown import GROWN
+from tests.bench.job import job
 from tests.bench.offsets import offsets
 from tests.bench.peers import OURS, PEERS
 from tests.bench.pre import pre
@@ -46,7 +47,7 @@ GROUPS = {
     "batch": batch,
     "load": groups.load,
     "prompts": groups.prompts,
-    "process": groups.process,
+    "job": job,
     "memory": groups.memory,
     "worst": groups.worst,
     "threads": groups.threads,
@@ -58,7 +59,7 @@ GROUPS = {
     "stream": stream,
     "sample": sample,
 }
-QUICK = ("encode", "load", "prompts", "process")
+QUICK = ("encode", "load", "prompts", "job")
 
 
 def _arguments() -> argparse.Namespace:

@@ -120,10 +120,10 @@ def folder(path: Path) -> list[Corpus]:
     ]
 
 
-def mixed(more: list[Corpus]) -> Corpus:
-    """Returns up to 16 MB without repetition: prose, then the folder's files, then code."""
+def mixed(more: list[Corpus], most: int = FIRST_PASS) -> Corpus:
+    """Returns up to `most` bytes without repetition: prose, then the folder's files, then code."""
     text = "\n".join([prose().text, *(corpus.text for corpus in more), code().text])
-    return Corpus("mixed", cut(text, FIRST_PASS, 1)[0])
+    return Corpus("mixed", cut(text, most, 1)[0])
 
 
 def chinese(more: list[Corpus]) -> Corpus:

@@ -5,7 +5,6 @@ encode   MB/s. warm: cached text. fresh: uncached text, after other text of the
 load     ms. new: in a new process. again: once more in the same process. The file is in the
          page cache. The other tokenizers read their own formats (peers.py).
 prompts  us per call, for 64 cached prompts in turn.
-process  ms of a whole process: start Python, import, load, encode a line, exit.
 memory   MB by which a new process grows during import and load, and then during 16 MB of text.
 worst    ms for texts of 1 MB on which some tokenizers are slow, each in a new process, and again.
 threads  MB/s of documents on one and on two threads, and the ratio.
@@ -15,18 +14,14 @@ chat     us per conversation, from messages to ids and to text (chat.py).
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
-import time
 from collections.abc import Iterator, Sequence
 
 from tests.bench import long_words
 from tests.bench.corpora import MB, Corpus, chinese, code, cut, documents, mixed, prose, size
 from tests.bench.grown import GROWN, grow
 from tests.bench.peers import DOCS, DOCS_LISTS, ONE, ONE_LIST, OURS, REFERENCE
-from tests.bench.process import PeerFailureError, Process, cores, environment
+from tests.bench.process import Process, cores
 from tests.bench.results import Row
 from tests.bench.suite import DETAILED, Suite
 from tests.bench.worker import SPECIAL
@@ -132,7 +127,7 @@ def _first(suite: Suite, vocab: str, peers: Sequence[str]) -> None:
         suite.measure(row, suite.each(notes, take), notes)
 
 
-# ---- load, memory, whole processes ----
+# ---- load, memory ----
 
 
 def load(suite: Suite) -> None:
@@ -174,51 +169,6 @@ def memory(suite: Suite) -> None:
         suite.measure(row, suite.each(notes, take), notes, rounds=min(3, suite.options.rounds))
         row = suite.row("memory", vocab, f"{size(text) / MB:.0f} MB", "more after encoding", "MB")
         suite.record(row, grown, notes)
-
-
-_FROM_FILE = "from {peer} import Tokenizer; Tokenizer.from_file({path!r}).encode({text!r})"
-_SCRIPTS = {
-    "ggtok": "import ggtok; ggtok.load({path!r}).encode({text!r})",
-    "gigatoken": "import gigatoken; gigatoken.Tokenizer({path!r}).encode({text!r})",
-    "fastokens": _FROM_FILE,
-    "tokenizers": _FROM_FILE,
-    "splintr": "import splintr; splintr.from_json({path!r}).encode_raw({text!r})",
-}
-_SCRIPT = "from tests.bench.loaders import LOADERS; LOADERS[{peer!r}]({path!r}).encode({text!r})"
-
-
-def process(suite: Suite) -> None:
-    for vocab in suite.vocabs(*(DETAILED if suite.options.full else DETAILED[:1])):
-        notes = suite.agree(vocab, suite.options.peers, {ONE: {"line": ["Hello, world"]}})
-
-        def take(peer: str, vocab: str = vocab) -> float:
-            path = str(suite.path(peer, vocab))
-            script = _SCRIPTS.get(peer, _SCRIPT)
-            return _wall(script.format(peer=peer, path=path, text="Hello, world"))
-
-        row = suite.row("process", vocab, "one line", "import, load, encode, exit", "ms")
-        suite.measure(row, suite.each(notes, take), notes, rounds=2 * suite.options.rounds)
-    row = suite.row("process", "", "", "Python alone", "ms")
-    suite.measure(row, {OURS: lambda _: _wall("pass")}, rounds=2 * suite.options.rounds)
-
-
-def _wall(script: str) -> float:
-    """Returns the milliseconds that `python -c` takes on the workers' cores."""
-    mine = os.sched_getaffinity(0) if cores(1) else set()
-    if mine:
-        os.sched_setaffinity(0, cores(1))
-    try:
-        start = time.perf_counter_ns()
-        child = subprocess.run(
-            [sys.executable, "-c", script], env=environment(1), stderr=subprocess.DEVNULL
-        )
-        elapsed = time.perf_counter_ns() - start
-    finally:
-        if mine:
-            os.sched_setaffinity(0, mine)
-    if child.returncode:
-        raise PeerFailureError(f"exit status {child.returncode}")
-    return elapsed / 1e6
 
 
 # ---- prompts ----
