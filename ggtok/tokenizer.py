@@ -630,6 +630,26 @@ class Tokenizer:
         flags = add_special, parse_special, continuation
         return batches.encode_with_offsets(self._loaded, texts, flags, unit, threads)
 
+    def encode_batch_arrays_with_offsets(
+        self,
+        texts: types.Texts,
+        *,
+        add_special: bool = True,
+        parse_special: types.ParseSpecial = False,
+        continuation: bool = False,
+        unit: types.Unit = "byte",
+        threads: int = 0,
+    ) -> tuple[types.Int32Array, types.Int64Array, types.Int64Array]:
+        """Encode many texts, like :meth:`encode_batch_with_offsets`, to arrays.
+
+        Returns:
+            ``(ids, spans, offsets)``: NumPy arrays, int32 of shape ``(n_ids,)``, int64 of shape
+            ``(n_ids, 2)`` and int64 of shape ``(n_texts + 1,)``. The ids and spans of the i-th
+            text are those from ``offsets[i]`` to ``offsets[i + 1]``.
+        """
+        flags = add_special, parse_special, continuation
+        return batches.encode_arrays_with_offsets(self._loaded, texts, flags, unit, threads)
+
     def encode_batches(
         self,
         texts: Iterable[types.Text] | types.ArrowStream | os.PathLike[str],

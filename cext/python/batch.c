@@ -136,17 +136,19 @@ static void batch_free(PyObject *capsule) {
     ggtok_batch_free(PyCapsule_GetPointer(capsule, BATCH));
 }
 
-/* Returns the arguments from which native/arrays.py makes arrays. The first argument owns the
+/* Returns a Result of native/arrays.py. The first argument owns the
  * batch, and *batch becomes NULL. */
-static PyObject *arrays_of(ggtok_batch **batch, size_t n, bool spans) {
+static PyObject *arrays_of(ggtok_batch **batch, size_t n) {
     const int64_t *offsets = ggtok_batch_offsets(*batch);
-    const void *data = spans ? (const void *)ggtok_batch_spans(*batch) : ggtok_batch_ids(*batch);
+    const int32_t *ids = ggtok_batch_ids(*batch);
+    const ggtok_span *spans = ggtok_batch_spans(*batch);
     Py_ssize_t n_ids = (Py_ssize_t)ggtok_batch_n_ids(*batch);
     PyObject *owner = PyCapsule_New(*batch, BATCH, batch_free);
     if (!owner) return NULL;
     *batch = NULL;
-    return Py_BuildValue("(NKnKn)", owner, (unsigned long long)(uintptr_t)data, n_ids,
-                         (unsigned long long)(uintptr_t)offsets, (Py_ssize_t)n + 1);
+    return Py_BuildValue("(NKnKnK)", owner, (unsigned long long)(uintptr_t)ids, n_ids,
+                         (unsigned long long)(uintptr_t)offsets, (Py_ssize_t)n + 1,
+                         (unsigned long long)(uintptr_t)spans);
 }
 
 /* Makes a column of the batch's ids. The column owns the batch, and *batch becomes NULL. */
@@ -158,8 +160,7 @@ static PyObject *arrow_of(ggtok_batch **batch, const ggtok_bytes *texts, size_t 
 /* (tuple of texts, list of bytes and of joined texts, or a capsule from arrow.c; add_special;
  * parse_special; continuation; threads; lists; whether this is the main thread; None or the unit of
  * spans; sampling, which may be missing or None) -> if `lists` is True, lists or, with spans, (lists,
- * the arguments of `spans` in arrays.py); if False, the arguments of `arrays` there; if None, a
- * capsule of ids for arrow.c. */
+ * a Result of arrays.py); if False, a Result; if None, a capsule of ids for arrow.c. */
 PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     ggtok_error err;
@@ -201,11 +202,11 @@ PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n
     } else if (args[5] == Py_None) {
         result = arrow_of(&batch, texts, n);
     } else if (!lists) {
-        result = arrays_of(&batch, n, spans);
+        result = arrays_of(&batch, n);
     } else if (options.receive || fill_all(&f, batch, n)) {
         result = end_lists(f.lists);
         f.lists = NULL;
-        PyObject *arrays = spans ? arrays_of(&batch, n, true) : NULL;
+        PyObject *arrays = spans ? arrays_of(&batch, n) : NULL;
         if (spans) result = Py_BuildValue("(NN)", result, arrays);
     }
 done:
@@ -235,7 +236,7 @@ PyObject *entry_encode_parallel(PyObject *self, PyObject *const *args, Py_ssize_
     ggtok_status s = ggtok_encode_parallel(e->pool, text, (size_t)n, &options, &batch, &err);
     ggtok_python_return(&f.call);
     if (s) return PyErr_Occurred() ? NULL : entry_fail(e, &err, 0, false);
-    PyObject *result = arrays_of(&batch, 1, false);
+    PyObject *result = arrays_of(&batch, 1);
     ggtok_batch_free(batch);
     return result;
 }

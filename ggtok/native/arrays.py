@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    # The owner of the memory, and the address and length of each of two arrays in it.
-    Result = tuple[object, int, int, int, int]
+    # The owner of the memory; the addresses and lengths of the ids and the offsets; the address of
+    # the spans, if there are any.
+    Result = tuple[object, int, int, int, int, int]
 
 # ---- NumPy arrays over memory that C allocated, without a copy ----
 
@@ -47,7 +48,7 @@ class _Memory:
 
 def id_arrays(result: Result) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Returns the arrays of ids and offsets for a result of encode_batch."""
-    owner, ids, n_ids, offsets, n_offsets = result
+    owner, ids, n_ids, offsets, n_offsets, _ = result
     asarray = _numpy().asarray
     return (
         asarray(_Memory(owner, ids, n_ids, "i4")),
@@ -57,14 +58,14 @@ def id_arrays(result: Result) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
 
 def offsets_of(result: Result) -> list[int]:
     """Returns the offsets for a result of encode_batch, without NumPy."""
-    _, _, _, offsets, n_offsets = result
+    _, _, _, offsets, n_offsets, _ = result
     return list(ffi.unpack(ffi.cast("int64_t *", offsets), n_offsets))
 
 
 def span_arrays(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Returns the arrays of spans (one row per token) and offsets for a result of encode_batch
     with spans."""
-    owner, spans, n_ids, offsets, n_offsets = result
+    owner, _, n_ids, offsets, n_offsets, spans = result
     asarray = _numpy().asarray
     return (
         asarray(_Memory(owner, spans, 2 * n_ids, "i8")).reshape(-1, 2),

@@ -14,6 +14,7 @@ from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import NotAlone, NotReady, Refusal
 from ggtok.server.fields import anything, optional, text, truth, typed
 
+LONGEST_TEMPLATE = 1 << 18  # characters of a template in a request; models' have up to 30,000
 _TYPES = {404: "NotFoundError", 400: "BadRequestError", 501: "NotImplementedError"}
 
 
@@ -102,11 +103,17 @@ def keeps_template(call: Call, tok: Tokenizer, template: str | None) -> bool:
 
     Raises:
         NotAlone: a client's template, which may take seconds, must be used alone.
+        Refusal: it is too long.
     """
-    keep = template is None or template in tok.chat_templates
-    if not keep and not call.alone:
+    if template is None or template in tok.chat_templates:
+        return True
+    if len(template) > LONGEST_TEMPLATE:
+        raise Refusal(
+            f"the template has {len(template)} characters; at most {LONGEST_TEMPLATE} are allowed"
+        )
+    if not call.alone:
         raise NotAlone
-    return keep
+    return False
 
 
 def _message(message: Any) -> Any:

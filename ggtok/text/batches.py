@@ -74,7 +74,7 @@ def encode_array_on_threads(
 
 
 def count_on_threads(native: Native, text: types.Text, flags: Flags, threads: int) -> int:
-    _, _, n_ids, _, _ = _parallel(native, text, flags, threads)
+    _, _, n_ids, _, _, _ = _parallel(native, text, flags, threads)
     return n_ids
 
 
@@ -105,16 +105,32 @@ def unit_of(text: types.Text, unit: str) -> int:
 def encode_with_offsets(
     native: Native, texts: types.Texts, flags: Flags, unit: str, threads: int
 ) -> list[tuple[list[int], types.Int64Array]]:
+    texts, c_unit = _with_unit(texts, unit)
+    lists, result = _batch(native, texts, flags, threads, True, c_unit)
+    rows, offsets = arrays.span_arrays(result)
+    parts = itertools.pairwise(offsets.tolist())
+    return [(ids, rows[a:b]) for ids, (a, b) in zip(lists, parts, strict=True)]
+
+
+def encode_arrays_with_offsets(
+    native: Native, texts: types.Texts, flags: Flags, unit: str, threads: int
+) -> tuple[types.Int32Array, types.Int64Array, types.Int64Array]:
+    texts, c_unit = _with_unit(texts, unit)
+    result = _batch(native, texts, flags, threads, False, c_unit)
+    ids, offsets = arrays.id_arrays(result)
+    spans, _ = arrays.span_arrays(result)
+    return ids, spans, offsets
+
+
+def _with_unit(texts: types.Texts, unit: str) -> tuple[types.Texts, int]:
+    """Returns the texts, which must be ``str`` for units other than bytes, and the unit for C."""
     c_unit = _unit(unit)
     if c_unit:
         texts = _text_tuple(texts) if not is_column(texts) else texts
         for i, text in enumerate(texts if isinstance(texts, tuple) else [texts]):
             if not isinstance(text, str):
                 raise _only_of_str(unit, f"texts[{i}]", text)
-    lists, result = _batch(native, texts, flags, threads, True, c_unit)
-    rows, offsets = arrays.span_arrays(result)
-    parts = itertools.pairwise(offsets.tolist())
-    return [(ids, rows[a:b]) for ids, (a, b) in zip(lists, parts, strict=True)]
+    return texts, c_unit
 
 
 def _batch(

@@ -369,7 +369,16 @@ def test_batches_have_the_spans_of_single_texts(load_fixture: Load, name: str) -
                 assert ids == same
                 assert spans.tolist() == want.tolist()
                 assert spans.dtype == np.int64
+            ids, spans, offsets = tok.encode_batch_arrays_with_offsets(
+                texts, threads=threads, **options
+            )
+            assert (ids.dtype, spans.dtype, offsets.dtype) == (np.int32, np.int64, np.int64)
+            assert ids.tolist() == [id for found, _ in batch for id in found]
+            assert spans.tolist() == [row for _, found in batch for row in found.tolist()]
+            assert np.diff(offsets).tolist() == [len(found) for found, _ in batch]
     assert tok.encode_batch_with_offsets([]) == []
+    ids, spans, offsets = tok.encode_batch_arrays_with_offsets([])
+    assert (ids.shape, spans.shape, offsets.tolist()) == ((0,), (0, 2), [0])
     data = [text.encode() for text in texts]
     in_bytes = tok.encode_batch_with_offsets(data)
     assert [ids for ids, _ in in_bytes] == tok.encode_batch(texts)
@@ -411,7 +420,7 @@ ERRORS: dict[str, tuple[Callable[[ggtok.Tokenizer], object], type[Exception], st
         "'byte', 'char' or 'utf16'",
     ),
     "batch: bytes": (
-        lambda t: t.encode_batch_with_offsets(["a", b"b"], unit="char"),
+        lambda t: t.encode_batch_arrays_with_offsets(["a", b"b"], unit="char"),
         ValueError,
         r"texts\[1\] is bytes",
     ),

@@ -35,6 +35,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "chunks": ("a", 5),
     "encode_with_offsets": ("a",),
     "encode_batch_with_offsets": (["a"],),
+    "encode_batch_arrays_with_offsets": (["a"],),
     "encode_batches": (["a"],),
     "encode_files": ("no such file", "no such folder/out"),
     "apply_chat_template": (HI,),

@@ -58,6 +58,7 @@ def _keywords(method: str) -> dict[str, tuple[object, object]]:
         ("count_batch", "encode_batch", "", ""),
         ("encode_with_offsets", "encode", "unit", ""),
         ("encode_batch_with_offsets", "encode_with_offsets", "threads", ""),
+        ("encode_batch_arrays_with_offsets", "encode_batch_with_offsets", "", ""),
         ("encode_batches", "encode", "batch_bytes threads progress", "continuation"),
         ("stream_encoder", "encode", "", ""),
         ("explain", "encode", "", "continuation"),

@@ -26,6 +26,7 @@ from ggtok.server.errors import Refusal
 from ggtok.server.fields import valid_ids
 from ggtok.server.openapi import ROWS
 from ggtok.server.registry import Registry
+from ggtok.server.vllm import LONGEST_TEMPLATE
 from ggtok.server.workers import Workers, unless_disconnected
 from tests.server.command import serving as command
 from tests.server.names import NAMES, POSTS
@@ -278,6 +279,20 @@ def test_templates_of_requests_do_not_delay_small_requests() -> None:
                 assert app.state.workers.pending == 1
         finally:
             end.set()
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("/tokenize", "chat_template"), ("/v1/ggtok/count_chat", "template")]
+)
+def test_long_templates_of_requests_are_refused(path: str, name: str) -> None:
+    """A compiled template takes about 100 times its size."""
+    chat = {"messages": [{"role": "user", "content": "Hi"}]}
+    with running({"m": FIXTURES / "chat.gguf"}) as url:
+        for more, expected in (0, 200), (1, 400):
+            template = "{{ messages[0].content }}".ljust(LONGEST_TEMPLATE + more)
+            status, _, answer = ask(url, "POST", path, {**chat, name: template})
+            assert status == expected, answer
+        assert "262145 characters; at most 262144 are allowed" in answer["error"]["message"]
 
 
 def test_a_file_that_can_not_be_checked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from ggtok.server import (
     limits,
     replies,
     serving,
+    vllm,
     workers,
 )
 from ggtok.server import native as native_module
@@ -50,6 +51,9 @@ PROMISES = {
     ),
     "more get status 400": (400, 400, "test_bodies_of_many_parts"),
     "Bodies of up to 16 KiB": (16 * KIB, workers.SMALL, "test_small_requests_do_not_wait"),
+    "has at most 262,144 characters": (
+        262_144, vllm.LONGEST_TEMPLATE, "test_long_templates_of_requests_are_refused"
+    ),
     "takes more than a second": (1, workers.CHECK_SECONDS, "test_a_file_that_can_not_be_checked"),
     "have together at most 32 KiB": (32 * KIB, connections.MOST_HEAD, "test_waiting_heads"),
     "for up to five seconds": (5, connections.LINGER_SECONDS, "test_refusals_can_be_read"),

@@ -54,6 +54,10 @@ def encoding(tok: ggtok.Tokenizer) -> None:
         tok.encode_batch_with_offsets(["text"], threads=1, continuation=True),
         list[tuple[list[int], NDArray[np.int64]]],
     )
+    assert_type(
+        tok.encode_batch_arrays_with_offsets(["text"], threads=1, unit="char"),
+        tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]],
+    )
     tok.encode_with_offsets("text", unit="word")  # type: ignore[arg-type]
     assert_type(tok.encode("text", parse_special=["<s>", 2, b"</s>"]), list[int])
     tok.encode("text", parse_special={"<s>"})
