@@ -96,7 +96,7 @@ def compare_prompts(
         a, b: the earlier and the later prompt, each one of
 
             - a request, as a mapping with ``messages`` (and ``tools``,
-              ``chat_template_kwargs``...), or as its JSON text;
+              ``chat_template_kwargs``...), or as a list of messages; or its JSON text;
             - a text: any other ``str`` or bytes-like object. Special tokens in it are parsed;
             - token ids.
         times: the times at which the two prompts were rendered, for templates that write the
@@ -131,6 +131,8 @@ def encode_prompt(
         if request is not None:
             return _of_request(loaded, request, time, name, template, like)
         return EncodedPrompt(loaded.encode(data, True, True, False), "text")
+    if isinstance(prompt, (list, tuple)) and prompt and isinstance(prompt[0], Mapping):
+        return _of_request(loaded, {"messages": prompt}, time, name, template, like)
     if not isinstance(prompt, Iterable):
         raise InvalidTypeError(
             f"{name} must be a request, a text or token ids, not {type(prompt).__name__}"
@@ -148,13 +150,19 @@ def _is_bytes(prompt: Any) -> bool:
 
 def _request_of(text: bytes) -> dict[str, Any] | None:
     """Returns the request in a JSON text, or None if the text isn't a request."""
-    if not text.lstrip().startswith(b"{"):
+    if not text.lstrip().startswith((b"{", b"[")):
         return None
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None
+    if isinstance(value, list) and value and all(map(_is_message, value)):
+        return {"messages": value}
     return value if isinstance(value, dict) and "messages" in value else None
+
+
+def _is_message(value: Any) -> bool:
+    return isinstance(value, dict) and "role" in value
 
 
 def _of_request(

@@ -30,6 +30,7 @@ from ggtok.errors import Argument, FileError, InvalidTypeError, InvalidValueErro
 from ggtok.native import text_bytes
 
 BLOCK = 1 << 20  # bytes to read or count at a time, which fit in the processor's cache
+_LONGEST_NAME = 255  # characters
 MAX_TEXT = (1 << 32) - 1  # the most bytes in a line, or in a text that is a single document
 
 Text = bytes | memoryview
@@ -242,6 +243,7 @@ def pieces(sources: object, reading: Reading) -> Iterator[Piece]:
     stream or array of strings is a sequence of texts. Any other iterable contains such sources; a
     source that occurs twice counts twice.
     """
+    _check_no_path(sources)
     one = _one(sources, reading)
     if one is not None:
         yield from one
@@ -252,6 +254,8 @@ def pieces(sources: object, reading: Reading) -> Iterator[Piece]:
             f"not {type(sources).__name__}"
         )
     for i, source in enumerate(sources):
+        if not i:
+            _check_no_path(source)
         one = _one(source, reading)
         if one is None:
             raise InvalidTypeError(
@@ -283,6 +287,15 @@ def _one(source: object, reading: Reading) -> Iterator[Piece] | None:
     except TypeError:
         return None
     return _text(bytes(view), lines)
+
+
+def _check_no_path(text: object) -> None:
+    """Raises InvalidValueError if a text is the name of a file, which was likely meant."""
+    if isinstance(text, str) and len(text) <= _LONGEST_NAME and os.path.isfile(text):
+        raise InvalidValueError(
+            f"{text!r} is the name of a file, but a str is a text to train on: pass "
+            f"pathlib.Path({text!r})"
+        )
 
 
 def _texts(texts: Iterable[Text], lines: bool) -> Iterator[Piece]:

@@ -337,7 +337,12 @@ def fill(
 # ---- arguments ----
 
 
-def check_cut(model: object, pre: object, pre_patterns: Sequence[str] | None) -> Cut:
+def check_cut(
+    model: object,
+    pre: object,
+    pre_patterns: Sequence[str] | None,
+    models: Sequence[str] = ("bpe", "spm"),
+) -> Cut:
     """Checks the arguments that define how texts are split into words."""
     if model == "spm":
         for name, used in ("pre", pre != DEFAULT_PRE), ("pre_patterns", pre_patterns is not None):
@@ -347,7 +352,7 @@ def check_cut(model: object, pre: object, pre_patterns: Sequence[str] | None) ->
                 )
         return Cut("spm", None, None)
     if model != "bpe":
-        raise InvalidValueError(f"model must be 'bpe' or 'spm', not {model!r}")
+        raise InvalidValueError(f"model must be {' or '.join(map(repr, models))}, not {model!r}")
     if pre_patterns is not None:
         from ggtok.loading.loaded import patterns_tuple
 

@@ -268,7 +268,7 @@ def train(
         n_bytes, n_tokens = _measure(made, held_out, reading)
         report = replace(made.report, held_out_bytes=n_bytes, held_out_tokens=n_tokens)
         return replace(made, report=report)
-    cut = check_cut(model, pre, pre_patterns)
+    cut = check_cut(model, pre, pre_patterns, ("bpe", "spm", "ugm"))
     options = check_options(
         model=model,
         raw=spelling.is_raw(sources.pre if isinstance(sources, WordCounts) else cut.pre),

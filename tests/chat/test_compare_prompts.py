@@ -145,6 +145,16 @@ def test_texts_and_ids(tok: ggtok.Tokenizer) -> None:
     assert ggtok.compare_prompts(tok, "{", "{").a.where == "end"
 
 
+def test_lists_of_messages(tok: ggtok.Tokenizer) -> None:
+    messages = [{"role": "user", "content": "Is the kettle on?"}]
+    request = {"messages": messages}
+    for other in messages, tuple(messages), json.dumps(messages), json.dumps(request).encode():
+        found = ggtok.compare_prompts(tok, request, other)
+        assert (found.common, found.lost) == (tok.count_chat(messages), 0)
+    text = json.dumps([{"content": "x"}])
+    assert ggtok.compare_prompts(tok, text, text).a.n_tokens == tok.count(text, parse_special=True)
+
+
 @pytest.mark.parametrize(
     ("prompt", "message"),
     [

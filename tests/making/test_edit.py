@@ -195,6 +195,7 @@ def test_nothing_to_change_writes_nothing(model: Path) -> None:
         assert ggtok.edit(model, again).changes == ()
     assert (model.stat()[:7], model.stat().st_mtime_ns) == (before, time)
     assert not os.path.exists(f"{model}{UNDO}")
+    assert len(repr(ggtok.edit(model, again))) < 1000  # without the headers
 
 
 @pytest.mark.parametrize("name", fixture_names())

@@ -37,7 +37,9 @@ TEXT = "\n".join([*PROSE, *CODE]).replace("\r", "") + "\n"
             r"alphabet alone are (\d+) tokens: pass vocab_size=\1 or more, or a lower "
             "character_coverage",
         ),
-        ({"model": "wpm"}, "model must be 'bpe' or 'spm', not 'wpm'"),
+        ({"model": "wpm"}, "model must be 'bpe' or 'spm' or 'ugm', not 'wpm'"),
+        ({"sources": __file__}, "is the name of a file, but a str is a text to train on"),
+        ({"sources": [__file__, "x"]}, r"pass pathlib.Path\("),
         ({"pre": "gpt-2\0"}, "NUL"),
         ({"pre": "whitespace"}, "drops white space"),
         ({"rule": "sentencepiece"}, "rule must be 'huggingface' or 'bytes' for model 'bpe'"),

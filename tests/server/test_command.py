@@ -128,8 +128,6 @@ def test_errors(
     assert "takes a folder" in error(capsys, "--models", SPM)
     assert "No such file" in error(capsys, "--models", folder + "/none")
     assert "two models have the name spm.gguf" in error(capsys, SPM, SPM)
-    (tmp_path / "spm.gguf").touch()
-    assert "two models have the name 'spm.gguf'" in error(capsys, SPM, "--models", folder)
     assert f"{folder} is a folder; 'ggtok serve --models" in error(capsys, folder)
     assert "none.gguf: no such file" in error(capsys, "none.gguf")
     assert "x/none.gguf: no such file" in error(capsys, "a=x/none.gguf")

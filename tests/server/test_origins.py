@@ -81,7 +81,9 @@ def test_pages_of_the_list(listed: list[str], serve: Serve) -> None:
     answer = client.post("/tokenize", json={}, headers={"Origin": PAGE, "Authorization": "k"})
     assert answer.status_code == 200
     assert answer.headers["access-control-allow-origin"] == PAGE
-    assert answer.headers["access-control-expose-headers"] == "x-prompt-tokens"
+    assert answer.headers["access-control-expose-headers"] == (
+        "x-prompt-tokens, x-prompt-tokens-kept"
+    )
     assert answer.headers["vary"] == "Origin"
     # The page can read why the request was refused.
     answer = client.post("/tokenize", json={}, headers={"Origin": PAGE})

@@ -272,8 +272,11 @@ def _converted(source: str, options: Options) -> Vocabulary:
         folder, source = Folder(source), _file_of(source)
     elif not os.path.exists(source):
         raise not_found(f"{source}: no such file or folder")
-    if source.endswith(".gguf") or first_bytes(source).startswith(b"GGUF"):
-        raise InvalidValueError(f"{source}: already a vocabulary for llama.cpp")
+    if first_bytes(source).startswith(b"GGUF"):
+        raise InvalidValueError(
+            f"{source}: already a vocabulary for llama.cpp; ggtok.load() loads it, and "
+            "ggtok.vocabulary(path).save() or 'ggtok export' makes other formats of it"
+        )
     data = read_bytes(source)
     format = _format_of(os.path.basename(source), data)
     if format is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from ggtok.base.files import (
@@ -52,8 +52,8 @@ class Edited:
     changes: tuple[Change, ...]
     in_place: bool
     size: int
-    before: bytes
-    after: bytes
+    before: bytes = field(repr=False)
+    after: bytes = field(repr=False)
 
 
 def edit(

@@ -305,7 +305,9 @@ def test_missing_sources(tmp_path: Path) -> None:
     ):
         ggtok.convert(sources.write(tmp_path / "x.bin", b""))
     with pytest.raises(ggtok.InvalidValueError, match=r"x.gguf: already a vocabulary for llama"):
-        ggtok.convert(sources.write(tmp_path / "x.gguf", b""))
+        ggtok.convert(sources.write(tmp_path / "x.gguf", b"GGUF"))
+    with pytest.raises(ggtok.InvalidValueError, match="unknown format"):
+        ggtok.convert(sources.write(tmp_path / "y.gguf", b"text"))
     with pytest.raises(ggtok.InvalidTypeError, match="source must be str or a path"):
         ggtok.convert(3)  # type: ignore[arg-type]
     with pytest.raises(ggtok.InvalidTypeError, match="pre must be str"):
