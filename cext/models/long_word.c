@@ -54,7 +54,11 @@ static void next_window(word_part *part, const uint8_t *p, size_t few) {
     part->window.p = p + part->from;
     part->window.n = part->end - part->from;
     part->window.most = few;
-    while (part->window.most < SPAN * (part->pos - part->from)) part->window.most *= 2;
+    while (part->window.most < SPAN * (part->pos - part->from) &&
+           part->window.most < part->window.n) {
+        part->window.most *= 2;
+    }
+    if (part->window.most > part->window.n) part->window.most = part->window.n;
 }
 
 /* Replaces the overlap by the merged window, if that begins with the same symbol; otherwise makes
@@ -83,7 +87,7 @@ static bool accept(word_part *part, size_t *wasted) {
 /* Merges each part by itself. Returns false if interrupted or out of memory, or if *slow. */
 static bool merge_parts(word_part *parts, size_t n_parts, const merge_ops *ops, const uint8_t *p,
                         size_t most, size_t *wasted, interrupt *in, bool *slow) {
-    word_part *turn[LONG_WORD_PARTS]; /* those that aren't finished */
+    word_part *turn[LONG_WORD_PARTS]; /* the unfinished parts */
     size_t n = 0;
     for (size_t i = 0; i < n_parts; i++) {
         if (parts[i].pos < parts[i].end) turn[n++] = &parts[i];

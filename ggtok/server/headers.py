@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ggtok.server.errors import Refusal
 
-# Headers that apply to a single connection (RFC 9110 7.6.1), besides those that "Connection" lists.
+# Headers for a single connection (RFC 9110 7.6.1), besides the ones listed in "Connection".
 _HOP = {
     *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"te"),
     *(b"proxy-connection", b"trailer", b"transfer-encoding", b"upgrade"),

@@ -29,6 +29,7 @@ _LOADS = {
 }
 _LOAD = "from tests.bench.loaders import LOADERS; tok = LOADERS[peer](path)"
 _READ = "import sys; peer, path, text = sys.argv[1:]; text = open(text, encoding='utf-8').read()"
+_PEAK = "from tests.support.memory import peak; print(peak())"
 _SIZES = {"60 bytes": 60, "1 MB": MB, "16 MB": 16 * MB, "64 MB": 64 * MB}
 _SECONDS = 600
 
@@ -74,13 +75,15 @@ def _run(script: str, peer: str, path: Path, text: Path) -> tuple[float, float]:
         os.sched_setaffinity(0, cores(1))
     try:
         child = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-c", f"{_READ}; {script}", peer, path, text],
+            [sys.executable, "-W", "ignore", "-c", f"{_READ}; {script}; {_PEAK}", peer, path, text],
             env=environment(1),
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
     finally:
         if mine:
             os.sched_setaffinity(0, mine)
+    assert child.stdout is not None
     until = time.monotonic() + _SECONDS
     while True:
         pid, status, usage = os.wait4(child.pid, os.WNOHANG)
@@ -92,4 +95,6 @@ def _run(script: str, peer: str, path: Path, text: Path) -> tuple[float, float]:
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
         raise PeerFailureError(f"exit status {child.returncode}")
-    return (usage.ru_utime + usage.ru_stime) * 1000, usage.ru_maxrss * 1024 / MB
+    with child.stdout:
+        kilobytes = int(child.stdout.read())
+    return (usage.ru_utime + usage.ru_stime) * 1000, kilobytes * 1024 / MB

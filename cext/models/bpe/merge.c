@@ -229,7 +229,7 @@ static void return_skipped(bpe_scratch *s, sampling *r, size_t *n_heap) {
     r->skipped.n = 0;
 }
 
-/* Merges the scratch's symbols: next[] then links those that are left. Compiled twice: `r` is NULL
+/* Merges the scratch's symbols: next[] then links the remaining ones. Compiled twice: `r` is NULL
  * unless merges are skipped at random. Returns false if interrupted or out of memory. */
 ALWAYS_INLINE bool merge_symbols(const bpe_table *t, bpe_scratch *s, const uint8_t *word,
                                  size_t count, guarded w, sampling *r) {

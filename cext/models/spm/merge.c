@@ -222,7 +222,7 @@ static void return_skipped(spm_state *s, sampling *r, size_t *n_heap) {
     r->skipped.n = 0;
 }
 
-/* Merges at most the first `most` symbols of p[0..n): next then links those that are left. Compiled
+/* Merges at most the first `most` symbols of p[0..n): next then links the remaining ones. Compiled
  * twice: `r` is NULL unless merges are skipped at random. */
 ALWAYS_INLINE ggtok_status merge_symbols(const model_call *call, const uint8_t *p, size_t n,
                                          size_t most, sampling *r) {
