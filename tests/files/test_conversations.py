@@ -20,6 +20,7 @@ from ggtok.corpora.finished import verify
 from ggtok.corpora.summary import EncodeProgress
 from tests.files.corpus import documents, files_of
 from tests.support import samples
+from tests.support.full import full
 
 USER = {"role": "user", "content": "What is a token?"}
 ANSWER = {"role": "assistant", "content": "A piece of text, such as <|eot_id|>."}
@@ -32,6 +33,8 @@ CALLING = [
     {"role": "tool", "content": "3"},
     ANSWER,
 ]
+# A template without {% generation %}, which would mark the answers.
+UNMARKED = "{% for m in messages %}{{ m.role }}: {{ m.content }} {% endfor %}"
 
 
 def sent(sender: str, value: Any) -> dict[str, Any]:
@@ -453,26 +456,31 @@ def test_masks_that_cannot_be_found(
     load_fixture: Callable[[str], ggtok.Tokenizer], tmp_path: Path
 ) -> None:
     """WPM's tokens don't spell the text, so an answer's tokens are known only if a control token
-    precedes them. That is no fault of a conversation, so the run ends, and can write no mask."""
-    wpm = load_fixture("wpm")
+    precedes them. That is no fault of a conversation, so the run ends."""
     (tmp_path / "a.jsonl").write_bytes(lines([[USER], [USER, ANSWER]]))
-    options: dict[str, Any] = {
-        "chat": {"template": "{% for m in messages %}{{ m.role }}: {{ m.content }} {% endfor %}"}
-    }
     pattern = r"^no mask .* don't spell .*; pass mask=False in chat to write none"
     with pytest.raises(ggtok.InvalidValueError, match=pattern):
-        wpm.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", errors="skip", **options)
-    options["chat"]["mask"] = False
-    for out in "o.npy", "o.bin", "m.arrow":
-        summary = wpm.encode_files(tmp_path / "a.jsonl", tmp_path / out, **options)
-        assert summary.documents == 2
-        assert not any("mask" in Path(path).name for path in summary.files)
-        assert verify(str(tmp_path / out))[1] == []
+        load_fixture("wpm").encode_files(
+            tmp_path / "a.jsonl", tmp_path / "o.npy", errors="skip", chat={"template": UNMARKED}
+        )
+
+
+@pytest.mark.parametrize("out", ["o.npy", "o.bin", full("m.arrow")])
+def test_no_mask_is_written_if_none_is_wanted(
+    load_fixture: Callable[[str], ggtok.Tokenizer], tmp_path: Path, out: str
+) -> None:
+    wpm = load_fixture("wpm")
+    (tmp_path / "a.jsonl").write_bytes(lines([[USER], [USER, ANSWER]]))
+    chat: dict[str, Any] = {"template": UNMARKED, "mask": False}
+    summary = wpm.encode_files(tmp_path / "a.jsonl", tmp_path / out, chat=chat)
+    assert summary.documents == 2
+    assert not any("mask" in Path(path).name for path in summary.files)
+    assert verify(str(tmp_path / out))[1] == []
     assert not list(tmp_path.glob("*mask*"))
-    closed: dict[str, Any] = {"add_generation_prompt": False, "continue_final_message": False}
-    template = options["chat"]["template"]
-    whole = [wpm.encode_chat(m, template=template, **closed) for m in ([USER], [USER, ANSWER])]
-    assert np.load(tmp_path / "o.npy").tolist() == [id for ids in whole for id in ids]
+    if out == "o.npy":
+        closed: dict[str, Any] = {"add_generation_prompt": False, "continue_final_message": False}
+        whole = [wpm.encode_chat(m, template=UNMARKED, **closed) for m in ([USER], [USER, ANSWER])]
+        assert np.load(tmp_path / out).tolist() == [id for ids in whole for id in ids]
 
 
 def test_a_character_without_a_token_is_a_fault_of_its_line(
@@ -483,9 +491,7 @@ def test_a_character_without_a_token_is_a_fault_of_its_line(
     asked = {"role": "user", "content": "x"}
     talks = [[asked, {"role": "assistant", "content": text}] for text in ("\U0001fae8", "plain")]
     (tmp_path / "a.jsonl").write_bytes(lines(talks))
-    options: dict[str, Any] = {
-        "chat": {"template": "{% for m in messages %}{{ m.role }}: {{ m.content }} {% endfor %}"}
-    }
+    options: dict[str, Any] = {"chat": {"template": UNMARKED}}
     with pytest.raises(ggtok.DocumentError, match=r"at byte 0: no mask .* don't spell") as raised:
         odd.encode_files(tmp_path / "a.jsonl", tmp_path / "o.npy", **options)
     assert "pass mask=False in chat to write none" in str(raised.value)
