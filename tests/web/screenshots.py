@@ -32,7 +32,7 @@ VIEWS = {
     "why": {"view": "why", "text": TEXT},
     "compare": {"view": "compare", "text": TEXT},
     "vocabulary": {"view": "vocabulary", "vocabulary.query": "token"},
-    "merges": {"view": "vocabulary", "vocabulary.panel": "forest", "vocabulary.query": ""},
+    "map": {"view": "vocabulary", "vocabulary.panel": "map", "vocabulary.query": ""},
     "chat": {"view": "chat", "chat.show": "origins"},
     "file": {"view": "file"},
 }

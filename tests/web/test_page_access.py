@@ -32,7 +32,7 @@ STATES: dict[str, dict[str, Any]] = {
         "vocabulary.picked": "68,330,662",
     },
     "charts": {"view": "vocabulary", "vocabulary.panel": "charts"},
-    "forest": {"view": "vocabulary", "vocabulary.panel": "forest"},
+    "map": {"view": "vocabulary", "vocabulary.panel": "map"},
     "chat": {"view": "chat", "chat.tools": "[]", "chat.variables": "{}"},
     "chat-origins": {"view": "chat", "chat.show": "origins"},
     "chat-error": {"view": "chat", "chat.template": "a\n{{ messages"},
@@ -210,23 +210,6 @@ def test_the_keyboard_picks_tokens_of_the_vocabulary(shown: Shown) -> None:
     shown.page.locator(f"#vocabulary-{n - 1}").wait_for()
     shown.page.keyboard.press("Space")
     shown.page.wait_for_function("document.querySelectorAll('.chips li').length === 2")
-
-
-def test_the_keyboard_moves_between_tiles(shown: Shown) -> None:
-    shown.open(fixture("bpe-llama3"))
-    set_state(shown, STATES["forest"])
-    tab_to(shown, ".tiles button")
-    first = focused(shown)
-    shown.page.keyboard.press("ArrowRight")
-    shown.page.wait_for_function("first => document.activeElement.ariaLabel !== first", arg=first)
-    shown.page.keyboard.press("ArrowLeft")
-    shown.page.wait_for_function("first => document.activeElement.ariaLabel === first", arg=first)
-    shown.page.keyboard.press("ArrowDown")
-    shown.page.wait_for_function("first => document.activeElement.ariaLabel !== first", arg=first)
-    shown.page.keyboard.press("ArrowUp")
-    shown.page.wait_for_function("first => document.activeElement.ariaLabel === first", arg=first)
-    shown.page.keyboard.press("Enter")
-    shown.page.wait_for_function("document.querySelectorAll('.path button').length === 2")
 
 
 def test_the_skip_link_moves_the_focus(shown: Shown) -> None:

@@ -21,6 +21,26 @@ SHOWS = """(selector, text) =>
   [...document.querySelectorAll(selector)].some((one) => one.textContent.includes(text))"""
 
 
+MAP_SETTLED = "() => document.querySelector('gg-vocabulary-map')?.settled"
+WHEEL = """() => {
+  const tiles = document.querySelector(".map-tiles");
+  const { left, top } = tiles.getBoundingClientRect();
+  const at = { clientX: left + 50, clientY: top + 50 };
+  for (let i = 0; i < 8; i += 1)
+    tiles.dispatchEvent(new WheelEvent("wheel", { deltaY: -200, ...at, cancelable: true }));
+}"""
+# Returns the number of visible layers of the map, and the share of opaque pixels in the first.
+PIXELS = """() => {
+  const visible = [...document.querySelectorAll(".map-tiles canvas")].filter((one) =>
+    one.style.visibility === "visible");
+  const { width, height } = visible[0];
+  const { data } = visible[0].getContext("2d").getImageData(0, 0, width, height);
+  let drawn = 0;
+  for (let i = 0; i < data.length; i += 4) if (data[i] + data[i + 1] + data[i + 2] > 0) drawn += 1;
+  return [visible.length, drawn / (width * height)];
+}"""
+
+
 @pytest.fixture
 def firefox(tmp_path: Path) -> Iterator[Firefox]:
     pytest.importorskip("websockets", reason=FIREFOX_NEEDED)
@@ -57,6 +77,17 @@ def test_every_view_works(firefox: Firefox) -> None:
     firefox.run("() => document.querySelector('#tab-vocabulary').click()")
     firefox.wait(SHOWS, "gg-vocabulary-view .found", f"{spm.n_tokens:,} tokens")
     firefox.run("() => document.querySelector('gg-app').app.use(0)")
+    firefox.run("() => document.querySelector('gg-app').app.set({ 'vocabulary.panel': 'map' })")
+    firefox.wait(MAP_SETTLED)
+    at = "() => document.querySelector('gg-app').app.values['map.at']"
+    firefox.run("() => document.querySelector('.map-row').click()")
+    assert firefox.wait(at) > 0
+    firefox.wait(MAP_SETTLED)
+    zoom = "() => document.querySelector('gg-vocabulary-map').canvas.camera.zoom > 2"
+    firefox.run(WHEEL)
+    firefox.wait(zoom)
+    firefox.wait(MAP_SETTLED)
+    assert firefox.run(PIXELS) == [1, 1]
     firefox.run("() => document.querySelector('#tab-chat').click()")
     sample = firefox.run(
         "() => JSON.parse(document.querySelector('gg-app').app.values['chat.messages'])"

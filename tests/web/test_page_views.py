@@ -147,29 +147,6 @@ def test_unreachable_tokens_are_found(shown: Shown, name: str) -> None:
         found(shown, len(expected), tok.n_tokens)
 
 
-def test_the_forest_has_a_tile_in_the_tile_of_its_left_part(shown: Shown) -> None:
-    """A token's tile is inside the tile of its merge's left part."""
-    tok = ggtok.load(fixture("bpe-llama3"))
-    shown.open(fixture("bpe-llama3"))
-    shown.view("vocabulary")
-    shown.page.locator(".segments label", has_text="Merges").click()
-    shown.page.locator(".tiles button").first.wait_for()
-    merges = ggtok.vocabulary(fixture("bpe-llama3")).merges
-    left, _ = merges[0]
-    expected = {a + b for a, b in merges if a == left}
-    (id,) = tok.encode(left, add_special=False)
-    children = shown.page.evaluate(
-        "id => document.querySelector('gg-forest').forest.children.get(id)", id
-    )
-    assert {tok.token_to_piece(child) for child in children} <= expected
-    assert children
-    shown.page.focus(".tiles button >> nth=0")
-    shown.page.keyboard.press("Enter")
-    assert shown.page.locator(".path button").count() == 2
-    shown.page.locator(".path button").first.click()
-    assert shown.page.locator(".path button").count() == 1
-
-
 # ---- Chat ----
 
 MESSAGES = [

@@ -163,6 +163,32 @@ def test_merges_are_unwound_step_by_step(shown: Shown) -> None:
     assert waiting.count() == 0
 
 
+def test_the_tree_of_merges_is_first(shown: Shown) -> None:
+    """It is above the rules and above what happens before merging, also for a word that is a token
+    under ignore_merges."""
+    tok = ggtok.load(fixture("bpe-llama3"))
+    shown.open(fixture("bpe-llama3"))
+    shown.view("why")
+    for text, how in (("the", "merged"), (" the", "whole word")):
+        show(shown, text=text, addSpecial=False, **{"why.token": 0})
+        found = tok.explain(text, add_special=False)
+        (word,) = (word for fragment in found.fragments for word in fragment.words)
+        assert word.tokens[0].how == how
+        tops = [
+            shown.page.locator(f".explained {part}").first.bounding_box()
+            for part in ("h2", "gg-merges", ".rules", "#why-tokens", "#why-fragment")
+        ]
+        places = [top["y"] for top in tops if top]
+        assert len(places) == 5 and places == sorted(places)
+        merges = word.merges if word.symbols else tok.merge_tree(found.ids[0]).merges
+        shown_merges = rows(shown, ".explained .merge-table")
+        assert [row[4] for row in shown_merges] == list(map(priority, merges))
+    note = shown.page.locator(".explained").get_by_text("(ignore_merges). These merges")
+    assert note.count() == 1
+    show(shown, text="123", **{"why.token": 0})
+    assert note.count() == 0
+
+
 def test_the_first_token_of_the_text_is_explained(shown: Shown) -> None:
     """The view begins with it, not with BOS, which the tokenizer adds."""
     shown.open(fixture("bpe-llama3"))
@@ -258,7 +284,7 @@ def test_markup_and_directions_stay_text(shown: Shown) -> None:
     for i in 0, 5:
         show(shown, text=text, **{"why.token": i})
         assert shown.page.locator("main img, main b:not(.id)").count() == 0
-        assert "<img" in shown.page.locator("#why-of-token").inner_text()
+        assert "<img" in shown.page.locator(".explained").inner_text()
 
 
 def test_a_link_selects_the_token(shown: Shown) -> None:

@@ -1,4 +1,4 @@
-// The Vocabulary view: search, filters, charts, the forest of merges, unreachable tokens and
+// The Vocabulary view: search, filters, charts, the map, unreachable tokens and
 // logit_bias.
 
 import { html, nothing } from "lit";
@@ -8,7 +8,7 @@ import { Element, Latest, View } from "./view.js";
 import { messageOf } from "./models.js";
 import { Rows } from "./rows.js";
 import { BYTE } from "./vocabulary-table.js";
-import { forestOf } from "./forest.js";
+import "./vocabulary-map.js";
 import { search } from "./search.js";
 import { tokenChip } from "./tokens.js";
 import { count, strings } from "./strings.js";
@@ -29,7 +29,7 @@ declare({
   "vocabulary.bias": -100,
 });
 
-const PANELS = ["list", "charts", "forest"];
+const PANELS = ["list", "charts", "map"];
 const LONGEST_BAR = 24; // bytes; all longer tokens share one bar
 const ROW = 34; // height of a row, in pixels
 
@@ -162,7 +162,6 @@ class VocabularyView extends View {
     error: { state: true },
     current: { state: true },
     stored: { state: true },
-    forest: { state: true },
     checked: { state: true },
     onlyUnreachable: { state: true },
     notOne: { state: true },
@@ -207,28 +206,16 @@ class VocabularyView extends View {
     if (model !== this.#model) {
       this.#model = model;
       this.current = undefined;
-      this.forest = undefined;
       this.checked = undefined;
       this.onlyUnreachable = false;
       this.#stop = true;
       this.#key = undefined;
     }
-    if (this.#value("panel") === "forest" && this.forest === undefined) this.#plant(model);
     const names = ["mode", "query", "case", "type", "script", "min", "max", "sort"];
     const key = JSON.stringify([...names.map((name) => this.#value(name)), this.onlyUnreachable]);
     if (key === this.#key) return;
     this.#key = key;
     this.#latest.request(() => this.#find(model));
-  }
-
-  async #plant(model) {
-    this.forest = null; // null while it is being computed
-    try {
-      const merges = await model.tok.merges();
-      if (model === this.#model) this.forest = forestOf(model.vocab, merges);
-    } catch (error) {
-      this.error = messageOf(error);
-    }
   }
 
   async #find(model) {
@@ -503,9 +490,7 @@ class VocabularyView extends View {
 
   #panel(panel) {
     if (panel === "charts") return this.#charts();
-    if (panel === "forest")
-      return html`<p class="hint">${t.forestHint}</p>
-        <gg-forest .vocab=${this.#vocab} .forest=${this.forest || undefined}></gg-forest>`;
+    if (panel === "map") return html`<gg-vocabulary-map .app=${this.app}></gg-vocabulary-map>`;
     return html`<div class="columns">
       <gg-token-list
         .vocab=${this.#vocab}
@@ -522,7 +507,7 @@ class VocabularyView extends View {
   render() {
     if (!this.#vocab) return nothing;
     const panel = PANELS.includes(this.#value("panel")) ? this.#value("panel") : "list";
-    const names = { list: t.list, charts: t.charts, forest: t.forest };
+    const names = { list: t.list, charts: t.charts, map: strings.map.tab(this.app.model.info.type === "bpe") };
     return html`<h1 class="hidden">${t.heading}</h1>
       <div class="bar">
         <div class="segments" role="radiogroup" aria-label=${t.panels}>
@@ -535,9 +520,9 @@ class VocabularyView extends View {
               >`,
           )}
         </div>
-        ${panel === "forest" ? nothing : html`<p class="found number" role="status">${t.found(this.ids.length, this.#vocab.size)}</p>`}
+        ${panel === "map" ? nothing : html`<p class="found number" role="status">${t.found(this.ids.length, this.#vocab.size)}</p>`}
       </div>
-      ${panel === "forest" ? nothing : this.#filters()}
+      ${panel === "map" ? nothing : this.#filters()}
       <p role="alert" class="error">${this.error}</p>
       ${this.#panel(panel)}`;
   }

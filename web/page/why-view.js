@@ -45,10 +45,12 @@ class WhyView extends View {
     error: { state: true },
     tree: { state: true },
     treeError: { state: true },
+    whole: { state: true }, // the merges of the current token, which is a whole word: { model, id, ... }
   };
 
   #latest = new Latest((error) => this.#failed(error, "error"));
   #latestTree = new Latest((error) => this.#failed(error, "treeError"));
+  #latestWhole = new Latest((error) => this.#failed(error, "error"));
   #asked = "";
   #askedTree = "";
 
@@ -76,11 +78,19 @@ class WhyView extends View {
       this.#askedTree = askedTree;
       this.#latestTree.request(() => this.#traceToken(model, values["why.of"]));
     }
+    const id = this.#wholeWord;
+    if (id !== undefined && (this.whole?.model !== model || this.whole.id !== id)) {
+      this.whole = { model, id };
+      this.#latestWhole.request(async () => {
+        const trace = await model.tok.traceToken(id);
+        if (this.whole?.model === model && this.whole.id === id) this.whole = { model, id, ...trace };
+      });
+    }
   }
 
   /** Whether the result shown is for the current text. */
   get settled() {
-    return !this.#latest.busy && !this.#latestTree.busy && this.result?.model === this.app.model;
+    return !this.#latest.busy && !this.#latestTree.busy && !this.#latestWhole.busy && this.result?.model === this.app.model;
   }
 
   async #trace(model, text, options) {
@@ -119,6 +129,22 @@ class WhyView extends View {
     return Math.max(0, Math.min(places.length - 1, index));
   }
 
+  /** The id of the current token if its word became it without merging. */
+  get #wholeWord() {
+    const { result } = this;
+    const place = result?.model === this.app.model ? result?.places[this.#current] : undefined;
+    return place?.token.how === "whole word" && result.model.vocab.has(place.token.id) ? place.token.id : undefined;
+  }
+
+  /** Renders the merges of the token's word. A whole word has those that would make its token. */
+  #tree({ token, word, n }) {
+    if (word.symbols.length) return html`<gg-merges .symbols=${word.symbols} .merges=${word.merges} .focus=${symbolOfToken(word, n)}></gg-merges>`;
+    const { whole } = this;
+    if (token.how !== "whole word" || whole?.id !== token.id || !whole.symbols?.length) return nothing;
+    return html`<p>${whole.reached ? t.wholeWordMerges : t.wholeWordOnly}</p>
+      <gg-merges .symbols=${whole.symbols} .merges=${whole.merges} .focus=${0}></gg-merges>`;
+  }
+
   #fragment({ fragment, token }) {
     if (!fragment) return html`<p>${token.why}</p>`;
     const span = t.bytes(fragment.begin, fragment.end);
@@ -145,17 +171,15 @@ class WhyView extends View {
     </table>`;
   }
 
-  #word({ word, n }) {
+  #word(place) {
+    const { word } = place;
     const { type } = this.result.model.info;
     return html`<section class="panel" aria-labelledby="why-word">
       <h2 id="why-word">${t.word}</h2>
       <p class="bar"><bdi class="code sunk">${textTemplate(word.text, 120)}</bdi> <span class="hint">${t.bytes(word.begin, word.end)}</span></p>
+      ${this.#tree(place)}
       <p class="hint">${t.how[type] ?? nothing}</p>
-      ${this.#rules(word.rules)}
-      ${word.symbols.length
-        ? html`<gg-merges .symbols=${word.symbols} .merges=${word.merges} .focus=${symbolOfToken(word, n)}></gg-merges>`
-        : nothing}
-      ${this.#lattice(word)}
+      ${this.#rules(word.rules)} ${this.#lattice(word)}
     </section>`;
   }
 
@@ -255,6 +279,8 @@ class WhyView extends View {
     const { token, word } = place;
     const { vocab, info } = result.model;
     const merges = ["bpe", "spm"].includes(info.type);
+    // The tree of merges is near the top; what happened before the merges is below it.
+    const treeFirst = word && (word.symbols.length > 0 || token.how === "whole word");
     return html`<section class="panel" aria-labelledby="why-token" id="why-of-token">
         <h2 id="why-token">${t.tokenHeading(this.#current + 1, result.places.length)}</h2>
         <p class="bar">
@@ -266,9 +292,15 @@ class WhyView extends View {
             : nothing}
         </p>
         ${token.why && place.fragment ? html`<p>${token.why}</p>` : nothing}
-        ${this.#fragment(place)}
+        ${treeFirst ? nothing : this.#fragment(place)}
       </section>
-      ${word ? html`${this.#word(place)} ${this.#tokens(place)}` : nothing}`;
+      ${word ? html`${this.#word(place)} ${this.#tokens(place)}` : nothing}
+      ${treeFirst
+        ? html`<section class="panel" aria-labelledby="why-fragment">
+            <h2 id="why-fragment">${t.beforeWords}</h2>
+            ${this.#fragment(place)}
+          </section>`
+        : nothing}`;
   }
 
   // ---- any token ----
