@@ -55,6 +55,7 @@ FULL = {
     "web/test_page_access.py",
     "web/test_page_compare.py",
     "web/test_page_hostile.py",
+    "web/test_page_map.py",
     "web/test_page_models.py",
     "web/test_page_text.py",
     "web/test_page_views.py",

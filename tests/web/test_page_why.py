@@ -169,7 +169,7 @@ def test_the_tree_of_merges_is_first(shown: Shown) -> None:
     tok = ggtok.load(fixture("bpe-llama3"))
     shown.open(fixture("bpe-llama3"))
     shown.view("why")
-    for text, how in (("the", "merged"), (" the", "whole word")):
+    for text, how in ((" there", "merged"), (" the", "whole word")):
         show(shown, text=text, addSpecial=False, **{"why.token": 0})
         found = tok.explain(text, add_special=False)
         (word,) = (word for fragment in found.fragments for word in fragment.words)
