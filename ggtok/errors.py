@@ -3,6 +3,9 @@
 All are subclasses of :class:`GGTokError`. Most are also subclasses of the matching built-in
 exception (``ValueError``, ``IndexError``, ``TypeError``, ``OSError``, ``MemoryError``), so
 callers can catch either.
+
+A message serves Python and the command line: it names an argument as Python does, and what it
+advises as both spell it, as in ``force=True (--force) overwrites it``.
 """
 
 from __future__ import annotations
@@ -32,59 +35,6 @@ __all__ = [
     "VocabError",
     "VocabWarning",
 ]
-
-
-class Argument:
-    """A function's argument, named in a message: ``force=True``. The command line shows its own
-    option instead: ``--force``.
-
-    Attributes:
-        name: the argument's name.
-        value: the value as text; ``""`` for any value; None to name only the argument.
-    """
-
-    __slots__ = ("name", "value")
-
-    def __init__(self, name: str, value: object = None) -> None:
-        self.name = name
-        self.value = None if value is None else str(value)
-
-    def __str__(self) -> str:
-        return self.name if self.value is None else f"{self.name}={self.value}"
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return Argument, (self.name, self.value)
-
-
-class ForPython(str):
-    """A part of a message that only helps callers of the Python API."""
-
-    __slots__ = ()
-
-
-class Wording(str):
-    """A message made of parts, each of which an interface may word in its own terms.
-
-    Attributes:
-        parts: ``str``, :class:`Argument` and :class:`ForPython` objects.
-    """
-
-    parts: tuple[object, ...]
-
-    def __new__(cls, *parts: object) -> Wording:
-        self = super().__new__(cls, "".join(map(str, parts)))
-        self.parts = parts
-        return self
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return Wording, self.parts
-
-
-def _printable(message: str) -> str:
-    """Returns the message with escapes for unprintable characters."""
-    if isinstance(message, Wording):
-        return Wording(*(shown(part) if type(part) is str else part for part in message.parts))
-    return shown(message)
 
 
 class GGTokError(Exception):
@@ -172,6 +122,7 @@ class TokenIdError(ArgumentError, IndexError):
 
 class TextEncodeError(ArgumentError, UnicodeEncodeError):
     """A ``str`` can't be encoded as UTF-8: ``start`` is the index of a lone surrogate.
+    ``text.encode("utf-8", "surrogatepass")`` are bytes that ggtok takes.
 
     Attributes:
         name: the argument: ``"text"``, or ``"texts[3]"`` in a batch.
@@ -193,17 +144,12 @@ class TextEncodeError(ArgumentError, UnicodeEncodeError):
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), self.args, self.__dict__  # tblib (Dask) ignores inherited __reduce__
 
-    @property
-    def message(self) -> Wording:
-        code = ord(self.object[self.start])
-        return Wording(
-            f"{self.name} has a lone surrogate (U+{code:04X}) at code point {self.start}, which "
-            "can't be encoded as UTF-8",
-            ForPython("; pass bytes, or text.encode('utf-8', 'surrogatepass')"),
-        )
-
     def __str__(self) -> str:
-        return self.message
+        code = ord(self.object[self.start])
+        return (
+            f"{self.name} has a lone surrogate (U+{code:04X}) at code point {self.start}, which "
+            "can't be encoded as UTF-8; remove it, or pass the text as bytes"
+        )
 
 
 class TextDecodeError(GGTokError, UnicodeDecodeError):
@@ -222,7 +168,7 @@ class DocumentError(GGTokError, ValueError):
     """
 
     def __init__(self, message: str, *, path: str, kind: str) -> None:
-        super().__init__(_printable(message))
+        super().__init__(shown(message))
         self.path = path
         self.kind = kind
 
@@ -286,7 +232,7 @@ class TemplateError(GGTokError, ValueError):
 
     def __init__(self, message: str, line: int | None = None) -> None:
         # The message may contain output of the template, which may be unprintable.
-        super().__init__(_printable(message), line)
+        super().__init__(shown(message), line)
         self.line = line
 
     def __str__(self) -> str:

@@ -23,10 +23,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
 from ggtok.errors import (
-    Argument,
     FileError,
     InvalidValueError,
-    Wording,
     file_error,
     not_found,
 )
@@ -178,10 +176,7 @@ def check(
         raise file_error(errno.EACCES, os.strerror(errno.EACCES), path)
     if status.st_size and not force and not kind.begins(read_regular(path, _HEAD)):
         raise InvalidValueError(
-            Wording(
-                f"{path}: exists and is not {kind.name}; ",
-                *(Argument("force", True), " overwrites it"),
-            )
+            f"{path}: exists and is not {kind.name}; force=True (--force) overwrites it"
         )
     return status
 

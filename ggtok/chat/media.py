@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, SupportsIndex, cast
 
 from ggtok.chat import values
-from ggtok.errors import Argument, InvalidTypeError, InvalidValueError, Wording
+from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.native.arguments import index
 
 Part = Mapping[str, Any]
@@ -49,7 +49,7 @@ def check_marker(marker: object) -> str:
     if not isinstance(marker, str):
         raise InvalidTypeError(f"media_marker must be str, not {type(marker).__name__}")
     if not marker:
-        raise InvalidValueError(Wording(Argument("media_marker"), " must not be empty"))
+        raise InvalidValueError("media_marker must not be empty")
     return values.text(marker, "media_marker")
 
 
@@ -69,6 +69,5 @@ def tokens(parts: Sequence[Part], image_tokens: ImageTokens) -> int:
 def _checked(n: SupportsIndex, what: str) -> int:
     found = index(n, what)
     if found < 0:
-        name = Argument(what) if what == _ARGUMENT else what
-        raise InvalidValueError(Wording(name, f" must not be negative, not {found}"))
+        raise InvalidValueError(f"{what} must not be negative, not {found}")
     return found

@@ -13,15 +13,7 @@ from contextlib import contextmanager, suppress
 
 from ggtok.base.escape import number, shown
 from ggtok.cli import writing
-from ggtok.errors import (
-    Argument,
-    ForPython,
-    GGTokError,
-    TextEncodeError,
-    UnknownPreTokenizerError,
-    VocabWarning,
-    Wording,
-)
+from ggtok.errors import GGTokError, VocabWarning
 
 OK = 0
 FINDING = 1  # the command succeeded and found a fault
@@ -133,33 +125,6 @@ def guarded(run: Callable[[], int]) -> int:
     return status
 
 
-# Options that aren't named like the library's argument, by the argument's name and value.
-_OPTIONS = {
-    ("resume", "False"): "--restart",
-    ("eos", "False"): "--no-eos",
-    ("mask", "False"): "--no-mask",
-    ("byte_fallback", None): "--no-byte-fallback",
-    ("vocab_size", None): "-n/--vocab-size",
-}
-
-
-def option(argument: Argument) -> str:
-    """Returns the command's option for a Python argument: ``--force`` for ``force=True``."""
-    name, value = argument.name, argument.value
-    found = _OPTIONS.get((name, value), "--" + name.replace("_", "-"))
-    if value in (None, "True", "False"):
-        return found
-    return f"{found} {value.strip(chr(39)) or 'NAME'}"
-
-
-def _worded(message: str) -> str:
-    """Rewords a message in the command's terms."""
-    if not isinstance(message, Wording):
-        return message
-    parts = (part for part in message.parts if not isinstance(part, ForPython))
-    return "".join(option(part) if isinstance(part, Argument) else str(part) for part in parts)
-
-
 def _missing_folder(path: str) -> str | None:
     """Returns the topmost folder of `path` that doesn't exist."""
     missing = None
@@ -177,14 +142,4 @@ def reason(error: BaseException) -> str:
         if isinstance(error, FileNotFoundError) and (folder := _missing_folder(name)):
             return f"{name}: the folder {folder} doesn't exist"
         return f"{name or repr(name)}: {error.strerror}"
-    message = str(error)
-    if isinstance(error, TextEncodeError):
-        return _worded(error.message)
-    if isinstance(error, GGTokError) and error.args and error.args[0] == message:
-        message = _worded(error.args[0])
-    if isinstance(error, UnknownPreTokenizerError) and error.key is not None:
-        message += (
-            "; use a newer ggtok, or convert the original tokenizer ('ggtok convert'); --pre NAME "
-            "sets a known name ('ggtok inspect --pre-names' lists them), but its ids may differ"
-        )
-    return message
+    return str(error)

@@ -12,12 +12,10 @@ from typing import Any, NamedTuple
 
 from ggtok.corpora.summary import Counts
 from ggtok.errors import (
-    Argument,
     DocumentError,
     FileError,
     InvalidTypeError,
     InvalidValueError,
-    Wording,
 )
 
 # The maximum size, in bytes, of a record, and of a document that must fit in memory whole.
@@ -181,11 +179,8 @@ class Faults:
             what = not_utf8(self.encoding)
         if self.rule == "raise":
             raise DocumentError(
-                Wording(
-                    f"{self.path}: {where}: {what}; ",
-                    *(Argument("errors", "'skip'"), " drops such documents, "),
-                    *(Argument("errors", "'replace'"), f" {_REPLACED[kind]}"),
-                ),
+                f"{self.path}: {where}: {what}; errors='skip' (--errors skip) drops such "
+                f"documents, errors='replace' {_REPLACED[kind]}",
                 path=self.path,
                 kind=kind,
             )

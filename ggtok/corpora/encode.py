@@ -12,7 +12,7 @@ import numpy as np
 
 from ggtok.corpora.documents import Joined, Piece
 from ggtok.corpora.summary import Counts
-from ggtok.errors import Argument, InvalidValueError, Wording
+from ggtok.errors import InvalidValueError
 from ggtok.native import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK
 from ggtok.native.arguments import on_main_thread
 from ggtok.native.arrays import id_arrays
@@ -64,7 +64,7 @@ class Encoder:
         if eos:
             if loaded.eos_id is None:
                 raise InvalidValueError(
-                    Wording("this vocabulary has no EOS token: pass ", Argument("eos", False))
+                    "this vocabulary has no EOS token: pass eos=False (--no-eos)"
                 )
             self.eos = None if add_special and _adds_eos(loaded) else loaded.eos_id
 

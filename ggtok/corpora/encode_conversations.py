@@ -18,13 +18,10 @@ from ggtok.corpora.documents import Piece
 from ggtok.corpora.encode import Encoded
 from ggtok.corpora.summary import Counts
 from ggtok.errors import (
-    Argument,
     ArgumentError,
-    ForPython,
     InvalidTypeError,
     InvalidValueError,
     TemplateError,
-    Wording,
 )
 from ggtok.native import chat
 from ggtok.native.arguments import truth
@@ -158,8 +155,7 @@ class ChatEncoder:
             return self._masker.ids_and_mask(prompt, document)
         except MaskError as e:
             what = str(e).replace("return_assistant_mask", "no mask of the assistant's tokens")
-            advice = Argument("mask", False), ForPython(" in chat"), " to write none"
-            error = InvalidValueError(Wording(f"{what}; pass ", *advice))
+            error = InvalidValueError(f"{what}; pass mask=False in chat (--no-mask) to write none")
             if self._normalizes:
                 raise error from None
             return error

@@ -14,7 +14,7 @@ from ggtok.base import files
 from ggtok.corpora import journal
 from ggtok.corpora.formats import FORMATS
 from ggtok.corpora.summary import Counts
-from ggtok.errors import Argument, FileError, InvalidValueError, Wording, file_error, not_found
+from ggtok.errors import FileError, InvalidValueError, file_error, not_found
 
 _MOST = 1 << 30  # the maximum size of a manifest, in bytes; a manifest lists every source
 
@@ -91,10 +91,7 @@ def _name(path: str) -> str:
 
 def not_ours(path: str) -> InvalidValueError:
     return InvalidValueError(
-        Wording(
-            f"{path}: exists, and has no manifest of encode_files; ",
-            *(Argument("force", True), " overwrites it"),
-        )
+        f"{path}: exists, and has no manifest of encode_files; force=True (--force) overwrites it"
     )
 
 

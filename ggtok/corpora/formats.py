@@ -14,11 +14,9 @@ from ggtok.corpora.partial_file import PartialFile, partial_of
 from ggtok.corpora.sources import COMPRESSIONS
 from ggtok.corpora.tables import pyarrow
 from ggtok.errors import (
-    Argument,
     FileError,
     InvalidTypeError,
     InvalidValueError,
-    Wording,
     file_error,
 )
 from ggtok.loading.loaded import checked_path
@@ -340,11 +338,8 @@ def named(name: str | None, out: str) -> str:
         return fitting[0]
     if is_one_of(name, FORMATS) and name not in fitting:
         raise InvalidValueError(
-            Wording(
-                f"{out}: a {extension} file can't have ",
-                *(Argument("format", repr(name)), ", only ", Argument("format", repr(fitting[0]))),
-                "; choose another name, or leave out the format",
-            )
+            f"{out}: a {extension} file can't have the format {name!r}, only {fitting[0]!r}; "
+            "choose another name, or leave out the format"
         )
     return name
 
@@ -361,18 +356,12 @@ def find(name: str, dtype: str, n_tokens: int) -> tuple[type[Raw], str]:
     dtype = format.auto(n_tokens) if dtype == "auto" else dtype
     if dtype not in format.dtypes:
         raise InvalidValueError(
-            Wording(
-                f"Megatron's datasets have no {dtype}: use ",
-                Argument("dtype", "'int32'"),
-                ", or 'auto', which takes uint16 for vocabularies of fewer than 65,500 tokens",
-            )
+            f"Megatron's datasets have no {dtype}: use the dtype 'int32', or 'auto', which takes "
+            "uint16 for vocabularies of fewer than 65,500 tokens"
         )
     if dtype == "uint16" and n_tokens > 1 << 16:
         raise InvalidValueError(
-            Wording(
-                Argument("dtype", "'uint16'"),
-                f" holds ids below 65,536, and this vocabulary has {n_tokens} tokens",
-            )
+            f"the dtype 'uint16' holds ids below 65,536, and this vocabulary has {n_tokens} tokens"
         )
     return format, dtype
 

@@ -23,7 +23,7 @@ from typing import Any
 from ggtok.base.files import open_own
 from ggtok.corpora.documents import DROPPING, Place
 from ggtok.corpora.summary import Counts
-from ggtok.errors import Argument, FileError, InvalidValueError, Wording, file_error
+from ggtok.errors import FileError, InvalidValueError, file_error
 
 # A source's path, size, modification time and sample.
 SourceState = tuple[str, int, int, int]
@@ -198,10 +198,8 @@ def compare(out: str, plan: dict[str, Any], before: dict[str, Any]) -> None:
     if changes:
         more = f" (and {len(changes) - 3} more)" if len(changes) > 3 else ""
         raise InvalidValueError(
-            Wording(
-                f"{out}: was begun with other options or sources: {'; '.join(changes[:3])}{more}. ",
-                *(Argument("resume", False), " starts over"),
-            )
+            f"{out}: was begun with other options or sources: {'; '.join(changes[:3])}{more}; "
+            "resume=False (--restart) starts over"
         )
 
 

@@ -31,7 +31,7 @@ from ggtok.corpora.documents import (
 from ggtok.corpora.sources import Source
 from ggtok.corpora.streams import Stream
 from ggtok.corpora.summary import Counts
-from ggtok.errors import Argument, DocumentError, InvalidValueError, Wording
+from ggtok.errors import DocumentError, InvalidValueError
 
 
 def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
@@ -213,7 +213,7 @@ def _standard(line: bytes) -> Any:
     return json.loads(line.decode())
 
 
-_AS_TEXT = " takes the file as a text"
+_AS_TEXT = "kind='text' (--kind text) takes the file as a text"
 LOOK = 256 << 10  # the number of decompressed bytes at a file's beginning to examine
 
 
@@ -234,22 +234,16 @@ def _kind(source: Source, fields: Fields) -> str:
     otherwise "text"."""
     start, is_whole = _start(source)
     if is_array(start, fields):
-        raise InvalidValueError(
-            Wording(
-                f"{source.path}: an array of records, not JSON lines; 'jq -c .[]' converts it",
-                *(() if fields.locates else ("; ", Argument("kind", "'text'"), _AS_TEXT)),
-            )
-        )
+        what = f"{source.path}: an array of records, not JSON lines; 'jq -c .[]' converts it"
+        raise InvalidValueError(what if fields.locates else f"{what}; {_AS_TEXT}")
     line, newline, rest = start.partition(b"\n")
     first = start[:1]
     if first not in fields.opens or not first:
         return "text"
     if not newline and not is_whole:
         raise InvalidValueError(
-            Wording(
-                f"{source.path}: its first line is too long to tell JSON lines from a text: pass ",
-                *(Argument("kind", "'jsonl'"), " or ", Argument("kind", "'text'")),
-            )
+            f"{source.path}: its first line is too long to tell JSON lines from a text: pass the "
+            "kind: 'jsonl' or 'text'"
         )
     return "jsonl" if rest.lstrip()[:1] == first or _is_record(line, fields) else "text"
 

@@ -9,7 +9,7 @@ import zlib
 from typing import Any, BinaryIO, NamedTuple
 
 from ggtok.base import files
-from ggtok.errors import Argument, FileError, Wording, file_error
+from ggtok.errors import FileError, file_error
 
 _BLOCK = 4 << 20  # bytes to read at a time
 
@@ -161,9 +161,6 @@ class PartialFile:
 
     def _damaged(self) -> FileError:
         return FileError(
-            Wording(
-                f"{self.partial}: has changed since the last checkpoint, so the run can't be "
-                "resumed; ",
-                *(Argument("resume", False), " starts over"),
-            )
+            f"{self.partial}: has changed since the last checkpoint, so the run can't be resumed; "
+            "resume=False (--restart) starts over"
         )

@@ -38,10 +38,8 @@ from ggtok.corpora.partial_file import Extent, PartialFile, give_name, partial_o
 from ggtok.corpora.sources import TABLES, Source
 from ggtok.corpora.summary import Counts, EncodeProgress, ProgressFn, Summary
 from ggtok.errors import (
-    Argument,
     FileError,
     InvalidValueError,
-    Wording,
 )
 from ggtok.loading.loaded import Loaded
 from ggtok.native.contexts import Blocks
@@ -322,11 +320,8 @@ class Run:
         if damage := finished.faults(self._out, manifest):
             more = f" (and {len(damage) - 1} more)" if len(damage) > 1 else ""
             raise FileError(
-                Wording(
-                    f"{damage[0]}{more}: the output is damaged; ",
-                    *(Argument("resume", False), " and ", Argument("force", True)),
-                    " write it again",
-                )
+                f"{damage[0]}{more}: the output is damaged; resume=False and force=True "
+                "(--restart --force) write it again"
             )
         counts = manifest.counts
         return Summary(
@@ -375,10 +370,8 @@ class _Output:
         del sizes["sources"]
         if not self._format.fits(self.counts.ids, self.counts.documents, sizes):
             raise FileError(
-                Wording(
-                    f"{self.journal.path}: its last checkpoint contradicts itself; ",
-                    *(Argument("resume", False), " starts over"),
-                )
+                f"{self.journal.path}: its last checkpoint contradicts itself; resume=False "
+                "(--restart) starts over"
             )
         for name, partial in self._partials.items():
             partial.reopen(state[name])

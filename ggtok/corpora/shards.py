@@ -22,7 +22,7 @@ from ggtok.corpora.finished import verify
 from ggtok.corpora.run import Run
 from ggtok.corpora.sources import Choice, Search, Source, checked_kind
 from ggtok.corpora.summary import Counts, EncodeProgress, ProgressFn, Summary
-from ggtok.errors import Argument, InvalidValueError, Wording
+from ggtok.errors import InvalidValueError
 from ggtok.loading.loaded import Loaded
 from ggtok.text.sampling import settings_of
 
@@ -54,9 +54,7 @@ def encode_files(
     path, checked = formats.checked_out(out), checked_kind(kind)
     options["format"] = formats.named(format, path)
     if shards is not None and shards < 1:
-        raise InvalidValueError(
-            Wording(Argument("shards"), f" must be at least 1, but is {shards}")
-        )
+        raise InvalidValueError(f"shards must be at least 1, but is {shards}")
     outs = [path] if shards is None else names(path, shards)
     own = [name for each in outs for name in formats.companions(each)]
     search = Search(own, Choice.checked(include, exclude), checked)
@@ -81,9 +79,7 @@ def _conversations(
     given = {"field": field, "separator": options["separator"], **settings_of(sampling)}
     for name, value in given.items():
         if value is not None:
-            raise InvalidValueError(
-                Wording(Argument(name), " has no effect with ", Argument("chat", True))
-            )
+            raise InvalidValueError(f"{name} has no effect with chat")
     return Conversations()
 
 
@@ -92,11 +88,9 @@ def _check_kinds(sources: Sequence[Source]) -> None:
     for source in sources:
         if source.kind != "jsonl":
             raise InvalidValueError(
-                Wording(
-                    f"{source.path}: not JSON lines, in which each line is a conversation; ",
-                    *(Argument("include", "'*.jsonl'"), " selects files in folders, "),
-                    *(Argument("kind", "'jsonl'"), " reads files of any name as JSON lines"),
-                )
+                f"{source.path}: not JSON lines, in which each line is a conversation; "
+                "include='*.jsonl' (--include) selects files in folders, kind='jsonl' (--kind) "
+                "reads files of any name as JSON lines"
             )
 
 
@@ -145,11 +139,8 @@ def split(sources: Sequence[Source], n: int) -> list[list[Source]]:
     """Divides the sources into n consecutive, nonempty parts of about equal size."""
     if len(sources) < n:
         raise InvalidValueError(
-            Wording(
-                Argument("shards", n),
-                f" of {len(sources)} source files: a shard has whole files, so there can't be more "
-                "shards; split large files first",
-            )
+            f"{n} shards of {len(sources)} source files: a shard has whole files, so there can't "
+            "be more shards; split large files first"
         )
     parts: list[list[Source]] = []
     left, at = sum(source.size for source in sources), 0

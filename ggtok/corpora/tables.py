@@ -23,13 +23,11 @@ from ggtok.corpora.sources import Source
 from ggtok.corpora.streams import check, naming
 from ggtok.corpora.summary import Counts
 from ggtok.errors import (
-    Argument,
     FileError,
     GGTokError,
     InvalidTypeError,
     InvalidValueError,
     MissingExtraError,
-    Wording,
 )
 
 _AT_ONCE = 4 << 20  # the approximate size, in bytes, of the rows to read at a time from Parquet
@@ -315,7 +313,7 @@ def _place(pa: Any, name: str, schema: Any, path: str) -> _Place:
     several = "several columns" if name in schema.names else "no column"
     known = ", ".join(map(repr, schema.names)) or "none"
     raise InvalidValueError(
-        Wording(f"{path}: {several} {name!r}; there are {known}; pass ", Argument("field", ""))
+        f"{path}: {several} {name!r}; there are {known}; pass field='NAME' (--field NAME)"
     )
 
 

@@ -13,10 +13,8 @@ from ggtok import errors
 from ggtok.base.escape import shown
 from ggtok.errors import (
     FileError,
-    ForPython,
     InvalidTypeError,
     InvalidValueError,
-    Wording,
     file_error,
 )
 from ggtok.native import Native
@@ -243,11 +241,8 @@ def check_not_edited(path: str | bytes) -> None:
     name = os.fsdecode(path)
     if os.path.lexists((os.path.realpath(name) if os.path.islink(name) else name) + JOURNAL):
         raise FileError(
-            Wording(
-                f"{shown(name)}: an edit of this file is running or was interrupted; if none is "
-                "running, ",
-                *(ForPython("ggtok.undo(path) or "), "'ggtok edit MODEL --undo' restores it"),
-            )
+            f"{shown(name)}: an edit of this file is running or was interrupted; if none is "
+            "running, ggtok.undo(path) or 'ggtok edit MODEL --undo' restores it"
         )
 
 

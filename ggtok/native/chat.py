@@ -7,14 +7,12 @@ from typing import Any
 
 from ggtok.base.escape import shown
 from ggtok.errors import (
-    Argument,
     GGTokError,
     InvalidTypeError,
     InvalidValueError,
     OutOfMemoryError,
     TemplateError,
     VocabError,
-    Wording,
 )
 from ggtok.native.library import lib
 
@@ -40,8 +38,6 @@ UNTRACKED: int = lib.GGTOK_CHAT_UNTRACKED
 
 LIKES = {"llama.cpp": 0, "transformers": 1}  # ggtok_chat_like
 
-_ADVICE = 20  # the most characters that follow an argument that a message advises to pass
-
 _WRONG_TYPE: int = lib.CHAT_WRONG_TYPE
 _BAD_REQUEST: int = lib.CHAT_BAD_REQUEST
 
@@ -61,22 +57,9 @@ def error_of(failed: FailedError) -> GGTokError:
         return TemplateError(f"{message}, in: {source}" if source else message, line)
     if status == lib.GGTOK_ERR_VOCAB:
         return VocabError(message)
-    worded = _worded(message, key)
-    error = InvalidTypeError(worded) if fault & _WRONG_TYPE else InvalidValueError(worded)
+    error = InvalidTypeError(message) if fault & _WRONG_TYPE else InvalidValueError(message)
     error.key = key or None
     return error
-
-
-# Arguments that a message may advise to pass, and how the command line shows their values.
-_ADVISED = {"media_marker": "TEXT", "template": ""}
-
-
-def _worded(message: str, key: str) -> str | Wording:
-    """Marks the argument that the end of a message advises to pass."""
-    before, name, after = message.rpartition(key) if key in _ADVISED else (message, "", "")
-    if not name or len(after) > _ADVICE:
-        return message
-    return Wording(before, Argument(key, _ADVISED[key]), after)
 
 
 def is_memory_error(failed: FailedError) -> bool:

@@ -148,13 +148,13 @@ def _pre_error(f: Failure) -> errors.GGTokError:
     message = f.text
     if near:
         message += f" (similar names, with other ids: {', '.join(map(repr, near))})"
-    advice = errors.ForPython(
-        "; use a newer ggtok, or ggtok.load(..., pre_patterns=[REGEX, ...]) with the original "
-        "tokenizer's regular expressions, which ggtok.convert reads; pre=NAME selects a known "
-        "name, but its ids may differ"
+    message += (
+        "; use a newer ggtok, convert the original tokenizer ('ggtok convert'), or pass its "
+        "regular expressions as pre_patterns; pre=NAME (--pre NAME) selects a known name ('ggtok "
+        "inspect --pre-names' lists them), but its ids may differ"
     )
     return errors.UnknownPreTokenizerError(
-        errors.Wording(message, advice), name=name, suggestions=near, key=f.key, offset=f.offset
+        message, name=name, suggestions=near, key=f.key, offset=f.offset
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ggtok import _types as types
 from ggtok.base.escape import quoted
-from ggtok.errors import Argument, InvalidTypeError, InvalidValueError, Wording
+from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.native import Native, text_bytes
 from ggtok.native.arguments import index, truth
 
@@ -32,8 +32,8 @@ def sampling_rule(
     """Returns the checked settings of sampling; `first` is the index of the first text."""
     values = dropout, alpha
     if (dropout is None) == (alpha is None):
-        how = "pass ", Argument("dropout"), " or ", Argument("alpha")
-        raise InvalidValueError(Wording(*how, "" if dropout is None else ", not both"))
+        both = "" if dropout is None else ", not both"
+        raise InvalidValueError(f"pass dropout or alpha{both}")
     rule = int(dropout is None)
     value = values[rule]
     number = value if type(value) is float else _number(value, _RULES[rule])

@@ -26,7 +26,7 @@ from ggtok.corpora.documents import (
 from ggtok.corpora.jsonl import decided
 from ggtok.corpora.sources import TABLES, Search, Source, checked_kind
 from ggtok.corpora.streams import Stream, naming
-from ggtok.errors import Argument, FileError, InvalidTypeError, InvalidValueError, Wording
+from ggtok.errors import FileError, InvalidTypeError, InvalidValueError
 from ggtok.native import text_bytes
 
 BLOCK = 1 << 20  # bytes to read or count at a time, which fit in the processor's cache
@@ -154,8 +154,8 @@ def _of_text(blocks: Iterable[bytes], faults: Faults) -> Iterator[bytes]:
         if what is not None and faults.rule == "skip":
             return
         if what is not None:
-            skip = Argument("errors", "'skip'")
-            raise FileError(Wording(f"{faults.path}: {what}; ", skip, " skips such files"))
+            skips = "errors='skip' (--errors skip) skips such files"
+            raise FileError(f"{faults.path}: {what}; {skips}")
         left -= len(block)
         yield block
 

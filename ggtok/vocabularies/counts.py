@@ -14,7 +14,7 @@ import numpy as np
 
 from ggtok.base import files
 from ggtok.base.concurrency import Channel
-from ggtok.errors import Argument, InvalidTypeError, InvalidValueError, Wording, file_error
+from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
 from ggtok.native import training as native
 from ggtok.native.arguments import thread_count, truth
 from ggtok.vocabularies.corpus import Piece, Reading, pieces
@@ -347,9 +347,7 @@ def check_cut(
     if model == "spm":
         for name, used in ("pre", pre != DEFAULT_PRE), ("pre_patterns", pre_patterns is not None):
             if used:
-                raise InvalidValueError(
-                    Wording(Argument(name), " has no effect with ", Argument("model", "'spm'"))
-                )
+                raise InvalidValueError(f"{name} has no effect with the model 'spm'")
         return Cut("spm", None, None)
     if model != "bpe":
         raise InvalidValueError(f"model must be {' or '.join(map(repr, models))}, not {model!r}")
@@ -387,13 +385,9 @@ def check_max_words(max_words: object) -> int:
     if max_words is None:
         return 0
     if isinstance(max_words, bool) or not isinstance(max_words, int):
-        raise InvalidTypeError(
-            Wording(Argument("max_words"), f" must be int, not {type(max_words).__name__}")
-        )
+        raise InvalidTypeError(f"max_words must be int, not {type(max_words).__name__}")
     if not MIN_MAX_WORDS <= max_words < 2**63:
-        raise InvalidValueError(
-            Wording(Argument("max_words"), f" must be {MIN_MAX_WORDS} or more, but is {max_words}")
-        )
+        raise InvalidValueError(f"max_words must be {MIN_MAX_WORDS} or more, but is {max_words}")
     return max_words
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ggtok.errors import Argument, InvalidValueError, Wording
+from ggtok.errors import InvalidValueError
 from ggtok.native import training as native
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.counts import WordCounts
@@ -203,14 +203,10 @@ def check_least(size: int, least: int, *, by_coverage: bool) -> None:
     """Raises InvalidValueError if a vocabulary can't have so few tokens. `by_coverage` means that
     the alphabet depends on character_coverage."""
     if size < least:
-        others = (", or a lower ", Argument("character_coverage")) if by_coverage else ()
+        lower = ", or a lower character_coverage" if by_coverage else ""
         raise InvalidValueError(
-            Wording(
-                Argument("vocab_size"),
-                f" is {size}, but special tokens and alphabet alone are {least} tokens: pass ",
-                *(Argument("vocab_size", least), " or more"),
-                *others,
-            )
+            f"vocab_size is {size}, but special tokens and alphabet alone are {least} tokens: pass "
+            f"{least} or more{lower}"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ggtok.errors import Argument, InvalidTypeError, InvalidValueError, Wording
+from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.vocabularies import spelling
 
 RULES = {"bpe": ("huggingface", "bytes"), "spm": ("sentencepiece",)}
@@ -57,11 +57,9 @@ def check_specials(special_tokens: Iterable[str], named: dict[str, str | None]) 
 
 def _integer(value: object, what: str, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidTypeError(Wording(Argument(what), f" must be int, not {type(value).__name__}"))
+        raise InvalidTypeError(f"{what} must be int, not {type(value).__name__}")
     if not least <= value <= most:
-        raise InvalidValueError(
-            Wording(Argument(what), f" must be from {least} to {most}, but is {value}")
-        )
+        raise InvalidValueError(f"{what} must be from {least} to {most}, but is {value}")
     return value
 
 
@@ -104,9 +102,7 @@ def refuse(model: str, raw: bool, passed: dict[str, bool]) -> None:
     }
     for name, is_passed in passed.items():
         if is_passed and not of.get(name, model != "ugm"):
-            raise InvalidValueError(
-                Wording(Argument(name), " has no effect with ", Argument("model", repr(model)))
-            )
+            raise InvalidValueError(f"{name} has no effect with the model {model!r}")
 
 
 def check_options(
@@ -130,10 +126,7 @@ def check_options(
         raise InvalidValueError(f"alphabet must be 'bytes' or 'seen', not {alphabet!r}")
     if not 0 < character_coverage <= 1:
         raise InvalidValueError(
-            Wording(
-                Argument("character_coverage"),
-                f" must be above 0 and at most 1, but is {character_coverage}",
-            )
+            f"character_coverage must be above 0 and at most 1, but is {character_coverage}"
         )
     refuse(
         model,

@@ -8,7 +8,7 @@ import warnings
 
 from ggtok.base import files as base
 from ggtok.base.files import Kind
-from ggtok.errors import Argument, InvalidValueError, VocabError, VocabWarning, Wording, file_error
+from ggtok.errors import InvalidValueError, VocabError, VocabWarning, file_error
 from ggtok.vocabularies.contents import Contents, Differs
 from ggtok.vocabularies.export.pretrained import TEMPLATE, TEMPLATES, pretrained
 
@@ -34,9 +34,7 @@ def write_pretrained(
     files = pretrained(vocabulary, differs)
     if differs.reasons and not inexact:
         reasons = "; ".join(differs.reasons)
-        raise VocabError(
-            Wording(f"{reasons}; ", Argument("inexact", True), " writes the folder all the same")
-        )
+        raise VocabError(f"{reasons}; inexact=True (--inexact) writes the folder all the same")
     _check_others(name, files)
     paths = {file: os.path.join(name, *file.split("/")) for file in files}
     try:

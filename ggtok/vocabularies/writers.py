@@ -12,12 +12,10 @@ from ggtok.base import files
 from ggtok.base.diagnose import is_ranks, is_sentencepiece
 from ggtok.base.files import Kind
 from ggtok.errors import (
-    Argument,
     InvalidTypeError,
     InvalidValueError,
     VocabError,
     VocabWarning,
-    Wording,
 )
 from ggtok.vocabularies.contents import Contents, ConversionReport, Differs
 from ggtok.vocabularies.gguf_writer import gguf_bytes
@@ -89,9 +87,7 @@ def write(
     """Writes a vocabulary to a file."""
     writer = checked(path, vocabulary.inputs, force=force)
     if published and writer is not WRITERS[".json"]:
-        raise InvalidValueError(
-            Wording(Argument("published"), " needs a tokenizer.json, which has expressions")
-        )
+        raise InvalidValueError("published needs a tokenizer.json, which has expressions")
     differs = Differs(inexact, published)
     if isinstance(vocabulary.report, ConversionReport):
         for fault in vocabulary.report.faults:
@@ -99,9 +95,7 @@ def write(
     data = writer.make(vocabulary, differs)
     if differs.reasons and not inexact:
         reasons = "; ".join(differs.reasons)
-        raise VocabError(
-            Wording(f"{reasons}; ", Argument("inexact", True), " writes the file all the same")
-        )
+        raise VocabError(f"{reasons}; inexact=True (--inexact) writes the file all the same")
     for reason in (*differs.reasons, *differs.accepted):
         warnings.warn(reason, VocabWarning, stacklevel=3)
     name = os.fsdecode(os.fspath(path))

@@ -45,7 +45,7 @@ def test_refusals(run, tmp_path: Path) -> None:
     other = tmp_path / "notes.txt"
     other.write_text("notes")
     for argv, message in [
-        ((spm, "-o", str(other)), "not an HTML page; --force overwrites it"),
+        ((spm, "-o", str(other)), "not an HTML page; force=True (--force) overwrites it"),
         ((spm, "-o", "-"), "standard output"),
         ((str(tmp_path / "missing.gguf"), "-o", str(tmp_path / "a.html")), "missing.gguf"),
         ((str(other), "-o", str(tmp_path / "a.html")), "notes.txt"),

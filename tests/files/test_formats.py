@@ -150,9 +150,9 @@ def test_the_extension_selects_the_format(
         assert tok.encode_files(source, tmp_path / out, resume=False, force=True).format == format
     assert np.load(tmp_path / "t.npy").dtype == np.uint16
     rows: list[tuple[str, Any, str]] = [
-        ("u.npy", "raw", r"a .npy file can't have format='raw', only format='npy'"),
-        ("u.arrow", "npy", r"a .arrow file can't have format='npy', only format='arrow'"),
-        ("u.bin", "npy", r"a .bin file can't have format='npy', only format='raw'"),
+        ("u.npy", "raw", r"a .npy file can't have the format 'raw', only 'npy'"),
+        ("u.arrow", "npy", r"a .arrow file can't have the format 'npy', only 'arrow'"),
+        ("u.bin", "npy", r"a .bin file can't have the format 'npy', only 'raw'"),
         ("u.parquet", None, r"u.parquet: ids aren't written as .parquet; name the output .*u.bin"),
         ("u.bin.gz", "raw", r"ids aren't written as .gz"),
         ("u.idx", "megatron", r"ids aren't written as .idx"),

@@ -218,7 +218,7 @@ def check_refused(message: str, tok: ggtok.Tokenizer, *args: Any, **options: Any
     with pytest.raises(ggtok.InvalidValueError) as raised:
         tok.encode_files(*args, **options)
     assert message in str(raised.value)
-    assert "resume=False starts over" in str(raised.value)
+    assert "resume=False (--restart) starts over" in str(raised.value)
 
 
 @pytest.mark.parametrize("finished", [False, True])

@@ -102,7 +102,7 @@ def test_shards_are_the_output_in_parts(tok: ggtok.Tokenizer, tmp_path: Path, sm
 def test_what_can_not_be_sharded(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a")
     rows: list[tuple[Any, type[Exception], str]] = [
-        (2, ValueError, "shards=2 of 1 source files: a shard has whole files"),
+        (2, ValueError, "2 shards of 1 source files: a shard has whole files"),
         (0, ValueError, "shards must be at least 1, but is 0"),
         ("x", TypeError, "shards must be an integer"),
     ]

@@ -433,7 +433,7 @@ def test_what_is_refused(
             "a.txt",
             {"format": "megatron", "dtype": "uint32"},
             ValueError,
-            "no uint32: use dtype='int32'",
+            "no uint32: use the dtype 'int32'",
         ),
         ("a.txt", {"errors": "strict"}, ValueError, "errors must be one of raise, replace, skip"),
         ("a.txt", {"separator": ""}, ValueError, "separator is empty"),

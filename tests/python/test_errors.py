@@ -564,28 +564,3 @@ def test_unknown_error_handlers_are_rejected(errors: str) -> None:
     assert byte is not None
     with pytest.raises(ggtok.InvalidValueError, match="errors"):
         tok.decode([byte], errors=errors)
-
-
-def test_each_interface_words_the_parts_of_a_message() -> None:
-    from ggtok.cli.messages import reason
-    from ggtok.errors import Argument, ForPython, Wording
-
-    wording = Wording("a: exists; ", Argument("force", True), " overwrites it", ForPython("; f()"))
-    assert wording == "a: exists; force=True overwrites it; f()"
-    error = ggtok.InvalidValueError(wording)
-    assert str(error) == wording and reason(error) == "a: exists; --force overwrites it"
-    copy = pickle.loads(pickle.dumps(error))
-    assert reason(copy) == reason(error) and str(copy) == wording
-    document = ggtok.DocumentError(
-        Wording("\x1b: ", Argument("errors", "'skip'")), path="x", kind="empty"
-    )
-    assert reason(document) == "\\x1b: --errors skip" and str(document) == "\\x1b: errors='skip'"
-    for argument, option in {
-        ("resume", False): "--restart",
-        ("eos", False): "--no-eos",
-        ("field", ""): "--field NAME",
-        ("pre", "NAME"): "--pre NAME",
-        ("max_words", None): "--max-words",
-        ("shards", 3): "--shards 3",
-    }.items():
-        assert reason(ggtok.InvalidValueError(Wording(Argument(*argument)))) == option

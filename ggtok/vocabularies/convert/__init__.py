@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ggtok.errors import Argument, InvalidTypeError, UnknownPreTokenizerError, Wording
+from ggtok.errors import InvalidTypeError, UnknownPreTokenizerError
 from ggtok.vocabularies.vocabulary import Vocabulary
 
 
@@ -48,7 +48,5 @@ def convert(
     if not isinstance(source, (str, os.PathLike)):
         raise InvalidTypeError(f"source must be str or a path, not {type(source).__name__}")
     if pre is not None and pre not in pre_names():
-        raise UnknownPreTokenizerError(
-            Wording(Argument("pre"), f": no pre-tokenizer has the name {pre!r}"), name=pre
-        )
+        raise UnknownPreTokenizerError(f"pre: no pre-tokenizer has the name {pre!r}", name=pre)
     return converted(os.fsdecode(os.fspath(source)), pre=pre, arch=arch)

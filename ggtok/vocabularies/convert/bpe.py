@@ -6,7 +6,7 @@ import re
 from collections.abc import Container, Sequence
 from typing import Any
 
-from ggtok.errors import Argument, UnknownPreTokenizerError, VocabError, Wording
+from ggtok.errors import UnknownPreTokenizerError, VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Difference, Pair
 from ggtok.vocabularies.convert import structure
@@ -118,11 +118,8 @@ def _set_pre(source: Source, draft: Draft) -> None:
         if not found.byte_level or found.others:
             others = ", ".join(found.others) or "no ByteLevel"
             raise UnknownPreTokenizerError(
-                Wording(
-                    f"pre_tokenizer: has {others}: no pre-tokenizer of llama.cpp splits text "
-                    "like this (",
-                    *(Argument("pre", "NAME"), " uses one anyway)"),
-                )
+                f"pre_tokenizer: has {others}: no pre-tokenizer of llama.cpp splits text "
+                "like this (pre=NAME or --pre NAME uses one anyway)"
             )
         chain = structure.chain_of(found)
         pre = structure.pre_for(

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from ggtok.base.escape import shown
-from ggtok.errors import Argument, UnknownPreTokenizerError, VocabError, Wording
+from ggtok.errors import UnknownPreTokenizerError, VocabError
 from ggtok.vocabularies.convert.reading import checked, field
 from ggtok.vocabularies.patterns import CHAINS, GPT2, Chain, Pre
 from ggtok.vocabularies.pre_tokenizer_json import is_limited, unlimited
@@ -191,11 +191,9 @@ def _unknown(steps: tuple[str, ...]) -> UnknownPreTokenizerError:
     known, near = max(_chains().items(), key=lambda row: _likeness(text, _shown(row[0])))
     names = tuple(pre.name for pre in near.pres)
     return UnknownPreTokenizerError(
-        Wording(
-            "no pre-tokenizer of llama.cpp splits text like this source: "
-            f"{_difference(known, steps)} (nearest: {', '.join(map(repr, names))}); ",
-            *(Argument("pre", "NAME"), " uses one anyway"),
-        ),
+        "no pre-tokenizer of llama.cpp splits text like this source: "
+        f"{_difference(known, steps)} (nearest: {', '.join(map(repr, names))}); "
+        "pre=NAME (--pre NAME) uses one anyway",
         suggestions=names,
     )
 

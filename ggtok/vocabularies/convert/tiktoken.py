@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from dataclasses import field as field_
 from typing import Any, NamedTuple
 
-from ggtok.errors import Argument, UnknownPreTokenizerError, VocabError, Wording
+from ggtok.errors import UnknownPreTokenizerError, VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert import structure
@@ -143,13 +143,9 @@ def draft_of(
     name = pre or (_pre_of(folder, where) if known is None else known.pre)
     if name is None:
         raise UnknownPreTokenizerError(
-            Wording(
-                f"{where}: a .tiktoken file doesn't say how text is split, and this one isn't "
-                "known: ",
-                Argument("pre", "NAME"),
-                " sets the pre-tokenizer, such as 'qwen2' for Qwen, 'llama-bpe' for Llama 3, "
-                "'gpt-4o' for o200k",
-            )
+            f"{where}: a .tiktoken file doesn't say how text is split, and this one isn't known: "
+            "pre=NAME (--pre NAME) sets the pre-tokenizer, such as 'qwen2' for Qwen, 'llama-bpe' "
+            "for Llama 3, 'gpt-4o' for o200k"
         )
     ranks = Ranks(read_ranks(data, where), dict(known.special) if known is not None else {})
     draft = Draft(model="gpt2", pre=name)

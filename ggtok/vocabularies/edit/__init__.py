@@ -17,12 +17,10 @@ from ggtok.base.files import (
     read_up_to,
 )
 from ggtok.errors import (
-    Argument,
     InvalidTypeError,
     InvalidValueError,
     TemplateError,
     VocabWarning,
-    Wording,
 )
 from ggtok.loading.loaded import check_not_edited, checked_path
 from ggtok.native.arguments import truth
@@ -169,6 +167,4 @@ def _check(metadata: bytes, changes: list[Change]) -> None:
         try:
             jinja.compile(source, "llama.cpp")
         except TemplateError as e:
-            raise TemplateError(
-                Wording(f"{key}: {e}; ", *(Argument("force", True), " writes it anyway"))
-            ) from None
+            raise TemplateError(f"{key}: {e}; force=True (--force) writes it anyway") from None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, cast
 
 from ggtok.base.escape import shown
-from ggtok.errors import InvalidTypeError, InvalidValueError, Wording
+from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.native.gguf import ARRAY, BOOL, FLOAT32, INT32, INT64, STRING, UINT32, UINT64
 from ggtok.vocabularies.edit.header import ALIGNMENT, Entry, Header, utf8
 
@@ -153,10 +153,8 @@ def _kind(value: object, name: str, of_int: int) -> int:
     if isinstance(value, (str, bytes)):
         return STRING
     raise InvalidTypeError(
-        Wording(
-            f"{name}: a value must be bool, int, float, str, bytes or a list of these, not "
-            f"{type(value).__name__}"
-        )
+        f"{name}: a value must be bool, int, float, str, bytes or a list of these, not "
+        f"{type(value).__name__}"
     )
 
 
