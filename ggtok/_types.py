@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ggtok.corpora.summary import Summary as Summary
     from ggtok.explain.steps import Explanation as Explanation
     from ggtok.explain.steps import MergeTree as MergeTree
-    from ggtok.sources.files import Source as Source
+    from ggtok.sources.model_files import Source as Source
     from ggtok.text.shown import Shown as Shown
     from ggtok.text.stats import Stats as Stats
 
@@ -87,7 +87,7 @@ else:
         from ggtok.arrow import ArrowIds
         from ggtok.corpora.summary import EncodeProgress, Summary
         from ggtok.explain.steps import Explanation, MergeTree
-        from ggtok.sources.files import Source
+        from ggtok.sources.model_files import Source
         from ggtok.text.shown import Shown
         from ggtok.text.stats import Stats
 

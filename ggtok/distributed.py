@@ -27,17 +27,17 @@ from typing import Any
 
 import ggtok
 from ggtok.base.files import give_name
-from ggtok.corpora import formats, vocabulary
-from ggtok.corpora.batches import BYTES
+from ggtok.corpora import id_formats, vocabulary_hash
+from ggtok.corpora.document_batches import BYTES
 from ggtok.corpora.documents import RULES, Faults, Piece, Place
-from ggtok.corpora.encode import Encoder
+from ggtok.corpora.encode_documents import Encoder
 from ggtok.corpora.journal import sync_folder
 from ggtok.corpora.partial_file import PartialFile
 from ggtok.corpora.summary import Counts
 from ggtok.corpora.tables import pyarrow, texts
 from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
 from ggtok.native.arguments import truth
-from ggtok.text.batches import n_threads
+from ggtok.text.batch_encoding import n_threads
 
 __all__ = ["Job", "Shards", "encode_dask", "encode_ray", "encode_spark"]
 
@@ -83,7 +83,7 @@ def payload(tok: ggtok.Tokenizer, ship: str) -> _Payload:
     loaded = tok._loaded
     source: str | bytes | None = loaded.path
     if ship == "bytes":
-        source = vocabulary.metadata(loaded)
+        source = vocabulary_hash.metadata(loaded)
     if source is None:
         raise InvalidTypeError(
             f"this tokenizer can't be sent by its {ship}: load it from a path or from bytes"
@@ -129,7 +129,7 @@ class _Shard:
         self._threads = n_threads(tok._loaded, job.threads)
         self._encoder = Encoder(tok._loaded, job.add_special, job.eos)
         self._faults = Faults(job.errors, "the data")
-        self._class, self._dtype = formats.find(job.format, job.dtype, tok.n_tokens)
+        self._class, self._dtype = id_formats.find(job.format, job.dtype, tok.n_tokens)
         os.makedirs(job.folder, exist_ok=True)
         self._out = os.path.join(job.folder, f"writing-{uuid.uuid4().hex}")
         self._format = self._class(self._out, self._dtype)
@@ -246,11 +246,11 @@ class Shards:
         name = os.path.abspath(os.fsdecode(folder))
         if os.path.lexists(os.path.join(name, _MANIFEST)):
             raise InvalidValueError(f"{name}: contains a finished job; choose another folder")
-        _, dtype = formats.find(format, dtype, tok.n_tokens)
+        _, dtype = id_formats.find(format, dtype, tok.n_tokens)
         Encoder(tok._loaded, add_special, eos)  # raises the errors that workers would raise
         sent = payload(tok, ship)
         self.job = Job(sent, name, field, format, dtype, add_special, eos, errors, threads)
-        self._model = vocabulary.description(tok._loaded)
+        self._model = vocabulary_hash.description(tok._loaded)
 
     def finish(self, records: Iterable[Record]) -> ggtok.Summary:
         """Writes ``manifest.json``, which lists the shards of these records as the job's output."""

@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import Any
 
 from ggtok import _types as types
-from ggtok.chat import api, encode
+from ggtok.chat import api, prompt_ids
 from ggtok.chat.prompt import Origin
 from ggtok.chat.show import token_spans
 from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.loading.loaded import Loaded
-from ggtok.native import chat, text_bytes
+from ggtok.native import chat_calls, text_bytes
 from ggtok.native.arguments import token_ids
 from ggtok.tokenizer import Tokenizer
 
@@ -176,9 +176,9 @@ def _of_request(
     if "messages" not in request:
         raise InvalidValueError(f"{name}: the request has no messages")
     prompt = api.run_body(
-        loaded, request, chat.PROMPT, template=template, clock=lambda: time, like=like
+        loaded, request, chat_calls.PROMPT, template=template, clock=lambda: time, like=like
     )
-    ids, parts = encode.ids_and_parts(loaded, prompt, False, encode.PARSE)
+    ids, parts = prompt_ids.ids_and_parts(loaded, prompt, False, prompt_ids.PARSE)
     data = prompt.text.encode()
     return EncodedPrompt(
         ids, "request", data, lambda: list(token_spans(loaded, data, ids, parts)), prompt.origins

@@ -13,7 +13,7 @@ from ggtok.errors import InvalidTypeError, InvalidValueError, VocabWarning
 from ggtok.loading.loaded import Loaded, patterns_tuple
 from ggtok.loading.loaded import TokenAttr as TokenAttr
 from ggtok.native.arguments import index, int32_array, truth
-from ggtok.text import Chunk, batches, decoding, sampling
+from ggtok.text import Chunk, batch_encoding, decoding, sampling
 from ggtok.text.stream_decoder import StreamDecoder
 from ggtok.text.stream_encoder import StreamEncoder
 
@@ -294,7 +294,7 @@ class Tokenizer:
         """
         if type(threads) is not int or threads != 1:
             given = add_special, parse_special, continuation
-            return batches.encode_array_on_threads(self._loaded, text, given, threads)
+            return batch_encoding.encode_array_on_threads(self._loaded, text, given, threads)
         encode = self._loaded.encode_array
         parse: object = parse_special
         if parse is not False and parse is not True:
@@ -361,7 +361,7 @@ class Tokenizer:
                 :meth:`encode`; the message names the text (``texts[3]``).
         """
         flags = add_special, parse_special, continuation
-        lists: list[list[int]] = batches.encode(self._loaded, texts, flags, threads)
+        lists: list[list[int]] = batch_encoding.encode(self._loaded, texts, flags, threads)
         return lists
 
     def encode_batch_arrays(
@@ -382,7 +382,7 @@ class Tokenizer:
             ``ids[offsets[i]:offsets[i + 1]]``.
         """
         flags = add_special, parse_special, continuation
-        return batches.encode_arrays(self._loaded, texts, flags, threads)
+        return batch_encoding.encode_arrays(self._loaded, texts, flags, threads)
 
     def sample(
         self,
@@ -454,7 +454,7 @@ class Tokenizer:
         """
         rule = sampling.sampling_rule(dropout, alpha, nbest, seed)
         flags = add_special, parse_special, False
-        return batches.encode_arrays(self._loaded, texts, flags, threads, rule)
+        return batch_encoding.encode_arrays(self._loaded, texts, flags, threads, rule)
 
     def nbest(
         self,
@@ -517,7 +517,7 @@ class Tokenizer:
         from ggtok.arrow import ArrowIds
 
         flags = add_special, parse_special, continuation
-        return ArrowIds(batches.encode_arrow(self._loaded, texts, flags, threads))
+        return ArrowIds(batch_encoding.encode_arrow(self._loaded, texts, flags, threads))
 
     def count(
         self,
@@ -535,7 +535,7 @@ class Tokenizer:
         """
         if type(threads) is not int or threads != 1:
             given = add_special, parse_special, continuation
-            return batches.count_on_threads(self._loaded, text, given, threads)
+            return batch_encoding.count_on_threads(self._loaded, text, given, threads)
         parse: object = parse_special
         if parse is not False and parse is not True:
             parse = self._loaded.parsed(parse)
@@ -559,7 +559,7 @@ class Tokenizer:
         Arguments and errors are those of :meth:`encode_batch`.
         """
         flags = add_special, parse_special, continuation
-        return batches.count(self._loaded, texts, flags, threads)
+        return batch_encoding.count(self._loaded, texts, flags, threads)
 
     def encode_with_offsets(
         self,
@@ -601,7 +601,9 @@ class Tokenizer:
             TextEncodeError, InvalidTypeError, InvalidValueError, VocabError: as for
                 :meth:`encode`.
         """
-        c_unit = 0 if isinstance(unit, str) and unit == "byte" else batches.unit_of(text, unit)
+        c_unit = (
+            0 if isinstance(unit, str) and unit == "byte" else batch_encoding.unit_of(text, unit)
+        )
         parse: object = parse_special
         if parse is not False and parse is not True:
             parse = self._loaded.parsed(parse)
@@ -628,7 +630,7 @@ class Tokenizer:
         The arrays are slices of a single array.
         """
         flags = add_special, parse_special, continuation
-        return batches.encode_with_offsets(self._loaded, texts, flags, unit, threads)
+        return batch_encoding.encode_with_offsets(self._loaded, texts, flags, unit, threads)
 
     def encode_batch_arrays_with_offsets(
         self,
@@ -648,7 +650,7 @@ class Tokenizer:
             text are those from ``offsets[i]`` to ``offsets[i + 1]``.
         """
         flags = add_special, parse_special, continuation
-        return batches.encode_arrays_with_offsets(self._loaded, texts, flags, unit, threads)
+        return batch_encoding.encode_arrays_with_offsets(self._loaded, texts, flags, unit, threads)
 
     def encode_batches(
         self,
@@ -826,7 +828,7 @@ class Tokenizer:
             eos=truth(eos, "eos"),
             errors=errors,
             sampling=sampling.sampling_rule(dropout, alpha, seed=seed) if is_sampled else None,
-            threads=batches.n_threads(self._loaded, threads),
+            threads=batch_encoding.n_threads(self._loaded, threads),
             resume=truth(resume, "resume"),
             force=truth(force, "force"),
             progress=progress,
@@ -1460,7 +1462,7 @@ class Tokenizer:
                 the error message has their number.
             TemplateError, InvalidTypeError, InvalidValueError: as for :meth:`count_chat`.
         """
-        from ggtok.chat.trim import trimmed
+        from ggtok.chat.trim_turns import trimmed
 
         return trimmed(self.count_chat, messages, budget, options)
 
@@ -1612,7 +1614,7 @@ class Tokenizer:
                 than 16 MiB, because a long token occurs in many steps.
             TextEncodeError, InvalidTypeError, InvalidValueError: as for :meth:`encode`.
         """
-        from ggtok.explain.explain import explain
+        from ggtok.explain.explanation import explain
 
         explanation: types.Explanation = explain(self._loaded, text, add_special, parse_special)
         return explanation
@@ -1629,7 +1631,7 @@ class Tokenizer:
             VocabError: the vocabulary has another type, without merges.
             InvalidValueError: the token has more than 16 KiB, or the steps' texts more than 16 MiB.
         """
-        from ggtok.explain.explain import merge_tree
+        from ggtok.explain.explanation import merge_tree
 
         return merge_tree(self._loaded, index(id, "id"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -281,6 +282,12 @@ def test_files_are_short_enough_to_read() -> None:
     } == set(LONGER_PYTHON)
 
 
+def test_no_two_modules_have_one_name() -> None:
+    """A reader of a traceback knows a module by its file's name."""
+    names = Counter(path.name for path in PACKAGE.rglob("*.py"))
+    assert [name for name, n in names.items() if n > 1] == ["__init__.py"]
+
+
 def test_no_test_module_imports_another() -> None:
     """Shared helpers are in separate modules, next to their users or in tests/support."""
     for path in (ROOT / "tests").rglob("*.py"):
@@ -355,5 +362,5 @@ def test_only_the_child_process_imports_other_libraries() -> None:
     found = {name for name, path in MODULES.items() if uses.search(path.read_text("utf-8"))}
     assert found == {
         "ggtok.vocabularies.convert.originals",
-        "ggtok.vocabularies.unigram",  # trains on the caller's texts
+        "ggtok.vocabularies.train_unigram",  # trains on the caller's texts
     }

@@ -7,7 +7,7 @@
 
 #include "ggtok.h"
 
-/* What a call returns for each conversation. ggtok/native/chat.py exports these constants and the
+/* What a call returns for each conversation. ggtok/native/chat_calls.py exports these constants and the
  * bits below to Python. */
 typedef enum ggtok_chat_want {
     GGTOK_CHAT_IDS,   /* a list of ids */

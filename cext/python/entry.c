@@ -195,7 +195,7 @@ static ggtok_context *encode_text(entry *e, PyObject *const *args, const ggtok_s
     return NULL;
 }
 
-/* The only caller of these functions, native/tokenizer.py, passes the right number of arguments. */
+/* The only caller of these functions, native/native_tokenizer.py, passes the right number of arguments. */
 
 /* (text, add_special, parse_special, continuation) -> list of int */
 static PyObject *encode(PyObject *self, PyObject *const *args, Py_ssize_t n) {

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # The public modules, with the title of each one's page.
 MODULES = {
     "ggtok": "Python",
-    "ggtok.text.batches": "Texts in blocks",
+    "ggtok.text.batch_encoding": "Texts in blocks",
     "ggtok.arrow": "Arrow",
     "ggtok.adapters": "Adapters",
     "ggtok.distributed": "Many machines",

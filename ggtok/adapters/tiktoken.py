@@ -23,7 +23,7 @@ def tiktoken_encoding(tok: Tokenizer) -> Any:
             its ids aren't in the order of its merges, its pre-tokenizer applies several
             expressions, one after the other, or user-defined tokens are found in all texts.
     """
-    from ggtok.vocabularies.export.tiktoken import encoding_arguments
+    from ggtok.vocabularies.export.to_tiktoken import encoding_arguments
     from ggtok.vocabularies.of_tokenizer import vocabulary_of
 
     arguments = encoding_arguments(vocabulary_of(checked(tok)))

@@ -107,7 +107,7 @@ class TokenizersTokenizer:
         """
         import json
 
-        from ggtok.vocabularies.export.tokenizer_json import exact_tokenizer_json
+        from ggtok.vocabularies.export.to_tokenizer_json import exact_tokenizer_json
         from ggtok.vocabularies.of_tokenizer import vocabulary_of
 
         data = exact_tokenizer_json(vocabulary_of(self._core.tok))

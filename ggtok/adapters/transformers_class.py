@@ -22,7 +22,7 @@ from ggtok.adapters.tokenizers import TokenizersTokenizer
 from ggtok.adapters.transformers_fast import fast_tokenizer
 from ggtok.errors import InvalidTypeError, InvalidValueError, VocabError
 from ggtok.native import PLAIN_USER_DEFINED
-from ggtok.vocabularies.export.pretrained import context_length, input_names, special_names
+from ggtok.vocabularies.export.to_pretrained import context_length, input_names, special_names
 
 
 class GGUFTokenizer(PreTrainedTokenizer):  # type: ignore[misc]

@@ -14,12 +14,12 @@ from os import cpu_count
 from typing import TYPE_CHECKING, Any
 
 from ggtok.base.escape import number, shown
-from ggtok.chat import encode, masks, media, values
+from ggtok.chat import masks, media, prompt_ids, values
 from ggtok.chat.compiled import Chat, chat_of
 from ggtok.chat.options import Clock, Messages, Options, check_names, time_of
 from ggtok.chat.prompt import Prompt
 from ggtok.errors import GGTokError, InvalidTypeError, InvalidValueError, VocabWarning
-from ggtok.native import chat
+from ggtok.native import chat_calls
 from ggtok.native.arguments import thread_count
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Call:
         self,
         loaded: Loaded,
         options: Options,
-        flags: int = encode.PARSE,
+        flags: int = prompt_ids.PARSE,
         bits: int = 0,
         keep: bool = True,  # whether to cache the compiled template
     ) -> None:
@@ -64,7 +64,7 @@ class Call:
         self.flags = flags
         self.bits = bits
         if options.continue_final_message is False:
-            self.bits |= chat.NO_PREFILL
+            self.bits |= chat_calls.NO_PREFILL
         self.marker = options.media_marker or media.MARKER
         # For each call of run, the number of conversations whose prompts have no text; several
         # threads append.
@@ -80,7 +80,7 @@ class Call:
         for i, result in enumerate(results):
             if isinstance(result, Exception):
                 results[i] = self.public(result)
-            elif want == chat.PROMPT:
+            elif want == chat_calls.PROMPT:
                 results[i] = Prompt(*result)
         return results, n_media
 
@@ -118,8 +118,8 @@ class Call:
 
     def public(self, error: Exception) -> Exception:
         """Returns the public exception for one that C returned."""
-        if isinstance(error, chat.FailedError):
-            return chat.error_of(error)
+        if isinstance(error, chat_calls.FailedError):
+            return chat_calls.error_of(error)
         try:
             self.loaded.reraise(error)
         except Exception as e:
@@ -155,8 +155,8 @@ def _run(
     user_defined: str,
 ) -> tuple[Any, int]:
     conversation = messages if type(messages) is list else _listed(messages)
-    flags = encode.flags_of(trusted, user_defined)
-    call = Call(loaded, options, flags, chat.TRUSTED if trusted else 0)
+    flags = prompt_ids.flags_of(trusted, user_defined)
+    call = Call(loaded, options, flags, chat_calls.TRUSTED if trusted else 0)
     found = call.one(conversation, want)
     call.warn_of_silence()
     return found
@@ -173,7 +173,7 @@ def ids(
     """Returns the ids of a conversation. `known`: see :meth:`ggtok.Tokenizer.encode_chat`."""
     found: list[int]
     if known is None:
-        found, n_media = _run(loaded, messages, options, chat.IDS, trusted, user_defined)
+        found, n_media = _run(loaded, messages, options, chat_calls.IDS, trusted, user_defined)
     else:
         found, rest = _ids_after(loaded, messages, options, trusted, user_defined, known)
         n_media = len(media.parts_of(rest, options.like))
@@ -196,7 +196,7 @@ def count(
     conversation = messages if type(messages) is list else _listed(messages)
     n: int
     if known is None:
-        n, n_media = _run(loaded, conversation, options, chat.COUNT, trusted, user_defined)
+        n, n_media = _run(loaded, conversation, options, chat_calls.COUNT, trusted, user_defined)
         rest: Any = conversation
     else:
         ids, rest = _ids_after(loaded, conversation, options, trusted, user_defined, known)
@@ -236,7 +236,7 @@ def _run_body(
     if not isinstance(body, (Mapping, bytes)):
         raise InvalidTypeError(f"a request must be a mapping, not {type(body).__name__}")
     options = Options(like=like, template=template, clock=clock, media_marker=media_marker)
-    call = Call(loaded, options, encode.PARSE, chat.TRUSTED if trusted else 0)
+    call = Call(loaded, options, prompt_ids.PARSE, chat_calls.TRUSTED if trusted else 0)
     call.fields = None
     found = call.one(body if isinstance(body, bytes) else dict(body), want)
     call.warn_of_silence()
@@ -260,7 +260,9 @@ def count_body(
     """
     media.check_tokens(image_tokens)
     n: int
-    n, n_media = _run_body(loaded, body, chat.COUNT, trusted, template, clock, media_marker, like)
+    n, n_media = _run_body(
+        loaded, body, chat_calls.COUNT, trusted, template, clock, media_marker, like
+    )
     if image_tokens is None or not n_media:
         return n, n_media
     return n + media.tokens(media.parts_of(body["messages"], like), image_tokens), 0
@@ -272,8 +274,8 @@ def prompt_parts(
     """Returns the prompt, its ids and its parts, as encode_chat would encode it with these
     arguments."""
     options, trusted, flags = options_of(keywords)
-    prompt: Prompt = run(loaded, _listed(messages), options, chat.PROMPT, trusted)
-    return prompt, *encode.ids_and_parts(loaded, prompt, trusted, flags)
+    prompt: Prompt = run(loaded, _listed(messages), options, chat_calls.PROMPT, trusted)
+    return prompt, *prompt_ids.ids_and_parts(loaded, prompt, trusted, flags)
 
 
 def options_of(keywords: Mapping[str, Any]) -> tuple[Options, bool, int]:
@@ -285,7 +287,7 @@ def options_of(keywords: Mapping[str, Any]) -> tuple[Options, bool, int]:
         name: variables.pop(name) for name in names if name in keywords and name != "variables"
     }
     trusted = variables.pop("trusted", False)
-    flags = encode.flags_of(trusted, variables.pop("user_defined", "parse"))
+    flags = prompt_ids.flags_of(trusted, variables.pop("user_defined", "parse"))
     return Options(**named, variables=variables), trusted, flags
 
 
@@ -293,10 +295,10 @@ def ids_and_mask(
     loaded: Loaded, messages: Messages, options: Options, *, trusted: bool, user_defined: str
 ) -> tuple[list[int], list[bool]]:
     """Returns the ids of a conversation, and for each id whether it is the assistant's."""
-    flags = encode.flags_of(trusted, user_defined)
-    call = Call(loaded, options, flags, chat.TRUSTED if trusted else 0)
+    flags = prompt_ids.flags_of(trusted, user_defined)
+    call = Call(loaded, options, flags, chat_calls.TRUSTED if trusted else 0)
     given = _listed(messages)
-    prompt, n_media = call.one(given, chat.PROMPT)
+    prompt, n_media = call.one(given, chat_calls.PROMPT)
     call.warn_of_silence()
     if n_media:
         warn_of_media(n_media)
@@ -320,8 +322,8 @@ class Masker:
             add_generation_prompt=add_generation_prompt,
             continue_final_message=None if options.like == "transformers" else False,
         )
-        other = Call(call.loaded, closed, call.flags, call.bits & chat.TRUSTED)
-        prompt: Prompt = other.one(messages, chat.PROMPT)[0]
+        other = Call(call.loaded, closed, call.flags, call.bits & chat_calls.TRUSTED)
+        prompt: Prompt = other.one(messages, chat_calls.PROMPT)[0]
         return prompt
 
     def ids_and_mask(self, prompt: Prompt, conversation: Any) -> tuple[list[int], list[bool]]:
@@ -329,12 +331,12 @@ class Masker:
         in the assistant's text."""
         call = self._call
         loaded = call.loaded
-        ids, parts = encode.ids_and_parts(loaded, prompt, self._trusted, call.flags)
+        ids, parts = prompt_ids.ids_and_parts(loaded, prompt, self._trusted, call.flags)
         ranges = prompt.generated
         if not self._is_marked:
             messages = _messages_of(conversation)
             ranges = masks.answers(loaded, prompt, ids, parts, messages, self._opening)
-        return ids, encode.mask_of(loaded, prompt.text.encode(), ids, parts, ranges)
+        return ids, prompt_ids.mask_of(loaded, prompt.text.encode(), ids, parts, ranges)
 
 
 def _ids_after(
@@ -346,16 +348,18 @@ def _ids_after(
     known: object,
 ) -> tuple[list[int], list[Any]]:
     """Returns the ids, and the messages after the known ones."""
-    flags = encode.flags_of(trusted, user_defined)
+    flags = prompt_ids.flags_of(trusted, user_defined)
     given = _listed(messages)
     conversation = _messages_of(given)
-    n, ids = encode.check_known(loaded, known, len(conversation))
+    n, ids = prompt_ids.check_known(loaded, known, len(conversation))
     options.check()
     now = (options.clock or datetime.now)()  # both renderings must contain the same time
 
     def prompt(options: Options, request: Any) -> Prompt:
         call = Call(loaded, replace(options, clock=lambda: now), flags)
-        found: Prompt = call.one(request, chat.PROMPT, chat.ALLOW_EMPTY | chat.BEFORE_MORE)[0]
+        found: Prompt = call.one(
+            request, chat_calls.PROMPT, chat_calls.ALLOW_EMPTY | chat_calls.BEFORE_MORE
+        )[0]
         return found
 
     final = None if options.like == "transformers" else False
@@ -367,7 +371,7 @@ def _ids_after(
     known_messages = conversation[:n]
     beginning = prompt(closed, {**ended, "messages": known_messages} if ended else known_messages)
     whole = prompt(options, fields or conversation)
-    more = encode.after_known(loaded, ids, beginning, whole, trusted, flags)
+    more = prompt_ids.after_known(loaded, ids, beginning, whole, trusted, flags)
     return [*ids, *more], conversation[n:]
 
 
@@ -381,9 +385,11 @@ def encode_batch(
 ) -> list[list[int]]:
     """Returns the ids of each conversation."""
     threads = thread_count(threads)
-    flags = encode.flags_of(trusted, user_defined)
+    flags = prompt_ids.flags_of(trusted, user_defined)
     # Without UNTRACKED, the garbage collector would traverse all lists again and again.
-    call = Call(loaded, options, flags, chat.UNTRACKED | (chat.TRUSTED if trusted else 0))
+    call = Call(
+        loaded, options, flags, chat_calls.UNTRACKED | (chat_calls.TRUSTED if trusted else 0)
+    )
     if isinstance(conversations, bytes):  # JSON lines
         conversations = [line for line in conversations.splitlines() if line.strip()]
     listed = values.sequence(conversations, "conversations", "conversations")
@@ -394,7 +400,7 @@ def encode_batch(
             if type(messages) is not list:
                 with _numbered(begin + i):
                     some[i] = _listed(messages)
-        results, n_media = call.run(some, chat.IDS)
+        results, n_media = call.run(some, chat_calls.IDS)
         for i, found in enumerate(results, begin):
             if isinstance(found, Exception):
                 with _numbered(i):

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from ggtok.chat import values
 from ggtok.chat.options import Clock, time_of
-from ggtok.native.chat import LIKES, FailedError, error_of, is_memory_error
+from ggtok.native.chat_calls import LIKES, FailedError, error_of, is_memory_error
 
 if TYPE_CHECKING:
     from ggtok.loading.loaded import Loaded

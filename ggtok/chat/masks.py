@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ggtok.chat.prompt import Prompt, Ranges, n_shared
 from ggtok.errors import GGTokError
-from ggtok.native import chat
+from ggtok.native import chat_calls
 
 if TYPE_CHECKING:
     from ggtok.loading.loaded import Loaded
@@ -157,5 +157,5 @@ def _runs(prompt: Prompt, controls: _Controls) -> Iterator[_Run]:
 
 
 def _is_answer(message: Any) -> bool:
-    fields = chat.mapping(message) or {}
+    fields = chat_calls.mapping(message) or {}
     return fields.get("role") == "assistant"

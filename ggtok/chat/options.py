@@ -12,7 +12,7 @@ from ggtok.chat import media, values
 from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.native import jinja
 from ggtok.native.arguments import is_one_of, truth_or_none
-from ggtok.native.chat import LIKES
+from ggtok.native.chat_calls import LIKES
 
 Json = dict[str, Any]
 Clock = Callable[[], datetime]

@@ -7,7 +7,7 @@ from typing import Any
 
 from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.native.arguments import iterated
-from ggtok.native.chat import mapping as mapping
+from ggtok.native.chat_calls import mapping as mapping
 
 
 def sequence(values: Any, what: str, of: str) -> list[Any]:

@@ -1,8 +1,8 @@
 """The command ``ggtok``.
 
 Each command has a module, and a row in the table in :mod:`ggtok.cli.commands`. All commands share
-:mod:`~ggtok.cli.parser`, :mod:`~ggtok.cli.arguments` (options, loading the model),
-:mod:`~ggtok.cli.reading`, :mod:`~ggtok.cli.writing`, :mod:`~ggtok.cli.progress` and
+:mod:`~ggtok.cli.parser`, :mod:`~ggtok.cli.shared_options` (options, loading the model),
+:mod:`~ggtok.cli.input_texts`, :mod:`~ggtok.cli.standard_output`, :mod:`~ggtok.cli.progress` and
 :mod:`~ggtok.cli.messages` (warnings, errors, exit statuses). Only the module of the command
 that runs is imported.
 

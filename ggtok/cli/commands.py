@@ -84,7 +84,7 @@ def run(argv: Sequence[str]) -> int:
 
 def _module(name: str) -> Any:
     """Imports a command's module on first use, and returns it."""
-    return import_module(f"ggtok.cli.{name}")
+    return import_module(f"ggtok.cli.{name}_command")
 
 
 def parser(name: str) -> Parser:

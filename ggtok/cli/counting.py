@@ -24,13 +24,13 @@ from pathlib import Path
 import ggtok
 from ggtok.base.escape import number
 from ggtok.base.files import SNIFFED, check_regular
-from ggtok.cli import messages, reading
+from ggtok.cli import input_texts, messages
 from ggtok.corpora import sources
 from ggtok.corpora.documents import Fields, other_encoding
 from ggtok.errors import DocumentError
 from ggtok.native import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK, PARSE_SPECIAL
 from ggtok.native.contexts import Blocks
-from ggtok.text.batches import n_threads
+from ggtok.text.batch_encoding import n_threads
 
 # ---- the files ----
 
@@ -323,14 +323,14 @@ class Counter:
 
     def _texts(self, path: str, regular: bool) -> Iterator[tuple[Text, int]]:
         """Yields the parts of a file that can be encoded separately, each with its flags."""
-        with reading.blocks(path, regular=regular, decompress=True) as blocks:
+        with input_texts.blocks(path, regular=regular, decompress=True) as blocks:
             checked = self._checked(path, blocks)
             if self._fields is None:
                 yield from self._parts(checked)
                 return
             from ggtok.corpora.jsonl import Lenient, documents
 
-            faults = Lenient("replace", reading.name_of(path))
+            faults = Lenient("replace", input_texts.name_of(path))
             for texts in documents(checked, faults, self._fields):
                 yield texts, self._flags
 

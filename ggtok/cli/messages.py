@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from ggtok.base.escape import number, shown
-from ggtok.cli import writing
+from ggtok.cli import standard_output
 from ggtok.errors import GGTokError, VocabWarning
 
 OK = 0
@@ -107,11 +107,11 @@ def guarded(run: Callable[[], int]) -> int:
             status = run()
         except SystemExit as e:  # raised by argparse after --help and --version
             status = int(e.code or OK)
-        writing.flush()
+        standard_output.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except writing.OutputError as e:
-        writing.discard()
+    except standard_output.OutputError as e:
+        standard_output.discard()
         if e.reader_is_gone:
             return BROKEN_PIPE
         say("error", e)

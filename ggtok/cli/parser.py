@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from ggtok.cli import writing
+from ggtok.cli import standard_output
 from ggtok.cli.messages import UsageError
 
 # Metavars of options whose values are paths.
@@ -159,7 +159,7 @@ class Parser(argparse.ArgumentParser):
             self.error(f"{_name(action)} can't be {value!r}{advice}")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        writing.write(message.encode())
+        standard_output.write(message.encode())
 
 
 def _name(action: argparse.Action) -> str:

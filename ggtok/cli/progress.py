@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, TypeVar
 
-from ggtok.cli import messages, writing
+from ggtok.cli import messages, standard_output
 
 _BAR = 20  # the length of the bar in characters
 SILENT = 1.0  # seconds until the line first appears
@@ -78,7 +78,7 @@ def bar(share: float, left: float, rest: str) -> str:
 
 def of_bytes(done: int, total: int, seconds: float, more: str = "") -> str:
     """Describes progress in bytes, with a bar unless `total` is unknown or too small."""
-    rest = f"{writing.size(done)}, {done / max(seconds, 1e-9) / 1e6:.0f} MB/s{more}"
+    rest = f"{standard_output.size(done)}, {done / max(seconds, 1e-9) / 1e6:.0f} MB/s{more}"
     if not 0 < done < total:
         return rest
     return bar(done / total, (total - done) * seconds / done, rest)
@@ -96,7 +96,7 @@ def of_blocks(blocks: Iterator[bytes], path: str, quiet: bool) -> Iterator[bytes
     too."""
     done = total = 0
     with line(
-        quiet or writing.to_terminal(), lambda seconds: of_bytes(done, total, seconds)
+        quiet or standard_output.to_terminal(), lambda seconds: of_bytes(done, total, seconds)
     ) as show:
         if show is not None and path != "-":
             total = os.stat(path).st_size

@@ -8,8 +8,8 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 
 import ggtok
-from ggtok.cli import progress, writing
-from ggtok.cli.reading import text_of
+from ggtok.cli import progress, standard_output
+from ggtok.cli.input_texts import text_of
 from ggtok.text.shown import colored, visible_lines
 
 TYPE_CHECKING = False  # importing typing takes time
@@ -35,14 +35,14 @@ def write(args: argparse.Namespace, tok: ggtok.Tokenizer, batches: Iterator[list
 
 def _write_count(args: argparse.Namespace, count: int) -> None:
     if args.show_count:
-        writing.write(b"Total number of tokens: %d\n" % count)
+        standard_output.write(b"Total number of tokens: %d\n" % count)
 
 
 def _write_ids(batches: Iterable[list[int]]) -> int:
     """Writes the ids as a list such as ``[1, 2, 3]``. Returns their number."""
-    writing.write(b"[")
+    standard_output.write(b"[")
     count = _write_joined(batches, lambda ids: repr(ids)[1:-1].encode())
-    writing.write(b"]\n")
+    standard_output.write(b"]\n")
     return count
 
 
@@ -50,7 +50,7 @@ def _write_joined(batches: Iterable[list[int]], text: Callable[[list[int]], byte
     count = 0
     for ids in batches:
         if ids:
-            writing.write((b", " if count else b"") + text(ids))
+            standard_output.write((b", " if count else b"") + text(ids))
             count += len(ids)
     return count
 
@@ -58,7 +58,7 @@ def _write_joined(batches: Iterable[list[int]], text: Callable[[list[int]], byte
 def _printed(tok: ggtok.Tokenizer, id: int) -> bytes:
     """Returns what llama-tokenize's printf("%s") prints of a piece: the part before a NUL."""
     piece = tok.token_to_piece(id).split(b"\0", 1)[0]
-    return writing.visible(piece) if writing.to_terminal() else piece
+    return standard_output.visible(piece) if standard_output.to_terminal() else piece
 
 
 def _write_pieces(tok: ggtok.Tokenizer, batches: Iterable[list[int]]) -> int:
@@ -68,7 +68,7 @@ def _write_pieces(tok: ggtok.Tokenizer, batches: Iterable[list[int]]) -> int:
     for ids in batches:
         for id in set(ids).difference(lines):
             lines[id] = b"%6d -> '%b'\n" % (id, _printed(tok, id))
-        writing.write(b"".join(map(lines.__getitem__, ids)))
+        standard_output.write(b"".join(map(lines.__getitem__, ids)))
         count += len(ids)
     return count
 
@@ -104,14 +104,14 @@ def _write_json(tok: ggtok.Tokenizer, batches: Iterable[list[int]]) -> None:
 
         def tokens(ids: list[int]) -> bytes:
             for id in set(ids).difference(texts):
-                texts[id] = writing.json_text(_json_token(tok, id))
+                texts[id] = standard_output.json_text(_json_token(tok, id))
             return b", ".join(map(texts.__getitem__, ids))
 
-        writing.write(b'{"count": %d, "ids": [' % count)
+        standard_output.write(b'{"count": %d, "ids": [' % count)
         _write_joined(stored(), lambda ids: repr(ids)[1:-1].encode())
-        writing.write(b'], "tokens": [')
+        standard_output.write(b'], "tokens": [')
         _write_joined(stored(), tokens)
-        writing.write(b"]}\n")
+        standard_output.write(b"]}\n")
 
 
 # ---- positions ----
@@ -129,15 +129,17 @@ def write_offsets(
     if args.json:
         tokens = [{**_json_token(tok, id), "start": start, "end": end} for id, start, end in rows]
         listed = [id for id, _, _ in rows]
-        writing.write_json({"count": len(ids), "unit": args.unit, "ids": listed, "tokens": tokens})
+        standard_output.write_json(
+            {"count": len(ids), "unit": args.unit, "ids": listed, "tokens": tokens}
+        )
         return
     if args.ids:
-        writing.write(b"%a\n" % list(map(list, rows)))
+        standard_output.write(b"%a\n" % list(map(list, rows)))
     else:
         width = len(str(max((end for _, _, end in rows), default=0)))
         line = b"%6d  %*d:%-*d -> '%b'\n"
         for id, start, end in rows:
-            writing.write(line % (id, width, start, width, end, _printed(tok, id)))
+            standard_output.write(line % (id, width, start, width, end, _printed(tok, id)))
     _write_count(args, len(ids))
 
 
@@ -150,7 +152,7 @@ def _wants_color(when: str) -> bool:
     if when != "auto":
         return when == "always"
     return (
-        writing.to_terminal()
+        standard_output.to_terminal()
         and not os.environ.get("NO_COLOR")
         and os.environ.get("TERM") != "dumb"
     )
@@ -172,7 +174,7 @@ def _write_colored(tok: ggtok.Tokenizer, batches: Iterable[list[int]]) -> int:
             if lines != [""]:
                 at_start = not lines[-1]
             count += 1
-        writing.write("".join(out).encode())
+        standard_output.write("".join(out).encode())
     if not at_start:
-        writing.write(b"\n")
+        standard_output.write(b"\n")
     return count

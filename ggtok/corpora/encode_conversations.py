@@ -12,10 +12,10 @@ import numpy as np
 
 from ggtok.base.concurrency import cached_property
 from ggtok.chat import api
-from ggtok.chat.encode import MaskError
 from ggtok.chat.options import Clock, check_clock, now_of
+from ggtok.chat.prompt_ids import MaskError
 from ggtok.corpora.documents import Piece
-from ggtok.corpora.encode import Encoded
+from ggtok.corpora.encode_documents import Encoded
 from ggtok.corpora.summary import Counts
 from ggtok.errors import (
     ArgumentError,
@@ -23,7 +23,7 @@ from ggtok.errors import (
     InvalidValueError,
     TemplateError,
 )
-from ggtok.native import chat
+from ggtok.native import chat_calls
 from ggtok.native.arguments import truth
 
 if TYPE_CHECKING:
@@ -66,12 +66,12 @@ class ChatEncoder:
         keywords.pop("mask", None)
         options, self._trusted, flags = api.options_of(keywords)
         self._normalizes = loaded.vocab_type in _NORMALIZING
-        self._call = api.Call(loaded, options, flags, chat.TRUSTED if self._trusted else 0)
+        self._call = api.Call(loaded, options, flags, chat_calls.TRUSTED if self._trusted else 0)
         self._check_options()
 
     def _check_options(self) -> None:
         """Raises the error of an option, which each conversation would have."""
-        [result], _ = self._call.run([_PROBE], chat.COUNT, chat.ALLOW_EMPTY)
+        [result], _ = self._call.run([_PROBE], chat_calls.COUNT, chat_calls.ALLOW_EMPTY)
         self._call.silent.clear()
         if isinstance(result, ArgumentError) and not (result.key or "").startswith("messages"):
             raise result
@@ -135,7 +135,7 @@ class ChatEncoder:
     def _results(self, documents: Sequence[bytes]) -> tuple[list[Any], int]:
         """Returns the ids and the mask of each conversation, or a fault; and the number of images,
         audio and video. A document that the reader has emptied has no ids."""
-        want = chat.PROMPT if self.has_mask else chat.IDS
+        want = chat_calls.PROMPT if self.has_mask else chat_calls.IDS
         found, n_media = self._call.run(list(filter(None, documents)), want)
         each = iter(found)
         results: list[Any] = []
@@ -172,7 +172,7 @@ class ChatEncoder:
     def counts(self, documents: Sequence[bytes]) -> tuple[list[int | Exception], int]:
         """Returns the number of ids of each conversation, or a fault; and the number of images,
         audio and video."""
-        results, n_media = self._call.run(list(documents), chat.COUNT)
+        results, n_media = self._call.run(list(documents), chat_calls.COUNT)
         return list(map(_raised_if_general, results)), n_media
 
 
@@ -197,7 +197,9 @@ def _keywords_and_clock(given: object) -> tuple[dict[str, Any], Clock | None]:
         check_clock(clock)
     variables = keywords.get("chat_template_kwargs")
     for name in _OTHERS:
-        if name in keywords or (name == "messages" and name in (chat.mapping(variables) or ())):
+        if name in keywords or (
+            name == "messages" and name in (chat_calls.mapping(variables) or ())
+        ):
             raise InvalidValueError(f"chat: {name} can't be set: conversations in files are whole")
     try:
         plan: dict[str, Any] = json.loads(json.dumps(keywords))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ggtok.base import files
 from ggtok.corpora import journal
-from ggtok.corpora.formats import FORMATS
+from ggtok.corpora.id_formats import FORMATS
 from ggtok.corpora.summary import Counts
 from ggtok.errors import FileError, InvalidValueError, file_error, not_found
 

@@ -16,7 +16,7 @@ from ggtok.loading.loaded import checked_path
 from ggtok.native import Native
 from ggtok.native.arguments import iterated, on_main_thread, text_bytes, truth
 from ggtok.native.arrays import id_arrays
-from ggtok.text.batches import n_threads
+from ggtok.text.batch_encoding import n_threads
 
 if TYPE_CHECKING:
     import numpy as np

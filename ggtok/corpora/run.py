@@ -27,12 +27,12 @@ import numpy as np
 import ggtok._version
 from ggtok.base.concurrency import BackgroundWriter, cached_property, mapped
 from ggtok.base.files import read_up_to
-from ggtok.corpora import finished, formats, jsonl, streams, tables, text, vocabulary
-from ggtok.corpora.batches import BYTES, Batch, batches
+from ggtok.corpora import finished, id_formats, jsonl, streams, tables, text, vocabulary_hash
+from ggtok.corpora.document_batches import BYTES, Batch, batches
 from ggtok.corpora.documents import DROPPING, RULES, Fields, Pieces, Place
-from ggtok.corpora.encode import Encoded, Encoder
 from ggtok.corpora.encode_conversations import ChatEncoder
-from ggtok.corpora.formats import Raw
+from ggtok.corpora.encode_documents import Encoded, Encoder
+from ggtok.corpora.id_formats import Raw
 from ggtok.corpora.journal import GROWING, Journal, SourceState, compare, sync_folder
 from ggtok.corpora.partial_file import Extent, PartialFile, give_name, partial_of
 from ggtok.corpora.sources import TABLES, Source
@@ -46,7 +46,7 @@ from ggtok.native.contexts import Blocks
 from ggtok.text.sampling import settings_of
 
 if TYPE_CHECKING:
-    from ggtok.text.batches import SamplingRule
+    from ggtok.text.batch_encoding import SamplingRule
 
 CHECKPOINT = 64 << 20  # bytes of ids between checkpoints
 _LARGE = 8 << 20  # bytes of text; only batches of few long documents have more
@@ -84,7 +84,7 @@ class Run:
         if errors not in RULES:
             raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
         self._out, self._sources = out, sources
-        self._format, self._dtype = formats.find(format, dtype, loaded.n_tokens)
+        self._format, self._dtype = id_formats.find(format, dtype, loaded.n_tokens)
         self._chat = chat
         self._has_mask = chat is not None and chat.has_mask
         self._encoder = self._chat or Encoder(loaded, bool(add_special), bool(eos), sampling)
@@ -108,7 +108,7 @@ class Run:
         """Returns everything that the output depends on, except the sources."""
         return {
             "ggtok": ggtok._version.__version__,
-            "model": vocabulary.identity(self._loaded),
+            "model": vocabulary_hash.identity(self._loaded),
             "options": self._options,
         }
 
@@ -122,7 +122,7 @@ class Run:
 
     def summary(self) -> Summary:
         """Starts or resumes the run, and returns its summary."""
-        model = vocabulary.path(self._loaded)
+        model = vocabulary_hash.path(self._loaded)
         existing = finished.existing(self._out, self._files(), () if model is None else (model,))
         journal = Journal(self._out + ".journal", private=bool(existing))
         try:
@@ -132,7 +132,7 @@ class Run:
                     # The earlier run was killed after the files were complete, but before all of
                     # them were renamed.
                     self._give_names(journal)
-                    formats.clean(self._out)
+                    id_formats.clean(self._out)
                     journal.remove()
                     return self._finished()
             elif self._resume and self._files()[0] in existing and not self._force:
@@ -150,10 +150,10 @@ class Run:
                 if output is not None:
                     output.close()
                 if journal.last is None:  # there is no checkpoint from which to resume
-                    formats.clean(self._out)
+                    id_formats.clean(self._out)
                     journal.remove()
                 raise
-            formats.clean(self._out)
+            id_formats.clean(self._out)
             journal.remove()
             return summary
         finally:
@@ -167,13 +167,13 @@ class Run:
         """Removes unfinished files and starts a journal. Raises an error for files that weren't
         written by a run for this output, unless `force` is set."""
         if journal.plan is None and not self._force:
-            left = filter(os.path.lexists, formats.unfinished(self._out))
+            left = filter(os.path.lexists, id_formats.unfinished(self._out))
             try:
                 finished.check_own(self._files()[-1], existing, left)
             except BaseException:
                 journal.remove()
                 raise
-        formats.clean(self._out)
+        id_formats.clean(self._out)
         journal.begin(self._plan(), self._states())
 
     def _give_names(self, journal: Journal) -> None:
@@ -293,7 +293,7 @@ class Run:
             "byteorder": "little",
             "counts": output.counts.as_dict(),
             "options": self._options,
-            "model": vocabulary.description(self._loaded),
+            "model": vocabulary_hash.description(self._loaded),
             "versions": versions,
         }
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ggtok.corpora import formats, jsonl
+from ggtok.corpora import id_formats, jsonl
 from ggtok.corpora.conversations import Conversations
 from ggtok.corpora.documents import Fields
 from ggtok.corpora.encode_conversations import ChatEncoder
@@ -27,7 +27,7 @@ from ggtok.loading.loaded import Loaded
 from ggtok.text.sampling import settings_of
 
 if TYPE_CHECKING:
-    from ggtok.text.batches import SamplingRule
+    from ggtok.text.batch_encoding import SamplingRule
 
 _SHARD_BITS = 40  # the documents of a shard are numbered from its number times 2 ** 40
 
@@ -51,12 +51,12 @@ def encode_files(
     begun = time.perf_counter()
     is_chat = options["chat"] is not None and options["chat"] is not False
     fields = _conversations(field, sampling, options) if is_chat else Fields.checked(field)
-    path, checked = formats.checked_out(out), checked_kind(kind)
-    options["format"] = formats.named(format, path)
+    path, checked = id_formats.checked_out(out), checked_kind(kind)
+    options["format"] = id_formats.named(format, path)
     if shards is not None and shards < 1:
         raise InvalidValueError(f"shards must be at least 1, but is {shards}")
     outs = [path] if shards is None else names(path, shards)
-    own = [name for each in outs for name in formats.companions(each)]
+    own = [name for each in outs for name in id_formats.companions(each)]
     search = Search(own, Choice.checked(include, exclude), checked)
     found = jsonl.decided(search.find(sources), fields)
     if isinstance(fields, Conversations):

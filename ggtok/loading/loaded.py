@@ -24,7 +24,7 @@ TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import Any
 
-    from ggtok.sources.files import Source
+    from ggtok.sources.model_files import Source
 
 
 # The suffix of the file that keeps the old header while ggtok.edit writes the new one in place.
@@ -159,7 +159,7 @@ class Loaded(Native):
         name = os.fsdecode(path)
         self.path = os.path.abspath(name)
         if "-of-" in name:
-            from ggtok.sources.files import first_shard
+            from ggtok.sources.model_files import first_shard
 
             path = first_shard(name)
         check_not_edited(path)

@@ -19,11 +19,11 @@ from ggtok.native.library import (
     peek,
     pre_names,
 )
-from ggtok.native.tokenizer import Native
+from ggtok.native.native_tokenizer import Native
 
 TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
-    from ggtok.native.tokenizer import Part as Part
+    from ggtok.native.native_tokenizer import Part as Part
 
 __all__ = [
     "ADD_SPECIAL",

@@ -7,7 +7,7 @@ from functools import cache
 from ggtok import errors
 from ggtok.native.arguments import on_main_thread
 from ggtok.native.library import error, ffi, lib
-from ggtok.native.tokenizer import _Failed
+from ggtok.native.native_tokenizer import _Failed
 
 TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ggtok.native.tokenizer import Native
+    from ggtok.native.native_tokenizer import Native
 
 
 class _Context:

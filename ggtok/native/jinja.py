@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from ggtok.errors import OutOfMemoryError, TemplateError
-from ggtok.native.chat import FailedError, error_of
+from ggtok.native.chat_calls import FailedError, error_of
 from ggtok.native.library import lib
 
 Dialect = Literal["llama.cpp", "transformers"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from ggtok import errors
 from ggtok.native.library import error, ffi, lib
-from ggtok.native.tokenizer import Split, Splitter
+from ggtok.native.native_tokenizer import Split, Splitter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -40,12 +40,12 @@ from ggtok.server import (
 from ggtok.server.auth import Keys, check_key
 from ggtok.server.completions import COMPLETIONS, errors_of
 from ggtok.server.endpoints import Call, Endpoint
-from ggtok.server.errors import NotAlone, NotReady, Refusal
-from ggtok.server.errors import llama_server as llama_server_error
 from ggtok.server.limits import LARGE, Bodies
 from ggtok.server.logs import Observed
 from ggtok.server.metrics import CONTENT_TYPE, Gauge, Metrics
 from ggtok.server.origins import Origins, check_origins
+from ggtok.server.refusals import NotAlone, NotReady, Refusal
+from ggtok.server.refusals import llama_server as llama_server_error
 from ggtok.server.registry import ANY, Ready, Registry
 from ggtok.server.replies import Reply, reply
 from ggtok.server.upstream import COUNT_HEADER, KEPT_HEADER, PASS, REFUSE, Upstream

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.server.endpoints import path_of
-from ggtok.server.errors import Refusal, llama_server
+from ggtok.server.refusals import Refusal, llama_server
 from ggtok.server.replies import Reply
 
 # A key that every client sends as the same bytes in a header.

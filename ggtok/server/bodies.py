@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from ggtok.native.json_size import json_size
-from ggtok.server.errors import Refusal
+from ggtok.server.refusals import Refusal
 
 # Lists, objects and members. For millions, a parser holds the GIL for seconds.
 MOST_PARTS = 250_000

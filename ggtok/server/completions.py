@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ggtok import Tokenizer
-from ggtok.native import chat
+from ggtok.native import chat_calls
 from ggtok.server import ollama
 from ggtok.server.bodies import Pairs
-from ggtok.server.chat import ANTHROPIC, CHAT, RESPONSES, converted, count_of, ids_of
-from ggtok.server.errors import ErrorBody, Refusal, llama_server
+from ggtok.server.chat_prompts import ANTHROPIC, CHAT, RESPONSES, converted, count_of, ids_of
 from ggtok.server.fields import anything, flag, kind, text
 from ggtok.server.llama_server import mixed_ids
+from ggtok.server.refusals import ErrorBody, Refusal, llama_server
 
 
 class Prompts(NamedTuple):
@@ -120,7 +120,7 @@ _BINARY = {
 
 def _chat(api: int) -> Measure:
     def count(tok: Tokenizer, body: Any, image_tokens: int | None, want_ids: bool) -> Prompts:
-        skips = chat.SKIP_MEDIA if image_tokens is None else chat.SKIP_UNKNOWN
+        skips = chat_calls.SKIP_MEDIA if image_tokens is None else chat_calls.SKIP_UNKNOWN
         if want_ids:
             ids, n_media = ids_of(tok, body, api, skips)
             n = len(ids) + n_media * (image_tokens or 0)

@@ -11,9 +11,9 @@ from typing import Any
 
 from ggtok import Tokenizer
 from ggtok.server import bodies
-from ggtok.server.errors import Refusal
-from ggtok.server.facts import context_length
 from ggtok.server.fields import anything, quoted
+from ggtok.server.model_facts import context_length
+from ggtok.server.refusals import Refusal
 
 KNOWN_SECONDS = 10.0  # how long a context length is cached
 _REMEMBERED = 256  # the most models whose context lengths are cached

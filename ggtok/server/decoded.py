@@ -10,8 +10,8 @@ import numpy as np
 
 from ggtok import Tokenizer
 from ggtok.server.endpoints import Call
-from ggtok.server.errors import NotAlone, NotReady, Refusal
 from ggtok.server.limits import LARGE
+from ggtok.server.refusals import NotAlone, NotReady, Refusal
 
 MOST = 32 << 20  # bytes of text; Python decodes and writes longer texts too long under the GIL
 _LENGTHS = "lengths of pieces"  # the key in the `memo` of a loaded vocabulary

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ggtok.server.errors import ErrorBody, llama_server
+from ggtok.server.refusals import ErrorBody, llama_server
 from ggtok.server.registry import Ready, Registry, Served
 
 if TYPE_CHECKING:

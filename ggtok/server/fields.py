@@ -11,7 +11,7 @@ from typing import Any
 
 from ggtok import Tokenizer
 from ggtok.native import arguments
-from ggtok.server.errors import Refusal
+from ggtok.server.refusals import Refusal
 
 _HALF = 1 << 31
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ggtok.server.errors import Refusal
+from ggtok.server.refusals import Refusal
 
 # Methods with which no server that has COMPLETIONS generates.
 NOT_GENERATING = {"GET", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ggtok.server.errors import Refusal
+from ggtok.server.refusals import Refusal
 
 # Headers for a single connection (RFC 9110 7.6.1), besides the ones listed in "Connection".
 _HOP = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ggtok.server.endpoints import Call, Endpoint
-from ggtok.server.errors import Refusal
 from ggtok.server.fields import anything, object_of, typed
+from ggtok.server.refusals import Refusal
 
 
 def error_body(refusal: Refusal) -> dict[str, Any]:

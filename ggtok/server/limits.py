@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from ggtok.server.errors import Refusal
+from ggtok.server.refusals import Refusal
 
 TOTAL = 4  # how many bodies of maximum length may be in memory together
 _MODEST = 1 << 16  # bytes; a body up to this size is accepted even if the others use all memory

@@ -11,12 +11,12 @@ from contextlib import suppress
 from typing import Any
 
 from ggtok import Tokenizer
-from ggtok.server import facts, vllm
-from ggtok.server.chat import ANTHROPIC, CHAT, RESPONSES, count_of, prompt_of
+from ggtok.server import model_facts, vllm
+from ggtok.server.chat_prompts import ANTHROPIC, CHAT, RESPONSES, count_of, prompt_of
 from ggtok.server.decoded import check_decoded_size
 from ggtok.server.endpoints import Call, Endpoint
-from ggtok.server.errors import Refusal
 from ggtok.server.fields import flag, has, kind, token_id, token_ids
+from ggtok.server.refusals import Refusal
 
 
 def health(call: Call) -> object:
@@ -135,17 +135,17 @@ def models(call: Call, upstream: Any = None) -> dict[str, Any]:
         if model.tok is not None or len(registry.models) == 1:
             with suppress(Refusal):
                 served = registry.get(model.name, call.ready)
-        rows.append(facts.listed(model, served))
+        rows.append(model_facts.listed(model, served))
     answer = {
-        "models": [facts.details(model) for model in offered],
+        "models": [model_facts.details(model) for model in offered],
         "object": "list",
         "data": rows,
     }
-    return answer if upstream is None else facts.merged(answer, upstream)
+    return answer if upstream is None else model_facts.merged(answer, upstream)
 
 
 def props(call: Call) -> object:
-    return facts.props(call.model())
+    return model_facts.props(call.model())
 
 
 MODELS = Endpoint("GET", ("/v1/models", "/models"), models)

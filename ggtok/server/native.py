@@ -10,17 +10,17 @@ from typing import Any
 
 import ggtok
 from ggtok.chat import api
-from ggtok.chat.encode import flags_of
 from ggtok.chat.media import check_tokens
 from ggtok.chat.options import Options
+from ggtok.chat.prompt_ids import flags_of
 from ggtok.errors import GGTokError
-from ggtok.native import chat
+from ggtok.native import chat_calls
 from ggtok.server import bodies
-from ggtok.server.chat import media_marker
+from ggtok.server.chat_prompts import media_marker
 from ggtok.server.decoded import check_decoded_size
 from ggtok.server.endpoints import Call, Endpoint
-from ggtok.server.errors import Refusal
 from ggtok.server.fields import kind, object_of, optional, quoted, valid_ids
+from ggtok.server.refusals import Refusal
 from ggtok.server.registry import unreadable
 from ggtok.server.vllm import keeps_template
 
@@ -121,10 +121,10 @@ def count_chat(call: Call) -> object:
         tok._loaded,
         options,
         flags,
-        chat.TRUSTED if trusted else 0,
+        chat_calls.TRUSTED if trusted else 0,
         keeps_template(call, tok, options.template),
     )
-    n, n_media = rendering.one(body.get("messages", list, _REQUIRED), chat.COUNT)
+    n, n_media = rendering.one(body.get("messages", list, _REQUIRED), chat_calls.COUNT)
     answer = {"count": n + n_media * (image_tokens or 0), "context_length": tok.context_length}
     if n_media and image_tokens is None:
         answer["uncounted_parts"] = n_media

@@ -6,9 +6,9 @@ import time
 from typing import Any
 
 from ggtok.server.endpoints import Call, Endpoint
-from ggtok.server.errors import Refusal
 from ggtok.server.fields import kind, object_of, token_ids
 from ggtok.server.llama_server import joined_pieces
+from ggtok.server.refusals import Refusal
 from ggtok.server.registry import Served
 
 

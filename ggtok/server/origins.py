@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ggtok.errors import InvalidValueError
-from ggtok.server.errors import Refusal, llama_server
 from ggtok.server.fields import quoted
+from ggtok.server.refusals import Refusal, llama_server
 from ggtok.server.replies import Reply
 
 ANY = "*"

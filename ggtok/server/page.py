@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from ggtok import page
 from ggtok.errors import GGTokError
 from ggtok.server.endpoints import Call, Endpoint
-from ggtok.server.errors import Refusal
+from ggtok.server.refusals import Refusal
 from ggtok.server.registry import Served, unreadable
 from ggtok.vocabularies.read import metadata_of, vocabulary_only
 

@@ -18,9 +18,9 @@ from threading import Lock
 
 import ggtok
 from ggtok.errors import FileError, GGTokError, InvalidTypeError, InvalidValueError
-from ggtok.server.errors import NotReady, Refusal, UnknownModel
 from ggtok.server.fields import quoted
 from ggtok.server.folders import Folder
+from ggtok.server.refusals import NotReady, Refusal, UnknownModel
 
 ANY = "*"  # the alias of a model that is used for every other name
 CHECK_SECONDS = 1.0  # between two checks of a model's file

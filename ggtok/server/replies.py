@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from ggtok.errors import GGTokError
 from ggtok.server import bodies
-from ggtok.server.errors import ErrorBody, Refusal
+from ggtok.server.refusals import ErrorBody, Refusal
 
 MOST = 128 << 20  # the maximum size of an answer in bytes: half of connections.MOST_UNREAD
 JSON = "application/json; charset=utf-8"

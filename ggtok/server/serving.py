@@ -19,7 +19,7 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from ggtok.server import logs
-from ggtok.server.chat import media_marker
+from ggtok.server.chat_prompts import media_marker
 from ggtok.server.connections import Connection
 
 IDLE_SECONDS = 60  # until a connection without requests is closed

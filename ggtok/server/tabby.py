@@ -6,11 +6,11 @@ from contextlib import suppress
 from typing import Any
 
 from ggtok import Tokenizer
-from ggtok.server import bodies, facts
+from ggtok.server import bodies, model_facts
 from ggtok.server.decoded import check_decoded_size
 from ggtok.server.endpoints import Call, Endpoint
-from ggtok.server.errors import NotReady, Refusal
 from ggtok.server.fields import anything, kind, object_of, optional, text, truth, valid_ids
+from ggtok.server.refusals import NotReady, Refusal
 from ggtok.server.vllm import rendered
 
 # The fields of a message that templates see.
@@ -50,7 +50,7 @@ def _prompt(call: Call, tok: Tokenizer, body: dict[str, Any], messages: list[Any
         add_generation_prompt=False,
         chat_template_kwargs=optional(body, name, dict),
     )
-    return prompt.removeprefix(facts.piece(tok, tok.bos_id) or "")
+    return prompt.removeprefix(model_facts.piece(tok, tok.bos_id) or "")
 
 
 def _message(message: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ggtok.server import facts
+from ggtok.server import model_facts
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.fields import object_of, typed, valid_ids
 from ggtok.server.llama_server import joined_pieces
@@ -21,7 +21,7 @@ def _ids(call: Call) -> list[int]:
     """Encodes a text with BOS, unless the text begins with it."""
     text = typed(object_of(call.body), "text", str)
     tok = call.model().tok
-    bos = facts.piece(tok, tok.bos_id)
+    bos = model_facts.piece(tok, tok.bos_id)
     has_bos = bool(bos) and text.startswith(bos or "")
     return tok.encode(text, add_special=not has_bos, parse_special=True)
 

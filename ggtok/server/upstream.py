@@ -30,7 +30,6 @@ from ggtok.server import bodies
 from ggtok.server.completions import COMPLETIONS, Completion, Prompts, errors_of, longest_possible
 from ggtok.server.context import Contexts, num_ctx, parsed
 from ggtok.server.endpoints import path_of
-from ggtok.server.errors import Refusal, UnknownModel
 from ggtok.server.fields import text
 from ggtok.server.generating import (
     NOT_GENERATING,
@@ -41,6 +40,7 @@ from ggtok.server.generating import (
 from ggtok.server.headers import KEYS, Headers, forwarded, has_body
 from ggtok.server.kept import EarlierPrompts
 from ggtok.server.limits import LARGE, Bodies
+from ggtok.server.refusals import Refusal, UnknownModel
 from ggtok.server.registry import Ready, Registry
 from ggtok.server.replies import Reply
 from ggtok.server.workers import SMALL, Workers, unless_disconnected

@@ -8,11 +8,11 @@ from ggtok import Tokenizer
 from ggtok.chat import api, media
 from ggtok.chat.options import Options
 from ggtok.errors import GGTokError
-from ggtok.native import chat
-from ggtok.server import facts
+from ggtok.native import chat_calls
+from ggtok.server import model_facts
 from ggtok.server.endpoints import Call, Endpoint
-from ggtok.server.errors import NotAlone, NotReady, Refusal
 from ggtok.server.fields import anything, optional, text, truth, typed
+from ggtok.server.refusals import NotAlone, NotReady, Refusal
 
 LONGEST_TEMPLATE = 1 << 18  # characters of a template in a request; models' have up to 30,000
 _TYPES = {404: "NotFoundError", 400: "BadRequestError", 501: "NotImplementedError"}
@@ -54,7 +54,7 @@ def _tokenize(call: Call) -> object:
     ids = tok.encode(prompt, add_special=special, parse_special=True)
     answer = {
         "count": len(ids),
-        "max_model_len": facts.context_length(tok),
+        "max_model_len": model_facts.context_length(tok),
         "tokens": ids,
         "token_strs": _texts(tok, ids) if truth(body, "return_token_strs", False) else None,
     }
@@ -93,7 +93,7 @@ def rendered(call: Call, tok: Tokenizer, messages: list[Any], **options: Any) ->
     """Returns the prompt of messages as transformers renders it, with these Options."""
     made = Options(like="transformers", **options)
     keep = keeps_template(call, tok, made.template)
-    prompt: str = api.Call(tok._loaded, made, keep=keep).one(messages, chat.TEXT)[0]
+    prompt: str = api.Call(tok._loaded, made, keep=keep).one(messages, chat_calls.TEXT)[0]
     return prompt
 
 
@@ -139,7 +139,7 @@ def tokenizer_info(call: Call) -> object:
     """Returns the fields of tokenizer_config.json that a GGUF file has."""
     tok = call.model().tok
     tokens = {
-        f"{name}_token": facts.piece(tok, getattr(tok, f"{name}_id"))
+        f"{name}_token": model_facts.piece(tok, getattr(tok, f"{name}_id"))
         for name in ("bos", "eos", "unk", "pad", "sep", "mask")
     }
     return {
@@ -148,7 +148,7 @@ def tokenizer_info(call: Call) -> object:
         "add_bos_token": tok.add_bos,
         "add_eos_token": tok.add_eos,
         "chat_template": tok.chat_template,
-        "model_max_length": facts.context_length(tok),
+        "model_max_length": model_facts.context_length(tok),
         "vocab_size": tok.n_tokens,
     }
 

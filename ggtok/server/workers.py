@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from ggtok.server.errors import NotReady, Refusal
 from ggtok.server.folders import Folder
+from ggtok.server.refusals import NotReady, Refusal
 from ggtok.server.registry import Model, Ready, Registry
 
 T = TypeVar("T")

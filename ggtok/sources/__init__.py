@@ -4,7 +4,7 @@
 
 ===================================== ====================================================
 ``user/repo[:quant]``                 a file of a Hugging Face repository, chosen as
-                                      llama.cpp does (:mod:`ggtok.sources.files`)
+                                      llama.cpp does (:mod:`ggtok.sources.model_files`)
 ``hf://user/repo[@revision][:quant]`` the same, in a given revision
 ``hf://user/repo[@revision]/file``    a given file of a repository
 ``https://...``                       a GGUF file (``http://`` only from this machine)
@@ -14,7 +14,7 @@
 
 The URL of a model's page, on the Hub (also ``hf.co/user/repo``) or at Ollama, is treated as the
 model's name. Local files take precedence over remote files. Of a remote file, only the metadata
-is downloaded, in growing ranges, and cached (:mod:`ggtok.sources.cache`).
+is downloaded, in growing ranges, and cached (:mod:`ggtok.sources.download_cache`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from ggtok.base.escape import shown
 from ggtok.errors import InvalidValueError, MissingExtraError, not_found
-from ggtok.sources.files import Found, Source
+from ggtok.sources.model_files import Found, Source
 from ggtok.sources.timeouts import telling
 
 __all__ = ["Found", "Source", "find", "telling"]
@@ -68,9 +68,9 @@ def find(name: str) -> Found | None:
 def _find(name: str) -> Found | None:
     scheme, colon, rest = name.partition(":")
     if colon and scheme == "ollama":
-        from ggtok.sources import ollama
+        from ggtok.sources import ollama_store
 
-        return ollama.find(name, rest, _hint)
+        return ollama_store.find(name, rest, _hint)
     if colon and scheme == "lmstudio":
         from ggtok.sources import lmstudio
 

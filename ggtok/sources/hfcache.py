@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ggtok.base.files import read_regular
-from ggtok.sources.files import Notes, choose, files, first, in_any_case, scan
+from ggtok.sources.model_files import Notes, choose, files, first, in_any_case, scan
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 # The most bytes to read from a ref, and from llama.cpp's JSON file.

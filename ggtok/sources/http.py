@@ -25,7 +25,7 @@ from ggtok.errors import (
     not_found,
     not_permitted,
 )
-from ggtok.sources import cache
+from ggtok.sources import download_cache
 from ggtok.sources.connect import (
     SLOWEST,
     Answer,
@@ -36,7 +36,7 @@ from ggtok.sources.connect import (
     Refused,
     place_of_name,
 )
-from ggtok.sources.files import Found, Source
+from ggtok.sources.model_files import Found, Source
 from ggtok.sources.prefix import STEP, TENSORS, Prefix, number
 from ggtok.sources.timeouts import offline_reason, waiting
 
@@ -68,7 +68,7 @@ def find(url: str) -> Found:
     can't be reached, or if ggtok is offline.
     """
     with Reader(Network(), url, url, {}) as reader:
-        kept = cache.load(url)
+        kept = download_cache.load(url)
         source = Source(url, "http", url=url)
         if offline := offline_reason():
             if kept is None:
@@ -86,7 +86,7 @@ def find(url: str) -> Found:
     if kept is not None and reader.unchanged:
         return Found(source, kept.payload)
     if validator := _sendable(reader.validator):
-        cache.store(cache.Entry(url, validator, data))
+        download_cache.store(download_cache.Entry(url, validator, data))
     return Found(source, data)
 
 

@@ -26,9 +26,9 @@ from ggtok.errors import (
     not_found,
     not_permitted,
 )
-from ggtok.sources import cache, hfcache
-from ggtok.sources.files import Found, Hint, Source, first, no_model
+from ggtok.sources import download_cache, hfcache
 from ggtok.sources.hfcache import Repo
+from ggtok.sources.model_files import Found, Hint, Source, first, no_model
 from ggtok.sources.timeouts import CallTimeout, call_with_timeout, offline_reason, waiting
 
 if TYPE_CHECKING:
@@ -220,9 +220,11 @@ class _Hub:
     def kept(self) -> Found | None:
         """Returns the model's copy in ggtok's cache, or None."""
         prefix = self._url("x")[:-1]
-        kept = {unquote(entry.url[len(prefix) :]): entry for entry in cache.entries(prefix)}
+        kept = {
+            unquote(entry.url[len(prefix) :]): entry for entry in download_cache.entries(prefix)
+        }
         file = self.repo.pick(sorted(kept))
-        entry = cache.load(kept[file].url) if file else None
+        entry = download_cache.load(kept[file].url) if file else None
         if entry is None:
             return None
         return Found(Source(self.repo.name, "hf", url=entry.url), entry.payload)
@@ -255,13 +257,13 @@ class _Hub:
         repo = self.repo
         file = repo.file or self._choose()
         url = self._url(file)
-        kept = cache.load(url)
+        kept = download_cache.load(url)
         if kept is None or not _COMMIT.fullmatch(repo.revision or ""):  # a commit never changes
             meta = self._ask(lambda: self.hf.get_hf_file_metadata(url, **self._agent))
             if kept is None or not meta.etag or kept.validator != meta.etag:
-                kept = cache.Entry(url, meta.etag or "", self._read(url))
+                kept = download_cache.Entry(url, meta.etag or "", self._read(url))
                 if kept.validator:
-                    cache.store(kept)
+                    download_cache.store(kept)
         return Found(Source(repo.name, "hf", url=url), kept.payload)
 
     def tokenizer_folder(self) -> str:

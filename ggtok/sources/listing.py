@@ -20,8 +20,8 @@ from ggtok.base.escape import shown
 from ggtok.base.files import open_regular
 from ggtok.errors import GGTokError
 from ggtok.native import peek
-from ggtok.sources import hfcache, lmstudio, ollama, prefix
-from ggtok.sources.files import Unreadable, files, first, note, scan
+from ggtok.sources import hfcache, lmstudio, ollama_store, prefix
+from ggtok.sources.model_files import Unreadable, files, first, note, scan
 
 _FIRST = 64 << 10  # bytes to read from a file at first
 
@@ -80,7 +80,7 @@ def _stores() -> Iterator[tuple[str, str]]:
     """Yields the source and path of each folder in which a source stores models."""
     yield from (("hf", folder) for folder in hfcache.hub_folders())
     yield "llama.cpp", hfcache.llamacpp_folder()
-    yield from (("ollama", folder) for folder in ollama.stores())
+    yield from (("ollama", folder) for folder in ollama_store.stores())
     yield from (("lmstudio", folder) for folder in lmstudio.places())
 
 
@@ -105,7 +105,7 @@ def models(folders: Iterable[str] = (), survey: Survey | None = None) -> Iterato
                     path = os.path.join(folder, *file.split("/"))
                     yield summed_up("file", path, path)
         return
-    every = chain(hfcache.models(notes), ollama.models(notes), lmstudio.models(notes))
+    every = chain(hfcache.models(notes), ollama_store.models(notes), lmstudio.models(notes))
     for source, name, found in every:
         if isinstance(found, Exception):
             yield Model(source, name, None, error=_reason(found, name))
@@ -230,7 +230,7 @@ def _nearest(name: str, plain: dict[str, str], alike: float = _ALIKE) -> list[st
 
 
 def _known() -> Iterator[str]:
-    yield from (known for _, known, found in ollama.models() if isinstance(found, str))
+    yield from (known for _, known, found in ollama_store.models() if isinstance(found, str))
     repos = (known.removeprefix("hf://") for kind, known, _ in hfcache.models() if kind == "hf")
     studios = (known for _, known, _ in lmstudio.models())
     # Suggest repositories and folders rather than single files.

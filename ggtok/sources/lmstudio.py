@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from ggtok.base.escape import shown
 from ggtok.base.files import read_regular
 from ggtok.errors import InvalidValueError, not_found
-from ggtok.sources.files import (
+from ggtok.sources.model_files import (
     Found,
     Hint,
     Notes,

@@ -10,7 +10,7 @@ import numpy as np
 
 from ggtok.errors import InvalidTypeError
 from ggtok.native.arguments import iterated, text_bytes
-from ggtok.text import batches
+from ggtok.text import batch_encoding
 from ggtok.text.stats import Row, Stats
 
 if TYPE_CHECKING:
@@ -51,12 +51,14 @@ def of(
         if named
         else (("", text) for text in iterated(texts, _EXPECTED))
     )
-    threads = batches.n_threads(loaded, threads)
+    threads = batch_encoding.n_threads(loaded, threads)
     flags: Any = False, parse_special, False
     for name, text in items:
         row = Row()
         for part in _parts(text_bytes(text, "a text")):
-            [(ids, spans)] = batches.encode_with_offsets(loaded, [part], flags, "byte", threads)
+            [(ids, spans)] = batch_encoding.encode_with_offsets(
+                loaded, [part], flags, "byte", threads
+            )
             seen[ids] = True
             found, sizes = _measure(part, spans)
             scripts += found

@@ -15,7 +15,7 @@ TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
     from typing import SupportsIndex, TypeVar
 
-    from ggtok.text.batches import Flags, SamplingRule
+    from ggtok.text.batch_encoding import Flags, SamplingRule
 
     T = TypeVar("T")
 

@@ -368,7 +368,7 @@ def check_cut(
 
 
 def check_threads(threads: object, cut: Cut) -> int:
-    from ggtok.text.batches import MAX_THREADS, cores
+    from ggtok.text.batch_encoding import MAX_THREADS, cores
 
     n = thread_count(threads)  # type: ignore[arg-type]
     # Splitting by patterns runs in Python and holds the GIL, so more threads don't help.

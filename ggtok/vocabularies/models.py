@@ -12,7 +12,7 @@ from ggtok.errors import InvalidValueError
 from ggtok.native import training as native
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.counts import WordCounts
-from ggtok.vocabularies.options import Options
+from ggtok.vocabularies.training_options import Options
 from ggtok.vocabularies.vocabulary import Vocabulary
 
 # ---- initial tokens: special tokens, bytes, characters ----

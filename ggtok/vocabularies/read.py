@@ -21,7 +21,7 @@ from ggtok.errors import (
     file_error,
 )
 from ggtok.native.gguf import FileHeader
-from ggtok.sources.files import first_shard, shard
+from ggtok.sources.model_files import first_shard, shard
 from ggtok.sources.prefix import read_file
 from ggtok.tokenizer import load
 from ggtok.vocabularies.gguf_writer import FLAG_KEYS, SPECIAL_KEYS

@@ -30,7 +30,7 @@ from ggtok.vocabularies.counts import (
     fill,
 )
 from ggtok.vocabularies.models import train_bpe, train_spm
-from ggtok.vocabularies.options import check_options, check_size, check_template, refuse
+from ggtok.vocabularies.training_options import check_options, check_size, check_template, refuse
 from ggtok.vocabularies.vocabulary import Vocabulary
 
 
@@ -238,7 +238,7 @@ def train(
     size, template = check_size(vocab_size), check_template(chat_template)
     named = {"bos": bos, "eos": eos, "unk": unk, "pad": pad}
     if model == "ugm":
-        from ggtok.vocabularies.unigram import train_unigram
+        from ggtok.vocabularies.train_unigram import train_unigram
 
         passed = {
             "pre": pre != DEFAULT_PRE,

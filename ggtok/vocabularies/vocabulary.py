@@ -143,7 +143,7 @@ class Vocabulary(Contents):
                 read, too.
             FileError: a file can't be written.
         """
-        from ggtok.vocabularies.pretrained import write_pretrained
+        from ggtok.vocabularies.pretrained_folder import write_pretrained
 
         options = {"inexact": inexact, "force": force, "published": published}
         options = {name: truth(value, name) for name, value in options.items()}

@@ -26,19 +26,19 @@ def _gguf(vocabulary: Contents, differs: Differs) -> bytes:
 
 
 def _tokenizer_json(vocabulary: Contents, differs: Differs) -> bytes:
-    from ggtok.vocabularies.export.tokenizer_json import tokenizer_json
+    from ggtok.vocabularies.export.to_tokenizer_json import tokenizer_json
 
     return tokenizer_json(vocabulary, differs)
 
 
 def _tiktoken(vocabulary: Contents, differs: Differs) -> bytes:
-    from ggtok.vocabularies.export.tiktoken import tiktoken
+    from ggtok.vocabularies.export.to_tiktoken import tiktoken
 
     return tiktoken(vocabulary)
 
 
 def _sentencepiece(vocabulary: Contents, differs: Differs) -> bytes:
-    from ggtok.vocabularies.export.sentencepiece import sentencepiece
+    from ggtok.vocabularies.export.to_sentencepiece import sentencepiece
 
     return sentencepiece(vocabulary, differs)
 

@@ -12,7 +12,7 @@ import pytest
 
 import ggtok
 from ggtok import adapters
-from ggtok.vocabularies.export.tokenizer_json import exact_tokenizer_json
+from ggtok.vocabularies.export.to_tokenizer_json import exact_tokenizer_json
 from tests.adapters.calls import OTHERS, TEXTS
 from tests.support.full import Lazy
 from tests.support.vocabularies import fixture, fixture_names, real

@@ -12,7 +12,7 @@ from ggtok import Tokenizer
 from ggtok.chat import api
 from ggtok.chat.options import Options
 from ggtok.chat.prompt import Prompt
-from ggtok.native import chat
+from ggtok.native import chat_calls
 
 NOW = datetime(2026, 3, 7, 15, 4, 5)
 
@@ -34,12 +34,12 @@ def run(
 
 def variables(tok: Tokenizer, body: dict[str, Any] | bytes, **options: Any) -> dict[str, Any]:
     """Returns the variables that the template gets."""
-    found: dict[str, Any] = run(tok, body, chat.VARIABLES, **options)
+    found: dict[str, Any] = run(tok, body, chat_calls.VARIABLES, **options)
     return found
 
 
 def prompt(tok: Tokenizer, body: dict[str, Any] | bytes, **options: Any) -> Prompt:
-    found: Prompt = run(tok, body, chat.PROMPT, **options)
+    found: Prompt = run(tok, body, chat_calls.PROMPT, **options)
     return found
 
 

@@ -29,7 +29,7 @@ import ggtok
 from ggtok import Tokenizer, load
 from ggtok.chat import api
 from ggtok.chat.compiled import Facts, chat_of
-from ggtok.native import chat
+from ggtok.native import chat_calls
 from tests.chat import answers, mediafiles
 from tests.chat.generate import Generator
 from tests.chat.llamaserver import ServerError, Servers
@@ -93,7 +93,7 @@ def compare(tok: Tokenizer, template: str, answer: dict[str, Any], where: str, t
         return api.run_body(tok._loaded, body, want, trusted, template=template, clock=clock)
 
     try:
-        text = ours(chat.TEXT)
+        text = ours(chat_calls.TEXT)
     except ggtok.GGTokError as e:
         if theirs is None:
             to.note("both refuse", where)
@@ -110,11 +110,11 @@ def compare(tok: Tokenizer, template: str, answer: dict[str, Any], where: str, t
         to.note(difference, where, repr(answer["count"]))
     elif media and answer["count"][0] != 200:
         to.note("same text, not counted", where)
-    elif ours(chat.IDS, trusted=True) != answer["ids"]:
+    elif ours(chat_calls.IDS, trusted=True) != answer["ids"]:
         to.note("other ids", where)
     else:
         to.note("same ids", where)
-        if ours(chat.IDS) != answer["ids"]:
+        if ours(chat_calls.IDS) != answer["ids"]:
             hostile = any(text in answer["body"] for text in _control_texts(tok))
             to.note("other ids by default" if hostile else "lost a control token", where)
 

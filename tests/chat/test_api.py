@@ -11,7 +11,7 @@ import pytest
 import ggtok
 from ggtok import Tokenizer, load
 from ggtok.chat import api
-from ggtok.native import chat
+from ggtok.native import chat_calls
 from tests.chat.made import TEMPLATES, templated
 from tests.chat.requests import SCHEMA, TOOLS, says, user
 from tests.support.patch import GGUF
@@ -238,10 +238,10 @@ def test_keywords_must_be_fields_or_variables(tok: Tokenizer) -> None:
 
 def test_whole_bodies_are_accepted(tok: Tokenizer) -> None:
     body = {"messages": HI, "chat_template_kwargs": {"xyzzy": 1}, "temperature": 0.5}
-    assert api.run_body(tok._loaded, body, chat.TEXT) == tok.apply_chat_template(HI)
-    assert api.run_body(tok._loaded, body, chat.TEXT, template="{{ xyzzy }}") == "1"
+    assert api.run_body(tok._loaded, body, chat_calls.TEXT) == tok.apply_chat_template(HI)
+    assert api.run_body(tok._loaded, body, chat_calls.TEXT, template="{{ xyzzy }}") == "1"
     with pytest.raises(ggtok.InvalidTypeError, match="a request must be a mapping"):
-        api.run_body(tok._loaded, [], chat.TEXT)  # type: ignore[arg-type]
+        api.run_body(tok._loaded, [], chat_calls.TEXT)  # type: ignore[arg-type]
 
 
 # ---- ids ----

@@ -8,7 +8,7 @@ import pytest
 
 from ggtok import InvalidTypeError, TemplateError, Tokenizer, load
 from ggtok.chat.compiled import Facts, chat_of
-from ggtok.native import chat
+from ggtok.native import chat_calls
 from tests.chat.calls import parts, prompt, variables
 from tests.chat.families import families
 from tests.chat.made import TEMPLATES
@@ -167,7 +167,7 @@ def handled(name: str, *messages: dict[str, Any], **given: Any) -> Any:
     """Returns the messages that the template of a family gets."""
     body = {"messages": [*messages], "chat_template_kwargs": given}
     tok = load(fixture("bpe-qwen2"))
-    found = variables(tok, body, template=TEMPLATES[name], bits=chat.NO_PREFILL)
+    found = variables(tok, body, template=TEMPLATES[name], bits=chat_calls.NO_PREFILL)
     return found["messages"]
 
 

@@ -20,7 +20,7 @@ import pytest
 from fixtures import fetch
 from ggtok.errors import OutOfMemoryError, TemplateError
 from ggtok.native import jinja
-from ggtok.native.chat import FailedError, error_of
+from ggtok.native.chat_calls import FailedError, error_of
 from tests.chat import jinja_references
 from tests.chat.fuzz_jinja import differs, template
 from tests.chat.jinja_grammar import VALUES, Grammar

@@ -9,7 +9,7 @@ import pytest
 
 from ggtok import InvalidTypeError, InvalidValueError, Tokenizer, load
 from ggtok.chat import api
-from ggtok.native import chat
+from ggtok.native import chat_calls
 from tests.chat.calls import as_json
 from tests.chat.requests import IMAGE, TOOLS, says, user
 from tests.support.vocabularies import fixture
@@ -45,7 +45,7 @@ def test_the_methods_take_json_text(tok: Tokenizer, like: Any) -> None:
             body = given if isinstance(given, dict) else {"messages": given}
             for form in (body, as_json(body)):
                 found = api.run_body(
-                    tok._loaded, form, chat.IDS, trusted, template=SHOWN, like=like
+                    tok._loaded, form, chat_calls.IDS, trusted, template=SHOWN, like=like
                 )
                 assert found == ids
     assert "2|1.0|" in tok.apply_chat_template(as_json({"messages": TALK, **more}), **keywords)
@@ -198,17 +198,17 @@ def test_known_ids_keep_the_other_fields_of_a_request(tok: Tokenizer) -> None:
 
 def test_keys_with_a_nul_are_no_fields(tok: Tokenizer) -> None:
     body = {"messages": [user("Hi")], "messages\0": [user("Bye")], "\ud800": 1}
-    text = api.run_body(tok._loaded, body, chat.TEXT, template="{{ messages[0].content }}")
+    text = api.run_body(tok._loaded, body, chat_calls.TEXT, template="{{ messages[0].content }}")
     assert text == "Hi"
 
 
 @pytest.mark.parametrize("body", [{"\ud800": 1}, {1: 2}, float("inf"), object()])
 def test_bodies_that_are_no_json_are_refused(body: object) -> None:
-    failed = chat.convert(body, chat.RESPONSES)
-    assert isinstance(failed, chat.FailedError)
-    assert str(chat.error_of(failed)).startswith("the request: ")
+    failed = chat_calls.convert(body, chat_calls.RESPONSES)
+    assert isinstance(failed, chat_calls.FailedError)
+    assert str(chat_calls.error_of(failed)).startswith("the request: ")
 
 
 def test_bodies_keep_large_integers() -> None:
     body = {"input": "Hi", "seed": 2**64 - 1}
-    assert chat.convert(body, chat.RESPONSES)["seed"] == 2**64 - 1
+    assert chat_calls.convert(body, chat_calls.RESPONSES)["seed"] == 2**64 - 1

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ggtok import load
-from ggtok.chat import encode
+from ggtok.chat import prompt_ids
 from ggtok.chat.prompt import Prompt
 from tests.chat.requests import says, user
 from tests.support.patch import GGUF, add_tokens
@@ -67,7 +67,7 @@ def test_many_closing_tokens_take_linear_time(n: int) -> None:
     text = Tail("é<|im_end|>\n" * n)
     tail = Prompt(text, ((0, len(str(text).encode())),))
     Bytes.read = 0
-    closing = encode._closing(tok._loaded, [end or 0], tail, encode.PARSE)
+    closing = prompt_ids._closing(tok._loaded, [end or 0], tail, prompt_ids.PARSE)
     assert closing == ([], end, len(text) - 1)
     assert 0 < Bytes.read <= 2 * len(text)
 

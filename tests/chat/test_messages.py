@@ -12,7 +12,7 @@ from ggtok import load
 from ggtok.chat import api
 from ggtok.chat.compiled import chat_of
 from ggtok.errors import GGTokError, InvalidTypeError, InvalidValueError
-from ggtok.native import chat
+from ggtok.native import chat_calls
 from tests.chat.calls import parts, prompt, variables
 from tests.chat.made import TEMPLATES
 from tests.chat.requests import SCHEMA, call, says, text, user
@@ -28,7 +28,9 @@ OBJECT = TEMPLATES["object arguments"]
 def written(messages: list[Any], template: str = STRING, **fields: Any) -> list[dict[str, Any]]:
     """Returns the messages that the template gets."""
     body = {"messages": messages, **fields}
-    found = variables(load(fixture("bpe-qwen2")), body, template=template, bits=chat.NO_PREFILL)
+    found = variables(
+        load(fixture("bpe-qwen2")), body, template=template, bits=chat_calls.NO_PREFILL
+    )
     return list(found["messages"])
 
 
@@ -330,7 +332,7 @@ ANSWERED = [user(), says("assistant", "He")]
 
 def prompt_of(body: dict[str, Any], template: str = TURNS) -> str:
     tok = load(fixture("bpe-qwen2"))
-    text: str = api.run_body(tok._loaded, body, chat.TEXT, template=template)
+    text: str = api.run_body(tok._loaded, body, chat_calls.TEXT, template=template)
     return text
 
 

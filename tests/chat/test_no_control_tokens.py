@@ -10,7 +10,7 @@ import pytest
 import ggtok
 from ggtok import Tokenizer, load
 from ggtok.chat import api
-from ggtok.native import chat
+from ggtok.native import chat_calls
 from tests.chat import answers
 from tests.chat.made import TEMPLATES
 from tests.chat.requests import call, says, text, user
@@ -66,7 +66,7 @@ def tok() -> Tokenizer:
 def controls(tok: Tokenizer, body: dict[str, Any], template: str) -> list[int] | None:
     """Returns the control tokens of a request, or None if it is rejected."""
     try:
-        ids = api.run_body(tok._loaded, body, chat.IDS, template=template)
+        ids = api.run_body(tok._loaded, body, chat_calls.IDS, template=template)
     except ggtok.GGTokError:
         return None
     return [id for id in ids if tok.is_control(id)]
@@ -85,5 +85,7 @@ def test_no_string_becomes_a_control_token(name: str, tok: Tokenizer) -> None:
             rendered += 1
     assert rendered > 90
     # With trusted=True, the string does become a control token, which the test would notice.
-    trusted = api.run_body(tok._loaded, hostile, chat.IDS, trusted=True, template=TEMPLATES["all"])
+    trusted = api.run_body(
+        tok._loaded, hostile, chat_calls.IDS, trusted=True, template=TEMPLATES["all"]
+    )
     assert tok.text_to_token(END) in trusted

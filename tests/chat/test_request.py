@@ -15,7 +15,7 @@ import pytest
 import ggtok
 from ggtok import InvalidTypeError, Tokenizer, load
 from ggtok.chat import compiled
-from ggtok.native import chat
+from ggtok.native import chat_calls
 from tests.chat import answers, calls
 from tests.chat.calls import NOW, outcome
 from tests.chat.generate import Generator
@@ -23,7 +23,12 @@ from tests.chat.made import TEMPLATES, templated
 from tests.chat.requests import REQUESTS, TOOLS, call, says, user
 from tests.support.vocabularies import fixture
 
-WANTS = {"ids": chat.IDS, "count": chat.COUNT, "text": chat.TEXT, "prompt": chat.PROMPT}
+WANTS = {
+    "ids": chat_calls.IDS,
+    "count": chat_calls.COUNT,
+    "text": chat_calls.TEXT,
+    "prompt": chat_calls.PROMPT,
+}
 LIKES = ("llama.cpp", "transformers")
 
 
@@ -365,7 +370,9 @@ def test_recurring_roles_are_read_like_new_ones(same: bool) -> None:
     for template in (source, *list(answers.templates().values())[::7]):
         for like in ("llama.cpp", "transformers"):
             for shorter in (messages, messages[1:-1], messages[2:-3]):
-                assert_same(tok, {"messages": shorter}, chat.IDS, template=template, like=like)
+                assert_same(
+                    tok, {"messages": shorter}, chat_calls.IDS, template=template, like=like
+                )
 
 
 def test_equal_roles_are_not_identical() -> None:
@@ -373,7 +380,7 @@ def test_equal_roles_are_not_identical() -> None:
     source = "{{ messages[0].role is sameas messages[2].role }} {{ messages[2].role }}"
     for role in ("user", "developer"):
         body = {"messages": [says(role, "a"), user("b"), says(role, "c")]}
-        assert assert_same(tok, body, chat.TEXT, template=source).startswith("False")
+        assert assert_same(tok, body, chat_calls.TEXT, template=source).startswith("False")
 
 
 def test_variables_with_names_of_the_dialect() -> None:
@@ -382,7 +389,7 @@ def test_variables_with_names_of_the_dialect() -> None:
     source = "|".join(f"{{{{ {name} }}}}" for name in names if name != "unread")
     variables = {name: f"my {name}" for name in names}
     body = {"messages": [user("Hi")], "chat_template_kwargs": variables}
-    text = assert_same(tok, body, chat.TEXT, template=source)
+    text = assert_same(tok, body, chat_calls.TEXT, template=source)
     assert text == "|".join(text for name, text in variables.items() if name != "unread")
 
 

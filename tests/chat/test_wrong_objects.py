@@ -12,7 +12,7 @@ import pytest
 
 import ggtok
 from ggtok.chat import media
-from ggtok.native import chat
+from ggtok.native import chat_calls
 from tests.chat.calls import outcome, run, variables
 from tests.chat.made import templated
 from tests.chat.requests import call, says, user
@@ -164,7 +164,7 @@ def test_tool_calls_may_be_an_object_for_the_server(key: str) -> None:
     tok = templated(default=template)
     calls = {key: call("", "f", {}), "b": call("", "g", {})}
     body = {"messages": [says("assistant", "", tool_calls=calls), user("x")]}
-    assert run(tok, body, chat.TEXT, bits=chat.SERVER) == "[f][g]"
+    assert run(tok, body, chat_calls.TEXT, bits=chat_calls.SERVER) == "[f][g]"
 
 
 def test_messages_split_no_character() -> None:

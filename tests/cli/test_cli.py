@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.cli import reading
+from ggtok.cli import input_texts
 from tests.cli.command import BPE, LLAMA3, QWEN2, SPM, spawn
 from tests.support.vocabularies import GGUF_FOLDER
 
@@ -103,7 +103,7 @@ ESCAPES = [
 
 @pytest.mark.parametrize(("text", "expected"), ESCAPES)
 def test_escapes(text: bytes, expected: bytes) -> None:
-    assert reading.unescape(text) == expected
+    assert input_texts.unescape(text) == expected
 
 
 def test_escapes_apply_to_every_source(run, tmp_path: Path) -> None:
@@ -421,11 +421,11 @@ def test_chat_with_tools_from_standard_input(run, chat_files: tuple[str, str]) -
 
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_cache_clear_counts(run, n: int, tmp_path: Path, monkeypatch) -> None:
-    from ggtok.sources import cache
+    from ggtok.sources import download_cache
 
     monkeypatch.setenv("GGTOK_CACHE", str(tmp_path))
     for i in range(n):
-        cache.store(cache.Entry(f"https://host/\x1b{i}.gguf", "tag", b"x" * 10))
+        download_cache.store(download_cache.Entry(f"https://host/\x1b{i}.gguf", "tag", b"x" * 10))
     listed = run("cache", "ls").out
     assert len(listed.splitlines()) == 1 + n and b"\x1b" not in listed
     shown = json.loads(run("cache", "ls", "--json").out)

@@ -67,7 +67,7 @@ def test_a_wrong_id_is_a_finding(
         draft.texts[ids[b"e"]], draft.texts[ids[b"t"]] = b"t", b"e"
 
     source = sources.write(tmp_path / "tokenizer.json", sources.bpe("qwen2"))
-    monkeypatch.setattr("ggtok.vocabularies.convert.formats.read_byte_level", wrong)
+    monkeypatch.setattr("ggtok.vocabularies.convert.source_formats.read_byte_level", wrong)
     monkeypatch.setattr("ggtok.vocabularies.convert.confirm.CHECK_LINES", 300)
     assert cli.main(["convert", str(source), "--check"]) == 1
     assert b"lines differ for no known reason, such as" in capfdbinary.readouterr().out

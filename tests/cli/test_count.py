@@ -91,7 +91,7 @@ def test_counts_are_those_of_the_whole(
     monkeypatch.setattr(counting, "PART", PART)
     monkeypatch.setattr(counting, "_SMALL", small)
     monkeypatch.setattr(counting, "_LONG", 20 * PART)
-    monkeypatch.setattr("ggtok.cli.reading.BLOCK", PART)
+    monkeypatch.setattr("ggtok.cli.input_texts.BLOCK", PART)
     data = (LINE * (size // len(LINE) + 1))[:size]
     path = tmp_path / "text"
     path.write_bytes(data)
@@ -111,7 +111,7 @@ def test_many_files(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     """Files of various sizes are listed in order with their counts."""
     monkeypatch.setattr(counting, "PART", PART)
     monkeypatch.setattr(counting, "_SMALL", 4 * PART)
-    monkeypatch.setattr("ggtok.cli.reading.BLOCK", PART)
+    monkeypatch.setattr("ggtok.cli.input_texts.BLOCK", PART)
     rng = random.Random(21)
     tok, expected = ggtok.load(LLAMA3), {}
     for i in range(300):
@@ -541,7 +541,7 @@ def test_what_is_read_of_a_file_that_is_no_request(
     run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither a text nor a request that is too long is held in memory."""
-    from ggtok.cli import conversations
+    from ggtok.cli import conversation_counts
 
     n_read = 0
 
@@ -551,8 +551,8 @@ def test_what_is_read_of_a_file_that_is_no_request(
             n_read += len(block)
             yield block
 
-    limited = conversations._limited
-    monkeypatch.setattr(conversations, "_limited", blocks)
+    limited = conversation_counts._limited
+    monkeypatch.setattr(conversation_counts, "_limited", blocks)
     path = tmp_path / "a.json.gz"
     path.write_bytes(gzip.compress(b"a" * (8 << 20), 1))
     [error] = run("count", CHAT, "--chat", str(path)).errors
@@ -562,7 +562,7 @@ def test_what_is_read_of_a_file_that_is_no_request(
     lines = tmp_path / "a.jsonl.gz"
     lines.write_bytes(gzip.compress(line, 1))
     assert run("count", CHAT, "--chat", str(lines)).status == 0 and n_read <= 2 << 20
-    monkeypatch.setattr(conversations, "LIMIT", 1 << 20)
+    monkeypatch.setattr(conversation_counts, "LIMIT", 1 << 20)
     path.write_bytes(gzip.compress(line, 1))
     [error] = run("count", CHAT, "--chat", str(path)).errors
     assert error.endswith("is longer than 1 MiB, the most that is held in memory")
@@ -822,13 +822,13 @@ def test_progress(tmp_path: Path) -> None:
 
 
 def test_progress_in_words() -> None:
-    from ggtok.cli import count
+    from ggtok.cli import count_command
 
     assert progress.of_bytes(10**6, 4 * 10**6, 2.0, ", 7 tokens") == (
         "[#####               ]  25%  0:06 left  1.0 MB, 0 MB/s, 7 tokens"
     )
     assert progress.of_bytes(10**6, 0, 0.5) == "1.0 MB, 2 MB/s"
-    assert count._size_of(["/dev/null", "missing"]) == 0
+    assert count_command._size_of(["/dev/null", "missing"]) == 0
     assert not progress.is_shown(quiet=True)
 
 

@@ -65,7 +65,7 @@ def test_truncate_does_not_depend_on_blocks(
     (tmp_path / "text").write_bytes(data := LINE * 8)
     tok = ggtok.load(model)
     for block in 1, 7, 64:
-        monkeypatch.setattr("ggtok.cli.reading.BLOCK", block)
+        monkeypatch.setattr("ggtok.cli.input_texts.BLOCK", block)
         for n in range(1, 120, 13):
             out = run("truncate", model, "-n", str(n), "--no-special", str(tmp_path / "text")).out
             assert out == tok.truncate(data, n, add_special=False), (block, n)
@@ -167,12 +167,12 @@ def test_several_files(run, command: str, tmp_path: Path, monkeypatch: pytest.Mo
 def test_unreadable_files(
     run, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ggtok.cli import reading
+    from ggtok.cli import input_texts
 
     def denied(path: str) -> object:
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr(reading, "blocks", denied)
+    monkeypatch.setattr(input_texts, "blocks", denied)
     result = run(command, BPE, "-n", "9", "secret")
     assert (result.status, result.errors) == (2, ["ggtok: error: secret: Permission denied"])
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from ggtok.cli.doctor import Found, _Pool
+from ggtok.cli.doctor_command import Found, _Pool
 
 
 def check(model: str) -> Found:

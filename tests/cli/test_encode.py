@@ -14,7 +14,7 @@ import pytest
 
 import ggtok
 from fixtures.build import CHAT as CHAT_PATH
-from ggtok.cli import encode, progress
+from ggtok.cli import encode_command, progress
 from ggtok.corpora.journal import Journal
 from ggtok.corpora.summary import EncodeProgress
 from tests.cli.command import LLAMA3
@@ -222,7 +222,7 @@ def test_ctrl_c_before_a_checkpoint(run: Any, here: Path, monkeypatch: pytest.Mo
     (here / "b.txt").write_text("b")
     before = sorted(os.listdir(here))
     with monkeypatch.context() as patched:
-        patched.setattr("ggtok.corpora.encode.Encoder.encode", interrupted)
+        patched.setattr("ggtok.corpora.encode_documents.Encoder.encode", interrupted)
         done = run(*command)
         assert done.status == 130 and done.notes[0].startswith(nothing)
         assert sorted(os.listdir(here)) == before
@@ -230,7 +230,7 @@ def test_ctrl_c_before_a_checkpoint(run: Any, here: Path, monkeypatch: pytest.Mo
     assert run(*command, "--shards", "2").status == 0
     (here / "o-00001-of-00002.manifest.json").unlink()
     with monkeypatch.context() as patched:
-        patched.setattr("ggtok.corpora.encode.Encoder.encode", interrupted)
+        patched.setattr("ggtok.corpora.encode_documents.Encoder.encode", interrupted)
         assert run(*command, "--shards", "2", "--force").notes == [again]
 
 
@@ -301,6 +301,9 @@ def test_a_bar_on_a_terminal(here: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_what_a_bar_says() -> None:
     p = EncodeProgress(3_000_000, 10, 700, 500, 1000, 2.0, 1_000_000, 250)
-    assert encode._described(p) == "[##########          ]  50%  0:04 left  3.0 MB, 1 MB/s, 700 ids"
+    assert (
+        encode_command._described(p)
+        == "[##########          ]  50%  0:04 left  3.0 MB, 1 MB/s, 700 ids"
+    )
     p = EncodeProgress(0, 0, 0, 0, 0, 0.0)
-    assert "100%" in encode._described(p)
+    assert "100%" in encode_command._described(p)

@@ -176,13 +176,13 @@ def test_locales_and_pipes(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_is_gone(run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ggtok.cli import messages, writing
+    from ggtok.cli import messages, standard_output
 
     def gone(line: str) -> None:
-        raise writing.OutputError(BrokenPipeError())
+        raise standard_output.OutputError(BrokenPipeError())
 
-    monkeypatch.setattr(writing, "write_line", gone)
-    monkeypatch.setattr(writing, "discard", lambda: None)
+    monkeypatch.setattr(standard_output, "write_line", gone)
+    monkeypatch.setattr(standard_output, "discard", lambda: None)
     for argv in (["explain", LLAMA3, "a"], ["merges", LLAMA3, "1"]):
         assert cli.main(argv) == messages.BROKEN_PIPE
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.cli import reading
+from ggtok.cli import input_texts
 from tests.cli.command import BPE, SPM
 
 BLOCK = 1 << 16
@@ -25,12 +25,12 @@ LINE = "A line of text, <|endoftext|> é你\U0001fae8 \\n and\\x41 so on.\n".enc
 def test_any_size_gives_the_ids_of_the_whole(
     run, model: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "BLOCK", BLOCK)
+    monkeypatch.setattr(input_texts, "BLOCK", BLOCK)
     data = (LINE * (size // len(LINE) + 1))[:size]
     path = tmp_path / "text"
     path.write_bytes(data)
     tok = ggtok.load(model)
-    ids = tok.encode(reading.unescape(data), add_special=tok.add_bos, parse_special=True)
+    ids = tok.encode(input_texts.unescape(data), add_special=tok.add_bos, parse_special=True)
     assert json.loads(run("tokenize", model, "-f", str(path), "--ids").out) == ids
     shown = json.loads(run("tokenize", model, "-f", "-", "--json", stdin=data).out)
     assert (shown["count"], shown["ids"]) == (len(ids), ids)
@@ -78,7 +78,7 @@ def test_escapes_in_blocks(n: int) -> None:
     for end in range(len(text) + 1):
         part = text[:end]
         blocks = [part[i : i + n] for i in range(0, end, n)]
-        assert b"".join(reading.unescape_blocks(blocks)) == reading.unescape(part)
+        assert b"".join(input_texts.unescape_blocks(blocks)) == input_texts.unescape(part)
 
 
 @pytest.mark.parametrize(

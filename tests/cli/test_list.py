@@ -12,7 +12,7 @@ import pytest
 
 import ggtok
 from ggtok.cli import messages
-from ggtok.sources import ollama, timeouts
+from ggtok.sources import ollama_store, timeouts
 from tests.cli.command import BPE, LLAMA3
 from tests.support.patch import GGUF
 from tests.support.servers import File, Server
@@ -26,7 +26,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    monkeypatch.setattr(ollama, "stores", lambda: [str(tmp_path / "ollama")])
+    monkeypatch.setattr(ollama_store, "stores", lambda: [str(tmp_path / "ollama")])
     return tmp_path
 
 

@@ -261,9 +261,9 @@ def test_only_the_commands_module_is_imported(tmp_path: Path) -> None:
     argv = [sys.executable, "-c", code, "tokenize", BPE, "hi"]
     done = subprocess.run(argv, capture_output=True, cwd=tmp_path, text=True, check=True)
     modules = done.stdout.splitlines()[-1].split()
-    assert "ggtok.cli.tokenize" in modules
+    assert "ggtok.cli.tokenize_command" in modules
     others = {"detokenize", "inspect", "chat", "list", "cache"}
-    assert not {f"ggtok.cli.{name}" for name in others} & set(modules)
+    assert not {f"ggtok.cli.{name}_command" for name in others} & set(modules)
     heavy = {"json", "numpy", "dataclasses", "inspect", "tempfile", "ggtok.sources", "jinja2"}
     assert not heavy & set(modules)
 

@@ -14,7 +14,7 @@ import pytest
 
 import ggtok
 from ggtok import cli
-from ggtok.cli import messages, parity, progress
+from ggtok.cli import messages, parity_command, progress
 from ggtok.inspect.parity import compare
 from tests.cli.command import BPE, LLAMA3
 from tests.support.vocabularies import fixture
@@ -132,8 +132,10 @@ def test_parity_tells_from_its_first_text_on() -> None:
                 for text in texts
             ]
 
-    found = compare.compare(tok, Vocab(), iter([b"a"] * 120), 5, parity._report(told.append, 120))
+    found = compare.compare(
+        tok, Vocab(), iter([b"a"] * 120), 5, parity_command._report(told.append, 120)
+    )
     assert (found.texts, found.different) == (120, 0)
     assert told == [f"{n} of 120 texts compared" for n in (0, 50, 100, 120)]
-    parity._report(told.append, None)(3)
+    parity_command._report(told.append, None)(3)
     assert told[-1] == "3 texts compared"

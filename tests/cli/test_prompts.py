@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import CHAT
-from ggtok.cli import reading
+from ggtok.cli import input_texts
 from ggtok.corpora import jsonl
 from tests.cli.command import Result
 
@@ -81,7 +81,7 @@ def test_a_compressed_log(call: Call, files: Path) -> None:
 
 def test_long_lines(call: Call, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line may extend over blocks, but has a limit."""
-    monkeypatch.setattr(reading, "BLOCK", 7)
+    monkeypatch.setattr(input_texts, "BLOCK", 7)
     log = files / "log.jsonl"
     log.write_text("\n\n".join(json.dumps({"messages": [each]}) for each in (ROME, SUNNY)) + "\n")
     found = json.loads(call("prompts", CHAT, log, "--json").out)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.cli import stats as command
+from ggtok.cli import stats_command as command
 from tests.cli.command import LLAMA3
 from tests.support.vocabularies import fixture
 

@@ -13,7 +13,7 @@ import pytest
 
 import ggtok
 from ggtok import cli
-from ggtok.cli import train as command
+from ggtok.cli import train_command as command
 from ggtok.cli.progress import Line
 from ggtok.inspect.parity.texts import PROSE
 

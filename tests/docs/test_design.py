@@ -15,7 +15,7 @@ import pytest
 import regex
 
 import ggtok
-from ggtok.text.batches import encode_blocks
+from ggtok.text.batch_encoding import encode_blocks
 from tests.c.build import STEPS
 from tests.docs.pages import ROOT
 from tests.support.patch import GGUF

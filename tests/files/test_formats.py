@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ggtok
-from ggtok.corpora import formats, vocabulary
+from ggtok.corpora import id_formats, vocabulary_hash
 from tests.files import megatron
 from tests.files.corpus import Ids, cut, documents, files_of, ids_of, raw_ids
 from tests.support import samples
@@ -174,7 +174,7 @@ def test_the_extension_selects_arrow(tok: ggtok.Tokenizer, tmp_path: Path, sourc
 def test_dtypes(tok: ggtok.Tokenizer) -> None:
     """The dtype "auto" is the smallest type that fits all ids; for Megatron, its own rule
     applies."""
-    from ggtok.corpora.formats import find
+    from ggtok.corpora.id_formats import find
 
     rows = [
         ("raw", 65536, "uint16"),
@@ -197,7 +197,7 @@ def test_dtypes(tok: ggtok.Tokenizer) -> None:
 def test_a_document_too_long_for_megatron(
     tok: ggtok.Tokenizer, tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(formats, "_MOST", 100)
+    monkeypatch.setattr(id_formats, "_MOST", 100)
     with pytest.raises(ggtok.FileError, match=r"a document has \d+ ids, and Megatron's index"):
         tok.encode_files(source, tmp_path / "o", format="megatron")
 
@@ -281,7 +281,7 @@ def test_the_models_identity(tmp_path: Path, source: Path) -> None:
     path = fixture("bpe-llama3")
     data = path.read_bytes()
     hashes = [
-        vocabulary.identity(ggtok.load(source)._loaded)["sha256"]
+        vocabulary_hash.identity(ggtok.load(source)._loaded)["sha256"]
         for source in (path, data, bytearray(data), bytearray(data))
     ]
     assert hashes[0] == hashes[1] != hashes[2] == hashes[3]
@@ -289,10 +289,10 @@ def test_the_models_identity(tmp_path: Path, source: Path) -> None:
     split.write_bytes(data)
     (tmp_path / "m-00002-of-00002.gguf").write_bytes(b"")
     tok = ggtok.load(tmp_path / "m-00002-of-00002.gguf")
-    assert vocabulary.identity(tok._loaded)["sha256"] == hashes[0]
+    assert vocabulary_hash.identity(tok._loaded)["sha256"] == hashes[0]
     split.unlink()
     with pytest.raises(FileNotFoundError):
-        vocabulary.identity(tok._loaded)
+        vocabulary_hash.identity(tok._loaded)
     copy = tmp_path / "copy.gguf"
     copy.write_bytes(data)
     tok = ggtok.load(copy)

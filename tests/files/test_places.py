@@ -17,7 +17,7 @@ import pytest
 import ggtok
 from ggtok import distributed
 from ggtok.base import concurrency, files
-from ggtok.corpora import encode, jsonl, sources, streams, tables, text
+from ggtok.corpora import encode_documents, jsonl, sources, streams, tables, text
 from ggtok.corpora.documents import Faults, Fields, Piece, Pieces, Place
 from ggtok.corpora.journal import sync_folder
 from ggtok.corpora.sources import Source
@@ -183,11 +183,11 @@ def test_encoding_errors(
         with pytest.raises(ggtok.OutOfMemoryError):
             tok.encode_files(tmp_path / "b.txt", tmp_path / "o")
     with monkeypatch.context() as patched:
-        patched.setattr(encode.Encoder, "_part", fails)
+        patched.setattr(encode_documents.Encoder, "_part", fails)
         with pytest.raises(MemoryError):
             tok.encode_files(tmp_path / "a.txt", tmp_path / "o", threads=2)
 
-    part = encode.Encoder._part
+    part = encode_documents.Encoder._part
     signals = iter([signal.SIGINT])
 
     def interrupts(*args: Any) -> Any:
@@ -197,7 +197,7 @@ def test_encoding_errors(
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with monkeypatch.context() as patched:
-        patched.setattr(encode.Encoder, "_part", interrupts)
+        patched.setattr(encode_documents.Encoder, "_part", interrupts)
         with pytest.raises(KeyboardInterrupt):
             tok.encode_files(tmp_path / "a.txt", tmp_path / "o", threads=2)
     signal.signal(signal.SIGINT, before)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ggtok
-from ggtok.corpora import batches, run
+from ggtok.corpora import document_batches, run
 from tests.support.vocabularies import fixture
 
 TEXT = "The quick brown kettle was on fire"
@@ -109,4 +109,4 @@ def test_wrong_settings(tok: ggtok.Tokenizer, corpus: Path, tmp_path: Path) -> N
     with pytest.raises(ggtok.InvalidValueError, match="dropout has no effect with chat"):
         tok.encode_files(corpus / "a.jsonl", tmp_path / "x.bin", chat=True, dropout=0.5)
     assert not list(tmp_path.glob("x.bin*"))
-    assert batches.BYTES == run.BYTES
+    assert document_batches.BYTES == run.BYTES

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import ggtok
-from ggtok.vocabularies.convert.formats import converted
+from ggtok.vocabularies.convert.source_formats import converted
 from tests.fuzz import command
 from tests.making.convert import sources
 

@@ -28,7 +28,7 @@ import ggtok
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.convert import confirm
 from ggtok.vocabularies.convert.lines import lines_for
-from ggtok.vocabularies.convert.tiktoken import read_ranks
+from ggtok.vocabularies.convert.tiktoken_files import read_ranks
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE
 from ggtok.vocabularies.pre_tokenizer_json import limited
 from ggtok.vocabularies.vocabulary import Vocabulary

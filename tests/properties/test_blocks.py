@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import ggtok
 from ggtok.inspect.parity.texts import CODE, PROSE
-from ggtok.text.batches import BLOCK, encode_blocks
+from ggtok.text.batch_encoding import BLOCK, encode_blocks
 from tests.properties.given import HELD_WHOLE, NAMES, flags, hostile_texts, some_bytes
 from tests.support.vocabularies import OTHERS, PRE_NAMES, REAL, fixture, real
 
@@ -129,7 +129,7 @@ def test_errors_are_raised(load_fixture: Load) -> None:
 MEMORY = """
 import sys
 import ggtok
-from ggtok.text.batches import encode_blocks
+from ggtok.text.batch_encoding import encode_blocks
 from tests.support.memory import peak
 tok = ggtok.load(sys.argv[1])
 line = b"The kettle sang while 12 pans, one of copper, hung above it.\\n"

@@ -14,7 +14,7 @@ import pytest
 import unicodedata2
 
 import ggtok
-from ggtok.text.batches import encode_blocks
+from ggtok.text.batch_encoding import encode_blocks
 from tests.support.composing import HANGUL, composable, composing_texts, composing_vocabulary
 from tests.support.patch import GGUF
 from tests.support.samples import times

@@ -17,7 +17,7 @@ import pytest
 
 import ggtok
 from fixtures.build import charsmap
-from ggtok.text.batches import encode_blocks
+from ggtok.text.batch_encoding import encode_blocks
 from tests.parity import Result, compare_texts
 from tests.support import spans as oracle
 from tests.support.llamacpp import LlamaCpp

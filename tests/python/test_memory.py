@@ -70,7 +70,7 @@ def test_failed_allocations_raise_in_every_call(by_python: bool) -> None:
     """A memory limit can't make only small allocations fail. Instead, the test replaces C functions
     by functions that raise the error for lack of memory."""
     from ggtok.native.library import ffi, lib
-    from ggtok.native.tokenizer import _Failed
+    from ggtok.native.native_tokenizer import _Failed
 
     err = ffi.new("ggtok_error *")
     err.status = lib.GGTOK_ERR_MEMORY
@@ -99,7 +99,7 @@ def test_failed_allocations_raise_in_every_call(by_python: bool) -> None:
 
 def test_a_tokenizer_that_cannot_be_bound_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a tokenizer's functions can't be bound, the tokenizer is freed."""
-    from ggtok.native import tokenizer
+    from ggtok.native import native_tokenizer
 
     class Library:
         freed = 0
@@ -114,8 +114,8 @@ def test_a_tokenizer_that_cannot_be_bound_is_freed(monkeypatch: pytest.MonkeyPat
             self.freed += 1
             library.ggtok_free(tokenizer)
 
-    library, short = tokenizer.lib, Library()
-    monkeypatch.setattr(tokenizer, "lib", short)
+    library, short = native_tokenizer.lib, Library()
+    monkeypatch.setattr(native_tokenizer, "lib", short)
     with pytest.raises(ggtok.OutOfMemoryError):
         ggtok.load(fixture("bpe-gpt2"))
     assert short.freed == 1

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 import ggtok
-from ggtok.native import tokenizer
+from ggtok.native import native_tokenizer
 from tests.support.interrupts import posix, stop_midway
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
@@ -56,7 +56,7 @@ def test_a_signal_before_the_first_line_that_cuts_words(monkeypatch: pytest.Monk
         def __call__(self, *args: object) -> int:
             raise Stop
 
-    monkeypatch.setattr(tokenizer.Splitter, "__call__", Interrupted.__call__)
+    monkeypatch.setattr(native_tokenizer.Splitter, "__call__", Interrupted.__call__)
     for call in (tok.encode, tok.encode_array, tok.count):
         with pytest.raises(Stop):
             call("the kettle")

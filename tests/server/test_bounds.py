@@ -18,13 +18,13 @@ from starlette.testclient import TestClient
 
 import ggtok
 from ggtok import server
-from ggtok.server import bodies, decoded, facts, metrics, serving
+from ggtok.server import bodies, decoded, metrics, model_facts, serving
 from ggtok.server import native as native_module
 from ggtok.server import registry as registry_module
-from ggtok.server.chat import RESPONSES, converted
-from ggtok.server.errors import Refusal
+from ggtok.server.chat_prompts import RESPONSES, converted
 from ggtok.server.fields import valid_ids
 from ggtok.server.openapi import ROWS
+from ggtok.server.refusals import Refusal
 from ggtok.server.registry import Registry
 from ggtok.server.vllm import LONGEST_TEMPLATE
 from ggtok.server.workers import Workers, unless_disconnected
@@ -508,7 +508,7 @@ def test_long_templates_are_not_compiled_for_props(
     template = "{{ x }}" * 200_000
     ggtok.edit(MODEL, {"tokenizer.chat_template": template}, out=path, force=True)
     compiled: list[object] = []
-    monkeypatch.setattr(facts.api, "server_chat", lambda *args: compiled.append(args))
+    monkeypatch.setattr(model_facts.api, "server_chat", lambda *args: compiled.append(args))
     with TestClient(server.app({"m": path}), "http://127.0.0.1") as made:
         assert made.get("/props").json()["chat_template"] == template
     assert not compiled

@@ -18,7 +18,7 @@ import httpx2
 import pytest
 
 from ggtok import cli
-from ggtok.cli import serve
+from ggtok.cli import serve_command
 from ggtok.cli.commands import parser
 from tests.cli.command import COMMAND
 from tests.server.running import ask
@@ -100,7 +100,7 @@ def test_several_processes_and_keys() -> None:
 
 def models(*argv: str) -> dict[str, str]:
     args = parser("serve").parse(argv)
-    return serve.models_by_alias(args.words)
+    return serve_command.models_by_alias(args.words)
 
 
 def test_models(tmp_path: Path) -> None:

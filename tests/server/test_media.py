@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 import ggtok
 from ggtok import server
-from ggtok.server import chat
+from ggtok.server import chat_prompts
 from tests.chat import mediafiles
 from tests.chat.llamaserver import Servers
 from tests.chat.made import TEMPLATES
@@ -103,7 +103,7 @@ def test_threads_agree_on_the_marker(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.delenv("LLAMA_MEDIA_MARKER", raising=False)
     monkeypatch.setattr(secrets, "token_hex", slow)
-    marker = runpy.run_path(str(chat.__file__))["media_marker"]
+    marker = runpy.run_path(str(chat_prompts.__file__))["media_marker"]
     with ThreadPoolExecutor(2) as pool:
         assert len(set(pool.map(lambda _: marker(), range(2)))) == 1
 

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 import ggtok
 from ggtok import server
 from ggtok.server import registry as registry_module
-from ggtok.server.errors import NotReady, Refusal, UnknownModel
+from ggtok.server.refusals import NotReady, Refusal, UnknownModel
 from ggtok.server.registry import Registry, Served
 from tests.support.vocabularies import fixture
 

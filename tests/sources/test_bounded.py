@@ -23,9 +23,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no FIFOs")
 ELSEWHERE = {
     "base/files.py": "the functions that open and write files",
     "cli/__init__.py": "the null device",
-    "cli/parity.py": "a temporary folder",
-    "cli/reading.py": "the caller's path",
-    "cli/writing.py": "the null device",
+    "cli/parity_command.py": "a temporary folder",
+    "cli/input_texts.py": "the caller's path",
+    "cli/standard_output.py": "the null device",
     "corpora/partial_file.py": "a handle from files.open_own",
     "corpora/iterate.py": "the caller's path",
     "corpora/journal.py": "a handle from files.open_own, and a folder",
@@ -39,9 +39,9 @@ ELSEWHERE = {
     "inspect/parity/texts.py": "Python's own files; the caller's folder",
     "inspect/parity/worker.py": "its own pipes",
     "page/__init__.py": "a file in the package",
-    "cli/view.py": "webbrowser.open",
+    "cli/view_command.py": "webbrowser.open",
     "server/metrics.py": "a file in a temporary folder",
-    "sources/cache.py": "a handle from files.open_own",
+    "sources/download_cache.py": "a handle from files.open_own",
 }
 _OPENERS = {"open", "fdopen", "read_bytes", "read_text", "write_bytes", "write_text", "memmap"}
 # ggtok's own modules and objects with functions of these names, whose calls don't count.

@@ -18,7 +18,7 @@ import pytest
 
 import ggtok
 from ggtok.errors import FileError, InvalidValueError, UnreachableError
-from ggtok.sources import cache
+from ggtok.sources import download_cache
 from tests.support.servers import File, Server
 from tests.support.vocabularies import fixture
 from tests.support.waits import LIMIT
@@ -449,7 +449,7 @@ def test_a_validator_that_no_request_can_name(server: Server, file: File) -> Non
 def test_a_stored_invalid_validator(server: Server) -> None:
     server.files["/model.gguf"] = File(MODEL)
     url = server.url("/model.gguf")
-    cache.store(cache.Entry(url, '"é"', MODEL))
+    download_cache.store(download_cache.Entry(url, '"é"', MODEL))
     assert ggtok.load(url).pre == "llama-bpe"
 
 

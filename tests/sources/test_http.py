@@ -13,7 +13,7 @@ import pytest
 import ggtok
 from ggtok import native
 from ggtok.errors import FileError, GGUFError, InvalidValueError
-from ggtok.sources import cache, connect, http, prefix
+from ggtok.sources import connect, download_cache, http, prefix
 from tests.support.servers import File, Server
 from tests.support.vocabularies import fixture
 
@@ -172,7 +172,7 @@ def test_invalid_servers(server: Server, kind: str) -> None:
         ggtok.load(url)
     assert isinstance(caught.value, ggtok.GGTokError)
     assert url in str(caught.value)
-    assert not cache.entries()
+    assert not download_cache.entries()
 
 
 def test_a_file_that_changes_is_read_again(server: Server) -> None:
@@ -296,12 +296,12 @@ def test_fetched_vocabularies_are_cached(server: Server) -> None:
     url = serve(server, File(MODEL))
     ggtok.load(url)
     n = len(server.requests)
-    assert [entry.url for entry in cache.entries()] == [url]
+    assert [entry.url for entry in download_cache.entries()] == [url]
     assert ggtok.load(url).encode("Hello, world") == IDS
     assert [request.status for request in server.requests[n:]] == [304]
     server.files["/model.gguf"] = File(fixture("bpe-qwen2").read_bytes(), etag='"two"')
     assert ggtok.load(url).pre == "qwen2"
-    assert len(cache.entries()) == 1
+    assert len(download_cache.entries()) == 1
 
 
 def test_dates_are_validators(server: Server) -> None:
@@ -314,7 +314,7 @@ def test_dates_are_validators(server: Server) -> None:
 
 def test_nothing_is_cached_without_a_validator(server: Server) -> None:
     ggtok.load(serve(server, File(MODEL, etag=None)))
-    assert not cache.entries()
+    assert not download_cache.entries()
 
 
 def test_the_cache_serves_while_the_server_is_down(server: Server) -> None:
@@ -342,14 +342,14 @@ def test_offline(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_damaged_entry_is_fetched_again(server: Server) -> None:
     url = serve(server, File(MODEL))
     ggtok.load(url)
-    (path,) = Path(cache.folder()).iterdir()
+    (path,) = Path(download_cache.folder()).iterdir()
     data = bytearray(path.read_bytes())
     data[-5] ^= 1
     path.write_bytes(data)
     n = len(server.requests)
     assert ggtok.load(url).encode("Hello, world") == IDS
     assert server.requests[n].status == 206
-    assert cache.load(url) is not None
+    assert download_cache.load(url) is not None
 
 
 # ---- a large model ----

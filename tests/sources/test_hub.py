@@ -20,7 +20,7 @@ import pytest
 
 import ggtok
 from ggtok.errors import InvalidValueError
-from ggtok.sources import cache, files, hfcache, hub
+from ggtok.sources import download_cache, hfcache, hub, model_files
 from tests.sources.stores import COMMIT, hub_cache
 from tests.support.servers import Hub, Server
 from tests.support.vocabularies import fixture
@@ -178,7 +178,7 @@ def test_malformed_names(name: str) -> None:
     ],
 )
 def test_the_choice_of_a_file(paths: list[str], quant: str | None, chosen: str | None) -> None:
-    assert files.choose(paths, quant) == chosen
+    assert model_files.choose(paths, quant) == chosen
 
 
 # ---- the Hub ----
@@ -222,7 +222,7 @@ def test_a_repository_that_changes(hub_server: Hub) -> None:
     answer.redirect = blob
     answer.lie = lambda status, h: h.update({"X-Linked-Etag": '"' + "f" * 64 + '"'}) or status
     assert facts(hub_server, "user/repo")["pre"] == "qwen2"
-    assert len(cache.entries()) == 1
+    assert len(download_cache.entries()) == 1
 
 
 def test_doctor_downloads_only_the_header(hub_server: Hub) -> None:

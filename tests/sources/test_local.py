@@ -18,7 +18,7 @@ import pytest
 
 import ggtok
 from ggtok.errors import FileError, GGUFError, InvalidTypeError, InvalidValueError, VocabError
-from ggtok.sources import files, listing, lmstudio, ollama
+from ggtok.sources import listing, lmstudio, model_files, ollama_store
 from tests.sources.stores import LIBRARY, Ollama, write
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
@@ -78,7 +78,7 @@ def test_sources_of_plain_files() -> None:
     ],
 )
 def test_names_of_split_models(path: str, first: str) -> None:
-    assert files.first(path) == first
+    assert model_files.first(path) == first
 
 
 def test_a_split_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +217,7 @@ def test_ollamas_folder(store: Ollama, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.delenv("OLLAMA_MODELS")
     system = Ollama(tmp_path / "system")
     system.model(f"{LIBRARY}/y/latest", SPM)
-    monkeypatch.setattr(ollama, "stores", lambda: [str(store.root), str(system.root)])
+    monkeypatch.setattr(ollama_store, "stores", lambda: [str(store.root), str(system.root)])
     assert ggtok.load("ollama:x").pre == "llama-bpe"
     assert ggtok.load("ollama:y").vocab_type == "SPM"
 
@@ -233,8 +233,8 @@ def test_ollamas_folder(store: Ollama, tmp_path: Path, monkeypatch: pytest.Monke
 def test_ollamas_folders(
     home: Path, monkeypatch: pytest.MonkeyPatch, platform: str, services: list[str]
 ) -> None:
-    monkeypatch.setattr(ollama, "sys", SimpleNamespace(platform=platform))
-    assert ollama.stores() == [str(home / ".ollama" / "models"), *services]
+    monkeypatch.setattr(ollama_store, "sys", SimpleNamespace(platform=platform))
+    assert ollama_store.stores() == [str(home / ".ollama" / "models"), *services]
 
 
 def test_a_store_of_another_user(store: Ollama, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,7 +276,7 @@ def test_ollamas_second_layout(store: Ollama) -> None:
     link.symlink_to(os.path.relpath(store.root / "blobs" / parent, link.parent))
     store.model(f"{LIBRARY}/x/latest", SPM)  # a manifest left by an older version
     assert ggtok.load("ollama:x").pre == "qwen2"
-    assert [name for _, name, _ in ollama.models()] == ["ollama:x:latest"]
+    assert [name for _, name, _ in ollama_store.models()] == ["ollama:x:latest"]
     listed["manifests"] = [tensors, qwen]
     store.add("ollama.com/library/z/latest", listed, "manifests-v2")
     assert ggtok.load("ollama:z").pre == "qwen2"
@@ -578,7 +578,7 @@ def test_a_survey_of_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     for variable in ("LLAMA_CACHE", "XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE"):
         monkeypatch.delenv(variable, raising=False)
     (home / ".lmstudio" / "models").mkdir(parents=True)
-    monkeypatch.setattr(ollama, "stores", lambda: [str(home / "no\x1bne")])
+    monkeypatch.setattr(ollama_store, "stores", lambda: [str(home / "no\x1bne")])
     survey = listing.Survey()
     assert list(listing.models(survey=survey)) == []
     assert survey.unreadable == []
@@ -610,7 +610,7 @@ def test_a_survey_without_permission(
         return plain(path)
 
     monkeypatch.setattr(os, "scandir", scandir)
-    monkeypatch.setattr(ollama, "stores", lambda: [str(store.root), str(home / "none")])
+    monkeypatch.setattr(ollama_store, "stores", lambda: [str(store.root), str(home / "none")])
     survey = listing.Survey()
     found = list(listing.models(survey=survey))
     assert [model.path for model in found] == [str(studio)]

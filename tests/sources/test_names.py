@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.sources import cache, connect, hub, listing, ollama, timeouts
+from ggtok.sources import connect, download_cache, hub, listing, ollama_store, timeouts
 from tests.sources.stores import LIBRARY, Ollama, hub_cache, write
 from tests.support.servers import File, Hub, Server
 from tests.support.vocabularies import fixture
@@ -38,7 +38,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("USERPROFILE", str(folder))
     monkeypatch.setenv("GGTOK_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(
-        ollama, "stores", lambda: [str(folder / ".ollama" / "models")]
+        ollama_store, "stores", lambda: [str(folder / ".ollama" / "models")]
     )  # without the system service's store, which may contain models
     return folder
 
@@ -186,7 +186,7 @@ def test_without_network_a_hub_name_fails_at_once(no_network: list[str]) -> None
 def test_a_fetched_commit_needs_no_network(no_network: list[str]) -> None:
     commit = "0123456789abcdef0123456789abcdef01234567"
     url = f"https://huggingface.co/user/repo/resolve/{commit}/x.gguf"
-    cache.store(cache.Entry(url, "it", LLAMA))
+    download_cache.store(download_cache.Entry(url, "it", LLAMA))
     assert ggtok.load(f"hf://user/repo@{commit}/x.gguf").pre == "llama-bpe"
     assert no_network == []
 

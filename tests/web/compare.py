@@ -15,7 +15,7 @@ import ggtok
 from ggtok.chat import api, media
 from ggtok.inspect.parity.compare import special_of, words_of
 from ggtok.inspect.parity.texts import texts as generated
-from ggtok.native import chat
+from ggtok.native import chat_calls
 from tests.chat.conversations import CONVERSATIONS, SETTINGS
 from tests.chat.generate import Generator
 from tests.support.patch import GGUF
@@ -226,7 +226,7 @@ def compare_bodies(
     bodies = [generator.body() for _ in range(n)]
 
     def both(body: Any) -> Any:
-        wanted = (chat.TEXT, chat.IDS)
+        wanted = (chat_calls.TEXT, chat_calls.IDS)
         given: Any = {"template": template, "clock": lambda: NOW}
         return tuple(api.run_body(tok._loaded, body, want, **given) for want in wanted)
 

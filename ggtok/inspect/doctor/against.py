@@ -29,8 +29,8 @@ from ggtok.inspect.doctor.file import GGML, File
 from ggtok.tokenizer import TokenAttr, Tokenizer
 from ggtok.vocabularies.convert.confirm import CHECK_LINES
 from ggtok.vocabularies.convert.folder import Folder
-from ggtok.vocabularies.convert.formats import converted
 from ggtok.vocabularies.convert.lines import lines_for
+from ggtok.vocabularies.convert.source_formats import converted
 from ggtok.vocabularies.gguf_writer import SPECIAL_KEYS
 from ggtok.vocabularies.read import pair
 from ggtok.vocabularies.spelling import UNUSED

@@ -25,7 +25,7 @@ from ggtok.inspect.doctor import battery, traces
 from ggtok.inspect.doctor.battery import Chat
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import File
-from ggtok.native import chat, jinja
+from ggtok.native import chat_calls, jinja
 
 _NOW = datetime(2026, 7, 26, 12, 34, 56)
 _SECONDS = 5.0  # the time limit for all renderings; typical templates need a hundredth of it
@@ -199,10 +199,10 @@ class Comparison:
             clock=lambda: _NOW,
             chat_template_kwargs=more,
         )
-        return api.Call(self._loaded, options, bits=chat.KEEP_ENDS)
+        return api.Call(self._loaded, options, bits=chat_calls.KEEP_ENDS)
 
     def _run(self, call: api.Call, conversation: Chat) -> Rendered:
-        return Rendered(call.one(_sent(conversation, call.options.like), chat.TEXT)[0])
+        return Rendered(call.one(_sent(conversation, call.options.like), chat_calls.TEXT)[0])
 
     def _text(self, call: api.Call, conversation: Chat) -> str | None:
         try:
@@ -248,7 +248,7 @@ class Comparison:
     def _variables(self, conversation: Chat) -> Json:
         """Returns the variables that llama-server passes to the template."""
         call = self._call(conversation, "llama.cpp")
-        made: Json = call.one(_sent(conversation, "llama.cpp"), chat.VARIABLES)[0]
+        made: Json = call.one(_sent(conversation, "llama.cpp"), chat_calls.VARIABLES)[0]
         return {"messages": [], **made}
 
     def _source(self, conversation: Chat, like: Like = "llama.cpp") -> str:

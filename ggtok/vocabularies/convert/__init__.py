@@ -40,7 +40,7 @@ def convert(
         InvalidTypeError, InvalidValueError: an argument has a wrong type or value.
     """
     from ggtok.native import pre_names
-    from ggtok.vocabularies.convert.formats import converted
+    from ggtok.vocabularies.convert.source_formats import converted
 
     for name, value in (("pre", pre), ("arch", arch)):
         if value is not None and not isinstance(value, str):

@@ -18,7 +18,7 @@ from ggtok.vocabularies.convert.draft import (
     newer_characters,
     without_normalizer,
 )
-from ggtok.vocabularies.convert.reading import check_splits, checked, field, utf8
+from ggtok.vocabularies.convert.source_files import check_splits, checked, field, utf8
 from ggtok.vocabularies.convert.tokenizer_json import Source, add_added, strips_mask, vocab_of
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE, Chain, Pre
 from ggtok.vocabularies.pre_tokenizer_json import NEWLINES, pre_tokenizer_of, unmerged_run

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import ConversionReport, Difference
-from ggtok.vocabularies.convert.facts import Facts
 from ggtok.vocabularies.convert.folder import Folder
 from ggtok.vocabularies.convert.lines import lines_for
 from ggtok.vocabularies.convert.originals import Encode, Package, TooMuch
+from ggtok.vocabularies.convert.package_facts import Facts
 from ggtok.vocabularies.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import Any
 from ggtok.errors import VocabError
 from ggtok.vocabularies.contents import ConversionReport, Difference, Pair
 from ggtok.vocabularies.convert.folder import Folder, merge_tokens
-from ggtok.vocabularies.convert.reading import MAX_TOKENS, checked, utf8
-from ggtok.vocabularies.convert.reading import field as value_of
+from ggtok.vocabularies.convert.source_files import MAX_TOKENS, checked, utf8
+from ggtok.vocabularies.convert.source_files import field as value_of
 from ggtok.vocabularies.convert.structure import entries
 from ggtok.vocabularies.gguf_writer import SPECIAL_KEYS
 from ggtok.vocabularies.spelling import BYTE, CONTROL, UNKNOWN, UNUSED, USER_DEFINED

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 from ggtok.base.concurrency import cached_property
 from ggtok.errors import VocabError
-from ggtok.vocabularies.convert import reading
-from ggtok.vocabularies.convert.reading import checked, read_object, read_text, token_id
+from ggtok.vocabularies.convert import source_files
+from ggtok.vocabularies.convert.source_files import checked, read_object, read_text, token_id
 from ggtok.vocabularies.convert.tokenizer_classes import (
     CLASS_ANYWAY,
     CLASS_OF_MODEL,
@@ -288,13 +288,13 @@ class Folder:
         """Returns the tokens with ids: those of added_tokens_decoder, or of added_tokens.json."""
         tokens = []
         if self.lists_tokens:
-            rows = reading.field(self.tokenizer_config, "added_tokens_decoder", dict, "", {})
+            rows = source_files.field(self.tokenizer_config, "added_tokens_decoder", dict, "", {})
             for key, value in rows.items():
                 if not key.isdecimal():
                     raise VocabError(f"{_DECODER}: {key!r} is not a token id")
                 at = f"{_DECODER}.{key}"
                 entry = checked(value, dict, at)
-                reading.field(entry, "content", str, at)
+                source_files.field(entry, "content", str, at)
                 id = token_id(int(key[:10]), _DECODER)
                 tokens.append(ConfiguredToken(_row(entry), id, _DECODER))
             for text in sorted(self._object(_ADDED).keys() - {token.text for token in tokens}):
@@ -437,7 +437,7 @@ def templates_of(config: Json) -> dict[str, str]:
     for i, entry in enumerate(value[:_MAX_TEMPLATES]):
         where = f"chat_template[{i}]"
         row = checked(entry, dict, where)
-        templates[reading.field(row, "name", str, where)] = reading.field(
+        templates[source_files.field(row, "name", str, where)] = source_files.field(
             row, "template", str, where
         )
     return templates

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from ggtok.vocabularies import spelling
-from ggtok.vocabularies.convert.facts import Facts
+from ggtok.vocabularies.convert.package_facts import Facts
 from ggtok.vocabularies.vocabulary import Vocabulary
 
 _MAX_LINE = 4000

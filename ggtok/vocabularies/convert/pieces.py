@@ -18,7 +18,6 @@ from ggtok.vocabularies.convert.draft import (
 )
 from ggtok.vocabularies.convert.folder import Folder
 from ggtok.vocabularies.convert.originals import Package
-from ggtok.vocabularies.convert.reading import utf8
 from ggtok.vocabularies.convert.sentencepiece_model import (
     BPE,
     MODEL_TYPES,
@@ -26,6 +25,7 @@ from ggtok.vocabularies.convert.sentencepiece_model import (
     Model,
     write_model,
 )
+from ggtok.vocabularies.convert.source_files import utf8
 from ggtok.vocabularies.gguf_writer import CHARSMAP
 
 _MARK = "\u2581".encode()

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ggtok.errors import VocabError
-from ggtok.vocabularies.convert.reading import MAX_TOKENS
+from ggtok.vocabularies.convert.source_files import MAX_TOKENS
 
 UNIGRAM, BPE, WORD, CHAR = 1, 2, 3, 4
 MODEL_TYPES = {UNIGRAM: "Unigram", BPE: "BPE", WORD: "word", CHAR: "char"}

@@ -17,7 +17,7 @@ from typing import Any
 
 from ggtok.base.escape import shown
 from ggtok.errors import UnknownPreTokenizerError, VocabError
-from ggtok.vocabularies.convert.reading import checked, field
+from ggtok.vocabularies.convert.source_files import checked, field
 from ggtok.vocabularies.patterns import CHAINS, GPT2, Chain, Pre
 from ggtok.vocabularies.pre_tokenizer_json import is_limited, unlimited
 

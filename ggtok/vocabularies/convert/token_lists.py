@@ -11,7 +11,7 @@ from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert.draft import Draft, add_configured, set_configured
 from ggtok.vocabularies.convert.folder import Folder
-from ggtok.vocabularies.convert.reading import (
+from ggtok.vocabularies.convert.source_files import (
     MAX_TOKEN_BYTES,
     MAX_TOKENS,
     checked,

@@ -23,7 +23,7 @@ from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert import structure
 from ggtok.vocabularies.convert.draft import Draft, Json
 from ggtok.vocabularies.convert.folder import Folder, merge_tokens
-from ggtok.vocabularies.convert.reading import by_id, checked, field, token_id, utf8
+from ggtok.vocabularies.convert.source_files import by_id, checked, field, token_id, utf8
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE, MASK
 
 # ---- dropped spaces ----

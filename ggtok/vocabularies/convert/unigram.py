@@ -12,7 +12,7 @@ from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert import structure
 from ggtok.vocabularies.convert.draft import Draft, Json, leading_space, unigram_fallback
-from ggtok.vocabularies.convert.reading import checked, field, token_id, utf8
+from ggtok.vocabularies.convert.source_files import checked, field, token_id, utf8
 from ggtok.vocabularies.convert.tokenizer_json import Source, add_added
 from ggtok.vocabularies.gguf_writer import CHARSMAP
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ggtok.errors import VocabError, not_found
 from ggtok.vocabularies.convert.folder import Folder
-from ggtok.vocabularies.convert.reading import (
+from ggtok.vocabularies.convert.source_files import (
     MAX_TOKENS,
     field,
     read_text,

@@ -11,7 +11,7 @@ from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert import structure
 from ggtok.vocabularies.convert.draft import Draft, Json
-from ggtok.vocabularies.convert.reading import field, utf8
+from ggtok.vocabularies.convert.source_files import field, utf8
 from ggtok.vocabularies.convert.tokenizer_json import Source, add_added, vocab_of
 from ggtok.vocabularies.wordpiece_json import UNLIMITED, wordpiece_steps
 

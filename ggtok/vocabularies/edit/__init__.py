@@ -24,7 +24,7 @@ from ggtok.errors import (
 )
 from ggtok.loading.loaded import check_not_edited, checked_path
 from ggtok.native.arguments import truth
-from ggtok.sources.files import first_shard, shard
+from ggtok.sources.model_files import first_shard, shard
 from ggtok.vocabularies.edit import place
 from ggtok.vocabularies.edit.changes import Change, apply
 from ggtok.vocabularies.edit.header import Header

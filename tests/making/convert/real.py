@@ -27,8 +27,8 @@ from typing import NamedTuple
 from fixtures.fetch import cache_folder
 from ggtok.vocabularies.contents import ConversionReport
 from ggtok.vocabularies.convert import confirm
-from ggtok.vocabularies.convert.formats import converted
 from ggtok.vocabularies.convert.lines import lines_for
+from ggtok.vocabularies.convert.source_formats import converted
 from ggtok.vocabularies.vocabulary import Vocabulary
 from tests.docs.pages import ROOT
 from tests.support.llamacpp import LlamaCpp

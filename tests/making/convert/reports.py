@@ -7,7 +7,7 @@ from typing import Any
 
 import ggtok
 from ggtok.vocabularies.contents import ConversionReport
-from ggtok.vocabularies.convert.formats import converted
+from ggtok.vocabularies.convert.source_formats import converted
 
 N = 1500
 

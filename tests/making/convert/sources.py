@@ -65,7 +65,7 @@ def bpe(pre: str = "gpt-2", **changes: Any) -> dict[str, Any]:
 def byte_fallback(**changes: Any) -> dict[str, Any]:
     """Returns a tokenizer.json like Llama 2's."""
     v = ggtok.train("\n".join(TEXT), 2000, model="spm", min_frequency=1)
-    from ggtok.vocabularies.export.tokenizer_json import tokenizer_json
+    from ggtok.vocabularies.export.to_tokenizer_json import tokenizer_json
 
     document: dict[str, Any] = json.loads(tokenizer_json(v, pytest.fail))
     document |= changes

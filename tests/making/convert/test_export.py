@@ -18,9 +18,9 @@ from tokenizers import Tokenizer
 import ggtok
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.convert import confirm
-from ggtok.vocabularies.convert.formats import converted
 from ggtok.vocabularies.convert.lines import lines_for
-from ggtok.vocabularies.convert.tiktoken import read_ranks
+from ggtok.vocabularies.convert.source_formats import converted
+from ggtok.vocabularies.convert.tiktoken_files import read_ranks
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE, GPT2
 from ggtok.vocabularies.vocabulary import Vocabulary
 from ggtok.vocabularies.wordpiece_json import charsmap

@@ -12,8 +12,8 @@ from tokenizers import Tokenizer
 
 import ggtok
 from ggtok.vocabularies.contents import ConversionReport
-from ggtok.vocabularies.convert.formats import converted
 from ggtok.vocabularies.convert.lines import lines_for
+from ggtok.vocabularies.convert.source_formats import converted
 from ggtok.vocabularies.pre_tokenizer_json import unmerged_run
 from tests.making.convert import sources
 from tests.support.llamacpp import LlamaCpp

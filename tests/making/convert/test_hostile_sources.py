@@ -20,8 +20,8 @@ import ggtok
 from ggtok.vocabularies.convert import (
     draft,
     originals,
-    reading,
     sentencepiece_model,
+    source_files,
     token_lists,
     vocab_files,
 )
@@ -217,10 +217,10 @@ def test_a_faulty_file_in_the_folder(tmp_path: Path) -> None:
 def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "tokenizer.json"
     with open(path, "wb") as file:
-        file.truncate(reading.MAX_BYTES + 1)  # a sparse file
+        file.truncate(source_files.MAX_BYTES + 1)  # a sparse file
     with pytest.raises(ggtok.VocabError, match="too large for a vocabulary"):
         ggtok.convert(path)
-    monkeypatch.setattr(reading, "MAX_VALUES", 1000)
+    monkeypatch.setattr(source_files, "MAX_VALUES", 1000)
     with pytest.raises(ggtok.VocabError, match="more than 1000 values"):
         ggtok.convert(sources.write(path, sources.bpe()))
 
@@ -238,8 +238,8 @@ WIDE = {
 def test_memory_of_wide_json(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each value takes at most 200 bytes; the real limit for values is 64 times that in this
     test."""
-    n = reading.MAX_VALUES >> 6
-    monkeypatch.setattr(reading, "MAX_VALUES", n)
+    n = source_files.MAX_VALUES >> 6
+    monkeypatch.setattr(source_files, "MAX_VALUES", n)
     unit = WIDE[name]
     rows = [unit % i if b"%d" in unit else unit for i in range(n)]
 
@@ -249,10 +249,10 @@ def test_memory_of_wide_json(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     each = sum(map(unit.count, (b",", b"{", b"[")))
     data = document(n // each - 2)
     with pytest.raises(ggtok.VocabError, match=f"more than {n} values"):
-        reading.parse_object(document(n // each + 1), "x")
+        source_files.parse_object(document(n // each + 1), "x")
     tracemalloc.start()
     try:
-        assert reading.parse_object(data, "x")
+        assert source_files.parse_object(data, "x")
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -292,7 +292,7 @@ def test_too_many_merges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux")
 def test_a_file_without_a_size() -> None:
-    assert b"Threads:" in reading.read_bytes("/proc/self/status")
+    assert b"Threads:" in source_files.read_bytes("/proc/self/status")
 
 
 def test_missing_sources(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 import ggtok
 from ggtok.vocabularies.contents import ConversionReport
-from ggtok.vocabularies.convert import tiktoken as tiktoken_files
+from ggtok.vocabularies.convert import tiktoken_files as tiktoken_files
 from ggtok.vocabularies.convert.folder import Folder
-from ggtok.vocabularies.convert.formats import converted
+from ggtok.vocabularies.convert.source_formats import converted
 from ggtok.vocabularies.convert.tokenizer_json import Source
 from tests.making.convert import sources
 

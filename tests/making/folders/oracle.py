@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ggtok.vocabularies.convert import originals
-from ggtok.vocabularies.convert.facts import Facts
+from ggtok.vocabularies.convert.package_facts import Facts
 from tests.making.folders.shapes import Shape, shapes
 
 RECORDED = Path(__file__).with_name("recorded.json")

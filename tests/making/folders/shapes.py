@@ -23,8 +23,8 @@ from ggtok.vocabularies.convert.sentencepiece_model import (
     Piece,
     write_model,
 )
-from ggtok.vocabularies.export.sentencepiece import sentencepiece
-from ggtok.vocabularies.export.tokenizer_json import tokenizer_json
+from ggtok.vocabularies.export.to_sentencepiece import sentencepiece
+from ggtok.vocabularies.export.to_tokenizer_json import tokenizer_json
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE
 from ggtok.vocabularies.spelling import from_characters
 

@@ -11,7 +11,7 @@ import pytest
 import ggtok
 from ggtok import cli
 from ggtok.vocabularies.convert import tokenizer_json
-from ggtok.vocabularies.convert.formats import converted
+from ggtok.vocabularies.convert.source_formats import converted
 from tests.making.folders.shapes import N, bpe, token
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture

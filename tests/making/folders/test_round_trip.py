@@ -11,7 +11,7 @@ import pytest
 
 import ggtok
 from ggtok.vocabularies.contents import ConversionReport
-from ggtok.vocabularies.convert.formats import converted
+from ggtok.vocabularies.convert.source_formats import converted
 from ggtok.vocabularies.spelling import UNUSED
 from ggtok.vocabularies.vocabulary import Vocabulary
 from tests.support.vocabularies import REAL, fixture, fixture_names, real

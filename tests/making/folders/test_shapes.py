@@ -12,8 +12,8 @@ import pytest
 import ggtok
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import ConversionReport
-from ggtok.vocabularies.convert.facts import Facts
-from ggtok.vocabularies.convert.formats import converted
+from ggtok.vocabularies.convert.package_facts import Facts
+from ggtok.vocabularies.convert.source_formats import converted
 from ggtok.vocabularies.vocabulary import Vocabulary
 from tests.making.folders import oracle
 from tests.making.folders.shapes import MUTATIONS, N, Shape, shapes
