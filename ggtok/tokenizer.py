@@ -1192,7 +1192,7 @@ class Tokenizer:
             media_marker,
             variables,
         )
-        text: str = api.run(self._loaded, messages, options, api.chat.TEXT)
+        text: str = api.run(self._loaded, messages, options, api.chat_calls.TEXT)
         return text
 
     if TYPE_CHECKING:

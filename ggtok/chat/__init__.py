@@ -7,11 +7,11 @@ C has the rules (cext/chat/). Every request takes the same path::
 - `api` implements the chat methods of the Tokenizer.
 - `options` has the keyword arguments, and checks those that aren't part of the request.
 - `compiled` has compiled templates and their cache, which is bounded in bytes.
-- `encode` computes masks and continues known ids; `prompt` has a prompt with the ranges of its
+- `prompt_ids` computes masks and continues known ids; `prompt` has a prompt with the ranges of its
   parts; `media` counts images, audio and video.
 
 C reads dicts, lists, tuples, str, numbers, bool and None in place. For an object of another type
-(a mapping, a pydantic model), it calls ``native.chat.plain``, which converts it. JSON text is
+(a mapping, a pydantic model), it calls ``native.chat_calls.plain``, which converts it. JSON text is
 parsed without the GIL.
 
 **No injection.** A template writes control tokens (``<|im_start|>``) around messages. If the

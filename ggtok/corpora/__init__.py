@@ -9,12 +9,12 @@ The modules, in the order of the data flow:
                               read documents from text, JSON lines, Parquet and Arrow
 :mod:`.conversations`         conversations in JSON lines, as requests
 :mod:`.documents`             documents, the fields of records, the ``errors=`` rule
-:mod:`.batches`               groups documents into batches of a bounded size
-:mod:`.encode`                encodes a batch, and adds EOS
+:mod:`.document_batches`      groups documents into batches of a bounded size
+:mod:`.encode_documents`      encodes a batch, and adds EOS
 :mod:`.encode_conversations`  encodes a batch of conversations, with masks
 :mod:`.partial_file`          growing files that can be truncated
-:mod:`.formats`               the file formats for ids
-:mod:`.vocabulary`            identifies a vocabulary
+:mod:`.id_formats`            the file formats for ids
+:mod:`.vocabulary_hash`       identifies a vocabulary
 :mod:`.journal`               checkpoints, and the checks before a run is resumed
 :mod:`.finished`              manifests, and the verification of finished outputs
 :mod:`.summary`               progress and the summary of a run

@@ -11,7 +11,7 @@ without a model in memory.
 - `page` serves the page that shows vocabularies, and `manual` the page that lists the endpoints.
 - `registry` holds the models: their names, loading, reloading; `folders` finds those of a folder.
 - `workers` runs slow work on threads, and loads models on others; `decoded` measures texts first.
-- `errors` defines refusals, `replies` creates responses, and `bodies` reads and writes JSON.
+- `refusals` defines refusals, `replies` creates responses, and `bodies` reads and writes JSON.
 - `logs` (with `metrics`), `origins` and `auth` are middleware.
 - `limits` bounds the memory for bodies; `connections` adds the limits that uvicorn lacks.
 - `upstream` passes requests on; `completions` and `context` count and limit their prompts, and

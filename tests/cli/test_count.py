@@ -291,14 +291,14 @@ def test_unreadable_files(run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> N
         "ggtok: error: missing: No such file or directory",
         "ggtok: error: /proc/self/mem: Input/output error",
     ]
-    blocks = counting.reading.blocks
+    blocks = counting.input_texts.blocks
 
     def denied(path: str, **options: bool) -> object:
         if path == "a.py":
             raise PermissionError(13, "Permission denied", path)
         return blocks(path, **options)
 
-    monkeypatch.setattr(counting.reading, "blocks", denied)
+    monkeypatch.setattr(counting.input_texts, "blocks", denied)
     result = run("count", LLAMA3, "a.py", "docs/kept.log", "--budget", "0")
     assert result.status == 2
     assert result.errors == ["ggtok: error: a.py: Permission denied"]
@@ -624,7 +624,7 @@ def test_images_in_chats(run, tmp_path: Path) -> None:
     result = run("chat", model, str(file), "--ids", "--like", "transformers")
     assert "2 image" in result.warnings[0]
     for option, says in (
-        ("--media-marker=", "--media-marker must not be empty"),
+        ("--media-marker=", "media_marker must not be empty"),
         ("--media-marker=H", "--media-marker TEXT chooses another"),
         ("--image-tokens=-1", "--image-tokens must not be negative, not -1"),
         ("--image-tokens=x", "--image-tokens must be a number, not 'x'"),

@@ -444,7 +444,7 @@ def test_killed_while_renaming(
 
     with monkeypatch.context() as patched:
         # Skips the clean-up, as a kill would.
-        patched.setattr(run.formats, "clean", lambda out: None)
+        patched.setattr(run.id_formats, "clean", lambda out: None)
         patched.setattr(journal.Journal, "remove", lambda self: None)
         patched.setattr(journal.os, "replace", stop)
         if done < 3:
