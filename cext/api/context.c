@@ -5,6 +5,7 @@ ggtok_status ggtok_context_new(const ggtok_tokenizer *tok, ggtok_context **out, 
     ggtok_context *ctx = *out = ggtok_mem_zalloc(sizeof *ctx);
     if (!ctx) return ggtok_error_memory(err);
     ctx->tok = tok;
+    ctx->spans.recorder = &ctx->recorder;
     ctx->partition.interrupt = &ctx->interrupt;
     if (!tok->ops || (ctx->scratch = tok->ops->scratch_new(&tok->v, tok->model))) return GGTOK_OK;
     ggtok_mem_free(ctx);
@@ -16,7 +17,7 @@ void ggtok_context_free(ggtok_context *ctx) {
     if (!ctx) return;
     if (ctx->tok->ops) ctx->tok->ops->scratch_free(ctx->scratch);
     ggtok_partition_scratch_free(&ctx->partition);
-    ggtok_guard_free(&ctx->guard);
+    ggtok_recorder_free(&ctx->recorder);
     ggtok_mem_free(ctx->parts);
     ggtok_mem_free(ctx->spans.data);
     ggtok_mem_free(ctx->assigned.data);

@@ -116,7 +116,7 @@ static ggtok_status encode_fragment(ggtok_context *ctx, model_call *call, const 
     ctx->spans.base = (int64_t)f->pos;
     ctx->spans.assigned = false;
     ggtok_status s = ctx->tok->ops->encode(call, text + f->pos, f->n);
-    if (!s && trusted) s = ggtok_encode_guarded(ctx, call, text, f, first, trusted);
+    if (!s && trusted) s = ggtok_encode_without_reserved(ctx, call, text, f, first, trusted);
     call->after_special = false;
     return s;
 }

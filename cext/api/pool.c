@@ -73,7 +73,8 @@ static void shed(ggtok_context *ctx) {
     }
     if (ctx->spans.cap > KEPT / sizeof *ctx->spans.data) {
         ggtok_mem_free(ctx->spans.data);
-        ctx->spans = (span_buf){NULL, 0, 0, false};
+        ctx->spans.data = NULL;
+        ctx->spans.cap = 0;
     }
     if (ctx->assigned.cap > KEPT) {
         ggtok_mem_free(ctx->assigned.data);
@@ -81,7 +82,7 @@ static void shed(ggtok_context *ctx) {
     }
     if (ctx->sampling && ggtok_sampling_bytes(ctx->sampling) > KEPT)
         ggtok_sampling_free(ctx->sampling);
-    if (ggtok_guard_bytes(&ctx->guard) > KEPT) ggtok_guard_free(&ctx->guard);
+    if (ggtok_recorder_bytes(&ctx->recorder) > KEPT) ggtok_recorder_free(&ctx->recorder);
     if (ggtok_partition_scratch_bytes(&ctx->partition) > KEPT)
         ggtok_partition_scratch_free(&ctx->partition);
 }

@@ -1,10 +1,9 @@
 /*
  * Finds where in the text each id comes from: see docs/design/offsets.md.
  *
- * The text is encoded as usual, and its parts are recorded. Then the spans of each part are
- * assigned, unless the model already assigned them: from the lengths of the tokens if the model
- * supports this, otherwise by encoding the part again with the guarded encoder, which records
- * sources.
+ * The spans of a part are assigned from the lengths of its tokens: by `encode`, if the model finds
+ * words, otherwise here. If the lengths don't determine them, the part is encoded again by
+ * encode_recorded.
  */
 #include "api/tokenizer.h"
 #include "models/tile.h"
@@ -39,24 +38,21 @@ size_t ggtok_part_boundary(const ggtok_context *ctx, size_t i) {
 /* Finds the spans of raw text by encoding it again and recording sources. */
 static ggtok_status record(ggtok_context *ctx, const model_call *call, const ggtok_part *part,
                            ggtok_span *out) {
-    text_guard *g = &ctx->guard;
+    recorder *rec = &ctx->recorder;
     const uint8_t *text = ctx->text + part->pos;
-    if (!ggtok_guard_record(g, call->v, text, part->n)) return ggtok_call_failed(call);
+    if (!ggtok_recorder_begin_spans(rec, call->v, text, part->n)) return ggtok_call_failed(call);
     model_call plain = *call;
-    plain.guard = g;
+    plain.recorder = rec;
     plain.out = &ctx->reencoded;
     ctx->reencoded.n = 0;
-    ggtok_status s = ctx->tok->ops->encode_guarded(&plain, text, part->n);
+    ggtok_status s = ctx->tok->ops->encode_recorded(&plain, text, part->n);
     if (s) return s;
-    if (g->n_made !=
+    if (rec->n_made !=
         part->n_ids) { /* the caller's splitter returned other words, or the text changed */
         return ggtok_error_set(call->err, GGTOK_ERR_ARGUMENT,
                                "the text has different ids when it is encoded again");
     }
-    for (size_t i = 0; i < part->n_ids; i++) {
-        out[i].begin = (int64_t)part->pos + g->made[i].begin;
-        out[i].end = (int64_t)part->pos + g->made[i].end;
-    }
+    ggtok_recorder_copy_spans(rec, out, (int64_t)part->pos);
     return GGTOK_OK;
 }
 
@@ -70,9 +66,9 @@ static ggtok_status spans_of_raw(ggtok_context *ctx, const model_call *call, con
                                  .n_ids = part->n_ids,
                                  .spans = out,
                                  .base = (int64_t)part->pos};
-    bool assigned = !PLAIN && ops->place &&
-                    ggtok_tile_are_tokens(call->v, source.ids, source.n_ids) &&
-                    ops->place(call, &source);
+    bool assigned = !PLAIN && ops->tile &&
+                    ggtok_tile_are_known(call->v, source.ids, source.n_ids) &&
+                    ops->tile(call, &source);
     return assigned ? GGTOK_OK : record(ctx, call, part, out);
 }
 

@@ -22,9 +22,9 @@ struct ggtok_context { /* owned by one thread at a time */
     partition_scratch partition;
     ggtok_part *parts; /* parts of the last text; for ggtok_encode_trusted and ggtok_spans */
     size_t parts_cap;
-    span_buf spans;   /* spans that were assigned while encoding */
-    bytebuf assigned; /* one byte per part: whether its spans were assigned while encoding */
-    text_guard guard; /* guards untrusted text, and records spans */
+    span_buf spans;    /* spans that were assigned while encoding */
+    bytebuf assigned;  /* one byte per part: whether its spans were assigned while encoding */
+    recorder recorder; /* for what is encoded again */
     idbuf ids;
     /* The last text and its flags, for ggtok_spans. */
     const uint8_t *text;
@@ -52,10 +52,11 @@ model_call ggtok_context_call(ggtok_context *ctx, unsigned flags, ggtok_error *e
 ggtok_status ggtok_encode_text(ggtok_context *ctx, const uint8_t *text, size_t n, unsigned flags,
                                const trusted_ranges *trusted, ggtok_error *err);
 
-/* Encodes a fragment again, under a guard, if its ids (from index `first` on) include one that only
- * trusted text may produce. */
-ggtok_status ggtok_encode_guarded(ggtok_context *ctx, const model_call *call, const uint8_t *text,
-                                  const fragment *f, size_t first, const trusted_ranges *trusted);
+/* Encodes a fragment again if its ids (from index `first` on) include one that only trusted text may
+ * produce. */
+ggtok_status ggtok_encode_without_reserved(ggtok_context *ctx, const model_call *call,
+                                           const uint8_t *text, const fragment *f, size_t first,
+                                           const trusted_ranges *trusted);
 
 /* Like ggtok_encode_batch_with. If is_one is set, the texts are parts of one text, and so is the
  * batch's only text. */

@@ -1,6 +1,6 @@
 /*
  * ggtok_trace: the text is encoded as usual, which yields its fragments and ids. Then each raw
- * fragment is encoded again by the model's guarded encoder, which reports its steps
+ * fragment is encoded again by the model's recording encoder, which reports its steps
  * (models/trace.h) and must produce the same ids.
  */
 #include "models/trace.h"
@@ -194,20 +194,20 @@ static bool report_special(tracer *t, size_t i) {
 /* Encodes a raw fragment again and reports its steps. */
 static ggtok_status report_raw(tracer *t, trace *inner, model_call *call, const ggtok_part *part) {
     ggtok_context *ctx = t->ctx;
-    text_guard *g = &ctx->guard;
+    recorder *rec = &ctx->recorder;
     const uint8_t *text = ctx->text + part->pos;
     ggtok_trace_event e = {.kind = GGTOK_TRACE_RAW, .begin = part->pos, .end = part->pos + part->n};
     e.text = (ggtok_bytes){(const char *)text, part->n};
     t->normalized = 0;
-    if (!report(t, &e) || !ggtok_guard_record(g, call->v, text, part->n))
+    if (!report(t, &e) || !ggtok_recorder_begin_spans(rec, call->v, text, part->n))
         return ggtok_call_failed(call);
     inner->base = part->pos;
     inner->marks = false;
-    g->trace = inner;
-    call->guard = g;
+    rec->trace = inner;
+    call->recorder = rec;
     ctx->reencoded.n = 0;
-    ggtok_status s = ctx->tok->ops->encode_guarded(call, text, part->n);
-    g->trace = NULL;
+    ggtok_status s = ctx->tok->ops->encode_recorded(call, text, part->n);
+    rec->trace = NULL;
     if (s) return s;
     const size_t size = part->n_ids * sizeof *ctx->ids.data;
     if (ctx->reencoded.n != part->n_ids ||
@@ -281,17 +281,17 @@ static ggtok_status report_token(tracer *t, trace *inner, uint32_t id, ggtok_tok
                                  ggtok_error *err) {
     ggtok_context *ctx = t->ctx;
     const vocab *v = &ctx->tok->v;
-    text_guard *g = &ctx->guard;
+    recorder *rec = &ctx->recorder;
     gguf_view text = vocab_text(v, id);
     model_call call = ggtok_context_call(ctx, 0, err);
     call.out = &ctx->ids;
-    call.guard = g;
+    call.recorder = rec;
     ctx->ids.n = 0;
-    if (!ggtok_guard_record(g, v, text.p, text.n)) return ggtok_error_memory(err);
+    if (!ggtok_recorder_begin_spans(rec, v, text.p, text.n)) return ggtok_error_memory(err);
     if (!note_token(t, id)) return ggtok_error_memory(err);
-    g->trace = inner;
+    rec->trace = inner;
     ggtok_status s = ctx->tok->ops->trace_token(&call, id, out);
-    g->trace = NULL;
+    rec->trace = NULL;
     out->reached &= ctx->ids.n == 1 && ctx->ids.data[0] == (int32_t)id;
     return s;
 }

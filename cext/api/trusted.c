@@ -1,4 +1,4 @@
-/* Keeps untrusted text from becoming reserved tokens; see ggtok_encode_trusted and models/guard.h. */
+/* Keeps untrusted text from becoming reserved tokens; see ggtok_encode_trusted and models/recorder.h. */
 #include "api/tokenizer.h"
 #include "base/prefix.h"
 
@@ -39,18 +39,19 @@ static ggtok_status refused(const vocab *v, int32_t id, ggtok_error *err) {
         v->attr[id] & VOCAB_RESERVED ? "control" : "user-defined", (long)id);
 }
 
-ggtok_status ggtok_encode_guarded(ggtok_context *ctx, const model_call *call, const uint8_t *text,
-                                  const fragment *f, size_t first, const trusted_ranges *trusted) {
-    text_guard *g = &ctx->guard;
+ggtok_status ggtok_encode_without_reserved(ggtok_context *ctx, const model_call *call,
+                                           const uint8_t *text, const fragment *f, size_t first,
+                                           const trusted_ranges *trusted) {
+    recorder *rec = &ctx->recorder;
     uint32_t reserved = VOCAB_RESERVED | (trusted->all ? GGTOK_ATTR_USER_DEFINED : 0);
     if (!holds_reserved(ctx, first, reserved)) return GGTOK_OK;
-    g->v = call->v;
-    g->reserved = reserved;
-    if (!ggtok_guard_begin(g, trusted->data, trusted->n, f->pos, f->n))
+    rec->v = call->v;
+    rec->reserved = reserved;
+    if (!ggtok_recorder_begin(rec, trusted->data, trusted->n, f->pos, f->n))
         return ggtok_call_failed(call);
-    model_call guarded = *call;
-    guarded.guard = g;
+    model_call again = *call;
+    again.recorder = rec;
     ctx->ids.n = first;
-    ggtok_status s = ctx->tok->ops->encode_guarded(&guarded, text + f->pos, f->n);
-    return s || g->refused < 0 ? s : refused(call->v, g->refused, call->err);
+    ggtok_status s = ctx->tok->ops->encode_recorded(&again, text + f->pos, f->n);
+    return s || rec->refused < 0 ? s : refused(call->v, rec->refused, call->err);
 }

@@ -21,7 +21,8 @@ typedef struct dna_model {
 typedef struct dna_scratch {
     void *bpe;
     bytebuf spaced;
-    bytebuf trusted, origin; /* the guard's data for each byte of `spaced`; origin: ggtok_range */
+    bytebuf trusted,
+        origin; /* the recorder's data for each byte of `spaced`; origin: ggtok_range */
 } dna_scratch;
 
 static const char OPEN[] = "<dna>", CLOSE[] = "</dna>";
@@ -105,28 +106,29 @@ static uint8_t base_number(uint8_t c) {
     }
 }
 
-/* Whether p[0..n) may become the token `id`. With a guard, p points into s->spaced. */
+/* Whether p[0..n) may become the token `id`. With a recorder, p points into s->spaced. */
 static bool allows(const model_call *call, int32_t id, const uint8_t *p, size_t n) {
     const dna_scratch *s = call->scratch;
-    const text_guard *g = call->guard;
-    if (!g || !(call->v->attr[id] & g->reserved)) return true;
+    const recorder *rec = call->recorder;
+    if (!rec || !(call->v->attr[id] & rec->reserved)) return true;
     return !memchr(s->trusted.data + (p - s->spaced.data), 0, n);
 }
 
 /* Appends an id that has no alternative; `note` is for a trace. Returns false if out of memory. */
 static bool push(const model_call *call, int32_t id, ggtok_how how, ggtok_bytes note,
                  const uint8_t *p, size_t n) {
-    text_guard *g = call->guard;
-    if (!allows(call, id, p, n)) guard_refuse(g, id);
+    recorder *rec = call->recorder;
+    if (!allows(call, id, p, n)) recorder_refuse(rec, id);
     if (!idbuf_push(call->out, id)) return false;
-    if (!g) return true;
+    if (!rec) return true;
     const dna_scratch *s = call->scratch;
     size_t at = (size_t)(p - s->spaced.data);
-    if (!ggtok_guard_made_of(g, at, at + n)) return false;
-    if (!g->trace) return true;
-    g->trace->marks = false; /* BPE may have set it for an earlier part */
+    if (!ggtok_recorder_add_span_of(rec, at, at + n)) return false;
+    if (!rec->trace) return true;
+    rec->trace->marks = false; /* BPE may have set it for an earlier part */
     ggtok_trace_event e = {.id = id, .how = how, .note = note};
-    return ggtok_trace_word_of(g, p, n, at, at + n) && ggtok_trace_token_at(g, e, g->n_made - 1);
+    return ggtok_trace_word_of(rec, p, n, at, at + n) &&
+           ggtok_trace_token_at(rec, e, rec->n_made - 1);
 }
 
 static bool push_tag(const model_call *call, int32_t id, const uint8_t *p, size_t n) {
@@ -144,17 +146,17 @@ static size_t find_tag(const model_call *call, const uint8_t *text, size_t n, si
 /* Encodes a part of the text by BPE. */
 static ggtok_status encode_rest(const model_call *rest, const dna_scratch *s, const uint8_t *text,
                                 size_t n) {
-    text_guard *g = rest->guard;
-    if (!g) return ggtok_model_bpe.encode(rest, text, n);
-    bytebuf source = g->source; /* BPE needs the guard's data for this part */
-    const ggtok_range *origin = g->origin;
-    g->source.data = s->trusted.data + (text - s->spaced.data);
-    g->source.n = n;
-    g->bytes = text;
-    if (g->spans) g->origin = origin + (text - s->spaced.data);
-    ggtok_status status = ggtok_model_bpe.encode_guarded(rest, text, n);
-    g->source = source;
-    g->origin = origin;
+    recorder *rec = rest->recorder;
+    if (!rec) return ggtok_model_bpe.encode(rest, text, n);
+    bytebuf source = rec->source; /* BPE needs the recorder's data for this part */
+    const ggtok_range *origin = rec->origin;
+    rec->source.data = s->trusted.data + (text - s->spaced.data);
+    rec->source.n = n;
+    rec->bytes = text;
+    if (rec->spans) rec->origin = origin + (text - s->spaced.data);
+    ggtok_status status = ggtok_model_bpe.encode_recorded(rest, text, n);
+    rec->source = source;
+    rec->origin = origin;
     return status;
 }
 
@@ -192,23 +194,23 @@ static bool push_kmers(const model_call *call, const uint8_t *seq, size_t n, int
     return true;
 }
 
-/* Fills s->trusted and s->origin with the guard's data for each byte of s->spaced. */
-static bool spread_trust(dna_scratch *s, text_guard *g, const uint8_t *text, size_t n,
+/* Fills s->trusted and s->origin with the recorder's data for each byte of s->spaced. */
+static bool spread_trust(dna_scratch *s, recorder *rec, const uint8_t *text, size_t n,
                          bool escape) {
     s->trusted.n = s->origin.n = 0;
-    size_t n_origin = g->spans ? s->spaced.n : 0;
+    size_t n_origin = rec->spans ? s->spaced.n : 0;
     if (!bytebuf_reserve(&s->trusted, s->spaced.n) ||
         !bytebuf_reserve(&s->origin, mem_mul(n_origin, sizeof(ggtok_range)))) {
         return false;
     }
     for (size_t i = 0; i < n; i++) {
         size_t size = escape && text[i] == ' ' ? sizeof SPACE_MARK - 1 : 1;
-        memset(s->trusted.data + s->trusted.n, g->source.data[i], size);
+        memset(s->trusted.data + s->trusted.n, rec->source.data[i], size);
         s->trusted.n += size;
-        for (; size && g->spans; size--, s->origin.n += sizeof(ggtok_range))
+        for (; size && rec->spans; size--, s->origin.n += sizeof(ggtok_range))
             memcpy(s->origin.data + s->origin.n, &(ggtok_range){i, i + 1}, sizeof(ggtok_range));
     }
-    g->origin = g->spans ? (const void *)s->origin.data : NULL;
+    rec->origin = rec->spans ? (const void *)s->origin.data : NULL;
     return true;
 }
 
@@ -222,14 +224,15 @@ static ggtok_status dna_encode(const model_call *call, const uint8_t *text, size
     rest.model = ((const dna_model *)call->model)->bpe;
     rest.scratch = s->bpe;
     bool has_dna = open >= 0 && close >= 0 && oov >= 0;
-    if (!has_dna && call->guard) return ggtok_model_bpe.encode_guarded(&rest, text, n);
+    if (!has_dna && call->recorder) return ggtok_model_bpe.encode_recorded(&rest, text, n);
     if (!has_dna) return ggtok_model_bpe.encode(&rest, text, n);
+
     bool escape = v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES]; /* between the tags, too */
-    if (escape || call->guard) {
+    if (escape || call->recorder) {
         s->spaced.n = 0;
         if (!(escape ? ggtok_space_mark_escape(&s->spaced, text, n)
                      : bytebuf_append(&s->spaced, text, n)) ||
-            (call->guard && !spread_trust(s, call->guard, text, n, escape))) {
+            (call->recorder && !spread_trust(s, call->recorder, text, n, escape))) {
             return ggtok_call_failed(call);
         }
         text = s->spaced.data;
@@ -272,7 +275,7 @@ const model_ops ggtok_model_hybriddna = {
     .scratch_new = dna_scratch_new,
     .scratch_free = dna_scratch_free,
     .encode = dna_encode,
-    .encode_guarded = dna_encode,
+    .encode_recorded = dna_encode,
     .cache_bytes = dna_cache_bytes,
     .trace_token = dna_trace_token,
     .same = dna_same,

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "ggtok_trace.h"
-#include "models/guard.h"
+#include "models/recorder.h"
 #include "models/sampling.h"
 #include "vocab/vocab.h"
 
@@ -22,7 +22,8 @@ typedef struct span_buf {
     ggtok_span *data;
     size_t cap;
     int64_t base;
-    bool assigned; /* set by a model that has assigned all spans of its fragment */
+    bool assigned;      /* set by a model that has assigned all spans of its fragment */
+    recorder *recorder; /* for parts of the fragment that must be encoded again */
 } span_buf;
 
 /* The arguments of one call to a model's encode functions. */
@@ -35,7 +36,7 @@ typedef struct model_call {
     cache_counts *counts;
     ggtok_error *err;
     interrupt *interrupt; /* NULL: the call can't be stopped */
-    text_guard *guard;    /* for encode_guarded; otherwise NULL */
+    recorder *recorder;   /* for encode_recorded; otherwise NULL */
     span_buf *spans;      /* spans for `encode` to assign, if it can; NULL: no spans requested */
     sampling *sampling;   /* for a random segmentation, if the model has samples; else NULL */
 } model_call;
@@ -54,8 +55,8 @@ typedef struct model_place {
     uint32_t before, after; /* the code points of the two characters */
 } model_place;
 
-/* Arguments of `place`: raw text, the ids that `encode` produced for it, and the spans to assign.
- * `base` is added to offsets in the text. */
+/* Text, the ids that `encode` appended for it, and their spans, which are to be assigned. `base` is
+ * added to offsets in the text. */
 typedef struct model_source {
     const uint8_t *text;
     size_t n;
@@ -72,20 +73,21 @@ typedef struct model_ops {
     void (*free)(void *model);                               /* accepts NULL */
     void *(*scratch_new)(const vocab *v, const void *model); /* NULL: out of memory */
     void (*scratch_free)(void *scratch);                     /* accepts NULL */
-    /* Appends the ids of text[0..n), n >= 1, which may contain any bytes. */
+    /* Appends the ids of text[0..n), n >= 1, which may contain any bytes. With call->spans, also
+     * assigns their spans, if the model finds words, and lengths determine the spans of each. */
     ggtok_status (*encode)(const model_call *call, const uint8_t *text, size_t n);
-    /* Like `encode`, with call->guard, whose source is the text. */
-    ggtok_status (*encode_guarded)(const model_call *call, const uint8_t *text, size_t n);
-    /* Assigns spans from the lengths of the tokens, if `encode` doesn't assign them. Returns false
-     * if the lengths don't determine the spans or memory runs out; use encode_guarded then. NULL:
-     * always use encode_guarded. */
-    bool (*place)(const model_call *call, const model_source *source);
+    /* Appends the ids that call->recorder allows, and records their spans if it does; its source is
+     * the text. */
+    ggtok_status (*encode_recorded)(const model_call *call, const uint8_t *text, size_t n);
+    /* Assigns spans from the lengths of the tokens. Returns false if these don't determine the spans,
+     * or if memory runs out; use encode_recorded then. NULL: only `encode` assigns spans. */
+    bool (*tile)(const model_call *call, const model_source *source);
     size_t (*cache_bytes)(const void *scratch); /* NULL: the model has no cache */
     /* Whether text can be cut at this position: whatever precedes and follows, the ids of the two
      * parts, joined, are those of the text. May return false even if so. NULL: always false. */
     bool (*may_cut)(const vocab *v, const void *model, void *scratch, const model_place *place);
     /* Merges a token's own text and appends the resulting ids. Reports these merges, and the pairs
-     * that merge into the token, to call->guard->trace. Sets *out; out->reached is false if merging
+     * that merge into the token, to call->recorder->trace. Sets *out; out->reached is false if merging
      * can't produce the token's text. NULL: the model has no merges. */
     ggtok_status (*trace_token)(const model_call *call, uint32_t id, ggtok_token_trace *out);
     /* Whether two models, of vocabularies with the same tokens and flags, were built from the same

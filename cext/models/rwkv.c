@@ -132,7 +132,7 @@ static void rwkv_scratch_free(void *scratch) {
     if (!s) return;
     ggtok_word_cache_free(&s->cache);
     ggtok_mem_free(s->hits.data);
-    ggtok_mem_free(s->tiles.len);
+    ggtok_tile_free(&s->tiles);
     ggtok_mem_free(s);
 }
 
@@ -250,6 +250,24 @@ static size_t find_cuts(cutter *c, size_t *ends, size_t most) {
     return count;
 }
 
+/* Assigns spans from the lengths of tokens. The unknown token represents one byte; if its own text
+ * also occurs, the lengths don't add up, and this returns false. */
+static bool rwkv_tile(const model_call *call, const model_source *source) {
+    const rwkv_model *m = call->model;
+    tiles *t = &((rwkv_scratch *)call->scratch)->tiles;
+    int32_t unknown = call->v->special[GGTOK_UNK];
+    if (unknown < 0) return false; /* ids may be -1 */
+    if (!t->len) {
+        if (!ggtok_tile_alloc(t, call->v)) return false;
+        for (uint32_t id = 0; id < call->v->n_tokens; id++) {
+            uint32_t n = m->off[id + 1] - m->off[id];
+            t->len[id] = n < TILE_ASK ? (tile_length)n : TILE_ASK;
+        }
+        t->len[unknown] = 1;
+    }
+    return ggtok_tile(t, source, false);
+}
+
 static ggtok_status rwkv_encode(const model_call *call, const uint8_t *text, size_t n) {
     enum { BATCH = 512 };
     rwkv_scratch *s = call->scratch;
@@ -268,59 +286,41 @@ static ggtok_status rwkv_encode(const model_call *call, const uint8_t *text, siz
 static bool trace_token(const model_call *call, int32_t id, bool found, uint8_t byte) {
     char note[64];
     snprintf(note, sizeof note, "no token starts with the byte %02X", byte);
-    return ggtok_trace_last(call->guard, id, found ? GGTOK_HOW_LONGEST_MATCH : GGTOK_HOW_UNKNOWN,
+    return ggtok_trace_last(call->recorder, id, found ? GGTOK_HOW_LONGEST_MATCH : GGTOK_HOW_UNKNOWN,
                             found ? NULL : note);
 }
 
-static ggtok_status rwkv_encode_guarded(const model_call *call, const uint8_t *text, size_t n) {
+static ggtok_status rwkv_encode_recorded(const model_call *call, const uint8_t *text, size_t n) {
     const rwkv_model *m = call->model;
     rwkv_scratch *s = call->scratch;
-    text_guard *g = call->guard;
+    recorder *rec = call->recorder;
     int32_t unknown = call->v->special[GGTOK_UNK];
     const int32_t *hits = NULL;
-    ggtok_guard_clear(g);
+    ggtok_recorder_clear(rec);
     bool ok = idbuf_reserve(call->out, n);
-    for (size_t i = 0; ok && i < n; i++) ok = ggtok_guard_put(g, text + i, 1, i, 1);
-    if (!ok || !ggtok_guard_seal(g)) return ggtok_call_failed(call);
+    for (size_t i = 0; ok && i < n; i++) ok = ggtok_recorder_put(rec, text + i, 1, i, 1);
+    if (!ok || !ggtok_recorder_seal(rec)) return ggtok_call_failed(call);
     if (trie_long_for(&m->longs, n)) {
         if (!ggtok_trie_long_find(&m->longs, text, n, &s->hits)) return ggtok_call_failed(call);
         hits = s->hits.data;
     }
-    if (g->trace && !ggtok_trace_word(g, 0, n)) return ggtok_call_failed(call);
+    if (rec->trace && !ggtok_trace_word(rec, 0, n)) return ggtok_call_failed(call);
     for (size_t i = 0; i < n;) {
         int32_t id = unknown, usual;
-        size_t len = ggtok_guard_longest(g, &m->t, &m->longs, hits, i, &id);
+        size_t len = ggtok_recorder_longest(rec, &m->t, &m->longs, hits, i, &id);
         if (!len && trie_longest_at(&m->t, &m->longs, hits, text, i, n, &usual)) {
-            guard_refuse(g, usual);
+            recorder_refuse(rec, usual);
         }
-        if (!len) guard_unknown(g, unknown, i, 1);
+        if (!len) recorder_refuse_unknown(rec, unknown, i, 1);
         call->out->data[call->out->n++] = id;
-        if (!ggtok_guard_made(g, i, len ? len : 1) ||
-            (g->trace && !trace_token(call, id, len, text[i]))) {
+        if (!ggtok_recorder_add_span(rec, i, len ? len : 1) ||
+            (rec->trace && !trace_token(call, id, len, text[i]))) {
             return ggtok_call_failed(call);
         }
         if (!len) len = 1;
         i += len;
     }
     return GGTOK_OK;
-}
-
-/* Assigns spans from the lengths of tokens. The unknown token represents one byte; if its own text
- * also occurs, the lengths don't add up, and this returns false. */
-static bool rwkv_place(const model_call *call, const model_source *source) {
-    const rwkv_model *m = call->model;
-    tiles *t = &((rwkv_scratch *)call->scratch)->tiles;
-    int32_t unknown = call->v->special[GGTOK_UNK];
-    if (unknown < 0) return false; /* ids may be -1 */
-    if (!t->len) {
-        if (!(t->len = ggtok_mem_alloc(mem_mul(call->v->n_tokens, sizeof *t->len)))) return false;
-        for (uint32_t id = 0; id < call->v->n_tokens; id++) {
-            uint32_t n = m->off[id + 1] - m->off[id];
-            t->len[id] = n < TILE_ASK ? (tile_length)n : TILE_ASK;
-        }
-        t->len[unknown] = 1;
-    }
-    return ggtok_tile(t, source, false);
 }
 
 static bool rwkv_may_cut(const vocab *v, const void *model, void *scratch,
@@ -337,8 +337,8 @@ const model_ops ggtok_model_rwkv = {
     .scratch_new = rwkv_scratch_new,
     .scratch_free = rwkv_scratch_free,
     .encode = rwkv_encode,
-    .encode_guarded = rwkv_encode_guarded,
-    .place = rwkv_place,
+    .encode_recorded = rwkv_encode_recorded,
+    .tile = rwkv_tile,
     .cache_bytes = rwkv_cache_bytes,
     .may_cut = rwkv_may_cut,
 };

@@ -97,32 +97,24 @@ static ggtok_status test_encode(const model_call *call, const uint8_t *text, siz
     return GGTOK_OK;
 }
 
-/* Encodes under a guard. A chunk's id is its hash, so there is no alternative id. */
-static ggtok_status test_encode_guarded(const model_call *call, const uint8_t *text, size_t n) {
-    text_guard *g = call->guard;
+/* A chunk's id is its hash, so there is no alternative id. */
+static ggtok_status test_encode_recorded(const model_call *call, const uint8_t *text, size_t n) {
+    recorder *rec = call->recorder;
     size_t first = call->out->n;
     ggtok_status s = test_encode(call, text, n);
     for (size_t i = 0, at = 0; !s && at < n; i++, at += CHUNK) {
         int32_t id = call->out->data[first + i];
-        bool reserved = (call->v->attr[id] & g->reserved) != 0;
+        bool reserved = (call->v->attr[id] & rec->reserved) != 0;
         size_t len = n - at < CHUNK ? n - at : CHUNK;
-        if (reserved && !ggtok_guard_trusts(g, at, len)) guard_refuse(g, id);
-        bool ok = ggtok_guard_made_of(g, at, at + len);
-        if (ok && g->trace) {
-            ok = ggtok_trace_word_of(g, text + at, len, at, at + len) &&
-                 ggtok_trace_last(g, id, GGTOK_HOW_HASH, NULL);
+        if (reserved && !ggtok_recorder_trusts(rec, at, len)) recorder_refuse(rec, id);
+        bool ok = ggtok_recorder_add_span_of(rec, at, at + len);
+        if (ok && rec->trace) {
+            ok = ggtok_trace_word_of(rec, text + at, len, at, at + len) &&
+                 ggtok_trace_last(rec, id, GGTOK_HOW_HASH, NULL);
         }
         if (!ok) s = ggtok_call_failed(call);
     }
     return s;
-}
-
-static bool test_place(const model_call *call, const model_source *source) {
-    (void)call;
-    int64_t at = source->base, end = at + (int64_t)source->n;
-    for (size_t i = 0; i < source->n_ids; i++, at += CHUNK)
-        source->spans[i] = (ggtok_span){at, end - at < CHUNK ? end : at + CHUNK};
-    return true;
 }
 
 const model_ops ggtok_model_test = {
@@ -131,6 +123,5 @@ const model_ops ggtok_model_test = {
     .scratch_new = test_scratch_new,
     .scratch_free = ggtok_mem_free,
     .encode = test_encode,
-    .encode_guarded = test_encode_guarded,
-    .place = test_place,
+    .encode_recorded = test_encode_recorded,
 };

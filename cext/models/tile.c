@@ -8,8 +8,23 @@ static bool is_mark(const uint8_t *p, size_t n) {
     return n >= 3 && !memcmp(p, SPACE_MARK, SPACE_MARK_BYTES);
 }
 
-bool ggtok_tile_are_tokens(const vocab *v, const int32_t *ids, size_t n) {
+bool ggtok_tile_alloc(tiles *t, const vocab *v) {
+    tile_length *data = ggtok_mem_alloc((size_t)v->n_tokens + 1);
+    if (!data) return false;
+    *data = TILE_ASK;
+    t->len = data + 1;
+    return true;
+}
+
+void ggtok_tile_free(tiles *t) {
+    if (t->len) ggtok_mem_free(t->len - 1);
+}
+
+bool ggtok_tile_are_known(const vocab *v, const int32_t *ids, size_t n) {
+    /* All ids except the unknown one were found in the vocabulary. */
+    const int32_t unknown = v->special[GGTOK_UNK];
     bool all = true;
+    if (unknown == GGTOK_NO_TOKEN || (uint32_t)unknown < v->n_tokens) return true;
     for (size_t i = 0; i < n; i++) all &= (uint32_t)ids[i] < v->n_tokens;
     return all;
 }
@@ -29,10 +44,7 @@ bool ggtok_tile_source(const model_call *call, const uint8_t *text, size_t n, si
     if (!n_ids) return true;
     source->ids = out->data + first;
     source->spans = to->data + first;
-    /* All ids except the unknown one were found in the vocabulary. */
-    const int32_t unknown = call->v->special[GGTOK_UNK];
-    return (uint32_t)unknown < call->v->n_tokens ||
-           ggtok_tile_are_tokens(call->v, source->ids, n_ids);
+    return ggtok_tile_are_known(call->v, source->ids, n_ids);
 }
 
 tile_length ggtok_tile_length(gguf_view text, bool escape) {
@@ -164,7 +176,7 @@ bool ggtok_tile_walk(const model_call *call, const tiles *t, const model_source 
 
 bool ggtok_tile_measure_words(tiles *t, const vocab *v) {
     if (t->len) return true;
-    if (!(t->len = ggtok_mem_alloc(mem_mul(v->n_tokens, sizeof *t->len)))) return false;
+    if (!ggtok_tile_alloc(t, v)) return false;
     t->whole = true;
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         const gguf_view text = vocab_text(v, id);

@@ -12,7 +12,8 @@
 typedef uint8_t tile_length;
 enum { TILE_ASK = UINT8_MAX };
 typedef struct tiles {
-    tile_length *len; /* [n_tokens], lengths by id; NULL: not computed yet */
+    tile_length *len; /* [n_tokens], lengths by id; NULL: not computed yet. len[-1] is TILE_ASK, for
+                         the id of an unknown token that the file doesn't specify */
     bool clean;       /* whether no id represents fewer bytes than its length */
     bool whole; /* whether no token begins inside a character (after a leading U+2581), so that
                    words are never divided there */
@@ -26,9 +27,13 @@ typedef struct tile_text {
     bool repair;     /* characters get their shortest forms; malformed bytes become U+FFFD */
 } tile_text;
 
-/* Whether all ids are tokens. The id of the unknown token may be -1 or out of range if the file
- * doesn't specify it. */
-bool ggtok_tile_are_tokens(const vocab *v, const int32_t *ids, size_t n);
+/* Allocates the lengths. Returns false if out of memory. */
+bool ggtok_tile_alloc(tiles *t, const vocab *v);
+void ggtok_tile_free(tiles *t);
+
+/* Whether all ids have a length: they are tokens, or the id -1 of an unknown token that the file
+ * doesn't specify. */
+bool ggtok_tile_are_known(const vocab *v, const int32_t *ids, size_t n);
 
 /* Fills *source with the ids from index `first` on, which `encode` appended for text[0..n), and
  * their spans in call->spans. Returns false if out of memory or if an id isn't a token. */

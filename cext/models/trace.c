@@ -20,38 +20,38 @@ static bool word(trace *t, const uint8_t *p, size_t n, size_t begin, size_t end)
     return shown(t, 0, p, n, &e.text) && t->fn(t->user, &e);
 }
 
-bool ggtok_trace_word_until(text_guard *g, size_t at, size_t n, size_t end) {
-    return word(g->trace, g->text.data + at, n, g->from[at].begin, end);
+bool ggtok_trace_word_until(recorder *rec, size_t at, size_t n, size_t end) {
+    return word(rec->trace, rec->text.data + at, n, rec->from[at].begin, end);
 }
 
-bool ggtok_trace_word(text_guard *g, size_t at, size_t n) {
-    return ggtok_trace_word_until(g, at, n, g->from[at + n - 1].end);
+bool ggtok_trace_word(recorder *rec, size_t at, size_t n) {
+    return ggtok_trace_word_until(rec, at, n, rec->from[at + n - 1].end);
 }
 
-bool ggtok_trace_word_of(text_guard *g, const uint8_t *p, size_t n, size_t begin, size_t end) {
-    ggtok_range source = ggtok_guard_origin(g, begin, end);
-    return word(g->trace, p, n, source.begin, source.end);
+bool ggtok_trace_word_of(recorder *rec, const uint8_t *p, size_t n, size_t begin, size_t end) {
+    ggtok_range source = ggtok_recorder_origin(rec, begin, end);
+    return word(rec->trace, p, n, source.begin, source.end);
 }
 
-bool ggtok_trace_symbol(text_guard *g, const uint8_t *p, size_t n) {
+bool ggtok_trace_symbol(recorder *rec, const uint8_t *p, size_t n) {
     ggtok_trace_event e = {.kind = GGTOK_TRACE_SYMBOL};
-    return shown(g->trace, 0, p, n, &e.text) && g->trace->fn(g->trace->user, &e);
+    return shown(rec->trace, 0, p, n, &e.text) && rec->trace->fn(rec->trace->user, &e);
 }
 
-bool ggtok_trace_merge(text_guard *g, ggtok_trace_event e, const uint8_t *p, size_t n,
+bool ggtok_trace_merge(recorder *rec, ggtok_trace_event e, const uint8_t *p, size_t n,
                        size_t n_right) {
-    return shown(g->trace, 0, p, n, &e.text) && shown(g->trace, 1, p + n, n_right, &e.right) &&
-           g->trace->fn(g->trace->user, &e);
+    return shown(rec->trace, 0, p, n, &e.text) && shown(rec->trace, 1, p + n, n_right, &e.right) &&
+           rec->trace->fn(rec->trace->user, &e);
 }
 
-bool ggtok_trace_token_at(text_guard *g, ggtok_trace_event e, size_t i) {
+bool ggtok_trace_token_at(recorder *rec, ggtok_trace_event e, size_t i) {
     e.kind = GGTOK_TRACE_TOKEN;
-    e.begin = g->trace->base + (size_t)g->made[i].begin;
-    e.end = g->trace->base + (size_t)g->made[i].end;
-    return g->trace->fn(g->trace->user, &e);
+    e.begin = rec->trace->base + (size_t)rec->made[i].begin;
+    e.end = rec->trace->base + (size_t)rec->made[i].end;
+    return rec->trace->fn(rec->trace->user, &e);
 }
 
-bool ggtok_trace_last(text_guard *g, int32_t id, ggtok_how how, const char *note) {
+bool ggtok_trace_last(recorder *rec, int32_t id, ggtok_how how, const char *note) {
     ggtok_trace_event e = {.id = id, .how = how, .note = trace_note(note)};
-    return ggtok_trace_token_at(g, e, g->n_made - 1);
+    return ggtok_trace_token_at(rec, e, rec->n_made - 1);
 }

@@ -9,7 +9,8 @@
 typedef struct ws_scratch {
     void *bpe;
     bytebuf segment;
-    bytebuf trusted, origin; /* the guard's data for each byte of `segment`; origin: ggtok_range */
+    bytebuf trusted,
+        origin; /* the recorder's data for each byte of `segment`; origin: ggtok_range */
 } ws_scratch;
 
 static ggtok_status ws_build(const vocab *v, const gguf *g, const ggtok_load_options *options,
@@ -48,30 +49,31 @@ static void *ws_scratch_new(const vocab *v, const void *model) {
 /* Encodes a segment by BPE. */
 static ggtok_status encode_segment(const model_call *part, const ws_scratch *s) {
     const bytebuf *segment = &s->segment;
-    text_guard *g = part->guard;
-    if (!g) return ggtok_model_bpe.encode(part, segment->data, segment->n);
-    bytebuf source = g->source; /* BPE needs the guard's data for this segment */
-    const uint8_t *bytes = g->bytes;
-    g->source = s->trusted;
-    g->bytes = segment->data;
-    g->origin = g->spans ? (const void *)s->origin.data : NULL;
-    ggtok_status status = ggtok_model_bpe.encode_guarded(part, segment->data, segment->n);
-    g->source = source;
-    g->bytes = bytes;
-    g->origin = NULL;
+    recorder *rec = part->recorder;
+    if (!rec) return ggtok_model_bpe.encode(part, segment->data, segment->n);
+    bytebuf source = rec->source; /* BPE needs the recorder's data for this segment */
+    const uint8_t *bytes = rec->bytes;
+    rec->source = s->trusted;
+    rec->bytes = segment->data;
+    rec->origin = rec->spans ? (const void *)s->origin.data : NULL;
+    ggtok_status status = ggtok_model_bpe.encode_recorded(part, segment->data, segment->n);
+    rec->source = source;
+    rec->bytes = bytes;
+    rec->origin = NULL;
     return status;
 }
 
-/* Records the guard's data for the last `size` bytes of the segment, whose source is text[at..at +
+/* Records the recorder's data for the last `size` bytes of the segment, whose source is text[at..at +
  * len). Returns false if out of memory. */
-static bool note_origin(ws_scratch *s, const text_guard *g, size_t at, size_t len, size_t size) {
+static bool note_origin(ws_scratch *s, const recorder *rec, size_t at, size_t len, size_t size) {
     bytebuf *trusted = &s->trusted, *origin = &s->origin;
     if (!bytebuf_reserve(trusted, size)) return false;
-    memset(trusted->data + trusted->n, ggtok_guard_trusts(g, at, len), size);
+    memset(trusted->data + trusted->n, ggtok_recorder_trusts(rec, at, len), size);
     trusted->n += size;
-    if (!g->spans) return true;
+    if (!rec->spans) return true;
     if (!bytebuf_reserve(origin, size * sizeof(ggtok_range))) return false;
-    bool same = size == len && !memcmp(s->segment.data + s->segment.n - size, g->bytes + at, size);
+    bool same =
+        size == len && !memcmp(s->segment.data + s->segment.n - size, rec->bytes + at, size);
     for (size_t i = 0; i < size; i++) {
         ggtok_range from = {same ? at + i : at, same ? at + i + 1 : at + len};
         memcpy(origin->data + origin->n, &from, sizeof from);
@@ -108,7 +110,7 @@ static ggtok_status ws_encode(const model_call *call, const uint8_t *text, size_
             if (lowercase) cpt = ggtok_unicode_to_lower(cpt);
             size_t size = ggtok_utf8_encode(cpt, segment->data + segment->n);
             segment->n += size;
-            if (call->guard && !note_origin(s, call->guard, at, len, size))
+            if (call->recorder && !note_origin(s, call->recorder, at, len, size))
                 return ggtok_call_failed(call);
         } else if (segment->n) {
             ggtok_status status = encode_segment(&part, s);
@@ -140,7 +142,7 @@ const model_ops ggtok_model_whitespace = {
     .scratch_new = ws_scratch_new,
     .scratch_free = ws_scratch_free,
     .encode = ws_encode,
-    .encode_guarded = ws_encode,
+    .encode_recorded = ws_encode,
     .cache_bytes = ws_cache_bytes,
     .may_cut = ws_may_cut,
     .trace_token = ws_trace_token,

@@ -14,7 +14,7 @@
 
 /* An attribute in addition to the ggtok_attr bits, private to this library. A reserved token
  * structures a conversation: it may come from the text of a chat template but never from a message
- * (models/guard.h). A token is reserved if it is CONTROL, UNKNOWN or EOG, or was CONTROL in the
+ * (models/recorder.h). A token is reserved if it is CONTROL, UNKNOWN or EOG, or was CONTROL in the
  * file: llama.cpp makes gpt-oss's <|start|>, <|end|>, <|message|> and others user-defined, so that
  * they are parsed everywhere. A plain token that is EOG only by llama.cpp's default isn't reserved
  * (vocab/special.c). */

@@ -1,7 +1,7 @@
 """Offsets: the span of the text from which each token comes.
 
 Claim offsets.1, Claim offsets.2, Claim offsets.3, Claim offsets.4,
-Claim offsets.5, Claim offsets.6: compared with the oracle of tests/support/spans.py
+Claim offsets.5: compared with the oracle of tests/support/spans.py
 (tests/c/paths.c compares the fast path with the path that records spans).
 """
 

@@ -51,7 +51,7 @@ static void scratch_free(void *scratch) {
     ggtok_mem_free(s->spaced.data);
     ggtok_mem_free(s->mapped.data);
     ggtok_mem_free(s->ends.data);
-    ggtok_mem_free(s->tiles.len);
+    ggtok_tile_free(&s->tiles);
     ggtok_mem_free(s->misses->ids.data);
     ggtok_pretok_places_free(s->places);
     ggtok_mem_free(s);
@@ -151,36 +151,37 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
     return st;
 }
 
-/* ---- guarded ---- */
+/* ---- recorded ---- */
 
-/* Copies the text to the guard's text, transformed as in `encode`. */
-static bool guarded_text(const model_call *call, const uint8_t *text, size_t n) {
+/* Copies the text to the recorder's text, transformed as in `encode`. */
+static bool record_text(const model_call *call, const uint8_t *text, size_t n) {
     const bpe_model *m = call->model;
-    text_guard *g = call->guard;
+    recorder *rec = call->recorder;
     bool escape = call->v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES] && (!m->table.escapes || m->split);
     bool mark_lines = escape && m->pre_flags & PRETOK_MARK_LINES, line_begins = true;
-    ggtok_guard_clear(g);
+    ggtok_recorder_clear(rec);
     for (size_t i = 0, len; i < n; i += len) {
         uint32_t cpt;
         uint8_t c[4];
         len = ggtok_utf8_decode(text + i, text + n, &cpt);
         bool space = escape && cpt == ' ';
         bool mark = mark_lines && line_begins && cpt != '\n' && cpt != ' ' && cpt != 0x2581;
-        if (mark && !ggtok_guard_add(g, SPACE_MARK, 3, i)) return false;
+        if (mark && !ggtok_recorder_add(rec, SPACE_MARK, 3, i)) return false;
         size_t size = ggtok_utf8_encode(cpt, c);
-        if (!ggtok_guard_put(g, space ? (const void *)SPACE_MARK : c, space ? 3 : size, i, len)) {
+        if (!ggtok_recorder_put(rec, space ? (const void *)SPACE_MARK : c, space ? 3 : size, i,
+                                len)) {
             return false;
         }
         line_begins = cpt == '\n';
     }
-    return ggtok_guard_seal(g);
+    return ggtok_recorder_seal(rec);
 }
 
 /* Reports a word and the rules that found it (`rules` may be NULL). */
 static ggtok_status trace_word(const model_call *call, pretok_rules *rules, size_t at, size_t n) {
-    text_guard *g = call->guard;
-    const trace *t = g->trace;
-    if (!ggtok_trace_word(g, at, n)) return ggtok_call_failed(call);
+    recorder *rec = call->recorder;
+    const trace *t = rec->trace;
+    if (!ggtok_trace_word(rec, at, n)) return ggtok_call_failed(call);
     if (!rules) return GGTOK_OK;
     if (!ggtok_pretok_rules_next(rules, at, at + n)) {
         return ggtok_error_set(call->err, GGTOK_ERR_UNSUPPORTED,
@@ -196,55 +197,55 @@ static ggtok_status trace_word(const model_call *call, pretok_rules *rules, size
     return GGTOK_OK;
 }
 
-static ggtok_status encode_word_guarded(const model_call *call, pretok_rules *rules, size_t at,
-                                        size_t n) {
+static ggtok_status encode_word_recorded(const model_call *call, pretok_rules *rules, size_t at,
+                                         size_t n) {
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
-    text_guard *g = call->guard;
+    recorder *rec = call->recorder;
     int32_t id;
-    ggtok_status st = g->trace ? trace_word(call, rules, at, n) : GGTOK_OK;
+    ggtok_status st = rec->trace ? trace_word(call, rules, at, n) : GGTOK_OK;
     if (st) return st;
-    if (!ggtok_bpe_find_token(m, s, call->v, g->text.data + at, n, &id))
+    if (!ggtok_bpe_find_token(m, s, call->v, rec->text.data + at, n, &id))
         return ggtok_call_failed(call);
-    if (id < 0 || !guard_allows(g, id, at, n)) {
-        return ggtok_bpe_merge_guarded(&m->table, &s->merge, g, at, n, call->out, call->err);
+    if (id < 0 || !recorder_allows(rec, id, at, n)) {
+        return ggtok_bpe_merge_recorded(&m->table, &s->merge, rec, at, n, call->out, call->err);
     }
-    bool ok = idbuf_push(call->out, id) && ggtok_guard_made(g, at, n);
-    if (ok && g->trace) {
-        ok = ggtok_trace_last(g, id, GGTOK_HOW_WHOLE_WORD, "a word that is a token isn't merged");
+    bool ok = idbuf_push(call->out, id) && ggtok_recorder_add_span(rec, at, n);
+    if (ok && rec->trace) {
+        ok = ggtok_trace_last(rec, id, GGTOK_HOW_WHOLE_WORD, "a word that is a token isn't merged");
     }
     return ok ? GGTOK_OK : ggtok_call_failed(call);
 }
 
-static ggtok_status encode_words_guarded(const model_call *call, pretok_rules *rules, size_t from,
-                                         const size_t *ends, size_t count) {
+static ggtok_status encode_words_recorded(const model_call *call, pretok_rules *rules, size_t from,
+                                          const size_t *ends, size_t count) {
     ggtok_status st = GGTOK_OK;
     for (size_t i = 0; !st && i < count; from = ends[i++]) {
-        st = encode_word_guarded(call, rules, from, ends[i] - from);
+        st = encode_word_recorded(call, rules, from, ends[i] - from);
     }
     return st;
 }
 
 /* Encodes word by word, without the caches. */
-static ggtok_status encode_guarded(const model_call *call, const uint8_t *text, size_t n) {
+static ggtok_status encode_recorded(const model_call *call, const uint8_t *text, size_t n) {
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
-    const bytebuf *own = &call->guard->text;
+    const bytebuf *own = &call->recorder->text;
     size_t ends[BPE_BATCH], count = 0, from = 0;
-    if (!guarded_text(call, text, n)) return ggtok_call_failed(call);
-    if (call->guard->trace) call->guard->trace->marks = m->table.escapes && !m->split;
+    if (!record_text(call, text, n)) return ggtok_call_failed(call);
+    if (call->recorder->trace) call->recorder->trace->marks = m->table.escapes && !m->split;
     if (m->split) {
         ggtok_status st = ggtok_split_text(m->split, m->split_user, own->data, own->n, &s->ends,
                                            &count, call->err);
-        return st ? st : encode_words_guarded(call, NULL, 0, s->ends.data, count);
+        return st ? st : encode_words_recorded(call, NULL, 0, s->ends.data, count);
     }
     pretok_walk walk;
     pretok_rules rules;
     ggtok_pretok_begin(&walk, call->v->pre, own->data, own->n);
-    if (call->guard->trace) ggtok_pretok_rules_begin(&rules, call->v->pre, own->data, own->n);
+    if (call->recorder->trace) ggtok_pretok_rules_begin(&rules, call->v->pre, own->data, own->n);
     ggtok_status st = GGTOK_OK;
     while (!st && (count = ggtok_pretok_next(&walk, ends, BPE_BATCH))) {
-        st = encode_words_guarded(call, &rules, from, ends, count);
+        st = encode_words_recorded(call, &rules, from, ends, count);
         from = ends[count - 1];
     }
     return st;
@@ -266,7 +267,7 @@ static tile_length spelled_length(gguf_view text) {
 static bool measure(const vocab *v, const bpe_model *m, tiles *t) {
     bool raw = m->table.raw_utf8, escape = v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES];
     if (t->len) return true;
-    if (!(t->len = ggtok_mem_alloc(mem_mul(v->n_tokens, sizeof *t->len)))) return false;
+    if (!ggtok_tile_alloc(t, v)) return false;
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         gguf_view text = vocab_text(v, id);
         t->len[id] = raw ? ggtok_tile_length(text, escape) : spelled_length(text);
@@ -283,7 +284,7 @@ static bool measure(const vocab *v, const bpe_model *m, tiles *t) {
     return true;
 }
 
-static bool place(const model_call *call, const model_source *source) {
+static bool tile(const model_call *call, const model_source *source) {
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
     bool escape = call->v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES];
@@ -348,7 +349,7 @@ static bool trace_pairs(const model_call *call, gguf_view text) {
     const bpe_model *m = call->model;
     const bpe_table *t = &m->table;
     bpe_state *s = call->scratch;
-    trace *to = call->guard->trace;
+    trace *to = call->recorder->trace;
     uint64_t *found = ggtok_mem_alloc(mem_mul(text.n + 1, sizeof *found)); /* rank << 32 | n_left */
     size_t n = 0;
     bool ok = found && bytebuf_reserve(&s->mapped, text.n) && bytebuf_reserve(&s->spaced, text.n);
@@ -376,19 +377,19 @@ static bool trace_pairs(const model_call *call, gguf_view text) {
     return ok;
 }
 
-/* Reports the parts into which the pre-tokenizer splits the guard's text, if there are several. */
+/* Reports the parts into which the pre-tokenizer splits the recorder's text, if there are several. */
 static ggtok_status trace_split(const model_call *call) {
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
-    text_guard *g = call->guard;
+    recorder *rec = call->recorder;
     size_t end, count;
     if (m->split) {
-        ggtok_status st = ggtok_split_text(m->split, m->split_user, g->text.data, g->text.n,
+        ggtok_status st = ggtok_split_text(m->split, m->split_user, rec->text.data, rec->text.n,
                                            &s->ends, &count, call->err);
         if (st) return st;
     } else {
         pretok_walk walk;
-        ggtok_pretok_begin(&walk, call->v->pre, g->text.data, g->text.n);
+        ggtok_pretok_begin(&walk, call->v->pre, rec->text.data, rec->text.n);
         for (count = 0; ggtok_pretok_next(&walk, &end, 1); count++) {
             if (count == s->ends.cap) {
                 size_t cap = 2 * count + 64;
@@ -401,7 +402,7 @@ static ggtok_status trace_split(const model_call *call) {
         }
     }
     for (size_t i = 0, from = 0; count > 1 && i < count; from = s->ends.data[i++]) {
-        if (!ggtok_trace_word(g, from, s->ends.data[i] - from)) return ggtok_call_failed(call);
+        if (!ggtok_trace_word(rec, from, s->ends.data[i] - from)) return ggtok_call_failed(call);
     }
     return GGTOK_OK;
 }
@@ -409,7 +410,7 @@ static ggtok_status trace_split(const model_call *call) {
 static ggtok_status trace_token(const model_call *call, uint32_t id, ggtok_token_trace *out) {
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
-    text_guard *g = call->guard;
+    recorder *rec = call->recorder;
     gguf_view text = vocab_text(call->v, id);
     s->text.n = 0;
     s->merge.interrupt = call->interrupt;
@@ -437,15 +438,16 @@ static ggtok_status trace_token(const model_call *call, uint32_t id, ggtok_token
     }
     ggtok_status st = GGTOK_OK;
     if (!reason && n) {
-        ggtok_guard_clear(g);
-        bool ok = ggtok_guard_put_all(g, word, n, true, 0, text.n) && ggtok_guard_seal(g);
+        ggtok_recorder_clear(rec);
+        bool ok = ggtok_recorder_put_all(rec, word, n, true, 0, text.n) && ggtok_recorder_seal(rec);
         st = !ok ? ggtok_call_failed(call) : valid ? trace_split(call) : GGTOK_OK;
-        if (!st) st = ggtok_bpe_merge_guarded(&m->table, &s->merge, g, 0, n, call->out, call->err);
+        if (!st)
+            st = ggtok_bpe_merge_recorded(&m->table, &s->merge, rec, 0, n, call->out, call->err);
     }
     if (!st && !trace_pairs(call, text)) st = ggtok_call_failed(call);
     if (!st && reason) {
         ggtok_trace_event e = {.kind = GGTOK_TRACE_NOTE, .note = trace_note(reason)};
-        if (!trace_emit(g->trace, e)) st = ggtok_call_failed(call);
+        if (!trace_emit(rec->trace, e)) st = ggtok_call_failed(call);
     }
     return st;
 }
@@ -461,8 +463,8 @@ const model_ops ggtok_model_bpe = {
     .scratch_new = scratch_new,
     .scratch_free = scratch_free,
     .encode = encode,
-    .encode_guarded = encode_guarded,
-    .place = place,
+    .encode_recorded = encode_recorded,
+    .tile = tile,
     .cache_bytes = cache_bytes,
     .may_cut = may_cut,
     .trace_token = trace_token,

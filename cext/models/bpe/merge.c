@@ -137,26 +137,27 @@ static bool push(bpe_scratch *s, size_t *n, uint32_t rank, size_t pos) {
     return true;
 }
 
-/* A word in the guard's text; g is NULL if there is no guard. */
-typedef struct guarded {
-    text_guard *g;
-    size_t at; /* offset of the word in the guard's text */
-} guarded;
+/* A word in the recorder's text; `rec` is NULL if nothing is recorded. */
+typedef struct recorded_word {
+    recorder *rec;
+    size_t at; /* offset of the word in the recorder's text */
+} recorded_word;
 
-/* Returns the rank of a merge that makes word[from..to) a symbol, if the guard allows it; otherwise
+/* Returns the rank of a merge that makes word[from..to) a symbol, if the recorder allows it; otherwise
  * BPE_NO_RANK. */
-static inline uint32_t allowed(const bpe_table *t, guarded w, uint32_t rank, size_t from,
+static inline uint32_t allowed(const bpe_table *t, recorded_word w, uint32_t rank, size_t from,
                                size_t to) {
-    if (!w.g || rank == BPE_NO_RANK) return rank;
+    if (!w.rec || rank == BPE_NO_RANK) return rank;
     uint32_t symbol = bpe_merged(t, rank);
     bool is_token = symbol < t->n_tokens;
-    return is_token && !guard_allows(w.g, (int32_t)symbol, w.at + from, to - from) ? BPE_NO_RANK
-                                                                                   : rank;
+    return is_token && !recorder_allows(w.rec, (int32_t)symbol, w.at + from, to - from)
+               ? BPE_NO_RANK
+               : rank;
 }
 
-/* Emits a token for each byte of p[0..n), which merging left as `symbol`, a token that the guard
+/* Emits a token for each byte of p[0..n), which merging left as `symbol`, a token that the recorder
  * forbids. In byte-level vocabularies, such a token is a single byte and has no alternative. */
-static void emit_forbidden(const bpe_table *t, guarded w, uint32_t symbol, const uint8_t *p,
+static void emit_forbidden(const bpe_table *t, recorded_word w, uint32_t symbol, const uint8_t *p,
                            size_t n, size_t at, idbuf *out) {
     for (size_t i = 0; i < n; i++) {
         bool space = p[i] == ' ' && t->escapes;
@@ -164,58 +165,60 @@ static void emit_forbidden(const bpe_table *t, guarded w, uint32_t symbol, const
         for (size_t k = 0; k < (space ? 3 : 1); k++) {
             int32_t id = t->raw_utf8 ? t->fallback[bytes[k]][0] : (int32_t)symbol;
             if (id < 0) id = (int32_t)symbol;
-            if (!guard_allows(w.g, id, w.at + at + i, 1)) guard_refuse(w.g, id);
+            if (!recorder_allows(w.rec, id, w.at + at + i, 1)) recorder_refuse(w.rec, id);
             out->data[out->n++] = id;
         }
     }
 }
 
-/* Checks the ids from index `before` on, to which bytes fell back. Refuses those that the guard
+/* Checks the ids from index `before` on, to which bytes fell back. Refuses those that the recorder
  * forbids. */
-static void check_bytes(guarded w, size_t at, size_t n, const idbuf *out, size_t before) {
-    for (size_t k = before; w.g && k < out->n; k++) {
-        if (!guard_allows(w.g, out->data[k], w.at + at, n)) guard_refuse(w.g, out->data[k]);
+static void check_bytes(recorded_word w, size_t at, size_t n, const idbuf *out, size_t before) {
+    for (size_t k = before; w.rec && k < out->n; k++) {
+        if (!recorder_allows(w.rec, out->data[k], w.at + at, n))
+            recorder_refuse(w.rec, out->data[k]);
     }
 }
 
 /* Records the source byte of each id that ggtok_bpe_emit_bytes writes for p[0..n). */
-static bool note_bytes(const bpe_table *t, guarded w, const uint8_t *p, size_t n, size_t at) {
-    for (size_t i = 0; w.g && w.g->spans && i < n; i++) {
+static bool note_bytes(const bpe_table *t, recorded_word w, const uint8_t *p, size_t n, size_t at) {
+    for (size_t i = 0; w.rec && w.rec->spans && i < n; i++) {
         bool space = p[i] == ' ' && t->escapes;
         const uint8_t *bytes = space ? (const uint8_t *)SPACE_MARK : p + i;
         for (size_t k = 0; k < (space ? 6 : 2); k++) {
             if (t->fallback[bytes[k / 2]][k % 2] < 0) continue;
-            if (!ggtok_guard_made(w.g, w.at + at + i, 1)) return false;
+            if (!ggtok_recorder_add_span(w.rec, w.at + at + i, 1)) return false;
         }
     }
     return true;
 }
 
 /* Reports the initial symbols of a word. */
-static bool trace_symbols(guarded w, const uint8_t *word, const uint32_t *start, size_t count) {
+static bool trace_symbols(recorded_word w, const uint8_t *word, const uint32_t *start,
+                          size_t count) {
     for (size_t i = 0; i < count; i++) {
-        if (!ggtok_trace_symbol(w.g, word + start[i], start[i + 1] - start[i])) return false;
+        if (!ggtok_trace_symbol(w.rec, word + start[i], start[i + 1] - start[i])) return false;
     }
     return true;
 }
 
-static bool trace_merge(const bpe_table *t, bpe_scratch *s, guarded w, const uint8_t *word,
+static bool trace_merge(const bpe_table *t, bpe_scratch *s, recorded_word w, const uint8_t *word,
                         size_t i, size_t gone, size_t after, uint32_t rank) {
     const uint32_t *start = s->start;
     ggtok_trace_event e = {.kind = GGTOK_TRACE_MERGE, .at = i, .has_rank = true};
     return ggtok_bpe_file_rank(t, s, rank, &e.rank) &&
-           ggtok_trace_merge(w.g, e, word + start[i], start[gone] - start[i],
+           ggtok_trace_merge(w.rec, e, word + start[i], start[gone] - start[i],
                              start[after] - start[gone]);
 }
 
 /* Reports the ids from index `before` on, to which bytes fell back. Their spans are the last
  * recorded. */
-static bool trace_bytes(guarded w, const idbuf *out, size_t before) {
+static bool trace_bytes(recorded_word w, const idbuf *out, size_t before) {
     for (size_t k = before; k < out->n; k++) {
         ggtok_trace_event e = {.id = out->data[k],
                                .how = GGTOK_HOW_BYTE,
                                .note = trace_note("the merged symbol is not a token")};
-        if (!ggtok_trace_token_at(w.g, e, w.g->n_made - (out->n - k))) return false;
+        if (!ggtok_trace_token_at(w.rec, e, w.rec->n_made - (out->n - k))) return false;
     }
     return true;
 }
@@ -232,7 +235,7 @@ static void return_skipped(bpe_scratch *s, sampling *r, size_t *n_heap) {
 /* Merges the scratch's symbols: next[] then links the remaining ones. Compiled twice: `r` is NULL
  * unless merges are skipped at random. Returns false if interrupted or out of memory. */
 ALWAYS_INLINE bool merge_symbols(const bpe_table *t, bpe_scratch *s, const uint8_t *word,
-                                 size_t count, guarded w, sampling *r) {
+                                 size_t count, recorded_word w, sampling *r) {
     enum { STEP = 8 }; /* a merge costs as much as this many bytes */
     const uint32_t *start = s->start;
     uint32_t *symbol = s->symbol, *next = s->next, *prev = s->prev, *rank = s->rank;
@@ -242,11 +245,11 @@ ALWAYS_INLINE bool merge_symbols(const bpe_table *t, bpe_scratch *s, const uint8
         next[i] = (uint32_t)i + 1;
         prev[i + 1] = (uint32_t)i;
         rank[i] = i + 1 < count ? first_rank(t, word, symbol, i) : BPE_NO_RANK;
-        if (w.g && i + 1 < count) rank[i] = allowed(t, w, rank[i], start[i], start[i + 2]);
+        if (w.rec && i + 1 < count) rank[i] = allowed(t, w, rank[i], start[i], start[i + 2]);
         if (rank[i] != BPE_NO_RANK && !push(s, &n_heap, rank[i], i)) return false;
     }
     if (!heap_make(s->heap, n_heap, s->interrupt)) return false;
-    bool traced = trace_of(w.g);
+    bool traced = trace_of(w.rec);
     if (traced && !trace_symbols(w, word, start, count)) return false;
     while (n_heap) {
         if (interrupted(s->interrupt, STEP)) return false;
@@ -274,7 +277,7 @@ ALWAYS_INLINE bool merge_symbols(const bpe_table *t, bpe_scratch *s, const uint8
         for (int k = 0; k < (i ? 2 : 1); k++) {
             size_t p = at[k], q = next[p];
             rank[p] = q < count ? rank_of(t, symbol[p], symbol[q]) : BPE_NO_RANK;
-            if (w.g && q < count) rank[p] = allowed(t, w, rank[p], start[p], start[next[q]]);
+            if (w.rec && q < count) rank[p] = allowed(t, w, rank[p], start[p], start[next[q]]);
             if (rank[p] == BPE_NO_RANK) continue;
             if (!push(s, &n_heap, rank[p], p)) return false;
             heap_up(s->heap, n_heap - 1);
@@ -285,9 +288,9 @@ ALWAYS_INLINE bool merge_symbols(const bpe_table *t, bpe_scratch *s, const uint8
 
 /* Appends the ids of the symbols that merge_symbols left. */
 static bool emit_symbols(const bpe_table *t, bpe_scratch *s, const uint8_t *word, size_t count,
-                         guarded w, idbuf *out) {
+                         recorded_word w, idbuf *out) {
     const uint32_t *start = s->start, *symbol = s->symbol, *next = s->next;
-    bool traced = trace_of(w.g);
+    bool traced = trace_of(w.rec);
     for (size_t i = 0; i < count; i = next[i]) {
         if (interrupted(s->interrupt, 1)) return false;
         size_t n = start[next[i]] - start[i];
@@ -297,33 +300,33 @@ static bool emit_symbols(const bpe_table *t, bpe_scratch *s, const uint8_t *word
             check_bytes(w, start[i], n, out, before);
             if (!note_bytes(t, w, word + start[i], n, start[i])) return false;
             if (traced && !trace_bytes(w, out, before)) return false;
-        } else if (w.g && !guard_allows(w.g, (int32_t)symbol[i], w.at + start[i], n)) {
+        } else if (w.rec && !recorder_allows(w.rec, (int32_t)symbol[i], w.at + start[i], n)) {
             emit_forbidden(t, w, symbol[i], word + start[i], n, start[i], out);
         } else {
             out->data[out->n++] = (int32_t)symbol[i];
-            if (w.g && !ggtok_guard_made(w.g, w.at + start[i], n)) return false;
+            if (w.rec && !ggtok_recorder_add_span(w.rec, w.at + start[i], n)) return false;
             ggtok_how how = next[i] == i + 1 ? GGTOK_HOW_SYMBOL : GGTOK_HOW_MERGED;
-            if (traced && !ggtok_trace_last(w.g, (int32_t)symbol[i], how, NULL)) return false;
+            if (traced && !ggtok_trace_last(w.rec, (int32_t)symbol[i], how, NULL)) return false;
         }
     }
     return true;
 }
 
 static bool merge_all(const bpe_table *t, bpe_scratch *s, const uint8_t *word, size_t count,
-                      guarded w) {
+                      recorded_word w) {
     return merge_symbols(t, s, word, count, w, NULL);
 }
 
 static bool merge_skipping(const bpe_table *t, bpe_scratch *s, const uint8_t *word, size_t count,
                            sampling *r) {
     r->skipped.n = 0;
-    return merge_symbols(t, s, word, count, (guarded){NULL, 0}, r);
+    return merge_symbols(t, s, word, count, (recorded_word){NULL, 0}, r);
 }
 
 /* Merges a word of any length; `out` has room for its ids. `r` may be NULL. */
 static ggtok_status merge_word(const bpe_table *t, const vocab *v, bpe_scratch *s,
-                               const uint8_t *word, size_t n, guarded w, sampling *r, idbuf *out,
-                               ggtok_error *err) {
+                               const uint8_t *word, size_t n, recorded_word w, sampling *r,
+                               idbuf *out, ggtok_error *err) {
     if (n >= UINT32_MAX) {
         return ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
                                "the text contains a single word of %llu bytes; "
@@ -337,7 +340,7 @@ static ggtok_status merge_word(const bpe_table *t, const vocab *v, bpe_scratch *
     return ok ? GGTOK_OK : ggtok_error_failed(s->interrupt, err);
 }
 
-/* ---- many symbols without a guard: windows ---- */
+/* ---- many symbols, unrecorded: windows ---- */
 
 typedef struct merging {
     const bpe_table *t;
@@ -359,7 +362,7 @@ static bool merge_one(const merging *m, merge_window *w) {
         for (size_t i = 0; i < count; i++)
             out[w->merged.n++] = (merged_symbol){s->start[i], s->symbol[i]};
     } else {
-        if (!merge_all(m->t, s, w->p, count, (guarded){NULL, 0})) return false;
+        if (!merge_all(m->t, s, w->p, count, (recorded_word){NULL, 0})) return false;
         for (size_t i = 0; i < count; i = s->next[i])
             out[w->merged.n++] = (merged_symbol){s->start[i], s->symbol[i]};
     }
@@ -408,20 +411,21 @@ ggtok_status ggtok_bpe_merge_word(const bpe_table *t, const vocab *v, bpe_scratc
                  out);
         if (!slow) return merged ? GGTOK_OK : ggtok_error_failed(s->interrupt, err);
     }
-    return merge_word(t, v, s, word, n, (guarded){NULL, 0}, NULL, out, err);
+    return merge_word(t, v, s, word, n, (recorded_word){NULL, 0}, NULL, out, err);
 }
 
-ggtok_status ggtok_bpe_merge_guarded(const bpe_table *t, bpe_scratch *s, text_guard *g, size_t at,
-                                     size_t n, idbuf *out, ggtok_error *err) {
+ggtok_status ggtok_bpe_merge_recorded(const bpe_table *t, bpe_scratch *s, recorder *rec, size_t at,
+                                      size_t n, idbuf *out, ggtok_error *err) {
     if (!idbuf_reserve(out, mem_mul(n, t->escapes ? 3 : 2))) return ggtok_error_memory(err);
-    return merge_word(t, g->v, s, g->text.data + at, n, (guarded){g, at}, NULL, out, err);
+    return merge_word(t, rec->v, s, rec->text.data + at, n, (recorded_word){rec, at}, NULL, out,
+                      err);
 }
 
 ggtok_status ggtok_bpe_merge_sampled(const bpe_table *t, const vocab *v, bpe_scratch *s,
                                      sampling *r, const uint8_t *word, size_t n, idbuf *out,
                                      ggtok_error *err) {
     if (!idbuf_reserve(out, mem_mul(n, t->escapes ? 3 : 2))) return ggtok_error_memory(err);
-    return merge_word(t, v, s, word, n, (guarded){NULL, 0}, r, out, err);
+    return merge_word(t, v, s, word, n, (recorded_word){NULL, 0}, r, out, err);
 }
 
 static int by_value(const void *a, const void *b) {

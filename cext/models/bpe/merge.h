@@ -5,8 +5,8 @@
 
 #include "base/interrupt.h"
 #include "models/bpe/table.h"
-#include "models/guard.h"
 #include "models/long_word.h"
+#include "models/recorder.h"
 #include "models/sampling.h"
 
 /* One thread's arrays for words that are too long for the stack. */
@@ -23,9 +23,9 @@ typedef struct bpe_scratch {
 /* Appends the ids of word[0..n), n >= 1. Words are limited to 4 GiB. */
 ggtok_status ggtok_bpe_merge_word(const bpe_table *t, const vocab *v, bpe_scratch *s,
                                   const uint8_t *word, size_t n, idbuf *out, ggtok_error *err);
-/* Appends the ids of the word text[at..at + n) in a guard's text. */
-ggtok_status ggtok_bpe_merge_guarded(const bpe_table *t, bpe_scratch *s, text_guard *g, size_t at,
-                                     size_t n, idbuf *out, ggtok_error *err);
+/* Appends the ids of the word text[at..at + n) in a recorder's text. */
+ggtok_status ggtok_bpe_merge_recorded(const bpe_table *t, bpe_scratch *s, recorder *rec, size_t at,
+                                      size_t n, idbuf *out, ggtok_error *err);
 /* Appends the ids of word[0..n), n >= 1, with merges skipped at random. */
 ggtok_status ggtok_bpe_merge_sampled(const bpe_table *t, const vocab *v, bpe_scratch *s,
                                      sampling *r, const uint8_t *word, size_t n, idbuf *out,

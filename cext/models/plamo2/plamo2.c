@@ -287,7 +287,7 @@ static void plamo2_scratch_free(void *scratch) {
     ggtok_mem_free(s->sum);
     ggtok_mem_free(s->taken);
     ggtok_mem_free(s->ids.data);
-    ggtok_mem_free(s->tiles.len);
+    ggtok_tile_free(&s->tiles);
     ggtok_piece_cache_free(&s->cache);
     ggtok_mem_free(s);
 }
@@ -306,35 +306,36 @@ static bool reserve_places(plamo2_scratch *s, size_t n) {
 
 static bool push_bytes(const model_call *call, idbuf *ids, const uint8_t *p, size_t n) {
     const plamo2_model *m = call->model;
-    text_guard *g = call->guard;
+    recorder *rec = call->recorder;
     if (!idbuf_reserve(ids, 4)) return false;
     for (size_t i = 0; i < n; i++) {
         int32_t id = m->byte_id[p[i]];
-        if (g && !guard_allows(g, id, (size_t)(p + i - g->text.data), 1)) guard_refuse(g, id);
+        if (rec && !recorder_allows(rec, id, (size_t)(p + i - rec->text.data), 1))
+            recorder_refuse(rec, id);
         ids->data[ids->n++] = id;
-        if (g && !ggtok_guard_made(g, (size_t)(p + i - g->text.data), 1)) return false;
+        if (rec && !ggtok_recorder_add_span(rec, (size_t)(p + i - rec->text.data), 1)) return false;
     }
     return true;
 }
 
-/* Whether the guard forbids this row at p, where `left` bytes remain. */
+/* Whether the recorder forbids this row at p, where `left` bytes remain. */
 static bool is_forbidden(const model_call *call, const row *r, const uint8_t *p, size_t left) {
     const plamo2_model *m = call->model;
-    const text_guard *g = call->guard;
-    if (!g || r->id < 0) return false;
+    const recorder *rec = call->recorder;
+    if (!rec || r->id < 0) return false;
     /* After an odd link, the token's text may differ from the text at p. */
     size_t n = m->n_odd ? left : vocab_text(call->v, (uint32_t)r->id).n;
-    return !guard_allows(g, r->id, (size_t)(p - g->text.data), n);
+    return !recorder_allows(rec, r->id, (size_t)(p - rec->text.data), n);
 }
 
-/* Records the span of the token used at a character, text[0..n) of the guard, and reports it. */
+/* Records the span of the token used at a character, text[0..n) of the recorder, and reports it. */
 static bool note_taken(const model_call *call, size_t at, const uint8_t *text, size_t n) {
     const plamo2_scratch *s = call->scratch;
-    text_guard *g = call->guard;
+    recorder *rec = call->recorder;
     const plamo2_path path = {call->model, s->sum, s->taken, 0};
     bool is_token = path.m->row[s->taken[at]].id >= 0;
-    if (is_token && !ggtok_guard_made(g, (size_t)(text - g->text.data), n)) return false;
-    return !g->trace || ggtok_plamo2_trace_taken(g, &path, at, &s->ids, n);
+    if (is_token && !ggtok_recorder_add_span(rec, (size_t)(text - rec->text.data), n)) return false;
+    return !rec->trace || ggtok_plamo2_trace_taken(rec, &path, at, &s->ids, n);
 }
 
 /* Finds the ids of text[0..n), which must be in shortest forms, and writes them to s->ids. */
@@ -371,9 +372,9 @@ static bool find_path(const model_call *call, const uint8_t *text, size_t n) {
     }
 
     s->ids.n = 0;
-    if (trace_of(call->guard)) {
+    if (trace_of(call->recorder)) {
         const plamo2_path path = {m, s->sum, s->taken, chars};
-        if (!ggtok_plamo2_trace_places(call->guard, &path, text, n)) return false;
+        if (!ggtok_plamo2_trace_places(call->recorder, &path, text, n)) return false;
     }
     for (size_t i = 0; i < chars;) {
         const row *r = &m->row[s->taken[i]];
@@ -385,7 +386,8 @@ static bool find_path(const model_call *call, const uint8_t *text, size_t n) {
         if (interrupted(call->interrupt, r->length)) return false;
         const uint8_t *from = p;
         for (uint32_t k = r->length; k; k--) p += utf8_lead_len(*p);
-        if (call->guard && !note_taken(call, i - r->length, from, (size_t)(p - from))) return false;
+        if (call->recorder && !note_taken(call, i - r->length, from, (size_t)(p - from)))
+            return false;
     }
     return true;
 }
@@ -398,7 +400,7 @@ static bool push_piece(const model_call *call, const uint8_t *text, size_t n, bo
     piece_key key;
     uint64_t hash = 0;
     if (interrupted(call->interrupt, n)) return false;
-    remember = remember && n <= PIECE_MAX && !call->guard;
+    remember = remember && n <= PIECE_MAX && !call->recorder;
     if (remember) {
         key = piece_key_of(text, n);
         hash = piece_hash(&key);
@@ -424,7 +426,7 @@ static bool push_part(const model_call *call, const uint8_t *text, size_t n, siz
     const plamo2_model *m = call->model;
     size_t start = 0, len, i;
     uint32_t c = char_at(text, n, &len);
-    const bool whole = m->whole || trace_of(call->guard);
+    const bool whole = m->whole || trace_of(call->recorder);
     for (i = len; i < n && !whole; i += len) {
         uint32_t next = text[i];
         if (next < 0x80)
@@ -504,6 +506,23 @@ static ggtok_status encode_text(const model_call *call, const uint8_t *text, siz
     return !n || push_part(call, text, n, n) ? GGTOK_OK : ggtok_call_failed(call);
 }
 
+/* Assigns spans from the lengths of tokens. If nothing is dropped, the tokens' texts tile the text,
+ * and byte tokens represent its bytes. */
+static bool plamo2_tile(const model_call *call, const model_source *source) {
+    const plamo2_model *m = call->model;
+    tiles *t = &((plamo2_scratch *)call->scratch)->tiles;
+    if (m->n_odd || ggtok_utf8_valid_prefix(source->text, source->n) < source->n) return false;
+    if (!t->len) {
+        const vocab *v = call->v;
+        if (!ggtok_tile_alloc(t, v)) return false;
+        for (uint32_t id = 0; id < v->n_tokens; id++) {
+            bool is_byte = (v->attr[id] & GGTOK_ATTR_BYTE) != 0;
+            t->len[id] = is_byte ? 1 : ggtok_tile_length(vocab_text(v, id), false);
+        }
+    }
+    return ggtok_tile(t, source, false);
+}
+
 static ggtok_status plamo2_encode(const model_call *call, const uint8_t *text, size_t n) {
     plamo2_scratch *s = call->scratch;
     if (ggtok_utf8_valid_prefix(text, n) != n) {
@@ -516,38 +535,21 @@ static ggtok_status plamo2_encode(const model_call *call, const uint8_t *text, s
     return encode_text(call, text, n);
 }
 
-/* Encodes with a guard. A character, or a byte that isn't part of one, is either wholly trusted or
+/* A character, or a byte that isn't part of one, is either wholly trusted or
  * not at all. */
-static ggtok_status plamo2_encode_guarded(const model_call *call, const uint8_t *text, size_t n) {
-    text_guard *g = call->guard;
-    ggtok_guard_clear(g);
+static ggtok_status plamo2_encode_recorded(const model_call *call, const uint8_t *text, size_t n) {
+    recorder *rec = call->recorder;
+    ggtok_recorder_clear(rec);
     for (size_t i = 0, len; i < n; i += len) {
         uint32_t cpt;
         uint8_t c[4];
         len = ggtok_utf8_decode_any(text + i, text + n, &cpt);
-        if (!ggtok_guard_put(g, c, ggtok_plamo2_encode(cpt, c), i, len)) {
+        if (!ggtok_recorder_put(rec, c, ggtok_plamo2_encode(cpt, c), i, len)) {
             return ggtok_call_failed(call);
         }
     }
-    return ggtok_guard_seal(g) ? encode_text(call, g->text.data, g->text.n)
-                               : ggtok_call_failed(call);
-}
-
-/* Assigns spans from the lengths of tokens. If nothing is dropped, the tokens' texts tile the text,
- * and byte tokens represent its bytes. */
-static bool plamo2_place(const model_call *call, const model_source *source) {
-    const plamo2_model *m = call->model;
-    tiles *t = &((plamo2_scratch *)call->scratch)->tiles;
-    if (m->n_odd || ggtok_utf8_valid_prefix(source->text, source->n) < source->n) return false;
-    if (!t->len) {
-        const vocab *v = call->v;
-        if (!(t->len = ggtok_mem_alloc(mem_mul(v->n_tokens, sizeof *t->len)))) return false;
-        for (uint32_t id = 0; id < v->n_tokens; id++) {
-            bool is_byte = (v->attr[id] & GGTOK_ATTR_BYTE) != 0;
-            t->len[id] = is_byte ? 1 : ggtok_tile_length(vocab_text(v, id), false);
-        }
-    }
-    return ggtok_tile(t, source, false);
+    return ggtok_recorder_seal(rec) ? encode_text(call, rec->text.data, rec->text.n)
+                                    : ggtok_call_failed(call);
 }
 
 /* Whether a part always ends at the position: a tag contains no white space, a run consists of one
@@ -574,8 +576,8 @@ const model_ops ggtok_model_plamo2 = {
     .scratch_new = plamo2_scratch_new,
     .scratch_free = plamo2_scratch_free,
     .encode = plamo2_encode,
-    .encode_guarded = plamo2_encode_guarded,
-    .place = plamo2_place,
+    .encode_recorded = plamo2_encode_recorded,
+    .tile = plamo2_tile,
     .cache_bytes = plamo2_cache_bytes,
     .may_cut = plamo2_may_cut,
 };

@@ -100,12 +100,12 @@ typedef struct plamo2_path {
     size_t chars;
 } plamo2_path;
 
-/* Report to g->trace: ggtok_plamo2_trace_places, the word text[0..n) and its paths;
+/* Report to rec->trace: ggtok_plamo2_trace_places, the word text[0..n) and its paths;
  * ggtok_plamo2_trace_taken, the token at character `at` or, if the character fell back to bytes,
  * its n byte tokens, which are the last of `ids` and have the last spans. */
-bool ggtok_plamo2_trace_places(text_guard *g, const plamo2_path *path, const uint8_t *text,
+bool ggtok_plamo2_trace_places(recorder *rec, const plamo2_path *path, const uint8_t *text,
                                size_t n);
-bool ggtok_plamo2_trace_taken(text_guard *g, const plamo2_path *path, size_t at, const idbuf *ids,
+bool ggtok_plamo2_trace_taken(recorder *rec, const plamo2_path *path, size_t at, const idbuf *ids,
                               size_t n);
 
 /* ggtok_plamo2_link_odd adds the odd links of the tokens in b->odd to the automaton, whose failure

@@ -4,11 +4,11 @@
 
 enum { SCORE_UNIT = 10000 }; /* llama.cpp's scores are integers, in units of 1e-4 */
 
-bool ggtok_plamo2_trace_places(text_guard *g, const plamo2_path *path, const uint8_t *text,
+bool ggtok_plamo2_trace_places(recorder *rec, const plamo2_path *path, const uint8_t *text,
                                size_t n) {
     const int64_t *sum = path->sum;
     const uint8_t *p = text;
-    if (!ggtok_trace_word(g, (size_t)(text - g->text.data), n)) return false;
+    if (!ggtok_trace_word(rec, (size_t)(text - rec->text.data), n)) return false;
     for (size_t i = 0; i < path->chars; i++) {
         const row *r = &path->m->row[path->taken[i]];
         const uint8_t *end = p;
@@ -18,13 +18,13 @@ bool ggtok_plamo2_trace_places(text_guard *g, const plamo2_path *path, const uin
         e.has_score = e.has_total = true;
         e.score = (double)(sum[i + r->length] - sum[i]) / SCORE_UNIT;
         e.total = (double)-sum[i] / SCORE_UNIT;
-        if (!trace_emit(g->trace, e)) return false;
+        if (!trace_emit(rec->trace, e)) return false;
         p += utf8_lead_len(*p);
     }
     return true;
 }
 
-bool ggtok_plamo2_trace_taken(text_guard *g, const plamo2_path *path, size_t at, const idbuf *ids,
+bool ggtok_plamo2_trace_taken(recorder *rec, const plamo2_path *path, size_t at, const idbuf *ids,
                               size_t n) {
     const row *r = &path->m->row[path->taken[at]];
     if (r->id >= 0) {
@@ -32,12 +32,12 @@ bool ggtok_plamo2_trace_taken(text_guard *g, const plamo2_path *path, size_t at,
         e.has_score = e.has_total = true;
         e.score = (double)r->score / SCORE_UNIT;
         e.total = (double)-path->sum[at] / SCORE_UNIT;
-        return ggtok_trace_token_at(g, e, g->n_made - 1);
+        return ggtok_trace_token_at(rec, e, rec->n_made - 1);
     }
     for (size_t i = 0; i < n; i++) {
         ggtok_trace_event e = {.id = ids->data[ids->n - n + i], .how = GGTOK_HOW_BYTE};
         e.note = trace_note("no token with a better score contains this character");
-        if (!ggtok_trace_token_at(g, e, g->n_made - n + i)) return false;
+        if (!ggtok_trace_token_at(rec, e, rec->n_made - n + i)) return false;
     }
     return true;
 }

@@ -54,29 +54,29 @@ static bool trace_byte(const model_call *call, uint8_t byte, int32_t id) {
         e = (ggtok_trace_event){.id = call->v->special[GGTOK_UNK], .how = GGTOK_HOW_UNKNOWN};
         e.note = trace_note(note);
     }
-    return ggtok_trace_token_at(call->guard, e, call->guard->n_made - 1);
+    return ggtok_trace_token_at(call->recorder, e, call->recorder->n_made - 1);
 }
 
-/* Like emit, for text that the guard may forbid to become the token. */
-static bool emit_guarded(const model_call *call, const uint8_t *p, size_t n, int32_t id) {
+/* Like emit, for text that the recorder may forbid to become the token. */
+static bool emit_recorded(const model_call *call, const uint8_t *p, size_t n, int32_t id) {
     const spm_model *m = call->model;
-    text_guard *g = call->guard;
-    size_t at = (size_t)(p - g->text.data);
-    if (id >= 0 && guard_allows(g, id, at, n)) {
+    recorder *rec = call->recorder;
+    size_t at = (size_t)(p - rec->text.data);
+    if (id >= 0 && recorder_allows(rec, id, at, n)) {
         emit(call, p, n, id);
-        if (!ggtok_guard_made(g, at, n)) return false;
-        if (!g->trace) return true;
+        if (!ggtok_recorder_add_span(rec, at, n)) return false;
+        if (!rec->trace) return true;
         bool merged = n > utf8_lead_len(*p);
         ggtok_trace_event e = {.id = id, .how = merged ? GGTOK_HOW_MERGED : GGTOK_HOW_SYMBOL};
-        return ggtok_trace_token_at(g, ggtok_spm_with_score(call, e, id), g->n_made - 1);
+        return ggtok_trace_token_at(rec, ggtok_spm_with_score(call, e, id), rec->n_made - 1);
     }
     for (size_t i = 0; i < n; i++) {
         id = m->byte_id[p[i]];
-        if (id < 0) guard_unknown(g, call->v->special[GGTOK_UNK], at + i, 1);
-        if (id >= 0 && !guard_allows(g, id, at + i, 1)) guard_refuse(g, id);
+        if (id < 0) recorder_refuse_unknown(rec, call->v->special[GGTOK_UNK], at + i, 1);
+        if (id >= 0 && !recorder_allows(rec, id, at + i, 1)) recorder_refuse(rec, id);
         bool has_id = id >= 0 || call->v->special[GGTOK_UNK] >= 0;
-        if (has_id && !ggtok_guard_made(g, at + i, 1)) return false;
-        if (has_id && g->trace && !trace_byte(call, p[i], id)) return false;
+        if (has_id && !ggtok_recorder_add_span(rec, at + i, 1)) return false;
+        if (has_id && rec->trace && !trace_byte(call, p[i], id)) return false;
     }
     emit(call, p, n, GGTOK_NO_TOKEN);
     return true;
@@ -193,7 +193,8 @@ static bool try_pair(const model_call *call, const uint8_t *p, size_t left, size
     size_t n = s->symbols[left].n + s->symbols[right].n;
     int32_t id = ggtok_vocab_find(call->v, p + s->symbols[left].start, n);
     if (id < 0) return true;
-    if (call->guard && !guard_allows(call->guard, id, s->symbols[left].start, n)) return true;
+    if (call->recorder && !recorder_allows(call->recorder, id, s->symbols[left].start, n))
+        return true;
     if (*n_heap == s->heap_cap) {
         size_t cap = s->heap_cap ? 2 * s->heap_cap : 256;
         spm_bigram *heap = ggtok_mem_realloc(s->heap, mem_mul(cap, sizeof *heap));
@@ -209,7 +210,7 @@ static bool trace_merge(const model_call *call, const uint8_t *p, const spm_symb
                         spm_bigram b) {
     ggtok_trace_event e = {
         .kind = GGTOK_TRACE_MERGE, .at = b.left, .has_score = true, .score = b.score};
-    return ggtok_trace_merge(call->guard, e, p + left->start, left->n, b.n - left->n);
+    return ggtok_trace_merge(call->recorder, e, p + left->start, left->n, b.n - left->n);
 }
 
 /* Returns the skipped bigrams to the heap, which has room for them. */
@@ -244,9 +245,9 @@ ALWAYS_INLINE ggtok_status merge_symbols(const model_call *call, const uint8_t *
         i += len;
     }
     sym[count - 1].next = NO_SYMBOL;
-    const bool traced = trace_of(call->guard);
+    const bool traced = trace_of(call->recorder);
     for (size_t i = 0; traced && i < count; i++) {
-        if (!ggtok_trace_symbol(call->guard, p + sym[i].start, sym[i].n))
+        if (!ggtok_trace_symbol(call->recorder, p + sym[i].start, sym[i].n))
             return ggtok_call_failed(call);
     }
     for (size_t i = 1; i < count; i++) {
@@ -285,9 +286,9 @@ static ggtok_status emit_symbols(const model_call *call, const uint8_t *p) {
     for (size_t i = 0; i != NO_SYMBOL; i = sym[i].next) {
         if (interrupted(call->interrupt, STEP)) return ggtok_call_failed(call);
         int32_t id = ggtok_vocab_find(call->v, p + sym[i].start, sym[i].n);
-        if (!call->guard) {
+        if (!call->recorder) {
             emit(call, p + sym[i].start, sym[i].n, id);
-        } else if (!emit_guarded(call, p + sym[i].start, sym[i].n, id)) {
+        } else if (!emit_recorded(call, p + sym[i].start, sym[i].n, id)) {
             return ggtok_call_failed(call);
         }
     }
@@ -380,6 +381,6 @@ ggtok_status ggtok_spm_merge(const model_call *call, const uint8_t *p, size_t n)
     return GGTOK_OK;
 }
 
-ggtok_status ggtok_spm_merge_guarded(const model_call *call) {
-    return merge_whole(call, call->guard->text.data, call->guard->text.n);
+ggtok_status ggtok_spm_merge_recorded(const model_call *call) {
+    return merge_whole(call, call->recorder->text.data, call->recorder->text.n);
 }

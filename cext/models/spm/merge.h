@@ -31,8 +31,8 @@ typedef struct spm_state { /* scratch memory */
 
 /* Appends the ids of a piece whose spaces are escaped. */
 ggtok_status ggtok_spm_merge(const model_call *call, const uint8_t *p, size_t n);
-/* Appends the ids of the guard's text, and reports the steps. `out` has room for them. */
-ggtok_status ggtok_spm_merge_guarded(const model_call *call);
+/* Appends the ids of the recorder's text, and reports the steps. `out` has room for them. */
+ggtok_status ggtok_spm_merge_recorded(const model_call *call);
 ggtok_trace_event ggtok_spm_with_score(const model_call *call, ggtok_trace_event e, int32_t id);
 
 #endif

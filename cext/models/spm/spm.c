@@ -60,7 +60,7 @@ static void scratch_free(void *scratch) {
     ggtok_word_cache_free(&s->cache);
     ggtok_mem_free(s->text.data);
     ggtok_mem_free(s->piece.data);
-    ggtok_mem_free(s->tiles.len);
+    ggtok_tile_free(&s->tiles);
     ggtok_mem_free(s->symbols);
     ggtok_mem_free(s->heap);
     ggtok_long_word_free(&s->long_word);
@@ -174,20 +174,21 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
 }
 
 /* Encodes the text as one piece, with all spaces escaped. */
-static ggtok_status encode_guarded(const model_call *call, const uint8_t *text, size_t n) {
-    text_guard *g = call->guard;
+static ggtok_status encode_recorded(const model_call *call, const uint8_t *text, size_t n) {
+    recorder *rec = call->recorder;
     bool prefix = call->after_special && call->v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX];
-    ggtok_guard_clear(g);
-    bool ok = !prefix || ggtok_guard_add(g, SPACE_MARK, 3, 0);
+    ggtok_recorder_clear(rec);
+    bool ok = !prefix || ggtok_recorder_add(rec, SPACE_MARK, 3, 0);
     for (size_t i = 0; ok && i < n; i++) {
         bool space = text[i] == ' ';
-        ok = ggtok_guard_put(g, space ? (const void *)SPACE_MARK : text + i, space ? 3 : 1, i, 1);
+        ok = ggtok_recorder_put(rec, space ? (const void *)SPACE_MARK : text + i, space ? 3 : 1, i,
+                                1);
     }
-    if (!ok || !ggtok_guard_seal(g) || !idbuf_reserve(call->out, g->text.n)) {
+    if (!ok || !ggtok_recorder_seal(rec) || !idbuf_reserve(call->out, rec->text.n)) {
         return ggtok_call_failed(call);
     }
-    if (g->trace && !ggtok_trace_word(g, 0, g->text.n)) return ggtok_call_failed(call);
-    return ggtok_spm_merge_guarded(call);
+    if (rec->trace && !ggtok_trace_word(rec, 0, rec->text.n)) return ggtok_call_failed(call);
+    return ggtok_spm_merge_recorded(call);
 }
 
 /* ---- spans ---- */
@@ -195,7 +196,7 @@ static ggtok_status encode_guarded(const model_call *call, const uint8_t *text, 
 /* Computes how many bytes of the text each token represents. A byte token represents one byte. */
 static bool measure(const vocab *v, const spm_model *m, tiles *t) {
     if (t->len) return true;
-    if (!(t->len = ggtok_mem_alloc(mem_mul(v->n_tokens, sizeof *t->len)))) return false;
+    if (!ggtok_tile_alloc(t, v)) return false;
     for (uint32_t id = 0; id < v->n_tokens; id++)
         t->len[id] = ggtok_tile_length(vocab_text(v, id), true);
     for (int b = 0; b < 256; b++) {
@@ -207,7 +208,7 @@ static bool measure(const vocab *v, const spm_model *m, tiles *t) {
     return true;
 }
 
-static bool place(const model_call *call, const model_source *source) {
+static bool tile(const model_call *call, const model_source *source) {
     spm_state *s = call->scratch;
     bool prefix = call->after_special && call->v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX];
     if (!measure(call->v, call->model, &s->tiles)) return false;
@@ -234,22 +235,22 @@ static bool can_be(const vocab *v, const uint8_t *p, size_t n) {
 }
 
 static ggtok_status trace_token(const model_call *call, uint32_t id, ggtok_token_trace *out) {
-    text_guard *g = call->guard;
+    recorder *rec = call->recorder;
     gguf_view text = vocab_text(call->v, id);
-    ggtok_guard_clear(g);
+    ggtok_recorder_clear(rec);
     out->reached = true;
     out->text = (ggtok_bytes){(const char *)text.p, text.n};
-    if (!ggtok_guard_put(g, text.p, text.n, 0, text.n) || !ggtok_guard_seal(g) ||
+    if (!ggtok_recorder_put(rec, text.p, text.n, 0, text.n) || !ggtok_recorder_seal(rec) ||
         !idbuf_reserve(call->out, text.n)) {
         return ggtok_call_failed(call);
     }
-    ggtok_status st = text.n ? ggtok_spm_merge_guarded(call) : GGTOK_OK;
+    ggtok_status st = text.n ? ggtok_spm_merge_recorded(call) : GGTOK_OK;
     for (size_t i = 0, len; !st && i < text.n; i += len) {
         char_at(text.p + i, text.n - i, &len);
         if (!i || !can_be(call->v, text.p, i) || !can_be(call->v, text.p + i, text.n - i)) continue;
         ggtok_trace_event e =
             ggtok_spm_with_score(call, (ggtok_trace_event){.kind = GGTOK_TRACE_PAIR}, (int32_t)id);
-        if (!ggtok_trace_merge(g, e, text.p, i, text.n - i)) st = ggtok_call_failed(call);
+        if (!ggtok_trace_merge(rec, e, text.p, i, text.n - i)) st = ggtok_call_failed(call);
     }
     return st;
 }
@@ -260,8 +261,8 @@ const model_ops ggtok_model_spm = {
     .scratch_new = scratch_new,
     .scratch_free = scratch_free,
     .encode = encode,
-    .encode_guarded = encode_guarded,
-    .place = place,
+    .encode_recorded = encode_recorded,
+    .tile = tile,
     .cache_bytes = cache_bytes,
     .may_cut = may_cut,
     .trace_token = trace_token,

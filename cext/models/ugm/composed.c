@@ -23,8 +23,8 @@ static bool put_origin(ugm_composed *c, const uint8_t *text, size_t at, size_t l
 
 bool ggtok_ugm_compose(const model_call *call, const uint8_t *text, size_t n) {
     ugm_composed *c = &((ugm_scratch *)call->scratch)->composed;
-    const text_guard *g = call->guard;
-    const bool origins = call->spans || (g && g->spans);
+    const recorder *rec = call->recorder;
+    const bool origins = call->spans || (rec && rec->spans);
     c->text.n = c->trusted.n = c->origin.n = 0;
     for (size_t i = 0, len; i < n; i += len) {
         const size_t before = c->text.n;
@@ -38,9 +38,9 @@ bool ggtok_ugm_compose(const model_call *call, const uint8_t *text, size_t n) {
         }
         const size_t size = c->text.n - before;
         if (origins && !put_origin(c, text, i, len, size)) return false;
-        if (!g) continue;
+        if (!rec) continue;
         if (!bytebuf_reserve(&c->trusted, size)) return false;
-        memset(c->trusted.data + c->trusted.n, ggtok_guard_trusts(g, i, len), size);
+        memset(c->trusted.data + c->trusted.n, ggtok_recorder_trusts(rec, i, len), size);
         c->trusted.n += size;
     }
     return !origins || put_origin(c, text, n, 0, 1);

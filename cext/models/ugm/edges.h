@@ -6,19 +6,19 @@
 #include "models/ugm/ugm.h"
 
 /* Calls visit(user, id, length) for each token of text[i..n), first the long ones, then the others
- * from short to long, unless the guard forbids it. Returns whether such a token is the single
+ * from short to long, unless the recorder forbids it. Returns whether such a token is the single
  * character at i, of `len` bytes. `visit` must be a constant, so that it is inlined. */
 ALWAYS_INLINE bool ugm_each_token(const ugm_run *r, const int32_t *hits, const uint8_t *text,
                                   size_t i, size_t n, size_t len,
                                   void (*visit)(void *user, int32_t id, size_t len), void *user) {
     const trie *t = &r->m->tokens;
-    const text_guard *guard = r->call->guard;
+    const recorder *rec = r->call->recorder;
     bool known = false;
     if (hits) {
         size_t long_len;
         for (uint32_t hit = (uint32_t)hits[i]; hit; hit = trie_long_shorter(&r->m->longs, hit)) {
             int32_t id = trie_long_id(&r->m->longs, hit, &long_len);
-            if (guard && !guard_allows(guard, id, i, long_len)) continue;
+            if (rec && !recorder_allows(rec, id, i, long_len)) continue;
             visit(user, id, long_len);
         }
         if (n - i > TRIE_WALK) n = i + TRIE_WALK;
@@ -34,7 +34,7 @@ ALWAYS_INLINE bool ugm_each_token(const ugm_run *r, const int32_t *hits, const u
             if (rest == SIZE_MAX) break;
             k += rest;
         }
-        if (!guard || guard_allows(guard, t->value[s], i, k - i)) {
+        if (!rec || recorder_allows(rec, t->value[s], i, k - i)) {
             known |= k - i == len;
             visit(user, t->value[s], k - i);
         }

@@ -54,11 +54,11 @@ static size_t sequence(const uint8_t *p, size_t n) {
     return len == 1 && *p >= 0x80 ? 0 : len;
 }
 
-/* Appends with[0..n), to which text[from..from + used) is normalized; also to the guard's text. */
-static bool put_guarded(ugm_run *r, const uint8_t *with, size_t n, size_t from, size_t used) {
+/* Appends with[0..n), to which text[from..from + used) is normalized; also to the recorder's text. */
+static bool put_recorded(ugm_run *r, const uint8_t *with, size_t n, size_t from, size_t used) {
     bytebuf *norm = &r->s->norm;
-    text_guard *g = r->call->guard;
-    bool trusted = ggtok_guard_trusts(g, from, used), ok = true;
+    recorder *rec = r->call->recorder;
+    bool trusted = ggtok_recorder_trusts(rec, from, used), ok = true;
     bool same = n == used && !memcmp(with, r->text + from, n);
     for (size_t i = 0; ok && i < n; i++) {
         size_t before = norm->n, begin = same ? from + i : from,
@@ -70,11 +70,12 @@ static bool put_guarded(ugm_run *r, const uint8_t *with, size_t n, size_t from, 
             size_t n_space = n_made - 1;
             bool white = r->white_begin < r->white_end;
             if (!white) r->white_begin = r->white_end = begin;
-            ok = ggtok_guard_put_all(g, made, n_space, trusted, r->white_begin, r->white_end) &&
-                 ggtok_guard_put_all(g, made + n_space, 1, trusted, begin, end);
+            ok =
+                ggtok_recorder_put_all(rec, made, n_space, trusted, r->white_begin, r->white_end) &&
+                ggtok_recorder_put_all(rec, made + n_space, 1, trusted, begin, end);
             r->white_begin = r->white_end = 0;
         } else if (n_made) {
-            ok = ggtok_guard_put_all(g, made, n_made, trusted, begin, end);
+            ok = ggtok_recorder_put_all(rec, made, n_made, trusted, begin, end);
         } else {
             if (r->white_begin == r->white_end) r->white_begin = begin;
             r->white_end = end;
@@ -83,8 +84,10 @@ static bool put_guarded(ugm_run *r, const uint8_t *with, size_t n, size_t from, 
     return ok;
 }
 
-size_t ggtok_ugm_match(const ugm_model *m, const uint8_t *p, size_t n, const uint8_t **with,
-                       size_t *with_n, const char **fault) {
+/* Normalizes the beginning of p[0..n) to with[0..with_n), all white space to spaces. Returns the
+ * number of bytes used; on a fault in the charsmap, returns 0 and sets *fault. */
+static size_t match_prefix(const ugm_model *m, const uint8_t *p, size_t n, const uint8_t **with,
+                           size_t *with_n, const char **fault) {
     static const uint8_t replacement[3] = {0xEF, 0xBF, 0xBD};
     size_t used = user_prefix(&m->user, p, n);
     if (!used && (used = ggtok_charsmap_match(&m->map, p, n, with, with_n, fault)) != 0)
@@ -100,7 +103,7 @@ size_t ggtok_ugm_match(const ugm_model *m, const uint8_t *p, size_t n, const uin
 static size_t put_prefix(ugm_run *r, const uint8_t *p, size_t n) {
     const char *fault = NULL;
     const uint8_t *with;
-    size_t with_n, used = ggtok_ugm_match(r->m, p, n, &with, &with_n, &fault);
+    size_t with_n, used = match_prefix(r->m, p, n, &with, &with_n, &fault);
     if (!used) {
         ggtok_ugm_charsmap_fault(fault, r->call->err);
         return 0;
@@ -110,9 +113,9 @@ static size_t put_prefix(ugm_run *r, const uint8_t *p, size_t n) {
         ggtok_call_failed(r->call);
         return 0;
     }
-    if (!r->call->guard) {
+    if (!r->call->recorder) {
         for (size_t i = 0; i < with_n; i++) put(r, norm, with[i]);
-    } else if (!put_guarded(r, with, with_n, (size_t)(p - r->text), used)) {
+    } else if (!put_recorded(r, with, with_n, (size_t)(p - r->text), used)) {
         ggtok_call_failed(r->call);
         return 0;
     }
@@ -150,6 +153,7 @@ static uint8_t find_becomes(const ugm_model *m, const uint8_t *p, size_t len) {
     const char *fault = NULL;
     size_t n;
     bool known = ggtok_charsmap_match(&m->map, p, len, &with, &n, &fault) == len && n && n <= MOST;
+    if (known && n == 1 && *with == ' ') return KIND_SPACE;
     known = known && !memchr(with, ' ', n) && ggtok_utf8_valid_prefix(with, n) == n;
     for (size_t i = 0; known && i + SPACE_MARK_BYTES <= n; i++) {
         known = memcmp(with + i, SPACE_MARK, SPACE_MARK_BYTES) != 0;
@@ -213,7 +217,7 @@ ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool 
         /* Appends as many plain bytes as fit in the room just reserved, at up to four bytes
          * each. */
         size_t stop = n - 1 - i > 250 ? i + 250 : n - 1;
-        while (i < stop && !r->call->guard) {
+        while (i < stop && !r->call->recorder) {
             size_t len;
             if (text[i + 1] < 0x80 && r->m->plain[text[i]]) {
                 put(r, norm, text[i++]);
@@ -234,7 +238,7 @@ ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool 
                 break;
             }
         }
-        if (i == stop && stop < n - 1 && !r->call->guard) continue;
+        if (i == stop && stop < n - 1 && !r->call->recorder) continue;
         size_t used = put_prefix(r, text + i, n - i);
         if (!used) return r->call->err->status;
         i += used;
@@ -242,7 +246,8 @@ ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool 
     *exact = r->drained + (double)norm->n <= r->m->exact_len;
     r->is_open = ggtok_ugm_ends_open(norm->data, norm->n);
     if (r->cut && !*exact) return GGTOK_OK;
-    if (r->call->guard && !ggtok_guard_seal(r->call->guard)) return ggtok_call_failed(r->call);
+    if (r->call->recorder && !ggtok_recorder_seal(r->call->recorder))
+        return ggtok_call_failed(r->call);
     return r->keep ? GGTOK_OK : ggtok_ugm_drain(r, true);
 }
 
@@ -299,6 +304,15 @@ static void note_stays(const ugm_model *m, ugm_scratch *s, const uint8_t *p) {
     s->leads.halts[*p] = !all;
 }
 
+/* Whether the white space at text[at..end) is between two characters that aren't white space, or
+ * that are in a word with an unsure change. */
+static bool is_single_space(const changes *c, const ugm_finder *f, size_t at, size_t end) {
+    size_t len;
+    return at && end < c->valid && !ugm_ends_spans(f->m, c->text[at - 1]) &&
+           !ugm_ends_spans(f->m, c->text[end]) &&
+           kind_of(f->m, f->s, c->text + end, &len) != KIND_SPACE;
+}
+
 void ggtok_ugm_find_changes(changes *c) {
     const ugm_finder *f = c->user;
     ugm_scratch *s = f->s;
@@ -316,8 +330,13 @@ void ggtok_ugm_find_changes(changes *c) {
                 if (!s->asked[*p]) note_stays(f->m, s, p);
                 continue;
             }
+            /* A space counts one byte, like the U+2581 that it becomes. */
+            const bool space =
+                kind == KIND_SPACE && is_single_space(c, f, places[i], places[i] + len);
             changes_add(c, places[i], len,
-                        kind > KIND_BECOMES ? (size_t)(kind - KIND_BECOMES) : CHANGE_UNSURE);
+                        space                 ? 1
+                        : kind > KIND_BECOMES ? (size_t)(kind - KIND_BECOMES)
+                                              : CHANGE_UNSURE);
         }
     }
 }

@@ -36,9 +36,9 @@ static inline void offer_token(void *user, int32_t id, size_t len) {
 static bool trace_path(const ugm_run *r, const uint8_t *text, size_t n) {
     const best *at = r->s->best;
     const idbuf *ids = &r->s->ids;
-    text_guard *g = r->call->guard;
+    recorder *rec = r->call->recorder;
     int32_t unk = r->call->v->special[GGTOK_UNK];
-    if (!ggtok_trace_word(g, 0, n)) return false;
+    if (!ggtok_trace_word(rec, 0, n)) return false;
     for (size_t i = 0; i <= n; i++) {
         size_t from = i - at[i].len;
         ggtok_trace_event e = {.kind = GGTOK_TRACE_PLACE, .at = i, .id = at[i].id};
@@ -46,7 +46,7 @@ static bool trace_path(const ugm_run *r, const uint8_t *text, size_t n) {
         e.has_score = e.has_total = true;
         e.score = at[i].score - at[from].score;
         e.total = at[i].score;
-        if (at[i].len && !trace_emit(g->trace, e)) return false;
+        if (at[i].len && !trace_emit(rec->trace, e)) return false;
     }
     /* The ends of the tokens. Of consecutive unknown tokens, only the last end counts. */
     size_t *ends = ggtok_mem_alloc(mem_mul(ids->n, sizeof *ends)), count = 0;
@@ -66,7 +66,7 @@ static bool trace_path(const ugm_run *r, const uint8_t *text, size_t n) {
         if (unknown) e.note = trace_note("consecutive unknown characters become one token");
         e.score = b->score - at[ends[k] - b->len].score;
         e.total = b->score;
-        ok = ggtok_trace_token_at(g, e, g->n_made - 1 - k);
+        ok = ggtok_trace_token_at(rec, e, rec->n_made - 1 - k);
     }
     ggtok_mem_free(ends);
     return ok;
@@ -107,26 +107,26 @@ static bool find_path(const ugm_run *r, const uint8_t *text, size_t n) {
     }
 
     idbuf *ids = &r->s->ids;
-    text_guard *g = r->call->guard;
+    recorder *rec = r->call->recorder;
     bool was_unknown = false;
     ids->n = 0;
     for (size_t i = n, end = n;; i -= at[i].len) {
         bool unknown = at[i].id == unk;
-        if (unknown && g) guard_unknown(g, unk, i - at[i].len, at[i].len);
+        if (unknown && rec) recorder_refuse_unknown(rec, unk, i - at[i].len, at[i].len);
         if (!(was_unknown && unknown)) {
             if (!idbuf_push(ids, at[i].id)) return false;
             end = i;
-        } else if (g) {
-            g->n_made -= g->spans; /* fused with the next unknown token */
+        } else if (rec) {
+            rec->n_made -= rec->spans; /* fused with the next unknown token */
         }
         bool at_start = at[i].len == i || !at[i].len; /* 0: all sums are NaN, so no path */
         size_t from = at_start ? 0 : i - at[i].len;
-        if (g && !ggtok_guard_made(g, from, end - from)) return false;
+        if (rec && !ggtok_recorder_add_span(rec, from, end - from)) return false;
         if (at_start) break;
         was_unknown = unknown;
     }
-    if (g && g->spans) ggtok_guard_reverse(g, ids->n);
-    return !trace_of(g) || trace_path(r, text, n);
+    if (rec && rec->spans) ggtok_recorder_reverse(rec, ids->n);
+    return !trace_of(rec) || trace_path(r, text, n);
 }
 
 ggtok_status ggtok_ugm_push_path(const ugm_run *r, const uint8_t *text, size_t n) {

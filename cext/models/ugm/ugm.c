@@ -30,8 +30,7 @@ static void ugm_scratch_free(void *scratch) {
     ggtok_mem_free(s->hits.data);
     ggtok_mem_free(s->padded.data);
     ggtok_mem_free(s->reencoded.data);
-    ggtok_mem_free(s->tiles.len);
-    ggtok_guard_free(&s->guard);
+    ggtok_tile_free(&s->tiles);
     ggtok_word_cache_free(&s->spans);
     ggtok_word_cache_free(&s->pieces);
     ggtok_mem_free(s);
@@ -214,31 +213,26 @@ static ggtok_status ugm_encode(const model_call *call, const uint8_t *text, size
     return status;
 }
 
-static ggtok_status ugm_encode_guarded(const model_call *call, const uint8_t *text, size_t n) {
+static ggtok_status ugm_encode_recorded(const model_call *call, const uint8_t *text, size_t n) {
     ggtok_error unwanted;
     model_call own = *call;
-    text_guard *g = call->guard;
+    recorder *rec = call->recorder;
     bool exact;
     if (!own.err) own.err = &unwanted; /* as in ugm_encode */
-    ggtok_guard_clear(g);
+    ggtok_recorder_clear(rec);
     if (!must_compose(call, text, n)) return encode_text(&own, text, n, false, &exact);
     const ugm_composed *c = &((ugm_scratch *)call->scratch)->composed;
     if (!ggtok_ugm_compose(call, text, n)) return ggtok_call_failed(call);
-    const bytebuf source = g->source; /* the guard's data for the text; below, for its NFC */
-    const uint8_t *bytes = g->bytes;
-    g->source = c->trusted;
-    g->bytes = c->text.data;
-    g->origin = g->spans ? (const void *)c->origin.data : NULL;
+    const bytebuf source = rec->source; /* the recorder's data for the text; below, for its NFC */
+    const uint8_t *bytes = rec->bytes;
+    rec->source = c->trusted;
+    rec->bytes = c->text.data;
+    rec->origin = rec->spans ? (const void *)c->origin.data : NULL;
     ggtok_status status = encode_text(&own, c->text.data, c->text.n, false, &exact);
-    g->source = source;
-    g->bytes = bytes;
-    g->origin = NULL;
+    rec->source = source;
+    rec->bytes = bytes;
+    rec->origin = NULL;
     return status;
-}
-
-/* Whether the character is a space that ends spans. */
-static bool ends_spans(const ugm_model *m, uint32_t cpt) {
-    return cpt == ' ' || (m->newlines && (cpt == '\t' || cpt == '\n' || cpt == '\r'));
 }
 
 /* Whether text[0..at), once normalized, is certain to end with a whole character
@@ -266,8 +260,8 @@ static bool ugm_may_cut(const vocab *v, const void *model, void *scratch,
     const ugm_model *m = model;
     ugm_scratch *s = scratch;
     if (!s->by_span || !reserve_kinds(s)) return false;
-    if (ends_spans(m, place->before)) return is_closed(v, m, s, place->text, place->start);
-    return ends_spans(m, place->after) && is_closed(v, m, s, place->text, place->at);
+    if (ugm_ends_spans(m, place->before)) return is_closed(v, m, s, place->text, place->start);
+    return ugm_ends_spans(m, place->after) && is_closed(v, m, s, place->text, place->at);
 }
 
 static bool ugm_same(const void *a, const void *b) {
@@ -284,7 +278,7 @@ const model_ops ggtok_model_ugm = {
     .scratch_new = ugm_scratch_new,
     .scratch_free = ugm_scratch_free,
     .encode = ugm_encode,
-    .encode_guarded = ugm_encode_guarded,
+    .encode_recorded = ugm_encode_recorded,
     .cache_bytes = ugm_cache_bytes,
     .may_cut = ugm_may_cut,
     .same = ugm_same,

@@ -48,7 +48,7 @@ typedef struct best { /* the best path to a position in the piece */
 /* The NFC of a text. */
 typedef struct ugm_composed {
     bytebuf text;
-    bytebuf trusted; /* for each byte, with a guard: whether its source is trusted */
+    bytebuf trusted; /* for each byte, with a recorder: whether its source is trusted */
     bytebuf origin;  /* ggtok_range: for each byte, its source, and at last the text's end */
     bytebuf marks;   /* scratch memory */
 } ugm_composed;
@@ -71,9 +71,8 @@ typedef struct ugm_scratch {
     bool asked[256];    /* by first byte: whether `leads` has been computed for it */
     bool by_span;       /* whether texts are cut into spans; see words_apart */
     tiles tiles;
-    text_guard guard; /* for a word whose path must be found again */
-    idbuf reencoded;  /* the ids of that path */
-    bool any_user;    /* some token is user-defined after all corrections of attributes */
+    idbuf reencoded; /* the ids of a word whose path was found again */
+    bool any_user;   /* some token is user-defined after all corrections of attributes */
 } ugm_scratch;
 
 /* A run over one text, or one span of it. */
@@ -85,8 +84,8 @@ typedef struct ugm_run {
     bool keep;           /* only normalize into s->norm, don't tokenize */
     bool in_word;        /* the last byte was not a space */
     bool prefixed;       /* the space prefix was added, or none is needed */
-    const uint8_t *text; /* the whole text, for the guard */
-    /* For the guard: the white space text[white_begin..white_end), which becomes one space. */
+    const uint8_t *text; /* the whole text, for the recorder */
+    /* For the recorder: the white space text[white_begin..white_end), which becomes one space. */
     size_t white_begin, white_end;
     double drained; /* number of normalized bytes tokenized so far */
     bool is_open;   /* the normalized text ends inside a character; see ggtok_ugm_ends_open */
@@ -100,6 +99,7 @@ enum {
     KIND_MARK,  /* kept, but it is U+2581 or may change the character before it */
     KIND_APART, /* kept if no mark for which charsmap_joins is true follows */
     KIND_OTHER,
+    KIND_SPACE,   /* becomes a space, if no such mark follows */
     KIND_BECOMES, /* KIND_BECOMES + n: if no such mark follows, it becomes n bytes
                      without white space or U+2581 */
     N_KINDS = 0x10000
@@ -113,7 +113,7 @@ void ggtok_ugm_free(void *model);
 ggtok_status ggtok_ugm_charsmap_fault(const char *fault, ggtok_error *err);
 
 /* Writes the NFC of text[0..n) to the scratch's `composed`: the sources of its bytes if call->spans
- * or the guard records spans. Returns false if out of memory or interrupted. */
+ * or the recorder records spans. Returns false if out of memory or interrupted. */
 bool ggtok_ugm_compose(const model_call *call, const uint8_t *text, size_t n);
 void ggtok_ugm_composed_free(ugm_composed *c);
 
@@ -139,11 +139,6 @@ typedef struct ugm_finder {
 void ggtok_ugm_changes_init(const ugm_model *m, ugm_scratch *s);
 void ggtok_ugm_find_changes(changes *c);
 
-/* Normalizes the beginning of p[0..n) to with[0..with_n), all white space to spaces. Returns the
- * number of bytes used; on a fault in the charsmap, returns 0 and sets *fault. */
-size_t ggtok_ugm_match(const ugm_model *m, const uint8_t *p, size_t n, const uint8_t **with,
-                       size_t *with_n, const char **fault);
-
 /*
  * Whether p[0..n) ends inside a character from the path's point of view: the last character would
  * then include the bytes that follow, even white space. Normalized text ends in this way after
@@ -154,6 +149,11 @@ static inline bool ggtok_ugm_ends_open(const uint8_t *p, size_t n) {
         if (utf8_lead_len(p[n - k]) > k) return true;
     }
     return false;
+}
+
+/* Whether the character is a space that ends spans. */
+static inline bool ugm_ends_spans(const ugm_model *m, uint32_t cpt) {
+    return cpt == ' ' || (m->newlines && (cpt == '\t' || cpt == '\n' || cpt == '\r'));
 }
 
 /* Whether spans are requested and can be assigned from the words of a text that is cut into

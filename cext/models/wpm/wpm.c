@@ -6,7 +6,6 @@
  * is normalized.
  */
 #include "index/trie_long.h"
-#include "models/changes.h"
 #include "models/model.h"
 #include "models/tile.h"
 #include "models/trace.h"
@@ -33,7 +32,7 @@ typedef struct wpm_scratch {
     idbuf hits;       /* long tokens by position, from ggtok_trie_long_find */
     word_cache words; /* keys: words of the text, not normalized */
     tiles tiles;
-    size_t unmatched; /* offset at which split_guarded found no token, or SIZE_MAX */
+    size_t unmatched; /* offset at which split_recorded found no token, or SIZE_MAX */
 } wpm_scratch;
 
 static void wpm_free(void *model) {
@@ -71,7 +70,7 @@ static void wpm_scratch_free(void *scratch) {
     ggtok_mem_free(s->word.data);
     ggtok_mem_free(s->ids.data);
     ggtok_mem_free(s->hits.data);
-    ggtok_mem_free(s->tiles.len);
+    ggtok_tile_free(&s->tiles);
     ggtok_word_cache_free(&s->words);
     ggtok_mem_free(s);
 }
@@ -155,66 +154,58 @@ static ggtok_status encode_word(const model_call *call, const uint8_t *word, siz
     return GGTOK_OK;
 }
 
-/* ---- spans ---- */
+/* ---- a word, recorded ---- */
 
-/* Finds the characters whose length changes. */
-static void find_changes(changes *c) {
-    const model_call *call = c->user;
+/* Normalizes a word into the recorder's text. The phantom is added before the first character that
+ * isn't dropped. */
+static bool normalize_recorded(const model_call *call, size_t start, const uint8_t *word,
+                               size_t n) {
     wpm_scratch *s = call->scratch;
-    while (changes_have_room(c) && c->at < c->end) {
-        const uint8_t *p = c->text + c->at;
-        uint32_t cpt = *p;
-        const size_t len = cpt < 0x80 ? 1 : ggtok_utf8_decode(p, c->text + c->end, &cpt);
-        const wpm_char *w = wpm_char_of(&s->text, call->v, cpt);
-        const size_t becomes = w ? w->len : CHANGE_UNSURE;
-        if (becomes != len) changes_add(c, (size_t)c->at, len, becomes);
-        c->at += (int64_t)len;
+    recorder *rec = call->recorder;
+    ggtok_recorder_clear(rec);
+    for (size_t i = 0, len; i < n; i += len) {
+        uint32_t cpt;
+        len = ggtok_utf8_decode(word + i, word + n, &cpt);
+        const wpm_char *c = wpm_char_of(&s->text, call->v, cpt);
+        if (!c) return false;
+        if (c->len && !rec->text.n && !ggtok_recorder_add(rec, s->word.data, PHANTOM, start + i))
+            return false;
+        if (!ggtok_recorder_put(rec, c->bytes, c->len, start + i, len)) return false;
     }
+    return ggtok_recorder_seal(rec);
 }
 
-/* Assigns the span of a word's only id, which may be the unknown id. `at` is the word's first
- * character that isn't dropped. */
-static bool assign_one(changes *c, int64_t at, int64_t stop, ggtok_span *span) {
-    int64_t from = at;
-    *span = (ggtok_span){at, at};
-    for (const change *next; (next = changes_before(c, stop)) != NULL; c->i++) {
-        if (next->becomes == CHANGE_UNSURE) return false;
-        if (next->at > from) span->end = next->at;
-        from = next->at + next->len;
-        if (next->becomes) span->end = from;
+/* Finds the ids of the recorder's text, like split_word. */
+static bool split_recorded(const model_call *call) {
+    const wpm_model *m = call->model;
+    wpm_scratch *s = call->scratch;
+    recorder *rec = call->recorder;
+    const int32_t *hits = NULL;
+    int32_t unknown = call->v->special[GGTOK_UNK];
+    size_t n = rec->text.n;
+    s->ids.n = 0;
+    s->unmatched = SIZE_MAX;
+    if (!n) return true;
+    size_t before = rec->n_made;
+    if (trie_long_for(&m->longs, n)) {
+        if (!ggtok_trie_long_find(&m->longs, rec->text.data, n, &s->hits)) return false;
+        hits = s->hits.data;
     }
-    if (from < stop) span->end = stop;
+    for (size_t i = 0, len; i < n; i += len) {
+        int32_t id;
+        if (!(len = ggtok_recorder_longest(rec, &m->t, &m->longs, hits, i, &id))) {
+            recorder_refuse_unknown(rec, unknown, 0, n);
+            s->unmatched = i;
+            s->ids.n = 0;
+            rec->n_made = before;
+            return idbuf_push(&s->ids, unknown) && ggtok_recorder_add_span(rec, 0, n);
+        }
+        if (!idbuf_push(&s->ids, id) || !ggtok_recorder_add_span(rec, i, len)) return false;
+    }
     return true;
 }
 
-/* Assigns the spans of ids[k..to) along a word, character by character. */
-static bool assign_changed(const model_call *call, const model_source *source, size_t start,
-                           size_t end, size_t k, size_t to) {
-    change_place place = {(int64_t)start, 0};
-    const int64_t stop = (int64_t)end;
-    changes c;
-    c.find = find_changes, c.user = call;
-    ggtok_changes_begin(&c, source->text, start, end);
-    if (!ggtok_changes_drop(&c, &place, stop)) return false;
-    const bool one = to - k == 1;
-    for (size_t i = k; i < to; i++) {
-        const gguf_view text = vocab_text(call->v, (uint32_t)source->ids[i]);
-        ggtok_span *span = &source->spans[i];
-        size_t n = text.n;
-        if (i == k && !one) {
-            if (n < PHANTOM || memcmp(text.p, SPACE_MARK, PHANTOM))
-                return false; /* the first token ends inside the phantom */
-            n -= PHANTOM;
-        }
-        *span = (ggtok_span){place.at, place.at};
-        if (one ? !assign_one(&c, place.at, stop, span)
-                : n && !ggtok_changes_take(&c, &place, stop, n, span))
-            return false;
-        span->begin += source->base;
-        span->end += source->base;
-    }
-    return one || (ggtok_changes_drop(&c, &place, stop) && place.at == stop);
-}
+/* ---- spans ---- */
 
 /* Whether the n bytes at p are one character from U+4E00 to U+9FFF; these characters are kept. The
  * id of such a character may be the unknown id. */
@@ -275,6 +266,19 @@ static bool assign_letters(const model_call *call, const model_source *source, s
     return at == end;
 }
 
+/* Assigns the spans of a word's n ids by encoding it again. */
+static bool assign_recorded(const model_call *call, const uint8_t *word, size_t size, size_t n,
+                            ggtok_span *spans, int64_t base) {
+    const wpm_scratch *s = call->scratch;
+    model_call again = *call;
+    recorder *rec = again.recorder = call->spans->recorder;
+    if (!ggtok_recorder_begin_spans(rec, call->v, word, size) ||
+        !normalize_recorded(&again, 0, word, size) || !split_recorded(&again) || s->ids.n != n)
+        return false;
+    ggtok_recorder_copy_spans(rec, spans, base);
+    return true;
+}
+
 /* Assigns the spans of a batch of words. A character that is dropped at the end of a word belongs
  * to the word's last id. See claim offsets.5. */
 static bool assign_words(const model_call *call, const uint8_t *text, size_t n, size_t first) {
@@ -288,7 +292,8 @@ static bool assign_words(const model_call *call, const uint8_t *text, size_t n, 
         const size_t start = f->start[i], end = f->end[i], to = f->id_ends[i] - first;
         if ((grows || !assign_even(&source, len, start, end, k, to)) &&
             !assign_letters(call, &source, start, end, k, to) &&
-            !assign_changed(call, &source, start, end, k, to))
+            !assign_recorded(call, text + start, end - start, to - k, source.spans + k,
+                             source.base + (int64_t)start))
             return false;
         if (to > k) source.spans[to - 1].end = source.base + (int64_t)end;
         k = to;
@@ -316,64 +321,16 @@ static ggtok_status wpm_encode(const model_call *call, const uint8_t *text, size
     return status;
 }
 
-/* ---- with a guard ---- */
-
-/* Normalizes a word into the guard's text. The phantom is added before the first character that
- * isn't dropped. */
-static bool normalize_guarded(const model_call *call, size_t start, const uint8_t *word, size_t n) {
-    wpm_scratch *s = call->scratch;
-    text_guard *g = call->guard;
-    ggtok_guard_clear(g);
-    for (size_t i = 0, len; i < n; i += len) {
-        uint32_t cpt;
-        len = ggtok_utf8_decode(word + i, word + n, &cpt);
-        const wpm_char *c = wpm_char_of(&s->text, call->v, cpt);
-        if (!c) return false;
-        if (c->len && !g->text.n && !ggtok_guard_add(g, s->word.data, PHANTOM, start + i))
-            return false;
-        if (!ggtok_guard_put(g, c->bytes, c->len, start + i, len)) return false;
-    }
-    return ggtok_guard_seal(g);
-}
-
-/* Finds the ids of the guard's text, like split_word. */
-static bool split_guarded(const model_call *call) {
-    const wpm_model *m = call->model;
-    wpm_scratch *s = call->scratch;
-    text_guard *g = call->guard;
-    const int32_t *hits = NULL;
-    int32_t unknown = call->v->special[GGTOK_UNK];
-    size_t n = g->text.n;
-    s->ids.n = 0;
-    s->unmatched = SIZE_MAX;
-    if (!n) return true;
-    size_t before = g->n_made;
-    if (trie_long_for(&m->longs, n)) {
-        if (!ggtok_trie_long_find(&m->longs, g->text.data, n, &s->hits)) return false;
-        hits = s->hits.data;
-    }
-    for (size_t i = 0, len; i < n; i += len) {
-        int32_t id;
-        if (!(len = ggtok_guard_longest(g, &m->t, &m->longs, hits, i, &id))) {
-            guard_unknown(g, unknown, 0, n);
-            s->unmatched = i;
-            s->ids.n = 0;
-            g->n_made = before;
-            return idbuf_push(&s->ids, unknown) && ggtok_guard_made(g, 0, n);
-        }
-        if (!idbuf_push(&s->ids, id) || !ggtok_guard_made(g, i, len)) return false;
-    }
-    return true;
-}
+/* ---- the whole text, recorded ---- */
 
 /* Reports a word whose source ends at `end`, and its tokens, which have the last spans. */
 static bool trace_word(const model_call *call, size_t end) {
     const idbuf *ids = &((const wpm_scratch *)call->scratch)->ids;
-    text_guard *g = call->guard;
+    recorder *rec = call->recorder;
     const size_t unmatched = ((const wpm_scratch *)call->scratch)->unmatched;
     bool unknown = unmatched != SIZE_MAX;
     char note[96];
-    if (!ggtok_trace_word_until(g, 0, g->text.n, end)) return false;
+    if (!ggtok_trace_word_until(rec, 0, rec->text.n, end)) return false;
     snprintf(note, sizeof note,
              "no token matches at byte %llu of the word, so all of it is unknown",
              (unsigned long long)unmatched);
@@ -381,12 +338,12 @@ static bool trace_word(const model_call *call, size_t end) {
         ggtok_trace_event e = {.id = ids->data[i],
                                .how = unknown ? GGTOK_HOW_UNKNOWN : GGTOK_HOW_LONGEST_MATCH};
         if (unknown) e.note = trace_note(note);
-        if (!ggtok_trace_token_at(g, e, g->n_made - ids->n + i)) return false;
+        if (!ggtok_trace_token_at(rec, e, rec->n_made - ids->n + i)) return false;
     }
     return true;
 }
 
-static ggtok_status wpm_encode_guarded(const model_call *call, const uint8_t *text, size_t n) {
+static ggtok_status wpm_encode_recorded(const model_call *call, const uint8_t *text, size_t n) {
     wpm_scratch *s = call->scratch;
     idbuf *out = call->out;
     for (size_t at = 0; at < n;) {
@@ -394,12 +351,12 @@ static ggtok_status wpm_encode_guarded(const model_call *call, const uint8_t *te
         if (!ggtok_wpm_words(&s->text, call->v, text, n, &at, f)) return ggtok_call_failed(call);
         for (size_t i = 0; i < f->n; i++) {
             size_t start = f->start[i];
-            if (!normalize_guarded(call, start, text + start, f->end[i] - start) ||
-                !split_guarded(call) || !idbuf_reserve(out, s->ids.n)) {
+            if (!normalize_recorded(call, start, text + start, f->end[i] - start) ||
+                !split_recorded(call) || !idbuf_reserve(out, s->ids.n)) {
                 return ggtok_call_failed(call);
             }
-            if (s->ids.n) ggtok_guard_extend(call->guard, f->end[i]);
-            if (s->ids.n && call->guard->trace && !trace_word(call, f->end[i]))
+            if (s->ids.n) ggtok_recorder_extend(call->recorder, f->end[i]);
+            if (s->ids.n && call->recorder->trace && !trace_word(call, f->end[i]))
                 return ggtok_call_failed(call);
             if (s->ids.n) memcpy(out->data + out->n, s->ids.data, s->ids.n * sizeof *out->data);
             out->n += s->ids.n;
@@ -428,7 +385,7 @@ const model_ops ggtok_model_wpm = {
     .scratch_new = wpm_scratch_new,
     .scratch_free = wpm_scratch_free,
     .encode = wpm_encode,
-    .encode_guarded = wpm_encode_guarded,
+    .encode_recorded = wpm_encode_recorded,
     .cache_bytes = wpm_cache_bytes,
     .may_cut = wpm_may_cut,
 };
