@@ -250,7 +250,7 @@ ggtok_status ggtok_merge(const ggtok_counts *counts, const ggtok_merge_options *
 const ggtok_merge_row *ggtok_merges_rows(const ggtok_merges *merges, size_t *n);
 void ggtok_merges_free(ggtok_merges *merges);
 
-extern "Python" bool ggtok_py_merge(void *user, const ggtok_merge_progress *progress);
+extern "Python" bool ggtok_python_merge(void *user, const ggtok_merge_progress *progress);
 
 unsigned ggtok_unicode_flags(uint32_t cpt);
 uint32_t ggtok_unicode_to_lower(uint32_t cpt);
@@ -278,7 +278,7 @@ typedef enum {
     JINJA_NOTE_SELECTATTR, ...
 } jinja_note;
 
-bool entry_bind(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error);
+bool ggtok_python_bind_tokenizer(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error);
 bool ggtok_jinja_bind(uintptr_t list, uintptr_t error);
 bool ggtok_chat_bind(uintptr_t list, uintptr_t to_plain);
 bool ggtok_arrow_bind(uintptr_t list, uintptr_t error);
@@ -286,7 +286,7 @@ bool ggtok_train_bind(uintptr_t list);
 
 size_t ggtok_json_size(const char *json, size_t n);
 
-extern "Python" size_t ggtok_py_split(void *user, const char *text, size_t n, size_t *ends,
+extern "Python" size_t ggtok_python_split(void *user, const char *text, size_t n, size_t *ends,
                                       size_t max);
 """
 

@@ -388,7 +388,7 @@ static void wait_for_others(worker *w) {
 
 /* Runs the workers; workers[0] is the calling thread. If the system can't create some of the
  * threads, the others do the work of the missing ones. */
-static void run(worker *workers, unsigned n) {
+static void run_workers(worker *workers, unsigned n) {
     job *j = workers->job;
     j->next = 0;
     j->running = n - 1;
@@ -475,7 +475,7 @@ static ggtok_status encode_chunks(job *j, ggtok_pool *pool, ggtok_error *err) {
         workers[0].receives = j->options->receive != NULL;
         workers[0].keep_going = j->options->keep_going;
         workers[0].user = j->options->user;
-        run(workers, n);
+        run_workers(workers, n);
     }
     while (n) {
         ggtok_pool_release(pool, workers[--n].ctx);
@@ -486,7 +486,7 @@ static ggtok_status encode_chunks(job *j, ggtok_pool *pool, ggtok_error *err) {
 }
 
 /* Releases unused memory, and turns counts into offsets. */
-static void finish(ggtok_batch *b) {
+static void trim_batch(ggtok_batch *b) {
     output *o = &b->out;
     void *p = ggtok_mem_realloc(o->ids.data, o->ids.n * sizeof *o->ids.data);
     if (p) o->ids.data = p;
@@ -540,7 +540,7 @@ ggtok_status ggtok_encode_texts(ggtok_pool *pool, const ggtok_bytes *texts, size
         ggtok_batch_free(b);
         return s;
     }
-    finish(b);
+    trim_batch(b);
     if (is_one) {
         b->offsets[1] = b->offsets[n];
         b->n_texts = 1;

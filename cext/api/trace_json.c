@@ -306,7 +306,7 @@ static bool on_text(void *user, const ggtok_trace_event *e) {
     return !j->failed;
 }
 
-static ggtok_status finish(json *j, ggtok_status s, ggtok_bytes *out, ggtok_error *err) {
+static ggtok_status end_json(json *j, ggtok_status s, ggtok_bytes *out, ggtok_error *err) {
     free_parts(j);
     if (j->failed) s = ggtok_error_memory(err);
     if (!s) *out = (ggtok_bytes){(const char *)j->out->data, j->out->n};
@@ -334,7 +334,7 @@ ggtok_status ggtok_trace_json(ggtok_context *ctx, const char *text, size_t n, un
         }
         puts_(&j, j.out, "]}");
     }
-    return finish(&j, s, out, err);
+    return end_json(&j, s, out, err);
 }
 
 /* ---- a token ---- */
@@ -371,5 +371,5 @@ ggtok_status ggtok_trace_token_json(ggtok_context *ctx, int32_t id, size_t max_e
         if (j.notes.n) put(&j, j.out, j.notes.data, j.notes.n);
         puts_(&j, j.out, "]}");
     }
-    return finish(&j, s, out, err);
+    return end_json(&j, s, out, err);
 }

@@ -366,8 +366,8 @@ static ggtok_status options_of(const ggtok_chat_call *call, bool as_text, chat_o
     return time_of(call->now, &out->now, err);
 }
 
-static ggtok_status run(const ggtok_chat *chat, const char *json, size_t n, chat_job *job,
-                        const chat_options *options, ggtok_error *err) {
+static ggtok_status render_request(const ggtok_chat *chat, const char *json, size_t n,
+                                   chat_job *job, const chat_options *options, ggtok_error *err) {
     ggtok_status status = ggtok_chat_begin(job, options, n);
     job->chat = chat;
     if (!status) status = ggtok_chat_read_json(job, chat->like, json, n);
@@ -422,7 +422,7 @@ ggtok_status ggtok_chat_render(const ggtok_chat *chat, const char *json, size_t 
     ggtok_prompt *p = ggtok_mem_zalloc(sizeof *p);
     if (!p) return ggtok_error_memory(err);
     ggtok_status status = options_of(call, true, &p->options, err);
-    if (!status) status = run(chat, json, n, &p->job, &p->options, err);
+    if (!status) status = render_request(chat, json, n, &p->job, &p->options, err);
     if (!status) {
         jinja_arena *mem = ggtok_jinja_env_arena(p->job.env);
         status = ggtok_jinja_protect(mem, list_origins, p, &p->job.error);
@@ -464,7 +464,7 @@ static ggtok_status encode(ggtok_context *ctx, const ggtok_chat *chat, const cha
     if (call && call->plain_user_defined) flags |= GGTOK_PLAIN_USER_DEFINED;
     *out = (ggtok_ids){NULL, 0};
     ggtok_status status = options_of(call, false, &options, err);
-    if (!status) status = run(chat, json, n, &job, &options, err);
+    if (!status) status = render_request(chat, json, n, &job, &options, err);
     if (!status) status = ggtok_chat_encode_job(&job, ctx, flags, call && call->trusted, out, err);
     if (n_media) *n_media = job.n_media;
     ggtok_chat_end(&job);

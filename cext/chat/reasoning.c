@@ -149,7 +149,7 @@ static piece strip(piece t) {
 }
 
 /* Returns the position of the first occurrence of a short text from `at` on, or SIZE_MAX. */
-static size_t find(piece t, piece needle, size_t at) {
+static size_t find_piece(piece t, piece needle, size_t at) {
     if (!needle.n) return at;
     for (; at < t.n && needle.n <= t.n - at; at++) {
         const char *p = memchr(t.p + at, needle.p[0], t.n - at - needle.n + 1);
@@ -356,8 +356,8 @@ static bool find_wrapped(finder *f, piece t, bool with_space) {
            last[2] = {find_last(t, constant(">"), t.n), find_last(t, constant("]"), t.n)};
     piece start = {"", 0}, end = {"", 0};
     bool found = false;
-    for (size_t at = find(t, constant(THOUGHT), 0); at != SIZE_MAX;
-         at = find(t, constant(THOUGHT), at + 1)) {
+    for (size_t at = find_piece(t, constant(THOUGHT), 0); at != SIZE_MAX;
+         at = find_piece(t, constant(THOUGHT), at + 1)) {
         size_t stop = at + strlen(THOUGHT);
         size_t begin = marker_before(t, skip_space_back(t, at)), after = skip_space(t, stop);
         char opening = after < t.n ? t.p[after] : 0;
@@ -375,7 +375,7 @@ static bool find_wrapped(finder *f, piece t, bool with_space) {
 
 /* Returns the marker after the reasoning with the white space after it; empty if there is none. */
 static piece marker_after_thought(piece t) {
-    size_t at = find(t, constant(THOUGHT), 0);
+    size_t at = find_piece(t, constant(THOUGHT), 0);
     if (at == SIZE_MAX) return (piece){"", 0};
     size_t begin = skip_space(t, at + strlen(THOUGHT)), end = marker_after(t, begin);
     return end == SIZE_MAX ? (piece){"", 0} : cut(t, begin, skip_space(t, end));
@@ -388,7 +388,7 @@ static void find_by_presence(finder *f) {
     const test with = {.messages = reasoned, .thinking = true};
     if (!render_both(f, &without, &with, texts)) return;
     find_difference(f, texts, rest);
-    if (find(rest[1], constant(THOUGHT), 0) == SIZE_MAX) return;
+    if (find_piece(rest[1], constant(THOUGHT), 0) == SIZE_MAX) return;
     if (find_wrapped(f, texts[1], true)) {
         f->found = true;
         return;
@@ -445,8 +445,8 @@ static void find_by_calls(finder *f) {
     const test said = {.messages = reasoned, .tools = true, .thinking = true};
     const test calls = {.messages = reasoned_call, .tools = true, .thinking = true};
     if (!render_both(f, &said, &calls, texts)) return;
-    if (find(texts[0], constant(THOUGHT), 0) != SIZE_MAX) return;
-    if (find(texts[1], constant(THOUGHT), 0) == SIZE_MAX) return;
+    if (find_piece(texts[0], constant(THOUGHT), 0) != SIZE_MAX) return;
+    if (find_piece(texts[1], constant(THOUGHT), 0) == SIZE_MAX) return;
     f->found = true;
     if (!find_wrapped(f, texts[1], false)) f->end = keep(f, marker_after_thought(texts[1]));
 }
@@ -456,7 +456,7 @@ static void find_by_calls(finder *f) {
 /* Whether the test function's name is a value or a key in JSON. */
 static bool names_function(piece t) {
     const piece name = constant("\"" FUNCTION "\"");
-    for (size_t at = find(t, name, 0); at != SIZE_MAX; at = find(t, name, at + 1)) {
+    for (size_t at = find_piece(t, name, 0); at != SIZE_MAX; at = find_piece(t, name, at + 1)) {
         size_t before = skip_space_back(t, at);
         if (before && (t.p[before - 1] == '{' || t.p[before - 1] == ':')) return true;
     }
@@ -489,7 +489,7 @@ static void check_calls(finder *f) {
     find_difference(f, texts, rest);
     if (!names_function(rest[1])) return;
     piece t = remove_tag(f, remove_tag(f, rest[1], f->start), f->end);
-    size_t begin = find(t, constant("{"), 0), end = find_last(t, constant("}"), t.n);
+    size_t begin = find_piece(t, constant("{"), 0), end = find_last(t, constant("}"), t.n);
     piece json = begin == SIZE_MAX || end == SIZE_MAX ? (piece){"", 0} : cut(t, begin, end + 1);
     jinja_error err;
     ggtok_status status = ggtok_jinja_protect(f->mem, parse, &json, &err);

@@ -63,7 +63,7 @@ bool ggtok_token_map_build(token_map *m, const uint8_t *arena, const uint32_t *o
     return true;
 }
 
-static int32_t find(const token_map *m, const uint8_t *p, size_t n, uint64_t hash) {
+static int32_t find_id(const token_map *m, const uint8_t *p, size_t n, uint64_t hash) {
     uint32_t tag = (uint32_t)(hash >> 32);
     size_t s = hash & m->mask;
     for (size_t i = 0; i <= m->reach && m->slots[s].id1; i++, s = (s + 1) & m->mask) {
@@ -74,13 +74,13 @@ static int32_t find(const token_map *m, const uint8_t *p, size_t n, uint64_t has
 }
 
 int32_t ggtok_token_map_find(const token_map *m, const uint8_t *p, size_t n) {
-    return find(m, p, n, hash_text(p, n, m->seed));
+    return find_id(m, p, n, hash_text(p, n, m->seed));
 }
 
 int32_t ggtok_token_map_confirm(const token_map *m, const uint8_t *p, size_t n, uint64_t hash,
                                 int32_t likely) {
     if (likely < 0 || same(m, (uint32_t)likely, p, n)) return likely;
-    return find(m, p, n, hash);
+    return find_id(m, p, n, hash);
 }
 
 void ggtok_token_map_free(token_map *m) {

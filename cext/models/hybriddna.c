@@ -84,7 +84,8 @@ static void *dna_scratch_new(const vocab *v, const void *model) {
 }
 
 /* Returns the offset of `needle` in text[from..n), or n. */
-static size_t find(const uint8_t *text, size_t n, size_t from, const char *needle, size_t len) {
+static size_t find_needle(const uint8_t *text, size_t n, size_t from, const char *needle,
+                          size_t len) {
     while (n - from >= len) {
         const uint8_t *p = memchr(text + from, needle[0], n - from - len + 1);
         if (!p) break;
@@ -135,11 +136,11 @@ static bool push_tag(const model_call *call, int32_t id, const uint8_t *p, size_
     return push(call, id, GGTOK_HOW_TAG, (ggtok_bytes){NULL, 0}, p, n);
 }
 
-/* Like `find`, for a tag that is allowed to become the token `id`. */
+/* Like find_needle, for a tag that is allowed to become the token `id`. */
 static size_t find_tag(const model_call *call, const uint8_t *text, size_t n, size_t from,
                        const char *tag, size_t len, int32_t id) {
-    size_t at = find(text, n, from, tag, len);
-    while (at < n && !allows(call, id, text + at, len)) at = find(text, n, at + 1, tag, len);
+    size_t at = find_needle(text, n, from, tag, len);
+    while (at < n && !allows(call, id, text + at, len)) at = find_needle(text, n, at + 1, tag, len);
     return at;
 }
 

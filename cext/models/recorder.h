@@ -1,6 +1,9 @@
 /*
- * Keeps untrusted text from becoming reserved tokens.
+ * Records a fragment that is encoded plainly, without caches: for each byte of the transformed text,
+ * whether its source is trusted and, for spans and traces, where that source is
+ * (docs/design/offsets.md).
  *
+ * Trust keeps untrusted text from becoming reserved tokens.
  * The text of a chat template is trusted; messages in it are not: they must not produce tokens that
  * begin or end a turn. Partition finds such tokens only in trusted text (special/partition.h), but
  * raw text can also become one of them: by a merge, as a token of a unigram or longest-match model,
@@ -11,9 +14,6 @@
  *   SPM, BPE     no merge produces the token; a character that equals it falls back to bytes
  *   WPM, RWKV    the token doesn't match; the next shorter token is tried
  *   UGM, PLaMo   no path contains the token
- *
- * Encoding a fragment in this way, without caches, can also record the source of each token: see
- * recorder's `spans` and docs/design/offsets.md.
  *
  * If some text has no other tokens, the recorder notes the refused token, and encoding fails. Text
  * that no token matches still becomes the unknown token, unless that token ends generation. If no

@@ -60,7 +60,7 @@ static bool keep_going(void *user) {
     return false;
 }
 
-const arrow_texts *ggtok_py_arrow_texts(PyObject *capsule) {
+const arrow_texts *ggtok_python_arrow_texts(PyObject *capsule) {
     return PyCapsule_GetPointer(capsule, TEXTS);
 }
 
@@ -143,7 +143,7 @@ static void ids_free(PyObject *capsule) {
     ggtok_arrow_ids_drop(PyCapsule_GetPointer(capsule, IDS));
 }
 
-PyObject *ggtok_py_arrow_ids(arrow_ids *ids) {
+PyObject *ggtok_python_arrow_ids(arrow_ids *ids) {
     PyObject *capsule = PyCapsule_New(ids, IDS, ids_free);
     if (!capsule) ggtok_arrow_ids_drop(ids);
     return capsule;
@@ -212,6 +212,6 @@ static PyMethodDef functions[] = {
 };
 
 bool ggtok_arrow_bind(uintptr_t list, uintptr_t error) {
-    return ggtok_py_bind(functions, sizeof functions / sizeof *functions, list, error,
-                         &error_class);
+    return ggtok_python_bind(functions, sizeof functions / sizeof *functions, list, error,
+                             &error_class);
 }

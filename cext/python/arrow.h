@@ -17,10 +17,10 @@ bool ggtok_arrow_bind(uintptr_t list, uintptr_t error);
 
 /* Returns the texts in a capsule made by arrow.c's `read_texts`; for any other capsule, NULL with
  * an exception set. */
-const arrow_texts *ggtok_py_arrow_texts(PyObject *capsule);
+const arrow_texts *ggtok_python_arrow_texts(PyObject *capsule);
 
 /* Returns a capsule, to be passed to arrow.c's `export`, that takes ownership of the reference
  * `ids`; NULL with an exception set on failure. */
-PyObject *ggtok_py_arrow_ids(arrow_ids *ids);
+PyObject *ggtok_python_arrow_ids(arrow_ids *ids);
 
 #endif

@@ -17,7 +17,7 @@ typedef struct filling {
 /* Makes the list for one text. Lists stay untracked until all are full: the garbage collector,
  * which runs after every few hundred new lists, would traverse them again and again. */
 static bool fill(filling *f, size_t text, const int32_t *ids, size_t n) {
-    PyObject *list = entry_untracked_list_of(f->e, ids, n);
+    PyObject *list = ggtok_python_untracked_list_of(f->e, ids, n);
     return list && !PyList_SetItem(f->lists, (Py_ssize_t)text, list);
 }
 
@@ -47,8 +47,8 @@ static bool fill_all(filling *f, const ggtok_batch *batch, size_t n) {
 
 static PyObject *end_lists(PyObject *lists) {
     for (Py_ssize_t i = 0, n = PyList_Size(lists); i < n; i++)
-        ggtok_py_list_end(PyList_GetItem(lists, i));
-    return ggtok_py_list_end(lists);
+        ggtok_python_list_end(PyList_GetItem(lists, i));
+    return ggtok_python_list_end(lists);
 }
 
 /* A ggtok_convert_fn that converts spans to the unit in `user`, a `filling`. */
@@ -93,7 +93,7 @@ static ggtok_bytes *texts_of_list(PyObject *list, size_t *n) {
             size_t here = joined ? PyLong_AsSize_t(PyTuple_GetItem(item, 2)) : 1;
             Py_ssize_t size = 0;
             if (filling && !joined) {
-                texts[*n].data = entry_text_of(item, &size);
+                texts[*n].data = ggtok_python_text_of(item, &size);
                 texts[*n].n = (size_t)size;
             } else if (filling) {
                 split_joined(item, texts + *n, here);
@@ -122,7 +122,7 @@ static ggtok_bytes *texts_of(PyObject *tuple, size_t n) {
     }
     for (size_t i = 0; i < n; i++) {
         Py_ssize_t size;
-        texts[i].data = entry_text_of(PyTuple_GetItem(tuple, (Py_ssize_t)i), &size);
+        texts[i].data = ggtok_python_text_of(PyTuple_GetItem(tuple, (Py_ssize_t)i), &size);
         if (!texts[i].data) {
             ggtok_mem_free(texts);
             return NULL;
@@ -154,28 +154,28 @@ static PyObject *arrays_of(ggtok_batch **batch, size_t n) {
 /* Makes a column of the batch's ids. The column owns the batch, and *batch becomes NULL. */
 static PyObject *arrow_of(ggtok_batch **batch, const ggtok_bytes *texts, size_t n) {
     arrow_ids *ids = ggtok_arrow_ids_new(batch, texts, n);
-    return ids ? ggtok_py_arrow_ids(ids) : PyErr_NoMemory();
+    return ids ? ggtok_python_arrow_ids(ids) : PyErr_NoMemory();
 }
 
 /* (tuple of texts, list of bytes and of joined texts, or a capsule from arrow.c; add_special;
  * parse_special; continuation; threads; lists; whether this is the main thread; None or the unit of
  * spans; sampling, which may be missing or None) -> if `lists` is True, lists or, with spans, (lists,
  * a Result of arrays.py); if False, a Result; if None, a capsule of ids for arrow.c. */
-PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
+PyObject *ggtok_python_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     ggtok_error err;
     ggtok_sampling sampling;
     ggtok_batch *batch = NULL;
     ggtok_batch_options options = {.threads = (unsigned)PyLong_AsUnsignedLong(args[4])};
     PyObject *result = NULL;
-    if (PyErr_Occurred() || !entry_encode_flags(args + 1, &options.flags, &options.choice))
+    if (PyErr_Occurred() || !ggtok_python_encode_flags(args + 1, &options.flags, &options.choice))
         return NULL;
     if (n_args > 8 && args[8] != Py_None) {
-        if (!entry_sampling_of(args[8], &sampling)) return NULL;
+        if (!ggtok_python_sampling_of(args[8], &sampling)) return NULL;
         options.sampling = &sampling;
     }
     bool tuple = PyTuple_Check(args[0]), list = PyList_Check(args[0]);
-    const arrow_texts *arrow = tuple || list ? NULL : ggtok_py_arrow_texts(args[0]);
+    const arrow_texts *arrow = tuple || list ? NULL : ggtok_python_arrow_texts(args[0]);
     if (PyErr_Occurred()) return NULL;
     size_t n = arrow ? arrow->n : tuple ? (size_t)PyTuple_Size(args[0]) : 0;
     ggtok_bytes *texts = arrow   ? arrow->data
@@ -186,7 +186,7 @@ PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n
     const bool lists = args[5] == Py_True, spans = args[7] != Py_None, on_main = args[6] == Py_True;
     filling f = {.e = e, .unit = GGTOK_UNIT_BYTE};
     if (spans) f.unit = (ggtok_unit)PyLong_AsLong(args[7]);
-    if (lists && !(f.lists = ggtok_py_list_begin((Py_ssize_t)n))) goto done;
+    if (lists && !(f.lists = ggtok_python_list_begin((Py_ssize_t)n))) goto done;
     if (arrow) options.flags |= GGTOK_COPY_TEXTS;
     if (spans) options.flags |= GGTOK_SPANS;
     if (f.unit != GGTOK_UNIT_BYTE) options.convert = convert;
@@ -198,7 +198,7 @@ PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n
     ggtok_status s = ggtok_encode_batch_with(e->pool, texts, n, &options, &batch, &failed, &err);
     ggtok_python_return(&f.call);
     if (s) { /* a text may fail after a signal handler has raised */
-        if (!PyErr_Occurred()) entry_fail(e, &err, failed, failed < n);
+        if (!PyErr_Occurred()) ggtok_python_fail(e, &err, failed, failed < n);
     } else if (args[5] == Py_None) {
         result = arrow_of(&batch, texts, n);
     } else if (!lists) {
@@ -218,16 +218,16 @@ done:
 
 /* (bytes or str, add_special, parse_special, continuation, threads, whether this is the main thread)
  * -> the arguments of `arrays` in arrays.py for a batch of one text: ggtok_encode_parallel */
-PyObject *entry_encode_parallel(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
+PyObject *ggtok_python_encode_parallel(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)n_args;
     ggtok_error err;
     ggtok_batch *batch = NULL;
     ggtok_batch_options options = {.threads = (unsigned)PyLong_AsUnsignedLong(args[4])};
     Py_ssize_t n;
-    if (PyErr_Occurred() || !entry_encode_flags(args + 1, &options.flags, &options.choice))
+    if (PyErr_Occurred() || !ggtok_python_encode_flags(args + 1, &options.flags, &options.choice))
         return NULL;
-    const char *text = entry_text_of(args[0], &n);
+    const char *text = ggtok_python_text_of(args[0], &n);
     if (!text) return NULL;
     filling f = {.e = e};
     if (args[5] == Py_True) options.keep_going = ggtok_python_keep_going;
@@ -235,7 +235,7 @@ PyObject *entry_encode_parallel(PyObject *self, PyObject *const *args, Py_ssize_
     ggtok_python_leave(&f.call);
     ggtok_status s = ggtok_encode_parallel(e->pool, text, (size_t)n, &options, &batch, &err);
     ggtok_python_return(&f.call);
-    if (s) return PyErr_Occurred() ? NULL : entry_fail(e, &err, 0, false);
+    if (s) return PyErr_Occurred() ? NULL : ggtok_python_fail(e, &err, 0, false);
     PyObject *result = arrays_of(&batch, 1);
     ggtok_batch_free(batch);
     return result;

@@ -1,7 +1,7 @@
 #include "python/bind.h"
 
-bool ggtok_py_bind(PyMethodDef *functions, size_t n, uintptr_t list, uintptr_t error,
-                   PyObject **error_class) {
+bool ggtok_python_bind(PyMethodDef *functions, size_t n, uintptr_t list, uintptr_t error,
+                       PyObject **error_class) {
     PyGILState_STATE state = PyGILState_Ensure(); /* cffi released the GIL */
     bool ok = true;
     if (error_class) {

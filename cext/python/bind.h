@@ -12,7 +12,7 @@
  * sets *error_class to the exception class whose id() is `error`. Called without the GIL. Returns
  * false if out of memory.
  */
-bool ggtok_py_bind(PyMethodDef *functions, size_t n, uintptr_t list, uintptr_t error,
-                   PyObject **error_class);
+bool ggtok_python_bind(PyMethodDef *functions, size_t n, uintptr_t list, uintptr_t error,
+                       PyObject **error_class);
 
 #endif

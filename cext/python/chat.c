@@ -84,7 +84,7 @@ static PyObject *facts_of(const chat_policy *p) {
 }
 
 static bool read_time(PyObject *time, jinja_time *out) {
-    if (time != Py_None) return ggtok_py_time(time, out);
+    if (time != Py_None) return ggtok_python_time(time, out);
     *out = ggtok_chat_present_time();
     return true;
 }
@@ -92,7 +92,7 @@ static bool read_time(PyObject *time, jinja_time *out) {
 /* (0: llama-server, 1: transformers; the template or None; the time or None: now) -> (chat, bytes of memory,
  * whether prompts depend on the time, two lists of variables, facts about two policies or None:
  * without and with tools) */
-PyObject *ggtok_py_chat_compile(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
+PyObject *ggtok_python_chat_compile(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     ggtok_chat_options options = {.like = (ggtok_chat_like)PyLong_AsLong(args[0])};
     jinja_time now = {0};
     ggtok_chat *chat;
@@ -107,9 +107,9 @@ PyObject *ggtok_py_chat_compile(PyObject *self, PyObject *const *args, Py_ssize_
     if (!read_time(args[2], &now)) return NULL;
     ggtok_status status;
     Py_BEGIN_ALLOW_THREADS;
-    status = ggtok_chat_compile(ggtok_py_tokenizer(self), &options, &now, &chat, &err);
+    status = ggtok_chat_compile(ggtok_python_tokenizer(self), &options, &now, &chat, &err);
     Py_END_ALLOW_THREADS;
-    if (status) return ggtok_py_template_error(&err);
+    if (status) return ggtok_python_template_error(&err);
     PyObject *capsule = PyCapsule_New(chat, CHAT_CAPSULE, free_chat);
     if (!capsule) {
         ggtok_chat_free(chat);
@@ -193,7 +193,7 @@ static jinja_value read_field(reader *r, const request *p, const char *name, PyO
     bool is_chat = is_llama(p) && p->how.api == CHAT_COMPLETIONS;
     if (is_chat && !strcmp(name, "tools")) items = ggtok_chat_tool_shape;
     if (is_chat && !strcmp(name, "messages")) items = ggtok_chat_message_shape;
-    return ggtok_py_read_object(r, object, NULL, items, &at, 1);
+    return ggtok_python_read_object(r, object, NULL, items, &at, 1);
 }
 
 static jinja_value read_messages(reader *r, const request *p, PyObject *list) {
@@ -203,9 +203,9 @@ static jinja_value read_messages(reader *r, const request *p, PyObject *list) {
     for (Py_ssize_t i = 0; i < PyList_Size(list); i++) {
         const chat_path message = {&at, NULL, (size_t)i};
         PyObject *object = PyList_GetItem(list, i);
-        ggtok_py_hold(r, object);
+        ggtok_python_hold(r, object);
         ggtok_jinja_list_push(r->call.mem, messages,
-                              ggtok_py_read_object(r, object, shape, NULL, &message, 2));
+                              ggtok_python_read_object(r, object, shape, NULL, &message, 2));
     }
     return jinja_of_list(messages);
 }
@@ -218,8 +218,8 @@ static void read_body(reader *r, const request *p, PyObject *dict, jinja_dict *b
         const char *name = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, &n) : NULL;
         PyErr_Clear();
         if (!name || strlen(name) != (size_t)n) continue; /* no field */
-        ggtok_py_hold(r, key);
-        ggtok_py_hold(r, value);
+        ggtok_python_hold(r, key);
+        ggtok_python_hold(r, value);
         put(r, body,
             (const char *)ggtok_jinja_text_copy(r->call.mem, name, strlen(name) + 1, 0)->data,
             read_field(r, p, name, value));
@@ -250,13 +250,13 @@ static void read_request(jinja_arena *mem, void *user) {
         jinja_dict *named = ggtok_jinja_dict_new(mem, (size_t)PyDict_Size(p->named));
         while (PyDict_Next(p->named, &pos, &key, &value)) {
             const char *name = PyUnicode_AsUTF8AndSize(key, &n);
-            if (!name) ggtok_py_raised(r);
+            if (!name) ggtok_python_raised(r);
             const chat_path at = {NULL, name, 0};
-            ggtok_py_hold(r, key);
-            ggtok_py_hold(r, value);
+            ggtok_python_hold(r, key);
+            ggtok_python_hold(r, value);
             jinja_text *text = ggtok_jinja_text_copy(mem, name, (size_t)n, 0);
             ggtok_jinja_dict_set(mem, named, jinja_of_text(text),
-                                 ggtok_py_read_object(r, value, NULL, NULL, &at, 2));
+                                 ggtok_python_read_object(r, value, NULL, NULL, &at, 2));
         }
         job->named = jinja_of_dict(named);
     }
@@ -282,13 +282,13 @@ static void read_job(const request *p, PyObject *conversation, job *j) {
     if (ggtok_chat_begin(&j->job, &p->how, 0)) return;
     j->job.chat = p->chat;
     j->job.template = p->template;
-    reader r = ggtok_py_reader(j->job.env, is_llama(p) ? JINJA_LLAMA_CPP : JINJA_TRANSFORMERS);
+    reader r = ggtok_python_reader(j->job.env, is_llama(p) ? JINJA_LLAMA_CPP : JINJA_TRANSFORMERS);
     r.call.language = p->how.language == CHAT_LLAMA_SERVER ? CHAT_LLAMA_SERVER : CHAT_PYTHON;
     r.is_request = true;
     r.names = p->chat->file.names;
     r.convert = convert_function;
     r.more = &more;
-    ggtok_status status = ggtok_py_read(&r, read_request, &j->job.error);
+    ggtok_status status = ggtok_python_read(&r, read_request, &j->job.error);
     if (r.raised) {
         j->outcome = RAISED;
         j->exception = take_exception();
@@ -394,12 +394,12 @@ static void find_ranges(jinja_arena *mem, void *user) {
 static PyObject *ranges_of(chat_job *job, jinja_label label) {
     ranges_job j = {.t = job->prompt, .label = label};
     if (ggtok_jinja_protect(ggtok_jinja_env_arena(job->env), find_ranges, &j, &job->error)) {
-        PyObject *error = ggtok_py_template_error(&job->error);
+        PyObject *error = ggtok_python_template_error(&job->error);
         if (error) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
         Py_XDECREF(error);
         return NULL;
     }
-    return ggtok_py_ranges(j.ranges, j.n);
+    return ggtok_python_ranges(j.ranges, j.n);
 }
 
 static PyObject *origins_of(const chat_job *job) {
@@ -421,11 +421,12 @@ static PyObject *prompt_of(job *j) {
     chat_job *job = &j->job;
     ggtok_range *media;
     size_t n_media;
-    if (ggtok_chat_find_media(job, &media, &n_media)) return ggtok_py_template_error(&job->error);
+    if (ggtok_chat_find_media(job, &media, &n_media))
+        return ggtok_python_template_error(&job->error);
     PyObject *parts[] = {
         PyUnicode_DecodeUTF8((const char *)job->prompt->data, (Py_ssize_t)job->prompt->n, NULL),
         ranges_of(job, JINJA_FROM_TEMPLATE), ranges_of(job, JINJA_GENERATED),
-        ggtok_py_ranges(media, n_media), origins_of(job)};
+        ggtok_python_ranges(media, n_media), origins_of(job)};
     PyObject *result = NULL;
     if (parts[0] && parts[1] && parts[2] && parts[3] && parts[4])
         result = PyTuple_Pack(5, parts[0], parts[1], parts[2], parts[3], parts[4]);
@@ -436,7 +437,7 @@ static PyObject *prompt_of(job *j) {
 static PyObject *variables_given(const jinja_env *env) {
     static const jinja_dict none = {0};
     const jinja_dict *inputs = env->inputs ? env->inputs : &none;
-    return ggtok_py_object_of(jinja_of_dict((jinja_dict *)inputs));
+    return ggtok_python_object_of(jinja_of_dict((jinja_dict *)inputs));
 }
 
 /* Returns the result of a job: its value, or an exception that isn't raised. */
@@ -449,11 +450,11 @@ static PyObject *result_of(const request *p, job *j, const bytebuf *all) {
         const char *data = j->alone ? j->alone : j->n ? (const char *)all->data + j->begin : "";
         if (p->want == GGTOK_CHAT_TEXT) return PyUnicode_DecodeUTF8(data, (Py_ssize_t)j->n, NULL);
         PyObject *list =
-            ggtok_py_list(p->self, (const int32_t *)(const void *)data, j->n / sizeof(int32_t));
-        return p->bits & GGTOK_CHAT_UNTRACKED ? list : ggtok_py_list_end(list);
+            ggtok_python_list(p->self, (const int32_t *)(const void *)data, j->n / sizeof(int32_t));
+        return p->bits & GGTOK_CHAT_UNTRACKED ? list : ggtok_python_list_end(list);
     case RAISED: return Py_INCREF(j->exception), j->exception;
-    case FAILED_TO_ENCODE: return ggtok_py_error(p->self, &j->encode_error);
-    default: return ggtok_py_template_error(&j->job.error);
+    case FAILED_TO_ENCODE: return ggtok_python_error(p->self, &j->encode_error);
+    default: return ggtok_python_template_error(&j->job.error);
     }
 }
 
@@ -481,7 +482,7 @@ static bool read_arguments(PyObject *const *args, request *p) {
     p->how.keep_ends = p->bits & GGTOK_CHAT_KEEP_ENDS;
     p->how.only_variables = p->want == GGTOK_CHAT_VARIABLES;
     if (args[TEMPLATE] != Py_None &&
-        !(p->template = PyCapsule_GetPointer(args[TEMPLATE], GGTOK_PY_TEMPLATE)))
+        !(p->template = PyCapsule_GetPointer(args[TEMPLATE], GGTOK_PYTHON_TEMPLATE)))
         return false;
     p->how.as_text = p->want == GGTOK_CHAT_TEXT;
     p->how.api = p->bits & GGTOK_CHAT_ANTHROPIC   ? CHAT_ANTHROPIC
@@ -494,7 +495,7 @@ static bool read_arguments(PyObject *const *args, request *p) {
  * of the request's other fields or None; dict of named variables or None; what to return; flags of
  * ggtok_encode; bits; time, None: now, or False if no template uses it; media marker; a template to render instead, or None) -> (list
  * of results, number of images, audio and video, number of prompts without text of messages) */
-PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
+PyObject *ggtok_python_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     (void)n_args;
     request p = {.self = self};
     PyObject *conversations = args[CONVERSATIONS], *results = NULL;
@@ -513,14 +514,14 @@ PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args
         Py_DECREF(conversation);
         if (jobs[i].outcome == RAISED && !jobs[i].exception) goto done;
     }
-    if (p.want <= GGTOK_CHAT_COUNT && !(ctx = ggtok_pool_acquire(ggtok_py_pool(self), &err))) {
-        PyObject *error = ggtok_py_error(self, &err);
+    if (p.want <= GGTOK_CHAT_COUNT && !(ctx = ggtok_pool_acquire(ggtok_python_pool(self), &err))) {
+        PyObject *error = ggtok_python_error(self, &err);
         if (error) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
         Py_XDECREF(error);
         goto done;
     }
     run_jobs(&p, jobs, n, ctx, &all);
-    results = ggtok_py_list_begin((Py_ssize_t)n);
+    results = ggtok_python_list_begin((Py_ssize_t)n);
     for (size_t i = 0; results && i < n; i++) {
         PyObject *result = result_of(&p, &jobs[i], &all);
         n_media += jobs[i].n_media;
@@ -530,9 +531,9 @@ PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args
         else
             Py_CLEAR(results);
     }
-    ggtok_py_list_end(results);
+    ggtok_python_list_end(results);
 done:
-    if (ctx) ggtok_pool_release(ggtok_py_pool(self), ctx);
+    if (ctx) ggtok_pool_release(ggtok_python_pool(self), ctx);
     for (size_t i = 0; i < n; i++) {
         ggtok_chat_end(&jobs[i].job);
         Py_XDECREF(jobs[i].exception);
@@ -557,7 +558,7 @@ static void convert_body(jinja_arena *mem, void *user) {
     conversion *c = (conversion *)r->more;
     const chat_path at = {NULL, "the request", 0};
     (void)mem;
-    jinja_value body = ggtok_py_read_object(r, c->body, NULL, NULL, &at, 0);
+    jinja_value body = ggtok_python_read_object(r, c->body, NULL, NULL, &at, 0);
     c->converted = c->api == CHAT_ANTHROPIC ? ggtok_chat_from_anthropic(&r->call, body)
                                             : ggtok_chat_from_responses(&r->call, body);
 }
@@ -575,17 +576,17 @@ static PyObject *convert(PyObject *self, PyObject *args) {
     if (api == GGTOK_CHAT_ANTHROPIC) c.api = CHAT_ANTHROPIC;
     PyObject *result = NULL;
     if (!ggtok_jinja_env_new(&options, &env, &err)) {
-        reader r = ggtok_py_reader(env, JINJA_LLAMA_CPP);
+        reader r = ggtok_python_reader(env, JINJA_LLAMA_CPP);
         r.call.language = CHAT_LLAMA_SERVER;
         r.is_request = true;
         r.convert = convert_function;
         r.more = &c;
-        if (!ggtok_py_read(&r, convert_body, &err))
-            result = ggtok_py_object_of(c.converted);
+        if (!ggtok_python_read(&r, convert_body, &err))
+            result = ggtok_python_object_of(c.converted);
         else if (!r.raised)
-            result = ggtok_py_template_error(&err);
+            result = ggtok_python_template_error(&err);
     } else {
-        result = ggtok_py_template_error(&err);
+        result = ggtok_python_template_error(&err);
     }
     ggtok_jinja_env_free(env);
     return result;
@@ -594,5 +595,5 @@ static PyObject *convert(PyObject *self, PyObject *args) {
 static PyMethodDef functions[] = {{"convert", convert, METH_VARARGS, NULL}};
 
 bool ggtok_chat_bind(uintptr_t list, uintptr_t to_plain) {
-    return ggtok_py_bind(functions, 1, list, to_plain, &convert_function);
+    return ggtok_python_bind(functions, 1, list, to_plain, &convert_function);
 }

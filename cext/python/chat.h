@@ -36,8 +36,8 @@ typedef enum ggtok_chat_bits {
 } ggtok_chat_bits;
 
 /* Functions that entry.c binds; `self` is the tokenizer's capsule. */
-PyObject *ggtok_py_chat_compile(PyObject *self, PyObject *const *args, Py_ssize_t n);
-PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *ggtok_python_chat_compile(PyObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *ggtok_python_chat(PyObject *self, PyObject *const *args, Py_ssize_t n);
 
 /* Appends a function that converts bodies to the list, and sets the function that converts objects
  * of other types to plain ones. */

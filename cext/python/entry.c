@@ -21,7 +21,7 @@
 
 enum { POLL_FROM = 1 << 16 }; /* minimum bytes of a text whose encoding signals can interrupt */
 
-static void entry_free(entry *e) {
+static void free_entry(entry *e) {
     if (!e) return;
     for (uint32_t id = 0; e->ints && id < e->n_ints; id++) Py_XDECREF(e->ints[id]);
     ggtok_mem_free(e->ints);
@@ -33,7 +33,7 @@ static void entry_free(entry *e) {
 }
 
 static void capsule_free(PyObject *capsule) {
-    entry_free(PyCapsule_GetPointer(capsule, CAPSULE));
+    free_entry(PyCapsule_GetPointer(capsule, CAPSULE));
 }
 
 /* ---- arguments ---- */
@@ -79,8 +79,8 @@ static bool append_part(bytebuf *utf8, PyObject *part) {
  * Makes the UTF-8 of a large str with characters beyond ASCII, one part at a time. CPython would
  * make it in new memory of three times the size, where each page costs a page fault (a fifth of the
  * time for an uncached text), and keep it with the str. Keeping it is worthwhile only if the text
- * is encoded again, so a text that occurs twice in a row is left to entry_text_of, unless its UTF-8
- * is too large to keep. Returns false if entry_text_of should be used. It may return true with an
+ * is encoded again, so a text that occurs twice in a row is left to ggtok_python_text_of, unless its UTF-8
+ * is too large to keep. Returns false if ggtok_python_text_of should be used. It may return true with an
  * exception set, if a signal handler raised one.
  */
 static bool large_text(entry *e, PyObject *text, bytebuf *utf8) {
@@ -99,7 +99,7 @@ static bool large_text(entry *e, PyObject *text, bytebuf *utf8) {
         ok = part && append_part(utf8, part);
         Py_XDECREF(part);
     }
-    PyErr_Clear(); /* a lone surrogate, or out of memory: entry_text_of reports it */
+    PyErr_Clear(); /* a lone surrogate, or out of memory: ggtok_python_text_of reports it */
     return ok;
 }
 
@@ -159,15 +159,15 @@ static ggtok_context *encode_text(entry *e, PyObject *const *args, const ggtok_s
     unsigned flags;
     bytebuf utf8 = {0};
     const ggtok_special_choice *choice;
-    if (!entry_encode_flags(args + 1, &flags, &choice)) return NULL;
+    if (!ggtok_python_encode_flags(args + 1, &flags, &choice)) return NULL;
     if (spans) flags |= GGTOK_SPANS;
     bool large = large_text(e, args[0], &utf8);
-    const char *text = !large             ? entry_text_of(args[0], &n)
+    const char *text = !large             ? ggtok_python_text_of(args[0], &n)
                        : PyErr_Occurred() ? NULL
                                           : (const char *)utf8.data;
     ggtok_context *ctx = text ? ggtok_pool_acquire(e->pool, &err) : NULL;
     if (!ctx) {
-        if (text) entry_fail(e, &err, 0, false);
+        if (text) ggtok_python_fail(e, &err, 0, false);
         give_large_text(e, &utf8);
         return NULL;
     }
@@ -191,7 +191,7 @@ static ggtok_context *encode_text(entry *e, PyObject *const *args, const ggtok_s
     give_large_text(e, &utf8);
     if (ok) return ctx;
     ggtok_pool_release(e->pool, ctx);
-    if (!PyErr_Occurred()) entry_fail(e, &err, 0, false);
+    if (!PyErr_Occurred()) ggtok_python_fail(e, &err, 0, false);
     return NULL;
 }
 
@@ -204,7 +204,7 @@ static PyObject *encode(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     ggtok_ids ids;
     ggtok_context *ctx = encode_text(e, args, NULL, &ids, NULL);
     if (!ctx) return NULL;
-    PyObject *list = entry_list_of(e, ids.data, ids.n);
+    PyObject *list = ggtok_python_list_of(e, ids.data, ids.n);
     ggtok_pool_release(e->pool, ctx);
     return list;
 }
@@ -229,7 +229,7 @@ static PyObject *encode_spans(PyObject *self, PyObject *const *args, Py_ssize_t 
     PyObject *spans;
     ggtok_context *ctx = encode_text(e, args, NULL, &ids, &spans);
     if (!ctx) return NULL;
-    PyObject *list = entry_list_of(e, ids.data, ids.n);
+    PyObject *list = ggtok_python_list_of(e, ids.data, ids.n);
     ggtok_pool_release(e->pool, ctx);
     PyObject *both = list ? PyTuple_Pack(2, list, spans) : NULL;
     Py_XDECREF(list);
@@ -243,16 +243,16 @@ static PyObject *sample(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     (void)n;
     ggtok_ids ids;
     ggtok_sampling sampling;
-    if (!entry_sampling_of(args[4], &sampling)) return NULL;
+    if (!ggtok_python_sampling_of(args[4], &sampling)) return NULL;
     ggtok_context *ctx = encode_text(e, args, &sampling, &ids, NULL);
     if (!ctx) return NULL;
-    PyObject *list = entry_list_of(e, ids.data, ids.n);
+    PyObject *list = ggtok_python_list_of(e, ids.data, ids.n);
     ggtok_pool_release(e->pool, ctx);
     return list;
 }
 
 static PyObject *parts_of(const ggtok_parts *parts) {
-    PyObject *list = ggtok_py_list_begin((Py_ssize_t)parts->n);
+    PyObject *list = ggtok_python_list_begin((Py_ssize_t)parts->n);
     for (size_t i = 0; list && i < parts->n; i++) {
         const ggtok_part *p = &parts->data[i];
         PyObject *part =
@@ -264,7 +264,7 @@ static PyObject *parts_of(const ggtok_parts *parts) {
             Py_CLEAR(list);
         }
     }
-    return ggtok_py_list_end(list);
+    return ggtok_python_list_end(list);
 }
 
 /* (str, flags, the ranges as bytes, whether to return parts) -> list of int, or (list of int, list
@@ -278,13 +278,13 @@ static PyObject *encode_trusted(PyObject *self, PyObject *const *args, Py_ssize_
     Py_ssize_t n;
     char *packed;
     Py_ssize_t n_packed;
-    const char *text = entry_text_of(args[0], &n);
+    const char *text = ggtok_python_text_of(args[0], &n);
     unsigned long flags = PyLong_AsUnsignedLong(args[1]);
     if (!text || PyErr_Occurred() || PyBytes_AsStringAndSize(args[2], &packed, &n_packed)) {
         return NULL;
     }
     ggtok_context *ctx = ggtok_pool_acquire(e->pool, &err);
-    if (!ctx) return entry_fail(e, &err, 0, false);
+    if (!ctx) return ggtok_python_fail(e, &err, 0, false);
     const ggtok_range *ranges = (const void *)packed; /* bytes objects are sufficiently aligned */
     size_t n_ranges = (size_t)n_packed / sizeof *ranges;
     long_call p;
@@ -294,9 +294,9 @@ static PyObject *encode_trusted(PyObject *self, PyObject *const *args, Py_ssize_
     call_end(&p, ctx);
     PyObject *result = NULL;
     if (s) {
-        if (!PyErr_Occurred()) entry_fail(e, &err, 0, false);
+        if (!PyErr_Occurred()) ggtok_python_fail(e, &err, 0, false);
     } else {
-        result = entry_list_of(e, ids.data, ids.n);
+        result = ggtok_python_list_of(e, ids.data, ids.n);
         if (result && args[3] == Py_True) result = Py_BuildValue("(NN)", result, parts_of(&parts));
     }
     ggtok_pool_release(e->pool, ctx);
@@ -316,9 +316,9 @@ static PyObject *count(PyObject *self, PyObject *const *args, Py_ssize_t n) {
 
 /* Returns the list of (ids, score), or NULL with an exception set. */
 static PyObject *segmentations_of(entry *e, const ggtok_segmentations *found) {
-    PyObject *list = ggtok_py_list_begin((Py_ssize_t)found->n);
+    PyObject *list = ggtok_python_list_begin((Py_ssize_t)found->n);
     for (size_t i = 0, from = 0; list && i < found->n; from = found->ends[i++]) {
-        PyObject *ids = entry_list_of(e, found->ids + from, found->ends[i] - from);
+        PyObject *ids = ggtok_python_list_of(e, found->ids + from, found->ends[i] - from);
         PyObject *one = ids ? Py_BuildValue("(Nd)", ids, found->scores[i]) : NULL;
         if (one) {
             PyList_SetItem(list, (Py_ssize_t)i, one);
@@ -326,7 +326,7 @@ static PyObject *segmentations_of(entry *e, const ggtok_segmentations *found) {
             Py_CLEAR(list);
         }
     }
-    return ggtok_py_list_end(list);
+    return ggtok_python_list_end(list);
 }
 
 /* (bytes, add_special, parse_special, continuation, n) -> list of (list of int, score): ggtok_nbest */
@@ -338,11 +338,11 @@ static PyObject *nbest(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
     Py_ssize_t n;
     unsigned flags;
     const ggtok_special_choice *choice;
-    if (!entry_encode_flags(args + 1, &flags, &choice)) return NULL;
+    if (!ggtok_python_encode_flags(args + 1, &flags, &choice)) return NULL;
     size_t most = PyLong_AsSize_t(args[4]);
-    const char *text = PyErr_Occurred() ? NULL : entry_text_of(args[0], &n);
+    const char *text = PyErr_Occurred() ? NULL : ggtok_python_text_of(args[0], &n);
     ggtok_context *ctx = text ? ggtok_pool_acquire(e->pool, &err) : NULL;
-    if (!ctx) return text ? entry_fail(e, &err, 0, false) : NULL;
+    if (!ctx) return text ? ggtok_python_fail(e, &err, 0, false) : NULL;
     ggtok_context_set_special_choice(ctx, choice);
     long_call p;
     call_begin(&p, ctx, POLL_FROM); /* finding many paths takes longer than encoding */
@@ -350,7 +350,7 @@ static PyObject *nbest(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
     call_end(&p, ctx);
     PyObject *list = s ? NULL : segmentations_of(e, &found);
     ggtok_pool_release(e->pool, ctx);
-    if (s && !PyErr_Occurred()) entry_fail(e, &err, 0, false);
+    if (s && !PyErr_Occurred()) ggtok_python_fail(e, &err, 0, false);
     return list;
 }
 
@@ -361,7 +361,7 @@ static PyObject *steps_of(entry *e, ggtok_context *ctx, ggtok_status s, ggtok_by
                           const ggtok_error *err) {
     PyObject *bytes = s ? NULL : PyBytes_FromStringAndSize(json.data, (Py_ssize_t)json.n);
     ggtok_pool_release(e->pool, ctx);
-    if (s && !PyErr_Occurred()) entry_fail(e, err, 0, false);
+    if (s && !PyErr_Occurred()) ggtok_python_fail(e, err, 0, false);
     return bytes;
 }
 
@@ -374,10 +374,10 @@ static PyObject *trace(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
     Py_ssize_t n;
     unsigned flags;
     const ggtok_special_choice *choice;
-    if (!entry_encode_flags(args + 1, &flags, &choice)) return NULL;
-    const char *text = entry_text_of(args[0], &n);
+    if (!ggtok_python_encode_flags(args + 1, &flags, &choice)) return NULL;
+    const char *text = ggtok_python_text_of(args[0], &n);
     ggtok_context *ctx = text ? ggtok_pool_acquire(e->pool, &err) : NULL;
-    if (!ctx) return text ? entry_fail(e, &err, 0, false) : NULL;
+    if (!ctx) return text ? ggtok_python_fail(e, &err, 0, false) : NULL;
     ggtok_context_set_special_choice(ctx, choice);
     long_call p;
     call_begin(&p, ctx, RELEASE_FROM); /* reporting takes longer than encoding */
@@ -394,7 +394,7 @@ static PyObject *trace_token(PyObject *self, PyObject *const *args, Py_ssize_t n
     ggtok_bytes json;
     long id = PyLong_AsLong(args[0]);
     ggtok_context *ctx = PyErr_Occurred() ? NULL : ggtok_pool_acquire(e->pool, &err);
-    if (!ctx) return PyErr_Occurred() ? NULL : entry_fail(e, &err, 0, false);
+    if (!ctx) return PyErr_Occurred() ? NULL : ggtok_python_fail(e, &err, 0, false);
     long_call p;
     call_begin(&p, ctx, RELEASE_FROM);
     ggtok_status s = ggtok_trace_token_json(ctx, (int32_t)id, SIZE_MAX, &json, &err);
@@ -444,7 +444,7 @@ static PyObject *take(PyObject *self, PyObject *const *args, Py_ssize_t n_args) 
     (void)args, (void)n_args;
     ggtok_error err;
     ggtok_context *ctx = ggtok_pool_acquire(e->pool, &err);
-    if (!ctx) return entry_fail(e, &err, 0, false);
+    if (!ctx) return ggtok_python_fail(e, &err, 0, false);
     PyObject *loan = PyCapsule_New(ctx, LOAN, NULL);
     if (!loan) {
         ggtok_pool_release(e->pool, ctx);
@@ -472,12 +472,12 @@ static PyObject *encode_part(PyObject *self, PyObject *const *args, Py_ssize_t n
     call_begin(&p, ctx, n);
     ggtok_status s = ggtok_encode(ctx, text, n, (unsigned)flags, &ids, &err);
     call_end(&p, ctx);
-    if (s) return PyErr_Occurred() ? NULL : entry_fail(e, &err, 0, false);
+    if (s) return PyErr_Occurred() ? NULL : ggtok_python_fail(e, &err, 0, false);
     if (flags & GGTOK_SPANS) {
         PyObject *spans = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(ids.n * sizeof(ggtok_span)));
         if (!spans || !ggtok_spans(ctx, (void *)PyBytes_AsString(spans), &err)) return spans;
         Py_DECREF(spans);
-        return entry_fail(e, &err, 0, false);
+        return ggtok_python_fail(e, &err, 0, false);
     }
     return PyBytes_FromStringAndSize((const char *)ids.data,
                                      (Py_ssize_t)(ids.n * sizeof *ids.data));
@@ -511,11 +511,11 @@ static PyObject *encode_block(PyObject *self, PyObject *const *args, Py_ssize_t 
     size_t used;
     unsigned flags;
     const ggtok_special_choice *choice;
-    if (!entry_encode_flags(args + 1, &flags, &choice)) return NULL;
+    if (!ggtok_python_encode_flags(args + 1, &flags, &choice)) return NULL;
     if (args[4] == Py_True) flags |= GGTOK_NOT_FIRST_BLOCK;
-    const char *text = entry_text_of(args[0], &n);
+    const char *text = ggtok_python_text_of(args[0], &n);
     ggtok_context *ctx = text ? ggtok_pool_acquire(e->pool, &err) : NULL;
-    if (!ctx) return text ? entry_fail(e, &err, 0, false) : NULL;
+    if (!ctx) return text ? ggtok_python_fail(e, &err, 0, false) : NULL;
     ggtok_context_set_special_choice(ctx, choice);
     long_call p;
     call_begin(&p, ctx, (size_t)n);
@@ -523,9 +523,9 @@ static PyObject *encode_block(PyObject *self, PyObject *const *args, Py_ssize_t 
     ggtok_status s = is_last ? ggtok_encode(ctx, text, (size_t)n, flags, &ids, &err)
                              : ggtok_encode_block(ctx, text, (size_t)n, flags, &ids, &used, &err);
     call_end(&p, ctx);
-    PyObject *list = s ? NULL : entry_list_of(e, ids.data, ids.n);
+    PyObject *list = s ? NULL : ggtok_python_list_of(e, ids.data, ids.n);
     ggtok_pool_release(e->pool, ctx);
-    if (s && !PyErr_Occurred()) entry_fail(e, &err, 0, false);
+    if (s && !PyErr_Occurred()) ggtok_python_fail(e, &err, 0, false);
     return !list || is_last ? list : Py_BuildValue("(Nn)", list, (Py_ssize_t)used);
 }
 
@@ -534,17 +534,15 @@ static PyObject *track(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
     (void)self, (void)n_args;
     for (Py_ssize_t i = 0, n = PyList_Size(args[0]); i < n; i++) {
         PyObject *list = PyList_GetItem(args[0], i);
-        if (!PyObject_GC_IsTracked(list)) ggtok_py_list_end(list);
+        if (!PyObject_GC_IsTracked(list)) ggtok_python_list_end(list);
     }
     Py_RETURN_NONE;
 }
 
 /* ---- binding ---- */
 
-#define BOUND(name) {#name, (PyCFunction)(void (*)(void))entry_##name, METH_FASTCALL, NULL}
+#define BOUND(name) {#name, (PyCFunction)(void (*)(void))ggtok_python_##name, METH_FASTCALL, NULL}
 #define METHOD(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
-
-#define CHAT(name) {#name, (PyCFunction)(void (*)(void))ggtok_py_##name, METH_FASTCALL, NULL}
 
 static PyMethodDef methods[] = {
     METHOD(encode),       METHOD(encode_array), METHOD(encode_trusted), METHOD(count),
@@ -552,10 +550,10 @@ static PyMethodDef methods[] = {
     METHOD(take),         METHOD(encode_part),  METHOD(safe_cut),       METHOD(cache_info),
     METHOD(encode_spans), BOUND(choose),        METHOD(track),          METHOD(trace),
     METHOD(trace_token),  METHOD(encode_block), METHOD(sample),         METHOD(nbest),
-    CHAT(chat),           CHAT(chat_compile),   BOUND(encode_parallel),
+    BOUND(chat),          BOUND(chat_compile),  BOUND(encode_parallel),
 };
 
-bool entry_bind(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error) {
+bool ggtok_python_bind_tokenizer(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error) {
     PyGILState_STATE gil = PyGILState_Ensure(); /* cffi released the GIL */
     bool bound = false;
     PyObject *capsule = NULL;
@@ -577,7 +575,7 @@ done:
     if (capsule) {
         Py_DECREF(capsule);
     } else {
-        entry_free(e);
+        free_entry(e);
     }
     PyGILState_Release(gil);
     return bound;

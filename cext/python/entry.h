@@ -11,6 +11,6 @@
  * batch's text (or None) as arguments. Returns false if out of memory; the caller then still owns
  * the tokenizer and must clear the dict.
  */
-bool entry_bind(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error);
+bool ggtok_python_bind_tokenizer(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error);
 
 #endif

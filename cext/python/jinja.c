@@ -19,14 +19,14 @@ static PyObject *text_of(const char *s) {
     return PyUnicode_DecodeUTF8(s, (Py_ssize_t)strlen(s), "replace");
 }
 
-PyObject *ggtok_py_template_error(const jinja_error *err) {
+PyObject *ggtok_python_template_error(const jinja_error *err) {
     PyObject *line = err->line ? PyLong_FromLong((long)err->line) : (Py_INCREF(Py_None), Py_None);
     return PyObject_CallFunction(error_class, "iNNNiN", (int)err->status, text_of(err->message),
                                  line, text_of(err->source), (int)err->fault, text_of(err->key));
 }
 
 static PyObject *fail(const jinja_error *err) {
-    PyObject *error = ggtok_py_template_error(err);
+    PyObject *error = ggtok_python_template_error(err);
     if (error) PyErr_SetObject(error_class, error);
     Py_XDECREF(error);
     return NULL;
@@ -35,7 +35,7 @@ static PyObject *fail(const jinja_error *err) {
 /* ---- templates ---- */
 
 static void free_template(PyObject *capsule) {
-    ggtok_jinja_template_free(PyCapsule_GetPointer(capsule, GGTOK_PY_TEMPLATE));
+    ggtok_jinja_template_free(PyCapsule_GetPointer(capsule, GGTOK_PYTHON_TEMPLATE));
 }
 
 static PyObject *compile(PyObject *self, PyObject *args) {
@@ -51,13 +51,13 @@ static PyObject *compile(PyObject *self, PyObject *args) {
     status = ggtok_jinja_compile(source, (size_t)n, (jinja_dialect)dialect, &t, &err);
     Py_END_ALLOW_THREADS;
     if (status != GGTOK_OK) return fail(&err);
-    PyObject *capsule = PyCapsule_New(t, GGTOK_PY_TEMPLATE, free_template);
+    PyObject *capsule = PyCapsule_New(t, GGTOK_PYTHON_TEMPLATE, free_template);
     if (!capsule) ggtok_jinja_template_free(t);
     return capsule;
 }
 
 static PyObject *variables(PyObject *self, PyObject *capsule) {
-    jinja_template *t = PyCapsule_GetPointer(capsule, GGTOK_PY_TEMPLATE);
+    jinja_template *t = PyCapsule_GetPointer(capsule, GGTOK_PYTHON_TEMPLATE);
     const jinja_text *name;
     (void)self;
     if (!t) return NULL;
@@ -72,8 +72,8 @@ static PyObject *variables(PyObject *self, PyObject *capsule) {
 
 /* ---- renderings ---- */
 
-PyObject *ggtok_py_ranges(const ggtok_range *ranges, size_t n) {
-    PyObject *list = ggtok_py_list_begin((Py_ssize_t)n);
+PyObject *ggtok_python_ranges(const ggtok_range *ranges, size_t n) {
+    PyObject *list = ggtok_python_list_begin((Py_ssize_t)n);
     for (size_t i = 0; list && i < n; i++) {
         PyObject *range =
             Py_BuildValue("(nn)", (Py_ssize_t)ranges[i].begin, (Py_ssize_t)ranges[i].end);
@@ -82,10 +82,10 @@ PyObject *ggtok_py_ranges(const ggtok_range *ranges, size_t n) {
         else
             PyList_SetItem(list, (Py_ssize_t)i, range);
     }
-    return ggtok_py_list_end_as_tuple(list);
+    return ggtok_python_list_end_as_tuple(list);
 }
 
-bool ggtok_py_time(PyObject *now, jinja_time *t) {
+bool ggtok_python_time(PyObject *now, jinja_time *t) {
     PyObject *offset;
     const char *zone;
     Py_ssize_t n;
@@ -101,15 +101,15 @@ bool ggtok_py_time(PyObject *now, jinja_time *t) {
 }
 
 /* Reads the values and renders. Returns the status, or -1 with a Python exception set. */
-static int run(const jinja_template *t, PyObject *values, PyObject *now, bool probe,
-               jinja_env **env, jinja_result *out, jinja_error *err) {
+static int render_template(const jinja_template *t, PyObject *values, PyObject *now, bool probe,
+                           jinja_env **env, jinja_result *out, jinja_error *err) {
     jinja_options options = {.probe = probe};
-    if (!ggtok_py_time(now, &options.now)) return -1;
+    if (!ggtok_python_time(now, &options.now)) return -1;
     ggtok_status status = ggtok_jinja_env_new(&options, env, err);
     if (status != GGTOK_OK) return status;
-    reader r = ggtok_py_reader(*env, ggtok_jinja_template_dialect(t));
+    reader r = ggtok_python_reader(*env, ggtok_jinja_template_dialect(t));
     r.variables = values;
-    status = ggtok_py_read(&r, ggtok_py_read_variables, err);
+    status = ggtok_python_read(&r, ggtok_python_read_variables, err);
     if (r.raised) return -1;
     if (status != GGTOK_OK) return status;
     Py_BEGIN_ALLOW_THREADS;
@@ -128,9 +128,9 @@ static PyObject *render(PyObject *self, PyObject *args) {
     if (!PyArg_ParseTuple(args, "OO!O!", &capsule, &PyDict_Type, &values, &PyTuple_Type, &now)) {
         return NULL;
     }
-    const jinja_template *t = PyCapsule_GetPointer(capsule, GGTOK_PY_TEMPLATE);
+    const jinja_template *t = PyCapsule_GetPointer(capsule, GGTOK_PYTHON_TEMPLATE);
     if (!t) return NULL;
-    int status = run(t, values, now, false, &env, &out, &err);
+    int status = render_template(t, values, now, false, &env, &out, &err);
     if (status > 0) {
         fail(&err);
     } else if (status == GGTOK_OK) {
@@ -139,8 +139,8 @@ static PyObject *render(PyObject *self, PyObject *args) {
             PyErr_Clear();
             text = PyBytes_FromStringAndSize(out.text, (Py_ssize_t)out.n);
         }
-        PyObject *from_template = ggtok_py_ranges(out.from_template, out.n_from_template),
-                 *generated = ggtok_py_ranges(out.generated, out.n_generated);
+        PyObject *from_template = ggtok_python_ranges(out.from_template, out.n_from_template),
+                 *generated = ggtok_python_ranges(out.generated, out.n_generated);
         if (text && from_template && generated)
             result = PyTuple_Pack(3, text, from_template, generated);
         Py_XDECREF(text);
@@ -190,9 +190,9 @@ static PyObject *probe(PyObject *self, PyObject *args) {
                           &PyList_Type, &paths)) {
         return NULL;
     }
-    const jinja_template *t = PyCapsule_GetPointer(capsule, GGTOK_PY_TEMPLATE);
+    const jinja_template *t = PyCapsule_GetPointer(capsule, GGTOK_PYTHON_TEMPLATE);
     if (!t) return NULL;
-    int status = run(t, values, now, true, &env, &out, &err);
+    int status = render_template(t, values, now, true, &env, &out, &err);
     PyObject *notes = status < 0 ? NULL : PyList_New(0);
     for (Py_ssize_t i = 0; notes && i < PyList_Size(paths); i++) {
         PyObject *path = PyList_GetItem(paths, i);
@@ -224,6 +224,6 @@ static PyMethodDef functions[] = {
 };
 
 bool ggtok_jinja_bind(uintptr_t list, uintptr_t error) {
-    return ggtok_py_bind(functions, sizeof functions / sizeof *functions, list, error,
-                         &error_class);
+    return ggtok_python_bind(functions, sizeof functions / sizeof *functions, list, error,
+                             &error_class);
 }

@@ -28,7 +28,7 @@ static PyObject *new_int(entry *e, int32_t id) {
     return number;
 }
 
-PyObject *entry_untracked_list_of(entry *e, const int32_t *ids, size_t n) {
+PyObject *ggtok_python_untracked_list_of(entry *e, const int32_t *ids, size_t n) {
     if (KEEP && !e->ints) { /* pages that no id touches cost nothing */
         uint32_t n_ints = ggtok_n_tokens(e->tok);
         e->ints = ggtok_mem_zalloc(mem_mul(n_ints, sizeof *e->ints));
@@ -36,7 +36,7 @@ PyObject *entry_untracked_list_of(entry *e, const int32_t *ids, size_t n) {
     }
     PyObject *const *ints = e->ints;
     const uint32_t n_ints = e->n_ints;
-    PyObject *list = ggtok_py_list_begin((Py_ssize_t)n);
+    PyObject *list = ggtok_python_list_begin((Py_ssize_t)n);
     for (size_t i = 0; list && i < n;) {
         if (i && PyErr_CheckSignals()) {
             Py_CLEAR(list);
@@ -57,6 +57,6 @@ PyObject *entry_untracked_list_of(entry *e, const int32_t *ids, size_t n) {
     return list;
 }
 
-PyObject *entry_list_of(entry *e, const int32_t *ids, size_t n) {
-    return ggtok_py_list_end(entry_untracked_list_of(e, ids, n));
+PyObject *ggtok_python_list_of(entry *e, const int32_t *ids, size_t n) {
+    return ggtok_python_list_end(ggtok_python_untracked_list_of(e, ids, n));
 }

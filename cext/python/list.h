@@ -16,22 +16,22 @@
 #include <Python.h>
 
 /* Returns an untracked list of n null pointers. Set each item with PyList_SetItem, then call
- * ggtok_py_list_end; on failure, drop the reference. Returns NULL with an exception set if out of
+ * ggtok_python_list_end; on failure, drop the reference. Returns NULL with an exception set if out of
  * memory. */
-static inline PyObject *ggtok_py_list_begin(Py_ssize_t n) {
+static inline PyObject *ggtok_python_list_begin(Py_ssize_t n) {
     PyObject *list = PyList_New(n);
     if (list) PyObject_GC_UnTrack(list);
     return list;
 }
 
 /* Makes the garbage collector track a full list; returns the list. `list` may be NULL. */
-static inline PyObject *ggtok_py_list_end(PyObject *list) {
+static inline PyObject *ggtok_python_list_end(PyObject *list) {
     if (list) PyObject_GC_Track(list);
     return list;
 }
 
-/* Like ggtok_py_list_end, but converts the list to a tuple. */
-static inline PyObject *ggtok_py_list_end_as_tuple(PyObject *list) {
+/* Like ggtok_python_list_end, but converts the list to a tuple. */
+static inline PyObject *ggtok_python_list_end_as_tuple(PyObject *list) {
     PyObject *tuple = list ? PyList_AsTuple(list) : NULL;
     Py_XDECREF(list);
     return tuple;

@@ -11,7 +11,7 @@ static bool add_flag(PyObject *object, unsigned bit, unsigned *flags) {
     return false;
 }
 
-bool entry_decode_flags(PyObject *const *args, unsigned *flags) {
+bool ggtok_python_decode_flags(PyObject *const *args, unsigned *flags) {
     *flags = args[2] == Py_False ? GGTOK_KEEP_SPACES : 0;
     return add_flag(args[0], GGTOK_REMOVE_SPECIAL, flags) &&
            add_flag(args[1], GGTOK_UNPARSE_SPECIAL, flags) &&
@@ -20,8 +20,8 @@ bool entry_decode_flags(PyObject *const *args, unsigned *flags) {
 
 #define CHOICE "ggtok.choice"
 
-bool entry_encode_flags(PyObject *const *args, unsigned *flags,
-                        const ggtok_special_choice **choice) {
+bool ggtok_python_encode_flags(PyObject *const *args, unsigned *flags,
+                               const ggtok_special_choice **choice) {
     *flags = 0;
     *choice = NULL;
     if (!add_flag(args[0], GGTOK_ADD_SPECIAL, flags) ||
@@ -33,7 +33,7 @@ bool entry_encode_flags(PyObject *const *args, unsigned *flags,
     return *choice != NULL;
 }
 
-bool entry_sampling_of(PyObject *tuple, ggtok_sampling *s) {
+bool ggtok_python_sampling_of(PyObject *tuple, ggtok_sampling *s) {
     int rule;
     unsigned long long seed, index;
     if (!PyArg_ParseTuple(tuple, "idIKK", &rule, &s->value, &s->nbest, &seed, &index)) return false;
@@ -49,7 +49,7 @@ static void choice_free(PyObject *choice) {
     Py_DECREF(self);
 }
 
-PyObject *entry_choose(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
+PyObject *ggtok_python_choose(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)n_args;
     ggtok_error err;
@@ -57,9 +57,9 @@ PyObject *entry_choose(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
     int32_t *ids = NULL;
     ggtok_special_choice *choice = NULL;
     size_t n;
-    if (entry_ids_of(args[0], &tuple, &ids, &n)) {
+    if (ggtok_python_ids_of(args[0], &tuple, &ids, &n)) {
         if (ggtok_special_choice_new(e->tok, ids, n, &choice, &err)) {
-            entry_fail(e, &err, 0, false);
+            ggtok_python_fail(e, &err, 0, false);
         } else if (!(capsule = PyCapsule_New(choice, CHOICE, NULL))) {
             ggtok_special_choice_free(choice);
         } else {

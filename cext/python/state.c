@@ -1,6 +1,6 @@
 #include "python/state.h"
 
-PyObject *entry_fail(const entry *e, const ggtok_error *err, size_t text, bool in_batch) {
+PyObject *ggtok_python_fail(const entry *e, const ggtok_error *err, size_t text, bool in_batch) {
     PyObject *args = in_batch
                          ? Py_BuildValue("(y#n)", err, (Py_ssize_t)sizeof *err, (Py_ssize_t)text)
                          : Py_BuildValue("(y#O)", err, (Py_ssize_t)sizeof *err, Py_None);
@@ -13,13 +13,13 @@ PyObject *entry_fail(const entry *e, const ggtok_error *err, size_t text, bool i
 
 /* Returns the UTF-8 of a str or bytes object, in place: CPython keeps it with a str (an ASCII str
  * is its own UTF-8). For any other object, returns NULL with TypeError set. */
-const char *entry_text_of(PyObject *text, Py_ssize_t *n) {
+const char *ggtok_python_text_of(PyObject *text, Py_ssize_t *n) {
     char *data;
     if (PyUnicode_Check(text)) return PyUnicode_AsUTF8AndSize(text, n);
     return PyBytes_AsStringAndSize(text, &data, n) ? NULL : data;
 }
 
-bool entry_ids_of(PyObject *object, PyObject **tuple, int32_t **ids, size_t *n) {
+bool ggtok_python_ids_of(PyObject *object, PyObject **tuple, int32_t **ids, size_t *n) {
     if (!(*tuple = PySequence_Tuple(object))) return false;
     *n = (size_t)PyTuple_Size(*tuple);
     if (!(*ids = ggtok_mem_alloc(mem_mul(*n, sizeof **ids)))) {
@@ -38,22 +38,22 @@ bool entry_ids_of(PyObject *object, PyObject **tuple, int32_t **ids, size_t *n) 
     return true;
 }
 
-const ggtok_tokenizer *ggtok_py_tokenizer(PyObject *self) {
+const ggtok_tokenizer *ggtok_python_tokenizer(PyObject *self) {
     SELF;
     return e->tok;
 }
 
-ggtok_pool *ggtok_py_pool(PyObject *self) {
+ggtok_pool *ggtok_python_pool(PyObject *self) {
     SELF;
     return e->pool;
 }
 
-PyObject *ggtok_py_list(PyObject *self, const int32_t *ids, size_t n) {
+PyObject *ggtok_python_list(PyObject *self, const int32_t *ids, size_t n) {
     SELF;
-    return entry_untracked_list_of(e, ids, n);
+    return ggtok_python_untracked_list_of(e, ids, n);
 }
 
-PyObject *ggtok_py_error(PyObject *self, const ggtok_error *err) {
+PyObject *ggtok_python_error(PyObject *self, const ggtok_error *err) {
     SELF;
     return PyObject_CallFunction(e->error, "y#O", err, (Py_ssize_t)sizeof *err, Py_None);
 }

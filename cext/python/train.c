@@ -13,7 +13,7 @@ static PyObject *spell(PyObject *self, PyObject *args) {
     (void)self;
     if (!PyArg_ParseTuple(args, "O!On", &PyList_Type, &texts, &address, &n)) return NULL;
     const ggtok_merge_row *rows = PyLong_AsVoidPtr(address);
-    if (PyErr_Occurred() || !(merges = ggtok_py_list_begin(n))) return NULL;
+    if (PyErr_Occurred() || !(merges = ggtok_python_list_begin(n))) return NULL;
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *left = PyList_GetItem(texts, rows[i].left);
         PyObject *right = PyList_GetItem(texts, rows[i].right);
@@ -26,7 +26,7 @@ static PyObject *spell(PyObject *self, PyObject *args) {
         Py_XDECREF(made);
         if (failed) goto failed;
     }
-    return ggtok_py_list_end(merges);
+    return ggtok_python_list_end(merges);
 failed:
     Py_DECREF(merges);
     return NULL;
@@ -35,5 +35,5 @@ failed:
 static PyMethodDef functions[] = {{"spell", spell, METH_VARARGS, NULL}};
 
 bool ggtok_train_bind(uintptr_t list) {
-    return ggtok_py_bind(functions, sizeof functions / sizeof *functions, list, 0, NULL);
+    return ggtok_python_bind(functions, sizeof functions / sizeof *functions, list, 0, NULL);
 }

@@ -16,18 +16,18 @@
  * any number of values; JSON text can't. */
 enum { MOST_VALUES = 1 << 24, MOST_BYTES = 1 << 30 };
 
-_Noreturn void ggtok_py_raised(reader *r) {
+_Noreturn void ggtok_python_raised(reader *r) {
     r->raised = true;
     ggtok_jinja_fail(r->call.mem, "a Python exception");
 }
 
-void ggtok_py_hold(reader *r, PyObject *object) {
+void ggtok_python_hold(reader *r, PyObject *object) {
     if (r->n_held == r->cap_held) {
         size_t cap = 2 * r->cap_held + 16;
         PyObject **more = ggtok_mem_realloc(r->held, mem_mul(cap, sizeof *more));
         if (!more) {
             PyErr_NoMemory();
-            ggtok_py_raised(r);
+            ggtok_python_raised(r);
         }
         r->held = more;
         r->cap_held = cap;
@@ -36,10 +36,10 @@ void ggtok_py_hold(reader *r, PyObject *object) {
     r->held[r->n_held++] = object;
 }
 
-/* Like ggtok_py_hold, for a new reference, which may be NULL with an exception set. */
+/* Like ggtok_python_hold, for a new reference, which may be NULL with an exception set. */
 static PyObject *hold_new(reader *r, PyObject *object) {
-    if (!object) ggtok_py_raised(r);
-    ggtok_py_hold(r, object);
+    if (!object) ggtok_python_raised(r);
+    ggtok_python_hold(r, object);
     Py_DECREF(object);
     return object;
 }
@@ -105,7 +105,7 @@ static jinja_text *with_ranges(reader *r, PyObject *object, jinja_text *text) {
         Py_ssize_t end = pair ? PyLong_AsSsize_t(PyTuple_GetItem(range, 1)) : -1;
         if (begin < (Py_ssize_t)at || end < begin || (size_t)end > text->n) {
             if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "a text's ranges are wrong");
-            ggtok_py_raised(r);
+            ggtok_python_raised(r);
         }
         ggtok_jinja_builder_cut(&b, text, at, (size_t)begin);
         ggtok_jinja_builder_add(&b, text->data + begin, (size_t)(end - begin), JINJA_FROM_TEMPLATE);
@@ -117,7 +117,7 @@ static jinja_text *with_ranges(reader *r, PyObject *object, jinja_text *text) {
 
 static _Noreturn void refuse_surrogate(reader *r, PyObject *object, const chat_path *at) {
     Py_ssize_t i = 0;
-    if (!r->is_request) ggtok_py_raised(r);
+    if (!r->is_request) ggtok_python_raised(r);
     PyErr_Clear();
     for (; i < PyUnicode_GetLength(object); i++) {
         Py_UCS4 c = PyUnicode_ReadChar(object, i);
@@ -137,7 +137,7 @@ static jinja_text *read_text(reader *r, PyObject *object, const chat_path *at) {
     } else {
         encoded = PyUnicode_AsUTF8String(object);
         char *bytes = NULL;
-        if (encoded) ggtok_py_hold(r, encoded);
+        if (encoded) ggtok_python_hold(r, encoded);
         data = encoded && !PyBytes_AsStringAndSize(encoded, &bytes, &n) ? bytes : NULL;
         Py_XDECREF(encoded);
     }
@@ -176,7 +176,7 @@ static jinja_value read_big(reader *r, PyObject *object, const chat_path *at) {
         refuse(r, CHAT_WRONG_VALUE, at, "an integer that is too long to be written");
     PyObject *digits = hold_new(r, PyObject_Str(object));
     const char *text = PyUnicode_AsUTF8AndSize(digits, &n);
-    if (!text) ggtok_py_raised(r);
+    if (!text) ggtok_python_raised(r);
     return ggtok_jinja_read_json(r->call.mem, text, (size_t)n, 0, r->dialect);
 }
 
@@ -184,7 +184,7 @@ static jinja_value read_int(reader *r, PyObject *object, const chat_path *at) {
     int overflow;
     long long i = PyLong_AsLongLongAndOverflow(object, &overflow);
     if (overflow) return read_big(r, object, at);
-    if (i == -1 && PyErr_Occurred()) ggtok_py_raised(r);
+    if (i == -1 && PyErr_Occurred()) ggtok_python_raised(r);
     return jinja_int(i);
 }
 
@@ -194,7 +194,7 @@ static jinja_value read_float(reader *r, PyObject *object, const chat_path *at) 
     const char *name = f != f ? "nan" : f > 0 ? "inf" : "-inf";
     if (r->is_request) refuse(r, CHAT_WRONG_VALUE, at, "%s can't be written as JSON", name);
     PyErr_SetString(PyExc_ValueError, "JSON has neither NaN nor infinities");
-    ggtok_py_raised(r);
+    ggtok_python_raised(r);
 }
 
 /* ---- lists and dicts ---- */
@@ -214,12 +214,12 @@ static const chat_shape *row_of(const chat_shape *shape, const char *key, size_t
 static _Noreturn void refuse_key(reader *r, PyObject *object, const chat_path *at) {
     if (!r->is_request) {
         PyErr_SetString(PyExc_TypeError, "a key is not a str");
-        ggtok_py_raised(r);
+        ggtok_python_raised(r);
     }
     PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__");
     const char *type = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
     PyErr_Clear(); /* a metaclass may have any `__name__` */
-    if (name) ggtok_py_hold(r, name);
+    if (name) ggtok_python_hold(r, name);
     Py_XDECREF(name);
     refuse(r, CHAT_WRONG_TYPE, at, "a key is %s, not str", type ? type : "?");
 }
@@ -244,14 +244,14 @@ static void read_key(reader *r, PyObject *object, const chat_shape *shape, const
     } else if (r->is_request || r->dialect == JINJA_LLAMA_CPP) {
         refuse_key(r, object, at);
     } else {
-        out->value = ggtok_py_read_object(r, object, NULL, NULL, at, level);
+        out->value = ggtok_python_read_object(r, object, NULL, NULL, at, level);
         if (!ggtok_jinja_hashable(r->call.mem, out->value)) {
             PyErr_SetString(PyExc_TypeError, "a key is not hashable");
-            ggtok_py_raised(r);
+            ggtok_python_raised(r);
         }
     }
     if (PyUnicode_CheckExact(object)) {
-        ggtok_py_hold(r, object);
+        ggtok_python_hold(r, object);
         *cached = *out;
     }
 }
@@ -263,9 +263,9 @@ static jinja_value read_role(reader *r, PyObject *object, const chat_path *at, i
         const jinja_text *role = r->roles[slot].text;
         return jinja_of_text(ggtok_jinja_text_of(r->call.mem, role->data, role->n, 0));
     }
-    jinja_value v = ggtok_py_read_object(r, object, NULL, NULL, at, level);
+    jinja_value v = ggtok_python_read_object(r, object, NULL, NULL, at, level);
     if (PyUnicode_CheckExact(object)) {
-        ggtok_py_hold(r, object);
+        ggtok_python_hold(r, object);
         r->roles[slot].object = object;
         r->roles[slot].text = v.as.text;
     }
@@ -289,16 +289,16 @@ static jinja_value read_dict(reader *r, PyObject *object, const chat_shape *shap
     while (PyDict_Next(object, &pos, &key, &value)) {
         dict_key k;
         if (!is_plain(value)) { /* Python code might change the dict */
-            ggtok_py_hold(r, key);
-            ggtok_py_hold(r, value);
+            ggtok_python_hold(r, key);
+            ggtok_python_hold(r, value);
         }
         read_key(r, key, shape, at, level, &k);
         if (shape && !k.row) continue;
         const chat_path inside = {at, k.name ? k.name : "", 0};
         jinja_value v = k.row && k.row->name == CHAT_ROLE
                             ? read_role(r, value, &inside, level)
-                            : ggtok_py_read_object(r, value, k.row ? k.row->value : NULL,
-                                                   k.row ? k.row->items : NULL, &inside, level);
+                            : ggtok_python_read_object(r, value, k.row ? k.row->value : NULL,
+                                                       k.row ? k.row->items : NULL, &inside, level);
         distinct = distinct && PyUnicode_CheckExact(key);
         if (distinct)
             ggtok_jinja_dict_add(mem, dict, k.value, v);
@@ -316,9 +316,9 @@ static jinja_value read_items(reader *r, PyObject *object, const chat_shape *ite
     for (Py_ssize_t i = 0; i < (tuple ? PyTuple_Size(object) : PyList_Size(object)); i++) {
         PyObject *item = tuple ? PyTuple_GetItem(object, i) : PyList_GetItem(object, i);
         const chat_path inside = {at, NULL, (size_t)i};
-        if (!is_plain(item)) ggtok_py_hold(r, item);
+        if (!is_plain(item)) ggtok_python_hold(r, item);
         ggtok_jinja_list_push(r->call.mem, list,
-                              ggtok_py_read_object(r, item, items, NULL, &inside, level));
+                              ggtok_python_read_object(r, item, items, NULL, &inside, level));
     }
     bool keep = tuple && r->dialect == JINJA_TRANSFORMERS;
     return keep ? jinja_of_tuple(list) : jinja_of_list(list);
@@ -329,7 +329,7 @@ static PyObject *converted(reader *r, PyObject *object, const chat_path *at) {
     if (!r->convert) {
         PyErr_Format(PyExc_TypeError, "templates take plain data, not %R",
                      (PyObject *)Py_TYPE(object));
-        ggtok_py_raised(r);
+        ggtok_python_raised(r);
     }
     PyObject *plain = hold_new(r, PyObject_CallFunctionObjArgs(r->convert, object, NULL));
     if (!PyDict_CheckExact(plain) && !PyList_CheckExact(plain) && !PyTuple_CheckExact(plain))
@@ -337,8 +337,8 @@ static PyObject *converted(reader *r, PyObject *object, const chat_path *at) {
     return plain;
 }
 
-jinja_value ggtok_py_read_object(reader *r, PyObject *object, const chat_shape *shape,
-                                 const chat_shape *items, const chat_path *at, int level) {
+jinja_value ggtok_python_read_object(reader *r, PyObject *object, const chat_shape *shape,
+                                     const chat_shape *items, const chat_path *at, int level) {
     jinja_arena *mem = r->call.mem;
     jinja_value v;
     jinja_charge(mem, 1);
@@ -377,8 +377,8 @@ static PyObject *text_object(const jinja_text *t) {
 static PyObject *dict_object(const jinja_dict *dict) {
     PyObject *out = PyDict_New();
     for (uint32_t i = 0; out && i < dict->n; i++) {
-        PyObject *key = ggtok_py_object_of(dict->entries[i].key),
-                 *value = key ? ggtok_py_object_of(dict->entries[i].value) : NULL;
+        PyObject *key = ggtok_python_object_of(dict->entries[i].key),
+                 *value = key ? ggtok_python_object_of(dict->entries[i].value) : NULL;
         if (!value || PyDict_SetItem(out, key, value)) Py_CLEAR(out);
         Py_XDECREF(key);
         Py_XDECREF(value);
@@ -389,7 +389,7 @@ static PyObject *dict_object(const jinja_dict *dict) {
 static PyObject *list_object(const jinja_list *list) {
     PyObject *out = PyList_New(0);
     for (uint32_t i = 0; out && i < list->n; i++) {
-        PyObject *item = ggtok_py_object_of(list->data[i]);
+        PyObject *item = ggtok_python_object_of(list->data[i]);
         if (!item || PyList_Append(out, item)) Py_CLEAR(out);
         Py_XDECREF(item);
     }
@@ -404,7 +404,7 @@ static PyObject *big_object(const jinja_text *digits) {
     return out;
 }
 
-PyObject *ggtok_py_object_of(jinja_value v) {
+PyObject *ggtok_python_object_of(jinja_value v) {
     switch (v.type) {
     case JINJA_BOOL: return PyBool_FromLong(v.as.truth);
     case JINJA_INT:
@@ -422,7 +422,7 @@ PyObject *ggtok_py_object_of(jinja_value v) {
 
 /* ---- reading ---- */
 
-void ggtok_py_read_variables(jinja_arena *mem, void *user) {
+void ggtok_python_read_variables(jinja_arena *mem, void *user) {
     reader *r = user;
     Py_ssize_t at = 0, n;
     PyObject *key, *value;
@@ -432,21 +432,21 @@ void ggtok_py_read_variables(jinja_arena *mem, void *user) {
         if (!name) {
             if (!PyErr_Occurred())
                 PyErr_SetString(PyExc_TypeError, "a variable's name is not a str");
-            ggtok_py_raised(r);
+            ggtok_python_raised(r);
         }
         ggtok_jinja_env_set(r->env, name, (size_t)n,
-                            ggtok_py_read_object(r, value, NULL, NULL, NULL, 0));
+                            ggtok_python_read_object(r, value, NULL, NULL, NULL, 0));
     }
 }
 
-reader ggtok_py_reader(jinja_env *env, jinja_dialect dialect) {
+reader ggtok_python_reader(jinja_env *env, jinja_dialect dialect) {
     return (reader){.env = env,
                     .call = {.mem = ggtok_jinja_env_arena(env), .language = CHAT_PYTHON},
                     .dialect = dialect};
 }
 
-ggtok_status ggtok_py_read(reader *r, void (*body)(jinja_arena *mem, void *user),
-                           jinja_error *err) {
+ggtok_status ggtok_python_read(reader *r, void (*body)(jinja_arena *mem, void *user),
+                               jinja_error *err) {
     ggtok_status status = ggtok_jinja_protect(r->call.mem, body, r, err);
     drop(r);
     return status;

@@ -8,7 +8,7 @@
 #include "chat/policy.h"
 #include "jinja/core/jinja.h"
 
-#define GGTOK_PY_TEMPLATE "ggtok.template" /* name of a template's capsule */
+#define GGTOK_PYTHON_TEMPLATE "ggtok.template" /* name of a template's capsule */
 
 enum { KEY_BITS = 4, ROLE_BITS = 3 }; /* the caches have 2^bits slots */
 /* What is known about an object that was a key of a dict. */
@@ -43,31 +43,32 @@ typedef struct reader {
     bool raised;      /* a Python exception is set */
 } reader;
 
-reader ggtok_py_reader(jinja_env *env, jinja_dialect dialect);
+reader ggtok_python_reader(jinja_env *env, jinja_dialect dialect);
 /* Calls body(arena, reader). It may call the functions below, which don't return if they fail. */
-ggtok_status ggtok_py_read(reader *r, void (*body)(jinja_arena *mem, void *user), jinja_error *err);
+ggtok_status ggtok_python_read(reader *r, void (*body)(jinja_arena *mem, void *user),
+                               jinja_error *err);
 
-/* A body for ggtok_py_read: reads reader.variables into the environment. */
-void ggtok_py_read_variables(jinja_arena *mem, void *user);
+/* A body for ggtok_python_read: reads reader.variables into the environment. */
+void ggtok_python_read_variables(jinja_arena *mem, void *user);
 /* Reads an object. `shape` and `items`: the part to read of a dict, and of the dicts in a list (NULL:
  * all); `at`: its path in a request;
  * `level`: the number of dicts and lists around it, including the request. */
-jinja_value ggtok_py_read_object(reader *r, PyObject *object, const chat_shape *shape,
-                                 const chat_shape *items, const chat_path *at, int level);
+jinja_value ggtok_python_read_object(reader *r, PyObject *object, const chat_shape *shape,
+                                     const chat_shape *items, const chat_path *at, int level);
 /* Keeps an object alive until the read ends. */
-void ggtok_py_hold(reader *r, PyObject *object);
+void ggtok_python_hold(reader *r, PyObject *object);
 /* Jumps out of the read; a Python exception is set. */
-_Noreturn void ggtok_py_raised(reader *r);
+_Noreturn void ggtok_python_raised(reader *r);
 
 /* Returns a new object for a value, or NULL with an exception set. */
-PyObject *ggtok_py_object_of(jinja_value v);
+PyObject *ggtok_python_object_of(jinja_value v);
 
 /* Sets *t from a tuple, made by Python's template module, with the current time. Returns false with
  * an exception set. */
-bool ggtok_py_time(PyObject *now, jinja_time *t);
+bool ggtok_python_time(PyObject *now, jinja_time *t);
 /* Returns a tuple of the ranges as tuples (begin, end). */
-PyObject *ggtok_py_ranges(const ggtok_range *ranges, size_t n);
+PyObject *ggtok_python_ranges(const ggtok_range *ranges, size_t n);
 /* Returns an instance of the exception class that was passed to jinja.c. */
-PyObject *ggtok_py_template_error(const jinja_error *err);
+PyObject *ggtok_python_template_error(const jinja_error *err);
 
 #endif

@@ -52,7 +52,7 @@ static size_t longest_at(const cut_texts *c, const uint8_t *p, size_t n) {
 
 /* Returns the position of the first text in p[i..n) and sets *length to its length; n and 0 if
  * there is none. */
-static size_t find(const cut_texts *c, const uint8_t *p, size_t i, size_t n, size_t *length) {
+static size_t find_text(const cut_texts *c, const uint8_t *p, size_t i, size_t n, size_t *length) {
     *length = 0;
     for (; i < n; i++) {
         if (c->begins[p[i]] && (*length = longest_at(c, p + i, n - i))) return i;
@@ -65,7 +65,7 @@ static bool any_word_contains_text(const cut_texts *c, const ggtok_counts *count
     size_t length;
     for (unsigned i = 0; i < TABLE_SHARDS; i++) {
         for (size_t at = 0; ggtok_table_next(&counts->table.shards[i], &at, &w);) {
-            if (find(c, w.p, 0, w.n, &length) < w.n) return true;
+            if (find_text(c, w.p, 0, w.n, &length) < w.n) return true;
         }
     }
     return false;
@@ -81,7 +81,7 @@ static ggtok_status add_cut(const cut_texts *c, const ggtok_counts *counts, char
             bool ok = true;
             word.n = 0;
             for (size_t from = 0, length; ok && from < w.n; from += length) {
-                size_t found = find(c, w.p, from, w.n, &length);
+                size_t found = find_text(c, w.p, from, w.n, &length);
                 ok = bytebuf_append(&word, w.p + from, found - from) &&
                      (!length || bytebuf_append(&word, &boundary, 1));
                 from = found;

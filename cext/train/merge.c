@@ -187,7 +187,7 @@ static ggtok_status train(training *t, ggtok_error *err) {
     return GGTOK_OK;
 }
 
-static ggtok_status check(const ggtok_merge_options *o, ggtok_error *err) {
+static ggtok_status check_options(const ggtok_merge_options *o, ggtok_error *err) {
     const char *wrong = NULL;
     uint32_t codes = o->bytes ? 0x100 : 0x110000;
     if (o->min_count < 1) wrong = "min_count is 0";
@@ -225,7 +225,7 @@ static ggtok_status prepare(training *t, const ggtok_counts *counts, ggtok_error
 ggtok_status ggtok_merge(const ggtok_counts *counts, const ggtok_merge_options *options,
                          ggtok_merges **out, ggtok_error *err) {
     *out = NULL;
-    ggtok_status s = check(options, err);
+    ggtok_status s = check_options(options, err);
     if (s) return s;
     training *t = ggtok_mem_zalloc(sizeof *t);
     if (!t || !(t->merges = ggtok_mem_zalloc(sizeof *t->merges))) {

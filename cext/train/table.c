@@ -118,7 +118,7 @@ static void slot_put(table_shard *s, uint64_t hash, size_t offset) {
 
 /* Returns the record of a word; if there is none, returns NULL and sets *slot to the free slot for
  * it. */
-static uint8_t *find(const table_shard *s, const table_word *w, size_t *slot) {
+static uint8_t *find_record(const table_shard *s, const table_word *w, size_t *slot) {
     size_t mask = ((size_t)1 << s->log2) - 1;
     uint64_t tag = w->hash << OFFSET_BITS;
     for (size_t i = slot_of(w->hash, s->log2);; i = (i + 1) & mask) {
@@ -167,7 +167,7 @@ static bool grow(table *t, table_shard *s) {
 static bool store_new(table *t, table_shard *s, const table_word *w, size_t slot) {
     if (s->n >= ((size_t)1 << s->log2) / 10 * 7) {
         if (!grow(t, s)) return false;
-        find(s, w, &slot);
+        find_record(s, w, &slot);
     }
     size_t offset = arena_take(s, record_size(w->n));
     if (offset == SIZE_MAX) return false;
@@ -223,7 +223,7 @@ static bool prune(table *t, table_shard *s) {
             continue;
         }
         w.hash = table_hash(t, w.p, w.n);
-        find(&kept, &w, &slot);
+        find_record(&kept, &w, &slot);
         ok = store_new(t, &kept, &w, slot);
     }
     table_shard gone = ok ? *s : kept;
@@ -237,7 +237,7 @@ static bool prune(table *t, table_shard *s) {
 
 static bool add_one(table *t, table_shard *s, const table_word *w, bool *overflow) {
     size_t slot;
-    uint8_t *record = find(s, w, &slot);
+    uint8_t *record = find_record(s, w, &slot);
     if (record) {
         uint64_t count = load_count(record);
         if (count > UINT64_MAX - w->count) {
@@ -250,7 +250,7 @@ static bool add_one(table *t, table_shard *s, const table_word *w, bool *overflo
     }
     if (t->max_words && s->n >= t->max_words) {
         if (!prune(t, s)) return false;
-        find(s, w, &slot);
+        find_record(s, w, &slot);
     }
     return store_new(t, s, w, slot);
 }

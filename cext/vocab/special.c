@@ -169,7 +169,7 @@ static const char *const eog_texts[] = {
 };
 /* clang-format on */
 
-static int32_t find(const vocab *v, const char *text) {
+static int32_t find_token(const vocab *v, const char *text) {
     return ggtok_vocab_find(v, text, strlen(text));
 }
 
@@ -179,7 +179,7 @@ static size_t candidates_of(const vocab *v, ggtok_special which, int32_t ids[MAX
     size_t n = 0;
     for (size_t i = 0; i < sizeof id_texts / sizeof *id_texts; i++) {
         if (id_texts[i].which != which) continue;
-        int32_t id = find(v, id_texts[i].text);
+        int32_t id = find_token(v, id_texts[i].text);
         if (id >= 0) ids[n++] = id;
     }
     return n;
@@ -278,7 +278,7 @@ static void remove_eog(vocab *v, int32_t id) {
 }
 
 static bool eog_has(const vocab *v, const char *text) {
-    int32_t id = find(v, text);
+    int32_t id = find_token(v, text);
     return id >= 0 && ggtok_vocab_is_eog(v, id);
 }
 
@@ -313,12 +313,12 @@ static bool collect_eog(vocab *v) {
         if (!add_eog(v, v->special[of_fim[i]])) return false;
     }
     for (size_t i = 0; i < sizeof eog_texts / sizeof *eog_texts; i++) {
-        int32_t id = find(v, eog_texts[i]);
+        int32_t id = find_token(v, eog_texts[i]);
         if (id >= 0 && (!add_eog(v, id) || !make_control(v, id))) return false;
     }
     /* gpt-oss's tokens become user-defined, so that their text is always shown. */
     for (size_t i = 0; i < sizeof harmony / sizeof *harmony; i++) {
-        int32_t id = find(v, harmony[i]);
+        int32_t id = find_token(v, harmony[i]);
         if (id >= 0) retype(v, id, GGTOK_ATTR_USER_DEFINED);
     }
     for (size_t i = 0; i < 3; i++) { /* an undecided EOT is already in the set */
@@ -329,13 +329,13 @@ static bool collect_eog(vocab *v) {
     /* In gpt-oss and solar-open, <|end|> only ends a message. */
     bool call = eog_has(v, "<|call|>") || eog_has(v, "<|calls|>");
     if (call && (eog_has(v, "<|return|>") || eog_has(v, "<|flush|>")) && eog_has(v, "<|end|>")) {
-        int32_t id = find(v, "<|end|>");
+        int32_t id = find_token(v, "<|end|>");
         remove_eog(v, id);
         retype(v, id, GGTOK_ATTR_USER_DEFINED);
     }
     /* In gemma4 and plamo, </s> is a plain token. */
     if ((eog_has(v, "<|tool_response>") || eog_has(v, "<|plamo:eos|>")) && eog_has(v, "</s>")) {
-        int32_t id = find(v, "</s>");
+        int32_t id = find_token(v, "</s>");
         remove_eog(v, id);
         retype(v, id, GGTOK_ATTR_NORMAL);
     }
@@ -405,7 +405,7 @@ static bool contains(gguf_view text, const char *word, bool any_case) {
 }
 
 static bool lstrip(vocab *v, const char *text) {
-    int32_t id = find(v, text);
+    int32_t id = find_token(v, text);
     if (id >= 0) v->attr[id] |= GGTOK_ATTR_LSTRIP;
     return id >= 0 ||
            ggtok_warnings_add(&v->warnings,
@@ -416,7 +416,7 @@ static const char *const phi3_needs[] = {"</s>", "<unk>", "<s>", "<|endoftext|>"
 
 static ggtok_status check_phi3(const vocab *v, ggtok_error *err) {
     for (size_t i = 0; i < 4; i++) {
-        if (find(v, phi3_needs[i]) >= 0) continue;
+        if (find_token(v, phi3_needs[i]) >= 0) continue;
         return ggtok_error_set_at(
             err, GGTOK_ERR_VOCAB, KEY_NAME, strlen(KEY_NAME), GGTOK_NO_OFFSET,
             "key '%s' names a phi-3 model, whose vocabulary must have a token "
@@ -433,7 +433,7 @@ static void rstrip_phi3(vocab *v) {
         }
     }
     for (size_t i = 0; i < 4; i++) {
-        int32_t id = find(v, phi3_needs[i]);
+        int32_t id = find_token(v, phi3_needs[i]);
         if (i == 0)
             v->attr[id] |= GGTOK_ATTR_RSTRIP;
         else

@@ -58,7 +58,7 @@ _SIZE_MAX: int = 2 ** (8 * ffi.sizeof("size_t")) - 1
 
 
 class Splitter:
-    """A `Split` for ggtok_py_split to call, and the exception that it raised on each thread."""
+    """A `Split` for ggtok_python_split to call, and the exception that it raised on each thread."""
 
     def __init__(self, split: Split) -> None:
         self.split = split
@@ -100,14 +100,14 @@ class Splitter:
 
 
 def _outside(kind: type, raised: BaseException, traceback: Any) -> None:
-    """Handles an exception raised before the first line of ggtok_py_split or
+    """Handles an exception raised before the first line of ggtok_python_split or
     Splitter.__call__. Only a signal handler can raise one there."""
     splitter: Splitter = ffi.from_handle(traceback.tb_frame.f_locals["user"])
     splitter.failed[threading.get_ident()] = raised
 
 
 @ffi.def_extern(error=_SIZE_MAX, onerror=_outside)  # type: ignore[untyped-decorator]
-def ggtok_py_split(user: Any, text: Any, n: int, ends: Any, room: int) -> int:
+def ggtok_python_split(user: Any, text: Any, n: int, ends: Any, room: int) -> int:
     splitter: Splitter = ffi.from_handle(user)
     return splitter(text, n, ends, room)
 
@@ -207,7 +207,7 @@ class Native:
             self._splitter = Splitter(split)
             # The handle must live as long as the tokenizer, which passes it to the callback.
             self._handle = ffi.new_handle(self._splitter)
-            options.split = lib.ggtok_py_split
+            options.split = lib.ggtok_python_split
             options.split_user = self._handle
         if overrides:
             options.overrides = overrides_array(overrides, keep)
@@ -217,7 +217,7 @@ class Native:
     def _bind(self) -> None:
         """Sets entry.c's functions as attributes. From then on they own the C tokenizer."""
         functions: dict[str, Callable[..., object]] = {}
-        if not lib.entry_bind(self._tok, id(functions), id(_Failed)):
+        if not lib.ggtok_python_bind_tokenizer(self._tok, id(functions), id(_Failed)):
             functions.clear()
             lib.ggtok_free(self._tok)
             raise errors.OutOfMemoryError("out of memory")

@@ -81,7 +81,7 @@ class Counts:
         options.pre = name
         options.max_words = max_words
         if split is not None:
-            options.split, options.split_user = lib.ggtok_py_split, self._handle
+            options.split, options.split_user = lib.ggtok_python_split, self._handle
         out, err = ffi.new("ggtok_counts **"), ffi.new("ggtok_error *")
         if lib.ggtok_counts_new(options, out, err):
             raise error(err, pre=pre)
@@ -186,7 +186,7 @@ class Symbol:
 
 
 class _ProgressCaller:
-    """A `Progress` for ggtok_py_merge to call, and the exception that it raised."""
+    """A `Progress` for ggtok_python_merge to call, and the exception that it raised."""
 
     def __init__(self, progress: Progress | None) -> None:
         self.progress = progress
@@ -203,7 +203,7 @@ class _ProgressCaller:
 
 
 def _outside(kind: type, raised: BaseException, traceback: Any) -> None:
-    """Handles an exception raised before the first line of ggtok_py_merge.
+    """Handles an exception raised before the first line of ggtok_python_merge.
 
     Only a signal handler can raise one there.
     """
@@ -211,7 +211,7 @@ def _outside(kind: type, raised: BaseException, traceback: Any) -> None:
 
 
 @ffi.def_extern(error=False, onerror=_outside)  # type: ignore[untyped-decorator]
-def ggtok_py_merge(user: Any, progress: Any) -> bool:
+def ggtok_python_merge(user: Any, progress: Any) -> bool:
     caller: _ProgressCaller = ffi.from_handle(user)
     return caller(progress)
 
@@ -253,7 +253,7 @@ def merge(
     o.min_count, o.max_length = min_count, max_length
     caller = _ProgressCaller(progress)
     handle = ffi.new_handle(caller)
-    o.progress, o.user = lib.ggtok_py_merge, handle
+    o.progress, o.user = lib.ggtok_python_merge, handle
     out, err = ffi.new("ggtok_merges **"), ffi.new("ggtok_error *")
     status = lib.ggtok_merge(counts._counts, o, out, err)
     if caller.failed is not None:

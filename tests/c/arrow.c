@@ -100,7 +100,8 @@ static ggtok_status encode(const ggtok_tokenizer *tok, struct ArrowArray *out,
     return s;
 }
 
-static bool run(const ggtok_tokenizer *tok, size_t at, bool on, size_t *n_ids, bool *done) {
+static bool encode_to_arrow(const ggtok_tokenizer *tok, size_t at, bool on, size_t *n_ids,
+                            bool *done) {
     struct ArrowArray out = {0};
     struct ArrowSchema schema = {0};
     size_t before = blocks_held();
@@ -137,10 +138,11 @@ int main(int argc, char **argv) {
     size_t n_ids = 0, tried = 0;
     bool done;
     if (argc != 2 || ggtok_load_file(argv[1], NULL, &tok, &err)) return 1;
-    bool good = run(tok, 0, false, &n_ids, &done);
+    bool good = encode_to_arrow(tok, 0, false, &n_ids, &done);
     for (int on = 0; good && on < 2; on++) {
         done = false;
-        for (size_t at = 1; good && !done; at++, tried++) good = run(tok, at, on, &n_ids, &done);
+        for (size_t at = 1; good && !done; at++, tried++)
+            good = encode_to_arrow(tok, at, on, &n_ids, &done);
     }
     ggtok_free(tok);
     printf("%zu failures\n", tried - 2);

@@ -66,7 +66,7 @@ static uint64_t sum_of(const jinja_template *t) {
     return sum;
 }
 
-static void *run(void *user) {
+static void *render_work(void *user) {
     static const jinja_options options = {.now = {.year = 2026, .month = 3, .day = 7}};
     work *w = user;
     jinja_template *t;
@@ -100,14 +100,14 @@ static size_t run_on(uint8_t *stack, size_t size, work *w) {
     size_t unused = 0;
 #ifdef __SANITIZE_ADDRESS__
     (void)stack;
-    run(w);
+    render_work(w);
     unused = size;
 #else
     pthread_t thread;
     pthread_attr_t attributes;
     memset(stack, PAINT, size);
     if (pthread_attr_init(&attributes) || pthread_attr_setstack(&attributes, stack, size)) exit(1);
-    if (pthread_create(&thread, &attributes, run, w) || pthread_join(thread, NULL)) exit(1);
+    if (pthread_create(&thread, &attributes, render_work, w) || pthread_join(thread, NULL)) exit(1);
     pthread_attr_destroy(&attributes);
     while (unused < size && stack[unused] == PAINT) unused++;
 #endif

@@ -130,8 +130,8 @@ static bool check_texts(const char *path, ggtok_context *ctx, const expected *wa
 
 /* Loads the file and runs the texts while the at-th allocation fails. Sets *done if there are fewer
  * than `at` allocations. */
-static bool run(const char *path, const ggtok_load_options *options, const expected *want,
-                size_t at, bool on, bool *done) {
+static bool run_file(const char *path, const ggtok_load_options *options, const expected *want,
+                     size_t at, bool on, bool *done) {
     ggtok_tokenizer *tok;
     ggtok_context *ctx = NULL;
     ggtok_error err;
@@ -188,14 +188,14 @@ static bool record(const char *path, const ggtok_load_options *options, expected
     return true;
 }
 
-static bool check(const char *path, const ggtok_load_options *options) {
+static bool check_file(const char *path, const ggtok_load_options *options) {
     static expected want;
     if (!record(path, options, &want)) return false;
     size_t tried = 0;
     for (int on = 0; on < 2; on++) {
         bool done = false;
         for (size_t at = 1; !done; at++, tried++) {
-            if (!run(path, options, &want, at, on, &done)) return false;
+            if (!run_file(path, options, &want, at, on, &done)) return false;
         }
     }
     for (int i = 0; i < N_TEXTS; i++) {
@@ -209,8 +209,8 @@ int main(int argc, char **argv) {
     const ggtok_load_options by_callback = {.split = split};
     int bad = argc < 2;
     for (int i = 1; i < argc; i++) {
-        bad += !check(argv[i], NULL);
-        if (strstr(argv[i], "bpe-gpt2")) bad += !check(argv[i], &by_callback);
+        bad += !check_file(argv[i], NULL);
+        if (strstr(argv[i], "bpe-gpt2")) bad += !check_file(argv[i], &by_callback);
     }
     return bad != 0;
 }

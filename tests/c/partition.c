@@ -178,9 +178,9 @@ static void show(const char *who, const uint8_t *text, const fragment *f, size_t
     printf("\n");
 }
 
-static bool check(const test_vocab *m, const special_set *set, bool parse_special,
-                  partition_scratch *s, const uint8_t *made_text, size_t n,
-                  const trusted_ranges *trusted) {
+static bool check_partition(const test_vocab *m, const special_set *set, bool parse_special,
+                            partition_scratch *s, const uint8_t *made_text, size_t n,
+                            const trusted_ranges *trusted) {
     fragment want[MAX_TEXT];
     uint8_t *text = malloc(n + !n); /* exact size, for sanitizers to detect overreads */
     if (!text) abort();
@@ -218,7 +218,7 @@ static bool check_vocabulary(partition_scratch *s) {
         const trusted_ranges *kinds[] = {NULL, NULL, &some, &none};
         const trusted_ranges *trusted = PICK(kinds);
         n_trusted += trusted == &some;
-        same = check(&m, &set, parse_special, s, text, n, trusted);
+        same = check_partition(&m, &set, parse_special, s, text, n, trusted);
         for (size_t k = 0; k < s->spare.n; k++) n_rejected += s->spare.data[k].n == 0;
     }
     ggtok_special_set_free(&set);

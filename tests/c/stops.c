@@ -162,7 +162,7 @@ static bool check_sample(const ggtok_tokenizer *tok, ggtok_context *ctx, const c
     return fine;
 }
 
-static bool check(const char *path, int number, char *text) {
+static bool check_file_stops(const char *path, int number, char *text) {
     ggtok_tokenizer *tok;
     ggtok_context *ctx;
     ggtok_error err;
@@ -227,7 +227,7 @@ int main(int argc, char **argv) {
     all_stops = argc > 1 && !strcmp(argv[1], "-a");
     int first = 1 + all_stops;
     bool fine = text && argc > first && check_pool(argv[first], text);
-    for (int i = first; fine && i < argc; i++) fine = check(argv[i], i, text);
+    for (int i = first; fine && i < argc; i++) fine = check_file_stops(argv[i], i, text);
     free(text);
     if (fine) puts("ok");
     return !fine;

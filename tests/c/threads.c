@@ -83,7 +83,7 @@ static bool check_parallel(const ggtok_tokenizer *tok) {
     return same;
 }
 
-static bool check(const char *path) {
+static bool check_file(const char *path) {
     ggtok_tokenizer *tok;
     ggtok_error err;
     if (ggtok_load_file(path, NULL, &tok, &err)) {
@@ -107,7 +107,7 @@ static bool check(const char *path) {
 
 int main(int argc, char **argv) {
     int bad = argc < 2;
-    for (int i = 1; i < argc; i++) bad += !check(argv[i]);
+    for (int i = 1; i < argc; i++) bad += !check_file(argv[i]);
     if (!bad) printf("%d files, %d threads: the same ids and texts\n", argc - 1, N_THREADS);
     return bad != 0;
 }

@@ -39,7 +39,7 @@ typedef struct call {
     int32_t id;
 } call;
 
-static ggtok_status run(const call *c, size_t max, counter *to, ggtok_error *err) {
+static ggtok_status run_trace(const call *c, size_t max, counter *to, ggtok_error *err) {
     ggtok_token_trace found;
     ggtok_ids ids;
     return c->text
@@ -53,10 +53,10 @@ static ggtok_status as_json(const call *c, ggtok_bytes *out, ggtok_error *err) {
                : ggtok_trace_token_json(c->ctx, c->id, SIZE_MAX, out, err);
 }
 
-static bool check(const char *path, const call *c, size_t step) {
+static bool check_call(const char *path, const call *c, size_t step) {
     ggtok_error err;
     counter all = {.stop_at = SIZE_MAX};
-    ggtok_status s = run(c, SIZE_MAX, &all, &err);
+    ggtok_status s = run_trace(c, SIZE_MAX, &all, &err);
     ggtok_ids ids = {NULL, 0};
     if (c->text) {
         CHECK(s == ggtok_encode(c->ctx, c->text, strlen(c->text), c->flags, &ids, &err));
@@ -65,12 +65,13 @@ static bool check(const char *path, const call *c, size_t step) {
     if (s) return true; /* the vocabulary adds a token that it lacks */
     for (size_t at = 0; at < all.n; at += step) {
         counter some = {.stop_at = at};
-        CHECK(run(c, SIZE_MAX, &some, &err) == GGTOK_ERR_STOPPED && some.n == at + 1);
+        CHECK(run_trace(c, SIZE_MAX, &some, &err) == GGTOK_ERR_STOPPED && some.n == at + 1);
         some = (counter){.stop_at = SIZE_MAX};
-        CHECK(run(c, at, &some, &err) == GGTOK_ERR_ARGUMENT && some.n == at);
+        CHECK(run_trace(c, at, &some, &err) == GGTOK_ERR_ARGUMENT && some.n == at);
     }
     counter repeated = {.stop_at = SIZE_MAX};
-    CHECK(!run(c, all.n, &repeated, &err) && repeated.n == all.n && repeated.tokens == all.tokens);
+    CHECK(!run_trace(c, all.n, &repeated, &err) && repeated.n == all.n &&
+          repeated.tokens == all.tokens);
     return true;
 }
 
@@ -121,7 +122,8 @@ static bool check_file(const char *path) {
     for (int i = 0; i < N_TEXTS; i++) {
         for (c.flags = 0; c.flags < 4; c.flags++) {
             c.text = texts[i];
-            if (strlen(c.text) <= GGTOK_TRACE_BYTES && !check(path, &c, 1 + strlen(c.text) / 16))
+            if (strlen(c.text) <= GGTOK_TRACE_BYTES &&
+                !check_call(path, &c, 1 + strlen(c.text) / 16))
                 return false;
         }
     }
@@ -130,18 +132,18 @@ static bool check_file(const char *path) {
     memset(longest, 'a', GGTOK_TRACE_BYTES + 1);
     c.text = longest;
     counter none = {.stop_at = SIZE_MAX};
-    CHECK(run(&c, SIZE_MAX, &none, &err) == GGTOK_ERR_ARGUMENT && !none.n);
+    CHECK(run_trace(&c, SIZE_MAX, &none, &err) == GGTOK_ERR_ARGUMENT && !none.n);
     free(longest);
     c.text = NULL;
     bool merges = ggtok_type(tok) == GGTOK_VOCAB_BPE || ggtok_type(tok) == GGTOK_VOCAB_SPM;
     const int32_t n = (int32_t)ggtok_n_tokens(tok);
     for (c.id = 0; merges && c.id < n; c.id += 1 + n / 100) {
-        if (!check(path, &c, 1)) return false;
+        if (!check_call(path, &c, 1)) return false;
     }
     c.id = 0;
-    if (!merges) CHECK(run(&c, SIZE_MAX, &none, &err) == GGTOK_ERR_UNSUPPORTED);
+    if (!merges) CHECK(run_trace(&c, SIZE_MAX, &none, &err) == GGTOK_ERR_UNSUPPORTED);
     c.id = n;
-    CHECK(run(&c, SIZE_MAX, &none, &err) == GGTOK_ERR_ARGUMENT);
+    CHECK(run_trace(&c, SIZE_MAX, &none, &err) == GGTOK_ERR_ARGUMENT);
     ggtok_context_free(c.ctx);
 #ifdef GGTOK_TEST_ALLOC
     c.flags = GGTOK_PARSE_SPECIAL;

@@ -211,7 +211,7 @@ static ggtok_status cut_at(const ggtok_counts *counts, bool print) {
     return s;
 }
 
-static ggtok_status run(const kind *k, bool threads, bool print) {
+static ggtok_status train_kind(const kind *k, bool threads, bool print) {
     ggtok_counts *counts;
     ggtok_error err;
     ggtok_status s = ggtok_counts_new(&k->counts, &counts, &err);
@@ -388,7 +388,7 @@ int main(int argc, char **argv) {
             bool done = false;
             for (size_t at = 1 + (i + on) % one_in; !done; at += one_in, tried++) {
                 start_failing(at, on);
-                ggtok_status s = run(&kinds[i], false, false);
+                ggtok_status s = train_kind(&kinds[i], false, false);
                 CHECK(s == (failed ? GGTOK_ERR_MEMORY : GGTOK_OK));
                 CHECK(!blocks_held());
                 done = !failed;
@@ -399,8 +399,8 @@ int main(int argc, char **argv) {
 #else
     (void)tried, (void)argc, (void)argv;
     for (size_t i = 0; i < n_kinds; i++) {
-        CHECK(!run(&kinds[i], false, true));
-        CHECK(!run(&kinds[i], true, true));
+        CHECK(!train_kind(&kinds[i], false, true));
+        CHECK(!train_kind(&kinds[i], true, true));
     }
     check_errors();
     check_reserved_number();

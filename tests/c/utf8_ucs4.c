@@ -25,7 +25,7 @@ static size_t make_text(uint32_t *cpts) {
     return n;
 }
 
-static bool check(const uint32_t *made, size_t n) {
+static bool check_length(const uint32_t *made, size_t n) {
     uint8_t expected[4 * MAX_TEXT];
     size_t should_be = 0;
     for (size_t i = 0; i < n && should_be != SIZE_MAX; i++) {
@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
     uint32_t cpts[MAX_TEXT];
     for (size_t i = 0; i < texts; i++) {
         size_t n = make_text(cpts);
-        if (!check(cpts, n)) return 1;
+        if (!check_length(cpts, n)) return 1;
     }
     return 0;
 }

@@ -48,7 +48,7 @@ static size_t make_text(uint8_t *text) {
     return n - below(n < 4 ? n + 1 : 4);
 }
 
-static bool check(const uint8_t *made, size_t n) {
+static bool check_prefix_length(const uint8_t *made, size_t n) {
     uint8_t *text = malloc(n + !n); /* exact size, for sanitizers to detect overreads */
     if (!text) abort();
     memcpy(text, made, n);
@@ -65,13 +65,13 @@ int main(int argc, char **argv) {
     size_t n_texts = argc > 1 ? strtoul(argv[1], NULL, 10) : 200000, bad = 0;
     random_state = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
     uint8_t text[MAX_TEXT];
-    for (size_t i = 0; i < n_texts; i++) bad += !check(text, make_text(text));
+    for (size_t i = 0; i < n_texts; i++) bad += !check_prefix_length(text, make_text(text));
     memset(text, 'a', sizeof text);
     for (unsigned i = 0; i < 1 << 16; i++) { /* all pairs of bytes, within and across blocks */
         size_t at = i % 3 ? 20 : 63;
         text[at] = (uint8_t)(i >> 8);
         text[at + 1] = (uint8_t)i;
-        bad += !check(text, 128);
+        bad += !check_prefix_length(text, 128);
         text[at] = text[at + 1] = 'a';
     }
     printf("%zu texts and all pairs of bytes: %zu differ\n", n_texts, bad);

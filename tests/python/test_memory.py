@@ -107,7 +107,7 @@ def test_a_tokenizer_that_cannot_be_bound_is_freed(monkeypatch: pytest.MonkeyPat
         def __getattr__(self, name: str) -> Any:
             return getattr(library, name)
 
-        def entry_bind(self, *args: object) -> bool:
+        def ggtok_python_bind_tokenizer(self, *args: object) -> bool:
             return False
 
         def ggtok_free(self, tokenizer: object) -> None:

@@ -289,8 +289,8 @@ static bool equal_keys(jinja_arena *mem, const jinja_value *a, const jinja_value
            (a->type >= JINJA_NAMESPACE && ggtok_jinja_equal(mem, *a, *b, JINJA_TRANSFORMERS));
 }
 
-static jinja_entry *find(jinja_arena *mem, const jinja_dict *dict, const jinja_value *key,
-                         uint32_t hash) {
+static jinja_entry *find_entry(jinja_arena *mem, const jinja_dict *dict, const jinja_value *key,
+                               uint32_t hash) {
     if (!dict->index) {
         for (uint32_t i = 0; i < dict->n; i++) {
             jinja_entry *e = &dict->entries[i];
@@ -350,7 +350,7 @@ void ggtok_jinja_dict_add(jinja_arena *mem, jinja_dict *dict, jinja_value key, j
 void ggtok_jinja_dict_set(jinja_arena *mem, jinja_dict *dict, jinja_value key, jinja_value value) {
     jinja_charge(mem, 1);
     uint32_t hash = hash_value(mem, key);
-    jinja_entry *e = find(mem, dict, &key, hash);
+    jinja_entry *e = find_entry(mem, dict, &key, hash);
     if (e)
         e->value = value;
     else
@@ -362,7 +362,7 @@ jinja_value *ggtok_jinja_dict_find(jinja_arena *mem, const jinja_dict *dict, jin
     if (!dict->n) return NULL;
     uint32_t hash =
         key.type == JINJA_STRING ? ggtok_jinja_hash(mem, key.as.text) : hash_value(mem, key);
-    jinja_entry *e = find(mem, dict, &key, hash);
+    jinja_entry *e = find_entry(mem, dict, &key, hash);
     return e ? &e->value : NULL;
 }
 

@@ -24,7 +24,7 @@ static int by_range(const void *code, const void *range) {
     return (c > r->last) - (c < r->first);
 }
 
-static const case_row *find(const case_row *rows, size_t n, uint32_t c) {
+static const case_row *find_case_row(const case_row *rows, size_t n, uint32_t c) {
     return bsearch(&c, rows, n, sizeof *rows, by_code);
 }
 
@@ -41,13 +41,15 @@ unsigned ggtok_jinja_case_of(uint32_t c, jinja_case how, uint32_t out[3]) {
         return 1;
     }
     const case_row *row = NULL;
-    if (how == JINJA_TITLE) row = find(title_rows, sizeof title_rows / sizeof title_rows[0], c);
-    if (how == JINJA_FOLD) row = find(fold_rows, sizeof fold_rows / sizeof fold_rows[0], c);
+    if (how == JINJA_TITLE)
+        row = find_case_row(title_rows, sizeof title_rows / sizeof title_rows[0], c);
+    if (how == JINJA_FOLD)
+        row = find_case_row(fold_rows, sizeof fold_rows / sizeof fold_rows[0], c);
     if (!row && (how == JINJA_LOWER || how == JINJA_FOLD)) {
-        row = find(lower_rows, sizeof lower_rows / sizeof lower_rows[0], c);
+        row = find_case_row(lower_rows, sizeof lower_rows / sizeof lower_rows[0], c);
     }
     if (!row && (how == JINJA_UPPER || how == JINJA_TITLE)) {
-        row = find(upper_rows, sizeof upper_rows / sizeof upper_rows[0], c);
+        row = find_case_row(upper_rows, sizeof upper_rows / sizeof upper_rows[0], c);
     }
     if (!row) return 1;
     unsigned n = 0;

@@ -234,7 +234,7 @@ static uint32_t slot_of(planner *p, const table *t, uint32_t sym) {
     return v ? (uint32_t)(v - t->v) : UINT32_MAX;
 }
 
-static jinja_frame_plan *finish(planner *p) {
+static jinja_frame_plan *make_frame_plan(planner *p) {
     const table *t = p->now;
     jinja_frame_plan *plan = jinja_alloc(p->mem, sizeof *plan);
     jinja_slot *slots = jinja_alloc_n(p->mem, t->n + 1, sizeof *slots);
@@ -282,7 +282,7 @@ static jinja_frame_plan *plan_body(planner *p, const jinja_node *node, uint32_t 
     open_table(p, &t);
     if (self) parameter(p, SYM_SELF);
     for (uint32_t i = from; i < node->n; i++) visit(p, node->kids[i]);
-    jinja_frame_plan *plan = finish(p);
+    jinja_frame_plan *plan = make_frame_plan(p);
     if (self) plan->self = slot_of(p, &t, SYM_SELF);
     for (uint32_t i = from; i < node->n; i++) bind(p, node->kids[i]);
     close_table(p);
@@ -297,7 +297,7 @@ static jinja_frame_plan *plan_round(planner *p, const jinja_node *node, uint32_t
     bool loop = kid == 3 && (node->flag || first_use(p, node->kids[3], SYM_LOOP) == READ);
     if (loop) parameter(p, SYM_LOOP);
     visit(p, node->kids[kid]);
-    jinja_frame_plan *plan = finish(p);
+    jinja_frame_plan *plan = make_frame_plan(p);
     if (loop) plan->loop = slot_of(p, p->now, SYM_LOOP);
     bind(p, node->kids[0]);
     bind(p, node->kids[kid]);
@@ -313,7 +313,7 @@ static void plan_loop(planner *p, jinja_node *node) {
         table t;
         open_table(p, &t);
         visit(p, node->kids[4]);
-        plan->other = finish(p);
+        plan->other = make_frame_plan(p);
         bind(p, node->kids[4]);
         close_table(p);
     }
@@ -354,7 +354,7 @@ static void plan_macro(planner *p, jinja_node *node, uint32_t from) {
         parameter(p, sym);
         slots[k] = slot_of(p, &t, sym);
     }
-    jinja_frame_plan *plan = finish(p);
+    jinja_frame_plan *plan = make_frame_plan(p);
     plan->caller = slots[0], plan->kwargs = slots[1], plan->varargs = slots[2];
     for (uint32_t i = from; i + 1 < node->n; i++) {
         if (node->kids[i]->kind == N_KEYWORD) bind(p, node->kids[i]->kids[0]);
@@ -370,7 +370,7 @@ static void plan_with(planner *p, jinja_node *node) {
     open_table(p, &t);
     for (uint32_t i = 0; i + 1 < node->n; i += 2) visit_target(p, node->kids[i], true);
     visit(p, node->kids[node->n - 1]);
-    node->plan = finish(p);
+    node->plan = make_frame_plan(p);
     for (uint32_t i = 0; i + 1 < node->n; i += 2) bind(p, node->kids[i]);
     bind(p, node->kids[node->n - 1]);
     close_table(p);

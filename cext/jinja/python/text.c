@@ -167,7 +167,7 @@ static jinja_text *within(jinja_env *e, jinja_text *t, size_t end) {
     return end == t->n ? t : ggtok_jinja_text_cut(&e->arena, t, 0, end);
 }
 
-static int64_t find(jinja_env *e, jinja_value *v, bool last) {
+static int64_t find_within(jinja_env *e, jinja_value *v, bool last) {
     jinja_text *t = text_of(e, v[0]), *needle = text_of(e, v[1]);
     size_t begin, end, at;
     if (!bounds(e, t, v[2], v[3], &begin, &end)) return -1;
@@ -180,18 +180,18 @@ static int64_t find(jinja_env *e, jinja_value *v, bool last) {
 }
 
 jinja_value ggtok_jinja_py_find(jinja_env *e, jinja_value *v) {
-    return jinja_int(find(e, v, false));
+    return jinja_int(find_within(e, v, false));
 }
 jinja_value ggtok_jinja_py_rfind(jinja_env *e, jinja_value *v) {
-    return jinja_int(find(e, v, true));
+    return jinja_int(find_within(e, v, true));
 }
 jinja_value ggtok_jinja_py_index(jinja_env *e, jinja_value *v) {
-    int64_t at = find(e, v, false);
+    int64_t at = find_within(e, v, false);
     if (at < 0) ggtok_jinja_fail(&e->arena, "substring not found");
     return jinja_int(at);
 }
 jinja_value ggtok_jinja_py_rindex(jinja_env *e, jinja_value *v) {
-    int64_t at = find(e, v, true);
+    int64_t at = find_within(e, v, true);
     if (at < 0) ggtok_jinja_fail(&e->arena, "substring not found");
     return jinja_int(at);
 }

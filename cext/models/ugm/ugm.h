@@ -17,9 +17,9 @@
 
 #include "index/adjacency.h"
 #include "index/trie_long.h"
-#include "models/changes.h"
 #include "models/model.h"
 #include "models/tile.h"
+#include "models/ugm/changes.h"
 #include "models/ugm/charsmap.h"
 #include "models/ugm/spans.h"
 #include "models/words.h"

@@ -1,4 +1,4 @@
-#include "models/changes.h"
+#include "models/ugm/changes.h"
 
 #include "unicode/utf8_valid.h"
 
