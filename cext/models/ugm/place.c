@@ -13,20 +13,15 @@ typedef struct placing {
     changes changes;
 } placing;
 
-static void put_span(placing *p, size_t begin, size_t end) {
-    int64_t base = p->source->base;
-    p->source->spans[p->k++] = (ggtok_span){base + (int64_t)begin, base + (int64_t)end};
-}
-
 /* Assigns the spans of a path that was found again. */
 static bool place_path(placing *p, ugm_run *r, const recorder *rec, size_t base) {
-    idbuf *ids = r->call->out;
-    if (ggtok_ugm_drain(r, true) || rec->n_made != ids->n) return false;
-    if (ids->n > p->source->n_ids - p->k) return false;
-    for (size_t i = 0; i < ids->n; i++) {
-        if (ids->data[i] != p->source->ids[p->k]) return false;
-        put_span(p, base + (size_t)rec->made[i].begin, base + (size_t)rec->made[i].end);
-    }
+    const idbuf *ids = r->call->out;
+    const model_source *to = p->source;
+    if (ggtok_ugm_drain(r, true) || rec->n_made != ids->n || ids->n > to->n_ids - p->k)
+        return false;
+    if (ids->n && memcmp(ids->data, to->ids + p->k, ids->n * sizeof *ids->data)) return false;
+    ggtok_recorder_copy_spans(rec, to->spans + p->k, to->base + (int64_t)base);
+    p->k += ids->n;
     return true;
 }
 
