@@ -4,7 +4,7 @@
 // view to come is drawn meanwhile, a few milliseconds in each frame. So a frame's time depends
 // neither on the number of tokens nor on that of pixels.
 
-import { TilePainter, drawLabels, drawRegions, placeLabels, scaleOf } from "./map-paint.js";
+import { TilePainter, drawLabels, drawRegions, nameWidth, placeLabels, placeRegions, scaleOf } from "./map-paint.js";
 import { AFTER_SPACE } from "./map-layout.js";
 import { fit, flight, zoomAt } from "./map-camera.js";
 
@@ -173,7 +173,8 @@ export class MapCanvas {
       context.putImageData(this.image, 0, 0);
       context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
       const { width, height } = this;
-      drawRegions(context, this.map, camera, { width, height, font: this.font, ink: this.colours.ink, nameOf: regionNames(this.vocab) });
+      const names = placeRegions(this.map, camera, { width, height, nameOf: regionNames(this.vocab), widthOf: nameWidth(context, this.font) });
+      drawRegions(context, names, { ...this.colours, font: this.font });
       drawMarks(context, this.map, this.colours, camera, { marks: this.marks, width, height });
       this.#work.labels = placeLabels(this.map, camera, { numbers: painter.labels, width, height, most: MOST_LABELS, measure: this.#measure });
       if (now() >= deadline) return;

@@ -85,7 +85,7 @@ export function colourBy(mode, { map, forest, vocab, used, dark }) {
   (modes[mode] ?? byScript)({ map, forest, vocab, used, dark, swatches, of, legend });
   const { fills, edges } = swatches;
   const dim = packed(rgbOf(dark ? 0.27 : 0.92, 0.006, 80));
-  return { of, legend, dim, ink: dark ? "#fff" : "#000", css: swatches.css, inks: swatches.inks, fills: Int32Array.from(fills), edges: Int32Array.from(edges) };
+  return { of, legend, dim, ink: dark ? "#fff" : "#000", rim: dark ? "#000" : "#fff", css: swatches.css, inks: swatches.inks, fills: Int32Array.from(fills), edges: Int32Array.from(edges) };
 }
 
 function byScript({ map, forest, vocab, dark, swatches, of, legend }) {

@@ -1,6 +1,6 @@
 // The map as a picture to keep: PNG, or SVG whose tiles are shapes.
 
-import { TilePainter, drawLabels, drawRegions, placeLabels, scaleOf } from "./map-paint.js";
+import { REGION, TilePainter, drawLabels, drawRegions, nameWidth, placeLabels, placeRegions, scaleOf } from "./map-paint.js";
 import { drawMarks, labelMeasure, regionNames } from "./map-canvas.js";
 
 const WIDTH = 2400; // pixels of a picture
@@ -8,7 +8,7 @@ const FOOT = 96; // pixels below the map
 const MARGIN = 28;
 const TITLE = 34; // pixels of the title's text
 const LEGEND = 20; // pixels of the legend's text
-const SMALLEST = 12; // square pixels; an SVG has smaller subtrees as one tile
+const SMALLEST = 8; // square pixels; an SVG has smaller subtrees as one tile
 const MOST_LABELS = 900;
 
 /** Returns a canvas with the map as the camera shows it, a title and the legend. */
@@ -22,7 +22,7 @@ export function picture({ map, colours, camera, vocab, font, isDimmed, marks, ti
   context.fillStyle = paper;
   context.fillRect(0, 0, WIDTH, height + FOOT);
   context.putImageData(image, 0, 0);
-  drawRegions(context, map, camera, { width: WIDTH, height, font, ink: colours.ink, nameOf: regionNames(vocab) });
+  drawRegions(context, placeRegions(map, camera, { width: WIDTH, height, nameOf: regionNames(vocab), widthOf: nameWidth(context, font) }), { ...colours, font });
   drawMarks(context, map, colours, camera, { marks, width: WIDTH, height });
   const measure = labelMeasure(context, map, vocab, font);
   drawLabels(context, placeLabels(map, camera, { numbers: painter.labels, width: WIDTH, height, most: MOST_LABELS, measure }), colours, font);
@@ -64,53 +64,67 @@ function drawFoot(context, { top, colours, font, title, note, legend, ink }) {
 }
 
 const escaped = (text) => text.replace(/[&<>"\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Cs}/gu, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c] ?? "\ufffd");
-const short = (x) => String(Math.round(10 * x) / 10);
-
-/** Returns the map as the camera shows it, as SVG text. */
-export function svg({ map, colours, camera, vocab, font, isDimmed, title, note, ink, paper }) {
-  const width = WIDTH / 2;
-  const height = Math.round(width / map.aspect);
+/** Returns the paths of the tiles that a camera shows, by colour, and the numbers of large tiles. */
+function tilePaths({ map, colours, camera, isDimmed }, width, height) {
+  const { outer, inner, next } = map;
   const view = scaleOf(camera, width, height);
-  const shapes = new Map(); // the path of each colour
+  const paths = new Map();
   const numbers = [];
   const add = (n, rectangles) => {
     const i = 4 * n;
-    const x0 = Math.max(0, rectangles[i] * view.sx - view.dx);
-    const y0 = Math.max(0, rectangles[i + 1] * view.sy - view.dy);
-    const x1 = Math.min(width, rectangles[i + 2] * view.sx - view.dx);
-    const y1 = Math.min(height, rectangles[i + 3] * view.sy - view.dy);
-    if (x1 <= x0 || y1 <= y0) return;
-    const fill = isDimmed?.(n) ? "dim" : colours.of[n];
-    shapes.set(fill, `${shapes.get(fill) ?? ""}M${short(x0)} ${short(y0)}H${short(x1)}V${short(y1)}H${short(x0)}z`);
-    if (x1 - x0 > 16 && y1 - y0 > 11) numbers.push(n);
+    const x0 = Math.max(0, Math.round(rectangles[i] * view.sx - view.dx));
+    const y0 = Math.max(0, Math.round(rectangles[i + 1] * view.sy - view.dy));
+    const w = Math.min(width, Math.round(rectangles[i + 2] * view.sx - view.dx)) - x0;
+    const h = Math.min(height, Math.round(rectangles[i + 3] * view.sy - view.dy)) - y0;
+    if (w <= 0 || h <= 0) return;
+    const colour = isDimmed?.(n) ? cssOf(colours.dim) : colours.css[colours.of[n]];
+    const path = paths.get(colour);
+    const shape = `M${x0} ${y0}h${w}v${h}h${-w}z`;
+    if (path) path.push(shape);
+    else paths.set(colour, [shape]);
+    if (w > 24 && h > 16) numbers.push(n);
   };
-  for (let n = 0; n < map.ids.length; ) {
+  for (let n = 0; n < next.length; ) {
     const i = 4 * n;
-    const w = (map.outer[i + 2] - map.outer[i]) * view.sx;
-    const h = (map.outer[i + 3] - map.outer[i + 1]) * view.sy;
-    const x = map.outer[i] * view.sx - view.dx;
-    const y = map.outer[i + 1] * view.sy - view.dy;
+    const w = (outer[i + 2] - outer[i]) * view.sx;
+    const h = (outer[i + 3] - outer[i + 1]) * view.sy;
+    const x = outer[i] * view.sx - view.dx;
+    const y = outer[i + 1] * view.sy - view.dy;
     const outside = x >= width || y >= height || x + w <= 0 || y + h <= 0;
-    if (outside || w * h < SMALLEST || map.next[n] === n + 1) {
-      if (!outside) add(n, map.outer);
-      n = map.next[n];
+    if (outside || w * h < SMALLEST || next[n] === n + 1) {
+      if (!outside) add(n, outer);
+      n = next[n];
     } else {
-      add(n, map.inner);
+      add(n, inner);
       n += 1;
     }
   }
+  return { paths, numbers };
+}
+
+const cssOf = (pixel) => `rgb(${pixel & 255} ${(pixel >> 8) & 255} ${(pixel >> 16) & 255})`;
+
+/** Returns the map as the camera shows it, as SVG text. */
+export function svg(view) {
+  const { map, colours, camera, vocab, font, title, note, ink, paper } = view;
+  const height = Math.round(WIDTH / map.aspect);
+  const size = { width: WIDTH, height };
+  const { paths, numbers } = tilePaths(view, WIDTH, height);
   const context = document.createElement("canvas").getContext("2d");
-  const labels = placeLabels(map, camera, { numbers, width, height, most: MOST_LABELS, measure: labelMeasure(context, map, vocab, font) });
-  const family = escaped(font);
-  const dim = `#${(colours.dim & 0xffffff).toString(16).padStart(6, "0").match(/../g).reverse().join("")}`;
+  const labels = placeLabels(map, camera, { ...size, numbers, most: MOST_LABELS, measure: labelMeasure(context, map, vocab, font) });
+  const names = placeRegions(map, camera, { ...size, nameOf: regionNames(vocab), widthOf: nameWidth(context, font) });
+  const text = (label, x, y, attributes) => `<text x="${Math.round(x)}" y="${Math.round(y)}" ${attributes} xml:space="preserve">${escaped(label)}</text>`;
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height + 44}" font-family="${family}">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height + FOOT}" font-family="${escaped(font)}">`,
     `<title>${escaped(title)}</title><rect width="100%" height="100%" fill="${paper}"/>`,
-    '<g stroke="#000" stroke-opacity=".18" stroke-width=".4">',
-    ...[...shapes].map(([fill, path]) => `<path fill="${fill === "dim" ? dim : colours.css[fill]}" d="${path}"/>`),
-    '</g><g text-anchor="middle" dominant-baseline="central" font-weight="500">',
-    ...labels.map(({ n, text, x, y, size }) => `<text x="${short(x)}" y="${short(y)}" font-size="${size}" fill="${colours.inks[colours.of[n]]}" xml:space="preserve">${escaped(text)}</text>`),
-    `</g><text x="14" y="${height + 27}" font-size="16" font-weight="600" fill="${ink}">${escaped(title)}<tspan font-size="11" font-weight="400" dx="14">${escaped(note)}</tspan></text></svg>`,
+    '<g shape-rendering="crispEdges">',
+    ...Array.from(paths, ([colour, shapes]) => `<path fill="${colour}" d="${shapes.join("")}"/>`),
+    `</g><g text-anchor="middle" dominant-baseline="central"><g font-weight="600" fill="${colours.ink}" fill-opacity="${REGION.alpha}">`,
+    ...names.map(({ text: name, x, y, size }) => text(name, x, y, `font-size="${size}"`)),
+    '</g><g font-weight="500">',
+    ...labels.map(({ n, text: label, x, y, size }) => text(label, x, y, `font-size="${size}" fill="${colours.inks[colours.of[n]]}"`)),
+    `</g></g><text x="${MARGIN}" y="${height + FOOT / 2}" dominant-baseline="central" font-size="${TITLE}" font-weight="600" fill="${ink}">${escaped(title)}`,
+    `<tspan font-size="${LEGEND}" font-weight="400" dx="${MARGIN}">${escaped(note)}</tspan></text></svg>`,
   ].join("\n");
 }
 

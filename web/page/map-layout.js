@@ -107,6 +107,13 @@ export function nextByte(forest, vocab, id) {
  * they are large. Children have { value, order, script, letter }. `own`, if any, is the tile of their
  * parent, which joins the largest group. */
 function layOutGroups(work, parent, children, box, own) {
+  if (!children.length) return;
+  const { script } = children[0];
+  if (children.length <= MANY && children.every((child) => child.script === script)) {
+    if (own) children.push(own);
+    squarify(children, box);
+    return;
+  }
   const groups = grouped(children, "script");
   for (const group of groups) if (group.children.length > MANY) group.children = grouped(group.children, "letter");
   const [largest] = groups;
@@ -163,7 +170,7 @@ function layOutChildren(work, n) {
   for (const child of forest.childrenOf(id)) children.push(childOf(work, child));
   layOutGroups(work, id, children, { x0: outer[i], y0: outer[i + 1], x1: outer[i + 2], y1: outer[i + 3] }, own);
   put(inner, n, own);
-  for (const child of children) put(outer, numbers[child.id], child);
+  for (const child of children) if (child !== own) put(outer, numbers[child.id], child);
 }
 
 function put(rectangles, n, { x0, y0, x1, y1 }) {

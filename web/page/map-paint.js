@@ -5,7 +5,7 @@
 const TILE = 5; // pixels; smaller tiles have no edge
 const BRANCH = 22; // pixels; smaller subtrees have no border
 const LABEL = { width: 16, height: 11 }; // pixels; smaller tiles have no label
-const REGION = { width: 34, height: 26 }; // pixels; smaller regions have no name
+export const REGION = { width: 34, height: 26, alpha: 0.42, rim: 0.12 }; // smaller regions (in pixels) have no name
 const SMALLEST_TEXT = 9; // pixels
 const LARGEST_TEXT = 72;
 const BATCH = 400; // tiles between looks at the clock
@@ -148,27 +148,55 @@ export function placeLabels(map, camera, { numbers, width, height, most, measure
   return placed.slice(0, most);
 }
 
-/** Draws the names of regions that are neither small nor as large as the viewport. `nameOf(region)`
- * returns a text. */
-export function drawRegions(context, map, camera, { width, height, font, ink, nameOf }) {
+/**
+ * Places the names of regions that are neither small nor as large as the viewport: returns a list of
+ * { text, x, y, size }. Names don't overlap; the largest have precedence. `nameOf(region)` returns a
+ * text, whose width at 1 pixel `widthOf(text)` returns.
+ */
+export function placeRegions(map, camera, { width, height, nameOf, widthOf }) {
   const view = scaleOf(camera, width, height);
-  context.textAlign = "center";
-  context.textBaseline = "middle";
-  context.fillStyle = ink;
+  const all = [];
   for (const region of map.regions) {
     const w = (region.x1 - region.x0) * view.sx;
     const h = (region.y1 - region.y0) * view.sy;
     if (w < REGION.width || h < REGION.height || w > 0.75 * width || h > 0.9 * height) continue;
-    const x = (region.x0 + region.x1) / 2 * view.sx - view.dx;
-    const y = (region.y0 + region.y1) / 2 * view.sy - view.dy;
+    const x = ((region.x0 + region.x1) / 2) * view.sx - view.dx;
+    const y = ((region.y0 + region.y1) / 2) * view.sy - view.dy;
     if (x + w / 2 < 0 || y + h / 2 < 0 || x - w / 2 > width || y - h / 2 > height) continue;
     const text = nameOf(region);
+    const unit = widthOf(text);
+    const size = Math.floor(Math.min((0.62 * w) / unit, 0.4 * h, LARGEST_TEXT));
+    if (size >= SMALLEST_TEXT + 2) all.push({ text, x, y, size, reach: (unit * size) / 2 });
+  }
+  const placed = [];
+  for (const name of all.sort((a, b) => b.size - a.size)) {
+    const overlaps = (other) => Math.abs(name.x - other.x) < name.reach + other.reach && Math.abs(name.y - other.y) < (name.size + other.size) / 2;
+    if (!placed.some(overlaps)) placed.push(name);
+  }
+  return placed;
+}
+
+/** Returns a function from a text to its width at 1 pixel, as the name of a region. */
+export function nameWidth(context, font) {
+  return (text) => {
     context.font = `600 20px ${font}`;
-    const unit = context.measureText(text).width / 20;
-    const size = Math.floor(Math.min(0.62 * w / unit, 0.4 * h, LARGEST_TEXT));
-    if (size < SMALLEST_TEXT + 2) continue;
+    return context.measureText(text).width / 20;
+  };
+}
+
+/** Draws placed names of regions, with a soft rim in the opposite colour. */
+export function drawRegions(context, names, { font, ink, rim }) {
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.fillStyle = ink;
+  context.strokeStyle = rim;
+  context.lineJoin = "round";
+  for (const { text, x, y, size } of names) {
     context.font = `600 ${size}px ${font}`;
-    context.globalAlpha = 0.34;
+    context.lineWidth = size / 7;
+    context.globalAlpha = REGION.rim;
+    context.strokeText(text, x, y);
+    context.globalAlpha = REGION.alpha;
     context.fillText(text, x, y);
   }
   context.globalAlpha = 1;
