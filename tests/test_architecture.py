@@ -150,6 +150,19 @@ def test_public_headers_have_tables_of_contents() -> None:
         assert positions == sorted(positions), name
 
 
+def test_bindings_name_their_internal_headers_in_one_place() -> None:
+    """cext/python and web/wasm use the C library through its public headers. Others are included
+    only in python/internal.h, and one in web/wasm."""
+    allowed = {"python", *MAY_USE_PUBLIC}
+    for path in (CEXT / "python").iterdir():
+        if path.suffix in (".c", ".h") and path.name != "internal.h":
+            others = [name for name in includes(path) if folder_of(name) not in allowed]
+            assert not others, f"{path.name}: {others}"
+    wasm = {name for path in (ROOT / "web/wasm").glob("*.[ch]") for name in includes(path)}
+    internal = {name for name in wasm if (CEXT / name).is_file()} - MAY_USE_PUBLIC.keys()
+    assert internal == {"gguf/gguf.h"}
+
+
 def test_the_dialects_of_templates_only_share_their_core() -> None:
     for path in c_files():
         used = {name.split("/")[1] for name in includes(path) if folder_of(name) == "jinja"}

@@ -6,9 +6,8 @@
  */
 #include "python/arrow.h"
 
-#include "base/error.h"
-#include "base/mem.h"
 #include "python/bind.h"
+#include "python/internal.h"
 #include "python/signals.h"
 
 #define SCHEMA "arrow_schema"

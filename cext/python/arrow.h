@@ -5,8 +5,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "arrow/ids.h"
-#include "arrow/texts.h"
+#include "python/internal.h"
 
 /*
  * Appends the functions of arrow.c, in their order there, to the Python list whose id() is `list`.

@@ -10,10 +10,8 @@
  */
 #include "python/chat.h"
 
-#include "base/mem.h"
-#include "chat/policy.h"
-#include "jinja/core/env.h"
 #include "python/bind.h"
+#include "python/internal.h"
 #include "python/list.h"
 #include "python/state.h"
 #include "python/values.h"

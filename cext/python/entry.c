@@ -10,14 +10,13 @@
  */
 #include "python/entry.h"
 
-#include "base/cpu.h"
 #include "ggtok_trace.h"
 #include "python/array.h"
 #include "python/chat.h"
+#include "python/internal.h"
 #include "python/list.h"
 #include "python/signals.h"
 #include "python/state.h"
-#include "unicode/utf8.h"
 
 enum { POLL_FROM = 1 << 16 }; /* minimum bytes of a text whose encoding signals can interrupt */
 

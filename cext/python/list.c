@@ -5,7 +5,7 @@
 #include "python/list.h"
 #include "python/state.h"
 
-#include "base/cpu.h"
+#include "python/internal.h"
 
 enum {
     AHEAD = 16,         /* ids to prefetch ahead */

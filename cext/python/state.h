@@ -10,8 +10,8 @@
 #define KEEP 1
 #endif
 
-#include "base/mem.h"
 #include "ggtok_sample.h"
+#include "python/internal.h"
 
 enum { RELEASE_FROM = 2048 }; /* bytes; releasing the GIL for shorter texts isn't worthwhile */
 

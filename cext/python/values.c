@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/mem.h"
+#include "python/internal.h"
 
 /* Bounds of a request. Objects can contain the same object many times, so a few lists can stand for
  * any number of values; JSON text can't. */

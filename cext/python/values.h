@@ -5,8 +5,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "chat/policy.h"
-#include "jinja/core/jinja.h"
+#include "python/internal.h"
 
 #define GGTOK_PYTHON_TEMPLATE "ggtok.template" /* name of a template's capsule */
 
