@@ -11,7 +11,7 @@ import pytest
 import ggtok
 from tests.support.vocabularies import FIXTURES, fixture
 from tests.web.access import set_state, violations
-from tests.web.test_page_hostile import MARKUP, vocabulary
+from tests.web.hostile import MARKUP, vocabulary
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

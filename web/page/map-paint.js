@@ -6,6 +6,7 @@ const TILE = 5; // pixels; smaller tiles have no edge
 const BRANCH = 22; // pixels; smaller subtrees have no border
 const LABEL = { width: 16, height: 11 }; // pixels; smaller tiles have no label
 export const REGION = { width: 34, height: 26, alpha: 0.42, rim: 0.12 }; // smaller regions (in pixels) have no name
+const LEGIBLE = 220; // square pixels of the smallest tile: from here on, regions have no names
 const SMALLEST_TEXT = 9; // pixels
 const LARGEST_TEXT = 72;
 const BATCH = 400; // tiles between looks at the clock
@@ -155,6 +156,7 @@ export function placeLabels(map, camera, { numbers, width, height, most, measure
  */
 export function placeRegions(map, camera, { width, height, nameOf, widthOf }) {
   const view = scaleOf(camera, width, height);
+  if ((view.sx * view.sy) / map.total > LEGIBLE) return []; // the tiles have labels
   const all = [];
   for (const region of map.regions) {
     const w = (region.x1 - region.x0) * view.sx;
