@@ -57,8 +57,10 @@ FULL = {
     "web/test_page_hostile.py",
     "web/test_page_map.py",
     "web/test_page_models.py",
+    "web/test_page_sharing.py",
     "web/test_page_text.py",
     "web/test_page_views.py",
+    "web/test_page_vocabulary.py",
     "web/test_page_why.py",
 }
 

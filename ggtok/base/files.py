@@ -164,6 +164,9 @@ def check(
     None if there is none."""
     status = existing(path)
     if status is None:
+        folder = os.path.dirname(followed(path)) or os.curdir
+        if not os.access(folder, os.W_OK):
+            raise file_error(errno.EACCES, os.strerror(errno.EACCES), path)
         return None
     check_input(path, inputs)
     if stat.S_ISDIR(status.st_mode):

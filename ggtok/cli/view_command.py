@@ -63,6 +63,7 @@ def _has_screen() -> bool:
 
 def _write(args: argparse.Namespace, models: dict[str, str]) -> None:
     check_output(args.output)
+    files.check(args.output, _PAGE, force=args.force)  # before the work
     from ggtok import page
     from ggtok.vocabularies.read import metadata_of, vocabulary_only
 
@@ -70,9 +71,12 @@ def _write(args: argparse.Namespace, models: dict[str, str]) -> None:
     for name, source in models.items():
         ggtok.load(source)  # raises an error if the page couldn't load the model
         path, metadata = metadata_of(source)
-        embedded.append(page.embedded(name, vocabulary_only(metadata)))
+        # The folder is private, and of no use to those who read the page.
+        known = source if path is None else os.path.basename(path)
+        embedded.append(page.embedded(name, vocabulary_only(metadata), standard_output.utf8(known)))
         inputs += [] if path is None else [path]
-    files.write(args.output, page.html(embedded), _PAGE, inputs=inputs, force=args.force)
+    html = page.html(embedded, writer=f"ggtok view {ggtok.__version__}")
+    files.write(args.output, html, _PAGE, inputs=inputs, force=args.force)
     value = {"path": standard_output.utf8(args.output), "bytes": os.path.getsize(args.output)}
     standard_output.write_result(args, value, standard_output.lines_of_files(args.output))
 

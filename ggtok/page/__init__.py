@@ -18,7 +18,12 @@ _DATA = '<script type="application/json" id="ggtok-models">%s</script>'
 _EMPTY = '{"models": []}'
 
 
-def html(models: Iterable[Mapping[str, str]] = (), *, server: str | None = None) -> bytes:
+def html(
+    models: Iterable[Mapping[str, object]] = (),
+    *,
+    server: str | None = None,
+    writer: str | None = None,
+) -> bytes:
     """Returns the page as one HTML document.
 
     Args:
@@ -26,22 +31,27 @@ def html(models: Iterable[Mapping[str, str]] = (), *, server: str | None = None)
             them. The page opens the first one.
         server: the URL of ``ggtok serve``'s own endpoints, which give the page the results that
             only Python can compute. If None, the page works without a server.
+        writer: the program that writes the page to a file, which the page names.
     """
-    data = {"models": list(models), **({} if server is None else {"server": server})}
+    data: dict[str, object] = {"models": list(models)}
+    data |= {} if server is None else {"server": server}
+    data |= {} if writer is None else {"writer": writer}
     # In HTML, no text of the JSON may end the element or begin a comment.
     text = json.dumps(data).replace("<", "\\u003c")
     before, after = _parts()
     return before + (_DATA % text).encode() + after
 
 
-def linked(name: str, url: str) -> dict[str, str]:
-    """Describes a model whose vocabulary the page fetches from `url`."""
-    return {"name": name, "url": url}
+def linked(name: str, url: str) -> dict[str, object]:
+    """Describes a model whose vocabulary the page fetches from `url`, in one request."""
+    return {"name": name, "url": url, "whole": True}
 
 
-def embedded(name: str, vocabulary: bytes) -> dict[str, str]:
-    """Describes a model whose vocabulary (a GGUF file's bytes) is in the page itself."""
-    return {"name": name, "data": b64encode(gzip.compress(vocabulary, mtime=0)).decode()}
+def embedded(name: str, vocabulary: bytes, source: str) -> dict[str, object]:
+    """Describes a model whose vocabulary (a GGUF file's bytes) is in the page itself. The page
+    says that the vocabulary comes from `source`."""
+    packed = b64encode(gzip.compress(vocabulary, mtime=0)).decode()
+    return {"name": name, "data": packed, "from": source}
 
 
 @cache

@@ -30,8 +30,11 @@ def test_a_page_in_one_file(run, tmp_path: Path) -> None:
     assert json.loads(result.out) == {"path": str(out), "bytes": out.stat().st_size}
     found = data(out.read_text())
     assert "server" not in found
+    assert found["writer"] == f"ggtok view {ggtok.__version__}"
+    assert str(tmp_path) not in out.read_text()
     assert [each["name"] for each in found["models"]] == ["model.gguf", "b"]
     for each, path in zip(found["models"], (model, fixture("wpm")), strict=True):
+        assert each["from"] == path.name
         tok = ggtok.load(gzip.decompress(b64decode(each["data"])))
         assert tok.encode("Hi there") == ggtok.load(path).encode("Hi there")
     again = tmp_path / "again.html"
@@ -61,6 +64,22 @@ def test_refusals(run, tmp_path: Path) -> None:
         assert message in line, argv
     assert other.read_text() == "notes"
     assert not (tmp_path / "a.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("a/b.html", "the folder"), ("notes", "not an HTML")]
+)
+def test_the_output_is_checked_before_models_are_read(
+    run, tmp_path: Path, name: str, message: str
+) -> None:
+    """A model may be large, or come from the Hub."""
+    (tmp_path / "notes").write_text("notes")
+    broken = tmp_path / "broken.gguf"
+    broken.write_text("not a GGUF file")
+    result = run("view", str(broken), "-o", str(tmp_path / name))
+    assert result.status == 2
+    (line,) = result.errors
+    assert message in line
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")

@@ -157,6 +157,17 @@ def test_files_that_may_not_be_written(
 
 
 @posix
+def test_folders_that_may_not_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o500)
+    monkeypatch.setattr(os, "access", lambda path, how: os.stat(path).st_mode & 0o200)
+    kind = files.Kind("a file", bool)
+    with pytest.raises(ggtok.FileError, match="Permission denied"):
+        files.check(str(tmp_path / "new"), kind)
+    tmp_path.chmod(0o700)
+    assert files.check(str(tmp_path / "new"), kind) is None
+
+
+@posix
 def test_unfinished_files_are_never_links(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None
 ) -> None:

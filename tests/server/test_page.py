@@ -22,7 +22,6 @@ def test_the_page_lists_the_models(serve: Serve) -> None:
     client = serve({"a b": fixture("spm"), "b&<!--</script>": fixture("wpm")})
     response = client.get("/")
     assert response.headers["content-type"] == "text/html; charset=utf-8"
-    assert int(response.headers["content-length"]) == len(response.content)
     found = data(response.text)
     assert found["server"] == "v1/ggtok/"
     assert [model["name"] for model in found["models"]] == ["a b", "b&<!--</script>"]
@@ -75,6 +74,29 @@ def test_with_keys_the_page_is_public_and_vocabularies_are_not(serve: Serve) -> 
     assert client.get("/v1/ggtok/vocabulary").status_code == 401
     with_key = {"Authorization": "Bearer k"}
     assert client.get("/v1/ggtok/vocabulary", headers=with_key).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/v1/ggtok/vocabulary"])
+def test_answers_are_compressed_and_cached_by_hash(serve: Serve, path: str) -> None:
+    client = serve()
+    plain = client.get(path, headers={"Accept-Encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    assert len(plain.content) == int(plain.headers["content-length"])
+    refused = client.get(path, headers={"Accept-Encoding": "br, gzip;q=0"})
+    assert "content-encoding" not in refused.headers
+    packed = client.get(path, headers={"Accept-Encoding": "br, gzip;q=0.5"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) < len(plain.content)
+    assert packed.content == plain.content
+    for answer in (plain, packed):
+        assert answer.headers["cache-control"] == "no-cache"
+        assert answer.headers["vary"] == "Accept-Encoding"
+        assert answer.headers["etag"] == plain.headers["etag"]
+    again = client.get(path, headers={"If-None-Match": f'"other", {plain.headers["etag"]}'})
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["etag"] == plain.headers["etag"]
+    other = client.get(path, headers={"If-None-Match": 'W/"0"'})
+    assert other.content == plain.content
 
 
 def test_no_other_page_reads_or_frames_it(serve: Serve) -> None:

@@ -75,6 +75,11 @@ def compare_texts(tok: ggtok.Tokenizer, js: Tokenizer, some: Sequence[bytes]) ->
         # Some vocabularies don't support continuation.
         ids = [attempt(tok.encode, text, **ours) for text in some]
         assert _without_errors(js.each("encode", [(text, theirs) for text in some])) == ids
+        encodable = [text for text, found in zip(some, ids, strict=True) if found is not None]
+        batch = js.encodeBatch(encodable, theirs)
+        bounds = zip(batch["offsets"], batch["offsets"][1:], strict=False)
+        split = [batch["ids"][begin:end] for begin, end in bounds]
+        assert split == [found for found in ids if found is not None]
         counts = [None if found is None else len(found) for found in ids]
         assert _without_errors(js.each("count", [(text, theirs) for text in some])) == counts
         compared += 2 * len(some)

@@ -32,7 +32,8 @@ export async function open(file: File, signal: AbortSignal): Promise<Tokenizer> 
 
 export function use(tok: Tokenizer): number {
   const ids: Int32Array = tok.encode("text", { addSpecial: false, parseSpecial: true, continuation: true });
-  const n: number = tok.count(new Uint8Array(4));
+  const batch: number = tok.encodeBatch(["text", new Uint8Array(4)], { addSpecial: false }).offsets.length;
+  const n: number = tok.count(new Uint8Array(4)) + batch;
   const { starts, ends } = tok.spans("text", { unit: "utf16" });
   const text: string = tok.decode(ids, { removeSpecial: true, unparseSpecial: false, cleanSpaces: null });
   const bytes: Uint8Array = tok.decodeBytes([1, 2, 3]);

@@ -92,6 +92,17 @@ class Shown:
         """Returns the texts of the tokens in the list, as they are drawn."""
         return self.page.locator("gg-tokens [role=option]").all_text_contents()
 
+    @property
+    def rows(self) -> list[int]:
+        """Returns the ids in the list of the vocabulary, for the rows that are in the page."""
+        cells = self.page.locator(".token-row[role=option] .number:nth-child(2)")
+        return [int(text) for text in cells.all_text_contents()]
+
+    def found(self, n: int, of: int) -> None:
+        """Waits until the vocabulary's list has n of all tokens."""
+        text = f"{n:,} of {of:,} tokens" if n != of else f"{n:,} tokens"
+        self.page.locator(".found").get_by_text(text, exact=True).wait_for()
+
     def stat(self, name: str) -> str:
         term = self.page.locator("#stats dt").get_by_text(name, exact=True)
         return term.locator("xpath=preceding-sibling::dd").inner_text()

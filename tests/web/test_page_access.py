@@ -33,7 +33,7 @@ STATES: dict[str, dict[str, Any]] = {
     },
     "charts": {"view": "vocabulary", "vocabulary.panel": "charts"},
     "map": {"view": "vocabulary", "vocabulary.panel": "map"},
-    "chat": {"view": "chat", "chat.tools": "[]", "chat.variables": "{}"},
+    "chat": {"view": "chat", "chat.show": "tokens", "chat.tools": "[]", "chat.variables": "{}"},
     "chat-origins": {"view": "chat", "chat.show": "origins"},
     "chat-error": {"view": "chat", "chat.template": "a\n{{ messages"},
     "file": {"view": "file"},
@@ -174,6 +174,7 @@ def test_the_keyboard_moves_between_tabs(shown: Shown) -> None:
 def test_the_keyboard_moves_between_tokens(shown: Shown) -> None:
     shown.open(fixture("bpe-llama3"))
     tab_to(shown, "textarea.editor")
+    shown.page.keyboard.press("Control+A")
     shown.page.keyboard.type("one the two")
     shown.settled("one the two")
     tab_to(shown, ".tokens")

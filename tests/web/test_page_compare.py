@@ -44,18 +44,19 @@ def columns(shown: Shown) -> list[list[list[Any]]]:
     return [column.evaluate(TOKENS) for column in shown.page.locator(".compared > section").all()]
 
 
-def expected(names: list[str], text: str, **flags: bool) -> list[list[list[Any]]]:
+def expected(names: list[str], text: str, base: int = 0, **flags: bool) -> list[list[list[Any]]]:
     found = []
     for name in names:
         ids, spans = ggtok.load(fixture(name)).encode_with_offsets(text, unit="utf16", **flags)
         found.append((ids, [tuple(span) for span in spans.tolist()]))
     sets = [set(spans) for _, spans in found]
+    against = [sets if i == base else [sets[base]] for i in range(len(names))]
     return [
         [
-            [id, span[0] != span[1] and not all(span in spans for spans in sets)]
+            [id, span[0] != span[1] and not all(span in spans for spans in others)]
             for id, span in zip(ids, spans_of, strict=True)
         ]
-        for ids, spans_of in found
+        for (ids, spans_of), others in zip(found, against, strict=True)
     ]
 
 
@@ -71,12 +72,42 @@ def test_differing_spans_are_marked(shown: Shown) -> None:
     size = len(TEXT.encode())
     for name, column, row in zip(NAMES, want, table, strict=True):
         differ = sum(marked for _, marked in column)
-        assert row[:4] == [name, str(len(column)), f"{size / len(column):.2f}", str(differ)]
+        more = len(column) / len(want[0]) - 1
+        to_base = (
+            "\u2013"
+            if name == NAMES[0]
+            else f"{more:+.1%}".replace("-", "\u2212").replace("%", "\u00a0%")
+        )
+        per_token = f"{size / len(column):.2f}"
+        row[2] = row[2].split("\n")[0]  # a second line has the number of unknown tokens
+        assert row[1:6] == [name, str(len(column)), to_base, per_token, str(differ)]
     # The lowest number of tokens is bold.
     bold = shown.page.locator(".summary strong").all_inner_texts()
     assert set(bold) == {str(min(map(len, want)))}
     show(shown, addSpecial=False)
     assert columns(shown) == expected(NAMES, TEXT, add_special=False)
+    # Another base.
+    shown.page.get_by_label("Compare with spm").check()
+    shown.page.evaluate(SETTLED)
+    assert columns(shown) == expected(NAMES, TEXT, base=2, add_special=False)
+
+
+def test_a_result_with_unknown_tokens_is_marked(shown: Shown) -> None:
+    """A short result isn't the best one if its vocabulary can't represent the text."""
+    for name in ("wpm", "bpe-llama3"):
+        shown.open(fixture(name))
+    shown.view("compare")
+    text = "\u2603 \u2604 \u2605"
+    show(shown, text=text, addSpecial=False)
+    ids = ggtok.load(fixture("wpm")).encode(text, add_special=False)
+    assert len(ids) < len(ggtok.load(fixture("bpe-llama3")).encode(text, add_special=False))
+    cell = shown.page.locator(".summary tbody tr").first.locator("td").nth(1)
+    assert cell.inner_text().split("\n") == [str(len(ids)), f"{len(ids)} unknown"]
+    assert not cell.locator("strong").count()
+    assert shown.page.locator(".summary strong").count() == 1
+    assert "can't represent this text" in shown.page.locator(".compare-view .note").inner_text()
+    show(shown, text="the")
+    assert not shown.page.locator(".compare-view .note").count()
 
 
 def test_models_are_chosen(shown: Shown) -> None:
@@ -95,7 +126,7 @@ def test_models_are_chosen(shown: Shown) -> None:
     box.get_by_label("bpe-gpt2").uncheck()
     shown.page.evaluate(SETTLED)
     # If other models are deselected, the first of the remaining ones are compared.
-    assert [row[0] for row in shown.page.locator(".summary tbody tr").evaluate_all(CELLS)] == [
+    assert [row[1] for row in shown.page.locator(".summary tbody tr").evaluate_all(CELLS)] == [
         "bpe-llama3"
     ]
 
@@ -118,7 +149,7 @@ def test_the_error_of_one_model_is_shown(shown: Shown) -> None:
     shown.view("compare")
     show(shown, text="the kettle", continuation=True)
     assert "can't encode a text as a continuation" in shown.error
-    assert [row[0] for row in shown.page.locator(".summary tbody tr").evaluate_all(CELLS)] == [
+    assert [row[1] for row in shown.page.locator(".summary tbody tr").evaluate_all(CELLS)] == [
         "bpe-gpt2"
     ]
 

@@ -64,6 +64,7 @@ def test_every_view_works(firefox: Firefox) -> None:
         firefox.run("() => document.querySelector('#tab-models').click()")
     firefox.run("() => document.querySelector('#tab-text').click()")
     text = "Hi there, \u4f60 the 123"
+    firefox.run("() => document.querySelector('gg-app').app.set({ text: '' })")
     firefox.wait("() => document.querySelector('textarea.editor')?.focus() ?? true")
     firefox.type(text)
     firefox.wait("text => document.querySelector('gg-text-view').result.text === text", text)
@@ -93,6 +94,7 @@ def test_every_view_works(firefox: Firefox) -> None:
         "() => JSON.parse(document.querySelector('gg-app').app.values['chat.messages'])"
     )
     expected = chat.encode_chat(sample)
+    firefox.run("() => document.querySelector('gg-app').app.set({ 'chat.show': 'tokens' })")
     firefox.wait(f"(list, n) => ({IDS})(list).length === n", "gg-chat-view", len(expected))
     assert firefox.run(IDS, "gg-chat-view") == expected
     firefox.run("() => document.querySelector('gg-app').app.set({ 'chat.show': 'origins' })")

@@ -67,14 +67,14 @@ def at(browser: Browser) -> Any:
 def test_a_page_with_vocabularies_is_one_file(at: Callable[[str], Shown], tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_bytes(html({"models": [embedded("spm"), embedded("bpe-llama3")]}))
-    shown = at(path.as_uri())
+    shown = at(f"{path.as_uri()}#text")
     shown.page.wait_for_selector("gg-text-view")
     shown.type("the")
     assert shown.ids == ggtok.load(fixture("spm")).encode("the")
-    shown.view("models")
-    shown.page.get_by_role("button", name="bpe-llama3").click()
-    shown.page.wait_for_selector("gg-text-view")
-    shown.settled("the")
+    shown.page.get_by_label("Model", exact=True).select_option(label="bpe-llama3")
+    shown.page.wait_for_function(
+        "() => document.querySelector('gg-text-view').result.model.name === 'bpe-llama3'"
+    )
     assert shown.ids == ggtok.load(fixture("bpe-llama3")).encode("the")
     assert not shown.errors
 
@@ -175,6 +175,61 @@ def test_a_server_that_forbids_other_sites_has_a_message(shown: Shown) -> None:
         shown.page.fill("#model-url", server.url("/model.gguf"))
         shown.page.press("#model-url", "Enter")
         assert "Cannot open model" in shown.error
+        host = server.origin.removeprefix("http://")
+        assert f"{host} answers, but doesn't allow pages of other sites" in shown.error
+        address = server.url("/model.gguf")
+    # Nothing listens at this port any more.
+    shown.expected.append("ERR_CONNECTION_REFUSED")
+    shown.page.fill("#model-url", address)
+    shown.page.press("#model-url", "Enter")
+    shown.page.locator(".error", has_text=f"{host} can't be reached.").wait_for()
+
+
+def test_all_models_that_are_given_are_opened_and_compared(
+    at: Callable[[str], Shown], tmp_path: Path
+) -> None:
+    path = tmp_path / "page.html"
+    names = ["spm", "bpe-llama3", "wpm"]
+    path.write_bytes(html({"models": [embedded(name) for name in names]}))
+    shown = at(path.as_uri())
+    shown.page.wait_for_selector("main[data-view=compare]")
+    shown.page.locator(".compared > section").nth(2).wait_for()
+    headings = shown.page.locator(".compared > section h2").all_inner_texts()
+    assert headings == names
+    assert shown.page.get_by_label("Model", exact=True).input_value() == "0"
+    assert not shown.errors
+    # A link's view is shown instead.
+    shown = at(f"{path.as_uri()}#text?text=the&model=wpm")
+    shown.page.wait_for_selector("gg-text-view")
+    shown.settled("the")
+    assert shown.ids == ggtok.load(fixture("wpm")).encode("the")
+    # Of many models, only the first is opened.
+    path.write_bytes(html({"models": [{**embedded("spm"), "name": str(i)} for i in range(5)]}))
+    shown = at(path.as_uri())
+    shown.page.wait_for_selector("gg-text-view")
+    shown.page.wait_for_timeout(500)
+    assert shown.page.evaluate("document.querySelector('gg-app').app.models.length") == 1
+
+
+def test_the_vocabulary_of_the_server_is_fetched_in_one_request(
+    at: Callable[[str], Shown],
+) -> None:
+    """So that it may be compressed: requests for ranges can't be."""
+    with Server() as server:
+        models = [{"name": "a", "url": "vocabularies/a", "whole": True}]
+        server.files["/"] = File(html({"models": models, "server": "v1/ggtok/"}), lie=as_html)
+        server.files["/vocabularies/a"] = File(fixture("bpe-llama3"))
+        shown = at(server.url("/"))
+        shown.page.wait_for_selector("gg-text-view")
+        asked = [each for each in server.requests if each.path == "/vocabularies/a"]
+        assert len(asked) == 1
+        assert "range" not in {name.lower() for name in asked[0].headers}
+        shown.type("the")
+        assert shown.ids == ggtok.load(fixture("bpe-llama3")).encode("the")
+        del server.files["/vocabularies/a"]
+        shown.expected = ["404"]
+        shown.page.reload()
+        assert "the server answered 404" in shown.error
 
 
 # ---- calls that take too long ----
@@ -204,7 +259,12 @@ def test_a_call_beyond_its_budget_restarts_the_worker(
     shown.open(tmp_path / "slow.gguf")
     shown.page.evaluate(
         "values => document.querySelector('gg-app').app.set(values)",
-        {"view": "chat", "chat.template": SEARCHES, "chat.like": "transformers"},
+        {
+            "view": "chat",
+            "chat.template": SEARCHES,
+            "chat.like": "transformers",
+            "chat.show": "tokens",
+        },
     )
     shown.page.locator(".error", has_text="The template took too long and was stopped.").wait_for()
     # A call while the next worker loads gets its result.

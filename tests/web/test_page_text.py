@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -87,6 +88,74 @@ def test_typing_shows_tokens(shown: Shown) -> None:
     shown.page.get_by_label("Add special tokens").uncheck()
     shown.page.wait_for_function("document.querySelectorAll('gg-tokens .special').length === 1")
     assert shown.ids == tok.encode(text, parse_special=True, add_special=False)
+
+
+def test_a_sample_is_shown_on_arrival_with_a_token_selected(shown: Shown) -> None:
+    tok = ggtok.load(fixture("bpe-llama3"))
+    shown.open(fixture("bpe-llama3"))
+    shown.page.wait_for_selector("gg-tokens .current")
+    text = shown.page.input_value("textarea.editor")
+    assert len(text) > 50
+    assert shown.ids == tok.encode(text)
+    id = int(shown.fact("Id").split()[0])
+    assert len(tok.token_to_piece(id)) > 1
+    assert not tok.is_control(id)
+    # A cleared text stays so in a link.
+    shown.type("")
+    shown.page.wait_for_function("() => location.hash.includes('text=')")
+    shown.page.reload()
+    shown.open(fixture("bpe-llama3"))
+    shown.page.wait_for_selector("gg-text-view")
+    assert shown.page.input_value("textarea.editor") == ""
+
+
+COLOURS = """() => [...document.querySelectorAll("gg-tokens [role=option]")].map(
+  (one) => getComputedStyle(one).backgroundColor)"""
+
+
+@pytest.mark.parametrize("name", some(["bpe-llama3", "spm", "ugm", "rwkv"], 1))
+def test_neighbours_differ_in_colour(shown: Shown, name: str) -> None:
+    shown.open(fixture(name))
+    words = [word.decode("utf-8", "replace") for word in words_of(ggtok.load(fixture(name)))]
+    words = [word for word in words if word.isprintable()]
+    shown.page.get_by_label("Parse special tokens").check()
+    shown.type(
+        "aaaa 0000 the the the <|eot_id|><|eot_id|><|eot_id|></s></s> " + "".join(words[:150])
+    )
+    colours = shown.page.evaluate(COLOURS)
+    assert len(colours) > 50
+    assert all(left != right for left, right in pairwise(colours))
+
+
+# For each token, the number of rectangles that it is drawn in, apart from its line feeds.
+PIECES = """() => [...document.querySelectorAll("gg-tokens [role=option]")].map((one) => {
+  const drawn = [...one.getClientRects()].filter(({ width }) => width > 0);
+  const tops = new Set(drawn.map(({ top }) => Math.round(top / 10)));
+  return [one.textContent, tops.size];
+})"""
+
+
+@pytest.mark.parametrize("display", ["text", "both", "ids"])
+def test_a_token_is_not_broken_at_the_end_of_a_line(shown: Shown, display: str) -> None:
+    """The token's id is beside it."""
+    shown.open(fixture("bpe-llama3"))
+    shown.page.evaluate(
+        "display => document.querySelector('gg-app').app.set({ 'text.display': display })", display
+    )
+    shown.type("the quick brown fox jumps over 1234567890 lazy dogs " * 20)
+    pieces = shown.page.evaluate(PIECES)
+    assert len(pieces) > 100
+    assert [piece for piece in pieces if piece[1] != 1] == []
+
+
+def test_characters_are_code_points_everywhere(shown: Shown) -> None:
+    shown.open(fixture("bpe-llama3"))
+    text = "\U0001f600" * 60_000
+    shown.page.evaluate("text => document.querySelector('gg-app').app.set({ text })", text)
+    shown.settled(text)
+    assert shown.stat("characters") == "60,000"
+    part = shown.page.locator(".parts-bar").inner_text()
+    assert "to 10,000 of 60,000" in part
 
 
 def test_one_of_each_is_singular(shown: Shown) -> None:

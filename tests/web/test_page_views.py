@@ -21,17 +21,6 @@ if TYPE_CHECKING:
     from tests.web.pages import Shown
 
 
-def rows(shown: Shown) -> list[int]:
-    """Returns the ids in the list of tokens, for the rows that are in the page."""
-    cells = shown.page.locator(".token-row[role=option] .number:nth-child(2)")
-    return [int(text) for text in cells.all_text_contents()]
-
-
-def found(shown: Shown, n: int, of: int) -> None:
-    text = f"{n:,} of {of:,} tokens" if n != of else f"{n:,} tokens"
-    shown.page.locator(".found").get_by_text(text, exact=True).wait_for()
-
-
 # ---- Vocabulary ----
 
 
@@ -49,32 +38,30 @@ def test_search_finds_tokens(shown: Shown, mode: str, query: str) -> None:
     tok = ggtok.load(fixture("bpe-llama3"))
     shown.open(fixture("bpe-llama3"))
     shown.view("vocabulary")
-    if mode.startswith("Regular"):
-        shown.page.get_by_label("Match case").check()
     shown.page.get_by_label("Search in").select_option(mode)
     shown.page.get_by_label("Search", exact=True).fill(query)
     wanted = SEARCHES[mode, query]
     ids = [id for id in range(tok.n_tokens) if wanted(id, tok.token_to_piece(id))]
     assert 0 < len(ids) < tok.n_tokens
-    found(shown, len(ids), tok.n_tokens)
+    shown.found(len(ids), tok.n_tokens)
     shown.page.wait_for_function("document.querySelector('.list').scrollTop === 0")
-    assert rows(shown) == ids[: len(rows(shown))]
+    assert shown.rows == ids[: len(shown.rows)]
 
 
 def test_filters_select_and_sort_tokens(shown: Shown) -> None:
     tok = ggtok.load(fixture("bpe-llama3"))
     shown.open(fixture("bpe-llama3"))
     shown.view("vocabulary")
-    found(shown, tok.n_tokens, tok.n_tokens)
+    shown.found(tok.n_tokens, tok.n_tokens)
     shown.page.locator("label", has_text="Type").locator("select").select_option("control")
     control = [id for id in range(tok.n_tokens) if tok.is_control(id)]
-    found(shown, len(control), tok.n_tokens)
-    assert rows(shown) == control[: len(rows(shown))]
+    shown.found(len(control), tok.n_tokens)
+    assert shown.rows == control[: len(shown.rows)]
     shown.page.get_by_role("button", name="Clear filters").click()
     shown.page.get_by_label("Length in bytes, min").fill("5")
     shown.page.keyboard.press("Tab")
     long = [id for id in range(tok.n_tokens) if len(tok.token_to_piece(id)) >= 5]
-    found(shown, len(long), tok.n_tokens)
+    shown.found(len(long), tok.n_tokens)
     shown.page.get_by_label("Order").select_option("Longest first")
     longest = max(len(tok.token_to_piece(id)) for id in range(tok.n_tokens))
     shown.page.wait_for_function(
@@ -97,7 +84,7 @@ def test_charts_count_and_select_tokens(shown: Shown) -> None:
     lengths = [len(tok.token_to_piece(id)) for id in range(tok.n_tokens)]
     bar = shown.page.get_by_role("button", name=f"2 {lengths.count(2)} tokens")
     bar.click()
-    found(shown, lengths.count(2), tok.n_tokens)
+    shown.found(lengths.count(2), tok.n_tokens)
 
 
 def test_picked_tokens_become_logit_bias(shown: Shown) -> None:
@@ -112,7 +99,7 @@ def test_picked_tokens_become_logit_bias(shown: Shown) -> None:
     expected = [only[0] for only in ids if len(only) == 1]
     assert expected
     shown.page.locator(".token-row[role=option] .pick").first.click()
-    expected.append(rows(shown)[0])
+    expected.append(shown.rows[0])
     shown.page.get_by_label("Bias", exact=True).fill("-5")
     shown.page.keyboard.press("Tab")
     shown.page.locator(".bias pre", has_text=": -5").wait_for()
@@ -144,7 +131,7 @@ def test_unreachable_tokens_are_found(shown: Shown, name: str) -> None:
     assert ids == expected
     shown.page.get_by_label("List them").check()
     if expected:
-        found(shown, len(expected), tok.n_tokens)
+        shown.found(len(expected), tok.n_tokens)
 
 
 # ---- Chat ----
@@ -156,6 +143,7 @@ MESSAGES = [
 
 
 def prompt_ids(shown: Shown, expected: list[int]) -> None:
+    shown.page.evaluate("document.querySelector('gg-app').app.set({ 'chat.show': 'tokens' })")
     shown.page.wait_for_function(
         "n => document.querySelectorAll('gg-chat-view gg-tokens [role=option]').length === n",
         arg=len(expected),

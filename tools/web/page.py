@@ -12,13 +12,15 @@ import gzip
 import hashlib
 import json
 import re
+import runpy
 import subprocess
 from pathlib import Path
 
-from tools.web.module import BuildError
+from tools.web.module import ROOT, BuildError
 
-WEB = Path(__file__).resolve().parents[2] / "web"
+WEB = ROOT / "web"
 NODE_MODULES = WEB / "node_modules"
+VERSION = runpy.run_path(str(ROOT / "ggtok" / "_version.py"))["__version__"]
 
 # `connect-src` lets users open models by URL. frame-ancestors is absent: it has no effect in a
 # <meta>.
@@ -31,7 +33,8 @@ POLICY = (
 
 def build(wasm: Path, out: Path) -> None:
     """Writes ``page.html``, and ``licences.txt`` with the licences of the bundled packages."""
-    script = _bundle("page/main.js")
+    script = _bundle("page/main.js", f"--define:VERSION={json.dumps(VERSION)}")
+    icon = (WEB / "page" / "icon.svg").read_bytes()
     style = _bundle("page/style.css")
     parts = {
         "script": script,
@@ -39,6 +42,7 @@ def build(wasm: Path, out: Path) -> None:
         "policy": POLICY.format(script=_hash(script), style=_hash(style)),
         # Chromium can't start module workers from file:// pages, so the worker is a classic script.
         "worker": f"(async()=>{{{_bundle('js/worker-main.js')}}})()",
+        "icon": f"data:image/svg+xml;base64,{base64.b64encode(icon).decode()}",
         "wasm": base64.b64encode(gzip.compress(wasm.read_bytes(), mtime=0)).decode(),
     }
     template = (WEB / "page" / "page.html").read_text(encoding="utf-8")
@@ -47,7 +51,7 @@ def build(wasm: Path, out: Path) -> None:
     (out / "licences.txt").write_text(licences(), encoding="utf-8", newline="\n")
 
 
-def _bundle(entry: str) -> str:
+def _bundle(entry: str, *options: str) -> str:
     """Returns a minified script (or style sheet) with everything that it imports."""
     esbuild = NODE_MODULES / ".bin" / "esbuild"
     if not esbuild.exists():
@@ -65,6 +69,7 @@ def _bundle(entry: str) -> str:
         "--define:import.meta.url=undefined",  # only Node reads it; a classic script can't name it
         "--legal-comments=none",
         "--log-level=error",
+        *options,
     ]
     done = subprocess.run(command, cwd=WEB, capture_output=True)
     if done.returncode:

@@ -266,6 +266,12 @@ export interface StreamDecoder {
   finish(): string;
 }
 
+/** The ids of several texts. Those of text i are ids.subarray(offsets[i], offsets[i + 1]). */
+export interface Batch {
+  ids: Int32Array;
+  offsets: Uint32Array;
+}
+
 /** Encodes a text that grows. The ids from feed() and finish(), joined, are those of encode() for the
  * texts joined, which may be cut anywhere: inside a surrogate pair or, as bytes, a character. */
 export interface StreamEncoder {
@@ -343,6 +349,8 @@ export class Tokenizer {
 
   /** Returns the ids of a text (UTF-8 if it is a Uint8Array), like llama_tokenize. */
   encode(text: string | Uint8Array, options?: EncodeOptions): Int32Array;
+  /** Encodes many texts, with one message if the tokenizer is in a worker. */
+  encodeBatch(texts: (string | Uint8Array)[], options?: EncodeOptions): Batch;
   count(text: string | Uint8Array, options?: EncodeOptions): number;
   /** Encodes the part of an incomplete text whose ids no further text can change, like
    * ggtok_encode_block. streamEncoder() keeps the rest. */

@@ -108,6 +108,27 @@ export class Tokenizer {
     });
   }
 
+  encodeBatch(texts, options) {
+    const flags = encodeFlags(readOptions(options, ENCODE));
+    if (!Array.isArray(texts)) throw refuse(`texts must be an array, not ${kindOf(texts)}`);
+    const offsets = new Uint32Array(texts.length + 1);
+    let ids = new Int32Array(2 * texts.length);
+    texts.forEach((text, i) =>
+      this.#encodeWith(text, flags, () => {
+        const { data, n } = this.#engine.report;
+        const end = offsets[i] + n;
+        if (end > ids.length) {
+          const larger = new Int32Array(2 * end);
+          larger.set(ids);
+          ids = larger;
+        }
+        ids.set(new Int32Array(this.#engine.memory.buffer, data, n), offsets[i]);
+        offsets[i + 1] = end;
+      }),
+    );
+    return { ids: ids.slice(0, offsets[texts.length]), offsets };
+  }
+
   count(text, options) {
     return this.#encode(text, options, () => this.#engine.report.n);
   }

@@ -10,7 +10,7 @@ const BUDGET = 10_000; // milliseconds per call
 const LOADING = 10_000; // milliseconds: the least limit for starting the worker and for each read
 const LONGEST = 2 ** 31 - 1; // milliseconds: the longest timeout that setTimeout supports
 const METHODS = [
-  "encode", "count", "encodeBlock", "spans", "trace", "traceToken", "decode", "decodeBytes",
+  "encode", "encodeBatch", "count", "encodeBlock", "spans", "trace", "traceToken", "decode", "decodeBytes",
   "piece", "token", "tokenBytes", "type", "score", "find", "pieces", "merges",
   "metadata", "templates", "renderChat", "chatOrigins", "encodeChat", "countChat",
 ]; // prettier-ignore
@@ -83,7 +83,7 @@ export class WorkerTokenizer {
     return new Promise((resolve, reject) => {
       if (this.#ended) throw this.#ended;
       const number = this.#next++;
-      this.#worker.postMessage({ number, method, args });
+      this.#worker.postMessage({ number, method, args: args.map(withoutUnusedBytes) });
       this.#calls.set(number, { resolve, reject, onProgress });
       if (this.#calls.size > 1) return;
       this.#worker.ref?.();
@@ -136,6 +136,13 @@ export class WorkerTokenizer {
       };
     }
   }
+}
+
+/** Copies views of larger buffers, because a message contains the whole buffer of each view. */
+function withoutUnusedBytes(value) {
+  if (Array.isArray(value)) return value.some(ArrayBuffer.isView) ? value.map(withoutUnusedBytes) : value;
+  const Type = [Uint8Array, Int32Array].find((type) => value instanceof type);
+  return Type && value.byteLength < value.buffer.byteLength ? new Type(value) : value;
 }
 
 /** Makes an address absolute, because a worker would resolve it relative to its own script. */

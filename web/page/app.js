@@ -7,8 +7,10 @@ import { offeredModels } from "./models.js";
 import { views } from "./views.js";
 import { strings } from "./strings.js";
 
+const PROJECT = "https://github.com/ggtok/ggtok";
 const THEMES = ["auto", "light", "dark"];
-const MESSAGE_SECONDS = 4;
+const MESSAGE_SECONDS = 6;
+const MOST_OPENED = 4; // offered models that are opened without asking: those that can be compared
 
 class Shell extends Element {
   static properties = { message: { state: true }, dragging: { state: true }, theme: { state: true } };
@@ -22,9 +24,10 @@ class Shell extends Element {
     this.message = "";
     this.dragging = false;
     this.theme = "auto";
-    const { models, server } = offeredModels();
+    const { models, server, writer } = offeredModels();
     this.app.offered = models;
     this.app.server = server;
+    this.app.writer = writer; // the program that wrote this page with a vocabulary in it, if any
   }
 
   connectedCallback() {
@@ -32,8 +35,9 @@ class Shell extends Element {
     this.#useTheme(stored() ?? "auto");
     this.app.addEventListener("change", () => this.requestUpdate());
     this.app.addEventListener("say", (event) => this.#say(event.detail));
-    // location.hash may already be an older state's, which a timer writes.
-    addEventListener("hashchange", (event) => this.app.fromAddress(new URL(event.newURL).hash));
+    addEventListener("popstate", (event) => this.app.fromHistory(event.state));
+    addEventListener("beforeprint", () => (document.documentElement.dataset.theme = "light"));
+    addEventListener("afterprint", () => this.#useTheme(this.theme));
     addEventListener("dragover", this.#drag);
     addEventListener("dragleave", this.#leave);
     addEventListener("drop", this.#drop);
@@ -41,11 +45,17 @@ class Shell extends Element {
     this.#start();
   }
 
-  /** Opens the offered model that the link names, or the first one if the link names no model. */
-  #start() {
+  /** Opens the offered model that the link names, or the first one if the link names no model; then
+   * the others, if they are few. Several models are shown side by side, unless the link names a
+   * view. */
+  async #start() {
     const { offered, values } = this.app;
     const entry = offered.find(({ name }) => name === values.model) ?? (values.model ? undefined : offered[0]);
-    if (entry) this.#view("models").openOffered(entry);
+    if (!entry) return;
+    const others = offered.length <= MOST_OPENED ? offered.filter((other) => other !== entry) : [];
+    if (others.length && !location.hash) this.app.set({ view: "compare" });
+    await this.#view("models").openOffered(entry);
+    for (const other of others) await this.#view("models").openOffered(other, { background: true });
   }
 
   #say(message) {
@@ -131,18 +141,28 @@ class Shell extends Element {
     return views.filter(({ needsModel }) => needsModel === false || this.app.model);
   }
 
+  /** Copies a link. It names the model, but contains neither its file nor a long text. */
   #link = async () => {
-    const { fragment, complete } = this.app.link();
-    history.replaceState(null, "", fragment);
+    const { model, values } = this.app;
+    const { fragment, complete } = this.app.link({ ...values, model: model.link || model.name });
+    const isLocal = location.protocol === "file:" || /^(localhost|127\.|\[::1\])/.test(location.hostname);
     try {
-      await navigator.clipboard.writeText(location.href);
-      this.#say(complete ? strings.linkCopied : strings.linkWithoutText);
+      await navigator.clipboard.writeText(new URL(fragment, location.href).href);
+      const t = strings.linked;
+      this.#say([
+        t.copied,
+        complete ? "" : t.withoutText,
+        model.link ? "" : t.withoutModel(model.name),
+        isLocal ? t.here : "",
+      ].filter(Boolean).join(" "));
     } catch {
       this.#say(strings.copyFailed);
     }
   };
 
   updated() {
+    const { model } = this.app;
+    document.title = model ? `${model.name} · ${strings.tab[this.#shown]} · ${strings.title}` : strings.documentTitle;
     this.querySelector(`#tab-${this.#shown}`)?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
@@ -193,6 +213,11 @@ class Shell extends Element {
       <main id="content" tabindex="-1" data-view=${shown}>
         <div class="view" id="view" role=${models.length ? "tabpanel" : nothing} aria-labelledby=${models.length ? `tab-${shown}` : nothing}>${this.#view(shown)}</div>
       </main>
+      <footer>
+        <a href=${PROJECT}>${strings.title} ${VERSION}</a>
+        <span>${strings.reference}</span>
+        ${this.app.writer ? html`<span>${strings.written(this.app.writer, this.app.offered.map(({ from, name }) => from ?? name))}</span>` : nothing}
+      </footer>
       <div class="toast" role="status">${this.message ? html`<span>${this.message}</span>` : nothing}</div>
       ${this.dragging ? html`<div class="dropping" aria-hidden="true">${strings.models.dropNow}</div>` : nothing}
     `;

@@ -6,8 +6,8 @@ import { declare } from "./state.js";
 import { Latest, View } from "./view.js";
 import { messageOf } from "./models.js";
 import { Parts, parseJson, shortened } from "./parts.js";
-import { partsOf } from "./vocabulary-table.js";
-import { partsTemplate } from "./tokens.js";
+import { HUES, partsOf } from "./vocabulary-table.js";
+import { hueAt, partsTemplate } from "./tokens.js";
 import "./editor.js";
 import { count, strings } from "./strings.js";
 
@@ -22,7 +22,7 @@ declare({
   "chat.thinking": "default",
   "chat.name": "default", // the name of one of the file's templates
   "chat.template": "", // an edited template; "" while unedited
-  "chat.show": "tokens",
+  "chat.show": "origins",
 });
 
 const NOTHING = { text: "", ids: [], origins: [], messages: [], uncountedParts: 0 };
@@ -39,6 +39,7 @@ class ChatView extends View {
     error: { state: true },
     busy: { state: true },
     current: { state: true },
+    lacking: { state: true }, // whether the file has no template
   };
 
   #latest = new Latest((error) => this.#failed(error));
@@ -89,6 +90,7 @@ class ChatView extends View {
     if (model !== this.#model) {
       this.#model = model;
       this.templates = {};
+      this.lacking = false;
       this.result = NOTHING;
       this.#key = undefined;
       this.#loading = undefined;
@@ -132,12 +134,13 @@ class ChatView extends View {
       const templates = await this.#load(model);
       if (model !== this.#model) return;
       this.templates = templates;
+      this.lacking = Object.keys(templates).length === 0;
       const request = this.#request();
       const name = this.#value("name");
       const template = this.#value("template") || (name === "default" ? undefined : named(templates, name));
       const options = { like: this.#value("like"), ...(template === undefined ? {} : { template }) };
       const { text, ids, uncountedParts } = await model.tok.encodeChat(request, options);
-      const traced = this.#value("show") === "origins" ? await model.tok.chatOrigins(request, options) : NOTHING;
+      const traced = this.#value("show") !== "tokens" ? await model.tok.chatOrigins(request, options) : NOTHING;
       if (model !== this.#model) return;
       this.error = undefined;
       this.result = { text, ids, uncountedParts, origins: traced.origins, messages: request.messages };
@@ -282,7 +285,6 @@ class ChatView extends View {
         ${names.length > 1 ? this.#select("name", t.template, Object.fromEntries(shownNames.map((each) => [each, shortened(each, 100)]))) : nothing}
         ${edited ? html`<button @click=${() => this.#set({ template: "" })}>${t.restore}</button>` : nothing}
       </div>
-      ${names.length ? nothing : html`<p class="hint">${t.noTemplate}</p>`}
       ${cut ? html`<p class="hint">${t.cutTemplate(MOST_TEMPLATE, own.length)}</p>` : nothing}
       <div class="numbered">
         <pre aria-hidden="true">${lineNumbers(text, line)}</pre>
@@ -329,7 +331,7 @@ class ChatView extends View {
     const { result, current } = this;
     const { model } = this.app;
     const { contextLength } = model.info;
-    const show = this.#value("show") === "origins" ? "origins" : "tokens";
+    const show = this.#value("show") === "tokens" ? "tokens" : "origins";
     const id = result.ids[current];
     return html`<section class="panel output" aria-labelledby="chat-prompt">
       <div class="bar">
@@ -357,6 +359,7 @@ class ChatView extends View {
             ? t.rendering
             : nothing}
       </p>
+      ${this.lacking && !this.#value("template") ? html`<p class="note">${t.noTemplate}</p>` : nothing}
       <p role="alert" class="error">${this.error ? t.error(this.error.message, this.error.line) : ""}</p>
       ${show === "origins"
         ? this.#origins()
@@ -367,7 +370,7 @@ class ChatView extends View {
               .current=${current}
               @token-current=${(event) => (this.current = event.detail)}
             ></gg-tokens>
-            <gg-token .vocab=${model.vocab} .token=${id === undefined ? undefined : { id, index: current, total: result.ids.length }}></gg-token>`}
+            <gg-token .vocab=${model.vocab} .token=${id === undefined ? undefined : { id, hue: hueAt(model.vocab, result.ids, current), index: current, total: result.ids.length }}></gg-token>`}
     </section>`;
   }
 
@@ -384,7 +387,6 @@ class ChatView extends View {
 const named = (templates, name) => (Object.hasOwn(templates, name) ? templates[name] : undefined);
 const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
 
-const HUES = 8;
 const PAGE_UNITS = 20_000; // UTF-16 units of the prompt in one page
 const PAGE_PIECES = 500; // origins in one page
 

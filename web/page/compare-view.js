@@ -4,9 +4,10 @@ import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
 import { Latest, View } from "./view.js";
 import { messageOf } from "./models.js";
+import { UNKNOWN } from "./vocabulary-table.js";
 import "./editor.js";
 import "./tokens.js";
-import { count, ratio, strings } from "./strings.js";
+import { count, percent, ratio, strings } from "./strings.js";
 
 const t = strings.compare;
 
@@ -27,15 +28,16 @@ function spansOf({ starts, ends }, length) {
 }
 
 /**
- * Compares lists of spans ({ starts, ends }) in a text of this length. Returns, for each list, a
- * flag for each token: 1 if another list has no token with the same span. The flag of added tokens,
- * whose spans are empty, is 0.
+ * Compares lists of spans ({ starts, ends }) in a text of this length with the list at index `base`.
+ * Returns, for each list, a flag for each token: 1 if the base has no token with the same span or,
+ * for the base's tokens, if another list has none. The flag of added tokens, whose spans are empty,
+ * is 0.
  */
-export function differing(lists, length) {
+export function differing(lists, length, base) {
   const all = lists.map((list) => spansOf(list, length));
-  return lists.map(({ starts, ends }) => {
+  return lists.map(({ starts, ends }, list) => {
     const flags = new Uint8Array(starts.length);
-    for (const { endAt, others } of all) {
+    for (const { endAt, others } of list === base ? all : [all[base]]) {
       for (let i = 0; i < starts.length; i += 1) {
         if (starts[i] === ends[i] || endAt[starts[i]] === ends[i]) continue;
         if (others.size === 0 || !others.has(`${starts[i]}-${ends[i]}`)) flags[i] = 1;
@@ -45,8 +47,11 @@ export function differing(lists, length) {
   });
 }
 
+/** Returns the number of unknown tokens, which stand for text that the vocabulary can't represent. */
+const unknownIn = ({ info, vocab }, ids) => ids.reduce((n, id) => n + (id === info.special.unk || vocab.types[id] === UNKNOWN), 0);
+
 class CompareView extends View {
-  static properties = { results: { state: true }, excluded: { state: true }, at: { state: true } };
+  static properties = { results: { state: true }, excluded: { state: true }, at: { state: true }, base: { state: true } };
 
   #latest = new Latest((error) => {
     this.results = [];
@@ -59,6 +64,12 @@ class CompareView extends View {
     this.results = [];
     this.excluded = new Set(); // ids of models that the user deselected
     this.at = -1; // a position in the text, or -1
+    this.base = undefined; // the id of the model that the user chose as base
+  }
+
+  /** The model that the others are compared with. */
+  get #base() {
+    return this.#models.find(({ id }) => id === this.base) ?? this.#models[0];
   }
 
   /** The models to compare. */
@@ -70,10 +81,11 @@ class CompareView extends View {
     const models = this.#models;
     const { text } = this.app.values;
     const { options } = this.app;
-    const asked = JSON.stringify([models.map(({ id }) => id), text, options]);
+    const base = this.#base;
+    const asked = JSON.stringify([models.map(({ id }) => id), base?.id, text, options]);
     if (asked === this.#asked) return;
     this.#asked = asked;
-    this.#latest.request(() => this.#compare(models, text, options));
+    this.#latest.request(() => this.#compare(models, base, text, options));
   }
 
   /** Whether the results shown are for the current text. */
@@ -81,20 +93,21 @@ class CompareView extends View {
     return !this.#latest.busy;
   }
 
-  async #compare(models, text, options) {
+  async #compare(models, base, text, options) {
     const bytes = utf8.encode(text).length;
     const results = await Promise.all(
       models.map(async (model) => {
         try {
           const { ids, starts, ends } = await model.tok.spans(text, { ...options, unit: "utf16" });
-          return { model, ids, starts, ends, bytes };
+          return { model, ids, starts, ends, bytes, unknown: unknownIn(model, ids) };
         } catch (error) {
           return { model, error: messageOf(error) };
         }
       }),
     );
     const good = results.filter(({ error }) => error === undefined);
-    differing(good, text.length).forEach((flags, i) => (good[i].differs = flags));
+    const at = Math.max(0, good.findIndex(({ model }) => model === base));
+    differing(good, text.length, at).forEach((flags, i) => Object.assign(good[i], { differs: flags, isBase: i === at }));
     this.at = -1;
     this.results = results;
   }
@@ -129,34 +142,43 @@ class CompareView extends View {
   #summary() {
     const good = this.results.filter(({ error }) => error === undefined);
     if (!good.length || !this.app.values.text) return nothing;
-    const fewest = Math.min(...good.map(({ ids }) => ids.length));
+    const fewest = Math.min(...good.filter(({ unknown }) => !unknown).map(({ ids }) => ids.length));
+    const base = good.find(({ isBase }) => isBase);
     const alike = good.length > 1 && good.every(({ differs }) => !differs.includes(1));
     return html`<div class="scroll" tabindex="0" role="region" aria-label=${t.summary}>
         <table class="summary">
           <thead>
             <tr>
+              <th>${t.table.base}</th>
               <th>${t.table.model}</th>
               <th class="number">${t.table.tokens}</th>
+              <th class="number">${t.table.more}</th>
               <th class="number">${t.table.perToken}</th>
               <th class="number">${t.table.differ}</th>
-              <th class="number">${t.table.vocabulary}</th>
             </tr>
           </thead>
           <tbody>
             ${good.map(
-              ({ model, ids, differs, bytes }) =>
+              ({ model, ids, differs, bytes, unknown, isBase }) =>
                 html`<tr>
+                  <td>
+                    <input type="radio" name="base" aria-label=${t.baseOf(model.name)} .checked=${live(isBase)} @change=${() => (this.base = model.id)} />
+                  </td>
                   <th scope="row" class="wrap">${model.name}</th>
-                  <td class="number">${ids.length === fewest ? html`<strong>${count(ids.length)}</strong>` : count(ids.length)}</td>
+                  <td class="number">
+                    ${!unknown && ids.length === fewest ? html`<strong>${count(ids.length)}</strong>` : count(ids.length)}
+                    ${unknown ? html`<div class="warning">${t.unknown(unknown)}</div>` : nothing}
+                  </td>
+                  <td class="number">${isBase || !base.ids.length ? "–" : percent(ids.length / base.ids.length - 1)}</td>
                   <td class="number">${ids.length ? ratio(bytes / ids.length) : "–"}</td>
                   <td class="number">${good.length > 1 ? count(differs.reduce((sum, one) => sum + one, 0)) : "–"}</td>
-                  <td class="number">${count(model.info.tokens)}</td>
                 </tr>`,
             )}
           </tbody>
         </table>
       </div>
-      ${good.length < 2 ? nothing : html`<p class="hint">${alike ? t.same : t.lead}</p>`}`;
+      ${good.length < 2 ? nothing : html`<p class="hint">${alike ? t.same : t.lead(base.model.name)}</p>`}
+      ${good.some(({ unknown }) => unknown) ? html`<p class="note">${t.unknownHint}</p>` : nothing}`;
   }
 
   /** Returns the index of the token that contains the position, or -1. */

@@ -4,6 +4,7 @@
 
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
+import { points } from "./points.js";
 import { Element } from "./view.js";
 import { strings } from "./strings.js";
 
@@ -130,6 +131,12 @@ export class Editor extends Element {
     area.setSelectionRange(this.#inArea(start), this.#inArea(end));
   }
 
+  #position() {
+    const from = points(this.text.slice(0, this.from));
+    const to = from + points(this.text.slice(this.from, this.to));
+    return t.long(from + 1, to, to + points(this.text.slice(this.to)));
+  }
+
   render() {
     const part = this.text.slice(this.from, this.to);
     const whole = this.from === 0 && this.to === this.text.length;
@@ -148,7 +155,7 @@ export class Editor extends Element {
       ${whole
         ? nothing
         : html`<div class="bar parts-bar">
-            <span class="hint">${t.long(this.from, this.to, this.text.length)}</span>
+            <span class="hint">${this.#position()}</span>
             <span class="space"></span>
             <button ?disabled=${this.from === 0} @click=${() => this.#open(this.from - PART)}>${t.previous}</button>
             <button ?disabled=${this.to === this.text.length} @click=${() => this.#open(this.to)}>${t.next}</button>

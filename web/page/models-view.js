@@ -2,7 +2,7 @@
 
 import { html, nothing } from "lit";
 import { View } from "./view.js";
-import { messageOf, open, openOffered } from "./models.js";
+import { messageOf, networkReason, open, openOffered } from "./models.js";
 import { Parts, shortened } from "./parts.js";
 import { count, size, strings } from "./strings.js";
 
@@ -22,17 +22,17 @@ class ModelsView extends View {
     this.url = "";
   }
 
-  async #open(name, load) {
+  async #open(name, load, { url, ...how } = {}) {
     this.error = "";
     this.busy = name;
     const began = performance.now();
     try {
       const model = await load();
-      this.app.add(model);
+      this.app.add(model, how);
       this.app.say(t.ready(model.name, model.info.tokens, performance.now() - began));
       return true;
     } catch (error) {
-      this.error = t.failed(name, messageOf(error));
+      this.error = t.failed(name, error.code === "network" && url ? await networkReason(url) : messageOf(error));
       return false;
     } finally {
       this.busy = "";
@@ -55,11 +55,11 @@ class ModelsView extends View {
       return false;
     }
     const name = shortened(decoded(url.pathname.split("/").pop() || url.host).replace(/\.gguf$/i, ""), MOST_NAME);
-    return this.#open(name, () => open(url, { name, link: url.href }));
+    return this.#open(name, () => open(url, { name, link: url.href }), { url });
   }
 
-  openOffered(offered) {
-    return this.#open(offered.name, () => openOffered(offered));
+  openOffered(offered, how) {
+    return this.#open(offered.name, () => openOffered(offered), how);
   }
 
   async #then(opened) {

@@ -1,6 +1,7 @@
 // Opens models. Each model has a worker that holds its tokenizer.
 
-import { VocabularyTable } from "./vocabulary-table.js";
+import { spaceIn } from "./stored.js";
+import { NORMAL, VocabularyTable } from "./vocabulary-table.js";
 import { strings } from "./strings.js";
 import { WorkerTokenizer } from "../js/index.js";
 
@@ -42,6 +43,7 @@ let last = 0;
  */
 export class Model {
   #loaded; // promise of the tokenizer; undefined after a failed reload
+  #space; // the character that the file stores for a space; undefined until it is known
 
   constructor(tok, vocab, { name, link = "", source, offered }) {
     this.id = last += 1;
@@ -79,6 +81,17 @@ export class Model {
     this.#loaded?.then((tok) => tok.free(), () => {});
   }
 
+  /** Returns the character that the file stores for a space at a token's beginning, or "". */
+  async storedSpace() {
+    if (this.#space === undefined) {
+      const { vocab } = this;
+      let id = 0;
+      while (id < vocab.size && (vocab.types[id] !== NORMAL || vocab.bytes(id)[0] !== 0x20)) id += 1;
+      this.#space = id < vocab.size ? spaceIn(await this.tok.token(id)) : "";
+    }
+    return this.#space;
+  }
+
   /** Returns the options that encode a text without added tokens and, if the vocabulary supports
    * it, without a space prefix. */
   async alone() {
@@ -109,8 +122,30 @@ export async function open(source, facts) {
 /** Opens one of the models that the page offers. */
 export async function openOffered(offered) {
   const facts = { name: offered.name, link: offered.name, offered };
-  if (offered.data === undefined) return open(new URL(offered.url, document.baseURI), facts);
-  return open(await unpacked(offered.data), facts);
+  if (offered.data !== undefined) return open(await unpacked(offered.data), facts);
+  const url = new URL(offered.url, document.baseURI);
+  return open(offered.whole ? await fetched(url) : url, facts);
+}
+
+/** Fetches a whole file in one request, whose answer may be compressed and cached. */
+async function fetched(url) {
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(strings.error.status(url, response.status));
+  return response.arrayBuffer();
+}
+
+/** Returns why a server's file can't be read. Browsers don't tell a page, so this asks the server
+ * for an answer that the page can't read. */
+export async function networkReason(url) {
+  const t = strings.error;
+  if (!navigator.onLine) return t.offline;
+  if (location.protocol === "https:" && url.protocol === "http:") return t.insecure;
+  try {
+    await fetch(url, { method: "HEAD", mode: "no-cors", signal: AbortSignal.timeout(5000) });
+    return t.forbidden(url.host);
+  } catch {
+    return t.unreachable(url.host);
+  }
 }
 
 /** Decodes base64 text and decompresses it with gzip. */
@@ -125,8 +160,8 @@ async function unpacked(base64) {
 export function offeredModels() {
   const block = document.getElementById("ggtok-models");
   try {
-    const { models = [], server, budget = BUDGET } = JSON.parse(block?.textContent ?? "{}");
-    return { models, server, budget };
+    const { models = [], server, budget = BUDGET, writer } = JSON.parse(block?.textContent ?? "{}");
+    return { models, server, budget, writer };
   } catch {
     return { models: [], budget: BUDGET };
   }

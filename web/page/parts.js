@@ -1,11 +1,12 @@
 // Long lists and deep values, which come from files and links: bounded before they are drawn.
 
 import { html, nothing } from "lit";
+import { points } from "./points.js";
 import { strings } from "./strings.js";
 
 const t = strings.parts;
 
-const MOST_JSON = 1_000_000; // UTF-16 units; parsing and copying longer JSON would block the page
+const MOST_JSON = 1_000_000; // characters; parsing and copying longer JSON would block the page
 const MOST_DEPTH = 100; // JSON.stringify and messages to workers recurse; the engine's limit is lower
 
 /** A list of which the page shows one part of at most `most` items, with buttons for the others. */
@@ -57,7 +58,8 @@ export const shortened = (text, most) => (text.length > most ? `${text.slice(0, 
 
 /** Parses JSON of bounded length and depth; throws an Error that says what is wrong with `what`. */
 export function parseJson(text, what) {
-  if (text.length > MOST_JSON) throw new Error(t.longJson(what, text.length, MOST_JSON));
+  const long = text.length > MOST_JSON ? points(text) : 0;
+  if (long > MOST_JSON) throw new Error(t.longJson(what, long, MOST_JSON));
   if (depthOf(text) > MOST_DEPTH) throw new Error(t.deepJson(what, MOST_DEPTH));
   try {
     return JSON.parse(text);

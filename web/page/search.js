@@ -1,13 +1,15 @@
 // Searches a vocabulary.
 
+import { bytesOfStored } from "./stored.js";
 import { strings } from "./strings.js";
 
 const t = strings.vocabulary;
 const MOST_RANGES = 1000;
 
 /** Returns a Uint8Array with 1 for each id that matches the query, or undefined for an empty
- * query. */
-export async function search(vocab, mode, query, matchCase) {
+ * query. `matchCase` is for texts: the other modes always heed case. */
+export async function search(model, mode, query, matchCase) {
+  const { vocab } = model;
   if (query === "") return undefined;
   switch (mode) {
     case "id":
@@ -15,10 +17,23 @@ export async function search(vocab, mode, query, matchCase) {
     case "bytes":
       return byBytes(vocab, bytesOf(query));
     case "regex":
-      return byPattern(vocab, query, matchCase);
+      return byPattern(vocab, query);
     default:
-      return matchCase ? byBytes(vocab, new TextEncoder().encode(query)) : byText(vocab, query);
+      return byText(model, query, matchCase);
   }
+}
+
+const utf8 = new TextEncoder();
+
+/** Finds the pieces that contain a text; if none does, those that contain the text for which the
+ * query is the stored form. */
+async function byText(model, query, matchCase) {
+  const { vocab } = model;
+  const find = (bytes) => (matchCase ? byBytes(vocab, bytes) : byBytes(foldedOf(vocab), lowered(bytes)));
+  const found = find(utf8.encode(query));
+  if (found.includes(1)) return found;
+  const bytes = bytesOfStored(query, await model.storedSpace());
+  return bytes ? find(bytes) : found;
 }
 
 function byId(vocab, query) {
@@ -65,7 +80,20 @@ function byBytes({ data, offsets }, wanted) {
 const folded = new WeakMap(); // for each vocabulary, its pieces in lower case: { data, offsets }
 
 function foldedOf(vocab) {
-  const utf8 = new TextEncoder();
+  if (!folded.has(vocab)) folded.set(vocab, foldedPieces(vocab));
+  return folded.get(vocab);
+}
+
+/** Returns bytes with their text in lower case, if they are UTF-8. */
+function lowered(bytes) {
+  try {
+    return utf8.encode(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes).toLowerCase());
+  } catch {
+    return bytes;
+  }
+}
+
+function foldedPieces(vocab) {
   const pieces = Array.from({ length: vocab.size }, (_, id) => utf8.encode(vocab.text(id).toLowerCase()));
   const offsets = new Float64Array(vocab.size + 1);
   pieces.forEach((piece, id) => (offsets[id + 1] = offsets[id] + piece.length));
@@ -74,10 +102,6 @@ function foldedOf(vocab) {
   return { data, offsets };
 }
 
-function byText(vocab, query) {
-  if (!folded.has(vocab)) folded.set(vocab, foldedOf(vocab));
-  return byBytes(folded.get(vocab), new TextEncoder().encode(query.toLowerCase()));
-}
 
 // ---- regular expressions: they may take forever, so they run in a worker with a timeout ----
 
@@ -93,8 +117,8 @@ onmessage = ({ data: { bytes, offsets, source, flags } }) => {
   postMessage(found, [found.buffer]);
 };`;
 
-function byPattern(vocab, source, matchCase) {
-  const flags = matchCase ? "u" : "iu";
+function byPattern(vocab, source) {
+  const flags = "u";
   try {
     new RegExp(source, flags);
   } catch (error) {

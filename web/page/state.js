@@ -10,7 +10,7 @@ import { strings } from "./strings.js";
 const DEFAULTS = {
   view: "text",
   model: "",
-  text: "",
+  text: strings.text.sample,
   input: "text", // "text" or "ids"
   ids: "",
   addSpecial: true,
@@ -36,6 +36,7 @@ export class App extends EventTarget {
   values = { ...DEFAULTS };
   #active = 0;
   #ticket = 0;
+  #entry; // the view and the model of the current entry of the browser's history
 
   /** The selected model, or undefined. */
   get model() {
@@ -54,6 +55,7 @@ export class App extends EventTarget {
 
   /** Changes settings and notifies every view. */
   set(changes) {
+    if (changes.view !== undefined && changes.view !== this.values.view) this.#toAddress();
     let changed = false;
     for (const [name, value] of Object.entries(changes)) {
       if (this.values[name] !== value) {
@@ -65,14 +67,17 @@ export class App extends EventTarget {
   }
 
   use(index) {
+    if (this.models[index] !== this.model) this.#toAddress();
     this.#active = index;
     this.values.model = this.model?.link ?? "";
     this.changed();
   }
 
-  add(model) {
+  /** Adds an open model, and selects it unless `background`. */
+  add(model, { background = false } = {}) {
     this.models = [...this.models, model];
-    this.use(this.models.length - 1);
+    if (background && this.models.length > 1) this.changed();
+    else this.use(this.models.length - 1);
   }
 
   remove(index) {
@@ -96,10 +101,10 @@ export class App extends EventTarget {
   // ---- the address ----
 
   /** Returns the fragment for the current state, and whether it contains every setting. */
-  link() {
+  link(values = this.values) {
     const query = new URLSearchParams();
     let complete = true;
-    for (const [name, value] of Object.entries(this.values)) {
+    for (const [name, value] of Object.entries(values)) {
       if (value === DEFAULTS[name] || name === "view") continue;
       const written = typeof value === "boolean" ? String(Number(value)) : String(value);
       if (written.length > LONGEST_IN_LINK) complete = false;
@@ -109,14 +114,31 @@ export class App extends EventTarget {
     return { fragment: `#${this.values.view}${rest}`, complete };
   }
 
+  /** Writes the settings to the address. Another view or model is a new entry of the history. */
   #toAddress() {
+    clearTimeout(this.#ticket);
+    const entry = { view: this.values.view, model: this.model?.id };
     const { fragment } = this.link();
-    if (location.hash !== fragment) history.replaceState(null, "", fragment);
+    const isNew = this.#entry?.model !== undefined && (entry.view !== this.#entry.view || entry.model !== this.#entry.model);
+    if (isNew) history.pushState(entry, "", fragment);
+    else history.replaceState(entry, "", fragment);
+    this.#entry = entry;
+  }
+
+  /** Shows what an entry of the history shows: its view and its model. All other settings stay, so
+   * that no text is lost. A new address, which has no state, sets everything. */
+  fromHistory(state) {
+    if (state === null) return this.fromAddress();
+    this.#entry = state;
+    const index = this.models.findIndex(({ id }) => id === state.model);
+    if (index >= 0) this.#active = index;
+    this.values = { ...this.values, view: state.view, model: this.model?.link ?? "" };
+    this.changed();
   }
 
   /** Reads the settings from the address's fragment. */
-  fromAddress(fragment = location.hash) {
-    const [view, query = ""] = fragment.slice(1).split(/\?(.*)/s);
+  fromAddress() {
+    const [view, query = ""] = location.hash.slice(1).split(/\?(.*)/s);
     const given = new URLSearchParams(query);
     const values = { ...DEFAULTS, view: view || DEFAULTS.view };
     for (const [name, text] of given) {
@@ -130,7 +152,10 @@ export class App extends EventTarget {
       else if (kind === "string") values[name] = text;
       else if (Number.isFinite(Number(text))) values[name] = Number(text);
     }
+    const index = this.models.findIndex(({ link }) => link === values.model);
+    if (index >= 0 && values.model) this.#active = index;
     this.values = values;
+    if (this.#entry) this.#entry = { view: values.view, model: this.model?.id };
     this.changed();
   }
 }

@@ -5,7 +5,8 @@ import { live } from "lit/directives/live.js";
 import { declare } from "./state.js";
 import { Latest, View } from "./view.js";
 import { messageOf } from "./models.js";
-import { points } from "./tokens.js";
+import { points } from "./points.js";
+import { hueAt } from "./tokens.js";
 import "./editor.js";
 import { count, ratio, strings } from "./strings.js";
 
@@ -78,8 +79,19 @@ class TextView extends View {
     const { ids, starts, ends } = await model.tok.spans(text, { ...options, unit: "utf16" });
     const ms = performance.now() - began;
     this.error = "";
+    const before = this.result;
     this.result = { model, ids, starts, ends, text, ms, bytes: utf8.encode(text).length, characters: points(text) };
+    if (model !== before.model) this.current = this.#selected(before);
     if (this.current >= ids.length) this.current = -1;
+  }
+
+  /** Returns the index of the token to select after another model's result: the token at the same
+   * position; at first, one that looks like a word. */
+  #selected(before) {
+    const { ids, starts, ends, text, model } = this.result;
+    const at = before.text === text ? before.starts?.[this.current] : undefined;
+    const same = at === undefined ? -1 : ids.findIndex((_, i) => starts[i] <= at && at < ends[i]);
+    return same >= 0 ? same : ids.findIndex((id, i) => ends[i] - starts[i] > 1 && !model.vocab.isSpecial(id));
   }
 
   async #decode(model, written) {
@@ -153,11 +165,6 @@ class TextView extends View {
               >`,
           )}
         </div>
-        ${isText
-          ? html`${this.option("addSpecial")}
-            ${this.option("parseSpecial")}
-            ${this.option("continuation")}`
-          : nothing}
       </div>
       ${isText
         ? html`<gg-editor
@@ -176,7 +183,10 @@ class TextView extends View {
             <p role="alert" class="error">${this.error}</p>
             <h3>${t.decoded}</h3>
             <pre class="decoded" tabindex="0" role="group" aria-label=${t.decoded}><bdi>${this.result.text.slice(0, 100_000)}</bdi></pre>`}
-      ${isText ? html`<p role="alert" class="error">${this.error}</p>` : nothing}
+      ${isText
+        ? html`<div class="bar line-of-options">${this.option("addSpecial")} ${this.option("parseSpecial")} ${this.option("continuation")}</div>
+            <p role="alert" class="error">${this.error}</p>`
+        : nothing}
     </section>`;
   }
 
@@ -241,6 +251,21 @@ class TextView extends View {
               >`,
           )}
         </div>
+        ${this.#stats()}
+      </div>
+      ${vocab
+        ? html`<gg-tokens
+            class="frame"
+            .vocab=${vocab}
+            .ids=${result.ids}
+            .display=${display}
+            .split=${split}
+            .current=${current}
+            @token-current=${(event) => (this.current = event.detail)}
+            @token-pick=${(event) => this.#pick(event.detail)}
+          ></gg-tokens>`
+        : nothing}
+      <div class="bar line-of-options">
         <label class="inline"
           >${t.split}
           <input
@@ -259,19 +284,6 @@ class TextView extends View {
         <button ?disabled=${!result.ids.length} @click=${() => this.copy(Array.from(result.ids).join(", "), "Ids")}>${t.copyIds}</button>
         <button ?disabled=${!result.ids.length} @click=${() => this.#copyJson()}>${t.copyJson}</button>
       </div>
-      ${this.#stats()}
-      ${vocab
-        ? html`<gg-tokens
-            class="frame"
-            .vocab=${vocab}
-            .ids=${result.ids}
-            .display=${display}
-            .split=${split}
-            .current=${current}
-            @token-current=${(event) => (this.current = event.detail)}
-            @token-pick=${(event) => this.#pick(event.detail)}
-          ></gg-tokens>`
-        : nothing}
       ${this.app.values.text || this.app.values.input === "ids"
         ? nothing
         : html`<p class="bar hint">${t.empty} <button @click=${() => this.app.set({ text: t.sample })}>${t.trySample}</button></p>`}
@@ -284,7 +296,7 @@ class TextView extends View {
     const token =
       id === undefined
         ? undefined
-        : { id, index: current, total: result.ids.length, start: result.starts?.[current], end: result.ends?.[current], text: result.text };
+        : { id, hue: hueAt(result.model.vocab, result.ids, current), index: current, total: result.ids.length, start: result.starts?.[current], end: result.ends?.[current], text: result.text };
     return html`<aside class="panel details" aria-label=${strings.token.heading}>
       <gg-token .vocab=${result.model?.vocab} .token=${token} .stored=${this.stored}></gg-token>
       ${token

@@ -10,7 +10,9 @@
 
 import { html, nothing } from "lit";
 import { Element } from "./view.js";
+import { points } from "./points.js";
 import { Rows } from "./rows.js";
+import { HUES } from "./vocabulary-table.js";
 import { strings } from "./strings.js";
 
 const t = strings.token;
@@ -36,14 +38,48 @@ export function partsTemplate(parts) {
 export const tokenPiece = (vocab, id) => partsTemplate(vocab.parts(id));
 
 /** Returns the classes for a token's colour and kind. */
-export function tokenClass(vocab, id) {
-  return vocab.isSpecial(id) ? "token special" : `token h${vocab.hue(id)}`;
+export function tokenClass(vocab, id, hue = vocab.isSpecial(id) ? 0 : vocab.hue(id)) {
+  return vocab.isSpecial(id) ? `token special${hue % 2 ? " odd" : ""}` : `token h${hue}`;
 }
 
-export function tokenChip(vocab, id) {
-  return html`<bdi class=${tokenClass(vocab, id)}>${tokenPiece(vocab, id)}</bdi>`;
+export function tokenChip(vocab, id, hue) {
+  return html`<bdi class=${tokenClass(vocab, id, hue)}>${tokenPiece(vocab, id)}</bdi>`;
 }
 
+/** Returns the numbers of the colours of tokens in a row. A token has its own colour, unless that
+ * is the same as the colour before it or the next one on the colour wheel. Special tokens have two
+ * colours in turn. */
+export function huesOf(vocab, ids) {
+  const hues = new Uint8Array(ids.length);
+  for (let i = 0; i < ids.length; i += 1) {
+    const before = i ? hues[i - 1] : 4;
+    if (vocab.isSpecial(ids[i])) {
+      hues[i] = i && vocab.isSpecial(ids[i - 1]) ? 1 - (before % 2) : 0;
+      continue;
+    }
+    const own = vocab.hue(ids[i]);
+    const apart = Math.abs(own - before);
+    const alike = i && !vocab.isSpecial(ids[i - 1]) && Math.min(apart, HUES - apart) < 2;
+    hues[i] = alike ? (own + 3) % HUES : own;
+  }
+  return hues;
+}
+
+const known = new WeakMap(); // colours of lists of ids
+
+/** Returns the number of the colour of a token in a list. */
+export function hueAt(vocab, ids, i) {
+  if (!known.has(ids)) known.set(ids, huesOf(vocab, ids));
+  return known.get(ids)[i];
+}
+
+/** Renders tokens in a row. */
+export function tokenChips(vocab, ids) {
+  const hues = huesOf(vocab, ids);
+  return ids.map((id, i) => tokenChip(vocab, id, hues[i]));
+}
+
+const MOST_UNBROKEN = 24; // bytes of a token that a line's end doesn't break
 const MOST_IN_BLOCK = 160;
 const MOST_BYTES_IN_BLOCK = 900;
 
@@ -216,8 +252,9 @@ export class Tokens extends Element {
     const id = this.ids[i];
     const { vocab } = this;
     const extra = this.classOf ? ` ${this.classOf(i, id)}` : "";
-    return html`<span
-      class="${tokenClass(vocab, id)}${i === this.current ? " current" : ""}${extra}"
+    const long = vocab.length(id) > MOST_UNBROKEN ? " long" : "";
+    return html`<wbr /><span
+      class="${tokenClass(vocab, id, hueAt(vocab, this.ids, i))}${long}${i === this.current ? " current" : ""}${extra}"
       role="option"
       id="${this.name}-${i}"
       data-i=${i}
@@ -275,8 +312,8 @@ const utf8 = new TextEncoder();
 /**
  * The facts about one token. Properties:
  *   vocab
- *   token    undefined, or { id, index, total, start, end, text }: `start` and `end` are UTF-16
- *            units of `text`; without them the token has no span
+ *   token    undefined, or { id, hue, index, total, start, end, text }: `start` and `end` are
+ *            UTF-16 units of `text`; without them the token has no span
  *   stored   the token's text as stored in the file
  */
 export class TokenFacts extends Element {
@@ -313,7 +350,7 @@ export class TokenFacts extends Element {
         ${token.index === undefined ? nothing : html`<span class="hint">${t.position(token.index, token.total)}</span>`}
       </dd>
       <dt>${t.text}</dt>
-      <dd class="code">${tokenChip(vocab, id)}</dd>
+      <dd class="code">${tokenChip(vocab, id, token.hue)}</dd>
       ${this.stored === undefined
         ? nothing
         : html`<dt>${t.stored}</dt>
@@ -332,16 +369,3 @@ export class TokenFacts extends Element {
 }
 
 customElements.define("gg-token", TokenFacts);
-
-/** Counts the code points in a string. */
-export function points(text) {
-  let n = text.length;
-  for (let i = 0; i < text.length; i += 1) {
-    const unit = text.charCodeAt(i);
-    if (unit >= 0xd800 && unit < 0xdc00 && i + 1 < text.length) {
-      const low = text.charCodeAt(i + 1);
-      if (low >= 0xdc00 && low < 0xe000) n -= 1;
-    }
-  }
-  return n;
-}

@@ -50,6 +50,12 @@ export class View extends Element {
   }
 }
 
+/** Waits until the browser has drawn the page, or, if the page is hidden, for a moment. */
+export const painted = () => new Promise((resolve) => {
+  requestAnimationFrame(() => setTimeout(resolve));
+  setTimeout(resolve, 100);
+});
+
 /**
  * Runs requests one after the other. Of the requests made while another one runs, only the last is
  * kept. `run` is async; if it throws, `failed` is called with the error.

@@ -4,8 +4,12 @@ import { strings } from "./strings.js";
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
-export const CONTROL = 3;
+/** The number of colours of tokens, .h0 to .h7 in style.css. */
+export const HUES = 8;
+
+export const NORMAL = 1;
 export const UNKNOWN = 2;
+export const CONTROL = 3;
 export const USER_DEFINED = 4;
 export const UNUSED = 5;
 export const BYTE = 6;
@@ -151,6 +155,14 @@ export class VocabularyTable {
     return breaks;
   }
 
+  /** Compares two tokens' bytes, for sorting. */
+  compare = (a, b) => {
+    const { data, offsets } = this;
+    const n = Math.min(this.length(a), this.length(b));
+    for (let i = 0, p = offsets[a], q = offsets[b]; i < n; i += 1, p += 1, q += 1) if (data[p] !== data[q]) return data[p] - data[q];
+    return this.length(a) - this.length(b);
+  };
+
   bytes(id) {
     return this.data.subarray(this.offsets[id], this.offsets[id + 1]);
   }
@@ -220,8 +232,8 @@ export class VocabularyTable {
     return this.#scripts;
   }
 
-  /** Returns the number of a token's colour class: a token has the same colour everywhere. */
+  /** Returns the number of a token's own colour. */
   hue(id) {
-    return (Math.imul(id, 0x9e3779b1) >>> 0) % 8;
+    return (Math.imul(id, 0x9e3779b1) >>> 0) % HUES;
   }
 }

@@ -4,11 +4,13 @@
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
 import { declare } from "./state.js";
-import { Element, Latest, View } from "./view.js";
+import { Latest, View, painted } from "./view.js";
 import { messageOf } from "./models.js";
-import { Rows } from "./rows.js";
-import { BYTE } from "./vocabulary-table.js";
 import "./vocabulary-map.js";
+import { MergeTable } from "./merge-table.js";
+import { unreachableTokens } from "./unreachable.js";
+import { saveTokens } from "./exports.js";
+import { ordersOf, sortIds } from "./token-list.js";
 import { search } from "./search.js";
 import { tokenChip } from "./tokens.js";
 import { count, strings } from "./strings.js";
@@ -31,130 +33,6 @@ declare({
 
 const PANELS = ["list", "charts", "map"];
 const LONGEST_BAR = 24; // bytes; all longer tokens share one bar
-const ROW = 34; // height of a row, in pixels
-
-// ---- the list ----
-
-/**
- * A list of tokens as rows. Properties: vocab, ids, current (an id), picked (a Set). Events:
- * "token-current" (detail: id), "token-toggle" (detail: id).
- */
-class TokenList extends Element {
-  static properties = {
-    vocab: { attribute: false },
-    ids: { attribute: false },
-    current: { attribute: false },
-    picked: { attribute: false },
-  };
-
-  #rows = new Rows(this, {
-    count: () => this.ids.length,
-    estimate: () => ROW,
-    scroller: () => this.querySelector(".list"),
-    overscan: 8,
-  });
-  #at = 0;
-
-  constructor() {
-    super();
-    this.ids = [];
-    this.picked = new Set();
-  }
-
-  willUpdate(changed) {
-    if (changed.has("ids")) {
-      this.#at = Math.max(0, this.ids.indexOf(this.current));
-      this.scrollToTop = true;
-    }
-  }
-
-  updated() {
-    if (this.scrollToTop) {
-      this.scrollToTop = false;
-      this.querySelector(".list").scrollTop = 0;
-    }
-  }
-
-  #tell(name, id) {
-    this.dispatchEvent(new CustomEvent(name, { detail: id, bubbles: true }));
-  }
-
-  #keys = (event) => {
-    const page = Math.max(1, Math.floor(this.querySelector(".list").clientHeight / ROW) - 1);
-    const at = this.#at;
-    const last = this.ids.length - 1;
-    const to = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: last }[event.key];
-    if (to !== undefined && last >= 0) {
-      event.preventDefault();
-      this.#at = Math.max(0, Math.min(last, to));
-      this.#rows.scrollTo(this.#at, "auto");
-      this.#tell("token-current", this.ids[this.#at]);
-    } else if ((event.key === " " || event.key === "Enter") && last >= 0) {
-      event.preventDefault();
-      this.#tell("token-toggle", this.ids[at]);
-    }
-  };
-
-  #click = (event) => {
-    const row = event.target.closest?.("[data-row]");
-    if (!row) return;
-    this.#at = Number(row.dataset.row);
-    const id = this.ids[this.#at];
-    this.#tell("token-current", id);
-    if (event.target.closest(".pick")) this.#tell("token-toggle", id);
-  };
-
-  #row(i) {
-    const { vocab } = this;
-    const id = this.ids[i];
-    const picked = this.picked.has(id);
-    const type = strings.token.types[vocab.types[id]];
-    const { names, of } = vocab.scripts;
-    return html`<div
-      class="token-row ${id === this.current ? "current" : ""}"
-      role="option"
-      id="vocabulary-${i}"
-      data-row=${i}
-      aria-selected=${picked ? "true" : "false"}
-      aria-posinset=${i + 1}
-      aria-setsize=${this.ids.length}
-      aria-label="${id} ${vocab.spoken(id)} ${count(vocab.length(id))} ${type} ${names[of[id]]}"
-    >
-      <span class="pick" title=${t.pick(id)}></span>
-      <span class="number">${id}</span>
-      <span class="piece code">${tokenChip(vocab, id)}</span>
-      <span class="number">${count(vocab.length(id))}</span>
-      <span class="type">${type}</span>
-      <span class="script">${names[of[id]]}</span>
-    </div>`;
-  }
-
-  render() {
-    if (!this.vocab) return nothing;
-    const shown = this.ids.length > 0 && this.#rows.has(this.#at);
-    const c = t.columns;
-    return html`<div class="token-row head" aria-hidden="true">
-        <span></span><span class="number">${c.id}</span><span>${c.text}</span><span class="number">${c.bytes}</span><span class="type">${c.type}</span
-        ><span class="script">${c.script}</span>
-      </div>
-      <div
-        class="list"
-        role="listbox"
-        tabindex="0"
-        aria-multiselectable="true"
-        aria-label=${t.rows}
-        aria-activedescendant=${shown ? `vocabulary-${this.#at}` : nothing}
-        @keydown=${this.#keys}
-        @click=${this.#click}
-      >
-        ${this.ids.length ? this.#rows.render((i) => this.#row(i)) : nothing}
-      </div>`;
-  }
-}
-
-customElements.define("gg-token-list", TokenList);
-
-// ---- the view ----
 
 class VocabularyView extends View {
   static properties = {
@@ -165,10 +43,14 @@ class VocabularyView extends View {
     checked: { state: true },
     onlyUnreachable: { state: true },
     notOne: { state: true },
+    merges: { state: true },
+    busy: { state: true },
+    open: { state: true }, // whether a narrow screen shows all filters
   };
 
   #latest = new Latest((error) => {
     this.error = messageOf(error);
+    this.busy = false;
     this.ids = [];
   });
   #key;
@@ -207,20 +89,34 @@ class VocabularyView extends View {
       this.#model = model;
       this.current = undefined;
       this.checked = undefined;
+      this.merges = undefined;
       this.onlyUnreachable = false;
       this.#stop = true;
       this.#key = undefined;
+      this.#loadMerges(model);
     }
     const names = ["mode", "query", "case", "type", "script", "min", "max", "sort"];
-    const key = JSON.stringify([...names.map((name) => this.#value(name)), this.onlyUnreachable]);
+    const sortsByMerges = /rank/.test(this.#value("sort")) && this.merges !== undefined;
+    const key = JSON.stringify([...names.map((name) => this.#value(name)), this.onlyUnreachable, sortsByMerges]);
     if (key === this.#key) return;
     this.#key = key;
     this.#latest.request(() => this.#find(model));
   }
 
+  async #loadMerges(model) {
+    try {
+      const merges = await model.tok.merges();
+      if (model === this.#model && merges.length) this.merges = new MergeTable(model.vocab.size, merges);
+    } catch (error) {
+      this.error = messageOf(error);
+    }
+  }
+
   async #find(model) {
     const { vocab } = model;
-    const found = await search(vocab, this.#value("mode"), this.#value("query"), this.#value("case"));
+    this.busy = true;
+    await painted();
+    const found = await search(model, this.#value("mode"), this.#value("query"), this.#value("case"));
     const type = this.#value("type");
     const script = this.#value("script");
     const min = this.#value("min");
@@ -238,15 +134,10 @@ class VocabularyView extends View {
       if (unreachable && !unreachable.has(id)) continue;
       ids.push(id);
     }
-    const orders = {
-      short: (a, b) => vocab.length(a) - vocab.length(b) || a - b,
-      long: (a, b) => vocab.length(b) - vocab.length(a) || a - b,
-      score: (a, b) => vocab.scores[b] - vocab.scores[a] || a - b,
-    };
-    const order = orders[this.#value("sort")];
-    if (order) ids.sort(order);
+    sortIds(ids, this.#value("sort"), vocab, this.merges);
     if (model !== this.#model) return;
     this.error = "";
+    this.busy = false;
     this.ids = ids;
     if (ids.length && this.#value("mode") === "id" && this.#value("query")) this.current = ids[0];
   }
@@ -263,33 +154,24 @@ class VocabularyView extends View {
   // ---- unreachable tokens ----
 
   async #check() {
-    const { tok, vocab, info } = this.app.model;
-    const model = this.app.model;
+    const { model } = this.app;
     this.#stop = false;
-    // A WordPiece token that doesn't begin with the space of a word's start occurs only inside
-    // words.
-    const inWords = (id) => info.type === "wpm" && vocab.bytes(id)[0] !== 0x20;
-    const ids = [];
-    for (let id = 0; id < vocab.size; id += 1)
-      if (!vocab.isSpecial(id) && vocab.types[id] !== BYTE && vocab.length(id) && !inWords(id)) ids.push(id);
-    const found = [];
-    const BATCH = 500;
-    this.checked = { done: 0, all: ids.length, found, running: true };
+    this.checked = { done: 0, all: model.vocab.size, found: [], ...this.checked, running: true };
     try {
-      const options = await model.alone();
-      for (let i = 0; i < ids.length && !this.#stop; i += BATCH) {
-        const batch = ids.slice(i, i + BATCH);
-        const results = await Promise.all(batch.map((id) => tok.encode(vocab.bytes(id), options)));
+      for await (const state of unreachableTokens(model, this.checked)) {
         if (model !== this.#model) return;
-        results.forEach((result, k) => {
-          if (result.length !== 1 || result[0] !== batch[k]) found.push(batch[k]);
-        });
-        this.checked = { done: Math.min(i + BATCH, ids.length), all: ids.length, found, running: true };
+        this.checked = { ...state, running: true };
+        if (this.#stop) break;
       }
     } catch (error) {
       this.error = messageOf(error);
     }
     if (model === this.#model) this.checked = { ...this.checked, running: false };
+  }
+
+  disconnectedCallback() {
+    super.disconnectedCallback();
+    this.#stop = true;
   }
 
   #unreachable() {
@@ -305,6 +187,7 @@ class VocabularyView extends View {
                 <span class="number">${t.checking(checked.done, checked.all)}</span>
                 <button @click=${() => (this.#stop = true)}>${t.stop}</button>`
             : html`<span>${t.unreachableFound(checked.found.length, checked.done)}</span>
+                ${checked.done < checked.all ? html`<button @click=${() => this.#check()}>${t.checkRest}</button>` : nothing}
                 <label class="check"
                   ><input type="checkbox" .checked=${live(this.onlyUnreachable)} @change=${(event) => (this.onlyUnreachable = event.target.checked)} />
                   ${t.showOnly}</label
@@ -425,10 +308,18 @@ class VocabularyView extends View {
     </div>`;
   }
 
+  #export() {
+    const button = (format) =>
+      html`<button class="optional" ?disabled=${!this.ids.length} title=${t.exportHint} @click=${() => saveTokens(this.app.model, this.merges, this.ids, format)}>
+        ${t.exports[format]}
+      </button>`;
+    return html`${button("csv")} ${button("json")}`;
+  }
+
   // ---- filters ----
 
-  #select(name, label, options) {
-    return html`<label class="field"
+  #select(name, label, options, extra = "optional") {
+    return html`<label class="field ${extra}"
       ><span>${label}</span>
       <select @change=${(event) => this.#set({ [name]: event.target.value })}>
         ${options.map(([value, text]) => html`<option value=${value} ?selected=${String(this.#value(name)) === value}>${text}</option>`)}
@@ -448,13 +339,13 @@ class VocabularyView extends View {
     />`;
   }
 
-  #filters() {
+  #filters(panel) {
     const vocab = this.#vocab;
     const mode = t.modes[this.#value("mode")] ? this.#value("mode") : "text";
     const types = [...new Set(vocab.types)].sort().map((type) => [String(type), strings.token.types[type]]);
     const scripts = [...vocab.scripts.names].sort().map((name) => [name, name]);
     const filtered = ["query", "type", "script", "min", "max"].some((name) => this.#value(name));
-    return html`<search class="filters">
+    return html`<search class=${this.open ? "filters open" : "filters"}>
       <label class="field query"
         ><span>${t.search}</span>
         <input
@@ -466,18 +357,22 @@ class VocabularyView extends View {
           @input=${(event) => this.#set({ query: event.target.value })}
         />
       </label>
-      ${this.#select("mode", t.mode, Object.entries(t.modes))}
+      ${this.#select("mode", t.mode, Object.entries(t.modes), "")}
+      <button class="filters-toggle" aria-expanded=${this.open ? "true" : "false"} @click=${() => (this.open = !this.open)}>${t.filters}</button>
       ${this.#select("type", t.type, [["", t.any], ...types])} ${this.#select("script", t.script, [["", t.any], ...scripts])}
-      <div class="field" role="group" aria-label=${t.length}>
+      <div class="field optional" role="group" aria-label=${t.length}>
         <span aria-hidden="true">${t.length}</span>
         <span class="pair">${this.#number("min", t.min, t.length)}${this.#number("max", t.max, t.length)}</span>
       </div>
-      ${this.#select("sort", t.sort, Object.entries(t.sorts))}
-      <label class="check"
-        ><input type="checkbox" .checked=${live(this.#value("case"))} @change=${(event) => this.#set({ case: event.target.checked })} />
-        ${t.matchCase}</label
-      >
+      ${panel !== "list" ? nothing : this.#select("sort", t.sort, ordersOf(vocab, this.merges).map((order) => [order, t.sorts[order]]))}
+      ${mode === "text"
+        ? html`<label class="check optional"
+            ><input type="checkbox" .checked=${live(this.#value("case"))} @change=${(event) => this.#set({ case: event.target.checked })} />
+            ${t.matchCase}</label
+          >`
+        : nothing}
       ${filtered ? html`<button @click=${() => this.#set({ query: "", type: "", script: "", min: 0, max: 0 })}>${t.reset}</button>` : nothing}
+      ${panel === "list" ? this.#export() : nothing}
     </search>`;
   }
 
@@ -494,11 +389,14 @@ class VocabularyView extends View {
     return html`<div class="columns">
       <gg-token-list
         .vocab=${this.#vocab}
+        .merges=${this.merges}
         .ids=${this.ids}
+        .order=${this.#value("sort")}
         .current=${this.current}
         .picked=${new Set(this.#picked)}
         @token-current=${(event) => (this.current = event.detail)}
         @token-toggle=${(event) => this.#toggle(event.detail)}
+        @token-order=${(event) => this.#set({ sort: event.detail })}
       ></gg-token-list>
       <aside aria-label=${strings.token.heading}>${this.#facts()} ${this.#logitBias()} ${this.#unreachable()}</aside>
     </div>`;
@@ -520,9 +418,13 @@ class VocabularyView extends View {
               >`,
           )}
         </div>
-        ${panel === "map" ? nothing : html`<p class="found number" role="status">${t.found(this.ids.length, this.#vocab.size)}</p>`}
+        ${panel === "map"
+          ? nothing
+          : html`<p class=${this.busy ? "found number status busy" : "found number status"} role="status">
+              ${this.busy ? t.searching : t.found(this.ids.length, this.#vocab.size)}
+            </p>`}
       </div>
-      ${panel === "map" ? nothing : this.#filters()}
+      ${panel === "map" ? nothing : this.#filters(panel)}
       <p role="alert" class="error">${this.error}</p>
       ${this.#panel(panel)}`;
   }
