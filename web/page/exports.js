@@ -31,6 +31,6 @@ function csv(rows) {
 /** Saves tokens as a file; `format` is "csv" or "json". */
 export function saveTokens(model, merges, ids, format) {
   const rows = ids.map((id) => row(model.vocab, merges, id));
-  if (format === "csv") save(`${model.name}-tokens.csv`, "text/csv", csv(rows));
-  else save(`${model.name}-tokens.json`, "application/json", `[\n${rows.map((each) => JSON.stringify(each)).join(",\n")}\n]\n`);
+  const content = format === "csv" ? csv(rows) : `[\n${rows.map((each) => JSON.stringify(each)).join(",\n")}\n]\n`;
+  save(new Blob([content]), `${model.name}-tokens.${format}`);
 }

@@ -127,12 +127,3 @@ export function svg(view) {
     `<tspan font-size="${LEGEND}" font-weight="400" dx="${MARGIN}">${escaped(note)}</tspan></text></svg>`,
   ].join("\n");
 }
-
-/** Lets the user save a blob. */
-export function save(blob, name) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-}

@@ -1,9 +1,10 @@
 // Saves files.
 
-/** Saves a text or a Blob under a name, as a download. */
-export function save(name, type, content) {
-  const url = URL.createObjectURL(new Blob([content], { type }));
-  const link = Object.assign(document.createElement("a"), { href: url, download: name });
+/** Lets the user save a blob as a file. */
+export function save(blob, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
   link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
