@@ -24,6 +24,8 @@ _TRANSFORMERS = {
     "chat_template": "pass the template, or its name in the file, as template",
     "tokenize": "apply_chat_template returns text, encode_chat returns ids",
     "return_assistant_tokens_mask": "use encode_chat(..., return_assistant_mask=True)",
+    "return_assistant_mask": "only encode_chat has it, for one conversation; for many, "
+    "encode_files(..., chat=True) writes masks",
     "return_dict": "encode_chat returns a list of ids",
     "return_tensors": "encode_chat returns a list of ids, which you can convert to an array",
     "padding": "encode_chat returns the ids of one conversation, without padding",

@@ -21,6 +21,7 @@ from ggtok.vocabularies.convert.folder import Folder
 from ggtok.vocabularies.convert.originals import Package
 from ggtok.vocabularies.convert.source_files import read_object
 from ggtok.vocabularies.convert.tokenizer_json import Source, ids_of
+from ggtok.vocabularies.read import merges_in, metadata_of
 from ggtok.vocabularies.spelling import from_characters, scheme
 
 _MAX_EXAMPLES = 5  # the most examples to show for each kind of difference
@@ -80,8 +81,7 @@ class Model:
         self.tok = tok = ggtok.load(source)
         self.texts = tok._loaded.texts()
         self.attrs, self.scores = tok._loaded.attrs(), tok._loaded.scores()
-        pairs = ggtok.vocabulary(source).merge_texts if tok.n_tokens else None
-        self.merges = [left + b" " + right for left, right in pairs or ()]
+        self.merges = merges_in(metadata_of(source)[1])
         self._byte_mapped = scheme(tok.model, tok.pre) == "characters"
 
     def readable(self, text: str) -> str:
@@ -180,6 +180,8 @@ def _text(text: bytes) -> str:
 
 def _tokens(a: Model, b: Model | Original) -> dict[str, Any]:
     texts = b.texts
+    if isinstance(b, Model) and (a.texts, a.attrs, a.scores) == (texts, b.attrs, b.scores):
+        return {"only in A": [], "only in B": [], "moved": [], "types": [], "scores": 0}
     if isinstance(b, Original) and a.tok.vocab_type == "WPM" and b.continuing_prefix:
         texts = [_wpm_text(text) for text in texts]
     theirs = {text: id for id, text in enumerate(texts) if text}
@@ -222,6 +224,8 @@ def _names(attr: int) -> str:
 
 
 def _merges(a: list[bytes], b: list[bytes]) -> dict[str, list[tuple[int, str]]]:
+    if a == b:
+        return {"only in A": [], "only in B": [], "in another order": []}
     ours, theirs = set(a), set(b)
     common = [merge for merge in a if merge in theirs], [merge for merge in b if merge in ours]
     ranks = {merge: rank for rank, merge in enumerate(a)}

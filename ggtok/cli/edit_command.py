@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import warnings
 from typing import Any
 
 import ggtok
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     if not changes and not args.fix:
         raise UsageError("no changes: give --set, --template or another option")
     planned = ggtok.edit(path, changes, dry_run=True, force=args.force)
-    for warning in _new_warnings(planned):
+    for warning in planned.warnings:
         messages.warn(f"after the edit: {warning}")
     if args.in_place and planned.changes and not planned.in_place:
         messages.hint(
@@ -229,7 +230,7 @@ def _id(tok: ggtok.Tokenizer, token: str, option: str) -> int:
 
 def _json(result: Edited, args: argparse.Namespace) -> dict[str, Any]:
     changes = [{"key": c.key, "before": c.before, "after": c.after} for c in result.changes]
-    sample = [_loaded(data)[0] for data in (result.before, result.after)]
+    sample = [_sample_ids(data) for data in (result.before, result.after)]
     return {
         "path": result.path,
         "written": not args.dry_run and _writes(result, args),
@@ -251,7 +252,7 @@ def _lines(result: Edited, args: argparse.Namespace) -> list[str]:
     lines = [f"{shown(c.key)}: {_shown(c.before)} -> {_shown(c.after)}" for c in listed]
     if more > 0:
         lines.append(f"and {number(more, 'other change')} (--json lists all)")
-    before, after = (_loaded(data)[0] for data in (result.before, result.after))
+    before, after = (_sample_ids(data) for data in (result.before, result.after))
     if before != after:
         lines += ["the ids of a sample change:", f"  before  {before}", f"  after   {after}"]
     if not result.changes:
@@ -266,25 +267,14 @@ def _lines(result: Edited, args: argparse.Namespace) -> list[str]:
     return lines
 
 
-def _new_warnings(result: Edited) -> list[str]:
-    """Returns what loading the edited vocabulary warns of, and loading the old one didn't."""
-    if not result.changes:
-        return []
-    before, after = (_loaded(data)[1] for data in (result.before, result.after))
-    return [warning for warning in after if warning not in before]
-
-
-def _loaded(metadata: bytes) -> tuple[list[int] | None, list[str]]:
-    """Loads a vocabulary. Returns the ids of a sample, or None if it is faulty, and warnings."""
-    import warnings
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ggtok.VocabWarning)
+def _sample_ids(metadata: bytes) -> list[int] | None:
+    """Returns a sample's ids in a vocabulary, or None if the vocabulary is faulty."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ggtok.VocabWarning)
         try:
-            ids = ggtok.load(metadata).encode(_SAMPLE, parse_special=True)
+            return ggtok.load(metadata).encode(_SAMPLE, parse_special=True)
         except ggtok.VocabError:
-            return None, []
-    return ids, [str(each.message) for each in caught]
+            return None
 
 
 def _shown(value: object) -> str:

@@ -44,13 +44,15 @@ def edit(
         path: a GGUF file.
         changes: the new value for each key; None removes the key. The key ``"key[3]"`` means one
             element of an array. Values are ``bool``, ``int``, ``float``, ``str``, ``bytes``, or
-            lists of these. A new key gets the type of its value: ``uint32`` for an ``int`` that
-            fits, ``int64`` or ``uint64`` for others, ``float32`` for a ``float``.
+            lists of these; NumPy's numbers and arrays are converted. A new key gets the type of
+            its value: ``uint32`` for an ``int`` that fits, ``int64`` or ``uint64`` for others,
+            ``float32`` for a ``float``.
         fix: codes of findings from :func:`ggtok.doctor` to correct, or ``"all"``. `changes` are
             applied after the corrections.
         against: as for :func:`ggtok.doctor`; `fix` also corrects differences from this original.
         out: the new file to write, which appears when it is complete.
-        dry_run: only check the changes, without writing anything.
+        dry_run: only check the changes, without writing anything. The result's ``warnings`` tell
+            what loading the edited vocabulary will warn of.
         force: also make changes with which ggtok can't load the vocabulary or compile the chat
             template, and overwrite an `out` that isn't a GGUF file.
 

@@ -89,6 +89,8 @@ def _find(name: str) -> Found | None:
                 f"{shown(name)}: unknown kind of source; the kinds are hf://, https://, ollama: "
                 "and lmstudio:"
             )
+    elif scheme == "hf" and colon:
+        raise InvalidValueError(f"{shown(name)}: write hf://user/repo, with two slashes")
     from ggtok.sources import hub
 
     repo = hub.parse(name)

@@ -6,6 +6,7 @@ import errno
 import os
 import struct
 import warnings
+from collections.abc import Sequence
 from typing import Any, AnyStr
 
 from ggtok import _types as types
@@ -20,7 +21,7 @@ from ggtok.errors import (
     VocabWarning,
     file_error,
 )
-from ggtok.native.gguf import FileHeader
+from ggtok.native.gguf import ARRAY, STRING, FileHeader
 from ggtok.sources.model_files import first_shard, shard
 from ggtok.sources.prefix import read_file
 from ggtok.tokenizer import load
@@ -30,6 +31,7 @@ from ggtok.vocabularies.vocabulary import Vocabulary
 from ggtok.vocabularies.writers import GGUF
 
 _GGML = "tokenizer.ggml."
+_MERGES = b"tokenizer.ggml.merges"
 _TEMPLATE = "tokenizer.chat_template"
 _LENGTH = ".context_length"
 
@@ -85,7 +87,7 @@ def vocabulary(source: str | os.PathLike[str] | types.Buffer | types.BinaryIO) -
         texts=[text.split(b"\0")[0] or b"[EMPTY_%d]" % id for id, text in enumerate(texts)],
         types=[NORMAL] * len(texts) if types is None else list(types[: len(texts)]),
         scores=None if scores is None else list(scores[: len(texts)]),
-        merge_texts=None if merges is None else [*filter(None, map(pair, merges))],
+        merge_texts=None if merges is None else [*filter(None, pairs(merges))],
         special_ids={
             name: id
             for name, key in specials.items()
@@ -106,13 +108,29 @@ def vocabulary(source: str | os.PathLike[str] | types.Buffer | types.BinaryIO) -
     )
 
 
-def pair(merge: AnyStr) -> tuple[AnyStr, AnyStr] | None:
-    """Splits a merge into its two parts as in llama.cpp; returns None if there aren't two parts."""
-    nul, space = ("\0", " ") if isinstance(merge, str) else (b"\0", b" ")
-    if nul in merge:
-        merge = merge[: merge.find(nul)]
-    at = merge.find(space, 1)
-    return (merge[:at], merge[at + 1 :]) if at > 0 else None
+def pairs(merges: Sequence[AnyStr]) -> list[tuple[AnyStr, AnyStr] | None]:
+    """Splits merges into their two parts as in llama.cpp, or None if there aren't two parts."""
+    found: list[tuple[AnyStr, AnyStr] | None] = []
+    if not merges:
+        return found
+    nul, space = ("\0", " ") if isinstance(merges[0], str) else (b"\0", b" ")
+    for merge in merges:
+        left, separator, right = merge.partition(space)
+        if not left or nul in merge:  # a merge ends at NUL, and its first character can be a space
+            merge = merge.partition(nul)[0]
+            at = merge.find(space, 1)
+            left, separator, right = merge[: max(at, 0)], space, merge[at + 1 :]
+        found.append((left, right) if left and separator else None)
+    return found
+
+
+def merges_in(metadata: bytes) -> list[bytes]:
+    """Returns the merges in a file's metadata as in :func:`vocabulary`, each as one text."""
+    header = FileHeader(metadata)
+    for pair in header.pairs():
+        if pair.key == _MERGES and (pair.kind, pair.of) == (ARRAY, STRING):
+            return [b" ".join(parts) for parts in pairs(header.strings(pair)) if parts is not None]
+    return []
 
 
 def _is_kept(key: str) -> bool:

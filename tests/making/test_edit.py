@@ -101,6 +101,31 @@ def test_values_of_every_type(model: Path) -> None:
     assert "x.bool" not in ggtok.load(model).metadata
 
 
+def test_numpy_values(model: Path) -> None:
+    import numpy as np
+
+    new = {"x.int": np.int64(7), "x.bool": np.bool_(True), "x.floats": np.array([0.5, 2])}
+    ggtok.edit(model, {**new, "x.ints": [np.uint8(3), 4]})
+    edited = ggtok.edit(model, {"x.ints[1]": np.int32(5), "x.floats": None, "x.int": None})
+    assert [(c.before, c.after) for c in edited.changes] == [(4, 5), ([0.5, 2.0], None), (7, None)]
+    assert ggtok.load(model).metadata["x.bool"] is True
+    with pytest.raises(ggtok.InvalidTypeError, match=r"^x\.new: a value must be"):
+        ggtok.edit(model, {"x.new": np.array(["2026"], "datetime64[s]")})
+
+
+def test_warnings_of_the_edited_vocabulary(model: Path) -> None:
+    """A warning that the file had before isn't repeated, nor are those of a faulty vocabulary."""
+    key = "tokenizer.ggml.eos_token_id"
+    edited = ggtok.edit(model, {key: 99999})
+    (warning,) = edited.warnings
+    assert warning.startswith(f"key '{key}' is 99999, but the vocabulary has")
+    assert not ggtok.edit(model, {"general.name": "x"}).warnings
+    assert not ggtok.edit(model, {"general.name": "x"}).warnings  # nothing changes
+    assert not ggtok.edit(
+        model, {"tokenizer.ggml.tokens": ["x"]}, dry_run=True, force=True
+    ).warnings
+
+
 def test_many_elements(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many elements of an array are changed at once: the array isn't decoded and encoded for each
     of them."""

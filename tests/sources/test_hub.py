@@ -150,7 +150,7 @@ def test_paths_that_are_not_names(name: str) -> None:
     [
         *("hf://", "hf://user", "hf://user/", "hf://user/repo@/x.gguf", "hf://user/repo/"),
         *("hf://a b/c/x", "hf://user/repo:", "hf://user/repo/../x.gguf"),
-        *("hf://user/repo@a%2F../x.gguf", "s3://a/b"),
+        *("hf://user/repo@a%2F../x.gguf", "s3://a/b", "hf:user/repo"),
     ],
 )
 def test_malformed_names(name: str) -> None:

@@ -32,7 +32,7 @@ from ggtok.vocabularies.convert.folder import Folder
 from ggtok.vocabularies.convert.lines import lines_for
 from ggtok.vocabularies.convert.source_formats import converted
 from ggtok.vocabularies.gguf_writer import SPECIAL_KEYS
-from ggtok.vocabularies.read import pair
+from ggtok.vocabularies.read import pairs
 from ggtok.vocabularies.spelling import UNUSED
 from ggtok.vocabularies.vocabulary import Vocabulary
 
@@ -212,7 +212,7 @@ class _Differences:
         stored = self.file.values.get(f"{GGML}merges")
         if theirs is None or self.ours.vocab_type != "BPE":
             return
-        ours = [parts for merge in stored or () if (parts := pair(merge)) is not None]
+        ours = [parts for parts in pairs(stored or ()) if parts is not None]
         if ours == list(theirs):
             return
         lacking, more = set(theirs) - set(ours), set(ours) - set(theirs)

@@ -18,7 +18,7 @@ from ggtok.errors import GGUFError, UnknownPreTokenizerError, VocabWarning
 from ggtok.native.arguments import byte_view
 from ggtok.native.gguf import FileHeader
 from ggtok.tokenizer import Tokenizer, load
-from ggtok.vocabularies.read import metadata_of, pair
+from ggtok.vocabularies.read import metadata_of, pairs
 from ggtok.vocabularies.spelling import CONTROL, NORMAL
 
 GGML = "tokenizer.ggml."
@@ -114,9 +114,19 @@ class File:
         return [NORMAL] * n if given is None else list(given[:n])
 
     @cached_property
+    def broken(self) -> frozenset[int]:
+        """The tokens whose stored texts are empty or broken (GGT405, GGT406)."""
+        stored, texts = self.values.get(GGML + "tokens") or [], self.texts
+        # All texts are UTF-8 if and only if they are when line feeds separate them.
+        if stored == texts and is_utf8(b"\n".join(texts)):
+            return frozenset()
+        both = enumerate(zip(stored, texts, strict=False))
+        return frozenset(id for id, (a, b) in both if a != b or not is_utf8(a))
+
+    @cached_property
     def merges(self) -> list[tuple[str, str] | None]:
         """The two parts of each merge, as decoded by :func:`characters`, or None."""
-        return [pair(characters(merge)) for merge in self.values.get(GGML + "merges") or ()]
+        return pairs([characters(merge) for merge in self.values.get(GGML + "merges") or ()])
 
     @cached_property
     def ranks(self) -> dict[tuple[str, str], int]:

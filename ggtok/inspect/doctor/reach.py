@@ -30,11 +30,31 @@ from ggtok.vocabularies.spelling import NORMAL, scheme
 
 # Texts before and after a token: nothing, white space, digits, punctuation, and letters of scripts
 # with and without spaces and cases.
-_BEFORE = (
-    *("", "a", " ", "\n", "1", ".", "é", " a", "\t", "'", "\r\n", "-", "A", "(", "x", "z", "th"),
-    *("s", "3", "12", " 1", "0", "q", "*", "#", "中", "的", "一", "あ", "한", "Ж", "\u0627"),
-)
-_AFTER = ("", "a", " ", "\n", "1", ".", "的", " x", "x\n")
+_BEFORE = [
+    text.encode()
+    for text in (
+        *("", "a", " ", "\n", "1", ".", "é", " a", "\t", "'", "\r\n", "-", "A", "(", "x", "z"),
+        *(
+            "th",
+            "s",
+            "3",
+            "12",
+            " 1",
+            "0",
+            "q",
+            "*",
+            "#",
+            "中",
+            "的",
+            "一",
+            "あ",
+            "한",
+            "Ж",
+            "\u0627",
+        ),
+    )
+]
+_AFTER = [text.encode() for text in ("", "a", " ", "\n", "1", ".", "的", " x", "x\n")]
 _BLOCK = 20_000  # texts to encode per call
 _COMPLETIONS = 100, 1000  # texts to try for a token with parts of characters: first few, then more
 
@@ -69,11 +89,7 @@ class Seen:
         produced."""
         whole = [id for id in ids if is_utf8(pieces[id])]
         for before in _BEFORE:
-            self.encode(
-                before.encode() + pieces[id] + after.encode()
-                for id in self.left(whole)
-                for after in _AFTER
-            )
+            self.encode(before + pieces[id] + after for id in self.left(whole) for after in _AFTER)
 
     def encode_completed(self, pieces: Sequence[bytes], ids: Sequence[int]) -> None:
         """Encodes tokens that begin or end inside a character, together with bytes that complete
@@ -175,7 +191,7 @@ def _tokens(file: File) -> Iterator[Finding]:
         and not attr & _SPECIAL
         and file.pieces[id]
         and file.pieces[id] not in _NEVER_IN_UTF8
-        and not is_broken(file, id)
+        and id not in file.broken
     ]
     impossible, unseen = unreached(file, normal)
     known = {*template.normal_controls(file), *tokens.other_bytes(file)}  # see GGT304, GGT306
@@ -192,12 +208,6 @@ def _tokens(file: File) -> Iterator[Finding]:
 
 def _counted(file: File, ids: Sequence[int], n: int) -> str:
     return f"{len(ids)} of {n} NORMAL tokens: {file.examples(ids)}"
-
-
-def is_broken(file: File, id: int) -> bool:
-    """Whether the token's text is broken (GGT405, GGT406)."""
-    stored = file.values[GGML + "tokens"][id]
-    return not stored or stored != file.texts[id] or not is_utf8(stored)
 
 
 def unreached(file: File, ids: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -308,8 +318,9 @@ def _merges(file: File) -> Iterator[Finding]:
     idle = idle_merges(ranks)
     if idle:
         yield finding("GGT503", _listed([" ".join(parts) for parts in idle]))
-    texts = set(map(characters, file.texts))
-    no_token = [parts for parts in ranks if "".join(parts) not in texts and parts not in idle]
+    others = {left + right for left, right in ranks}.difference(map(characters, file.texts))
+    no_token = [parts for parts in ranks if "".join(parts) in others] if others else []
+    no_token = [parts for parts in no_token if parts not in idle]
     if no_token:
         yield finding("GGT504", _listed([" ".join(parts) for parts in no_token]))
 
@@ -328,7 +339,10 @@ def idle_merges(ranks: Ranks) -> dict[tuple[str, str], None]:
     """
     results = {left + right for left, right in ranks}
     if len(ranks) > 1.1 * len(results):
-        return _without_parts(ranks)
+        parts = {part for parts in ranks for part in parts}
+        # If merges produce all parts, then each of them applies, by induction on the length.
+        is_whole = all(len(part) == 1 for part in parts - results)
+        return {} if is_whole else _without_parts(ranks)
     made, is_ordered = _last_merges(ranks)
     if is_ordered:
         return {parts: None for parts in ranks if made.get("".join(parts)) != parts}
@@ -341,7 +355,10 @@ def _is_last(parts: tuple[str, str], ranks: Ranks) -> bool:
 
 
 def _by_length(ranks: Ranks) -> list[tuple[str, str]]:
-    return sorted(ranks, key=lambda parts: len(parts[0]) + len(parts[1]))
+    lengths: dict[int, list[tuple[str, str]]] = {}
+    for parts in ranks:
+        lengths.setdefault(len(parts[0]) + len(parts[1]), []).append(parts)
+    return [parts for length in sorted(lengths) for parts in lengths[length]]
 
 
 def _without_parts(ranks: Ranks) -> dict[tuple[str, str], None]:

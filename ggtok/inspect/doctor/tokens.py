@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ggtok.base.escape import number, shown
 from ggtok.inspect.doctor import template
 from ggtok.inspect.doctor.codes import Finding, finding
-from ggtok.inspect.doctor.file import GGML, TAG, File, is_utf8
+from ggtok.inspect.doctor.file import GGML, TAG, File
 from ggtok.native import knows_key
 from ggtok.tokenizer import TokenAttr
 from ggtok.vocabularies.gguf_writer import SPECIAL_KEYS
@@ -28,6 +28,7 @@ _ATTRS = {
 _TYPE = int(TokenAttr.NORMAL | TokenAttr.UNKNOWN | TokenAttr.CONTROL | TokenAttr.USER_DEFINED)
 _EOS = f"{GGML}eos_token_id"
 _BYTE_TOKEN = re.compile(rb"<0x[0-9A-F]{2}>")
+_BYTE_LENGTH = len("<0xFF>")
 _MOST_PADS = 1 << 16  # the most tokens that a correction adds
 # Names of tokens that end texts.
 _END = re.compile(rb"end.{0,3}of.{0,3}(text|sentence)|^</s>$|^<(\||)eos(\||)>$", re.IGNORECASE)
@@ -67,17 +68,14 @@ def _texts(file: File) -> Iterator[Finding]:
     stored = file.values.get(GGML + "tokens")
     if not stored or not file.tok.n_tokens:
         return
-    empty = tuple(id for id, text in enumerate(stored) if not text.split(b"\0")[0])
+    suspects = sorted(file.broken)
+    empty = tuple(id for id in suspects if not stored[id].split(b"\0")[0])
     if empty:
         first = ", ".join(map(str, empty[:5])) + (", ..." if len(empty) > 5 else "")
         yield finding("GGT405", f"{number(len(empty), 'token')}: {first}", empty)
+    known = {*empty}
     broken = tuple(
-        id
-        for id, text in enumerate(stored)
-        if text
-        and (b"\0" in text or not is_utf8(text))
-        and file.types[id] in (NORMAL, USER_DEFINED)
-        and id not in empty
+        id for id in suspects if id not in known and file.types[id] in (NORMAL, USER_DEFINED)
     )
     if broken:
         yield finding("GGT406", f"{number(len(broken), 'token')}: {file.examples(broken)}", broken)
@@ -183,7 +181,9 @@ def other_bytes(file: File) -> tuple[int, ...]:
     return tuple(
         id
         for id, text in enumerate(file.texts)
-        if file.types[id] in (NORMAL, USER_DEFINED) and _BYTE_TOKEN.fullmatch(text)
+        if len(text) == _BYTE_LENGTH
+        and _BYTE_TOKEN.fullmatch(text)
+        and file.types[id] in (NORMAL, USER_DEFINED)
     )
 
 

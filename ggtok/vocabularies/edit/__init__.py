@@ -20,6 +20,7 @@ from ggtok.errors import (
     InvalidTypeError,
     InvalidValueError,
     TemplateError,
+    VocabError,
     VocabWarning,
 )
 from ggtok.loading.loaded import check_not_edited, checked_path
@@ -52,6 +53,15 @@ class Edited:
     size: int
     before: bytes = field(repr=False)
     after: bytes = field(repr=False)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What loading the edited vocabulary warns of, and loading the one before didn't. Empty if
+        the vocabulary is faulty."""
+        if not self.changes:
+            return []
+        before = _warnings_of(self.before)
+        return [warning for warning in _warnings_of(self.after) if warning not in before]
 
 
 def edit(
@@ -95,6 +105,18 @@ def edit(
         else:
             place.write_new(file, header, new, target or real, undo=target is None)
     return result
+
+
+def _warnings_of(metadata: bytes) -> list[str]:
+    from ggtok.tokenizer import load
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", VocabWarning)
+        try:
+            load(metadata)
+        except VocabError:
+            return []
+    return [str(each.message) for each in caught]
 
 
 def undo(path: str | os.PathLike[str]) -> str:

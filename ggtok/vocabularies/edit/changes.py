@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from ggtok.base.escape import shown
 from ggtok.errors import InvalidTypeError, InvalidValueError
@@ -51,6 +51,9 @@ def apply(header: Header, changes: Mapping[str, object]) -> tuple[dict[str, Entr
     for key, value in changes.items():
         if not isinstance(key, str):
             raise InvalidTypeError(f"a key must be str, not {type(key).__name__}")
+        value = _without_numpy(value)
+        if isinstance(value, (list, tuple)):
+            value = [_without_numpy(item) for item in value]
         element = _ELEMENT.fullmatch(key)
         if element is not None and key not in entries:
             name = element[1]
@@ -140,6 +143,11 @@ def _new(header: Header, key: str, value: object) -> Entry:
             raise InvalidTypeError(f"{name}: the type of an empty array is unknown")
         return header.encoded(ARRAY, value, name, _kind(value[0], name, INT32))
     return header.encoded(_kind(value, name, UINT32), value, name)
+
+
+def _without_numpy(value: Any) -> object:
+    """Converts NumPy's numbers and arrays to Python's."""
+    return value.tolist() if type(value).__module__ == "numpy" else value
 
 
 def _kind(value: object, name: str, of_int: int) -> int:
