@@ -74,7 +74,7 @@ def stop_midway(
     """
     words_of_one = _looked_up(tok, prepare(1))
     n, seconds = 1, 0.02
-    while n <= 64 and seconds < 2:
+    while n <= 64 and seconds < 60:
         call, raised = prepare(n), list[bool]()
         words = _looked_up(tok, lambda: raised.append(interrupted(call, seconds, error)))  # noqa: B023
         if raised == [True] and 0 < words < 0.9 * n * words_of_one:
