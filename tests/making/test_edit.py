@@ -120,9 +120,8 @@ def test_warnings_of_the_edited_vocabulary(model: Path) -> None:
     assert edited.warnings[0].startswith(f"key '{key}' is 99999, but the vocabulary has")
     assert not ggtok.edit(model, {"general.name": "x"}).warnings
     assert not ggtok.edit(model, {"general.name": "x"}).warnings  # nothing changes
-    assert not ggtok.edit(
-        model, {"tokenizer.ggml.tokens": ["x"]}, dry_run=True, force=True
-    ).warnings
+    faulty = {"tokenizer.ggml.pre": "unknown"}
+    assert not ggtok.edit(model, faulty, dry_run=True, force=True).warnings
 
 
 def test_many_elements(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
