@@ -332,7 +332,7 @@ export class VocabularyMap extends View {
   async #search(query) {
     const vocab = this.#vocab;
     if (!query) return void (this.found = undefined);
-    const matches = await search(vocab, "text", query, false);
+    const matches = await search(this.#model, "text", query, false);
     const ids = [];
     for (let id = 0; id < vocab.size; id += 1) if (matches[id]) ids.push(id);
     ids.sort((a, b) => vocab.length(a) - vocab.length(b) || a - b);
